@@ -1,0 +1,73 @@
+"""Stagescope: a laboratory for how attention learns.
+
+The public names. Importing this package imports nothing heavy and sets nothing global: each name is loaded when first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "errors": ("StagescopeError", "InputError", "StoreError", "NotARun", "DamagedRun"),
+    "processes.sequence_classes": ("SequenceClass", "SequenceClasses"),
+    "processes.class_table": ("read_classes",),
+    "models.pairwise_attention": ("PairwiseAttention",),
+    "objectives.field": ("Field",),
+    "objectives.objective": ("Objective", "JaxObjective"),
+    "objectives.pairwise": ("PairwisePopulation", "PairwisePinv"),
+    "objectives.forms": ("population_loss",),
+    "dynamics.record": ("Uniform", "LogSpaced", "AtTimes", "Every", "LossBelow", "SpeedBelow"),
+    "dynamics.flow": ("GradientFlow",),
+    "dynamics.descent": ("Descent", "GD", "HeavyBall", "Adam"),
+    "dynamics.evolve": ("evolve", "Interrupted"),
+    "runs.run": ("Run",),
+    "runs.store": ("load", "verify"),
+    "observables.pairwise": ("ClassAttention", "class_attention"),
+    "landscape.spectrum": ("Spectrum", "spectrum"),
+    "stages.stage": ("Stage", "Stages"),
+    "theory.claim": ("Claim", "Verdict"),
+    "theory.ledger": ("Ledger",),
+    "studies.table": ("study", "run_study"),
+    "reopen": ("resume", "replay"),
+    "reading": ("stages", "check"),
+}
+_MODULE = {name: module for module, names in _HOME.items() for name in names}
+__all__ = sorted(_MODULE)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE:
+        raise AttributeError(f"module 'stagescope' has no attribute {name!r}")
+    value = getattr(import_module(f"stagescope.{_MODULE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]
+
+
+if TYPE_CHECKING:
+    from stagescope.dynamics.descent import GD, Adam, Descent, HeavyBall
+    from stagescope.dynamics.evolve import Interrupted, evolve
+    from stagescope.dynamics.flow import GradientFlow
+    from stagescope.dynamics.record import AtTimes, Every, LogSpaced, LossBelow, SpeedBelow, Uniform
+    from stagescope.errors import DamagedRun, InputError, NotARun, StagescopeError, StoreError
+    from stagescope.landscape.spectrum import Spectrum, spectrum
+    from stagescope.models.pairwise_attention import PairwiseAttention
+    from stagescope.objectives.field import Field
+    from stagescope.objectives.forms import population_loss
+    from stagescope.objectives.objective import JaxObjective, Objective
+    from stagescope.objectives.pairwise import PairwisePinv, PairwisePopulation
+    from stagescope.observables.pairwise import ClassAttention, class_attention
+    from stagescope.processes.class_table import read_classes
+    from stagescope.processes.sequence_classes import SequenceClass, SequenceClasses
+    from stagescope.reading import check, stages
+    from stagescope.reopen import replay, resume
+    from stagescope.runs.run import Run
+    from stagescope.runs.store import load, verify
+    from stagescope.stages.stage import Stage, Stages
+    from stagescope.studies.table import run_study, study
+    from stagescope.theory.claim import Claim, Verdict
+    from stagescope.theory.ledger import Ledger

@@ -1,0 +1,261 @@
+"""The commands. Each is a typed set of arguments with a `run` that returns an exit code; heavy imports are inside."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import tyro
+from pydantic import BaseModel, ConfigDict, Field
+
+from stagescope.errors import InputError, unknown
+
+RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+
+
+class Command(BaseModel):
+    """Arguments of one command."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    def run(self) -> int:
+        raise AssertionError("abstract")
+
+
+class RunFlags(BaseModel):
+    """What every study's run understands besides its own options."""
+
+    study_name: ClassVar[str] = ""
+
+    out: Path = Field(description="folder of the new run")
+    preset: str | None = Field(None, description="named settings; options given here override them")
+    seed: int = Field(0, description="seed of the initial parameters and of all draws")
+    overwrite: bool = Field(False, description="replace a run in --out (never anything else)")
+    quiet: bool = Field(False, description="no progress bar, no summary")
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
+
+
+class Run(Command):
+    """Run a study and store it. Ctrl-C leaves a run that `stagescope resume` continues."""
+
+    study: Any
+
+    def run(self) -> int:
+        from stagescope.studies.table import study
+
+        flags: RunFlags = self.study
+        found = study(flags.study_name)
+        options = {name: getattr(flags, name) for name in found.options.model_fields}
+        chosen = found.configured(None, **options)
+        shown = False if flags.quiet or flags.json_ else None
+        made = found.run(chosen, seed=flags.seed, out=flags.out, overwrite=flags.overwrite, progress=shown)
+        return _report_run(made, flags.quiet, flags.json_)
+
+
+class Resume(Command):
+    """Continue a run that was interrupted or killed."""
+
+    folder: RunFolder
+    quiet: bool = Field(False, description="no progress bar, no summary")
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
+
+    def run(self) -> int:
+        from stagescope.reopen import resume
+
+        made = resume(self.folder, progress=False if self.quiet or self.json_ else None)
+        return _report_run(made, self.quiet, self.json_)
+
+
+class Verify(Command):
+    """Check every stored byte of a run."""
+
+    folder: RunFolder
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the findings as JSON")
+
+    def run(self) -> int:
+        from stagescope.runs.store import verify
+
+        problems = verify(self.folder)
+        if self.json_:
+            _print_json({"run": str(self.folder), "intact": not problems, "problems": problems})
+        elif problems:
+            print("\n".join(problems), file=sys.stderr)
+        else:
+            print(f"{self.folder}: every byte is as it was committed")
+        return 1 if problems else 0
+
+
+class Info(Command):
+    """What a run is and how it ended."""
+
+    folder: RunFolder
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.cli.render import info
+        from stagescope.runs.store import load
+
+        found = info(load(self.folder))
+        if self.json_:
+            _print_json(found)
+        else:
+            from stagescope.cli.render import print_info
+
+            print_info(found)
+        return 0
+
+
+class Stages(Command):
+    """Events and stages of a run; what was not reached is said so."""
+
+    folder: RunFolder
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.reading import stages
+        from stagescope.runs.store import load
+
+        found = stages(load(self.folder))
+        if self.json_:
+            _print_json(found.json())
+        else:
+            from stagescope.cli.render import print_stages
+
+            print_stages(found)
+        return 0
+
+
+class Check(Command):
+    """Put the paper's claims to a run: the ledger of verdicts."""
+
+    folder: RunFolder
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.reading import check
+        from stagescope.runs.store import load
+
+        ledger = check(load(self.folder))
+        if self.json_:
+            _print_json(ledger.json())
+        else:
+            from stagescope.cli.render import print_ledger
+
+            print_ledger(ledger)
+        return 0
+
+
+class Export(Command):
+    """Write the recorded arrays of a run for other tools."""
+
+    folder: RunFolder
+    to: Literal["npz", "csv", "netcdf"] = Field(description="npz: all arrays; csv: one row a frame, series only; netcdf: all, named axes")
+    out: Path | None = Field(None, description="file to write; default: the run's name with the format's suffix")
+    overwrite: bool = Field(False, description="replace an existing file")
+
+    def run(self) -> int:
+        from stagescope.runs.export import export
+        from stagescope.runs.store import load
+
+        print(export(load(self.folder), self.to, self.out, self.overwrite))
+        return 0
+
+
+class List(Command):
+    """Studies, presets and claims."""
+
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.cli.render import catalogue, print_catalogue
+
+        found = catalogue()
+        if self.json_:
+            _print_json(found)
+        else:
+            print_catalogue(found)
+        return 0
+
+
+class Cite(Command):
+    """What to cite for a study, with the statements of its paper that the code uses."""
+
+    study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
+
+    def run(self) -> int:
+        from stagescope.studies.table import STUDIES
+        from stagescope.theory.tags import PAPERS, TAGS
+
+        if self.study not in STUDIES:
+            raise unknown("study", self.study, STUDIES)
+        paper = PAPERS[STUDIES[self.study].paper]
+        print(paper.text + "\n\n" + paper.bibtex + "\n")
+        for name, tag in TAGS.items():
+            if tag.paper == paper_name(self.study):
+                print(f"{name:<24} {tag.number}: {tag.says}")
+        return 0
+
+
+class Demo(Command):
+    """A short tour: run a study, read its stages, put its paper's claims to it."""
+
+    out: Path = Field(Path("demo"), description="folder for the tour's runs")
+    quiet: bool = Field(False, description="no progress bar")
+
+    def run(self) -> int:
+        from stagescope.cli.demo import demo
+
+        return demo(self.out, quiet=self.quiet)
+
+
+class Completion(Command):
+    """Print a completion script: `stagescope completion bash > FILE`, then source it."""
+
+    shell: Annotated[Literal["bash", "zsh", "tcsh"], tyro.conf.Positional, tyro.conf.arg(metavar="SHELL")]
+
+    def run(self) -> int:
+        from stagescope.cli.main import run
+
+        try:
+            return run(["--tyro-print-completion", self.shell])
+        except SystemExit as end:
+            return int(end.code or 0)
+
+
+COMMANDS: dict[str, type[Command]] = {
+    "list": List,
+    "resume": Resume,
+    "verify": Verify,
+    "info": Info,
+    "stages": Stages,
+    "check": Check,
+    "export": Export,
+    "cite": Cite,
+    "demo": Demo,
+    "completion": Completion,
+}
+
+
+def paper_name(study: str) -> str:
+    from stagescope.studies.table import STUDIES
+
+    return STUDIES[study].paper
+
+
+def _report_run(made: Any, quiet: bool, as_json: bool) -> int:
+    from stagescope.cli.render import info, print_outcome
+
+    if as_json:
+        _print_json(info(made))
+    elif not quiet:
+        print_outcome(made)
+    if not made.done:
+        print(f"stagescope: {made.status}: {made.reason}", file=sys.stderr)
+    return 0 if made.done else 1
+
+
+def _print_json(value: Any) -> None:
+    try:
+        print(json.dumps(value, indent=2, allow_nan=False))
+    except ValueError:
+        raise InputError("the answer holds numbers that are not finite; look at it without --json") from None

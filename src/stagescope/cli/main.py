@@ -1,0 +1,107 @@
+"""`stagescope`: parse, dispatch, and turn errors into a sentence and an exit code. Imports nothing heavy."""
+
+import os
+import sys
+from typing import Annotated, Any, Union
+
+import tyro
+from pydantic import BaseModel, Field, create_model
+
+from stagescope.cli import commands
+from stagescope.errors import StagescopeError, unknown
+from stagescope.studies.table import STUDIES
+from stagescope.studies.study import Study
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are small: a thread pool costs .2 s and gains nothing
+CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone, tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of the command."""
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code: 0 done, 1 failed, 2 bad usage, 130 interrupted."""
+    try:
+        _early_names(arguments)
+        command = tyro.cli(_tree(arguments), prog="stagescope", args=arguments, description=_DESCRIPTION, config=CONFIG)
+        return command.run()
+    except StagescopeError as error:
+        print(f"stagescope: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt as interrupt:
+        print(f"stagescope: {interrupt or 'interrupted'}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except MemoryError:
+        print("stagescope: out of memory; record fewer frames or use a smaller model", file=sys.stderr)
+        return 1
+
+
+_DESCRIPTION = "A laboratory for how attention learns: exact flows, stages, claims with verdicts."
+
+
+def _tree(arguments: list[str]) -> Any:
+    """All commands; `run` has one subcommand per study, its defaults those of the preset asked for.
+
+    Options of a study that is not named are left out: parsers of studies nobody asked for would slow every command.
+    """
+    whole = "--tyro-print-completion" in arguments
+    preset = _preset(arguments)
+    leaves = [_command(_run_options(study, preset, whole or name in arguments), name) for name, study in STUDIES.items()]
+    study_field = (_union(leaves), ...)
+    start = create_model("Run", __base__=commands.Run, __doc__=commands.Run.__doc__, study=study_field)
+    branches = [_command(start, "run")]
+    branches += [_command(kind, name) for name, kind in commands.COMMANDS.items()]
+    return _union(branches)
+
+
+def _union(kinds: list[Any]) -> Any:
+    """A choice of subcommands; a single one is padded with a suppressed None, or tyro would not make it a subcommand."""
+    padding = (Annotated[None, tyro.conf.Suppress],) if len(kinds) == 1 else ()
+    return Union[(*kinds, *padding)]  # noqa: UP007 (made at run time)
+
+
+def _command(kind: type[BaseModel], name: str) -> Any:
+    return Annotated[kind, tyro.conf.subcommand(name, prefix_name=False)]
+
+
+def _run_options(study: Study, preset: str | None, named: bool) -> type[BaseModel]:
+    chosen = study.presets.get(preset or "", {})
+    fields: dict[str, Any] = {}
+    for name, info in study.options.model_fields.items() if named else ():
+        default = chosen.get(name, info.default)
+        fields[name] = (info.annotation, Field(default, description=info.description))
+    about = f"{study.title} (presets: {', '.join(study.presets)})"
+    kind = create_model(study.options.__name__, __base__=commands.RunFlags, __doc__=about, **fields)
+    kind.study_name = study.name
+    return kind
+
+
+def _preset(arguments: list[str]) -> str | None:
+    """The value of --preset, needed before parsing because it sets the defaults."""
+    for place, word in enumerate(arguments):
+        if word == "--preset" and place + 1 < len(arguments):
+            return arguments[place + 1]
+        if word.startswith("--preset="):
+            return word.removeprefix("--preset=")
+    return None
+
+
+def _early_names(arguments: list[str]) -> None:
+    """Unknown commands, studies and presets, with the nearest known name."""
+    if not arguments or arguments[0].startswith("-"):
+        return
+    if arguments[0] not in ("run", *commands.COMMANDS):
+        raise unknown("command", arguments[0], ("run", *commands.COMMANDS))
+    if arguments[0] != "run" or len(arguments) < 2 or arguments[1].startswith("-"):
+        return
+    if arguments[1] not in STUDIES:
+        raise unknown("study", arguments[1], STUDIES)
+    preset = _preset(arguments)
+    presets = STUDIES[arguments[1]].presets
+    if preset is not None and preset not in presets:
+        raise unknown(f"preset of {arguments[1]}", preset, presets)

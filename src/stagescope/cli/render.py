@@ -1,0 +1,115 @@
+"""What the commands show on a terminal."""
+
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from stagescope.runs.run import Run
+from stagescope.stages.stage import Stages
+from stagescope.theory.ledger import Ledger
+
+
+def info(run: Run) -> dict[str, Any]:
+    """A run in a few facts, the same for people and for --json."""
+    series = {name: float(values[-1]) for name, values in run.series.items() if run.frames}
+    return {
+        "run": str(run.path) if run.path else None,
+        "study": run.study,
+        "status": run.status,
+        "reason": run.reason,
+        "clock": run.clock,
+        "frames": run.frames,
+        "last": series,
+        "params": {name: list(values.shape[1:]) for name, values in run.params.items()},
+        "field": run.spec["field"]["type"],
+        "dynamics": {name: value for name, value in run.spec["dynamics"].items() if value not in ({}, None)},
+        "seed": run.seed,
+        "config": dict(run.config) if run.config is not None else None,
+        "config_digest": run.config_digest,
+        "environment": run.provenance.get("environment"),
+    }
+
+
+def print_info(found: dict[str, Any]) -> None:
+    table = _table()
+    for name, value in found.items():
+        if isinstance(value, dict):
+            value = "\n".join(f"{key} = {_value(item)}" for key, item in value.items() if item is not None)
+        table.add_row(Text(name, style="bold"), Text(_value(value)))
+    Console().print(table)
+
+
+def print_outcome(run: Run) -> None:
+    last = f"{run.clock} = {run.time[-1]:.6g}" if run.frames else "nothing"
+    loss = f", loss {run.series['loss'][-1]:.6g}" if "loss" in run.series and run.frames else ""
+    Console().print(Text(f"{run.status}: {run.frames} frames to {last}{loss}"))
+    if run.done:
+        Console().print(Text(f"next: stagescope stages {run.path}  |  stagescope check {run.path}", style="dim"))
+
+
+def print_stages(found: Stages) -> None:
+    console = Console()
+    events = _table("event", found.clock, "")
+    for name, when in found.events.items():
+        shown = "not reached" if when is None else f"{when:.5g}"
+        events.add_row(name, Text(shown, style="yellow" if when is None else ""), Text(found.notes.get(name, ""), style="dim"))
+    console.print(events)
+    stages = _table("stage", "from", "to", "evidence")
+    for stage in found:
+        stop = "end" if stage.stop is None else f"{stage.stop:.5g}"
+        stages.add_row(Text(stage.name, style="bold"), f"{stage.start:.5g}", stop, Text(stage.evidence))
+    console.print(stages)
+    if found.status not in ("finished", "stopped"):
+        console.print(Text(f"the run is {found.status}: events after its last frame are unknown", style="yellow"))
+
+
+def print_ledger(ledger: Ledger) -> None:
+    console = Console()
+    console.print(ledger.table())
+    console.print(Text(ledger.summary()))
+
+
+def catalogue() -> dict[str, Any]:
+    """Everything that can be named on the command line."""
+    from stagescope.studies.table import STUDIES
+    from stagescope.theory.scan_snap import CLAIMS
+    from stagescope.theory.tags import PAPERS
+
+    claims = {"scan-snap": CLAIMS}
+    return {
+        name: {
+            "title": study.title,
+            "paper": PAPERS[study.paper].text,
+            "presets": {preset: dict(values) for preset, values in study.presets.items()},
+            "claims": {claim.tag: claim.statement for claim in claims[name]},
+        }
+        for name, study in STUDIES.items()
+    }
+
+
+def print_catalogue(found: dict[str, Any]) -> None:
+    console = Console()
+    for name, study in found.items():
+        console.print(Text(name, style="bold"), Text(study["title"]))
+        console.print(Text(study["paper"], style="dim"))
+        presets = _table("preset", "settings")
+        for preset, values in study["presets"].items():
+            settings = " ".join(f"--{key.replace('_', '-')} {value}" for key, value in values.items())
+            presets.add_row(preset, Text(settings or "(defaults)", style="dim"))
+        console.print(presets)
+        claims = _table("claim", "statement")
+        for tag, statement in study["claims"].items():
+            claims.add_row(tag, Text(statement))
+        console.print(claims)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(*columns, box=box.SIMPLE_HEAD if columns else None, show_header=bool(columns), pad_edge=False)
+    return table
+
+
+def _value(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

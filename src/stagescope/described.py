@@ -1,0 +1,95 @@
+"""Objects that can say what they are: a type name and numbers, as JSON, and be built again from it."""
+
+import hashlib
+import json
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from stagescope.errors import InputError, unknown
+
+Spec = dict[str, Any]
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+Numbers = Annotated[tuple[float, ...], BeforeValidator(_plain)]
+Integers = Annotated[tuple[int, ...], BeforeValidator(_plain)]
+
+
+class Described(BaseModel):
+    """A frozen value whose invariants hold from construction on; `describe` and `build` are inverse to each other."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    registry: ClassVar[dict[str, type["Described"]]] = {}
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise InputError(explain(error, type(self))) from None
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        super().__pydantic_init_subclass__(**options)
+        Described.registry[cls.__name__] = cls
+
+    def describe(self) -> Spec:
+        fields = {name: _describe(getattr(self, name)) for name in type(self).model_fields}
+        return {"type": type(self).__name__, **fields}
+
+
+def _describe(value: Any) -> Any:
+    if isinstance(value, Described):
+        return value.describe()
+    if isinstance(value, tuple | list):
+        return [_describe(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _describe(item) for name, item in value.items()}
+    return value
+
+
+def build(spec: Any) -> Any:
+    """The object a spec describes; only registered types with checked fields are ever made."""
+    if isinstance(spec, list):
+        return [build(item) for item in spec]
+    if not isinstance(spec, dict):
+        return spec
+    fields = {name: build(item) for name, item in spec.items() if name != "type"}
+    if "type" not in spec:
+        return fields
+    if spec["type"] not in Described.registry:
+        raise unknown("type in a spec", str(spec["type"]), Described.registry)
+    return Described.registry[spec["type"]](**fields)
+
+
+def explain(error: ValidationError, kind: type[BaseModel]) -> str:
+    """Pydantic's findings as one sentence each, naming field, value and what was expected."""
+    sentences = []
+    for item in error.errors():
+        where = ".".join(str(part) for part in item["loc"])
+        message = item["msg"].removeprefix("Value error, ")
+        if item["type"] == "extra_forbidden":
+            sentences.append(str(unknown(f"field of {kind.__name__}", where, kind.model_fields)))
+        elif item["type"] == "value_error":
+            sentences.append(f"{where}: {message}" if where else message)
+        else:
+            sentences.append(f"{where}: {message}, got {_short(item['input'])}")
+    return "; ".join(sentences)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def canonical(value: Any) -> bytes:
+    """The one JSON text of a value: sorted names, no spaces, shortest floats, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+
+
+def digest(value: Any) -> str:
+    return hashlib.sha256(canonical(value)).hexdigest()

@@ -1,0 +1,253 @@
+"""The one verb: evolve a field from initial parameters, record it, and keep it safe while it runs."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stagescope.described import Spec, digest
+from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State
+from stagescope.dynamics.record import Record, Stop
+from stagescope.errors import InputError
+from stagescope.objectives.field import Field
+from stagescope.objectives.objective import Objective
+from stagescope.progress import progress_for
+from stagescope.runs.run import Arrays, Run
+from stagescope.types import Layout, Params, check_name
+
+FIRST_COMMIT, NEXT_COMMIT = 0.1, 0.5
+"""Least seconds to the first and between later commits of a run on disk; committing never changes a number."""
+SERIES = ("t", "step", "loss", "speed")
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C; what was committed is on disk and can be resumed."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a run comes from, for its manifest: the study and its options, and the equations it touches."""
+
+    study: str | None = None
+    config: Mapping[str, Any] | None = None
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Journey:
+    """A field, a dynamics, and where frames are kept: everything that decides the numbers of a run."""
+
+    field: Field
+    layout: Layout
+    dynamics: Dynamics
+    positions: np.ndarray
+    stop: Stop | None
+    record: Record | None
+    until: float | None
+    seed: int = 0
+    origin: Origin = field(default_factory=Origin)
+
+    @property
+    def spec(self) -> Spec:
+        parts = {"dynamics": self.dynamics, "record": self.record, "stop": self.stop}
+        described = {name: part.describe() if part is not None else None for name, part in parts.items()}
+        blocks = {name: list(shape) for name, shape in self.layout.shapes}
+        return {"field": self.field.describe(), "blocks": blocks, "until": self.until, **described}
+
+    def axes(self) -> dict[str, tuple[str, ...]]:
+        named = self.field.axes
+        axes: dict[str, tuple[str, ...]] = {name: ("time",) for name in self.series}
+        for name, shape in self.layout.shapes:
+            inner = named.get(name) or tuple(f"{name}_{i}" for i in range(len(shape)))
+            axes[name] = ("time", *inner)
+        return axes
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        return (*self.dynamics.times(0), *(("loss",) if self.field.objective else ()), "speed")
+
+
+def evolve(
+    what: Objective | Field,
+    params: Params,
+    dynamics: Dynamics,
+    *,
+    until: float | None = None,
+    record: Record | None = None,
+    stop: Stop | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    progress: bool | None = None,
+    origin: Origin | None = None,
+) -> Run:
+    """Move `params` along the field and return the run; with `out`, write it there as it goes.
+
+    `until` ends a flow; a descent counts its own steps. A solve that breaks down is an outcome, not an exception: the
+    run's `status` and `reason` say so. Ctrl-C raises `Interrupted` after the last commit.
+    """
+    law = what.field() if isinstance(what, Objective) else what
+    if not isinstance(law, Field):
+        raise InputError(f"evolve needs an Objective or a Field, got {type(what).__name__}; wrap a JAX loss in JaxObjective")
+    params = _checked(params, law)
+    layout = Layout.of(params)
+    vector = layout.pack(params)
+    dynamics.block_rates(layout.names)
+    settled = dynamics.settled(vector)
+    positions = settled.positions(record, until)
+    journey = Journey(law, layout, settled, positions, stop, record, until, seed, origin or Origin())
+    sink = _sink(journey, out, overwrite)
+    state = settled.start(law, layout, vector)
+    return _drive(journey, sink, state, Point(0.0, vector, frame=True, state=state), progress)
+
+
+def proceed(journey: Journey, folder: Path, progress: bool | None = None) -> Run:
+    """Continue a run on disk from its last commit; its arrays end up bitwise those of an uninterrupted run."""
+    from stagescope.runs.writer import Writer
+
+    writer, state = Writer.reopen(folder)
+    return _drive(journey, _Disk(writer), state, None, progress)
+
+
+def _checked(params: Params, law: Field) -> dict[str, np.ndarray]:
+    if not params:
+        raise InputError("no parameters given")
+    names = list(law.axes) or list(params)
+    if set(names) != set(params):
+        raise InputError(f"this model has parameter blocks {names}, got {sorted(params)}")
+    arrays = {name: np.array(params[name], dtype=float) for name in names}
+    for name, block in arrays.items():
+        check_name(name, SERIES)
+        if not np.all(np.isfinite(block)):
+            raise InputError(f"initial {name} has entries that are not finite")
+    return arrays
+
+
+def _drive(journey: Journey, sink: "_Memory | _Disk", state: State, first: Point | None, progress: bool | None) -> Run:
+    camera = _Camera(journey)
+    total = float(journey.positions[-1])
+    with progress_for(progress) as bar:
+        bar.begin(journey.origin.study or "evolve", total, journey.dynamics.clock if total % 1 else "step")
+        try:
+            if first is not None:
+                sink.frame(camera.frame(first))
+                sink.commit(state, "started")
+            outcome = _follow(journey, sink, state, camera, bar)
+        except KeyboardInterrupt:
+            sink.abandon()
+            raise Interrupted(sink.advice) from None
+        except BaseException:
+            sink.abandon()
+            raise
+    return outcome
+
+
+def _follow(journey: Journey, sink: "_Memory | _Disk", state: State, camera: "_Camera", bar: Any) -> Run:
+    status, reason, due = "finished", "", time.monotonic() + FIRST_COMMIT
+    try:
+        for point in journey.dynamics.walk(journey.field, journey.layout, state, journey.positions):
+            if point.frame:
+                frame = camera.frame(point)
+                sink.frame(frame)
+                bar.update(point.position, frame.get("loss"))
+                reason = journey.stop.met(frame) or "" if journey.stop else ""
+            if point.state is not None:
+                state = point.state
+            if reason:
+                status = "stopped"
+                break
+            if point.state is not None and time.monotonic() > due:
+                sink.commit(state, "checkpoint")
+                due = time.monotonic() + NEXT_COMMIT
+                bar.update(point.position)
+    except SolveFailed as failure:
+        status, reason = failure.status, str(failure)
+    return sink.finish(journey, status, reason, state)
+
+
+class _Camera:
+    """Turns a point into a frame: parameters by name, the clock, loss and speed."""
+
+    def __init__(self, journey: Journey) -> None:
+        self._journey = journey
+        self._flat = journey.field.flat(journey.layout, journey.dynamics.block_rates(journey.layout.names))
+        self._velocity = np.empty(journey.layout.size)
+
+    def frame(self, point: Point) -> dict[str, Any]:
+        field, layout = self._journey.field, self._journey.layout
+        params = layout.unpack(point.vector)
+        self._flat(point.vector, self._velocity)
+        frame = {**self._journey.dynamics.times(point.position), **params}
+        if field.objective is not None:
+            frame["loss"] = field.objective.value(params)
+            if not np.isfinite(frame["loss"]):
+                clock = self._journey.dynamics.clock
+                raise SolveFailed("diverged", f"diverged at {clock}={frame[clock]:g}: the loss is {frame['loss']}")
+        frame["speed"] = field.speed(layout.unpack(self._velocity))
+        return frame
+
+
+class _Memory:
+    """Keeps frames in memory."""
+
+    advice = "interrupted; nothing was being saved (give out=FOLDER to keep a resumable run)"
+
+    def __init__(self) -> None:
+        self._frames: list[dict[str, Any]] = []
+
+    def frame(self, frame: dict[str, Any]) -> None:
+        self._frames.append(frame)
+
+    def commit(self, state: State, event: str) -> None: ...
+
+    def abandon(self) -> None: ...
+
+    def finish(self, journey: Journey, status: str, reason: str, state: State) -> Run:
+        stacked = {name: np.stack([np.asarray(frame[name]) for frame in self._frames]) for name in journey.axes()}
+        return Run(
+            params=Arrays.of({name: stacked[name] for name in journey.layout.names}),
+            series=Arrays.of({name: stacked[name] for name in journey.series}),
+            spec=journey.spec,
+            clock=journey.dynamics.clock,
+            status=status,
+            reason=reason,
+            seed=journey.seed,
+            study=journey.origin.study,
+            config=journey.origin.config,
+            tags=journey.origin.tags,
+            axes=journey.axes(),
+        )
+
+
+class _Disk:
+    """Writes frames through the run store."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+        self.frame, self.commit, self.abandon = writer.frame, writer.commit, writer.close
+        self.advice = f"interrupted; continue with `stagescope resume {writer.folder}`"
+
+    def finish(self, journey: Journey, status: str, reason: str, state: State) -> Run:
+        from stagescope.runs.store import load
+
+        self._writer.finish(status, reason, state)
+        return load(self._writer.folder)
+
+
+def _sink(journey: Journey, out: str | Path | None, overwrite: bool) -> _Memory | _Disk:
+    if out is None:
+        return _Memory()
+    from stagescope.runs.store import header
+    from stagescope.runs.writer import Column, Writer
+
+    axes = journey.axes()
+    columns = {name: Column((), axes[name], "int64" if name == "step" else "float64") for name in journey.series}
+    columns |= {name: Column(shape, axes[name]) for name, shape in journey.layout.shapes}
+    origin, spec = journey.origin, journey.spec
+    config = dict(origin.config) if origin.config is not None else None
+    facts = {"study": origin.study, "config": config, "tags": origin.tags, "clock": journey.dynamics.clock}
+    facts |= {"spec": spec, "seed": journey.seed, "config_digest": digest(config if config is not None else spec)}
+    return _Disk(Writer.create(Path(out), header(facts, columns, len(journey.positions)), columns, overwrite))

@@ -1,0 +1,130 @@
+"""Gradient flow, integrated to tolerance by CVODE, with SciPy's integrators as the second opinion."""
+
+import os
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+from pydantic import Field as Limits
+
+from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, check_finite
+from stagescope.dynamics.record import LogSpaced, Record
+from stagescope.errors import InputError
+from stagescope.objectives.field import Field, FlatField
+from stagescope.types import Layout
+
+KRYLOV = 20
+MAX_STEPS = 10_000_000
+SCIPY = {"lsoda": "LSODA", "dop853": "DOP853", "radau": "Radau"}
+
+
+class GradientFlow(Dynamics):
+    """theta_b' = rate_b F_b(theta), clock t [flow:field].
+
+    `auto` is CVODE: BDF with matrix-free GMRES, because these flows are stiff. `atol` is 1e-10 x max(rms of the initial
+    parameters, 1e-3) unless given. The integrator restarts at fixed times, `segments` equal ones and as many halvings
+    of the first: a multistep solver has no state to store, so these are the points a run can be continued from.
+    """
+
+    rtol: float = Limits(default=1e-10, gt=0, lt=1)
+    atol: float | None = Limits(default=None, gt=0)
+    method: Literal["auto", "cvode", "lsoda", "dop853", "radau"] = "auto"
+    segments: int = Limits(default=16, ge=1)
+
+    @property
+    def clock(self) -> str:
+        return "t"
+
+    def positions(self, record: Record | None, until: float | None) -> np.ndarray:
+        if until is None or not (np.isfinite(until) and until > 0):
+            raise InputError(f"until is {until}, but a flow needs a finite end time > 0")
+        return (record or LogSpaced()).times(float(until))
+
+    def times(self, position: float) -> dict[str, float]:
+        return {"t": position}
+
+    def settled(self, vector: np.ndarray) -> "GradientFlow":
+        if self.atol is not None:
+            return self
+        scale = float(np.sqrt(np.mean(np.square(vector))))
+        return self.model_copy(update={"atol": 1e-10 * max(scale, 1e-3)})
+
+    def start(self, field: Field, layout: Layout, vector: np.ndarray) -> State:
+        return {"theta": vector, "position": np.array(0.0)}
+
+    def boundaries(self, until: float) -> np.ndarray:
+        """Times at which the integrator restarts; part of the run's definition, never of the wall clock."""
+        equal = until * np.arange(1, self.segments + 1) / self.segments
+        halved = equal[0] * 0.5 ** np.arange(self.segments, 0, -1)
+        return np.concatenate([halved, equal])
+
+    def walk(self, field: Field, layout: Layout, state: State, targets: np.ndarray) -> Iterator[Point]:
+        flat = field.flat(layout, self.block_rates(layout.names))
+        theta, now = np.array(state["theta"]), float(state["position"])
+        solve = _scipy if self.method in SCIPY else _cvode
+        for end in self.boundaries(float(targets[-1])):
+            if end <= now:
+                continue
+            inside = targets[(targets > now) & (targets < end)]
+            for t, vector in solve(self, flat, theta, now, np.append(inside, end)):
+                check_finite(vector, f"t={t:g}")
+                theta, now = vector, float(t)
+                if t < end:
+                    yield Point(now, vector, frame=True, state=None)
+            yield Point(now, theta, end in targets, state={"theta": theta, "position": np.array(now)})
+
+
+def _guarded(flat: FlatField):  # noqa: ANN202 (a closure)
+    """A right-hand side that ends the solve at the first value that is not finite."""
+
+    def rhs(t: float, y: np.ndarray, out: np.ndarray) -> None:
+        flat(y, out)
+        if not np.isfinite(out.dot(out)):
+            norm = float(np.linalg.norm(y))
+            raise SolveFailed("diverged", f"diverged at t={t:g}: the field is not finite at |theta|={norm:.3g}")
+
+    return rhs
+
+
+def _cvode(flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float, stops: np.ndarray) -> Iterator:
+    for stream in ("ERROR", "WARNING"):  # SUNDIALS prints to stderr; its message is in the result as well
+        os.environ.setdefault(f"SUNLOGGER_{stream}_FILENAME", os.devnull)
+    from sksundae.cvode import CVODE
+
+    solver = CVODE(
+        _guarded(flat),
+        method="BDF",
+        linsolver="gmres",
+        krylov_dim=KRYLOV,
+        rtol=flow.rtol,
+        atol=flow.atol,
+        max_num_steps=MAX_STEPS,
+    )
+    solver.init_step(start, theta)
+    for stop in stops:
+        found = solver.step(float(stop), tstop=float(stops[-1]))
+        if not found.success:
+            norm = float(np.linalg.norm(found.y))
+            raise SolveFailed("failed", f"CVODE stopped at t={found.t:g}, |theta|={norm:.3g}: {found.message}")
+        yield float(stop), np.array(found.y)
+
+
+def _scipy(flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float, stops: np.ndarray) -> Iterator:
+    from scipy import integrate
+
+    guarded = _guarded(flat)
+
+    def rhs(t: float, y: np.ndarray) -> np.ndarray:
+        out = np.empty_like(y)
+        guarded(t, np.ascontiguousarray(y), out)
+        return out
+
+    kind = getattr(integrate, SCIPY[flow.method])
+    solver = kind(rhs, start, theta, float(stops[-1]), rtol=flow.rtol, atol=flow.atol)
+    for stop in stops:
+        while solver.t < stop:
+            message = solver.step()
+            if solver.status == "failed":
+                norm = float(np.linalg.norm(solver.y))
+                raise SolveFailed("failed", f"{flow.method} stopped at t={solver.t:g}, |theta|={norm:.3g}: {message}")
+        yield float(stop), np.array(solver.y if stop == solver.t else solver.dense_output()(stop))

@@ -1,0 +1,107 @@
+"""When to keep a frame, and when to stop: values, not callbacks."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+
+import numpy as np
+from pydantic import Field as Limits
+from pydantic import model_validator
+
+from stagescope.described import Described, Numbers
+from stagescope.errors import InputError
+
+
+class Record(Described):
+    """Where on the clock frames are kept; the start and the end always are."""
+
+    @abstractmethod
+    def times(self, until: float) -> np.ndarray:
+        """Positions of the frames in [0, until], increasing."""
+
+    def steps(self, total: int) -> np.ndarray:
+        """Steps of the frames in 0..total, increasing."""
+        return np.unique(np.rint(self.times(float(total))).astype(np.int64))
+
+
+class Uniform(Record):
+    """Equally spaced frames."""
+
+    frames: int = Limits(default=400, ge=2)
+
+    def times(self, until: float) -> np.ndarray:
+        return np.linspace(0.0, until, self.frames)
+
+
+class LogSpaced(Record):
+    """The start, then frames at equal ratios from `first` (default: until/10000) on."""
+
+    frames: int = Limits(default=400, ge=3)
+    first: float | None = Limits(default=None, gt=0)
+
+    def times(self, until: float) -> np.ndarray:
+        first = self.first if self.first is not None else until * 1e-4
+        if first >= until:
+            raise InputError(f"first frame at {first:g} is not before the end {until:g}")
+        return np.concatenate([[0.0], np.geomspace(first, until, self.frames - 1)])
+
+    def steps(self, total: int) -> np.ndarray:
+        first = self.first if self.first is not None else 1.0
+        grid = np.geomspace(min(first, total), total, self.frames - 1)
+        return np.unique(np.concatenate([[0], np.rint(grid).astype(np.int64)]))
+
+
+class AtTimes(Record):
+    """Frames at chosen positions of the clock."""
+
+    at: Numbers
+
+    @model_validator(mode="after")
+    def _increasing(self) -> "AtTimes":
+        if not self.at or np.any(np.diff(self.at) <= 0) or self.at[0] < 0:
+            raise ValueError(f"frames must be at increasing times >= 0, got {self.at[:5]}")
+        return self
+
+    def times(self, until: float) -> np.ndarray:
+        if self.at[-1] > until:
+            raise InputError(f"a frame at {self.at[-1]:g} is asked for, but the run ends at {until:g}")
+        return np.unique(np.concatenate([[0.0], self.at, [until]]))
+
+
+class Every(Record):
+    """A frame every n steps of a descent."""
+
+    n: int = Limits(default=1, ge=1)
+
+    def times(self, until: float) -> np.ndarray:
+        raise InputError("a flow has no steps; record it with Uniform, LogSpaced or AtTimes")
+
+    def steps(self, total: int) -> np.ndarray:
+        return np.unique(np.concatenate([np.arange(0, total + 1, self.n), [total]]))
+
+
+class Stop(Described):
+    """A condition looked at on every recorded frame; the run ends at the first one that meets it."""
+
+    @abstractmethod
+    def met(self, series: Mapping[str, float]) -> str | None:
+        """The reason to stop, or None."""
+
+
+class LossBelow(Stop):
+    """Stop once the loss is below a value."""
+
+    value: float
+
+    def met(self, series: Mapping[str, float]) -> str | None:
+        loss = series.get("loss")
+        return f"loss {loss:g} is below {self.value:g}" if loss is not None and loss < self.value else None
+
+
+class SpeedBelow(Stop):
+    """Stop once |theta'| is below a value."""
+
+    value: float = Limits(gt=0)
+
+    def met(self, series: Mapping[str, float]) -> str | None:
+        speed = series["speed"]
+        return f"speed {speed:g} is below {self.value:g}" if speed < self.value else None

@@ -1,0 +1,38 @@
+"""What can go wrong, in sentences a person can act on."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class StagescopeError(Exception):
+    """Base of every error this package raises on purpose; `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+
+class InputError(StagescopeError, ValueError):
+    """A value the caller gave cannot be used: the message names it and says what would do."""
+
+    exit_code = 2
+
+
+class StoreError(StagescopeError):
+    """A run could not be written or read; what was committed before is untouched."""
+
+
+class NotARun(StoreError):
+    """The folder holds no run."""
+
+    exit_code = 2
+
+
+class DamagedRun(StoreError):
+    """Stored bytes are not those that were committed."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """The error for a name that does not exist, with the nearest one that does."""
+    choices = sorted(known)
+    near = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(choices)
+    return InputError(f"unknown {kind} {name!r}; {hint}")

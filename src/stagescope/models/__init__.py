@@ -1,0 +1,1 @@
+"""Layer 2: parameters and what they do to a context."""

@@ -1,0 +1,102 @@
+"""The seam: a field theta' = F(theta), and objectives, which give one by descending [flow:field]."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stagescope.described import Spec
+from stagescope.types import Layout, Params
+
+if TYPE_CHECKING:
+    from stagescope.objectives.objective import Objective
+
+FlatField = Callable[[np.ndarray, np.ndarray], None]
+"""Reads a flat parameter vector, writes its velocity into the second argument."""
+
+
+class Field(ABC):
+    """A law of motion at unit rates; a dynamics multiplies block b by its rate.
+
+    A subclass gives `law`, a JAX expression. It may override `flat` with a kernel. `multiplicity` says how many equal
+    coordinates of an unreduced model each entry stands for (1 unless the model is reduced): norms count them all.
+    """
+
+    @property
+    def objective(self) -> "Objective | None":
+        """The loss this field descends, or None for a law that is no gradient."""
+        return None
+
+    @abstractmethod
+    def law(self, params: Any, data: Any) -> Any:
+        """F(params), traceable by JAX."""
+
+    @abstractmethod
+    def describe(self) -> Spec:
+        """What this is, for the manifest."""
+
+    @property
+    def data(self) -> Any:
+        """Arrays the law reads; passed as arguments so that they are not compiled in."""
+        return None
+
+    @property
+    def axes(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of the axes of each block, where the model has names."""
+        return {}
+
+    @property
+    def multiplicity(self) -> Mapping[str, np.ndarray]:
+        return {}
+
+    @cached_property
+    def _compiled(self) -> Callable[..., Any]:
+        from stagescope.autodiff import jax
+
+        return jax.jit(self.law)
+
+    def rhs(self, params: Params) -> dict[str, np.ndarray]:
+        """F(params) at unit rates."""
+        found = self._compiled(dict(params), self.data)
+        return {name: np.asarray(found[name]) for name in params}
+
+    def jvp(self, params: Params, direction: Params) -> dict[str, np.ndarray]:
+        """F'(params) . direction, by forward differentiation of the law."""
+        from stagescope.autodiff import jax
+
+        def law(point: Any) -> Any:
+            return self.law(point, self.data)
+
+        _, tangent = jax.jvp(law, (_floats(params),), (_floats(direction),))
+        return {name: np.asarray(tangent[name]) for name in params}
+
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
+        """The field with its block rates on flat vectors, for solvers."""
+        from stagescope.autodiff import jax, jnp
+
+        where, shapes, data = layout.slices(), dict(layout.shapes), self.data
+
+        @jax.jit
+        def run(vector: Any, data: Any) -> Any:
+            found = self.law({name: vector[where[name]].reshape(shapes[name]) for name in layout.names}, data)
+            return jnp.concatenate([rates[name] * found[name].ravel() for name in layout.names])
+
+        def flat(vector: np.ndarray, out: np.ndarray) -> None:
+            out[:] = run(vector, data)
+
+        return flat
+
+    def speed(self, velocity: Params) -> float:
+        """|F| over all coordinates of the unreduced model."""
+        return float(np.sqrt(sum(self.squares(velocity).values())))
+
+    def squares(self, velocity: Params) -> dict[str, float]:
+        """|F_b|^2 of each block."""
+        weights = self.multiplicity
+        return {name: float(np.sum(np.square(v) * weights.get(name, 1.0))) for name, v in velocity.items()}
+
+
+def _floats(params: Params) -> dict[str, np.ndarray]:
+    return {name: np.asarray(block, dtype=float) for name, block in params.items()}

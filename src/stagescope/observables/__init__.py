@@ -1,0 +1,1 @@
+"""Layer 5: pure functions of a run."""

@@ -1,0 +1,13 @@
+"""A process makes tokens and knows its own optimum."""
+
+from abc import abstractmethod
+
+from stagescope.described import Described
+
+
+class Process(Described):
+    """Base of all token sources."""
+
+    @abstractmethod
+    def floor(self) -> float:
+        """The least cross-entropy any predictor can reach on this process."""

@@ -1,0 +1,56 @@
+"""Progress on the terminal: rate, time left and the current loss."""
+
+import sys
+from typing import Any
+
+
+class Progress:
+    """Says nothing; the base of what does."""
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def begin(self, what: str, total: float, unit: str) -> None: ...
+
+    def update(self, position: float, loss: float | None = None) -> None: ...
+
+
+class Bar(Progress):
+    """A bar on standard error, made only when something begins."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._task: Any = None
+
+    def begin(self, what: str, total: float, unit: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Rich
+
+        class Rate(TaskProgressColumn):
+            def render(self, task: Any) -> Any:
+                from rich.text import Text
+
+                return Text(f"{task.speed:,.3g} {unit}/s" if task.speed else f"- {unit}/s", style="cyan")
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), Rate(), TimeRemainingColumn())
+        loss = TextColumn("{task.fields[loss]}", style="green")
+        self._bar = Rich(*columns, loss, console=Console(stderr=True))
+        self._bar.start()
+        self._task = self._bar.add_task(what, total=total, loss="")
+
+    def update(self, position: float, loss: float | None = None) -> None:
+        if self._bar is not None:
+            text = {} if loss is None else {"loss": f"loss {loss:.4g}"}
+            self._bar.update(self._task, completed=position, **text)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def progress_for(shown: bool | None) -> Progress:
+    """A bar if asked for, none if refused; undecided means: on a terminal."""
+    return Bar() if (sys.stderr.isatty() if shown is None else shown) else Progress()

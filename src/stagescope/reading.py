@@ -1,0 +1,86 @@
+"""Read a run: stages and claims, chosen from a written table by what the run says it is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stagescope.dynamics.record import Every, LogSpaced
+from stagescope.errors import InputError
+from stagescope.observables.pairwise import ClassAttention, class_attention
+from stagescope.reopen import replay
+from stagescope.runs.run import Run
+from stagescope.stages import scan_snap as scan_snap_stages
+from stagescope.stages.stage import Stages
+from stagescope.theory import scan_snap as scan_snap_theory
+from stagescope.theory.ledger import Ledger
+
+FINE_MOVE, FINE_SPEED = 0.02, 0.05
+"""A run is read as it is if between frames attention moves less than 2 % and its speed changes less than 5 % of its peak."""
+DENSE_FRAMES = 3000
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How to read runs of one kind."""
+
+    stages: Callable[[Run], Stages]
+    check: Callable[[Run], Ledger]
+
+
+def stages(run: Run) -> Stages:
+    """Events and stages of a run; an event that was not reached is None."""
+    return _rules(run).stages(run)
+
+
+def check(run: Run) -> Ledger:
+    """The ledger: every claim that speaks of this kind of run, with its verdict."""
+    return _rules(run).check(run)
+
+
+def dense_attention(run: Run) -> ClassAttention:
+    """Class attention at a resolution that does not depend on how densely the run was recorded.
+
+    A run recorded too coarsely is replayed from its first frame, which is exact: the spec and the frame decide it.
+    """
+    curves = class_attention(run)
+    if _fine(curves) or run.frames < 2:
+        return curves
+    if run.clock == "t" and "step" not in run.series:
+        return class_attention(replay(run, LogSpaced(frames=DENSE_FRAMES, first=1e-6 * float(run.t[-1]))))
+    if np.all(np.diff(run.step) == 1):
+        return curves
+    last = int(run.step[-1])
+    return class_attention(replay(run, Every() if last <= DENSE_FRAMES else LogSpaced(frames=DENSE_FRAMES)))
+
+
+def _fine(curves: ClassAttention) -> bool:
+    moved = curves.mean(np.abs(np.diff(curves.attention, axis=0)).sum(axis=2))
+    speed = curves.mean(curves.speed)
+    changed = np.abs(np.diff(speed)) / (speed.max() or 1.0)
+    return bool(np.max(moved, initial=0) < FINE_MOVE and np.max(changed, initial=0) < FINE_SPEED)
+
+
+def _scan_snap_stages(run: Run) -> Stages:
+    curves = dense_attention(run)
+    named = ("common_mass", "top_distinct", "top_common", "speed")
+    averaged = {name: curves.mean(getattr(curves, name)) for name in named}
+    return scan_snap_stages.detect(curves.time, **averaged, clock=run.clock, status=run.status)
+
+
+def _scan_snap_check(run: Run) -> Ledger:
+    evidence = scan_snap_theory.Evidence.of(run, dense_attention(run))
+    return Ledger.of(run, scan_snap_theory.CLAIMS, evidence)
+
+
+_SCAN_SNAP = Rules(_scan_snap_stages, _scan_snap_check)
+TABLE: dict[str, Rules] = {"PairwisePopulation": _SCAN_SNAP, "PairwisePinv": _SCAN_SNAP}
+
+
+def _rules(run: Run) -> Rules:
+    kind: Any = run.spec["field"]["type"]
+    if kind not in TABLE:
+        known = ", ".join(TABLE)
+        raise InputError(f"no stages or claims are written for runs of {kind!r}; they are for: {known}")
+    return TABLE[kind]

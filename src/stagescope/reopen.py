@@ -1,0 +1,70 @@
+"""Make a run's field and dynamics again from its spec: to resume it, or to replay it with more frames."""
+
+from pathlib import Path
+
+from stagescope.described import Spec, build
+from stagescope.dynamics import descent as _descent  # noqa: F401 (registers the types a spec may name)
+from stagescope.dynamics import flow as _flow  # noqa: F401
+from stagescope.dynamics.descent import Descent
+from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
+from stagescope.dynamics.record import Record
+from stagescope.errors import DamagedRun, InputError, StagescopeError
+from stagescope.objectives import pairwise as _pairwise  # noqa: F401
+from stagescope.objectives.field import Field
+from stagescope.objectives.objective import Objective
+from stagescope.runs import manifest as manifests
+from stagescope.runs import store
+from stagescope.runs.run import DONE, Run
+from stagescope.types import Layout
+
+
+def resume(folder: str | Path, what: Objective | Field | None = None, progress: bool | None = None) -> Run:
+    """Continue a run that was interrupted or killed. A run of your own objective needs it again as `what`."""
+    folder = Path(folder)
+    manifest = manifests.read(folder)
+    if manifest.status in DONE:
+        raise InputError(f"{folder} is {manifest.status} already: nothing to resume")
+    if manifest.status != "running":
+        raise StagescopeError(f"{folder} {manifest.reason}: it would fail again; start it anew with other options")
+    problems = store.verify(folder)
+    if problems:
+        raise DamagedRun(problems[0])
+    spec = manifest.spec
+    dynamics, record, stop = build(spec["dynamics"]), build(spec["record"]), build(spec["stop"])
+    journey = Journey(
+        field=field_of(spec, what),
+        layout=Layout(tuple((name, tuple(shape)) for name, shape in spec["blocks"].items())),
+        dynamics=dynamics,
+        positions=dynamics.positions(record, spec["until"]),
+        stop=stop,
+        record=record,
+        until=spec["until"],
+        seed=manifest.seed,
+        origin=Origin(manifest.study, manifest.config, manifest.tags),
+    )
+    return proceed(journey, folder, progress)
+
+
+def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
+    """The field a spec describes, or the caller's own."""
+    if spec["field"]["type"] == "own":
+        if what is None:
+            name = spec["field"]["name"]
+            raise InputError(f"this run moves your own objective {name!r}: pass it, `ss.resume(folder, objective)`")
+        found = what
+    else:
+        found = build(spec["field"])
+    return found.field() if isinstance(found, Objective) else found
+
+
+def replay(run: Run, record: Record, progress: bool | None = False) -> Run:
+    """The same motion from the first recorded frame to the last, with other frames kept."""
+    dynamics = build(run.spec["dynamics"])
+    until = None
+    if isinstance(dynamics, Descent):
+        dynamics = dynamics.model_copy(update={"steps": int(run.step[-1])})
+    else:
+        until = float(run.t[-1])
+    return evolve(
+        field_of(run.spec), run.at(0), dynamics, until=until, record=record, seed=run.seed, progress=progress
+    )

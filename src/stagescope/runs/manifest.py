@@ -1,0 +1,96 @@
+"""The manifest: what a run is, which frames exist, and the checksum of every byte that belongs to it."""
+
+import json
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from stagescope.described import Spec, digest
+from stagescope.errors import DamagedRun, NotARun, StoreError
+from stagescope.runs import files
+
+SCHEMA = 1
+NAME = "manifest.json"
+EVENTS = "events.jsonl"
+DATA = "data.zarr"
+CHECKPOINT = "checkpoint"
+_PACKAGES = ("stagescope", "numpy", "numba", "scikit-sundae", "scipy", "jax", "optax", "zarr")
+
+
+class Manifest(BaseModel):
+    """One JSON file in one exact form: any changed byte, white space too, is seen."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: int = SCHEMA
+    study: str | None = None
+    config: dict[str, Any] | None = None
+    config_digest: str
+    spec: Spec
+    tags: tuple[str, ...] = ()
+    clock: str
+    seed: int = 0
+    status: str
+    reason: str = ""
+    planned: int
+    committed: int = 0
+    chunk: int
+    arrays: dict[str, tuple[str, ...]]
+    checkpoint: str | None = None
+    events_bytes: int = 0
+    files: dict[str, str] = {}
+    trimmed: dict[str, str] = {}
+    environment: dict[str, Any]
+
+    def text(self) -> bytes:
+        body = self.model_dump(mode="json")
+        return (json.dumps({**body, "digest": digest(body)}, indent=1, sort_keys=True) + "\n").encode()
+
+    def write(self, folder: Path) -> None:
+        files.replace(folder / NAME, self.text())
+
+
+def read(folder: Path) -> Manifest:
+    """The manifest of a run folder, or an error that says what the folder is instead."""
+    path = folder / NAME
+    if not path.is_file():
+        what = "holds no run (no manifest.json)" if folder.is_dir() else "does not exist"
+        raise NotARun(f"{folder} {what}; give a folder written by `stagescope run` or `Run.save`")
+    with files.told(path):
+        data = path.read_bytes()
+    try:
+        body = json.loads(data)
+        version = body["schema_version"]
+    except (ValueError, KeyError, TypeError):
+        raise DamagedRun(f"{path}: not a readable manifest; restore it from a copy") from None
+    if isinstance(version, int) and version > SCHEMA:
+        raise StoreError(f"{path}: schema version {version} is newer than {SCHEMA}; update stagescope to read this run")
+    body.pop("digest", None)
+    try:
+        found = Manifest(**body)
+    except (ValidationError, TypeError):
+        raise DamagedRun(f"{path}: not a manifest of schema {SCHEMA}; restore it from a copy") from None
+    if found.text() != data:
+        raise DamagedRun(f"{path}: does not match its own digest; restore it from a copy")
+    return found
+
+
+def environment() -> dict[str, Any]:
+    """What the numbers may depend on: versions, machine and visible cores."""
+    versions = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "absent"
+    return {
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "packages": versions,
+    }

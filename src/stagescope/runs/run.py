@@ -1,0 +1,128 @@
+"""A run: what a dynamics leaves behind, in memory or on disk."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stagescope.described import Spec, digest
+from stagescope.errors import InputError
+from stagescope.types import Params
+
+if TYPE_CHECKING:
+    import xarray
+
+DONE = ("finished", "stopped")
+"""Statuses of a run that reached its end: the horizon, or its stop condition."""
+
+
+class Arrays(Mapping[str, np.ndarray]):
+    """Recorded arrays by name, time first, read when first asked for."""
+
+    def __init__(self, names: tuple[str, ...], read: Callable[[str], np.ndarray]) -> None:
+        self._names, self._read = names, read
+        self._seen: dict[str, np.ndarray] = {}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, np.ndarray]) -> "Arrays":
+        return cls(tuple(arrays), lambda name: arrays[name])
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._names:
+            raise KeyError(f"{name!r} was not recorded; recorded: {', '.join(self._names)}")
+        if name not in self._seen:
+            array = self._read(name)
+            array.setflags(write=False)
+            self._seen[name] = array
+        return self._seen[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Frames of a trajectory with what is needed to know, check and repeat it.
+
+    `t` is flow time (absent under Adam, whose clock is `step`), `params["W0"]` has time first, `series["loss"]` is one
+    number a frame. `spec` describes process, model, form of the loss and dynamics; `status` and `reason` say how it ended.
+    """
+
+    params: Arrays
+    series: Arrays
+    spec: Spec
+    clock: str
+    status: str
+    reason: str = ""
+    seed: int = 0
+    study: str | None = None
+    config: Mapping[str, Any] | None = None
+    tags: tuple[str, ...] = ()
+    axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    path: Path | None = None
+
+    @property
+    def t(self) -> np.ndarray:
+        if self.clock != "t":
+            raise InputError(f"this run's clock is {self.clock!r}: it has no flow time; use run.step")
+        return self.series["t"]
+
+    @property
+    def step(self) -> np.ndarray:
+        if "step" not in self.series:
+            raise InputError("a flow has no steps; use run.t")
+        return self.series["step"]
+
+    @property
+    def time(self) -> np.ndarray:
+        """The run's own clock, whichever it is."""
+        return self.series[self.clock].astype(float)
+
+    @property
+    def frames(self) -> int:
+        return len(self.series[self.clock])
+
+    @property
+    def done(self) -> bool:
+        return self.status in DONE
+
+    @property
+    def config_digest(self) -> str:
+        return digest(self.config if self.config is not None else self.spec)
+
+    def at(self, frame: int) -> Params:
+        """The parameters of one frame."""
+        return {name: self.params[name][frame] for name in self.params}
+
+    def observe(self, observable: Callable[["Run"], Any]) -> Any:
+        """An observable is a pure function of a run."""
+        return observable(self)
+
+    def save(self, folder: str | Path, overwrite: bool = False) -> "Run":
+        from stagescope.runs.store import save
+
+        return replace(self, path=save(self, Path(folder), overwrite))
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """The recorded arrays with named axes (needs the extra `stagescope[xarray]`)."""
+        try:
+            import xarray
+        except ImportError:
+            raise InputError("xarray is not installed; pip install 'stagescope[xarray]'") from None
+        arrays = {**self.series, **self.params}
+        data = {name: (self.axes[name], value) for name, value in arrays.items() if name != self.clock}
+        facts = {"clock": self.clock, "status": self.status, "study": self.study or ""}
+        times = xarray.Variable(("time",), self.series[self.clock])
+        return xarray.Dataset(data, coords={"time": times}, attrs=facts)
+
+    def __repr__(self) -> str:
+        what = self.study or self.spec.get("field", {}).get("type", "run")
+        last = self.time[-1] if self.frames else float("nan")
+        note = f" ({self.reason})" if self.reason else ""
+        return f"<Run {what}: {self.frames} frames to {self.clock}={last:g}, {self.status}{note}>"

@@ -1,0 +1,135 @@
+"""Save, load and verify runs. Nothing here executes stored data."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stagescope.errors import DamagedRun
+from stagescope.runs import files
+from stagescope.runs import manifest as manifests
+from stagescope.runs.manifest import DATA, EVENTS, NAME, Manifest
+from stagescope.runs.run import DONE, Arrays, Run
+
+
+def load(folder: str | Path) -> Run:
+    """Open a run. Every committed byte is checked first: a damaged file raises `DamagedRun`, naming it."""
+    folder = Path(folder)
+    manifest = manifests.read(folder)
+    problems = _check_files(folder, manifest)
+    if problems:
+        raise DamagedRun(f"{problems[0]}; restore the file from a copy, or `stagescope verify {folder}` for all of them")
+    return _opened(folder, manifest)
+
+
+def verify(folder: str | Path) -> list[str]:
+    """One sentence for every damaged or missing file of a run; an empty list means every byte is as committed."""
+    folder = Path(folder)
+    try:
+        manifest = manifests.read(folder)
+    except DamagedRun as damage:
+        return [str(damage)]
+    return _check_files(folder, manifest)
+
+
+def save(run: Run, folder: Path, overwrite: bool = False) -> Path:
+    """Write a run that lives in memory, with the same guarantees as one recorded to disk."""
+    from stagescope.runs.writer import Column, Writer
+
+    arrays = {**run.series, **run.params}
+    columns = {name: Column(value.shape[1:], run.axes[name], str(value.dtype)) for name, value in arrays.items()}
+    writer = Writer.create(folder, header(run_facts(run), columns, run.frames), columns, overwrite)
+    for i in range(run.frames):
+        writer.frame({name: value[i] for name, value in arrays.items()})
+    writer.finish(run.status, run.reason, run.at(-1) if run.frames else {})
+    return folder
+
+
+def run_facts(run: Run) -> dict[str, Any]:
+    names = ("study", "config", "spec", "tags", "clock", "seed")
+    facts = {name: getattr(run, name) for name in names}
+    return {**facts, "config_digest": run.config_digest}
+
+
+def header(facts: Mapping[str, Any], columns: Mapping[str, Any], planned: int) -> Manifest:
+    """The manifest of a run that has just begun."""
+    from stagescope.runs.writer import chunk_frames
+
+    return Manifest(
+        **facts,
+        status="running",
+        planned=planned,
+        chunk=chunk_frames(planned, columns),
+        arrays={name: column.axes for name, column in columns.items()},
+        environment=manifests.environment(),
+    )
+
+
+def _check_files(folder: Path, manifest: Manifest) -> list[str]:
+    problems = []
+    for name, expected in sorted(manifest.files.items()):
+        path = folder / name
+        try:
+            if name == EVENTS:
+                found = _events_digest(path, manifest)
+            else:
+                found = files.sha256(path)
+        except OSError as error:
+            problems.append(f"{path}: {error.strerror or error}")
+            continue
+        if found not in (expected, manifest.trimmed.get(name)):
+            problems.append(f"{path}: damaged, its bytes are not those that were committed")
+    return problems
+
+
+def _events_digest(path: Path, manifest: Manifest) -> str:
+    """A killed run may have logged more than it committed; the tail of a run that is done counts as damage."""
+    data = path.read_bytes()
+    if manifest.status not in DONE:
+        data = data[: manifest.events_bytes]
+    return hashlib.sha256(data).hexdigest()
+
+
+def _opened(folder: Path, manifest: Manifest) -> Run:
+    params = [name for name in manifest.arrays if name in manifest.spec["blocks"]]
+    series = [name for name in manifest.arrays if name not in params]
+    reader = _reader(folder, manifest)
+    status, reason = manifest.status, manifest.reason
+    if status == "running" and not files.locked(folder):
+        status, reason = "interrupted", f"nothing is writing it; continue with `stagescope resume {folder}`"
+    return Run(
+        params=Arrays(tuple(params), reader),
+        series=Arrays(tuple(series), reader),
+        spec=manifest.spec,
+        clock=manifest.clock,
+        status=status,
+        reason=reason,
+        seed=manifest.seed,
+        study=manifest.study,
+        config=manifest.config,
+        tags=manifest.tags,
+        axes=manifest.arrays,
+        provenance={"manifest": str(folder / NAME), "environment": manifest.environment},
+        path=folder,
+    )
+
+
+def _reader(folder: Path, manifest: Manifest):  # noqa: ANN202 (a closure)
+    tail: dict[str, np.ndarray] = {}
+    if manifest.status not in DONE and manifest.checkpoint is not None:
+        import safetensors.numpy
+
+        from stagescope.runs.writer import pending
+
+        tail = pending(safetensors.numpy.load_file(folder / manifest.checkpoint))
+
+    def read(name: str) -> np.ndarray:
+        import zarr
+
+        array = zarr.open_array(store=folder / DATA / name, mode="r")
+        values = np.asarray(array[: manifest.committed])
+        return np.concatenate([values, tail[name]]) if name in tail else values
+
+    return read

@@ -1,0 +1,120 @@
+"""Scan and snap (arXiv 2305.16380): attention in token-pair logits drops common tokens, then freezes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from stagescope.errors import InputError
+from stagescope.studies.study import Options, Setup, Study
+
+if TYPE_CHECKING:
+    from stagescope.dynamics.dynamics import Dynamics
+    from stagescope.dynamics.record import Record
+    from stagescope.processes.sequence_classes import SequenceClasses
+
+
+class ScanSnapOptions(Options):
+    """Scan and snap: Y and Z on sequence classes, in the long-sequence limit."""
+
+    classes: Path | None = Field(None, description="table of classes (JSON or CSV, see docs/scan-snap.md) in place of the generator")
+    num_last: int = Field(2, ge=1, description="query tokens")
+    num_next_per_last: int = Field(1, ge=1, description="classes per query token")
+    num_common: int = Field(10, ge=0, description="tokens common to all classes")
+    num_common_per_last: int = Field(0, ge=0, description="tokens common to the classes of one query")
+    num_unique: int = Field(10, ge=1, description="distinct tokens per class")
+    common_p: float = Field(1.0, gt=0, description="weight of a common token")
+    umin: float = Field(0.1, gt=0, description="weight of the rarest distinct token")
+    umax: float = Field(1.0, gt=0, description="weight of the most frequent distinct token")
+    vocab: int | None = Field(None, ge=1, description="vocabulary size M of the softmax; default: the tokens in use")
+    rate_y: float = Field(1.0, ge=0, description="rate of the decoder Y")
+    rate_z: float = Field(1.0, ge=0, description="rate of the attention scores Z")
+    decoder: Literal["gradient", "pinv"] = Field("gradient", description="step of Y: the gradient, or the theorems' modified decoder")
+    columns: Literal["merged", "all"] = Field("merged", description="keep one column for all outputs that are never targets, or all")
+    init_scale: float = Field(0.0, ge=0, description="initial Y and Z uniform in +- this; needs --columns all unless 0")
+    optimizer: Literal["flow", "gd", "heavy-ball", "adam"] = Field("flow", description="gradient flow, or steps")
+    until: float = Field(1000.0, gt=0, description="end time of the flow")
+    steps: int = Field(100, ge=1, description="steps of a descent")
+    lr: float = Field(1.0, gt=0, description="step size of a descent; rates are relative to it")
+    momentum: float = Field(0.9, ge=0, lt=1, description="momentum of heavy-ball")
+    method: Literal["auto", "cvode", "lsoda", "dop853", "radau"] = Field("auto", description="integrator of the flow")
+    rtol: float = Field(1e-10, gt=0, lt=1, description="relative tolerance of the flow")
+    record: Literal["auto", "log", "uniform", "every-step"] = Field("auto", description="spacing of the recorded frames")
+    frames: int = Field(400, ge=3, description="number of recorded frames (log and uniform)")
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "syn-small-flow": {},
+    "syn-small-flow-10": {"rate_y": 10.0},
+    "syn-small-heavy-ball": {"optimizer": "heavy-ball"},
+    "syn-small-adam": {"optimizer": "adam", "lr": 0.5},
+    "single-common-pinv": {"num_last": 5, "num_common": 1, "rate_y": 100.0, "decoder": "pinv", "until": 10.0, "vocab": 1000},
+}
+
+
+def setup(options: ScanSnapOptions, seed: int) -> Setup:
+    from stagescope.models.pairwise_attention import PairwiseAttention
+    from stagescope.objectives.pairwise import PairwisePinv, PairwisePopulation
+
+    process, facts = _process(options)
+    whole = options.columns == "all"
+    model = PairwiseAttention.full(process.vocab) if whole else PairwiseAttention.merged(process)
+    law = PairwisePinv if options.decoder == "pinv" else PairwisePopulation
+    return Setup(
+        what=law(model=model, process=process),
+        params=model.init(seed, options.init_scale),
+        dynamics=_dynamics(options),
+        until=options.until if options.optimizer == "flow" else None,
+        record=_record(options),
+        facts=facts,
+    )
+
+
+def _process(options: ScanSnapOptions) -> tuple["SequenceClasses", dict[str, Any]]:
+    if options.classes is not None:
+        from stagescope.processes.class_table import read_classes
+
+        process = read_classes(options.classes, options.vocab)
+        from stagescope.described import digest
+
+        return process, {"classes_digest": digest(process.describe())}
+    from stagescope.processes.sequence_classes import SequenceClasses
+
+    names = ("num_last", "num_next_per_last", "num_common", "num_common_per_last", "num_unique", "common_p", "umin", "umax", "vocab")
+    return SequenceClasses.synthetic(**{name: getattr(options, name) for name in names}), {}
+
+
+def _dynamics(options: ScanSnapOptions) -> "Dynamics":
+    from stagescope.dynamics.descent import GD, Adam, Descent, HeavyBall
+    from stagescope.dynamics.flow import GradientFlow
+
+    rates = {"Y": options.rate_y, "Z": options.rate_z}
+    if options.optimizer == "flow":
+        return GradientFlow(rates=rates, method=options.method, rtol=options.rtol)
+    chosen = {"gd": GD(), "heavy-ball": HeavyBall(momentum=options.momentum), "adam": Adam()}[options.optimizer]
+    return Descent(optimizer=chosen, rates=rates, lr=options.lr, steps=options.steps)
+
+
+def _record(options: ScanSnapOptions) -> "Record | None":
+    from stagescope.dynamics.record import Every, LogSpaced, Uniform
+
+    if options.record == "every-step":
+        return Every()
+    if options.record == "uniform":
+        return Uniform(frames=options.frames)
+    if options.record == "log" or options.optimizer == "flow":
+        return LogSpaced(frames=options.frames)
+    return None
+
+
+STUDY = Study(
+    name="scan-snap",
+    paper="scan-snap",
+    title="Scan and snap: common tokens are dropped, distinct ones win, attention freezes",
+    options=ScanSnapOptions,
+    presets=PRESETS,
+    setup=setup,
+    tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),
+)
+
+__all__ = ["PRESETS", "STUDY", "InputError", "ScanSnapOptions"]

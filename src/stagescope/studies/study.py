@@ -1,0 +1,92 @@
+"""A study is one paper: options, presets and how to set up a run. This module imports nothing heavy."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from stagescope.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from stagescope.dynamics.dynamics import Dynamics
+    from stagescope.dynamics.record import Record
+    from stagescope.objectives.field import Field
+    from stagescope.objectives.objective import Objective
+    from stagescope.runs.run import Run
+    from stagescope.types import Params
+
+
+class Options(BaseModel):
+    """Flat, typed options of a study; every field has a default and a description."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What `evolve` needs, made from options."""
+
+    what: "Objective | Field"
+    params: "Params"
+    dynamics: "Dynamics"
+    until: float | None = None
+    record: "Record | None" = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Study:
+    """Name, paper, options with presets, and the function that sets up a run from options and a seed."""
+
+    name: str
+    paper: str
+    title: str
+    options: type[Options]
+    presets: Mapping[str, Mapping[str, Any]]
+    setup: Callable[[Any, int], Setup]
+    tags: tuple[str, ...]
+
+    def configured(self, preset: str | None = None, **changes: Any) -> Options:
+        """Options from a preset with changes on top."""
+        if preset is not None and preset not in self.presets:
+            raise unknown(f"preset of {self.name}", preset, self.presets)
+        for name in changes:
+            if name not in self.options.model_fields:
+                raise unknown(f"option of {self.name}", name, self.options.model_fields)
+        try:
+            return self.options(**{**(self.presets[preset] if preset else {}), **changes})
+        except ValidationError as error:
+            from stagescope.described import explain
+
+            raise InputError(explain(error, self.options)) from None
+
+    def run(
+        self,
+        options: Options,
+        *,
+        seed: int = 0,
+        out: str | Path | None = None,
+        overwrite: bool = False,
+        progress: bool | None = None,
+    ) -> "Run":
+        """Set up and evolve; the manifest keeps the options as the run's config."""
+        from stagescope.dynamics.evolve import Origin, evolve
+
+        if seed < 0:
+            raise InputError(f"seed is {seed}, but must be >= 0")
+        plan = self.setup(options, seed)
+        config = {"study": self.name, "seed": seed, **options.model_dump(mode="json"), **plan.facts}
+        return evolve(
+            plan.what,
+            plan.params,
+            plan.dynamics,
+            until=plan.until,
+            record=plan.record,
+            seed=seed,
+            out=out,
+            overwrite=overwrite,
+            progress=progress,
+            origin=Origin(self.name, config, self.tags),
+        )

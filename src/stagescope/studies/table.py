@@ -1,0 +1,36 @@
+"""All studies by name."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stagescope.errors import unknown
+from stagescope.studies import scan_snap
+from stagescope.studies.study import Study
+
+if TYPE_CHECKING:
+    from stagescope.runs.run import Run
+
+STUDIES: dict[str, Study] = {study.name: study for study in (scan_snap.STUDY,)}
+
+
+def study(name: str) -> Study:
+    """A study by name."""
+    if name not in STUDIES:
+        raise unknown("study", name, STUDIES)
+    return STUDIES[name]
+
+
+def run_study(
+    name: str,
+    preset: str | None = None,
+    *,
+    seed: int = 0,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    progress: bool | None = None,
+    **options: Any,
+) -> "Run":
+    """Run a study from Python as `stagescope run` does: `run_study("scan-snap", "syn-small-flow", rate_y=10)`."""
+    found = study(name)
+    chosen = found.configured(preset, **options)
+    return found.run(chosen, seed=seed, out=out, overwrite=overwrite, progress=progress)

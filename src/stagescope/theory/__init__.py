@@ -1,0 +1,1 @@
+"""Layer 6: closed forms, claims and their ledger."""

@@ -1,0 +1,80 @@
+"""A claim is a sentence of a paper that can be put to a run; a verdict is what came of it."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from stagescope.runs.run import Run
+from stagescope.theory.tags import TAGS
+
+Outcome = Literal["confirmed", "violated", "inconclusive", "not applicable"]
+
+
+@dataclass(frozen=True)
+class Regime:
+    """Whether a run meets a claim's assumptions. `applies` is False where the claim speaks of something else altogether."""
+
+    holds: bool
+    sentence: str
+    applies: bool = True
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was predicted and measured; `holds` is None where the run cannot decide."""
+
+    predicted: float | str
+    measured: float | str | None
+    tolerance: float | str
+    holds: bool | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One row of a ledger."""
+
+    tag: str
+    statement: str
+    regime: str
+    predicted: float | str | None
+    measured: float | str | None
+    tolerance: float | str | None
+    verdict: Outcome
+    reason: str
+
+    def json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A tagged statement with a regime, decided first, and a comparison, made only inside it."""
+
+    tag: str
+    statement: str
+    regime: Callable[[Any], Regime]
+    compare: Callable[[Any], Comparison]
+
+    def __post_init__(self) -> None:
+        if self.tag not in TAGS:
+            raise ValueError(f"claim tag {self.tag!r} is not in the table of tags")
+
+    def judge(self, run: Run, evidence: Any) -> Verdict:
+        """The verdict on a run. A run that did not reach its end can never confirm anything."""
+        regime = self.regime(evidence)
+
+        def row(verdict: Outcome, reason: str, found: Comparison | None = None) -> Verdict:
+            numbers = (found.predicted, found.measured, found.tolerance) if found else (None, None, None)
+            return Verdict(self.tag, self.statement, regime.sentence, *numbers, verdict, reason)
+
+        if not regime.applies:
+            return row("not applicable", regime.sentence)
+        if not run.done:
+            return row("inconclusive", f"the run is {run.status}: {run.reason or 'it did not reach its end'}")
+        if not regime.holds:
+            return row("inconclusive", f"out of regime: {regime.sentence}")
+        found = self.compare(evidence)
+        if found.holds is None:
+            return row("inconclusive", found.reason, found)
+        return row("confirmed" if found.holds else "violated", found.reason, found)

@@ -1,0 +1,63 @@
+"""Equation tags: words in the code, numbers in this one table."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A reference."""
+
+    key: str
+    title: str
+    authors: str
+    year: int
+    venue: str
+    arxiv: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.authors}: {self.title}. {self.venue}, {self.year}. arXiv:{self.arxiv}"
+
+    @property
+    def bibtex(self) -> str:
+        authors = self.authors.replace(", ", " and ")
+        lines = (f"title = {{{self.title}}}", f"author = {{{authors}}}", f"year = {{{self.year}}}")
+        rest = (f"note = {{{self.venue}}}", f"eprint = {{{self.arxiv}}}", "archivePrefix = {arXiv}")
+        return f"@misc{{{self.key},\n  " + ",\n  ".join(lines + rest) + "\n}"
+
+
+@dataclass(frozen=True)
+class Tag:
+    """One statement: where it stands and what it says, in the code's own names."""
+
+    paper: str
+    number: str
+    says: str
+
+
+PAPERS = {
+    "scan-snap": Paper(
+        key="tian2023scan",
+        title="Scan and Snap: Understanding Training Dynamics and Token Composition in 1-layer Transformer",
+        authors="Yuandong Tian, Yiping Wang, Beidi Chen, Simon Du",
+        year=2023,
+        venue="NeurIPS",
+        arxiv="2305.16380",
+    ),
+}
+
+TAGS = {
+    "flow:field": Tag("", "definition", "theta_b' = rate_b F_b(theta)"),
+    "flow:dissipation": Tag("", "identity", "dL/dt = -sum_b rate_b |grad_b L|^2 along a gradient flow"),
+    "SnS:data": Tag("scan-snap", "section 3", "classes n with query psi(n), target n, contexts i.i.d. from P(l|n)"),
+    "SnS:synthetic": Tag("scan-snap", "section 6", "common tokens at equal weight, distinct ones on a linear ramp"),
+    "SnS:model": Tag("scan-snap", "equations 2-3", "v_l ~ N_l exp(z_ml), f = v/|v|_2, logits Y^T f"),
+    "SnS:merged-columns": Tag("scan-snap", "exact reduction", "equal output columns that are never targets stay equal"),
+    "SnS:lemma-1": Tag("scan-snap", "lemma 1", "Ydot and zdot in closed form; the row sums of both are zero"),
+    "SnS:lemma-2": Tag("scan-snap", "lemma 2", "long sequences: c_{l|n} ~ P(l|n) exp(z_ml)"),
+    "SnS:lemma-3": Tag("scan-snap", "lemma 3", "the modified decoder steps along column n of F (F^T F)^-1"),
+    "SnS:stages": Tag("scan-snap", "section 5", "scan: common tokens fall, distinct ones grow; snap: attention freezes"),
+    "SnS:theorem-2-distinct": Tag("scan-snap", "theorem 2a", "distinct tokens grow: z_ml of a distinct l rises"),
+    "SnS:theorem-2-common": Tag("scan-snap", "theorem 2b", "common tokens fall: z_ml of a common l drops"),
+    "SnS:snap": Tag("scan-snap", "theorem 4 and section 5", "after the transition the attention speed keeps falling"),
+}

@@ -1,0 +1,60 @@
+"""Named parameters and the flat vectors that solvers want."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from stagescope.errors import InputError
+
+Params = Mapping[str, np.ndarray]
+"""Parameter blocks by the paper's names, float64."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def check_name(name: str, taken: tuple[str, ...] = ()) -> None:
+    """Block and series names become array names on disk, so they must be identifiers and not collide."""
+    if not _NAME.match(name):
+        raise InputError(f"{name!r} cannot name a stored array: use letters, digits and underscores")
+    if name in taken:
+        raise InputError(f"{name!r} is the name of a recorded series; rename the parameter block")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The order and shapes of parameter blocks inside one flat vector."""
+
+    shapes: tuple[tuple[str, tuple[int, ...]], ...]
+
+    @classmethod
+    def of(cls, params: Params) -> "Layout":
+        return cls(tuple((name, tuple(np.shape(block))) for name, block in params.items()))
+
+    @property
+    def size(self) -> int:
+        return sum(math.prod(shape) for _, shape in self.shapes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.shapes)
+
+    def slices(self) -> dict[str, slice]:
+        found, start = {}, 0
+        for name, shape in self.shapes:
+            found[name] = slice(start, start + math.prod(shape))
+            start = found[name].stop
+        return found
+
+    def pack(self, params: Params) -> np.ndarray:
+        if set(params) != set(self.names):
+            raise InputError(f"expected parameter blocks {sorted(self.names)}, got {sorted(params)}")
+        return np.concatenate([np.ravel(np.asarray(params[name], dtype=float)) for name in self.names])
+
+    def unpack(self, vector: np.ndarray) -> dict[str, np.ndarray]:
+        """Views into `vector` (last axis = parameters), not copies."""
+        lead = vector.shape[:-1]
+        where = self.slices()
+        return {name: vector[..., where[name]].reshape(lead + shape) for name, shape in self.shapes}
