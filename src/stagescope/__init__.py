@@ -25,7 +25,7 @@ _HOME = {
     "runs.store": ("load", "verify"),
     "observables.pairwise": ("ClassAttention", "class_attention"),
     "landscape.spectrum": ("Spectrum", "spectrum"),
-    "stages.stage": ("Stage", "Stages"),
+    "detect.stage": ("Stage", "Stages"),
     "theory.claim": ("Claim", "Verdict"),
     "theory.ledger": ("Ledger",),
     "studies.table": ("study", "run_study"),
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from stagescope.reopen import replay, resume
     from stagescope.runs.run import Run
     from stagescope.runs.store import load, verify
-    from stagescope.stages.stage import Stage, Stages
+    from stagescope.detect.stage import Stage, Stages
     from stagescope.studies.table import run_study, study
     from stagescope.theory.claim import Claim, Verdict
     from stagescope.theory.ledger import Ledger

@@ -11,8 +11,8 @@ from stagescope.errors import InputError
 from stagescope.observables.pairwise import ClassAttention, class_attention
 from stagescope.reopen import replay
 from stagescope.runs.run import Run
-from stagescope.stages import scan_snap as scan_snap_stages
-from stagescope.stages.stage import Stages
+from stagescope.detect import scan_snap as scan_snap_stages
+from stagescope.detect.stage import Stages
 from stagescope.theory import scan_snap as scan_snap_theory
 from stagescope.theory.ledger import Ledger
 

@@ -65,6 +65,4 @@ def replay(run: Run, record: Record, progress: bool | None = False) -> Run:
         dynamics = dynamics.model_copy(update={"steps": int(run.step[-1])})
     else:
         until = float(run.t[-1])
-    return evolve(
-        field_of(run.spec), run.at(0), dynamics, until=until, record=record, seed=run.seed, progress=progress
-    )
+    return evolve(field_of(run.spec), run.at(0), dynamics, until=until, record=record, seed=run.seed, progress=progress)

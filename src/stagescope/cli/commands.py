@@ -92,7 +92,7 @@ class Info(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.cli.render import info
+        from stagescope.cli.answers import info
         from stagescope.runs.store import load
 
         found = info(load(self.folder))
@@ -149,7 +149,9 @@ class Export(Command):
     """Write the recorded arrays of a run for other tools."""
 
     folder: RunFolder
-    to: Literal["npz", "csv", "netcdf"] = Field(description="npz: all arrays; csv: one row a frame, series only; netcdf: all, named axes")
+    to: Literal["npz", "csv", "netcdf"] = Field(
+        description="npz: all arrays; csv: one row a frame, series only; netcdf: all, named axes"
+    )
     out: Path | None = Field(None, description="file to write; default: the run's name with the format's suffix")
     overwrite: bool = Field(False, description="replace an existing file")
 
@@ -243,12 +245,12 @@ def paper_name(study: str) -> str:
 
 
 def _report_run(made: Any, quiet: bool, as_json: bool) -> int:
-    from stagescope.cli.render import info, print_outcome
+    from stagescope.cli.answers import info, outcome
 
     if as_json:
         _print_json(info(made))
     elif not quiet:
-        print_outcome(made)
+        print(outcome(made))
     if not made.done:
         print(f"stagescope: {made.status}: {made.reason}", file=sys.stderr)
     return 0 if made.done else 1

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field, create_model
 
 from stagescope.cli import commands
 from stagescope.errors import StagescopeError, unknown
-from stagescope.studies.table import STUDIES
 from stagescope.studies.study import Study
+from stagescope.studies.table import STUDIES
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are small: a thread pool costs .2 s and gains nothing
 CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone, tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
@@ -62,7 +62,7 @@ def _tree(arguments: list[str]) -> Any:
 def _union(kinds: list[Any]) -> Any:
     """A choice of subcommands; a single one is padded with a suppressed None, or tyro would not make it a subcommand."""
     padding = (Annotated[None, tyro.conf.Suppress],) if len(kinds) == 1 else ()
-    return Union[(*kinds, *padding)]  # noqa: UP007 (made at run time)
+    return Union[(*kinds, *padding)]
 
 
 def _command(kind: type[BaseModel], name: str) -> Any:

@@ -7,30 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from stagescope.runs.run import Run
-from stagescope.stages.stage import Stages
+from stagescope.detect.stage import Stages
 from stagescope.theory.ledger import Ledger
-
-
-def info(run: Run) -> dict[str, Any]:
-    """A run in a few facts, the same for people and for --json."""
-    series = {name: float(values[-1]) for name, values in run.series.items() if run.frames}
-    return {
-        "run": str(run.path) if run.path else None,
-        "study": run.study,
-        "status": run.status,
-        "reason": run.reason,
-        "clock": run.clock,
-        "frames": run.frames,
-        "last": series,
-        "params": {name: list(values.shape[1:]) for name, values in run.params.items()},
-        "field": run.spec["field"]["type"],
-        "dynamics": {name: value for name, value in run.spec["dynamics"].items() if value not in ({}, None)},
-        "seed": run.seed,
-        "config": dict(run.config) if run.config is not None else None,
-        "config_digest": run.config_digest,
-        "environment": run.provenance.get("environment"),
-    }
 
 
 def print_info(found: dict[str, Any]) -> None:
@@ -40,14 +18,6 @@ def print_info(found: dict[str, Any]) -> None:
             value = "\n".join(f"{key} = {_value(item)}" for key, item in value.items() if item is not None)
         table.add_row(Text(name, style="bold"), Text(_value(value)))
     Console().print(table)
-
-
-def print_outcome(run: Run) -> None:
-    last = f"{run.clock} = {run.time[-1]:.6g}" if run.frames else "nothing"
-    loss = f", loss {run.series['loss'][-1]:.6g}" if "loss" in run.series and run.frames else ""
-    Console().print(Text(f"{run.status}: {run.frames} frames to {last}{loss}"))
-    if run.done:
-        Console().print(Text(f"next: stagescope stages {run.path}  |  stagescope check {run.path}", style="dim"))
 
 
 def print_stages(found: Stages) -> None:
@@ -107,8 +77,7 @@ def print_catalogue(found: dict[str, Any]) -> None:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(*columns, box=box.SIMPLE_HEAD if columns else None, show_header=bool(columns), pad_edge=False)
-    return table
+    return Table(*columns, box=box.SIMPLE_HEAD if columns else None, show_header=bool(columns), pad_edge=False)
 
 
 def _value(value: Any) -> str:

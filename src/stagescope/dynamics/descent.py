@@ -151,7 +151,7 @@ class _Loop:
             grads = {name: -value for name, value in field.law(params, data).items()}
             directions, memory_next = self._transform.update(grads, memory, params)
             updates = {name: -descent.lr * rates[name] * directions[name] for name in layout.names}
-            moved = optax.apply_updates(params, updates)
+            moved: Any = optax.apply_updates(params, updates)
             finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(moved[name])) for name in layout.names]))
             kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), (moved, memory_next), (params, memory))
             return *kept, count + finite, finite
@@ -168,8 +168,7 @@ class _Loop:
         return self.state((params, self._transform.init(dict(params))), 0)
 
     def state(self, carry: Any, position: int) -> State:
-        params, memory = carry
-        leaves = {f"memory{i}": np.asarray(leaf) for i, leaf in enumerate(self._jax.tree.leaves(memory))}
+        leaves = {f"memory{i}": np.asarray(leaf) for i, leaf in enumerate(self._jax.tree.leaves(carry[1]))}
         return {"theta": self.vector(carry), "position": np.array(position), **leaves}
 
     def restore(self, state: State) -> Any:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ class Journey:
     record: Record | None
     until: float | None
     seed: int = 0
-    origin: Origin = field(default_factory=Origin)
+    origin: Origin = Origin()
 
     @property
     def spec(self) -> Spec:
@@ -58,11 +58,11 @@ class Journey:
         return {"field": self.field.describe(), "blocks": blocks, "until": self.until, **described}
 
     def axes(self) -> dict[str, tuple[str, ...]]:
-        named = self.field.axes
-        axes: dict[str, tuple[str, ...]] = {name: ("time",) for name in self.series}
+        named, clock = self.field.axes, self.dynamics.clock
+        axes: dict[str, tuple[str, ...]] = dict.fromkeys(self.series, (clock,))
         for name, shape in self.layout.shapes:
             inner = named.get(name) or tuple(f"{name}_{i}" for i in range(len(shape)))
-            axes[name] = ("time", *inner)
+            axes[name] = (clock, *inner)
         return axes
 
     @property
@@ -240,8 +240,9 @@ class _Disk:
 def _sink(journey: Journey, out: str | Path | None, overwrite: bool) -> _Memory | _Disk:
     if out is None:
         return _Memory()
+    from stagescope.runs.arrays import Column
     from stagescope.runs.store import header
-    from stagescope.runs.writer import Column, Writer
+    from stagescope.runs.writer import Writer
 
     axes = journey.axes()
     columns = {name: Column((), axes[name], "int64" if name == "step" else "float64") for name in journey.series}

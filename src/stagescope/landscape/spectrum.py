@@ -35,7 +35,7 @@ def spectrum(objective: Objective, params: Params, lowest: int = 6) -> Spectrum:
     multiplicity, in which the Hessian is symmetric.
     """
     layout = Layout.of(params)
-    if not 1 <= lowest:
+    if not lowest >= 1:
         raise InputError(f"lowest is {lowest}, but at least one curvature must be asked for")
     roots = np.sqrt(layout.pack(_multiplicities(objective, params)))
 
@@ -68,6 +68,6 @@ def _lanczos(times, size: int, lowest: int) -> tuple[np.ndarray, np.ndarray]:  #
 
     operator = LinearOperator((size, size), matvec=times, dtype=float)  # pyright: ignore[reportCallIssue]
     start = np.random.default_rng(0).normal(size=size)  # fixed, so that the answer is repeatable
-    values, vectors = eigsh(operator, k=lowest, which="SA", v0=start, tol=1e-10)
+    values, vectors = eigsh(operator, k=lowest, which="SA", v0=start, tol=1e-10)  # pyright: ignore[reportArgumentType]
     order = np.argsort(values)
     return values[order], vectors[:, order]

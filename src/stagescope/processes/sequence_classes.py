@@ -124,7 +124,7 @@ class SequenceClasses(Process):
             tokens = [*range(num_common), *range(shared, shared + num_common_per_last)]
             weights = [common_p] * len(tokens) + list(np.linspace(umin, umax, num_unique))
             tokens += range(own + n * num_unique, own + (n + 1) * num_unique)
-            probabilities = np.array(weights) / math.fsum(weights)
+            probabilities = tuple((np.array(weights) / math.fsum(weights)).tolist())
             target = queries + num_last + n
             item = SequenceClass(query=queries + last, target=target, tokens=tuple(tokens), probabilities=probabilities)
             classes.append(item)

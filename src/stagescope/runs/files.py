@@ -37,6 +37,10 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
 def sync(path: Path) -> None:
     """Push a file or a directory entry to the disk."""
     handle = os.open(path, os.O_RDONLY)

@@ -18,7 +18,7 @@ NAME = "manifest.json"
 EVENTS = "events.jsonl"
 DATA = "data.zarr"
 CHECKPOINT = "checkpoint"
-_PACKAGES = ("stagescope", "numpy", "numba", "scikit-sundae", "scipy", "jax", "optax", "zarr")
+_PACKAGES = ("stagescope", "numpy", "numba", "scikit-sundae", "scipy", "jax", "optax", "safetensors")
 
 
 class Manifest(BaseModel):

@@ -116,10 +116,9 @@ class Run:
         except ImportError:
             raise InputError("xarray is not installed; pip install 'stagescope[xarray]'") from None
         arrays = {**self.series, **self.params}
-        data = {name: (self.axes[name], value) for name, value in arrays.items() if name != self.clock}
+        data = {name: (self.axes[name], value) for name, value in arrays.items()}
         facts = {"clock": self.clock, "status": self.status, "study": self.study or ""}
-        times = xarray.Variable(("time",), self.series[self.clock])
-        return xarray.Dataset(data, coords={"time": times}, attrs=facts)
+        return xarray.Dataset(data, attrs=facts)
 
     def __repr__(self) -> str:
         what = self.study or self.spec.get("field", {}).get("type", "run")

@@ -1,6 +1,5 @@
 """Save, load and verify runs. Nothing here executes stored data."""
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import DamagedRun
-from stagescope.runs import files
+from stagescope.runs import arrays, files
 from stagescope.runs import manifest as manifests
+from stagescope.runs.arrays import Column
 from stagescope.runs.manifest import DATA, EVENTS, NAME, Manifest
 from stagescope.runs.run import DONE, Arrays, Run
 
@@ -36,13 +36,13 @@ def verify(folder: str | Path) -> list[str]:
 
 def save(run: Run, folder: Path, overwrite: bool = False) -> Path:
     """Write a run that lives in memory, with the same guarantees as one recorded to disk."""
-    from stagescope.runs.writer import Column, Writer
+    from stagescope.runs.writer import Writer
 
-    arrays = {**run.series, **run.params}
-    columns = {name: Column(value.shape[1:], run.axes[name], str(value.dtype)) for name, value in arrays.items()}
+    recorded = {**run.series, **run.params}
+    columns = {name: Column(value.shape[1:], run.axes[name], str(value.dtype)) for name, value in recorded.items()}
     writer = Writer.create(folder, header(run_facts(run), columns, run.frames), columns, overwrite)
     for i in range(run.frames):
-        writer.frame({name: value[i] for name, value in arrays.items()})
+        writer.frame({name: value[i] for name, value in recorded.items()})
     writer.finish(run.status, run.reason, run.at(-1) if run.frames else {})
     return folder
 
@@ -72,10 +72,7 @@ def _check_files(folder: Path, manifest: Manifest) -> list[str]:
     for name, expected in sorted(manifest.files.items()):
         path = folder / name
         try:
-            if name == EVENTS:
-                found = _events_digest(path, manifest)
-            else:
-                found = files.sha256(path)
+            found = _events_digest(path, manifest) if name == EVENTS else files.sha256(path)
         except OSError as error:
             problems.append(f"{path}: {error.strerror or error}")
             continue
@@ -89,7 +86,7 @@ def _events_digest(path: Path, manifest: Manifest) -> str:
     data = path.read_bytes()
     if manifest.status not in DONE:
         data = data[: manifest.events_bytes]
-    return hashlib.sha256(data).hexdigest()
+    return files.digest(data)
 
 
 def _opened(folder: Path, manifest: Manifest) -> Run:
@@ -126,10 +123,7 @@ def _reader(folder: Path, manifest: Manifest):  # noqa: ANN202 (a closure)
         tail = pending(safetensors.numpy.load_file(folder / manifest.checkpoint))
 
     def read(name: str) -> np.ndarray:
-        import zarr
-
-        array = zarr.open_array(store=folder / DATA / name, mode="r")
-        values = np.asarray(array[: manifest.committed])
+        values = arrays.read(folder / DATA / name, manifest.committed, manifest.chunk)
         return np.concatenate([values, tail[name]]) if name in tail else values
 
     return read

@@ -10,16 +10,15 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import safetensors.numpy as safetensors
-import zarr
 
 from stagescope.errors import InputError, StoreError
-from stagescope.runs import files
+from stagescope.runs import arrays, files
+from stagescope.runs.arrays import Column
 from stagescope.runs.manifest import CHECKPOINT, DATA, EVENTS, NAME, Manifest
 from stagescope.runs.manifest import read as read_manifest
 
@@ -33,17 +32,8 @@ _OURS = {NAME, NAME + ".new", EVENTS, DATA, CHECKPOINT}
 _PENDING = "pending/"
 
 
-@dataclass(frozen=True)
-class Column:
-    """One recorded array: shape of a frame, names of its axes, and its type."""
-
-    shape: tuple[int, ...] = ()
-    axes: tuple[str, ...] = ()
-    dtype: str = "float64"
-
-
 def chunk_frames(planned: int, columns: Mapping[str, Column]) -> int:
-    frame = sum(8 * int(np.prod(column.shape, dtype=int)) for column in columns.values())
+    frame = sum(column.frame_bytes for column in columns.values())
     return max(1, min(planned, max(-(-planned // CHUNKS), SMALL // frame), LARGE // frame))
 
 
@@ -52,7 +42,8 @@ class Writer:
 
     def __init__(self, folder: Path, manifest: Manifest, lock: files.Lock) -> None:
         self.folder, self.manifest, self._lock = folder, manifest, lock
-        self._group = zarr.open_group(store=folder / DATA, mode="r+")
+        places = {name: folder / DATA / name / "zarr.json" for name in manifest.arrays}
+        self._columns = {name: arrays.column_of(place.read_bytes()) for name, place in places.items()}
         self._buffer: list[Frame] = []
 
     @classmethod
@@ -123,26 +114,23 @@ class Writer:
         self._lock.release()
 
     def _write_chunk(self, count: int) -> dict[str, str]:
-        start = self.manifest.committed
+        start, chunk = self.manifest.committed, self.manifest.chunk
         known = {}
-        for name, axes in self.manifest.arrays.items():
-            block = np.stack([np.asarray(frame[name]) for frame in self._buffer[:count]])
-            array = self._group[name]
-            assert isinstance(array, zarr.Array)
-            array[start : start + count] = block
-            place = "/".join([DATA, name, "c", str(start // self.manifest.chunk)] + ["0"] * (len(axes) - 1))
-            files.sync(self.folder / place)
-            files.sync((self.folder / place).parent)
-            known[place] = files.sha256(self.folder / place)
+        for name, column in self._columns.items():
+            data = arrays.encode(column, [frame[name] for frame in self._buffer[:count]], chunk)
+            place = f"{DATA}/{name}/{arrays.chunk_name(column, start // chunk)}"
+            (self.folder / place).parent.mkdir(parents=True, exist_ok=True)
+            files.replace(self.folder / place, data)
+            known[place] = files.digest(data)
         self.manifest = self.manifest.model_copy(update={"committed": start + count})
         del self._buffer[:count]
         return known
 
     def _commit_state(self, known: dict[str, str], state: Mapping[str, Any], event: str, **facts: Any) -> Manifest:
-        place = self._write_checkpoint(state)
+        place, seal = self._write_checkpoint(state)
         if self.manifest.checkpoint is not None:
             known.pop(self.manifest.checkpoint, None)
-        known[place] = files.sha256(self.folder / place)
+        known[place] = seal
         extra = {name: facts.pop(name) for name in list(facts) if name not in Manifest.model_fields}
         self._log(event, frames=self.manifest.committed + len(self._buffer), **extra)
         known[EVENTS] = files.sha256(self.folder / EVENTS)
@@ -157,14 +145,15 @@ class Writer:
         if old is not None and old != manifest.checkpoint:
             (self.folder / old).unlink(missing_ok=True)
 
-    def _write_checkpoint(self, state: Mapping[str, Any]) -> str:
+    def _write_checkpoint(self, state: Mapping[str, Any]) -> tuple[str, str]:
         tensors = {name: np.ascontiguousarray(value) for name, value in state.items()}
         for name in self.manifest.arrays if self._buffer else ():
             tensors[_PENDING + name] = np.stack([np.asarray(frame[name]) for frame in self._buffer])
         last = int(Path(self.manifest.checkpoint).stem) if self.manifest.checkpoint else 0
         place = f"{CHECKPOINT}/{last + 1:06d}.safetensors"
-        files.replace(self.folder / place, safetensors.save(tensors))
-        return place
+        data = safetensors.save(tensors)
+        files.replace(self.folder / place, data)
+        return place, files.digest(data)
 
     def _log(self, event: str, **facts: Any) -> None:
         line = json.dumps({"event": event, "time": round(time.time(), 3), **facts}) + "\n"
@@ -175,13 +164,8 @@ class Writer:
 
     def _trim(self, known: dict[str, str]) -> dict[str, str]:
         """Cut the arrays' shapes; the manifest first says that either metadata is good, so no instant is damage."""
-        texts, trimmed = {}, {}
-        for name in self.manifest.arrays:
-            place = f"{DATA}/{name}/zarr.json"
-            body = json.loads((self.folder / place).read_bytes())
-            body["shape"][0] = self.manifest.committed
-            texts[place] = json.dumps(body, indent=2).encode()
-            trimmed[place] = _hash(texts[place])
+        texts = _metadata(self.manifest, self._columns, self.manifest.committed)
+        trimmed = {place: files.digest(text) for place, text in texts.items()}
         self.manifest = self.manifest.model_copy(update={"files": known, "trimmed": trimmed})
         self.manifest.write(self.folder)
         for place, text in texts.items():
@@ -223,31 +207,21 @@ def _move_in(fresh: Path, folder: Path) -> None:
 
 
 def _create_arrays(folder: Path, manifest: Manifest, columns: Mapping[str, Column]) -> dict[str, str]:
-    group = zarr.create_group(store=folder / DATA, zarr_format=3, attributes={"clock": manifest.clock})
-    known = {f"{DATA}/zarr.json": files.sha256(folder / DATA / "zarr.json")}
-    for name, column in columns.items():
-        group.create_array(
-            name,
-            shape=(manifest.planned, *column.shape),
-            chunks=(manifest.chunk, *column.shape),
-            dtype=column.dtype,
-            fill_value=0 if column.dtype.startswith("int") else float("nan"),
-            dimension_names=manifest.arrays[name],
-            config={"write_empty_chunks": True},
-        )
-        known[f"{DATA}/{name}/zarr.json"] = files.sha256(folder / DATA / name / "zarr.json")
-    return known
+    texts = _metadata(manifest, columns, manifest.planned)
+    for place, text in texts.items():
+        (folder / place).parent.mkdir(parents=True)
+        files.replace(folder / place, text)
+    return {place: files.digest(text) for place, text in texts.items()}
+
+
+def _metadata(manifest: Manifest, columns: Mapping[str, Column], frames: int) -> dict[str, bytes]:
+    texts = arrays.metadata(columns, frames, manifest.chunk, manifest.clock)
+    return {f"{DATA}/{place}": text for place, text in texts.items()}
 
 
 def _frames(columns: Mapping[str, np.ndarray]) -> list[Frame]:
     count = min((len(values) for values in columns.values()), default=0)
     return [{name: values[i] for name, values in columns.items()} for i in range(count)]
-
-
-def _hash(data: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha256(data).hexdigest()
 
 
 def _umask() -> int:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from stagescope.errors import InputError
 from stagescope.studies.study import Options, Setup, Study
 
 if TYPE_CHECKING:
@@ -17,7 +16,9 @@ if TYPE_CHECKING:
 class ScanSnapOptions(Options):
     """Scan and snap: Y and Z on sequence classes, in the long-sequence limit."""
 
-    classes: Path | None = Field(None, description="table of classes (JSON or CSV, see docs/scan-snap.md) in place of the generator")
+    classes: Path | None = Field(
+        None, description="table of classes (JSON or CSV, see docs/scan-snap.md) in place of the generator"
+    )
     num_last: int = Field(2, ge=1, description="query tokens")
     num_next_per_last: int = Field(1, ge=1, description="classes per query token")
     num_common: int = Field(10, ge=0, description="tokens common to all classes")
@@ -29,8 +30,12 @@ class ScanSnapOptions(Options):
     vocab: int | None = Field(None, ge=1, description="vocabulary size M of the softmax; default: the tokens in use")
     rate_y: float = Field(1.0, ge=0, description="rate of the decoder Y")
     rate_z: float = Field(1.0, ge=0, description="rate of the attention scores Z")
-    decoder: Literal["gradient", "pinv"] = Field("gradient", description="step of Y: the gradient, or the theorems' modified decoder")
-    columns: Literal["merged", "all"] = Field("merged", description="keep one column for all outputs that are never targets, or all")
+    decoder: Literal["gradient", "pinv"] = Field(
+        "gradient", description="step of Y: the gradient, or the theorems' modified decoder"
+    )
+    columns: Literal["merged", "all"] = Field(
+        "merged", description="keep one column for all outputs that are never targets, or all"
+    )
     init_scale: float = Field(0.0, ge=0, description="initial Y and Z uniform in +- this; needs --columns all unless 0")
     optimizer: Literal["flow", "gd", "heavy-ball", "adam"] = Field("flow", description="gradient flow, or steps")
     until: float = Field(1000.0, gt=0, description="end time of the flow")
@@ -72,15 +77,24 @@ def setup(options: ScanSnapOptions, seed: int) -> Setup:
 
 def _process(options: ScanSnapOptions) -> tuple["SequenceClasses", dict[str, Any]]:
     if options.classes is not None:
+        from stagescope.described import digest
         from stagescope.processes.class_table import read_classes
 
         process = read_classes(options.classes, options.vocab)
-        from stagescope.described import digest
-
         return process, {"classes_digest": digest(process.describe())}
     from stagescope.processes.sequence_classes import SequenceClasses
 
-    names = ("num_last", "num_next_per_last", "num_common", "num_common_per_last", "num_unique", "common_p", "umin", "umax", "vocab")
+    names = (
+        "num_last",
+        "num_next_per_last",
+        "num_common",
+        "num_common_per_last",
+        "num_unique",
+        "common_p",
+        "umin",
+        "umax",
+        "vocab",
+    )
     return SequenceClasses.synthetic(**{name: getattr(options, name) for name in names}), {}
 
 
@@ -116,5 +130,3 @@ STUDY = Study(
     setup=setup,
     tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),
 )
-
-__all__ = ["PRESETS", "STUDY", "InputError", "ScanSnapOptions"]

@@ -7,7 +7,7 @@ import numpy as np
 
 from stagescope.observables.pairwise import ClassAttention, class_attention, law_of
 from stagescope.runs.run import Run
-from stagescope.stages.stage import peak
+from stagescope.detect.stage import peak
 from stagescope.theory.claim import Claim, Comparison, Regime
 
 SIGN = 1e-9

@@ -51,7 +51,7 @@ def first_crossing(time: np.ndarray, curve: np.ndarray, level: float, rising: bo
     if not hits.size:
         return None
     i = int(hits[0])
-    if i == 0 or time[i - 1] < after and above[i - 1]:
+    if i == 0 or (time[i - 1] < after and above[i - 1]):
         return float(max(time[i], after))
     rise = (level - curve[i - 1]) / (curve[i] - curve[i - 1])
     return float(max(after, time[i - 1] + rise * (time[i] - time[i - 1])))

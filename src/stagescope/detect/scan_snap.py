@@ -8,7 +8,7 @@ snap    after the peak, the speed is below 10 % of it
 
 import numpy as np
 
-from stagescope.stages.stage import Stage, Stages, first_crossing, peak
+from stagescope.detect.stage import Stage, Stages, first_crossing, peak
 
 ONSET_LOSS, WINNER_RATIO, SNAP_SPEED = 0.02, 1.25, 0.10
 

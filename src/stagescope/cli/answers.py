@@ -1,0 +1,34 @@
+"""What a finished command says of a run, without a single heavy import."""
+
+from typing import Any
+
+from stagescope.runs.run import Run
+
+
+def info(run: Run) -> dict[str, Any]:
+    """A run in a few facts, the same for people and for --json."""
+    series = {name: float(values[-1]) for name, values in run.series.items() if run.frames}
+    return {
+        "run": str(run.path) if run.path else None,
+        "study": run.study,
+        "status": run.status,
+        "reason": run.reason,
+        "clock": run.clock,
+        "frames": run.frames,
+        "last": series,
+        "params": {name: list(values.shape[1:]) for name, values in run.params.items()},
+        "field": run.spec["field"]["type"],
+        "dynamics": {name: value for name, value in run.spec["dynamics"].items() if value not in ({}, None)},
+        "seed": run.seed,
+        "config": dict(run.config) if run.config is not None else None,
+        "config_digest": run.config_digest,
+        "environment": run.provenance.get("environment"),
+    }
+
+
+def outcome(run: Run) -> str:
+    """How a run ended, and what to do next."""
+    last = f"{run.clock} = {run.time[-1]:.6g}" if run.frames else "nothing"
+    loss = f", loss {run.series['loss'][-1]:.6g}" if "loss" in run.series and run.frames else ""
+    said = f"{run.status}: {run.frames} frames to {last}{loss}"
+    return f"{said}\nnext: stagescope stages {run.path}  |  stagescope check {run.path}" if run.done else said
