@@ -49,6 +49,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from stagescope.detect.stage import Stage, Stages
     from stagescope.dynamics.descent import GD, Adam, Descent, HeavyBall
     from stagescope.dynamics.evolve import Interrupted, evolve
     from stagescope.dynamics.flow import GradientFlow
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from stagescope.reopen import replay, resume
     from stagescope.runs.run import Run
     from stagescope.runs.store import load, verify
-    from stagescope.detect.stage import Stage, Stages
     from stagescope.studies.table import run_study, study
     from stagescope.theory.claim import Claim, Verdict
     from stagescope.theory.ledger import Ledger

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.detect import scan_snap as scan_snap_stages
+from stagescope.detect.stage import Stages
 from stagescope.dynamics.record import Every, LogSpaced
 from stagescope.errors import InputError
 from stagescope.observables.pairwise import ClassAttention, class_attention
 from stagescope.reopen import replay
 from stagescope.runs.run import Run
-from stagescope.detect import scan_snap as scan_snap_stages
-from stagescope.detect.stage import Stages
 from stagescope.theory import scan_snap as scan_snap_theory
 from stagescope.theory.ledger import Ledger
 

@@ -5,9 +5,9 @@ from functools import cached_property
 
 import numpy as np
 
+from stagescope.detect.stage import peak
 from stagescope.observables.pairwise import ClassAttention, class_attention, law_of
 from stagescope.runs.run import Run
-from stagescope.detect.stage import peak
 from stagescope.theory.claim import Claim, Comparison, Regime
 
 SIGN = 1e-9
