@@ -99,17 +99,19 @@ def evolve(
     settled = dynamics.settled(vector)
     positions = settled.positions(record, until)
     journey = Journey(law, layout, settled, positions, stop, record, until, seed, origin or Origin())
-    sink = _sink(journey, out, overwrite)
-    state = settled.start(law, layout, vector)
-    return _drive(journey, sink, state, Point(0.0, vector, frame=True, state=state), progress)
+    _check_out(out, overwrite)
+    state, camera = settled.start(law, layout, vector), _Camera(journey)
+    first = camera.frame(Point(0.0, vector, frame=True, state=state))
+    return _drive(journey, _sink(journey, out, overwrite, first, state), state, camera, progress)
 
 
 def proceed(journey: Journey, folder: Path, progress: bool | None = None) -> Run:
     """Continue a run on disk from its last commit; its arrays end up bitwise those of an uninterrupted run."""
     from stagescope.runs.writer import Writer
 
+    camera = _Camera(journey)
     writer, state = Writer.reopen(folder)
-    return _drive(journey, _Disk(writer), state, None, progress)
+    return _drive(journey, _Disk(writer), state, camera, progress, resumed=True)
 
 
 def _checked(params: Params, law: Field) -> dict[str, np.ndarray]:
@@ -126,15 +128,20 @@ def _checked(params: Params, law: Field) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _drive(journey: Journey, sink: "_Memory | _Disk", state: State, first: Point | None, progress: bool | None) -> Run:
-    camera = _Camera(journey)
+def _drive(
+    journey: Journey,
+    sink: "_Memory | _Disk",
+    state: State,
+    camera: "_Camera",
+    progress: bool | None,
+    resumed: bool = False,
+) -> Run:
     total = float(journey.positions[-1])
     with progress_for(progress) as bar:
         bar.begin(journey.origin.study or "evolve", total, journey.dynamics.clock if total % 1 else "step")
         try:
-            if first is not None:
-                sink.frame(camera.frame(first))
-                sink.commit(state, "started")
+            if resumed:
+                sink.commit(state, "resumed")
             outcome = _follow(journey, sink, state, camera, bar)
         except KeyboardInterrupt:
             sink.abandon()
@@ -184,8 +191,8 @@ class _Camera:
         if field.objective is not None:
             frame["loss"] = field.objective.value(params)
             if not np.isfinite(frame["loss"]):
-                clock = self._journey.dynamics.clock
-                raise SolveFailed("diverged", f"diverged at {clock}={frame[clock]:g}: the loss is {frame['loss']}")
+                where = f"step {frame['step']}" if "step" in frame else f"t={frame['t']:g}"
+                raise SolveFailed("diverged", f"diverged at {where}: the loss is {frame['loss']}; lower the rates")
         frame["speed"] = field.speed(layout.unpack(self._velocity))
         return frame
 
@@ -195,8 +202,8 @@ class _Memory:
 
     advice = "interrupted; nothing was being saved (give out=FOLDER to keep a resumable run)"
 
-    def __init__(self) -> None:
-        self._frames: list[dict[str, Any]] = []
+    def __init__(self, first: dict[str, Any]) -> None:
+        self._frames = [first]
 
     def frame(self, frame: dict[str, Any]) -> None:
         self._frames.append(frame)
@@ -237,9 +244,17 @@ class _Disk:
         return load(self._writer.folder)
 
 
-def _sink(journey: Journey, out: str | Path | None, overwrite: bool) -> _Memory | _Disk:
+def _check_out(out: str | Path | None, overwrite: bool) -> None:
+    """Refuse a place that is taken before any work is done."""
+    if out is not None:
+        from stagescope.runs.writer import check_place
+
+        check_place(Path(out), overwrite)
+
+
+def _sink(journey: Journey, out: str | Path | None, overwrite: bool, first: dict[str, Any], state: State) -> _Memory | _Disk:
     if out is None:
-        return _Memory()
+        return _Memory(first)
     from stagescope.runs.arrays import Column
     from stagescope.runs.store import header
     from stagescope.runs.writer import Writer
@@ -251,4 +266,9 @@ def _sink(journey: Journey, out: str | Path | None, overwrite: bool) -> _Memory 
     config = dict(origin.config) if origin.config is not None else None
     facts = {"study": origin.study, "config": config, "tags": origin.tags, "clock": journey.dynamics.clock}
     facts |= {"spec": spec, "seed": journey.seed, "config_digest": digest(config if config is not None else spec)}
-    return _Disk(Writer.create(Path(out), header(facts, columns, len(journey.positions)), columns, overwrite))
+
+    def begin(writer: Writer) -> None:
+        writer.frame(first)
+        writer.commit(state, "started")
+
+    return _Disk(Writer.create(Path(out), header(facts, columns, len(journey.positions)), columns, begin, overwrite))

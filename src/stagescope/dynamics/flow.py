@@ -102,7 +102,8 @@ def _cvode(flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float,
     )
     solver.init_step(start, theta)
     for stop in stops:
-        found = solver.step(float(stop), tstop=float(stops[-1]))
+        with np.errstate(over="ignore", invalid="ignore"):  # a blow-up is reported once, as the outcome
+            found = solver.step(float(stop), tstop=float(stops[-1]))
         if not found.success:
             norm = float(np.linalg.norm(found.y))
             raise SolveFailed("failed", f"CVODE stopped at t={found.t:g}, |theta|={norm:.3g}: {found.message}")
@@ -123,7 +124,8 @@ def _scipy(flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float,
     solver = kind(rhs, start, theta, float(stops[-1]), rtol=flow.rtol, atol=flow.atol)
     for stop in stops:
         while solver.t < stop:
-            message = solver.step()
+            with np.errstate(over="ignore", invalid="ignore"):  # a blow-up is reported once, as the outcome
+                message = solver.step()
             if solver.status == "failed":
                 norm = float(np.linalg.norm(solver.y))
                 raise SolveFailed("failed", f"{flow.method} stopped at t={solver.t:g}, |theta|={norm:.3g}: {message}")

@@ -1,0 +1,162 @@
+"""The flow: two solvers, the dissipation identity, the scaling law, conserved sums, and failure as an outcome."""
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.dynamics.flow import GradientFlow
+from stagescope.errors import InputError
+from tests.strategies import random_state
+
+UNTIL = 200.0
+
+
+def small(shape=(2, 1, 10, 10), vocab=None):
+    process = ss.SequenceClasses.synthetic(*shape, vocab=vocab)
+    model = ss.PairwiseAttention.merged(process)
+    return model, ss.population_loss(model, process)
+
+
+def gap(a, b):
+    return max(np.abs(a.params[name] - b.params[name]).max() for name in a.params)
+
+
+@pytest.mark.parametrize("rates", [{}, {"Y": 10.0}, {"Y": 1.0, "Z": 5.0}])
+def test_cvode_agrees_with_lsoda_and_dop853(rates):
+    model, loss = small()
+    runs = [ss.evolve(loss, model.init(), GradientFlow(method=m, rates=rates), until=UNTIL) for m in ("auto", "lsoda", "dop853")]
+    assert gap(runs[0], runs[1]) < 1e-7
+    assert gap(runs[0], runs[2]) < 1e-7
+
+
+def test_radau_agrees_on_a_smaller_problem():
+    model, loss = small((2, 1, 2, 3))
+    cvode, radau = (ss.evolve(loss, model.init(), GradientFlow(method=m), until=50.0) for m in ("cvode", "radau"))
+    assert gap(cvode, radau) < 1e-7
+
+
+def test_dissipation_identity():
+    """dL/dt = -sum_b rate_b |grad_b L|^2, dL/dt by central differences of the recorded loss."""
+    model, loss = small()
+    rates = {"Y": 2.0, "Z": 0.5}
+    h = 1e-3
+    centres = np.array([1.0, 5.0, 12.0, 40.0, 150.0])
+    record = ss.AtTimes(at=tuple(np.sort(np.concatenate([centres - h, centres, centres + h]))))
+    run = ss.evolve(loss, model.init(), GradientFlow(rates=rates, rtol=1e-12, atol=1e-14), until=UNTIL, record=record)
+    for centre in centres:
+        i = int(np.argmin(np.abs(run.t - centre)))
+        slope = (run.series["loss"][i + 1] - run.series["loss"][i - 1]) / (run.t[i + 1] - run.t[i - 1])
+        squares = loss.field().squares(loss.grad(run.at(i)))
+        expected = -sum(rates[name] * squares[name] for name in rates)
+        assert slope == pytest.approx(expected, rel=1e-6, abs=1e-8)
+
+
+def test_loss_falls_and_row_sums_stay():
+    model, loss = small()
+    run = ss.evolve(loss, model.init(), GradientFlow(), until=UNTIL)
+    assert np.all(np.diff(run.series["loss"]) < 0)
+    assert np.abs(run.params["Y"] @ model.multiplicity).max() < 1e-12
+    assert np.abs(run.params["Z"].sum(axis=2)).max() < 1e-12
+
+
+def test_scaling_law():
+    """Rates s times larger: the same trajectory s times faster."""
+    model, loss = small()
+    at = np.array([1.0, 10.0, 100.0])
+    slow = ss.evolve(loss, model.init(), GradientFlow(), until=100.0, record=ss.AtTimes(at=tuple(at)))
+    fast = ss.evolve(
+        loss, model.init(), GradientFlow(rates={"Y": 7.0, "Z": 7.0}), until=100 / 7, record=ss.AtTimes(at=tuple(at / 7))
+    )
+    assert gap(slow, fast) < 1e-6
+
+
+def test_merged_flow_is_the_full_flow():
+    process = ss.SequenceClasses.synthetic(2, 1, 3, 4)
+    merged, full = ss.PairwiseAttention.merged(process), ss.PairwiseAttention.full(process.vocab)
+    record = ss.Uniform(frames=20)
+    a, b = (
+        ss.evolve(ss.population_loss(m, process), m.init(), GradientFlow(), until=100.0, record=record) for m in (merged, full)
+    )
+    np.testing.assert_allclose(a.params["Z"], b.params["Z"][:, merged.queries][:, :, merged.keys], atol=1e-6)
+    np.testing.assert_allclose(a.params["Y"][:, :, 0], b.params["Y"][:, merged.keys][:, :, merged.outputs[0]], atol=1e-6)
+    np.testing.assert_allclose(a.series["loss"], b.series["loss"], atol=1e-6)
+    np.testing.assert_allclose(a.series["speed"], b.series["speed"], atol=1e-6)
+
+
+def test_a_large_vocabulary_costs_the_same_arrays():
+    """M = 10^5 against 10^3: same shapes, so the same work; the benchmark has the times."""
+    shapes = [{n: b.shape for n, b in small(vocab=v)[0].init().items()} for v in (10**3, 10**5)]
+    assert shapes[0] == shapes[1]
+
+
+def test_pinv_is_a_field_without_objective():
+    process = ss.SequenceClasses.synthetic(3, 1, 1, 4)
+    model = ss.PairwiseAttention.merged(process)
+    run = ss.evolve(ss.PairwisePinv(model=model, process=process), model.init(), GradientFlow(), until=10.0)
+    assert run.done
+    assert "loss" not in run.series
+
+
+def test_frames_do_not_change_the_path():
+    """Only the first step of a segment knows where the first frame is; beyond that, output is interpolated."""
+    model, loss = small()
+    few = ss.evolve(loss, model.init(), GradientFlow(), until=UNTIL, record=ss.Uniform(frames=3))
+    many = ss.evolve(loss, model.init(), GradientFlow(), until=UNTIL, record=ss.Uniform(frames=201))
+    np.testing.assert_allclose(few.params["Z"][-1], many.params["Z"][-1], atol=1e-10)
+    np.testing.assert_allclose(few.params["Z"][1], many.params["Z"][100], atol=1e-10)
+
+
+def test_stop_condition_ends_the_run():
+    model, loss = small()
+    run = ss.evolve(loss, model.init(), GradientFlow(), until=UNTIL, stop=ss.LossBelow(value=1.0))
+    assert run.status == "stopped"
+    assert run.series["loss"][-1] < 1.0 <= run.series["loss"][-2]
+    assert "below 1" in run.reason
+    calm = ss.evolve(loss, model.init(), GradientFlow(), until=1e4, stop=ss.SpeedBelow(value=1e-2))
+    assert calm.series["speed"][-1] < 1e-2 <= calm.series["speed"][-2]
+
+
+def test_blow_up_is_an_outcome_with_time_and_norm():
+    def explodes(params):
+        return -(params["x"] ** 3).sum() / 3
+
+    run = ss.evolve(ss.JaxObjective(explodes), {"x": np.ones(2)}, GradientFlow(), until=10.0)
+    assert run.status in ("failed", "diverged")
+    assert not run.done
+    assert "t=" in run.reason
+    assert "|theta|" in run.reason
+    assert np.all(np.isfinite(run.params["x"]))
+    assert run.t[-1] <= 1.0
+
+
+@pytest.mark.parametrize("until", [0.0, -1.0, float("nan"), float("inf"), None])
+def test_end_time_must_be_positive(until):
+    model, loss = small()
+    with pytest.raises(InputError, match="until"):
+        ss.evolve(loss, model.init(), GradientFlow(), until=until)
+
+
+def test_bad_arguments_are_named():
+    model, loss = small()
+    with pytest.raises(InputError, match="rate of Y is -1"):
+        GradientFlow(rates={"Y": -1.0})
+    with pytest.raises(InputError, match=r"did you mean 'Y'|known: Y, Z"):
+        ss.evolve(loss, model.init(), GradientFlow(rates={"W": 1.0}), until=1.0)
+    with pytest.raises(InputError, match="not finite"):
+        ss.evolve(loss, {**model.init(), "Z": np.full((2, 30), np.nan)}, GradientFlow(), until=1.0)
+    with pytest.raises(InputError, match="blocks"):
+        ss.evolve(loss, {"Y": model.init()["Y"]}, GradientFlow(), until=1.0)
+    with pytest.raises(InputError, match="JaxObjective"):
+        ss.evolve(lambda p: 0.0, {"x": np.ones(1)}, GradientFlow(), until=1.0)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match="no steps"):
+        ss.evolve(loss, model.init(), GradientFlow(), until=1.0, record=ss.Every(n=2))
+    with pytest.raises(InputError, match="asked for"):
+        ss.evolve(loss, model.init(), GradientFlow(), until=1.0, record=ss.AtTimes(at=(2.0,)))
+
+
+def test_block_order_of_the_caller_does_not_matter():
+    model, loss = small((2, 1, 2, 3))
+    params = random_state(model, 1, 0.1)
+    turned = {name: params[name] for name in ("Z", "Y")}
+    a, b = (ss.evolve(loss, p, GradientFlow(), until=5.0) for p in (params, turned))
+    assert gap(a, b) == 0

@@ -1,0 +1,63 @@
+"""The study's options, presets and class tables."""
+
+import json
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+
+CLASSES = {
+    "vocab": 50,
+    "classes": [
+        {"query": "the", "target": "game", "tokens": {"of": 0.5, "ball": 0.3, "team": 0.2}},
+        {"query": "the", "target": "song", "tokens": {"of": 0.4, "guitar": 0.6}},
+    ],
+}
+
+
+def write(tmp_path, body):
+    path = tmp_path / "classes.json"
+    path.write_text(json.dumps(body))
+    return path
+
+
+def test_every_preset_sets_up():
+    study = ss.study("scan-snap")
+    for preset in study.presets:
+        plan = study.setup(study.configured(preset), 0)
+        assert np.isfinite(sum(block.sum() for block in plan.params.values()))
+
+
+def test_classes_from_json_and_csv_are_the_same(tmp_path):
+    table = ss.read_classes(write(tmp_path, CLASSES))
+    rows = ["query,target,token,probability"]
+    rows += [f"{c['query']},{c['target']},{t},{p}" for c in CLASSES["classes"] for t, p in c["tokens"].items()]
+    path = tmp_path / "classes.csv"
+    path.write_text("\n".join(rows))
+    assert ss.read_classes(path, vocab=50) == table
+    assert [table.label(token) for token in sorted(table.common)] == ["of"]
+    run = ss.run_study("scan-snap", classes=path, until=20.0)
+    assert run.params["Y"].shape[1:] == (4, 3)
+    assert run.config is not None
+    assert run.config["classes_digest"]
+
+
+def test_config_is_what_decides_the_run():
+    one, two = (ss.run_study("scan-snap", until=5.0, seed=s, frames=10) for s in (0, 1))
+    assert one.config_digest != two.config_digest
+    assert one.config_digest == ss.run_study("scan-snap", until=5.0, frames=10).config_digest
+    np.testing.assert_array_equal(one.params["Z"], two.params["Z"])  # zero init: the seed decides nothing
+
+
+def test_unknown_names_have_a_suggestion():
+    with pytest.raises(ss.InputError, match="did you mean 'rate_y'"):
+        ss.run_study("scan-snap", ratey=1.0)
+    with pytest.raises(ss.InputError, match="did you mean 'syn-small-flow'"):
+        ss.run_study("scan-snap", "syn-small-flo")
+    with pytest.raises(ss.InputError, match="did you mean 'scan-snap'"):
+        ss.run_study("scansnap")
+    with pytest.raises(ss.InputError, match=r"rate_y: .*got -1"):
+        ss.run_study("scan-snap", rate_y=-1.0)
+    with pytest.raises(ss.InputError, match="seed"):
+        ss.run_study("scan-snap", seed=-1)

@@ -1,0 +1,66 @@
+"""A loss of the user's own goes through the same door: flow, frames, spectrum, a stored run, and back."""
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+
+
+def factorisation(params, target):
+    """Half the squared error of A B: saddles at every rank, left one singular value after another."""
+    error = params["A"] @ params["B"] - target
+    return 0.5 * (error**2).sum()
+
+
+TARGET = np.diag([3.0, 1.0])
+
+
+def start():
+    rng = np.random.default_rng(0)
+    return {"A": 1e-3 * rng.normal(size=(2, 2)), "B": 1e-3 * rng.normal(size=(2, 2))}
+
+
+def test_flow_spectrum_store_and_reload(tmp_path):
+    loss = ss.JaxObjective(factorisation, data=TARGET)
+    run = ss.evolve(loss, start(), ss.GradientFlow(), until=30.0, record=ss.Uniform(frames=301), out=tmp_path / "run")
+    assert run.done
+    assert run.series["loss"][-1] < 1e-8
+    product = run.params["A"] @ run.params["B"]
+    values = np.linalg.svd(product, compute_uv=False)
+    times = [run.t[np.argmax(values[:, k] > s / 2)] for k, s in enumerate((3.0, 1.0))]
+    # from scale e a mode of strength s grows as e^{st}: it takes off near ln(1/e^2)/(2s)
+    assert times[0] < 0.5 * times[1]
+    at_origin = ss.spectrum(loss, {name: np.zeros((2, 2)) for name in "AB"})
+    np.testing.assert_allclose(at_origin.rates[:4], [3, 3, 1, 1], atol=1e-12)
+    again = ss.load(tmp_path / "run")
+    np.testing.assert_array_equal(again.params["A"], run.params["A"])
+    assert again.spec["field"] == {"type": "own", "name": "factorisation"}
+
+
+def test_conserved_quantity_of_the_flow():
+    """A^T A - B B^T does not move: a check of the integrator on a field it has never seen."""
+    run = ss.evolve(ss.JaxObjective(factorisation, data=TARGET), start(), ss.GradientFlow(), until=30.0)
+    a, b = run.params["A"], run.params["B"]
+    balance = np.swapaxes(a, 1, 2) @ a - b @ np.swapaxes(b, 1, 2)
+    assert np.abs(balance - balance[0]).max() < 1e-9
+
+
+def test_a_field_of_ones_own():
+    class Rotation(ss.Field):
+        """x' = y, y' = -x: no objective at all."""
+
+        def law(self, params, data):
+            return {"x": params["y"], "y": -params["x"]}
+
+        def describe(self):
+            return {"type": "own", "name": "rotation"}
+
+    run = ss.evolve(Rotation(), {"x": np.array([0.0]), "y": np.array([1.0])}, ss.GradientFlow(), until=10.0)
+    np.testing.assert_allclose(run.params["x"][:, 0], np.sin(run.t), atol=1e-7)
+    assert "loss" not in run.series
+
+
+def test_reserved_and_unsafe_block_names():
+    for name in ("t", "loss", "../x", "a b", ""):
+        with pytest.raises(ss.InputError, match="name"):
+            ss.evolve(ss.JaxObjective(lambda p: 0.0), {name: np.ones(1)}, ss.GradientFlow(), until=1.0)

@@ -1,0 +1,45 @@
+"""The public names are frozen: a change here is a decision."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import stagescope as ss
+
+NAMES = """
+Adam AtTimes Claim ClassAttention DamagedRun Descent Every Field GD GradientFlow HeavyBall InputError Interrupted JaxObjective
+Ledger LogSpaced LossBelow NotARun Objective PairwiseAttention PairwisePinv PairwisePopulation Run SequenceClass
+SequenceClasses SpeedBelow Spectrum Stage Stages StagescopeError StoreError Uniform Verdict check class_attention evolve load
+population_loss read_classes replay resume run_study spectrum stages study verify
+"""
+
+
+def test_public_names_are_these():
+    assert sorted(ss.__all__) == sorted(NAMES.split())
+
+
+def test_every_public_name_resolves_and_is_documented():
+    for name in ss.__all__:
+        assert getattr(ss, name).__doc__, name
+
+
+def test_names_for_type_checkers_are_the_same():
+    tree = ast.parse(Path(ss.__file__).read_text())
+    block = next(n for n in tree.body if isinstance(n, ast.If))
+    typed = [alias.name for n in block.body if isinstance(n, ast.ImportFrom) for alias in n.names]
+    assert sorted(typed) == sorted(ss.__all__)
+
+
+def test_functions_are_not_shadowed_by_modules():
+    """A subpackage named like a public function would replace it as soon as it is imported."""
+
+    for name in ss.__all__:
+        assert not hasattr(getattr(ss, name), "__path__"), name
+        assert not (Path(ss.__file__).parent / name).is_dir(), name
+
+
+def test_importing_the_package_is_light():
+    code = "import sys, stagescope; print([m for m in ('numpy', 'jax', 'numba', 'scipy', 'pydantic') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

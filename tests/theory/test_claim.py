@@ -1,0 +1,53 @@
+"""Verdicts: what can and what cannot be confirmed."""
+
+from dataclasses import replace
+
+import pytest
+
+import stagescope as ss
+from stagescope.theory.claim import Claim, Comparison, Regime
+from stagescope.theory.ledger import Ledger
+
+RUN = ss.run_study("scan-snap", until=5.0, frames=20)
+
+
+def claim(holds: bool | None = True, regime: Regime | None = None) -> Claim:
+    inside = regime or Regime(True, "always")
+    return Claim("SnS:lemma-1", "a sentence", lambda e: inside, lambda e: Comparison(1.0, 2.0, 0.1, holds, "because"))
+
+
+def test_verdicts():
+    assert claim(True).judge(RUN, None).verdict == "confirmed"
+    assert claim(False).judge(RUN, None).verdict == "violated"
+    assert claim(None).judge(RUN, None).verdict == "inconclusive"
+    assert claim(True, Regime(False, "too fast")).judge(RUN, None).verdict == "inconclusive"
+    assert claim(True, Regime(False, "elsewhere", applies=False)).judge(RUN, None).verdict == "not applicable"
+
+
+def test_out_of_regime_is_decided_before_comparing():
+    def never(evidence):
+        raise AssertionError("compared outside the regime")
+
+    row = Claim("SnS:lemma-1", "s", lambda e: Regime(False, "no"), never).judge(RUN, None)
+    assert (row.verdict, row.predicted) == ("inconclusive", None)
+
+
+@pytest.mark.parametrize("status", ["failed", "diverged", "interrupted", "running"])
+def test_a_run_that_did_not_end_confirms_nothing(status):
+    row = claim(True).judge(replace(RUN, status=status, reason="why"), None)
+    assert row.verdict == "inconclusive"
+    assert "why" in row.reason
+
+
+def test_unknown_tags_are_refused():
+    with pytest.raises(ValueError, match="not in the table"):
+        Claim("SnS:nonsense", "s", lambda e: Regime(True, ""), lambda e: Comparison(0, 0, 0, True, ""))
+
+
+def test_ledger_json_and_text():
+    ledger = Ledger.of(RUN, (claim(True), claim(False)), None)
+    body = ledger.json()
+    assert body["status"] == "finished"
+    keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason"}
+    assert all(set(row) == keys for row in body["claims"])
+    assert "1 confirmed, 1 violated" in str(ledger)
