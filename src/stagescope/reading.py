@@ -75,7 +75,7 @@ def _scan_snap_check(run: Run) -> Ledger:
 
 
 _SCAN_SNAP = Rules(_scan_snap_stages, _scan_snap_check)
-TABLE: dict[str, Rules] = {"PairwisePopulation": _SCAN_SNAP, "PairwisePinv": _SCAN_SNAP}
+TABLE: dict[str, Rules] = dict.fromkeys(("PairwisePopulation", "PairwisePinv", "PairwiseSampled"), _SCAN_SNAP)
 
 
 def _rules(run: Run) -> Rules:

@@ -10,6 +10,7 @@ from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
 from stagescope.dynamics.record import Record
 from stagescope.errors import DamagedRun, InputError, StagescopeError
 from stagescope.objectives import pairwise as _pairwise  # noqa: F401
+from stagescope.objectives import pairwise_sampled as _pairwise_sampled  # noqa: F401
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
 from stagescope.runs import manifest as manifests

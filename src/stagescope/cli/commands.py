@@ -1,6 +1,7 @@
 """The commands. Each is a typed set of arguments with a `run` that returns an exit code; heavy imports are inside."""
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -8,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import tyro
 from pydantic import BaseModel, ConfigDict, Field
 
-from stagescope.errors import InputError, unknown
+from stagescope.errors import unknown
 
 RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
@@ -257,7 +258,13 @@ def _report_run(made: Any, quiet: bool, as_json: bool) -> int:
 
 
 def _print_json(value: Any) -> None:
-    try:
-        print(json.dumps(value, indent=2, allow_nan=False))
-    except ValueError:
-        raise InputError("the answer holds numbers that are not finite; look at it without --json") from None
+    print(json.dumps(_finite(value), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: a number that overflowed, as in a run that diverged, is null."""
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

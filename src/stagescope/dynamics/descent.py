@@ -3,7 +3,7 @@
 import time
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from pydantic import Field as Limits
@@ -23,7 +23,13 @@ BLOCK_SECONDS = 0.2
 
 
 class Optimizer(Described):
-    """A direction from a gradient; `flow_time` is the clock one unit of step size is worth, None where there is no clock."""
+    """A direction from a gradient.
+
+    `flow_time` is the clock one unit of step size is worth, None where there is no clock; `decay` is that of a memory of
+    plain gradients (0 without memory), None where the direction is anything else.
+    """
+
+    decay: ClassVar[float | None] = None
 
     @property
     @abstractmethod
@@ -36,6 +42,8 @@ class Optimizer(Described):
 
 class GD(Optimizer):
     """Plain gradient descent."""
+
+    decay: ClassVar[float | None] = 0.0
 
     @property
     def flow_time(self) -> float:
@@ -51,6 +59,10 @@ class HeavyBall(Optimizer):
     """Gradient descent with momentum: effective rates are 1/(1 - momentum) times larger, and so is its clock."""
 
     momentum: float = Limits(default=0.9, ge=0, lt=1)
+
+    @property
+    def decay(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.momentum
 
     @property
     def flow_time(self) -> float:
@@ -108,17 +120,17 @@ class Descent(Dynamics):
         return {**clock, "step": int(position)}
 
     def start(self, field: Field, layout: Layout, vector: np.ndarray) -> State:
-        return _Loop(self, field, layout).start(vector)
+        return _loop(self, field, layout).start(vector)
 
     def walk(self, field: Field, layout: Layout, state: State, targets: np.ndarray) -> Iterator[Point]:
-        loop = _Loop(self, field, layout)
+        loop = _loop(self, field, layout)
         carry, now = loop.restore(state), int(state["position"])
         block = 1
         for target in targets[targets > now]:
             while now < target:
                 began = time.perf_counter()
                 asked = int(min(block, target - now))
-                carry, done = loop.advance(carry, asked)
+                carry, done = loop.advance(carry, now, asked)
                 now += done
                 if done < asked:
                     raise SolveFailed("diverged", f"diverged at step {now + 1}: parameters are not finite; lower the rates")
@@ -134,8 +146,56 @@ def _next_block(block: int, done: int, seconds: float) -> int:
     return max(1, min(4 * block, int(done * BLOCK_SECONDS / max(seconds, 1e-6))))
 
 
-class _Loop:
-    """The compiled loop over steps; its body does not know how many steps it is asked for, so any split is bitwise equal."""
+class Loop(Protocol):
+    """Steps on a carry (parameters and the optimiser's memory), in pieces of any size with the same result bit for bit."""
+
+    def start(self, vector: np.ndarray) -> State: ...
+
+    def restore(self, state: State) -> Any: ...
+
+    def state(self, carry: Any, position: int) -> State: ...
+
+    def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]: ...
+
+    def vector(self, carry: Any) -> np.ndarray: ...
+
+
+def _loop(descent: Descent, field: Field, layout: Layout) -> Loop:
+    """A kernel where the objective has one for this optimiser, else the compiled definition."""
+    fused = getattr(field.objective, "fused", None)
+    if fused is not None and descent.optimizer.decay is not None:
+        rates = descent.block_rates(layout.names)
+        lr = {name: descent.lr * rates[name] for name in layout.names}
+        return KernelLoop(fused(layout, descent.optimizer.decay, lr))
+    return CompiledLoop(descent, field, layout)
+
+
+class KernelLoop:
+    """Steps in a kernel on flat vectors."""
+
+    def __init__(self, steps: Any) -> None:
+        self._steps = steps
+
+    def start(self, vector: np.ndarray) -> State:
+        return self.state((vector, np.zeros_like(vector)), 0)
+
+    def restore(self, state: State) -> Any:
+        return np.array(state["theta"]), np.array(state["memory"])
+
+    def state(self, carry: Any, position: int) -> State:
+        return {"theta": carry[0], "memory": carry[1], "position": np.array(position)}
+
+    def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]:
+        moved = carry[0].copy(), carry[1].copy()
+        done = self._steps(*moved, first, steps)
+        return moved, int(done)
+
+    def vector(self, carry: Any) -> np.ndarray:
+        return carry[0]
+
+
+class CompiledLoop:
+    """Steps compiled by JAX; the body does not know how many are asked for. A stochastic law gets its data step by step."""
 
     def __init__(self, descent: Descent, field: Field, layout: Layout) -> None:
         import optax
@@ -143,7 +203,8 @@ class _Loop:
         from stagescope.autodiff import jax, jnp
 
         rates = descent.block_rates(layout.names)
-        self._jax, self._layout, self._data = jax, layout, field.data
+        self._jax, self._layout, self._draw = jax, layout, field.draw
+        self._data = field.data
         self._transform = descent.optimizer.transform()
 
         def body(carry: Any, data: Any) -> Any:
@@ -177,9 +238,16 @@ class _Loop:
         leaves = [state[f"memory{i}"] for i in range(shape.num_leaves)]
         return dict(params), self._jax.tree.unflatten(shape, leaves)
 
-    def advance(self, carry: Any, steps: int) -> tuple[Any, int]:
-        params, memory, done, _ = self._advance(*carry, steps, self._data)
-        return (params, memory), int(done)
+    def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]:
+        if self._draw(first) is None:
+            params, memory, done, _ = self._advance(*carry, steps, self._data)
+            return (params, memory), int(done)
+        for step in range(steps):
+            params, memory, done, _ = self._advance(*carry, 1, self._draw(first + step))
+            if not int(done):
+                return carry, step
+            carry = params, memory
+        return carry, steps
 
     def vector(self, carry: Any) -> np.ndarray:
         return self._layout.pack({name: np.asarray(block) for name, block in carry[0].items()})

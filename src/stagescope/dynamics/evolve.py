@@ -183,7 +183,9 @@ class _Camera:
         self._flat = journey.field.flat(journey.layout, journey.dynamics.block_rates(journey.layout.names))
         self._velocity = np.empty(journey.layout.size)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def frame(self, point: Point) -> dict[str, Any]:
+        """Overflow is no warning here: a loss that is not finite is an outcome, said once."""
         field, layout = self._journey.field, self._journey.layout
         params = layout.unpack(point.vector)
         self._flat(point.vector, self._velocity)

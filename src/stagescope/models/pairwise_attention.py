@@ -39,8 +39,13 @@ class PairwiseAttention(Described):
         return cls(vocab=process.vocab, keys=process.keys, queries=queries, outputs=outputs)
 
     @classmethod
+    def every_output(cls, process: SequenceClasses) -> "PairwiseAttention":
+        """Rows for the tokens in use and a column for every output: what a random initial Y needs."""
+        return cls.merged(process).model_copy(update={"outputs": tuple(range(process.vocab))})
+
+    @classmethod
     def full(cls, vocab: int) -> "PairwiseAttention":
-        """Every token a row and a column, as in the paper: for small vocabularies and for random initial columns."""
+        """Every token a row and a column, as the paper writes it; rows of tokens never seen do not move."""
         tokens = tuple(range(vocab))
         return cls(vocab=vocab, keys=tokens, queries=tokens, outputs=tokens)
 

@@ -42,6 +42,10 @@ class Field(ABC):
         """Arrays the law reads; passed as arguments so that they are not compiled in."""
         return None
 
+    def draw(self, step: int) -> Any:
+        """The data of one step where the law is stochastic; None where every step sees the same data."""
+        return None
+
     @property
     def axes(self) -> Mapping[str, tuple[str, ...]]:
         """Names of the axes of each block, where the model has names."""

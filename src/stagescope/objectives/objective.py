@@ -28,6 +28,10 @@ class Objective(ABC):
     def data(self) -> Any:
         return None
 
+    def draw(self, step: int) -> Any:
+        """The data of one step of a stochastic objective; None where every step sees the same data."""
+        return None
+
     @property
     def axes(self) -> Mapping[str, tuple[str, ...]]:
         return {}
@@ -95,6 +99,9 @@ class GradientField(Field):
     @property
     def data(self) -> Any:
         return self.source.data
+
+    def draw(self, step: int) -> Any:
+        return self.source.draw(step)
 
     @property
     def axes(self) -> Mapping[str, tuple[str, ...]]:

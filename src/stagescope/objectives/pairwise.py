@@ -15,14 +15,14 @@ from stagescope.processes.sequence_classes import SequenceClasses
 from stagescope.types import Layout, Params
 
 
-class _Pairing(Described):
+class Pairing(Described):
     """A model and the classes it is trained on, as the arrays that definition and kernel read."""
 
     model: PairwiseAttention
     process: SequenceClasses
 
     @model_validator(mode="after")
-    def _fits(self) -> "_Pairing":
+    def _fits(self) -> "Pairing":
         needed = PairwiseAttention.merged(self.process)
         for name in ("keys", "queries", "outputs"):
             missing = set(getattr(needed, name)) - set(getattr(self.model, name))
@@ -72,7 +72,7 @@ class _Pairing(Described):
         return kernel(_read_only(vector), out, *self.kernel_arguments, scale_y, scale_z)
 
 
-class PairwisePopulation(_Pairing, Objective):
+class PairwisePopulation(Pairing, Objective):
     """L = -sum_n p_n [ y_n . f_n - log sum_j exp((Y^T f_n)_j) ], L -> infinity [SnS:lemma-2]."""
 
     def loss(self, params: Any, data: Any) -> Any:
@@ -109,7 +109,7 @@ class PairwisePopulation(_Pairing, Objective):
         return _flat(self, pairwise_kernel.gradient, layout, rates)
 
 
-class PairwisePinv(_Pairing, Field):
+class PairwisePinv(Pairing, Field):
     """The modified decoder of the paper's theorems: a field that is no gradient [SnS:lemma-3].
 
     The step of Y uses column n of F (F^T F)^-1, F = [f_1 .. f_K], in place of f_n; Z moves as under the gradient.
@@ -165,7 +165,7 @@ def _log_sum(logits: Any, multiplicity: Any) -> Any:
     return jax.scipy.special.logsumexp(logits, b=multiplicity, axis=1)
 
 
-def _flat(pairing: _Pairing, kernel: Any, layout: Layout, rates: Mapping[str, float]) -> FlatField:
+def _flat(pairing: Pairing, kernel: Any, layout: Layout, rates: Mapping[str, float]) -> FlatField:
     if layout.names != ("Y", "Z"):
         layout_names = ", ".join(layout.names)
         raise ValueError(f"the kernel reads blocks in the order Y, Z, got {layout_names}")

@@ -8,7 +8,7 @@ import numpy as np
 from stagescope.described import build
 from stagescope.models.pairwise_attention import attention
 from stagescope.objectives.field import Field
-from stagescope.objectives.pairwise import PairwisePinv, PairwisePopulation
+from stagescope.objectives.pairwise import Pairing
 from stagescope.processes.sequence_classes import SequenceClasses
 from stagescope.runs.run import Run
 from stagescope.types import Layout
@@ -63,10 +63,10 @@ class ClassAttention:
         return -np.sum(share * np.log(np.where(share > 0, share, 1.0)), axis=2)
 
 
-def law_of(run: Run) -> PairwisePopulation | PairwisePinv:
+def law_of(run: Run) -> Pairing:
     """The pairing of model and process a run was made with."""
     found = build(run.spec["field"])
-    assert isinstance(found, PairwisePopulation | PairwisePinv)
+    assert isinstance(found, Pairing)
     return found
 
 
@@ -92,7 +92,7 @@ def class_attention(run: Run) -> ClassAttention:
     )
 
 
-def velocities(run: Run, law: PairwisePopulation | PairwisePinv) -> dict[str, np.ndarray]:
+def velocities(run: Run, law: Pairing) -> dict[str, np.ndarray]:
     """d(params)/d(clock) at every frame: from the right-hand side of a flow, from the steps taken by a descent.
 
     Momentum and Adam move along their memory, not along the gradient, so a descent's motion is what its frames did.
@@ -101,7 +101,7 @@ def velocities(run: Run, law: PairwisePopulation | PairwisePinv) -> dict[str, np
         if run.frames < 2:
             return {name: np.zeros_like(run.params[name]) for name in run.params}
         return {name: np.gradient(run.params[name], run.time, axis=0) for name in run.params}
-    field = law if isinstance(law, Field) else law.field()
+    field = law if isinstance(law, Field) else law.field()  # pyright: ignore[reportAttributeAccessIssue]
     layout = Layout.of(run.at(0))
     flat = field.flat(layout, build(run.spec["dynamics"]).block_rates(layout.names))
     out = np.empty((run.frames, layout.size))

@@ -5,9 +5,8 @@ synced and hashed before they count, and the bytes decoded are the bytes that we
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,12 +67,12 @@ def encode(column: Column, frames: list[Any], chunk: int) -> bytes:
     return block.tobytes()
 
 
-def read(folder: Path, frames: int, chunk: int) -> np.ndarray:
-    """The first `frames` frames of an array."""
-    column = column_of((folder / "zarr.json").read_bytes())
+def read(fetch: Callable[[str], bytes], frames: int, chunk: int) -> np.ndarray:
+    """The first `frames` frames of an array; `fetch` gives the bytes of a file inside its folder."""
+    column = column_of(fetch("zarr.json"))
     parts = []
     for number in range(-(-frames // chunk)):
-        data = (folder / chunk_name(column, number)).read_bytes()
+        data = fetch(chunk_name(column, number))
         parts.append(np.frombuffer(data, dtype=_TYPES[column.dtype]).reshape(chunk, *column.shape))
     found = np.concatenate(parts) if parts else np.empty((0, *column.shape), _TYPES[column.dtype])
     return np.ascontiguousarray(found[:frames], dtype=column.dtype)

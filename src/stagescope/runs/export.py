@@ -1,5 +1,7 @@
 """Recorded arrays for other tools."""
 
+import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -13,21 +15,41 @@ SUFFIX = {"npz": ".npz", "csv": ".csv", "netcdf": ".nc"}
 
 def export(run: Run, to: str, out: Path | None = None, overwrite: bool = False) -> Path:
     """Write a run as npz, csv (series only) or netcdf; returns the file."""
-    name = run.path.name if run.path is not None else "run"
-    path = out or Path(name + SUFFIX[to])
+    name = run.path.resolve().name if run.path is not None else "run"
+    path = Path(out) if out is not None else Path(name + SUFFIX[to])
+    _check_target(run, path, overwrite)
+    data = {"npz": _npz, "csv": _csv, "netcdf": _netcdf}[to](run)
+    with told(path):
+        replace(path, data)
+    return path
+
+
+def _check_target(run: Run, path: Path, overwrite: bool) -> None:
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; choose a file")
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is not a folder; make it first, or choose another file")
+    if run.path is not None and path.resolve().is_relative_to(run.path.resolve()):
+        raise InputError(f"{path} is inside the run; choose a file outside it, so that the run stays as it was committed")
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists; choose another file, or --overwrite")
-    with told(path):
-        if to == "npz":
-            import io
 
-            buffer = io.BytesIO()
-            np.savez_compressed(buffer, allow_pickle=False, **{**run.series, **run.params})
-            replace(path, buffer.getvalue())
-        elif to == "csv":
-            rows = zip(*(values.tolist() for values in run.series.values()), strict=True)
-            lines = [",".join(run.series), *(",".join(map(repr, row)) for row in rows)]
-            replace(path, ("\n".join(lines) + "\n").encode())
-        else:
-            replace(path, bytes(run.to_xarray().to_netcdf(engine="scipy")))
-    return path
+
+def _npz(run: Run) -> bytes:
+    """Written part by part, because a block may have a name that `np.savez` wants for itself, such as `file`."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, values in {**run.series, **run.params}.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as part:
+                np.lib.format.write_array(part, values, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _csv(run: Run) -> bytes:
+    rows = zip(*(values.tolist() for values in run.series.values()), strict=True)
+    lines = [",".join(run.series), *(",".join(map(repr, row)) for row in rows)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _netcdf(run: Run) -> bytes:
+    return bytes(run.to_xarray().to_netcdf(engine="scipy"))

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,9 @@ _REMEDY = {
     errno.ENOENT: "it is missing; restore it from a copy",
     errno.ENOTDIR: "a part of this path is a file; choose another folder",
 }
+
+PATIENCE = 0.2
+"""Seconds a writer waits for a lock: readers hold it for microseconds, another writer for as long as it runs."""
 
 
 @contextmanager
@@ -65,20 +69,33 @@ class Lock:
     """An advisory lock on a folder; it ends with the process, so a killed run is never left locked."""
 
     def __init__(self, folder: Path) -> None:
-        self._handle = os.open(folder, os.O_RDONLY)
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._handle)
-            raise StoreError(f"{folder}: another process is writing this run; wait for it or stop it") from None
+        self._handle: int | None = os.open(folder, os.O_RDONLY)
+        patience = time.monotonic() + PATIENCE
+        while not _flock(self._handle, fcntl.LOCK_EX):
+            if time.monotonic() > patience:
+                self.release()
+                raise StoreError(f"{folder}: another process is writing this run; wait for it or stop it")
+            time.sleep(PATIENCE / 20)
 
     def release(self) -> None:
-        os.close(self._handle)
+        """Once is enough, twice does no harm: an error may strike after the run was closed."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
 
 def locked(folder: Path) -> bool:
+    """Whether a run is being written; asking takes a shared lock for an instant, which writers wait out."""
+    handle = os.open(folder, os.O_RDONLY)
     try:
-        Lock(folder).release()
-    except StoreError:
-        return True
-    return False
+        return not _flock(handle, fcntl.LOCK_SH)
+    finally:
+        os.close(handle)
+
+
+def _flock(handle: int, kind: int) -> bool:
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -7,9 +7,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from stagescope.described import Spec, digest
+from stagescope.described import Spec
 from stagescope.errors import DamagedRun, NotARun, StoreError
 from stagescope.runs import files
 
@@ -47,8 +47,10 @@ class Manifest(BaseModel):
     environment: dict[str, Any]
 
     def text(self) -> bytes:
+        """Names stay in the order given, because the order of blocks is that of the state vector; the digest covers it."""
         body = self.model_dump(mode="json")
-        return (json.dumps({**body, "digest": digest(body)}, indent=1, sort_keys=True) + "\n").encode()
+        plain = json.dumps(body, indent=1, allow_nan=False)
+        return (json.dumps({**body, "digest": files.digest(plain.encode())}, indent=1) + "\n").encode()
 
     def write(self, folder: Path) -> None:
         files.replace(folder / NAME, self.text())
@@ -65,16 +67,17 @@ def read(folder: Path) -> Manifest:
     try:
         body = json.loads(data)
         version = body["schema_version"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise DamagedRun(f"{path}: not a readable manifest; restore it from a copy") from None
     if isinstance(version, int) and version > SCHEMA:
         raise StoreError(f"{path}: schema version {version} is newer than {SCHEMA}; update stagescope to read this run")
     body.pop("digest", None)
     try:
         found = Manifest(**body)
-    except (ValidationError, TypeError):
+        text = found.text()
+    except (ValueError, TypeError):  # a field is missing or wrong, or a number is too large to be one
         raise DamagedRun(f"{path}: not a manifest of schema {SCHEMA}; restore it from a copy") from None
-    if found.text() != data:
+    if text != data:
         raise DamagedRun(f"{path}: does not match its own digest; restore it from a copy")
     return found
 

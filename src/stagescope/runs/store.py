@@ -1,37 +1,42 @@
 """Save, load and verify runs. Nothing here executes stored data."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stagescope.errors import DamagedRun
+from stagescope.errors import DamagedRun, StoreError
 from stagescope.runs import arrays, files
 from stagescope.runs import manifest as manifests
 from stagescope.runs.arrays import Column
 from stagescope.runs.manifest import DATA, EVENTS, NAME, Manifest
-from stagescope.runs.run import DONE, Arrays, Run
+from stagescope.runs.run import Arrays, Run
 
 
 def load(folder: str | Path) -> Run:
     """Open a run. Every committed byte is checked first: a damaged file raises `DamagedRun`, naming it."""
     folder = Path(folder)
-    manifest = manifests.read(folder)
-    problems = _check_files(folder, manifest)
-    if problems:
-        raise DamagedRun(f"{problems[0]}; restore the file from a copy, or `stagescope verify {folder}` for all of them")
-    return _opened(folder, manifest)
+    while True:
+        manifest = manifests.read(folder)
+        try:
+            return _opened(folder, manifest)
+        except StoreError:
+            if not _moved_on(folder, manifest):
+                raise
 
 
 def verify(folder: str | Path) -> list[str]:
     """One sentence for every damaged or missing file of a run; an empty list means every byte is as committed."""
     folder = Path(folder)
-    try:
-        manifest = manifests.read(folder)
-    except DamagedRun as damage:
-        return [str(damage)]
-    return _check_files(folder, manifest)
+    while True:
+        try:
+            manifest = manifests.read(folder)
+        except DamagedRun as damage:
+            return [str(damage)]
+        problems = _check_files(folder, manifest)
+        if not problems or not _moved_on(folder, manifest):
+            return problems
 
 
 def save(run: Run, folder: Path, overwrite: bool = False) -> Path:
@@ -40,10 +45,13 @@ def save(run: Run, folder: Path, overwrite: bool = False) -> Path:
 
     recorded = {**run.series, **run.params}
     columns = {name: Column(value.shape[1:], run.axes[name], str(value.dtype)) for name, value in recorded.items()}
-    writer = Writer.create(folder, header(run_facts(run), columns, run.frames), columns, overwrite)
-    for i in range(run.frames):
-        writer.frame({name: value[i] for name, value in recorded.items()})
-    writer.finish(run.status, run.reason, run.at(-1) if run.frames else {})
+
+    def write(writer: Writer) -> None:
+        for i in range(run.frames):
+            writer.frame({name: value[i] for name, value in recorded.items()})
+        writer.finish(run.status, run.reason, run.at(-1) if run.frames else {})
+
+    Writer.create(folder, header(run_facts(run), columns, run.frames), columns, write, overwrite)
     return folder
 
 
@@ -82,14 +90,22 @@ def _check_files(folder: Path, manifest: Manifest) -> list[str]:
 
 
 def _events_digest(path: Path, manifest: Manifest) -> str:
-    """A killed run may have logged more than it committed; the tail of a run that is done counts as damage."""
+    """A killed run may have logged more than it committed; the tail of a run that has ended counts as damage."""
     data = path.read_bytes()
-    if manifest.status not in DONE:
+    if manifest.status == "running":
         data = data[: manifest.events_bytes]
     return files.digest(data)
 
 
+def _moved_on(folder: Path, manifest: Manifest) -> bool:
+    """Whether a writer committed since: a commit removes the checkpoint before it, which is no damage."""
+    return manifests.read(folder) != manifest
+
+
 def _opened(folder: Path, manifest: Manifest) -> Run:
+    problems = _check_files(folder, manifest)
+    if problems:
+        raise DamagedRun(f"{problems[0]}; restore the file from a copy, or `stagescope verify {folder}` for all of them")
     params = [name for name in manifest.arrays if name in manifest.spec["blocks"]]
     series = [name for name in manifest.arrays if name not in params]
     reader = _reader(folder, manifest)
@@ -113,17 +129,27 @@ def _opened(folder: Path, manifest: Manifest) -> Run:
     )
 
 
-def _reader(folder: Path, manifest: Manifest):  # noqa: ANN202 (a closure)
+def _reader(folder: Path, manifest: Manifest) -> Callable[[str], np.ndarray]:
     tail: dict[str, np.ndarray] = {}
-    if manifest.status not in DONE and manifest.checkpoint is not None:
+    if manifest.status == "running" and manifest.checkpoint is not None:
         import safetensors.numpy
 
         from stagescope.runs.writer import pending
 
-        tail = pending(safetensors.numpy.load_file(folder / manifest.checkpoint))
+        tail = pending(safetensors.numpy.load(_fetch(folder, manifest, manifest.checkpoint)))
 
     def read(name: str) -> np.ndarray:
-        values = arrays.read(folder / DATA / name, manifest.committed, manifest.chunk)
+        values = arrays.read(lambda part: _fetch(folder, manifest, f"{DATA}/{name}/{part}"), manifest.committed, manifest.chunk)
         return np.concatenate([values, tail[name]]) if name in tail else values
 
     return read
+
+
+def _fetch(folder: Path, manifest: Manifest, name: str) -> bytes:
+    """The bytes of a file, checked again: arrays are read when asked for, which may be long after the run was opened."""
+    path = folder / name
+    with files.told(path):
+        data = path.read_bytes()
+    if files.digest(data) not in (manifest.files.get(name), manifest.trimmed.get(name)):
+        raise DamagedRun(f"{path}: damaged or replaced since the run was opened; open it again")
+    return data

@@ -6,10 +6,11 @@ checkpoint. A frame exists once the manifest, replaced atomically, says so.
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,11 @@ State = dict[str, np.ndarray]
 CHUNKS = 16
 """Chunks per array of a large run; a small one has fewer, because a chunk is at least SMALL bytes of frames."""
 SMALL, LARGE = 2**20, 64 * 2**20
-_OURS = {NAME, NAME + ".new", EVENTS, DATA, CHECKPOINT}
+_FRESH = r"(\.new)?"
+_OURS = re.compile(
+    rf"{NAME}{_FRESH}|{EVENTS}|{CHECKPOINT}/\d+\.safetensors{_FRESH}|{DATA}/(\w+/)?zarr\.json{_FRESH}|{DATA}/\w+/c(/\d+)+{_FRESH}"
+)
+"""Every file this writer makes, also one whose writing was cut short."""
 _PENDING = "pending/"
 
 
@@ -47,40 +52,61 @@ class Writer:
         self._buffer: list[Frame] = []
 
     @classmethod
-    def create(cls, folder: Path, manifest: Manifest, columns: Mapping[str, Column], overwrite: bool = False) -> "Writer":
-        """Make the run beside its place and move it in whole, so that the folder is a run from its first instant."""
+    def create(
+        cls,
+        folder: Path,
+        manifest: Manifest,
+        columns: Mapping[str, Column],
+        begin: Callable[["Writer"], None],
+        overwrite: bool = False,
+    ) -> "Writer":
+        """Make the run beside its place and move it in whole, so that the folder can be resumed from its first instant.
+
+        `begin` writes what has to be there by then: the first commit of a run, or the whole of one that is done.
+        """
         with files.told(folder):
             check_place(folder, overwrite)
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+            place = folder.resolve()
+            place.parent.mkdir(parents=True, exist_ok=True)
+            fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+            lock = files.Lock(fresh)
             try:
                 os.chmod(fresh, 0o777 & ~_umask())
-                lock = files.Lock(fresh)
                 known = _create_arrays(fresh, manifest, columns)
-                manifest = manifest.model_copy(update={"files": known})
                 (fresh / CHECKPOINT).mkdir()
                 (fresh / EVENTS).touch()
-                manifest.write(fresh)
-                _move_in(fresh, folder)
+                writer = cls(fresh, manifest.model_copy(update={"files": known}), lock)
+                begin(writer)
+                _move_in(fresh, place, overwrite)
             except BaseException:
+                lock.release()
                 shutil.rmtree(fresh, ignore_errors=True)
                 raise
-            files.sync(folder.parent)
-        return cls(folder, manifest, lock)
+            files.sync(place.parent)
+        writer.folder = folder
+        return writer
 
     @classmethod
     def reopen(cls, folder: Path) -> tuple["Writer", State]:
         """Continue a run: its writer and the state of the last commit; what was not committed is dropped."""
-        lock = files.Lock(folder)
-        manifest = read_manifest(folder)
-        if manifest.checkpoint is None:
-            raise StoreError(f"{folder}: stopped before its first checkpoint; start it again with --overwrite")
         with files.told(folder):
-            os.truncate(folder / EVENTS, manifest.events_bytes)
-            for stray in (folder / CHECKPOINT).iterdir():
-                if f"{CHECKPOINT}/{stray.name}" != manifest.checkpoint:
-                    stray.unlink()
-            stored = safetensors.load_file(folder / manifest.checkpoint)
+            lock = files.Lock(folder)
+            try:
+                return cls._reopened(folder, lock)
+            except BaseException:
+                lock.release()
+                raise
+
+    @classmethod
+    def _reopened(cls, folder: Path, lock: files.Lock) -> tuple["Writer", State]:
+        manifest = read_manifest(folder)
+        if manifest.status != "running" or manifest.checkpoint is None:
+            raise StoreError(f"{folder} is {manifest.status} by now: nothing to resume")
+        os.truncate(folder / EVENTS, manifest.events_bytes)
+        for stray in (folder / CHECKPOINT).iterdir():
+            if f"{CHECKPOINT}/{stray.name}" != manifest.checkpoint:
+                stray.unlink()
+        stored = safetensors.load_file(folder / manifest.checkpoint)
         writer = cls(folder, manifest, lock)
         writer._buffer = list(_frames(pending(stored)))
         return writer, {name: value for name, value in stored.items() if not name.startswith(_PENDING)}
@@ -100,11 +126,11 @@ class Writer:
     def finish(self, status: str, reason: str, state: Mapping[str, Any]) -> None:
         """Close the run with its outcome; the arrays are cut to the frames that exist."""
         with files.told(self.folder):
-            known = dict(self.manifest.files)
+            before, known = self.manifest, dict(self.manifest.files)
             while self._buffer:
                 known |= self._write_chunk(min(len(self._buffer), self.manifest.chunk))
-            if self.manifest.committed < self.manifest.planned:
-                known |= self._trim(known)
+            if self.manifest.committed < self.manifest.planned or before.trimmed:
+                known |= self._trim(before)
             event = "finished" if status in ("finished", "stopped") else "failed"
             committed = self._commit_state(known, state, event, status=status, reason=reason, trimmed={})
             self._drop_checkpoint(committed)
@@ -146,7 +172,7 @@ class Writer:
             (self.folder / old).unlink(missing_ok=True)
 
     def _write_checkpoint(self, state: Mapping[str, Any]) -> tuple[str, str]:
-        tensors = {name: np.ascontiguousarray(value) for name, value in state.items()}
+        tensors = {name: np.asarray(value, order="C") for name, value in state.items()}
         for name in self.manifest.arrays if self._buffer else ():
             tensors[_PENDING + name] = np.stack([np.asarray(frame[name]) for frame in self._buffer])
         last = int(Path(self.manifest.checkpoint).stem) if self.manifest.checkpoint else 0
@@ -162,12 +188,11 @@ class Writer:
             file.flush()
             os.fsync(file.fileno())
 
-    def _trim(self, known: dict[str, str]) -> dict[str, str]:
-        """Cut the arrays' shapes; the manifest first says that either metadata is good, so no instant is damage."""
+    def _trim(self, before: Manifest) -> dict[str, str]:
+        """Cut the arrays' shapes; the last commit first says that either metadata is good, so no instant is damage."""
         texts = _metadata(self.manifest, self._columns, self.manifest.committed)
         trimmed = {place: files.digest(text) for place, text in texts.items()}
-        self.manifest = self.manifest.model_copy(update={"files": known, "trimmed": trimmed})
-        self.manifest.write(self.folder)
+        before.model_copy(update={"trimmed": trimmed}).write(self.folder)
         for place, text in texts.items():
             files.replace(self.folder / place, text)
         return trimmed
@@ -184,26 +209,44 @@ def check_place(folder: Path, overwrite: bool) -> None:
         return
     if not folder.is_dir():
         raise InputError(f"{folder} is a file; choose a folder")
-    entries = {entry.name for entry in folder.iterdir()}
-    if not entries:
+    if folder.resolve() == Path.cwd():
+        raise InputError(f"{folder} is the current folder, which cannot be replaced; choose a folder in it")
+    if not any(folder.iterdir()):
         return
     if not overwrite:
         raise InputError(f"{folder} is not empty; choose another folder, or --overwrite to replace a run")
-    if NAME not in entries or entries - _OURS:
-        foreign = ", ".join(sorted(entries - _OURS)[:3]) or "no manifest.json"
-        raise InputError(f"{folder} is not (only) a run ({foreign}); it will not be deleted, choose another folder")
+    _check_run_only(folder)
     if files.locked(folder):
         raise StoreError(f"{folder}: another process is writing this run; wait for it or stop it")
 
 
-def _move_in(fresh: Path, folder: Path) -> None:
-    if folder.exists() and any(folder.iterdir()):
-        old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
-        os.replace(folder, old)
+def _check_run_only(folder: Path) -> None:
+    """What is about to be deleted must be a run, down to every file in it."""
+    inside = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
+    names = sorted(str(path.relative_to(folder)) for path in inside)
+    foreign = ", ".join([name for name in names if not _OURS.fullmatch(name)][:3])
+    try:
+        read_manifest(folder)
+    except StoreError:
+        foreign = foreign or f"no {NAME} of a run"
+    if foreign:
+        raise InputError(f"{folder} is not (only) a run ({foreign}); it will not be deleted, choose another folder")
+
+
+def _move_in(fresh: Path, folder: Path, overwrite: bool) -> None:
+    """Others may have taken the place meanwhile: look again, and without `overwrite` fail rather than replace."""
+    check_place(folder, overwrite)
+    if not overwrite or not folder.exists():
         os.replace(fresh, folder)
-        shutil.rmtree(old)
-    else:
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
+    os.replace(folder, old)
+    try:
         os.replace(fresh, folder)
+    except BaseException:
+        os.replace(old, folder)
+        raise
+    shutil.rmtree(old)
 
 
 def _create_arrays(folder: Path, manifest: Manifest, columns: Mapping[str, Column]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from stagescope.errors import InputError
 from stagescope.studies.study import Options, Setup, Study
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class ScanSnapOptions(Options):
     until: float = Field(1000.0, gt=0, description="end time of the flow")
     steps: int = Field(100, ge=1, description="steps of a descent")
     lr: float = Field(1.0, gt=0, description="step size of a descent; rates are relative to it")
+    length: int | None = Field(None, ge=2, description="tokens per sampled context; default: the long-sequence limit, exact")
+    batch: int = Field(128, ge=1, description="contexts per step (with --length)")
     momentum: float = Field(0.9, ge=0, lt=1, description="momentum of heavy-ball")
     method: Literal["auto", "cvode", "lsoda", "dop853", "radau"] = Field("auto", description="integrator of the flow")
     rtol: float = Field(1e-10, gt=0, lt=1, description="relative tolerance of the flow")
@@ -59,20 +62,32 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def setup(options: ScanSnapOptions, seed: int) -> Setup:
     from stagescope.models.pairwise_attention import PairwiseAttention
-    from stagescope.objectives.pairwise import PairwisePinv, PairwisePopulation
 
     process, facts = _process(options)
-    whole = options.columns == "all"
-    model = PairwiseAttention.full(process.vocab) if whole else PairwiseAttention.merged(process)
-    law = PairwisePinv if options.decoder == "pinv" else PairwisePopulation
+    whole = options.columns == "all" or options.length is not None
+    model = PairwiseAttention.every_output(process) if whole else PairwiseAttention.merged(process)
     return Setup(
-        what=law(model=model, process=process),
+        what=_law(options, model, process, seed),
         params=model.init(seed, options.init_scale),
         dynamics=_dynamics(options),
         until=options.until if options.optimizer == "flow" else None,
         record=_record(options),
         facts=facts,
     )
+
+
+def _law(options: ScanSnapOptions, model: Any, process: "SequenceClasses", seed: int) -> Any:
+    from stagescope.objectives.pairwise import PairwisePinv, PairwisePopulation
+    from stagescope.objectives.pairwise_sampled import PairwiseSampled
+
+    if options.length is None:
+        law = PairwisePinv if options.decoder == "pinv" else PairwisePopulation
+        return law(model=model, process=process)
+    if options.optimizer == "flow":
+        raise InputError("sampled contexts (--length) need steps: choose --optimizer gd, heavy-ball or adam")
+    if options.decoder == "pinv":
+        raise InputError("the modified decoder is a law of the long-sequence limit: leave out --length")
+    return PairwiseSampled(model=model, process=process, length=options.length, batch=options.batch, seed=seed)
 
 
 def _process(options: ScanSnapOptions) -> tuple["SequenceClasses", dict[str, Any]]:
