@@ -11,10 +11,11 @@ from stagescope.detect.stage import Stages
 from stagescope.dynamics.record import Every, LogSpaced
 from stagescope.errors import InputError
 from stagescope.observables.pairwise import ClassAttention, class_attention
-from stagescope.reopen import replay
+from stagescope.reopen import as_flow, replay, variant
 from stagescope.runs.run import Run
 from stagescope.theory import scan_snap as scan_snap_theory
 from stagescope.theory.ledger import Ledger
+from stagescope.theory.scan_snap_evidence import Beside, Evidence
 
 FINE_MOVE, FINE_SPEED = 0.02, 0.05
 """A run is read as it is if between frames attention moves less than 2 % and its speed changes less than 5 % of its peak."""
@@ -70,7 +71,11 @@ def _scan_snap_stages(run: Run) -> Stages:
 
 
 def _scan_snap_check(run: Run) -> Ledger:
-    evidence = scan_snap_theory.Evidence.of(run, dense_attention(run))
+    beside = Beside(
+        rates=lambda rates, until: variant(run, rates, until),
+        flow=lambda until: as_flow(run, until),
+    )
+    evidence = Evidence.of(run, dense_attention(run), beside if run.frames > 1 else None)
     return Ledger.of(run, scan_snap_theory.CLAIMS, evidence)
 
 

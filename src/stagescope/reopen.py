@@ -4,9 +4,9 @@ from pathlib import Path
 
 from stagescope.described import Spec, build
 from stagescope.dynamics import descent as _descent  # noqa: F401 (registers the types a spec may name)
-from stagescope.dynamics import flow as _flow  # noqa: F401
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
+from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import Record
 from stagescope.errors import DamagedRun, InputError, StagescopeError
 from stagescope.objectives import pairwise as _pairwise  # noqa: F401
@@ -67,3 +67,18 @@ def replay(run: Run, record: Record, progress: bool | None = False) -> Run:
     else:
         until = float(run.t[-1])
     return evolve(field_of(run.spec), run.at(0), dynamics, until=until, record=record, seed=run.seed, progress=progress)
+
+
+def variant(run: Run, rates: dict[str, float], until: float) -> Run:
+    """A flow from the same start with other rates to another end."""
+    dynamics = build(run.spec["dynamics"]).model_copy(update={"rates": rates})
+    return evolve(field_of(run.spec), run.at(0), dynamics, until=until, progress=False)
+
+
+def as_flow(run: Run, until: float) -> Run:
+    """The gradient flow in place of a run's steps: same start, same rates, contexts in the long-sequence limit."""
+    spec = run.spec["field"]
+    limit = {**{name: spec[name] for name in ("model", "process")}, "type": "PairwisePopulation"}
+    law = build(limit if spec["type"] == "PairwiseSampled" else spec)
+    dynamics = GradientFlow(rates=run.spec["dynamics"]["rates"])
+    return evolve(law, run.at(0), dynamics, until=until, progress=False)

@@ -164,6 +164,26 @@ class Export(Command):
         return 0
 
 
+class Reproduce(Command):
+    """Make a paper's figures from nothing: PDF, SVG and PNG, with the plotted numbers as JSON."""
+
+    paper: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PAPER")]
+    figure: str | None = Field(None, description="one figure by name (see `stagescope list`); default: all")
+    out: Path = Field(description="folder for the figures")
+    quiet: bool = Field(False, description="no progress bar")
+
+    def run(self) -> int:
+        from stagescope.figures.figure import chosen, reproduce
+        from stagescope.figures.table import figures
+        from stagescope.progress import progress_for
+
+        for figure in chosen(figures(self.paper), self.figure):
+            with progress_for(False if self.quiet else None) as bar:
+                path = reproduce(figure, self.out, bar)
+            print(f"{path.with_suffix('')}.{{pdf,svg,png,json}}: {figure.title}")
+        return 0
+
+
 class List(Command):
     """Studies, presets and claims."""
 
@@ -233,6 +253,7 @@ COMMANDS: dict[str, type[Command]] = {
     "stages": Stages,
     "check": Check,
     "export": Export,
+    "reproduce": Reproduce,
     "cite": Cite,
     "demo": Demo,
     "completion": Completion,

@@ -44,6 +44,7 @@ def print_ledger(ledger: Ledger) -> None:
 
 def catalogue() -> dict[str, Any]:
     """Everything that can be named on the command line."""
+    from stagescope.figures.table import figures
     from stagescope.studies.table import STUDIES
     from stagescope.theory.scan_snap import CLAIMS
     from stagescope.theory.tags import PAPERS
@@ -54,6 +55,7 @@ def catalogue() -> dict[str, Any]:
             "title": study.title,
             "paper": PAPERS[study.paper].text,
             "presets": {preset: dict(values) for preset, values in study.presets.items()},
+            "figures": {key: figure.title for key, figure in figures(name).items()},
             "claims": {claim.tag: claim.statement for claim in claims[name]},
         }
         for name, study in STUDIES.items()
@@ -70,6 +72,10 @@ def print_catalogue(found: dict[str, Any]) -> None:
             settings = " ".join(f"--{key.replace('_', '-')} {value}" for key, value in values.items())
             presets.add_row(preset, Text(settings or "(defaults)", style="dim"))
         console.print(presets)
+        figures = _table("figure", "")
+        for figure, title in study["figures"].items():
+            figures.add_row(figure, Text(title))
+        console.print(figures)
         claims = _table("claim", "statement")
         for tag, statement in study["claims"].items():
             claims.add_row(tag, Text(statement))

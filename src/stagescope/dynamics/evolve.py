@@ -249,9 +249,11 @@ class _Disk:
 def _check_out(out: str | Path | None, overwrite: bool) -> None:
     """Refuse a place that is taken before any work is done."""
     if out is not None:
+        from stagescope.runs.files import told
         from stagescope.runs.writer import check_place
 
-        check_place(Path(out), overwrite)
+        with told(Path(out)):
+            check_place(Path(out), overwrite)
 
 
 def _sink(journey: Journey, out: str | Path | None, overwrite: bool, first: dict[str, Any], state: State) -> _Memory | _Disk:

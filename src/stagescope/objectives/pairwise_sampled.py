@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -87,14 +88,14 @@ class PairwiseSampled(Pairing, Objective):
         return sizes, counts
 
     @cached_property
-    def tables(self) -> tuple[np.ndarray, ...]:
+    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Alias tables of the classes' contexts, and of the prior over classes."""
         from stagescope.objectives.pairwise_sgd_kernel import alias_table
 
         start, logp, prior = (self.kernel_arguments[i] for i in (1, 3, 4))
         law = np.exp(logp)
         threshold, other = np.empty(law.size, np.uint64), np.empty(law.size, np.uint64)
-        for low, high in zip(start[:-1], start[1:], strict=True):
+        for low, high in pairwise(start):
             alias_table(law[low:high], threshold[low:high], other[low:high])
         class_threshold, class_other = np.empty(prior.size, np.uint64), np.empty(prior.size, np.uint64)
         alias_table(prior, class_threshold, class_other)

@@ -18,8 +18,10 @@ _REMEDY = {
     errno.EACCES: "no permission; choose another folder or change its mode",
     errno.EPERM: "no permission; choose another folder or change its mode",
     errno.EROFS: "the file system is read-only; choose another folder",
-    errno.ENOENT: "it is missing; restore it from a copy",
+    errno.ENOENT: "it is missing; restore it from a copy, or choose another folder",
     errno.ENOTDIR: "a part of this path is a file; choose another folder",
+    errno.EEXIST: "a part of this path is a file; choose another folder",
+    errno.ENAMETOOLONG: "choose a shorter name",
 }
 
 PATIENCE = 0.2

@@ -59,10 +59,11 @@ class Manifest(BaseModel):
 def read(folder: Path) -> Manifest:
     """The manifest of a run folder, or an error that says what the folder is instead."""
     path = folder / NAME
-    if not path.is_file():
-        what = "holds no run (no manifest.json)" if folder.is_dir() else "does not exist"
-        raise NotARun(f"{folder} {what}; give a folder written by `stagescope run` or `Run.save`")
     with files.told(path):
+        if not path.is_file():
+            what = "holds no run (no manifest.json)" if folder.is_dir() else "does not exist"
+            what = "is a file, not a run" if folder.is_file() else what
+            raise NotARun(f"{folder} {what}; give a folder written by `stagescope run` or `Run.save`")
         data = path.read_bytes()
     try:
         body = json.loads(data)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import DamagedRun, StoreError
+from stagescope.errors import DamagedRun, NotARun, StoreError
 from stagescope.runs import arrays, files
 from stagescope.runs import manifest as manifests
 from stagescope.runs.arrays import Column
@@ -32,7 +32,9 @@ def verify(folder: str | Path) -> list[str]:
     while True:
         try:
             manifest = manifests.read(folder)
-        except DamagedRun as damage:
+        except NotARun:
+            raise
+        except StoreError as damage:
             return [str(damage)]
         problems = _check_files(folder, manifest)
         if not problems or not _moved_on(folder, manifest):

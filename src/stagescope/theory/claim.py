@@ -72,9 +72,9 @@ class Claim:
             return row("not applicable", regime.sentence)
         if not run.done:
             return row("inconclusive", f"the run is {run.status}: {run.reason or 'it did not reach its end'}")
-        if not regime.holds:
-            return row("inconclusive", f"out of regime: {regime.sentence}")
         found = self.compare(evidence)
+        if not regime.holds:  # the numbers are shown, but they decide nothing
+            return row("inconclusive", f"out of regime: {regime.sentence} ({found.reason})", found)
         if found.holds is None:
             return row("inconclusive", found.reason, found)
         return row("confirmed" if found.holds else "violated", found.reason, found)

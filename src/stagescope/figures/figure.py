@@ -1,0 +1,82 @@
+"""A figure is two functions: one computes its numbers, the other draws them. The numbers are stored beside the picture."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stagescope.errors import unknown
+from stagescope.progress import Progress
+from stagescope.runs.files import replace, told
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+Numbers = dict[str, Any]
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's palette: distinguishable without colour vision."""
+GREY = "#8a8a8a"
+_STYLE = {
+    "figure.dpi": 110,
+    "savefig.dpi": 200,
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "stagescope",
+}
+FORMATS = ("pdf", "svg", "png")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a paper, or one it lacks."""
+
+    name: str
+    title: str
+    compute: Callable[[Progress], Numbers]
+    draw: Callable[[Numbers], "Drawing"]
+
+
+def reproduce(figure: Figure, out: Path, progress: Progress) -> Path:
+    """Compute and draw a figure; writes figureNAME.{json,pdf,svg,png} into `out` and returns the PNG."""
+    numbers = {"figure": figure.name, "title": figure.title, **figure.compute(progress)}
+    stem = out / f"figure{figure.name}"
+    with told(out):
+        out.mkdir(parents=True, exist_ok=True)
+        replace(stem.with_suffix(".json"), (json.dumps(numbers, indent=1, allow_nan=False) + "\n").encode())
+        _save(figure.draw, numbers, stem)
+    return stem.with_suffix(".png")
+
+
+def _save(draw: Callable[[Numbers], "Drawing"], numbers: Numbers, stem: Path) -> None:
+    import io
+
+    import matplotlib
+
+    matplotlib.use("Agg")
+    with matplotlib.rc_context(_STYLE):  # pyright: ignore[reportArgumentType]
+        drawing = draw(numbers)
+        for kind in FORMATS:
+            buffer = io.BytesIO()
+            undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[kind]
+            drawing.savefig(buffer, format=kind, metadata=undated)
+            replace(stem.with_suffix(f".{kind}"), buffer.getvalue())
+
+
+def chosen(figures: Mapping[str, Figure], name: str | None) -> list[Figure]:
+    """One figure by name, or all of them."""
+    if name is None:
+        return list(figures.values())
+    if name not in figures:
+        raise unknown("figure", name, figures)
+    return [figures[name]]

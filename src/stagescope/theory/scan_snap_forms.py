@@ -1,0 +1,72 @@
+"""Closed forms of scan and snap under the modified decoder, with the corrections that make them agree with the exact flow.
+
+M outputs, K classes with prior 1/K, rates eta_Y and eta_Z. x = M h is a class's own-minus-other logit.
+"""
+
+import math
+
+import numpy as np
+
+NEWTON_STEPS = 100
+
+
+def logit_gap(t: np.ndarray | float, outputs: int, classes: int, rate_y: float) -> np.ndarray:
+    """x(t) from e^x + (M-1) x = M eta_Y t / K + 1, by Newton [SnS:theorem-1].
+
+    The left side is convex and increasing, so Newton from above, min(log(right side), right side / M), never overshoots.
+    """
+    right = outputs * rate_y * np.asarray(t, dtype=float) / classes + 1.0
+    x = np.minimum(np.log(right), (right - 1.0) / outputs)
+    for _ in range(NEWTON_STEPS):
+        error = np.exp(x) + (outputs - 1) * x - right
+        step = error / (np.exp(x) + outputs - 1)
+        x = x - step
+        if np.all(np.abs(step) <= 1e-15 * (1 + np.abs(x))):
+            break
+    return x
+
+
+def gamma(t: np.ndarray | float, outputs: int, classes: int, rate_y: float) -> np.ndarray:
+    """f_n . Y (e_n - alpha_n) = M (M-1) h / (M - 1 + e^x) [SnS:gamma].
+
+    The paper prints (M-1)^2 h in the numerator; the exact flow decides for M (M-1) h. It rises like eta_Y t / K until
+    t0 = K ln M / eta_Y and then falls like K ln(M eta_Y t / K) / (eta_Y t).
+    """
+    x = logit_gap(t, outputs, classes, rate_y)
+    return (outputs - 1) * x / (outputs - 1 + np.exp(x))
+
+
+def driving(t: np.ndarray | float, outputs: int, classes: int, rate_y: float, rate_z: float) -> np.ndarray:
+    """Gamma(t) = eta_Z int gamma dt = eta_Z K M (M-1) h^2 / (2 eta_Y) for classes that share one query [SnS:theorem-4].
+
+    With one query per class the prior 1/K stays: divide by K.
+    """
+    x = logit_gap(t, outputs, classes, rate_y)
+    return rate_z * classes * (outputs - 1) / outputs * x**2 / (2 * rate_y)
+
+
+def growth(drive: np.ndarray, start: float) -> np.ndarray:
+    """B = 1/4 ln(1 + 4 Gamma / C0): the constant inside the logarithm is missing in the paper [SnS:theorem-4].
+
+    The common token's score is z_ct = -B.
+    """
+    return 0.25 * np.log1p(4 * drive / start)
+
+
+def start_constant(p_common: float, squares: float, classes: int) -> float:
+    """C0 = rho0^4 (1 + (K-1) f_c^2) / ((K-1) p_c^4), f_c = p_c / rho0, rho0^2 = sum_l P(l|n)^2 [SnS:theorem-4]."""
+    share = p_common**2 / squares
+    return squares**2 * (1 + (classes - 1) * share) / ((classes - 1) * p_common**4)
+
+
+def transition_time(outputs: int, classes: int, rate_y: float) -> float:
+    """t0 = K ln M / eta_Y [SnS:transition]."""
+    return classes * math.log(outputs) / rate_y
+
+
+def discrete_gap(steps: int, outputs: int, rate_y: float) -> np.ndarray:
+    """h* after 0..steps steps of h <- h + eta_Y / (M - 1 + e^{M h}), one class [SnS:discrete]."""
+    h = np.zeros(steps + 1)
+    for k in range(steps):
+        h[k + 1] = h[k] + rate_y / (outputs - 1 + math.exp(outputs * h[k]))
+    return h
