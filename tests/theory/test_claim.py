@@ -24,12 +24,11 @@ def test_verdicts():
     assert claim(True, Regime(False, "elsewhere", applies=False)).judge(RUN, None).verdict == "not applicable"
 
 
-def test_out_of_regime_is_decided_before_comparing():
-    def never(evidence):
-        raise AssertionError("compared outside the regime")
-
-    row = Claim("SnS:lemma-1", "s", lambda e: Regime(False, "no"), never).judge(RUN, None)
-    assert (row.verdict, row.predicted) == ("inconclusive", None)
+@pytest.mark.parametrize("holds", [True, False, None])
+def test_out_of_regime_shows_numbers_that_decide_nothing(holds):
+    row = claim(holds, Regime(False, "too fast")).judge(RUN, None)
+    assert (row.verdict, row.measured) == ("inconclusive", 2.0)
+    assert "out of regime: too fast" in row.reason
 
 
 @pytest.mark.parametrize("status", ["failed", "diverged", "interrupted", "running"])

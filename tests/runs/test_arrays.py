@@ -1,0 +1,116 @@
+"""The chunk layout: encode and read are inverse, and it is Zarr v3 as zarr and xarray understand it."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import xarray
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from stagescope.runs import arrays
+from stagescope.runs.arrays import Column
+
+SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=1, max_side=4)
+NUMBERS = st.floats(allow_nan=False)
+
+
+def write(folder, columns, values, chunk, clock="t"):
+    """A group of arrays as the writer lays it out; returns the number of frames."""
+    frames = len(values[clock])
+    texts = arrays.metadata(columns, frames, chunk, clock)
+    for place, text in texts.items():
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).write_bytes(text)
+    for name, column in columns.items():
+        for number in range(-(-frames // chunk)):
+            path = folder / name / arrays.chunk_name(column, number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(arrays.encode(column, list(values[name][number * chunk : (number + 1) * chunk]), chunk))
+    return frames
+
+
+def fetch_from(folder):
+    return lambda part: (folder / part).read_bytes()
+
+
+@st.composite
+def groups(draw):
+    shape = draw(SHAPES)
+    frames = draw(st.integers(1, 9))
+    block = draw(hnp.arrays(np.float64, (frames, *shape), elements=NUMBERS))
+    clock = draw(st.sampled_from(["t", "step"]))
+    dtype = "int64" if clock == "step" else "float64"
+    times = np.arange(frames).astype(dtype)
+    axes = (clock, *(f"W_{i}" for i in range(len(shape))))
+    columns = {clock: Column((), (clock,), dtype), "W": Column(shape, axes)}
+    return columns, {clock: times, "W": block}, draw(st.integers(1, 10)), clock
+
+
+@given(groups())
+def test_read_is_the_inverse_of_encode(tmp_path_factory, group):
+    columns, values, chunk, clock = group
+    folder = tmp_path_factory.mktemp("arrays")
+    frames = write(folder, columns, values, chunk, clock)
+    for name, expected in values.items():
+        found = arrays.read(fetch_from(folder / name), frames, chunk)
+        assert found.dtype == expected.dtype
+        assert found.shape == expected.shape
+        assert found.tobytes() == expected.tobytes()
+
+
+@given(groups())
+def test_zarr_and_xarray_read_it_without_a_warning(tmp_path_factory, group):
+    columns, values, chunk, clock = group
+    folder = tmp_path_factory.mktemp("arrays")
+    write(folder, columns, values, chunk, clock)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        opened = zarr.open_group(folder, mode="r")
+        dataset = xarray.open_zarr(folder).load()
+    assert opened.attrs["clock"] == clock
+    for name, expected in values.items():
+        np.testing.assert_array_equal(np.asarray(opened[name]), expected)
+        np.testing.assert_array_equal(dataset[name].values, expected)
+        assert dataset[name].dims == columns[name].axes
+
+
+def test_fewer_frames_than_stored_can_be_read(tmp_path):
+    values = {"t": np.arange(7.0)}
+    write(tmp_path, {"t": Column((), ("t",))}, values, chunk=3)
+    for frames in range(8):
+        np.testing.assert_array_equal(arrays.read(fetch_from(tmp_path / "t"), frames, 3), values["t"][:frames])
+
+
+def test_metadata_describes_its_column():
+    column = Column((2, 3), ("t", "query", "key"))
+    texts = arrays.metadata({"Z": column}, frames=5, chunk=2, clock="t")
+    assert arrays.column_of(texts["Z/zarr.json"]) == column
+    inside = json.loads(texts["zarr.json"])["consolidated_metadata"]["metadata"]["Z"]
+    assert inside == json.loads(texts["Z/zarr.json"])
+    assert inside["shape"] == [5, 2, 3]
+    assert arrays.chunk_name(column, 4) == "c/4/0/0"
+    assert arrays.chunk_name(Column((), ("t",)), 4) == "c/4"
+
+
+def test_the_last_chunk_is_filled_up(tmp_path):
+    """The format asks for whole chunks, so a short one ends in the fill value."""
+    floats = np.frombuffer(arrays.encode(Column((), ("t",)), [1.0, 2.0], 4))
+    np.testing.assert_array_equal(floats, [1.0, 2.0, np.nan, np.nan])
+    whole = np.frombuffer(arrays.encode(Column((), ("step",), "int64"), [1, 2], 3), dtype=np.int64)
+    np.testing.assert_array_equal(whole, [1, 2, 0])
+
+
+def test_a_chunk_of_the_wrong_size_is_an_error(tmp_path):
+    write(tmp_path, {"t": Column((), ("t",))}, {"t": np.arange(3.0)}, chunk=3)
+    (tmp_path / "t/c/0").write_bytes(b"\0" * 16)
+    with pytest.raises(ValueError, match="reshape"):
+        arrays.read(fetch_from(tmp_path / "t"), 3, 3)
+
+
+@pytest.mark.parametrize(("shape", "size"), [((), 8), ((3,), 24), ((2, 5), 80), ((0,), 0)])
+def test_bytes_of_a_frame(shape, size):
+    assert Column(shape, ("t", *shape)).frame_bytes == size
