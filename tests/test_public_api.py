@@ -9,7 +9,7 @@ import stagescope as ss
 
 NAMES = """
 Adam AtTimes Claim ClassAttention DamagedRun Descent Every Field GD GradientFlow HeavyBall InputError Interrupted JaxObjective
-Ledger LogSpaced LossBelow NotARun Objective PairwiseAttention PairwisePinv PairwisePopulation Run SequenceClass
+Ledger LogSpaced LossBelow NotARun Objective PairwiseAttention PairwisePinv PairwisePopulation PairwiseSampled Run SequenceClass
 SequenceClasses SpeedBelow Spectrum Stage Stages StagescopeError StoreError Uniform Verdict check class_attention evolve load
 population_loss read_classes replay resume run_study spectrum stages study verify
 """

@@ -16,6 +16,7 @@ _HOME = {
     "objectives.field": ("Field",),
     "objectives.objective": ("Objective", "JaxObjective"),
     "objectives.pairwise": ("PairwisePopulation", "PairwisePinv"),
+    "objectives.pairwise_sampled": ("PairwiseSampled",),
     "objectives.forms": ("population_loss",),
     "dynamics.record": ("Uniform", "LogSpaced", "AtTimes", "Every", "LossBelow", "SpeedBelow"),
     "dynamics.flow": ("GradientFlow",),
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from stagescope.objectives.forms import population_loss
     from stagescope.objectives.objective import JaxObjective, Objective
     from stagescope.objectives.pairwise import PairwisePinv, PairwisePopulation
+    from stagescope.objectives.pairwise_sampled import PairwiseSampled
     from stagescope.observables.pairwise import ClassAttention, class_attention
     from stagescope.processes.class_table import read_classes
     from stagescope.processes.sequence_classes import SequenceClass, SequenceClasses

@@ -51,14 +51,14 @@ def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
     if spec["field"]["type"] == "own":
         if what is None:
             name = spec["field"]["name"]
-            raise InputError(f"this run moves your own objective {name!r}: pass it, `ss.resume(folder, objective)`")
+            raise InputError(f"this run moves your own objective {name!r}: pass it, as in `ss.resume(folder, objective)`")
         found = what
     else:
         found = build(spec["field"])
     return found.field() if isinstance(found, Objective) else found
 
 
-def replay(run: Run, record: Record, progress: bool | None = False) -> Run:
+def replay(run: Run, record: Record, what: Objective | Field | None = None, progress: bool | None = False) -> Run:
     """The same motion from the first recorded frame to the last, with other frames kept."""
     dynamics = build(run.spec["dynamics"])
     until = None
@@ -66,7 +66,7 @@ def replay(run: Run, record: Record, progress: bool | None = False) -> Run:
         dynamics = dynamics.model_copy(update={"steps": int(run.step[-1])})
     else:
         until = float(run.t[-1])
-    return evolve(field_of(run.spec), run.at(0), dynamics, until=until, record=record, seed=run.seed, progress=progress)
+    return evolve(field_of(run.spec, what), run.at(0), dynamics, until=until, record=record, seed=run.seed, progress=progress)
 
 
 def variant(run: Run, rates: dict[str, float], until: float) -> Run:

@@ -174,10 +174,10 @@ class Reproduce(Command):
 
     def run(self) -> int:
         from stagescope.figures.figure import chosen, reproduce
-        from stagescope.figures.table import figures
         from stagescope.progress import progress_for
+        from stagescope.studies.table import study
 
-        for figure in chosen(figures(self.paper), self.figure):
+        for figure in chosen(study(self.paper).figures(), self.figure):
             with progress_for(False if self.quiet else None) as bar:
                 path = reproduce(figure, self.out, bar)
             print(f"{path.with_suffix('')}.{{pdf,svg,png,json}}: {figure.title}")
@@ -214,7 +214,7 @@ class Cite(Command):
         paper = PAPERS[STUDIES[self.study].paper]
         print(paper.text + "\n\n" + paper.bibtex + "\n")
         for name, tag in TAGS.items():
-            if tag.paper == paper_name(self.study):
+            if tag.paper == STUDIES[self.study].paper:
                 print(f"{name:<24} {tag.number}: {tag.says}")
         return 0
 
@@ -258,12 +258,6 @@ COMMANDS: dict[str, type[Command]] = {
     "demo": Demo,
     "completion": Completion,
 }
-
-
-def paper_name(study: str) -> str:
-    from stagescope.studies.table import STUDIES
-
-    return STUDIES[study].paper
 
 
 def _report_run(made: Any, quiet: bool, as_json: bool) -> int:

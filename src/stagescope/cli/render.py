@@ -44,19 +44,16 @@ def print_ledger(ledger: Ledger) -> None:
 
 def catalogue() -> dict[str, Any]:
     """Everything that can be named on the command line."""
-    from stagescope.figures.table import figures
     from stagescope.studies.table import STUDIES
-    from stagescope.theory.scan_snap import CLAIMS
     from stagescope.theory.tags import PAPERS
 
-    claims = {"scan-snap": CLAIMS}
     return {
         name: {
             "title": study.title,
             "paper": PAPERS[study.paper].text,
             "presets": {preset: dict(values) for preset, values in study.presets.items()},
-            "figures": {key: figure.title for key, figure in figures(name).items()},
-            "claims": {claim.tag: claim.statement for claim in claims[name]},
+            "figures": {key: figure.title for key, figure in study.figures().items()},
+            "claims": {claim.tag: claim.statement for claim in study.claims()},
         }
         for name, study in STUDIES.items()
     }

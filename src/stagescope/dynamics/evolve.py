@@ -1,8 +1,9 @@
 """The one verb: evolve a field from initial parameters, record it, and keep it safe while it runs."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,9 @@ class Journey:
             axes[name] = (clock, *inner)
         return axes
 
+    def walk(self, state: State) -> Iterator[Point]:
+        return self.dynamics.walk(self.field, self.layout, state, self.positions)
+
     @property
     def series(self) -> tuple[str, ...]:
         return (*self.dynamics.times(0), *(("loss",) if self.field.objective else ()), "speed")
@@ -102,7 +106,8 @@ def evolve(
     _check_out(out, overwrite)
     state, camera = settled.start(law, layout, vector), _Camera(journey)
     first = camera.frame(Point(0.0, vector, frame=True, state=state))
-    return _drive(journey, _sink(journey, out, overwrite, first, state), state, camera, progress)
+    points = _primed(journey.walk(state))
+    return _drive(journey, _sink(journey, out, overwrite, first, state), state, camera, points, progress)
 
 
 def proceed(journey: Journey, folder: Path, progress: bool | None = None) -> Run:
@@ -111,7 +116,7 @@ def proceed(journey: Journey, folder: Path, progress: bool | None = None) -> Run
 
     camera = _Camera(journey)
     writer, state = Writer.reopen(folder)
-    return _drive(journey, _Disk(writer), state, camera, progress, resumed=True)
+    return _drive(journey, _Disk(writer), state, camera, journey.walk(state), progress, resumed=True)
 
 
 def _checked(params: Params, law: Field) -> dict[str, np.ndarray]:
@@ -128,11 +133,26 @@ def _checked(params: Params, law: Field) -> dict[str, np.ndarray]:
     return arrays
 
 
+def _primed(points: Iterator[Point]) -> Iterator[Point]:
+    """The same points, the first one made now: what has to be compiled is, before the run's folder appears."""
+    try:
+        first = next(points, None)
+    except SolveFailed as failure:
+        return _failing(failure)
+    return chain(() if first is None else (first,), points)
+
+
+def _failing(failure: SolveFailed) -> Iterator[Point]:
+    raise failure
+    yield  # makes this an iterator, so that the failure is met where the walk is followed
+
+
 def _drive(
     journey: Journey,
     sink: "_Memory | _Disk",
     state: State,
     camera: "_Camera",
+    points: Iterator[Point],
     progress: bool | None,
     resumed: bool = False,
 ) -> Run:
@@ -142,7 +162,7 @@ def _drive(
         try:
             if resumed:
                 sink.commit(state, "resumed")
-            outcome = _follow(journey, sink, state, camera, bar)
+            outcome = _follow(journey, sink, state, camera, points, bar)
         except KeyboardInterrupt:
             sink.abandon()
             raise Interrupted(sink.advice) from None
@@ -152,10 +172,10 @@ def _drive(
     return outcome
 
 
-def _follow(journey: Journey, sink: "_Memory | _Disk", state: State, camera: "_Camera", bar: Any) -> Run:
+def _follow(journey: Journey, sink: "_Memory | _Disk", state: State, camera: "_Camera", points: Iterator[Point], bar: Any) -> Run:
     status, reason, due = "finished", "", time.monotonic() + FIRST_COMMIT
     try:
-        for point in journey.dynamics.walk(journey.field, journey.layout, state, journey.positions):
+        for point in points:
             if point.frame:
                 frame = camera.frame(point)
                 sink.frame(frame)

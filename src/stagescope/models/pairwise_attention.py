@@ -70,6 +70,8 @@ class PairwiseAttention(Described):
         if scale and self.rest:
             raise InputError("a random initial Y breaks the merged column; use all columns or scale 0")
         shapes = {"Y": (len(self.keys), len(self.multiplicity)), "Z": (len(self.queries), len(self.keys))}
+        if not scale:
+            return {name: np.zeros(shape) for name, shape in shapes.items()}
         return {name: scale * key(seed, "init", name).uniform(-1, 1, shape) for name, shape in shapes.items()}
 
     def logits(self, params: Params, counts: np.ndarray, queries: np.ndarray) -> np.ndarray:

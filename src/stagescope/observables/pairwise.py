@@ -103,7 +103,8 @@ def velocities(run: Run, law: Pairing) -> dict[str, np.ndarray]:
         return {name: np.gradient(run.params[name], run.time, axis=0) for name in run.params}
     field = law if isinstance(law, Field) else law.field()  # pyright: ignore[reportAttributeAccessIssue]
     layout = Layout.of(run.at(0))
-    flat = field.flat(layout, build(run.spec["dynamics"]).block_rates(layout.names))
+    rates = {name: run.spec["dynamics"]["rates"].get(name, 1.0) for name in layout.names}
+    flat = field.flat(layout, rates)
     out = np.empty((run.frames, layout.size))
     for frame in range(run.frames):
         flat(layout.pack(run.at(frame)), out[frame])

@@ -9,9 +9,13 @@ from stagescope.errors import InputError
 from stagescope.studies.study import Options, Setup, Study
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stagescope.dynamics.dynamics import Dynamics
     from stagescope.dynamics.record import Record
+    from stagescope.figures.figure import Figure
     from stagescope.processes.sequence_classes import SequenceClasses
+    from stagescope.theory.claim import Claim
 
 
 class ScanSnapOptions(Options):
@@ -136,6 +140,18 @@ def _record(options: ScanSnapOptions) -> "Record | None":
     return None
 
 
+def _claims() -> "tuple[Claim, ...]":
+    from stagescope.theory.scan_snap import CLAIMS
+
+    return CLAIMS
+
+
+def _figures() -> "Mapping[str, Figure]":
+    from stagescope.figures.scan_snap import FIGURES
+
+    return FIGURES
+
+
 STUDY = Study(
     name="scan-snap",
     paper="scan-snap",
@@ -144,4 +160,6 @@ STUDY = Study(
     presets=PRESETS,
     setup=setup,
     tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),
+    claims=_claims,
+    figures=_figures,
 )

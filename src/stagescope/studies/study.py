@@ -12,9 +12,11 @@ from stagescope.errors import InputError, unknown
 if TYPE_CHECKING:
     from stagescope.dynamics.dynamics import Dynamics
     from stagescope.dynamics.record import Record
+    from stagescope.figures.figure import Figure
     from stagescope.objectives.field import Field
     from stagescope.objectives.objective import Objective
     from stagescope.runs.run import Run
+    from stagescope.theory.claim import Claim
     from stagescope.types import Params
 
 
@@ -38,7 +40,10 @@ class Setup:
 
 @dataclass(frozen=True)
 class Study:
-    """Name, paper, options with presets, and the function that sets up a run from options and a seed."""
+    """Name, paper, options with presets, the function that sets up a run, and what the paper claims and shows.
+
+    Claims and figures are functions because their modules are heavy: `stagescope --help` never calls them.
+    """
 
     name: str
     paper: str
@@ -47,6 +52,8 @@ class Study:
     presets: Mapping[str, Mapping[str, Any]]
     setup: Callable[[Any, int], Setup]
     tags: tuple[str, ...]
+    claims: Callable[[], "tuple[Claim, ...]"]
+    figures: Callable[[], "Mapping[str, Figure]"]
 
     def configured(self, preset: str | None = None, **changes: Any) -> Options:
         """Options from a preset with changes on top."""

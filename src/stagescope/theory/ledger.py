@@ -19,11 +19,12 @@ class Ledger:
     """Verdicts on one run; iterate over it, print it, or take its `json()`."""
 
     status: str
+    clock: str
     verdicts: tuple[Verdict, ...]
 
     @classmethod
     def of(cls, run: Run, claims: Iterable[Claim], evidence: Any) -> "Ledger":
-        return cls(run.status, tuple(claim.judge(run, evidence) for claim in claims))
+        return cls(run.status, run.clock, tuple(claim.judge(run, evidence) for claim in claims))
 
     def __iter__(self) -> Iterator[Verdict]:
         return iter(self.verdicts)
@@ -32,7 +33,7 @@ class Ledger:
         return len(self.verdicts)
 
     def json(self) -> dict[str, Any]:
-        return {"status": self.status, "claims": [verdict.json() for verdict in self.verdicts]}
+        return {"status": self.status, "clock": self.clock, "claims": [verdict.json() for verdict in self.verdicts]}
 
     def table(self) -> "Table":
         """For the terminal."""
