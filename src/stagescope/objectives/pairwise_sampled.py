@@ -89,17 +89,17 @@ class PairwiseSampled(Pairing, Objective):
 
     @cached_property
     def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Alias tables of the classes' contexts, and of the prior over classes."""
-        from stagescope.objectives.pairwise_sgd_kernel import alias_table
+        """Inversion tables of the classes' contexts, and of the prior over classes."""
+        from stagescope.objectives.pairwise_sgd_kernel import GUIDE, inverse_table
 
         start, logp, prior = (self.kernel_arguments[i] for i in (1, 3, 4))
         law = np.exp(logp)
-        threshold, other = np.empty(law.size, np.uint64), np.empty(law.size, np.uint64)
-        for low, high in pairwise(start):
-            alias_table(law[low:high], threshold[low:high], other[low:high])
-        class_threshold, class_other = np.empty(prior.size, np.uint64), np.empty(prior.size, np.uint64)
-        alias_table(prior, class_threshold, class_other)
-        return start, threshold, other, class_threshold, class_other
+        upper, guide = np.empty(law.size, np.uint64), np.empty((prior.size, GUIDE), np.int32)
+        for n, (low, high) in enumerate(pairwise(start)):
+            inverse_table(law[low:high], upper[low:high], guide[n])
+        class_upper, class_guide = np.empty(prior.size, np.uint64), np.empty(GUIDE, np.int32)
+        inverse_table(prior, class_upper, class_guide)
+        return start, upper, guide, class_upper, class_guide
 
     @property
     def _columns_of_classes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
