@@ -1,8 +1,11 @@
 """Claims of scan and snap on runs where the answer is known."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import stagescope as ss
+from tests.strategies import sequence_classes
 
 
 def verdicts(**options):
@@ -82,6 +85,36 @@ def test_adam_is_not_what_the_paper_speaks_of():
 
 def test_a_short_run_decides_nothing_about_the_snap():
     assert verdicts(until=3.0)["SnS:snap"].verdict == "inconclusive"
+
+
+@settings(max_examples=15)
+@given(sequence_classes(), st.sampled_from(["flow", "heavy-ball"]), st.floats(0.1, 100), st.floats(1.0, 300))
+def test_any_classes_get_a_ledger_and_stages(process, optimizer, rate_y, until):
+    """Classes nobody chose: every claim answers in a sentence, a flow conserves and scales, nothing raises."""
+    model = ss.PairwiseAttention.merged(process)
+    loss = ss.population_loss(model, process)
+    if optimizer == "flow":
+        run = ss.evolve(loss, model.init(), ss.GradientFlow(rates={"Y": rate_y}), until=until)
+    else:
+        run = ss.evolve(loss, model.init(), ss.Descent(optimizer=ss.HeavyBall(), lr=0.1, rates={"Y": rate_y}, steps=20))
+    rows = {row.tag: row for row in ss.check(run)}
+    assert all(row.reason for row in rows.values())
+    assert rows["SnS:lemma-1"].verdict == "confirmed"
+    if optimizer == "flow":
+        assert rows["SnS:scaling"].verdict == "confirmed"
+    found = ss.stages(run)
+    assert set(found.events) == {"onset", "winner", "peak", "snap"}
+    for name, when in found.events.items():
+        assert when is not None or found.notes[name]
+    if found.events["peak"] is not None and found.events["snap"] is not None:
+        assert found.events["peak"] < found.events["snap"]
+
+
+@pytest.mark.parametrize("options", [{"num_last": 1, "num_common": 0}, {"num_last": 2, "num_common": 0}, {"rate_z": 0.0}])
+def test_degenerate_settings_are_judged_without_confirming_nonsense(options):
+    rows = verdicts(until=20.0, **options)
+    for name in ("theorem-4", "sandwich", "transition"):
+        assert rows[f"SnS:{name}"].verdict in ("inconclusive", "not applicable"), name
 
 
 @pytest.mark.parametrize("decoder", ["gradient", "pinv"])

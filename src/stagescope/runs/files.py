@@ -59,12 +59,17 @@ def sync(path: Path) -> None:
 def replace(path: Path, data: bytes) -> None:
     """Write `path` so that a reader, or a crash at any instant, sees the old bytes or the new ones."""
     fresh = path.with_name(path.name + ".new")
-    with open(fresh, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
-    sync(path.parent)
+    with told(path):
+        try:
+            with open(fresh, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(fresh, path)
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
+        sync(path.parent)
 
 
 class Lock:

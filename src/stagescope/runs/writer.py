@@ -183,7 +183,7 @@ class Writer:
 
     def _log(self, event: str, **facts: Any) -> None:
         line = json.dumps({"event": event, "time": round(time.time(), 3), **facts}) + "\n"
-        with open(self.folder / EVENTS, "ab") as file:
+        with files.told(self.folder / EVENTS), open(self.folder / EVENTS, "ab") as file:
             file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())
@@ -246,7 +246,7 @@ def _move_in(fresh: Path, folder: Path, overwrite: bool) -> None:
     except BaseException:
         os.replace(old, folder)
         raise
-    shutil.rmtree(old)
+    shutil.rmtree(old, ignore_errors=True)  # the new run is in place; what cannot be removed stays beside it, hidden
 
 
 def _create_arrays(folder: Path, manifest: Manifest, columns: Mapping[str, Column]) -> dict[str, str]:

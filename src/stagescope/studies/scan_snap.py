@@ -55,12 +55,21 @@ class ScanSnapOptions(Options):
     frames: int = Field(400, ge=3, description="number of recorded frames (log and uniform)")
 
 
+_SAMPLED: dict[str, Any] = {"length": 128, "batch": 128, "steps": 100}
+_ONE_COMMON: dict[str, Any] = {"num_common": 1, "vocab": 1000}
 PRESETS: dict[str, dict[str, Any]] = {
     "syn-small-flow": {},
     "syn-small-flow-10": {"rate_y": 10.0},
     "syn-small-heavy-ball": {"optimizer": "heavy-ball"},
     "syn-small-adam": {"optimizer": "adam", "lr": 0.5},
-    "single-common-pinv": {"num_last": 5, "num_common": 1, "rate_y": 100.0, "decoder": "pinv", "until": 10.0, "vocab": 1000},
+    "single-common-pinv": {**_ONE_COMMON, "num_last": 5, "rate_y": 100.0, "decoder": "pinv", "until": 10.0},
+    "figure-2": {},
+    "figure-3": {**_ONE_COMMON, "num_last": 10, "rate_z": 0.5, "decoder": "pinv", "until": 700.0},
+    "figure-4": {**_SAMPLED, "optimizer": "heavy-ball"},
+    "figure-4-10": {**_SAMPLED, "optimizer": "heavy-ball", "rate_y": 10.0},
+    "figure-5": {**_SAMPLED, "optimizer": "adam", "lr": 0.5},
+    "figure-6": {**_SAMPLED, "optimizer": "heavy-ball", "num_last": 3, "num_next_per_last": 2, "init_scale": 79**-0.5},
+    "collapse": {**_ONE_COMMON, "num_last": 5, "rate_y": 100.0, "until": 1.5},
 }
 
 

@@ -44,6 +44,8 @@ def _length_rate(evidence: Evidence) -> Comparison:
     """Mean |v - c|_1 of contexts drawn at the last frame's scores, over the length."""
     lengths = (32, 128, 512, 2048)
     gaps = [_length_gap(evidence, length) for length in lengths]
+    if min(gaps) < 1e-12:
+        return Comparison(-0.5, None, 0.1, None, "contexts of one token are all alike: length does not matter")
     slope = float(np.polyfit(np.log(lengths), np.log(gaps), 1)[0])
     reason = f"|v - c|_1 falls from {gaps[0]:.3f} at length 32 to {gaps[-1]:.4f} at 2048, slope {slope:.3f}"
     return Comparison(-0.5, slope, 0.1, abs(slope + 0.5) <= 0.1, reason)
@@ -194,6 +196,15 @@ def _theorem_1(evidence: Evidence) -> Comparison:
     return Comparison(1.0, worst, 0.05, abs(worst - 1) <= 0.05, reason)
 
 
+def _no_growth(evidence: Evidence) -> str:
+    """Why B(t0) cannot be compared, or nothing."""
+    if evidence.classes < 2 or not evidence.curves.common[0].any():
+        return "B needs several classes and a common token"
+    if not evidence.curves.time[-1] >= evidence.t0:
+        return f"the run ends before t0 = {evidence.t0:.4g}"
+    return "" if evidence.rates["Z"] > 0 else "attention is frozen"
+
+
 def _predicted_growth(evidence: Evidence, when: float) -> float:
     """B at a time: Gamma keeps the prior 1/K where each class has its own query."""
     drive = forms.driving(when, evidence.outputs, evidence.classes, evidence.rates["Y"], evidence.rates["Z"])
@@ -205,8 +216,9 @@ def _predicted_growth(evidence: Evidence, when: float) -> float:
 
 def _theorem_4(evidence: Evidence) -> Comparison:
     curves = evidence.curves
-    if curves.time[-1] < evidence.t0:
-        return Comparison(1.0, None, 0.25, None, f"the run ends before t0 = {evidence.t0:.4g}")
+    missing = _no_growth(evidence)
+    if missing:
+        return Comparison(1.0, None, 0.25, None, missing)
     scores = np.mean(curves.scores[:, curves.common], axis=1)
     factor = evidence.at(scores, evidence.t0) / -_predicted_growth(evidence, evidence.t0)
     which = "modified" if evidence.modified else "gradient"
@@ -217,8 +229,9 @@ def _theorem_4(evidence: Evidence) -> Comparison:
 def _sandwich(evidence: Evidence) -> Comparison:
     """2 f_l(0)^2 B <= ln chi_l <= 2 B at t0 and at the end; B/K where all classes share one query."""
     curves = evidence.curves
-    if curves.time[-1] < evidence.t0:
-        return Comparison("inside", None, "bounds", None, f"the run ends before t0 = {evidence.t0:.4g}")
+    missing = _no_growth(evidence)
+    if missing:
+        return Comparison("inside", None, "bounds", None, missing)
     growth = 2 * (evidence.winner(curves.scores) - evidence.winner(curves.scores)[:1])
     f2 = evidence.winner(curves.attention)[0] ** 2 / np.sum(curves.table**2, axis=1)
     share, inside, shown = 1 if evidence.own_query else evidence.classes, True, ""

@@ -61,7 +61,7 @@ def start_constant(p_common: float, squares: float, classes: int) -> float:
 
 def transition_time(outputs: int, classes: int, rate_y: float) -> float:
     """t0 = K ln M / eta_Y [SnS:transition]."""
-    return classes * math.log(outputs) / rate_y
+    return classes * math.log(outputs) / rate_y if rate_y > 0 else math.inf
 
 
 def discrete_gap(steps: int, outputs: int, rate_y: float) -> np.ndarray:
