@@ -8,9 +8,10 @@ from pathlib import Path
 import stagescope as ss
 
 NAMES = """
-Adam AtTimes Claim ClassAttention DamagedRun Descent Every Field GD GradientFlow HeavyBall InputError Interrupted JaxObjective
-Ledger LogSpaced LossBelow NotARun Objective PairwiseAttention PairwisePinv PairwisePopulation PairwiseSampled Run SequenceClass
-SequenceClasses SpeedBelow Spectrum Stage Stages StagescopeError StoreError Uniform Verdict check class_attention evolve load
+Adam AtTimes Chain Claim ClassAttention DamagedRun Descent Every Field GD GradientFlow HeavyBall InputError
+Interrupted JaxObjective LazyChain Ledger LogSpaced LossBelow MarkovChain NotARun Objective PairwiseAttention
+PairwisePinv PairwisePopulation PairwiseSampled Run SequenceClass SequenceClasses Spectrum SpeedBelow Stage Stages
+StagescopeError StoreError TokenAttention TokenPopulation Uniform Verdict check class_attention evolve load
 population_loss read_classes replay resume run_study spectrum stages study verify
 """
 

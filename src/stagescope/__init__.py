@@ -11,10 +11,13 @@ __version__ = "0.1.0"
 _HOME = {
     "errors": ("StagescopeError", "InputError", "StoreError", "NotARun", "DamagedRun"),
     "processes.sequence_classes": ("SequenceClass", "SequenceClasses"),
+    "processes.markov_chain": ("Chain", "LazyChain", "MarkovChain"),
     "processes.class_table": ("read_classes",),
     "models.pairwise_attention": ("PairwiseAttention",),
+    "models.token_attention": ("TokenAttention",),
     "objectives.field": ("Field",),
     "objectives.objective": ("Objective", "JaxObjective"),
+    "objectives.token": ("TokenPopulation",),
     "objectives.pairwise": ("PairwisePopulation", "PairwisePinv"),
     "objectives.pairwise_sampled": ("PairwiseSampled",),
     "objectives.forms": ("population_loss",),
@@ -58,13 +61,16 @@ if TYPE_CHECKING:
     from stagescope.errors import DamagedRun, InputError, NotARun, StagescopeError, StoreError
     from stagescope.landscape.spectrum import Spectrum, spectrum
     from stagescope.models.pairwise_attention import PairwiseAttention
+    from stagescope.models.token_attention import TokenAttention
     from stagescope.objectives.field import Field
     from stagescope.objectives.forms import population_loss
     from stagescope.objectives.objective import JaxObjective, Objective
     from stagescope.objectives.pairwise import PairwisePinv, PairwisePopulation
     from stagescope.objectives.pairwise_sampled import PairwiseSampled
+    from stagescope.objectives.token import TokenPopulation
     from stagescope.observables.pairwise import ClassAttention, class_attention
     from stagescope.processes.class_table import read_classes
+    from stagescope.processes.markov_chain import Chain, LazyChain, MarkovChain
     from stagescope.processes.sequence_classes import SequenceClass, SequenceClasses
     from stagescope.reading import check, stages
     from stagescope.reopen import replay, resume

@@ -9,8 +9,13 @@ from stagescope.objectives.objective import Objective
 def population_loss(model: Any, process: Any) -> Objective:
     """The exact population loss of a model on a process, in closed form."""
     from stagescope.objectives.pairwise import PairwisePopulation
+    from stagescope.objectives.token import TokenPopulation
 
-    forms = {("PairwiseAttention", "SequenceClasses"): PairwisePopulation}
+    forms: dict[tuple[str, str], Any] = {
+        ("PairwiseAttention", "SequenceClasses"): PairwisePopulation,
+        ("TokenAttention", "MarkovChain"): TokenPopulation,
+        ("TokenAttention", "LazyChain"): TokenPopulation,
+    }
     pair = type(model).__name__, type(process).__name__
     if pair not in forms:
         known = "; ".join(" on ".join(names) for names in forms)

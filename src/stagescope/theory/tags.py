@@ -44,6 +44,14 @@ PAPERS = {
         venue="NeurIPS",
         arxiv="2305.16380",
     ),
+    "focus-dilution": Paper(
+        key="chen2026focus",
+        title="Focus and Dilution",
+        authors="Chen, Lin, Xu, Luo",
+        year=2026,
+        venue="ICML",
+        arxiv="2605.01199",
+    ),
 }
 
 TAGS = {
@@ -71,5 +79,9 @@ TAGS = {
     "SnS:sparsity": Tag("scan-snap", "section 6", "a larger eta_Y/eta_Z gives attention of higher entropy"),
     "SnS:scaling": Tag("scan-snap", "exact", "(s eta_Y, s eta_Z) at t/s is (eta_Y, eta_Z) at t"),
     "SnS:finite-step": Tag("scan-snap", "figures 4 and 6", "larger rates end sparser: an effect of finite steps"),
+    "FD:lazy-chain": Tag("focus-dilution", "data", "P = lam I + (1 - lam) 1 pi^T"),
+    "FD:asymmetry": Tag("focus-dilution", "data", "pi_i = (1 - pi_0)/(d - 1) + c_i delta for i >= 1, sum c_i = 0"),
+    "FD:model": Tag("focus-dilution", "model", "Phi = scale (W0 WQ)(W0 WK)^T, A_ij ~ n_j exp(Phi_ij), logits A W0 W1"),
+    "FD:population": Tag("focus-dilution", "loss", "-sum_i pi_i sum_k P_ik log softmax(A_i W0 W1)_k, counts replaced by pi"),
     "SnS:snap": Tag("scan-snap", "theorem 4 and section 5", "after the transition the attention speed keeps falling"),
 }

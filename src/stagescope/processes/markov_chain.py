@@ -1,0 +1,172 @@
+"""Markov chains: any transition matrix, and the lazy chain of focus and dilution [FD:lazy-chain]."""
+
+import math
+from abc import abstractmethod
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+from pydantic import BeforeValidator, model_validator
+
+from stagescope.described import Numbers
+from stagescope.processes.process import Process
+
+SUM_TOLERANCE = 1e-9
+"""How far a row may be from summing to one: rounding of a row with 1e5 entries stays below it."""
+
+
+def _rows(value: object) -> object:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+class Chain(Process):
+    """A stationary Markov chain on tokens 0..d-1; token 0 need not be the most frequent one."""
+
+    @abstractmethod
+    def _matrix(self) -> np.ndarray: ...
+
+    @abstractmethod
+    def _law(self) -> np.ndarray: ...
+
+    @cached_property
+    def transition(self) -> np.ndarray:
+        """P (d, d): P_ij is the probability of j after i."""
+        return self._matrix()
+
+    @cached_property
+    def stationary(self) -> np.ndarray:
+        """pi (d,): the law of a token far from the start."""
+        return self._law()
+
+    @property
+    def vocab(self) -> int:
+        return len(self.stationary)
+
+    def floor(self) -> float:
+        """The entropy rate, -sum_i pi_i sum_j P_ij log P_ij: the loss of the best predictor of all."""
+        p = self.transition
+        return float(-np.sum(self.stationary[:, None] * p * np.log(np.where(p > 0, p, 1.0))))
+
+    def unigram_loss(self) -> float:
+        """H(pi): the loss of the best predictor that ignores the context."""
+        return float(-np.sum(self.stationary * np.log(self.stationary)))
+
+    def predictive(self, last: np.ndarray) -> np.ndarray:
+        """The law of the next token given the last one."""
+        return self.transition[last]
+
+    def sample(self, key: np.random.Generator, batch: int, length: int, uniform_start: bool = False) -> np.ndarray:
+        """Token sequences (batch, length), started from the stationary or the uniform law."""
+        start = np.full(self.vocab, 1 / self.vocab) if uniform_start else self.stationary
+        cumulative = np.cumsum(self.transition, axis=1)
+        tokens = np.empty((batch, length), dtype=np.int64)
+        tokens[:, 0] = key.choice(self.vocab, size=batch, p=start)
+        for s in range(1, length):
+            ahead = key.random(batch)[:, None] >= cumulative[tokens[:, s - 1], :-1]
+            tokens[:, s] = ahead.sum(axis=1)
+        return tokens
+
+
+class MarkovChain(Chain):
+    """A chain given by its transition matrix, irreducible and aperiodic."""
+
+    rows: Annotated[tuple[Numbers, ...], BeforeValidator(_rows)]
+
+    @model_validator(mode="after")
+    def _valid(self) -> "MarkovChain":
+        size = len(self.rows)
+        if size < 2:
+            raise ValueError(f"a chain needs at least two tokens, got {size}")
+        for i, row in enumerate(self.rows):
+            if len(row) != size:
+                raise ValueError(f"row {i} of the transition matrix has {len(row)} entries, expected {size}")
+            if min(row) < 0:
+                raise ValueError(f"row {i} has a negative probability {min(row):g}")
+            total = math.fsum(row)
+            if abs(total - 1) > SUM_TOLERANCE:
+                raise ValueError(f"row {i} sums to {total:.12g}, not 1; divide it by its sum")
+        lost = self._unreachable()
+        if lost:
+            way = f"token {lost[1]} cannot be reached from token {lost[0]}"
+            raise ValueError(f"the chain is reducible: {way}; drop it or add a small probability")
+        period = self._period()
+        if period > 1:
+            raise ValueError(f"the chain is periodic with period {period}; add a little persistence, such as .99 P + .01 I")
+        return self
+
+    def _matrix(self) -> np.ndarray:
+        return np.array(self.rows)
+
+    def _law(self) -> np.ndarray:
+        """The left fixed vector, by least squares of pi (P - I) = 0, sum pi = 1."""
+        size = len(self.rows)
+        system = np.vstack([self.transition.T - np.eye(size), np.ones(size)])
+        found = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=None)[0]
+        return found / found.sum()
+
+    def _unreachable(self) -> tuple[int, int] | None:
+        """Two tokens of which the second cannot be reached from the first."""
+        links = np.array(self.rows) > 0
+        for forward, graph in ((True, links), (False, links.T)):
+            seen = _reached(graph)
+            if not seen.all():
+                other = int(np.flatnonzero(~seen)[0])
+                return (0, other) if forward else (other, 0)
+        return None
+
+    def _period(self) -> int:
+        """gcd of level(i) + 1 - level(j) over links i -> j, with levels from a breadth-first search."""
+        links = np.array(self.rows) > 0
+        level = {0: 0}
+        queue, period = [0], 0
+        for i in queue:
+            for j in np.flatnonzero(links[i]).tolist():
+                if j not in level:
+                    level[j] = level[i] + 1
+                    queue.append(j)
+                period = math.gcd(period, abs(level[i] + 1 - level[j]))
+        return period
+
+
+def _reached(links: np.ndarray) -> np.ndarray:
+    seen = np.zeros(len(links), dtype=bool)
+    queue = [0]
+    seen[0] = True
+    for i in queue:
+        new = np.flatnonzero(links[i] & ~seen).tolist()
+        seen[new] = True
+        queue += new
+    return seen
+
+
+class LazyChain(Chain):
+    """P = lam I + (1 - lam) 1 pi^T: stay with probability `persistence`, else draw from pi [FD:lazy-chain]."""
+
+    pi: Numbers
+    persistence: float
+
+    @model_validator(mode="after")
+    def _valid(self) -> "LazyChain":
+        if len(self.pi) < 2:
+            raise ValueError(f"a chain needs at least two tokens, got {len(self.pi)}")
+        if min(self.pi) <= 0:
+            raise ValueError(f"pi has the entry {min(self.pi):g}: a token that never occurs must be left out")
+        total = math.fsum(self.pi)
+        if abs(total - 1) > SUM_TOLERANCE:
+            raise ValueError(f"pi sums to {total:.12g}, not 1; divide it by its sum")
+        if not 0 <= self.persistence < 1:
+            raise ValueError(f"persistence is {self.persistence:g}, but must be in [0, 1): at 1 nothing is ever drawn")
+        return self
+
+    def _law(self) -> np.ndarray:
+        return np.array(self.pi)
+
+    def _matrix(self) -> np.ndarray:
+        size = len(self.pi)
+        return self.persistence * np.eye(size) + (1 - self.persistence) * np.tile(self.stationary, (size, 1))
+
+
+def asymmetric_law(first: float, tokens: int, shape: tuple[float, ...], delta: float) -> tuple[float, ...]:
+    """pi_0 fixed, pi_i = (1 - pi_0)/(d - 1) + c_i delta for i >= 1 with sum c_i = 0 [FD:asymmetry]."""
+    base = (1 - first) / (tokens - 1)
+    return (first, *(base + c * delta for c in shape))

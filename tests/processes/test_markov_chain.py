@@ -1,0 +1,85 @@
+"""Chains: stationary law, entropy rate, structure of the graph, sampling in law."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import stagescope as ss
+from stagescope.described import build
+from stagescope.keys import key
+
+
+@st.composite
+def chains(draw):
+    size, seed = draw(st.integers(2, 7)), draw(st.integers(0, 10_000))
+    rng = np.random.default_rng(seed)
+    return ss.MarkovChain(rows=rng.dirichlet(np.ones(size), size=size) * 0.99 + 0.01 / size)
+
+
+@given(chains())
+def test_stationary_law_is_kept_and_floor_is_below_unigram(chain):
+    pi, p = chain.stationary, chain.transition
+    np.testing.assert_allclose(pi @ p, pi, atol=1e-12)
+    np.testing.assert_allclose(np.linalg.matrix_power(p, 400)[0], pi, atol=1e-9)
+    assert 0 <= chain.floor() <= chain.unigram_loss() + 1e-12
+    assert build(chain.describe()) == chain
+
+
+@given(chains(), st.integers(0, 1000))
+def test_no_predictor_beats_the_transition_matrix(chain, seed):
+    other = np.random.default_rng(seed).dirichlet(np.ones(chain.vocab), size=chain.vocab)
+    loss = -np.sum(chain.stationary[:, None] * chain.transition * np.log(other))
+    assert loss >= chain.floor() - 1e-12
+
+
+def test_lazy_chain_is_the_markov_chain_of_its_matrix():
+    lazy = ss.LazyChain(pi=(0.5, 0.3, 0.2), persistence=0.6)
+    same = ss.MarkovChain(rows=lazy.transition)
+    np.testing.assert_allclose(same.stationary, lazy.stationary, atol=1e-14)
+    assert same.floor() == pytest.approx(lazy.floor())
+    assert ss.LazyChain(pi=(0.5, 0.5), persistence=0.0).floor() == pytest.approx(np.log(2))
+
+
+def test_samples_follow_the_chain():
+    chain = ss.LazyChain(pi=(0.6, 0.3, 0.1), persistence=0.4)
+    tokens = chain.sample(key(0, "chain"), batch=3000, length=30)
+    np.testing.assert_allclose(np.bincount(tokens.ravel()) / tokens.size, chain.stationary, atol=0.01)
+    pairs = np.zeros((3, 3))
+    np.add.at(pairs, (tokens[:, :-1].ravel(), tokens[:, 1:].ravel()), 1)
+    np.testing.assert_allclose(pairs / pairs.sum(axis=1, keepdims=True), chain.transition, atol=0.02)
+    first = chain.sample(key(0, "uniform"), 3000, 2, uniform_start=True)[:, 0]
+    np.testing.assert_allclose(np.bincount(first) / 3000, 1 / 3, atol=0.04)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([[1.0]], "at least two"),
+        ([[0.5, 0.5], [1.0]], "row 1 .* 1 entries"),
+        ([[0.5, 0.6], [0.5, 0.5]], "row 0 sums to 1.1"),
+        ([[1.5, -0.5], [0.5, 0.5]], "negative"),
+        ([[1.0, 0.0], [0.5, 0.5]], "reducible"),
+        ([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.3, 0.3, 0.4]], "reducible"),
+        ([[0.0, 1.0], [1.0, 0.0]], "period 2"),
+        ([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]], "period 3"),
+    ],
+)
+def test_bad_matrices_are_refused_with_the_reason(rows, words):
+    with pytest.raises(ss.InputError, match=words):
+        ss.MarkovChain(rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"pi": (0.5, 0.5, 0.0), "persistence": 0.5}, "never occurs"),
+        ({"pi": (0.5, 0.4), "persistence": 0.5}, "sums to 0.9"),
+        ({"pi": (0.5, 0.5), "persistence": 1.0}, r"\[0, 1\)"),
+        ({"pi": (0.5, 0.5), "persistence": -0.1}, r"\[0, 1\)"),
+        ({"pi": (0.5, float("nan")), "persistence": 0.1}, "finite"),
+    ],
+)
+def test_bad_lazy_chains(fields, words):
+    with pytest.raises(ss.InputError, match=words):
+        ss.LazyChain(**fields)
