@@ -32,9 +32,10 @@ def test_a_replace_that_breaks_keeps_the_old_bytes(tmp_path, monkeypatch, call):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, call, broken)
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(StoreError, match="file: No space left on device: the disk is full"):
             files.replace(path, b"new")
     assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
     files.replace(path, b"new")
     assert path.read_bytes() == b"new"
 

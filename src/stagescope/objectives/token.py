@@ -1,7 +1,6 @@
 """Focus and dilution in the limit of long contexts: the exact population loss of TokenAttention on a chain."""
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ class TokenPopulation(Described, Objective):
     def axes(self) -> Mapping[str, tuple[str, ...]]:
         return self.model.axes
 
-    @cached_property
+    @property
     def data(self) -> Any:
         return {"pi": self.process.stationary, "transition": self.process.transition}
 
