@@ -1,0 +1,382 @@
+"""Bad input through the command line: the right exit code, one or two sentences, no traceback, and nothing deleted."""
+
+import errno
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.cli.main import run
+from tests.runs import samples
+
+QUICK = ("--until", "5", "--frames", "10", "--quiet")
+READERS = (("resume",), ("verify",), ("info",), ("stages",), ("check",), ("export", "--to", "csv"))
+
+
+@pytest.fixture
+def call(capsys):
+    """Run a command in this process: its exit code and what it said on standard error."""
+
+    def call(*arguments: str | Path) -> tuple[int, str]:
+        try:
+            code = run([str(word) for word in arguments])
+        except SystemExit as end:  # how the parser refuses
+            code = int(end.code or 0)
+        return code, capsys.readouterr().err
+
+    return call
+
+
+def assert_sentence(said: str, *parts: str) -> None:
+    """One line from us, with everything it should name."""
+    assert said.startswith("stagescope: ")
+    assert said.count("\n") == 1
+    assert len(said) < 400
+    for part in parts:
+        assert part in said
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+# classes
+
+
+def table(*laws: dict[str, float], **more: object) -> str:
+    """Classes of one query, one per law, as JSON."""
+    classes = [{"query": "q", "target": f"x{n}", "tokens": law, **more} for n, law in enumerate(laws)]
+    return json.dumps({"classes": classes})
+
+
+def rows(*lines: str, header: str = "query,target,token,probability") -> str:
+    return "\n".join([header, *lines]) + "\n"
+
+
+BAD_CLASSES = {
+    "sum.json": (table({"a": 0.5, "b": 0.6}), "sum to 1.1, not 1"),
+    "negative.json": (table({"a": -0.5, "b": 1.5}), "-0.5 is not positive"),
+    "zero.json": (table({"a": 0.0, "b": 1.0}), "0 is not positive"),
+    "nan.json": (table({"a": float("nan"), "b": 1.0}), "finite number, got nan"),
+    "infinite.json": (table({"a": float("inf"), "b": 1.0}), "finite number, got inf"),
+    "word.json": ('{"classes": [{"query": "q", "target": "x", "tokens": {"a": "half"}}]}', "'half', not a number"),
+    "query.json": (table({"q": 0.5, "b": 0.5}), "query token is also a context token"),
+    "common.json": (table({"a": 0.5, "b": 0.5}, {"a": 0.4, "b": 0.6}), "class 0 has no distinct token"),
+    "nothing.json": (table(), "no classes given"),
+    "empty.json": (table({}), "sum to 0, not 1"),
+    "prior.json": (table({"a": 1.0}, {"b": 1.0}, prior=0.7), "sum to 1"),
+    "negative-prior.json": (table({"a": 1.0}, prior=-1.0), "prior"),
+    "keys.json": ('{"classes": [{"query": "q"}]}', "class 0 needs query, target and tokens"),
+    "list.json": ("[1, 2]", 'expected {"classes": [...]}'),
+    "text.json": ("{classes: none}", "is not JSON"),
+    "void.json": ("", "is not JSON"),
+    "vocab.json": ('{"classes": [{"query": "q", "target": "x", "tokens": {"a": 1.0}}], "vocab": 2}', "vocab 2 is smaller"),
+    "vocab-word.json": ('{"classes": [{"query": "q", "target": "x", "tokens": {"a": 1.0}}], "vocab": "2"}', "whole number"),
+    "sum.csv": (rows("q,x,a,0.5", "q,x,b,0.6"), "sum to 1.1, not 1"),
+    "negative.csv": (rows("q,x,a,-0.5", "q,x,b,1.5"), "-0.5 is not positive"),
+    "nan.csv": (rows("q,x,a,nan", "q,x,b,1.0"), "finite number, got nan"),
+    "word.csv": (rows("q,x,a,half"), "'half', not a number"),
+    "twice.csv": (rows("q,x,a,0.5", "q,x,a,0.5"), "line 3: token 'a' is listed twice"),
+    "query.csv": (rows("a,x,a,1.0"), "query token is also a context token"),
+    "header.csv": (rows(), "no classes given"),
+    "columns.csv": (rows("q,x,a", header="query,target,token"), "needs columns"),
+    "classes.txt": ("", ".json or .csv"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CLASSES)
+def test_classes_that_cannot_be(tmp_path, call, name):
+    text, expected = BAD_CLASSES[name]
+    path = tmp_path / name
+    path.write_text(text)
+    code, said = call("run", "scan-snap", "--classes", path, "--out", tmp_path / "run", *QUICK)
+    assert code == 2
+    assert_sentence(said, expected)
+    assert contents(tmp_path) == {name: text.encode()}
+
+
+def test_classes_that_cannot_be_read(tmp_path, call):
+    (tmp_path / "latin.csv").write_bytes(rows("q,x,é,1.0").encode("latin-1"))
+    (tmp_path / "folder.json").mkdir()
+    for name, expected in (("latin.csv", "codec"), ("folder.json", "directory"), ("missing.json", "No such file")):
+        code, said = call("run", "scan-snap", "--classes", tmp_path / name, "--out", tmp_path / "run", *QUICK)
+        assert code == 2
+        assert_sentence(said, "cannot read the classes", name, expected)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_classes_that_can_be(tmp_path, call, form):
+    path = tmp_path / f"classes.{form}"
+    lines = ("q,x0,a,0.5,0.5", "q,x0,b,0.5,0.5", "q,x1,a,0.5,0.5", "q,x1,c,0.5,0.5")
+    good = {
+        "json": table({"a": 0.5, "b": 0.5}, {"a": 0.5, "c": 0.5}, prior=0.5),
+        "csv": rows(*lines, header="query,target,token,probability,prior"),
+    }
+    path.write_text(good[form])
+    assert call("run", "scan-snap", "--classes", path, "--out", tmp_path / "run", *QUICK) == (0, "")
+    assert ss.load(tmp_path / "run").spec["field"]["process"]["labels"] == ["a", "b", "c", "q", "x0", "x1"]
+
+
+# options
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (("--rate-y", "-1"), ("rate_y", "greater than or equal to 0", "-1.0")),
+        (("--rate-z", "-0.5"), ("rate_z", "greater than or equal to 0")),
+        (("--rate-y", "nan"), ("rate_y", "finite number", "nan")),
+        (("--rate-z", "inf"), ("rate_z", "finite number", "inf")),
+        (("--lr", "0"), ("lr", "greater than 0")),
+        (("--lr", "nan"), ("lr", "finite number")),
+        (("--steps", "0"), ("steps", "greater than or equal to 1")),
+        (("--steps", "-5"), ("steps", "greater than or equal to 1")),
+        (("--until", "0"), ("until", "greater than 0")),
+        (("--until", "-1"), ("until", "greater than 0")),
+        (("--until", "nan"), ("until", "finite number", "nan")),
+        (("--until", "inf"), ("until", "finite number", "inf")),
+        (("--momentum", "1"), ("momentum", "less than 1")),
+        (("--rtol", "0"), ("rtol", "greater than 0")),
+        (("--frames", "2"), ("frames", "greater than or equal to 3")),
+        (("--num-last", "0"), ("num_last", "greater than or equal to 1")),
+        (("--num-unique", "0"), ("num_unique", "greater than or equal to 1")),
+        (("--vocab", "3"), ("vocab 3 is smaller than",)),
+        (("--seed", "-1"), ("seed", ">= 0")),
+        (("--init-scale", "0.1", "--vocab", "100"), ("use all columns or scale 0",)),
+        (("--record", "every-step"), ("a flow has no steps",)),
+    ],
+)
+def test_values_that_cannot_be(tmp_path, call, options, parts):
+    code, said = call("run", "scan-snap", "--out", tmp_path / "run", "--quiet", *options)
+    assert code == 2
+    assert_sentence(said, *parts)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("rum", "scan-snap"), "unknown command 'rum'; did you mean 'run'?"),
+        (("verfy", "run"), "unknown command 'verfy'; did you mean 'verify'?"),
+        (("run", "scan-snp"), "unknown study 'scan-snp'; did you mean 'scan-snap'?"),
+        (("run", "scan-snap", "--preset", "syn-smal-flow"), "'syn-smal-flow'; did you mean 'syn-small-flow'?"),
+        (("run", "scan-snap", "--preset=adam"), "known: "),
+        (("cite", "scansnap"), "unknown study 'scansnap'; did you mean 'scan-snap'?"),
+    ],
+)
+def test_unknown_names_come_with_the_nearest(tmp_path, call, words, expected):
+    out = ("--out", tmp_path / "run") if words[0] == "run" else ()
+    code, said = call(*words, *out)
+    assert code == 2
+    assert_sentence(said, expected)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("run", "scan-snap", "--stepz", "5", "--out", "x"), "--steps"),
+        (("run", "scan-snap", "--steps", "five", "--out", "x"), "five"),
+        (("run", "scan-snap", "--optimizer", "sgdd", "--out", "x"), "heavy-ball"),
+        (("run", "scan-snap"), "--out"),
+        (("run",), "scan-snap"),
+        ((), "verify"),
+        (("verify",), "RUN"),
+        (("export", "x"), "--to"),
+        (("export", "x", "--to", "xlsx"), "netcdf"),
+        (("completion", "fish"), "bash"),
+        (("verify", "x", "--jsn"), "--json"),
+    ],
+)
+def test_words_the_parser_refuses(call, words, expected):
+    """The parser's own answers: a box that names what would do."""
+    code, said = call(*words)
+    assert code == 2
+    assert expected in said
+    assert "Traceback" not in said
+
+
+# folders
+
+
+def test_an_existing_folder_is_left_alone(tmp_path, call):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.tex").write_text("ten years")
+    before = contents(tmp_path)
+    code, said = call("run", "scan-snap", "--out", tmp_path / "mine", *QUICK)
+    assert code == 2
+    assert_sentence(said, "is not empty; choose another folder, or --overwrite")
+    code, said = call("run", "scan-snap", "--out", tmp_path / "mine", "--overwrite", *QUICK)
+    assert code == 2
+    assert_sentence(said, "is not (only) a run (thesis.tex); it will not be deleted")
+    code, said = call("run", "scan-snap", "--out", tmp_path / "mine/thesis.tex", "--overwrite", *QUICK)
+    assert code == 2
+    assert_sentence(said, "is a file; choose a folder")
+    assert contents(tmp_path) == before
+
+
+def test_an_existing_run_is_replaced_only_if_asked(tmp_path, call):
+    assert call("run", "scan-snap", "--out", tmp_path / "run", *QUICK)[0] == 0
+    before = contents(tmp_path)
+    code, said = call("run", "scan-snap", "--out", tmp_path / "run", *QUICK)
+    assert code == 2
+    assert_sentence(said, "is not empty")
+    code, said = call("run", "scan-snap", "--out", tmp_path / "run", "--overwrite", "--rate-y", "nan", *QUICK)
+    assert code == 2
+    assert contents(tmp_path) == before
+    assert call("run", "scan-snap", "--out", tmp_path / "run", "--overwrite", "--rate-y", "2", *QUICK)[0] == 0
+    assert (ss.load(tmp_path / "run").config or {})["rate_y"] == 2
+    (tmp_path / "run/notes.txt").write_text("mine")
+    code, said = call("run", "scan-snap", "--out", tmp_path / "run", "--overwrite", *QUICK)
+    assert code == 2
+    assert_sentence(said, "notes.txt", "will not be deleted")
+    assert (tmp_path / "run/notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("words", READERS, ids=lambda words: words[0])
+def test_a_folder_that_is_not_a_run(tmp_path, call, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/data.csv").write_text("1,2")
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app/manifest.json").write_text('{"name": "a web application"}')
+    before = contents(tmp_path)
+    for folder, expected, status in (
+        ("other", "holds no run (no manifest.json)", 2),
+        ("other/data.csv", "is a file, not a run", 2),
+        ("nothing", "does not exist", 2),
+        ("app", "not a readable manifest", 1),
+    ):
+        code, said = call(words[0], folder, *words[1:])
+        assert code == status
+        assert expected in said
+        assert said.count("\n") == 1
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("words", READERS, ids=lambda words: words[0])
+def test_a_damaged_run(tmp_path, call, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    folder = samples.unfinished(tmp_path / "run")
+    chunk = folder / "data.zarr/W/c/0/0/0"
+    chunk.write_bytes(chunk.read_bytes()[:-1])
+    before = contents(tmp_path)
+    code, said = call(words[0], "run", *words[1:])
+    assert code == 1
+    assert "run/data.zarr/W/c/0/0/0: damaged" in said
+    assert said.count("\n") == 1
+    assert contents(tmp_path) == before
+
+
+def test_a_run_of_a_kind_without_stages(tmp_path, call):
+    folder = samples.finished(tmp_path / "run")
+    for word in ("stages", "check"):
+        code, said = call(word, folder)
+        assert code == 2
+        assert_sentence(said, "no stages or claims are written for runs of 'own'")
+
+
+def test_a_folder_without_permission(tmp_path, call, monkeypatch):
+    parent = tmp_path / "closed"
+    parent.mkdir()
+    parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    if os.access(parent, os.W_OK):  # permissions do not bind this user: play the operating system's part
+
+        def refuse(*_, **__):
+            raise PermissionError(errno.EACCES, "Permission denied", str(parent / ".run.x"))
+
+        monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    code, said = call("run", "scan-snap", "--out", parent / "run", *QUICK)
+    parent.chmod(stat.S_IRWXU)
+    assert code == 1
+    assert_sentence(said, "closed", "Permission denied", "choose another folder or change its mode")
+    assert list(parent.iterdir()) == []
+
+
+def test_exports_that_cannot_be_written(tmp_path, call, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    samples.finished(tmp_path / "run")
+    before = contents(tmp_path / "run")
+    (tmp_path / "taken.csv").write_text("mine")
+    for out, expected in (
+        ("taken.csv", "exists; choose another file, or --overwrite"),
+        ("nowhere/out.csv", "nowhere is not a folder"),
+        ("run/out.csv", "is inside the run"),
+        (".", "is a folder; choose a file"),
+    ):
+        code, said = call("export", "run", "--to", "csv", "--out", out)
+        assert code == 2
+        assert_sentence(said, expected)
+    assert (tmp_path / "taken.csv").read_text() == "mine"
+    assert contents(tmp_path / "run") == before
+
+
+# runs that go wrong
+
+
+def test_a_diverging_descent(tmp_path, call, capsys):
+    options = ("--optimizer", "heavy-ball", "--rate-y", "1e308", "--steps", "50", "--quiet")
+    code, said = call("run", "scan-snap", "--out", tmp_path / "run", *options)
+    assert code == 1
+    assert_sentence(said, "diverged at step", "lower the rates")
+    run_ = ss.load(tmp_path / "run")
+    assert run_.status == "diverged"
+    step = int(run_.reason.split("diverged at step ")[1].split(":")[0])
+    assert step > 2
+    np.testing.assert_array_equal(run_.step, np.arange(step))
+    assert np.all(np.isfinite(run_.series["loss"]))
+    assert ss.verify(tmp_path / "run") == []
+    for word in ("check", "stages", "info"):
+        assert run([word, str(tmp_path / "run"), "--json"]) == 0
+        printed = capsys.readouterr()
+        assert printed.err == ""
+        assert json.loads(printed.out)["status"] == "diverged"
+        assert '"confirmed"' not in printed.out
+    code, said = call("resume", tmp_path / "run")
+    assert code == 1
+    assert_sentence(said, "it would fail again; start it anew with other options")
+
+
+def test_numbers_that_overflow_are_null_in_json(tmp_path, capsys):
+    """The speed at the start is infinite here; JSON has no word for it."""
+    words = ["run", "scan-snap", "--rate-y", "1e300", "--out", str(tmp_path / "run"), "--json"]
+    assert run(words) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["last"] == {"t": 0.0, "loss": pytest.approx(3.526, abs=1e-3), "speed": None}
+    assert_sentence(printed.err, "diverged")
+
+
+def test_a_solver_that_fails(tmp_path, call, capsys):
+    options = ("--rate-y", "1e60", "--until", "10", "--quiet")
+    code, said = call("run", "scan-snap", "--out", tmp_path / "run", *options)
+    assert code == 1
+    assert_sentence(said, "failed: CVODE stopped at t=", "|theta|=")
+    assert ss.load(tmp_path / "run").status == "failed"
+    assert run(["check", str(tmp_path / "run"), "--json"]) == 0
+    assert '"confirmed"' not in capsys.readouterr().out
+
+
+def test_a_full_disk_leaves_a_run_that_can_be_resumed(tmp_path, call):
+    """A limit on the size of files stands in for the disk: the chunks of the end do not fit, the checkpoints did."""
+    options = ("--num-last", "5", "--frames", "3000", "--until", "300", "--quiet")
+    assert call("run", "scan-snap", "--out", tmp_path / "whole", *options)[0] == 0
+    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000)); "
+    code += "from stagescope.cli.main import main; main()"
+    words = [sys.executable, "-B", "-c", code, "run", "scan-snap", "--out", str(tmp_path / "run"), *options]
+    limited = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert limited.returncode == 1
+    assert_sentence(limited.stderr, "File too large", "raise it and resume")
+    assert call("verify", tmp_path / "run")[0] == 0
+    assert ss.load(tmp_path / "run").status == "interrupted"
+    assert call("resume", tmp_path / "run", "--quiet") == (0, "")
+    whole, resumed = ss.load(tmp_path / "whole"), ss.load(tmp_path / "run")
+    for name, values in {**whole.series, **whole.params}.items():
+        assert {**resumed.series, **resumed.params}[name].tobytes() == values.tobytes()

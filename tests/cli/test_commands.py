@@ -1,0 +1,216 @@
+"""Every command's answer when all is well, the keys of its JSON, and what it does not import."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.cli.commands import COMMANDS
+from stagescope.cli.main import run
+from stagescope.dynamics.evolve import Journey
+from tests.runs import samples
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """A run of the smallest preset, made through the command line."""
+    folder = tmp_path_factory.mktemp("commands") / "run"
+    assert run(["run", "scan-snap", "--preset", "syn-small-flow", "--out", str(folder), "--quiet"]) == 0
+    return folder
+
+
+@pytest.fixture
+def ask(capsys):
+    """Run a command that must succeed and say nothing on standard error; its output."""
+
+    def ask(*words: str | Path) -> str:
+        try:
+            code = run([str(word) for word in words])
+        except SystemExit as end:
+            code = int(end.code or 0)
+        printed = capsys.readouterr()
+        assert (code, printed.err) == (0, "")
+        return printed.out
+
+    return ask
+
+
+def test_run_says_how_it_ended_and_what_to_do_next(tmp_path, ask):
+    said = ask("run", "scan-snap", "--until", "20", "--frames", "30", "--out", tmp_path / "run", "--seed", "3")
+    assert said.startswith("finished: 30 frames to t = 20, loss ")
+    assert f"stagescope stages {tmp_path / 'run'}" in said
+    assert ss.load(tmp_path / "run").seed == 3
+
+
+def test_run_as_json_is_the_same_as_info(tmp_path, ask):
+    said = json.loads(ask("run", "scan-snap", "--until", "5", "--frames", "10", "--out", tmp_path / "run", "--json"))
+    assert said == json.loads(ask("info", tmp_path / "run", "--json"))
+
+
+def test_a_preset_sets_the_defaults_and_options_override_it(tmp_path, ask):
+    words = ("--until", "5", "--frames", "10", "--quiet")
+    ask("run", "scan-snap", "--preset", "syn-small-flow-10", "--out", tmp_path / "preset", *words)
+    ask("run", "scan-snap", "--rate-y", "3", "--preset=syn-small-flow-10", "--out", tmp_path / "both", *words)
+    rates = [(ss.load(tmp_path / name).config or {})["rate_y"] for name in ("preset", "both")]
+    assert rates == [10.0, 3.0]
+
+
+def test_descents_from_the_command_line(tmp_path, ask):
+    ask("run", "scan-snap", "--optimizer", "heavy-ball", "--steps", "20", "--out", tmp_path / "ball", "--quiet")
+    ask("run", "scan-snap", "--preset", "syn-small-adam", "--steps", "20", "--out", tmp_path / "adam", "--quiet")
+    assert ss.load(tmp_path / "ball").clock == "t"
+    assert ss.load(tmp_path / "adam").clock == "step"
+
+
+def test_resume_finishes_a_run(tmp_path, ask, capsys, monkeypatch):
+    walk = Journey.walk
+
+    def cut(journey, state):
+        for i, point in enumerate(walk(journey, state)):
+            if i == 6:
+                raise KeyboardInterrupt
+            yield point
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journey, "walk", cut)
+        assert run(["run", "scan-snap", "--until", "5", "--frames", "30", "--quiet", "--out", str(tmp_path / "run")]) == 130
+    assert f"stagescope resume {tmp_path / 'run'}" in capsys.readouterr().err
+    assert ask("resume", tmp_path / "run").startswith("finished: 30 frames to t = 5")
+
+
+def test_verify(made, ask):
+    assert ask("verify", made) == f"{made}: every byte is as it was committed\n"
+    assert json.loads(ask("verify", made, "--json")) == {"run": str(made), "intact": True, "problems": []}
+
+
+def test_verify_of_a_damaged_run_as_json(tmp_path, capsys):
+    folder = samples.finished(tmp_path / "run")
+    (folder / "data.zarr/t/c/0").write_bytes(b"")
+    assert run(["verify", str(folder), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert not found["intact"]
+    assert "data.zarr/t/c/0: damaged" in found["problems"][0]
+
+
+def test_info(made, ask):
+    said = ask("info", made)
+    assert "scan-snap" in said
+    assert "finished" in said
+    found = json.loads(ask("info", made, "--json"))
+    keys = "run study status reason clock frames last params field dynamics seed config config_digest environment"
+    assert list(found) == keys.split()
+    assert found["frames"] == 400
+    assert found["params"] == {"Y": [30, 3], "Z": [2, 30]}
+
+
+def test_stages(made, ask):
+    assert "snapped" in ask("stages", made)
+    found = json.loads(ask("stages", made, "--json"))
+    assert {"status", "clock", "events", "stages"} <= set(found)
+    assert found["clock"] == "t"
+    assert set(found["events"]) == {"onset", "winner", "peak", "snap"}
+    assert all(when is None or isinstance(when, float) for when in found["events"].values())
+    assert all(set(stage) == {"name", "start", "stop", "evidence"} for stage in found["stages"])
+
+
+def test_check(made, ask):
+    assert "confirmed" in ask("check", made)
+    found = json.loads(ask("check", made, "--json"))
+    assert {"status", "claims"} <= set(found)
+    keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason"}
+    assert all(set(claim) == keys for claim in found["claims"])
+    assert {claim["verdict"] for claim in found["claims"]} <= {"confirmed", "violated", "inconclusive", "not applicable"}
+
+
+def test_list(ask):
+    assert "syn-small-flow" in ask("list")
+    found = json.loads(ask("list", "--json"))
+    assert {"title", "paper", "presets", "claims"} <= set(found["scan-snap"])
+    assert found["scan-snap"]["presets"]["syn-small-flow-10"] == {"rate_y": 10.0}
+
+
+def test_export(made, ask, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert ask("export", made, "--to", "npz") == "run.npz\n"
+    with np.load("run.npz", allow_pickle=False) as found:
+        np.testing.assert_array_equal(found["Z"], ss.load(made).params["Z"])
+    assert ask("export", made, "--to", "csv", "--out", "series.csv") == "series.csv\n"
+    assert Path("series.csv").read_text().startswith("t,loss,speed\n")
+    assert ask("export", made, "--to", "netcdf") == "run.nc\n"
+    assert ask("export", made, "--to", "netcdf", "--overwrite") == "run.nc\n"
+
+
+def test_cite(ask):
+    said = ask("cite", "scan-snap")
+    assert "@misc{tian2023scan" in said
+    assert "arXiv:2305.16380" in said
+    assert "SnS:lemma-1" in said
+
+
+def test_completion(ask):
+    said = ask("completion", "bash")
+    assert "complete" in said
+    assert "scan-snap" in said
+    assert "--num-common-per-last" in said
+
+
+def test_demo(ask, tmp_path, monkeypatch):
+    """The tour may be taken twice: it replaces its own runs."""
+    monkeypatch.chdir(tmp_path)
+    assert "confirmed" in ask("demo", "--quiet")
+    assert "confirmed" in ask("demo", "--quiet", "--out", "demo")
+    assert all(ss.load(path).done for path in Path("demo").iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("words", [("--help",), ("run", "--help"), ("run", "scan-snap", "--help"), ("verify", "--help")])
+def test_help(ask, words):
+    assert "usage: stagescope" in ask(*words)
+
+
+def test_help_names_every_command(ask):
+    said = ask("--help")
+    assert all(f"• {name}" in said for name in ("run", *COMMANDS))
+
+
+# what is not imported
+
+HEAVY = ("numpy", "jax", "numba", "matplotlib", "scipy", "sksundae", "optax", "xarray", "zarr")
+
+
+def imported(*words: str | Path) -> set[str]:
+    """The heavy packages that a command imports, asked in a process of its own."""
+    code = f"""
+import sys
+from stagescope.cli.main import run
+try:
+    run(sys.argv[1:])
+except SystemExit:
+    pass
+print("imported:", *[name for name in {HEAVY!r} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split()[1:])
+
+
+@pytest.mark.parametrize("words", [("--help",), ("run", "--help"), ("run", "scan-snap", "--help"), ("nonsense",)], ids=" ".join)
+def test_help_imports_nothing_heavy(words):
+    assert imported(*words) == set()
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = f"import stagescope, sys; print([name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_flow_and_its_answers_never_import_jax(tmp_path):
+    found = imported("run", "scan-snap", "--preset", "syn-small-flow", "--out", tmp_path / "run", "--quiet")
+    assert found & {"jax", "optax", "matplotlib", "xarray", "zarr"} == set()
+    assert "numba" in found
+    assert imported("verify", tmp_path / "run") <= {"numpy"}
+    assert imported("info", tmp_path / "run") <= {"numpy"}
+    assert imported("export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "run.csv") <= {"numpy"}

@@ -1,0 +1,188 @@
+"""A run that is killed, interrupted or resumed twice ends bit for bit as the one that was left alone.
+
+The long version, with seventy kills, is `python -m validation kill`.
+"""
+
+import random
+import signal
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.cli.main import run as command
+from stagescope.dynamics import evolve as evolving
+from stagescope.errors import DamagedRun, InputError, StagescopeError
+from validation import killing
+
+
+@pytest.mark.parametrize("kind", killing.KINDS)
+def test_killed_runs_open_and_resume_bit_for_bit(tmp_path, kind):
+    """Killed, resumed, killed again and resumed: two kills of each kind."""
+    reference = killing.reference(kind, tmp_path / "reference")
+    assert reference.seconds > 1
+    tally = killing.victim(reference, tmp_path / "victim", kills=2, rng=random.Random(f"test {kind}"))
+    print(tally)
+    assert tally.kills > 0
+    assert tally.holds
+
+
+@pytest.mark.parametrize("kind", ["flow", "adam"])
+def test_ctrl_c_leaves_a_resumable_run(tmp_path, kind):
+    folder = tmp_path / "run"
+    process = killing.spawn(*killing.run_arguments(kind, folder))
+    killing.wait_for_commit(process, folder, None)
+    time.sleep(0.7)
+    process.send_signal(signal.SIGINT)
+    said = killing.finish(process, code=130)
+    assert said == f"stagescope: interrupted; continue with `stagescope resume {folder}`\n"
+    assert ss.verify(folder) == []
+    assert ss.load(folder).status == "interrupted"
+    killing.finish(killing.spawn("resume", folder, "--quiet"))
+    assert ss.load(folder).status == "finished"
+
+
+# the same in one process, where the instant can be chosen
+
+
+def bowl(params):
+    """Blocks out of alphabetical order, one of them a number: their order and shapes have to survive the disk."""
+    return 0.5 * (params["b"] ** 2).sum() + ((params["a"] - 1) ** 4).sum() + (params["c"] - 2) ** 2
+
+
+START = {"c": np.array(0.0), "b": np.array([1.0, 2.0]), "a": np.array([3.0, 4.0])}
+DYNAMICS = {
+    "flow": (ss.GradientFlow(), 5.0),
+    "lsoda": (ss.GradientFlow(method="lsoda"), 5.0),
+    "gd": (ss.Descent(lr=0.01, steps=60), None),
+    "heavy-ball": (ss.Descent(optimizer=ss.HeavyBall(), lr=0.01, steps=60), None),
+    "adam": (ss.Descent(optimizer=ss.Adam(), lr=0.01, steps=60), None),
+}
+
+
+@pytest.fixture
+def stop_after(monkeypatch):
+    """Commit as often as possible, and press Ctrl-C after so many points of the walk."""
+    walk = evolving.Journey.walk
+
+    def arm(points):
+        def cut(journey, state):
+            for i, point in enumerate(walk(journey, state)):
+                if i == points:
+                    raise KeyboardInterrupt
+                yield point
+
+        monkeypatch.setattr(evolving.Journey, "walk", walk if points is None else cut)
+
+    monkeypatch.setattr(evolving, "FIRST_COMMIT", 0.0)
+    monkeypatch.setattr(evolving, "NEXT_COMMIT", 0.0)
+    return arm
+
+
+@pytest.mark.parametrize("kind", DYNAMICS)
+def test_own_objective_resumes_with_the_objective(tmp_path, stop_after, kind):
+    dynamics, until = DYNAMICS[kind]
+    loss = ss.JaxObjective(bowl)
+    whole = ss.evolve(loss, START, dynamics, until=until)
+    for points in (3, 20):
+        folder = tmp_path / str(points)
+        stop_after(points)
+        with pytest.raises(ss.Interrupted, match=f"stagescope resume {folder}"):
+            ss.evolve(loss, START, dynamics, until=until, out=folder)
+        early = ss.load(folder)
+        assert early.status == "interrupted"
+        assert 1 <= early.frames < whole.frames
+        with pytest.raises(ss.Interrupted):
+            ss.resume(folder, loss)
+        stop_after(None)
+        with pytest.raises(InputError, match=r"your own objective 'bowl'.*`ss.resume\(folder, objective\)`"):
+            ss.resume(folder)
+        found = ss.resume(folder, loss)
+        assert found.status == "finished"
+        for name, values in {**whole.series, **whole.params}.items():
+            assert {**found.series, **found.params}[name].tobytes() == values.tobytes(), name
+
+
+@pytest.mark.parametrize("optimizer", ["gd", "heavy-ball", "adam"])
+def test_sampled_steps_draw_the_same_after_a_resume(tmp_path, stop_after, optimizer):
+    """Draws depend on the seed and the step, not on what was drawn before."""
+    options: dict[str, Any] = {"optimizer": optimizer, "length": 20, "batch": 16, "steps": 60, "lr": 0.1, "seed": 5}
+    whole = ss.run_study("scan-snap", out=tmp_path / "whole", **options)
+    assert whole.done
+    stop_after(25)
+    with pytest.raises(ss.Interrupted):
+        ss.run_study("scan-snap", out=tmp_path / "run", **options)
+    stop_after(None)
+    assert 1 < ss.load(tmp_path / "run").frames < whole.frames
+    assert ss.resume(tmp_path / "run").done
+    assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
+
+
+def test_the_command_line_says_that_an_own_objective_needs_python(tmp_path, stop_after, capsys):
+    stop_after(5)
+    with pytest.raises(ss.Interrupted):
+        ss.evolve(ss.JaxObjective(bowl), START, ss.Descent(lr=0.01, steps=60), out=tmp_path / "run")
+    assert command(["resume", str(tmp_path / "run")]) == 2
+    assert "`ss.resume(folder, objective)`" in capsys.readouterr().err
+
+
+def test_a_stop_condition_holds_after_a_resume(tmp_path, stop_after):
+    dynamics, stop = ss.Descent(lr=0.01, steps=60), ss.LossBelow(value=10.0)
+    loss = ss.JaxObjective(bowl)
+    whole = ss.evolve(loss, START, dynamics, stop=stop)
+    assert whole.status == "stopped"
+    stop_after(2)
+    with pytest.raises(ss.Interrupted):
+        ss.evolve(loss, START, dynamics, stop=stop, out=tmp_path / "run")
+    stop_after(None)
+    found = ss.resume(tmp_path / "run", loss)
+    assert (found.status, found.reason) == (whole.status, whole.reason)
+    np.testing.assert_array_equal(found.params["b"], whole.params["b"])
+
+
+def test_the_same_run_twice_is_the_same_bytes(tmp_path):
+    """Same seed, same machine, same threads: every stored array, not only nearly so."""
+    for kind, (dynamics, until) in DYNAMICS.items():
+        for copy in "12":
+            ss.evolve(ss.JaxObjective(bowl), START, dynamics, until=until, out=tmp_path / f"{kind}{copy}")
+        assert killing.arrays(tmp_path / f"{kind}1") == killing.arrays(tmp_path / f"{kind}2")
+
+
+def test_a_finished_run_is_not_resumed(tmp_path, capsys):
+    folder = tmp_path / "run"
+    assert command(["run", "scan-snap", "--until", "5", "--frames", "10", "--quiet", "--out", str(folder)]) == 0
+    before = killing.arrays(folder)
+    with pytest.raises(InputError, match="is finished already: nothing to resume"):
+        ss.resume(folder)
+    assert command(["resume", str(folder)]) == 2
+    assert capsys.readouterr().err == f"stagescope: {folder} is finished already: nothing to resume\n"
+    assert killing.arrays(folder) == before
+
+
+def test_a_run_that_failed_says_so_and_is_not_resumed(tmp_path, capsys):
+    loss, folder = ss.JaxObjective(bowl), tmp_path / "run"
+    run = ss.evolve(loss, START, ss.Descent(lr=1e50, steps=50), out=folder)
+    assert run.status == "diverged"
+    assert run.reason.startswith("diverged at step 2")
+    assert ss.load(folder).frames == run.frames == 2
+    assert ss.verify(folder) == []
+    with pytest.raises(StagescopeError, match=r"diverged at step 2.*it would fail again; start it anew"):
+        ss.resume(folder, loss)
+    assert command(["resume", str(folder)]) == 1
+    assert "diverged at step 2" in capsys.readouterr().err
+
+
+def test_a_damaged_run_is_not_resumed(tmp_path, stop_after):
+    stop_after(5)
+    with pytest.raises(ss.Interrupted):
+        ss.evolve(ss.JaxObjective(bowl), START, ss.Descent(lr=0.01, steps=60), out=tmp_path / "run")
+    stop_after(None)
+    (checkpoint,) = (tmp_path / "run/checkpoint").iterdir()
+    good = checkpoint.read_bytes()
+    checkpoint.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    with pytest.raises(DamagedRun, match=checkpoint.name):
+        ss.resume(tmp_path / "run", ss.JaxObjective(bowl))
+    checkpoint.write_bytes(good)
+    assert ss.resume(tmp_path / "run", ss.JaxObjective(bowl)).done

@@ -1,0 +1,28 @@
+"""`python -m validation`: every long check, its table, and exit code 1 if one of them does not hold."""
+
+import sys
+import time
+from importlib import import_module
+
+MODULES = ("kill",)
+"""Modules of this package with a `main() -> bool`, in the order they run; name some as arguments to run only those."""
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in MODULES]
+    if unknown:
+        print(f"unknown check {unknown[0]!r}; known: {', '.join(MODULES)}", file=sys.stderr)
+        return 2
+    failed = []
+    for name in names or MODULES:
+        began = time.monotonic()
+        print(f"== {name}", flush=True)
+        if not import_module(f"validation.{name}").main():
+            failed.append(name)
+        print(f"   {time.monotonic() - began:.0f} s\n", flush=True)
+    print(f"does not hold: {', '.join(failed)}" if failed else "all hold")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
