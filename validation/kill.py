@@ -29,6 +29,7 @@ def main() -> bool:
         _print_row(made.kind, tally)
         total += tally
     _print_row("all", total)
+    print("\n".join(total.notes), end="\n" if total.notes else "")
     return total.holds and total.kills >= KILLS * len(KINDS)
 
 

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import safetensors.numpy
@@ -118,9 +118,10 @@ class Tally:
     in_grace: int = 0
     too_late: int = 0
     equal: int = 0
+    notes: list[str] = field(default_factory=list)
 
     def __add__(self, other: "Tally") -> "Tally":
-        return Tally(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(Tally)))
+        return Tally(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(Tally)))
 
     @property
     def holds(self) -> bool:
@@ -171,4 +172,7 @@ def _kill(arguments: tuple[str | Path, ...], folder: Path, delay: float, tally: 
     else:
         tally.from_zero += 1
         tally.in_grace += lived < GRACE
+        if lived >= GRACE:
+            log = [(event["event"], round(event["time"] - events(folder)[0]["time"], 2)) for event in events(folder)]
+            tally.notes.append(f"{folder.name}: `{arguments[0]}` lived {lived:.2f} s without a checkpoint after the start; {log}")
     return True

@@ -6,20 +6,28 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.detect import focus_dilution as focus_dilution_stages
 from stagescope.detect import scan_snap as scan_snap_stages
 from stagescope.detect.stage import Stages
-from stagescope.dynamics.record import Every, LogSpaced
+from stagescope.dynamics.record import AtTimes, Every, LogSpaced
 from stagescope.errors import InputError
 from stagescope.observables.pairwise import ClassAttention, class_attention
+from stagescope.observables.token import TokenCurves, token_curves
 from stagescope.reopen import as_flow, replay, variant
 from stagescope.runs.run import Run
+from stagescope.theory import focus_dilution as focus_dilution_theory
 from stagescope.theory import scan_snap as scan_snap_theory
+from stagescope.theory.focus_dilution_forms import attention_rate
 from stagescope.theory.ledger import Ledger
 from stagescope.theory.scan_snap_evidence import Beside, Evidence
 
 FINE_MOVE, FINE_SPEED = 0.02, 0.05
 """A run is read as it is if between frames attention moves less than 2 % and its speed changes less than 5 % of its peak."""
 DENSE_FRAMES = 3000
+FINE_GAP = 1 / 900
+EARLY_LEVEL, EARLY_FRAMES = 0.1, 50
+"""A focus-dilution run is read as it is if no two frames are further apart than this share of its length and there are
+enough of them before the first embedding direction opens."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +87,48 @@ def _scan_snap_check(run: Run) -> Ledger:
     return Ledger.of(run, scan_snap_theory.CLAIMS, evidence)
 
 
+def dense_token(run: Run) -> TokenCurves:
+    """Curves of a focus-dilution run, replayed on a grid that is fine in time and in log-time unless it is one already."""
+    curves, last = token_curves(run), float(run.time[-1])
+    if run.spec["dynamics"]["type"] != "GradientFlow" or run.frames < 2:
+        return curves
+    early = int(np.sum(curves.embedding_values[:, 0] < EARLY_LEVEL))
+    if np.diff(run.time).max() <= FINE_GAP * last and early >= EARLY_FRAMES:
+        return curves
+    grid = np.union1d(np.linspace(0, last, 2001), np.geomspace(1e-4 * last, last, 500))
+    return token_curves(replay(run, AtTimes(at=tuple(grid[1:].tolist()))))
+
+
+def _focus_dilution_stages(run: Run) -> Stages:
+    curves = dense_token(run)
+    law = curves.law
+    sign = float(np.sign(attention_rate(curves.pi, law.process.transition, law.model.scale)))
+    return focus_dilution_stages.detect(
+        curves.time,
+        curves.embedding_values,
+        curves.score_values,
+        curves.key_values,
+        curves.attention[:, :, curves.frequent],
+        curves.pi,
+        sign,
+        clock=run.clock,
+        status=run.status,
+    )
+
+
+def _focus_dilution_check(run: Run) -> Ledger:
+    evidence = focus_dilution_theory.Evidence(run, dense_token(run))
+    return Ledger.of(run, focus_dilution_theory.CLAIMS, evidence)
+
+
+_FOCUS_DILUTION = Rules(_focus_dilution_stages, _focus_dilution_check)
 _SCAN_SNAP = Rules(_scan_snap_stages, _scan_snap_check)
-TABLE: dict[str, Rules] = dict.fromkeys(("PairwisePopulation", "PairwisePinv", "PairwiseSampled"), _SCAN_SNAP)
+TABLE: dict[str, Rules] = {
+    "TokenPopulation": _FOCUS_DILUTION,
+    "PairwisePopulation": _SCAN_SNAP,
+    "PairwisePinv": _SCAN_SNAP,
+    "PairwiseSampled": _SCAN_SNAP,
+}
 
 
 def _rules(run: Run) -> Rules:

@@ -11,6 +11,7 @@ from stagescope.dynamics.record import Record
 from stagescope.errors import DamagedRun, InputError, StagescopeError
 from stagescope.objectives import pairwise as _pairwise  # noqa: F401
 from stagescope.objectives import pairwise_sampled as _pairwise_sampled  # noqa: F401
+from stagescope.objectives import token as _token  # noqa: F401
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
 from stagescope.runs import manifest as manifests
@@ -66,7 +67,11 @@ def replay(run: Run, record: Record, what: Objective | Field | None = None, prog
         dynamics = dynamics.model_copy(update={"steps": int(run.step[-1])})
     else:
         until = float(run.t[-1])
-    return evolve(field_of(run.spec, what), run.at(0), dynamics, until=until, record=record, seed=run.seed, progress=progress)
+    law = field_of(run.spec, what)
+    again = evolve(law, run.at(0), dynamics, until=until, record=record, seed=run.seed, progress=progress)
+    if not again.done:
+        raise StagescopeError(f"the replay of this run ended {again.status}: {again.reason}")
+    return again
 
 
 def variant(run: Run, rates: dict[str, float], until: float) -> Run:

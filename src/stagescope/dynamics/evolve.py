@@ -116,7 +116,7 @@ def proceed(journey: Journey, folder: Path, progress: bool | None = None) -> Run
 
     camera = _Camera(journey)
     writer, state = Writer.reopen(folder)
-    return _drive(journey, _Disk(writer), state, camera, journey.walk(state), progress, resumed=True)
+    return _drive(journey, _Disk(writer), state, camera, None, progress)
 
 
 def _checked(params: Params, law: Field) -> dict[str, np.ndarray]:
@@ -152,15 +152,16 @@ def _drive(
     sink: "_Memory | _Disk",
     state: State,
     camera: "_Camera",
-    points: Iterator[Point],
+    points: Iterator[Point] | None,
     progress: bool | None,
-    resumed: bool = False,
 ) -> Run:
+    """Follow the points to the end; none are given for a run that is resumed: they are made here, under its lock."""
     total = float(journey.positions[-1])
     with progress_for(progress) as bar:
         bar.begin(journey.origin.study or "evolve", total, journey.dynamics.clock if total % 1 else "step")
         try:
-            if resumed:
+            if points is None:
+                points = _primed(journey.walk(state))
                 sink.commit(state, "resumed")
             outcome = _follow(journey, sink, state, camera, points, bar)
         except KeyboardInterrupt:

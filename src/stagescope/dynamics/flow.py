@@ -14,6 +14,7 @@ from stagescope.objectives.field import Field, FlatField
 from stagescope.types import Layout
 
 KRYLOV = 20
+CLOSE = 1e-13
 MAX_STEPS = 10_000_000
 SCIPY = {"lsoda": "LSODA", "dop853": "DOP853", "radau": "Radau"}
 
@@ -86,6 +87,11 @@ def _guarded(flat: FlatField):  # noqa: ANN202 (a closure)
     return rhs
 
 
+def _at_once(start: float, stop: float) -> bool:
+    """A frame a few roundings after a restart: no integrator can take so small a step, and nothing moves in it."""
+    return bool(stop - start <= CLOSE * abs(stop))
+
+
 def _cvode(flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float, stops: np.ndarray) -> Iterator:
     for stream in ("ERROR", "WARNING"):  # SUNDIALS prints to stderr; its message is in the result as well
         os.environ.setdefault(f"SUNLOGGER_{stream}_FILENAME", os.devnull)
@@ -102,6 +108,9 @@ def _cvode(flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float,
     )
     solver.init_step(start, theta)
     for stop in stops:
+        if _at_once(start, stop):
+            yield float(stop), theta
+            continue
         with np.errstate(over="ignore", invalid="ignore"):  # a blow-up is reported once, as the outcome
             found = solver.step(float(stop), tstop=float(stops[-1]))
         if not found.success:
@@ -123,6 +132,9 @@ def _scipy(flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float,
     kind = getattr(integrate, SCIPY[flow.method])
     solver = kind(rhs, start, theta, float(stops[-1]), rtol=flow.rtol, atol=flow.atol)
     for stop in stops:
+        if _at_once(start, stop):
+            yield float(stop), theta
+            continue
         while solver.t < stop:
             with np.errstate(over="ignore", invalid="ignore"):  # a blow-up is reported once, as the outcome
                 message = solver.step()

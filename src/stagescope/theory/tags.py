@@ -82,6 +82,13 @@ TAGS = {
     "FD:lazy-chain": Tag("focus-dilution", "data", "P = lam I + (1 - lam) 1 pi^T"),
     "FD:asymmetry": Tag("focus-dilution", "data", "pi_i = (1 - pi_0)/(d - 1) + c_i delta for i >= 1, sum c_i = 0"),
     "FD:model": Tag("focus-dilution", "model", "Phi = scale (W0 WQ)(W0 WK)^T, A_ij ~ n_j exp(Phi_ij), logits A W0 W1"),
+    "FD:origin": Tag("focus-dilution", "saddle (0,0)", "rate mu0 = |pi| |pi - 1/d|, directions pi and pi - 1/d"),
+    "FD:condensed": Tag("focus-dilution", "saddle (1,0)", "W0 = a (pi/n) alpha^T, W1 = a alpha (lc/|lc|)^T, a^2 = |lc|/n"),
+    "FD:frozen": Tag("focus-dilution", "stage I", "attention does not move at the order at which embeddings condense"),
+    "FD:attention-rate": Tag("focus-dilution", "saddle (1,0)", "attention opens at rate |c|, dWQ = c alpha alpha^T WK"),
+    "FD:focus": Tag("focus-dilution", "stage II", "Phi opens along sign(c) pi pi^T"),
+    "FD:dilution": Tag("focus-dilution", "stage III", "row i is back at its base law when gamma_i = (W0 alpha)_i crosses zero"),
+    "FD:stages": Tag("focus-dilution", "stages I-IV", "condensation, focus, dilution, lifting; then the cycle repeats"),
     "FD:population": Tag("focus-dilution", "loss", "-sum_i pi_i sum_k P_ik log softmax(A_i W0 W1)_k, counts replaced by pi"),
     "SnS:snap": Tag("scan-snap", "theorem 4 and section 5", "after the transition the attention speed keeps falling"),
 }

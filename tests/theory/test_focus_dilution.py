@@ -1,0 +1,100 @@
+"""Focus and dilution: closed forms against autodiff at the saddles, claims on chains nobody chose."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import stagescope as ss
+from stagescope.theory import focus_dilution_forms as forms
+from tests.processes.test_markov_chain import chains
+
+
+def saddle(chain, width=4, scale=2.0):
+    """The point (1,0) of section 'saddle (1,0)': W0 = a (pi/n) alpha^T, W1 = a alpha (lc/|lc|)^T, no attention."""
+    model = ss.TokenAttention(vocab=chain.vocab, width=width, scale=scale)
+    pi = chain.stationary
+    centred = np.log(pi) - np.mean(np.log(pi))
+    a, alpha = forms.plateau_amplitude(pi), np.eye(width)[0]
+    params = model.init(0, 0.0)
+    params["W0"] = a * np.outer(pi / np.linalg.norm(pi), alpha)
+    params["W1"] = a * np.outer(alpha, centred / np.linalg.norm(centred))
+    return model, ss.population_loss(model, chain), params
+
+
+@given(chains())
+def test_the_condensed_point_is_critical_at_the_unigram_loss(chain):
+    _, loss, params = saddle(chain)
+    assert max(np.abs(g).max() for g in loss.grad(params).values()) < 1e-10
+    assert loss.value(params) == pytest.approx(chain.unigram_loss(), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rates_are_eigenvalues_of_the_hessian(seed):
+    """mu0 at the origin and |c| at (1,0), from the full spectrum by autodiff."""
+    rng = np.random.default_rng(seed)
+    chain = ss.MarkovChain(rows=rng.dirichlet(np.ones(4), size=4))
+    model, loss, params = saddle(chain)
+    origin = ss.spectrum(loss, model.init(0, 0.0))
+    assert origin.rates[0] == pytest.approx(forms.condensation_rate(chain.stationary), abs=1e-10)
+    c = forms.attention_rate(chain.stationary, chain.transition, model.scale)
+    rates = ss.spectrum(loss, params).rates
+    assert np.abs(rates - abs(c)).min() < 1e-9
+
+
+@given(st.integers(0, 1000), st.floats(0.05, 0.95))
+def test_lazy_chains_always_focus(seed, persistence):
+    pi = np.random.default_rng(seed).dirichlet(np.full(5, 2.0)) + 0.01
+    chain = ss.LazyChain(pi=tuple(pi / pi.sum()), persistence=persistence)
+    assert forms.attention_rate(chain.stationary, chain.transition, 1.0) > 0
+
+
+def verdicts(run):
+    return {row.tag.removeprefix("FD:"): row for row in ss.check(run)}
+
+
+@pytest.mark.parametrize("preset", ["ref", "paper"])
+def test_every_claim_holds_on_the_papers_settings(preset):
+    found = verdicts(ss.run_study("focus-dilution", preset))
+    assert {row.verdict for row in found.values()} == {"confirmed"}
+    assert found["origin"].measured / found["origin"].predicted == pytest.approx(1, abs=0.02)
+    assert found["attention-rate"].measured / found["attention-rate"].predicted == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_chains(seed):
+    """Dirichlet laws, persistence .2 to .8: rates and directions hold or the claim says it is out of regime."""
+    rng = np.random.default_rng(100 + seed)
+    pi = np.maximum(rng.dirichlet(np.full(int(rng.integers(3, 8)), 2.0)), 0.02)
+    chain = ss.LazyChain(pi=tuple(pi / pi.sum()), persistence=float(rng.uniform(0.2, 0.8)))
+    model = ss.TokenAttention(vocab=chain.vocab, width=8, scale=4.0)
+    c = forms.attention_rate(chain.stationary, chain.transition, 4.0)
+    until = 20 / forms.condensation_rate(chain.stationary) + 40 / abs(c)
+    run = ss.evolve(ss.population_loss(model, chain), model.init(seed, 1e-3), ss.GradientFlow(), until=until)
+    found = verdicts(run)
+    for name in ("origin", "condensed", "frozen", "focus"):
+        assert found[name].verdict == "confirmed", (name, found[name].reason)
+    assert found["attention-rate"].verdict in ("confirmed", "inconclusive")
+
+
+def test_sign_rule_predicts_defocus():
+    """A chain that avoids repeating: c < 0, and attention first moves away from the frequent token."""
+    rows = np.array([[0.3, 0.4, 0.3], [0.6, 0.3, 0.1], [0.7, 0.1, 0.2]])
+    chain = ss.MarkovChain(rows=rows)
+    model = ss.TokenAttention(vocab=3, width=6, scale=4.0)
+    c = forms.attention_rate(chain.stationary, chain.transition, 4.0)
+    assert c < 0
+    run = ss.evolve(ss.population_loss(model, chain), model.init(0, 1e-3), ss.GradientFlow(), until=60 / abs(c))
+    found = verdicts(run)["focus"]
+    assert found.verdict == "confirmed"
+    assert found.measured < -0.99
+    assert any(stage.name == "defocus" for stage in ss.stages(run))
+
+
+def test_out_of_regime_runs_confirm_nothing():
+    adam = verdicts(ss.run_study("focus-dilution", optimizer="adam", lr=1e-3, steps=300))
+    large = verdicts(ss.run_study("focus-dilution", init_scale=0.5, until=50.0))
+    short = verdicts(ss.run_study("focus-dilution", until=5.0))
+    for found in (adam, large):
+        assert all(row.verdict == "inconclusive" for row in found.values())
+    assert all(row.verdict == "inconclusive" for name, row in short.items() if name != "origin")
