@@ -11,7 +11,7 @@ from stagescope.detect import scan_snap as scan_snap_stages
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.record import AtTimes, Every, LogSpaced
 from stagescope.errors import InputError
-from stagescope.observables.pairwise import ClassAttention, class_attention
+from stagescope.observables.pairwise import ClassAttention, class_attention, law_of
 from stagescope.observables.token import TokenCurves, token_curves
 from stagescope.reopen import as_flow, replay, variant
 from stagescope.runs.run import Run
@@ -23,7 +23,8 @@ from stagescope.theory.scan_snap_evidence import Beside, Evidence
 
 FINE_MOVE, FINE_SPEED = 0.02, 0.05
 """A run is read as it is if between frames attention moves less than 2 % and its speed changes less than 5 % of its peak."""
-DENSE_FRAMES = 3000
+DENSE_FRAMES, FRAMES_PER_DECADE = 3000, 400
+NAMED = 3
 FINE_GAP = 1 / 900
 EARLY_LEVEL, EARLY_FRAMES = 0.1, 50
 """A focus-dilution run is read as it is if no two frames are further apart than this share of its length and there are
@@ -57,11 +58,19 @@ def dense_attention(run: Run) -> ClassAttention:
     if _fine(curves) or run.frames < 2:
         return curves
     if run.clock == "t" and "step" not in run.series:
-        return class_attention(replay(run, LogSpaced(frames=DENSE_FRAMES, first=1e-6 * float(run.t[-1]))))
+        return class_attention(replay(run, _natural_grid(run)))
     if np.all(np.diff(run.step) == 1):
         return curves
     last = int(run.step[-1])
     return class_attention(replay(run, Every() if last <= DENSE_FRAMES else LogSpaced(frames=DENSE_FRAMES)))
+
+
+def _natural_grid(run: Run) -> LogSpaced:
+    """Frames from well before the first thing that can happen, K / rate, to the end, equally many for every decade."""
+    last = float(run.t[-1])
+    rates = [rate for rate in (1.0, *run.spec["dynamics"]["rates"].values()) if rate > 0]
+    first = min(1e-4 * last, 1e-3 / max(rates))
+    return LogSpaced(frames=max(100, int(FRAMES_PER_DECADE * np.log10(last / first))), first=first)
 
 
 def _fine(curves: ClassAttention) -> bool:
@@ -75,7 +84,18 @@ def _scan_snap_stages(run: Run) -> Stages:
     curves = dense_attention(run)
     named = ("common_mass", "top_distinct", "top_common", "speed")
     averaged = {name: curves.mean(getattr(curves, name)) for name in named}
-    return scan_snap_stages.detect(curves.time, **averaged, clock=run.clock, status=run.status)
+    moved = bool(np.max(np.abs(curves.scores - curves.scores[:1])) > scan_snap_theory.MOVED)
+    facts = {"moved": moved, "winners": _winners(run, curves), "clock": run.clock, "status": run.status}
+    return scan_snap_stages.detect(curves.time, **averaged, **facts)
+
+
+def _winners(run: Run, curves: ClassAttention) -> str:
+    """The strongest distinct token of each class at the end, by name, for the first few classes."""
+    law = law_of(run)
+    tops = np.argmax(np.where(curves.distinct, curves.attention[-1], 0.0), axis=1)[:NAMED]
+    names = [law.process.label(law.model.keys[column]) for column in tops]
+    more = ", ..." if len(curves.prior) > NAMED else ""
+    return f"strongest tokens {', '.join(names)}{more}"
 
 
 def _scan_snap_check(run: Run) -> Ledger:

@@ -71,7 +71,8 @@ def test_detector_on_curves_with_known_answers():
     t = np.linspace(0, 100, 20_001)
     speed = np.exp(-((np.log(t + 1e-9) - np.log(10)) ** 2) / 0.5)
     mass = 0.5 - 0.4 / (1 + np.exp(-(t - 10)))
-    found = detect(t, mass, 1.5 - mass * 2, mass, speed, clock="t", status="finished").events
+    facts = {"moved": True, "winners": "", "clock": "t", "status": "finished"}
+    found = detect(t, mass, 1.5 - mass * 2, mass, speed, **facts).events
     assert found["peak"] == pytest.approx(10, rel=1e-3)
     assert found["snap"] == pytest.approx(10 * np.exp(np.sqrt(0.5 * np.log(10))), rel=1e-3)
     assert found["onset"] == pytest.approx(10 - np.log(0.4 / (0.02 * mass[0]) - 1), rel=1e-3)
@@ -82,3 +83,38 @@ def test_own_objective_has_no_stage_rules():
     run = ss.evolve(ss.JaxObjective(lambda p: (p["x"] ** 2).sum()), {"x": np.ones(2)}, ss.GradientFlow(), until=1.0)
     with pytest.raises(ss.InputError, match="no stages"):
         ss.stages(run)
+
+
+def test_rounding_is_not_motion(tmp_path):
+    """Classes without common tokens: attention has nothing to choose, and what moves is rounding."""
+    table = tmp_path / "classes.csv"
+    rows = ("q1,t1,a1,0.7", "q1,t1,a2,0.3", "q2,t2,b1,0.6", "q2,t2,b2,0.4")
+    table.write_text("\n".join(("query,target,token,probability", *rows)))
+    run = ss.run_study("scan-snap", classes=table, vocab=1000)
+    assert set(ss.stages(run).events.values()) == {None}
+    decided = {row.tag: row.verdict for row in ss.check(run) if row.verdict in ("confirmed", "violated")}
+    assert set(decided) <= {"SnS:lemma-1", "SnS:lemma-2", "SnS:assumption-2", "SnS:scaling"}
+
+
+@pytest.mark.parametrize("until", [1e3, 1e7, 1e10])
+def test_events_do_not_depend_on_the_horizon(until):
+    found = ss.stages(ss.run_study("scan-snap", until=until)).events
+    for name, value in {"onset": 8.741, "winner": 14.974, "peak": 12.512, "snap": 91.05}.items():
+        assert found[name] == pytest.approx(value, rel=5e-3), name
+
+
+@pytest.mark.parametrize("rate_y", [1.0, 10.0, 100.0, 1000.0])
+def test_stages_agree_with_events(rate_y):
+    found = ss.stages(ss.run_study("scan-snap", rate_y=rate_y))
+    stages = {stage.name: stage for stage in found}
+    if found.events["snap"] is not None:
+        assert stages["snapped"].start == found.events["snap"]
+        assert stages["scan"].start == min(w for w in (found.events["onset"], found.events["peak"]) if w is not None)
+
+
+def test_winners_have_names(tmp_path):
+    table = tmp_path / "classes.csv"
+    rows = ("the,game,of,0.5", "the,game,ball,0.3", "the,game,team,0.2", "a,song,of,0.5", "a,song,guitar,0.4", "a,song,drum,0.1")
+    table.write_text("\n".join(("query,target,token,probability", *rows)))
+    found = ss.stages(ss.run_study("scan-snap", classes=table, vocab=5000))
+    assert "ball, guitar" in str(found)

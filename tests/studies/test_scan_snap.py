@@ -61,3 +61,40 @@ def test_unknown_names_have_a_suggestion():
         ss.run_study("scan-snap", rate_y=-1.0)
     with pytest.raises(ss.InputError, match="seed"):
         ss.run_study("scan-snap", seed=-1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"steps": 50},
+        {"lr": 0.1},
+        {"optimizer": "gd", "until": 50.0},
+        {"optimizer": "gd", "momentum": 0.5},
+        {"optimizer": "gd", "batch": 16},
+        {"optimizer": "gd", "method": "lsoda"},
+    ],
+)
+def test_options_without_effect_are_refused(options):
+    with pytest.raises(ss.InputError, match="has no effect here"):
+        ss.run_study("scan-snap", **options)
+
+
+def test_tables_from_spreadsheets_and_with_repeats(tmp_path):
+    table = tmp_path / "classes.csv"
+    rows = "query, target, token, probability\na, t, x, 0.5\na, t, c, 0.5\nb, u, y, 0.5\nb, u, c, 0.5\n"
+    table.write_text(rows, encoding="utf-8-sig")
+    assert len(ss.read_classes(table).classes) == 2
+    twice = tmp_path / "classes.json"
+    twice.write_text('{"classes": [{"query": "a", "target": "t", "tokens": {"x": 0.5, "x": 0.5}}]}')
+    with pytest.raises(ss.InputError, match="'x' is given twice"):
+        ss.read_classes(twice)
+
+
+def test_a_sampled_run_can_be_observed_in_a_fresh_process(tmp_path):
+    import subprocess
+    import sys
+
+    ss.run_study("scan-snap", optimizer="gd", length=16, batch=4, steps=3, out=tmp_path / "run")
+    code = f"import stagescope as ss; print(ss.class_attention(ss.load({str(tmp_path / 'run')!r})).entropy.shape)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "(4, 2)"

@@ -120,3 +120,28 @@ def test_degenerate_settings_are_judged_without_confirming_nonsense(options):
 @pytest.mark.parametrize("decoder", ["gradient", "pinv"])
 def test_row_sums_are_conserved_under_both_decoders(decoder):
     assert verdicts(num_last=3, decoder=decoder, until=50.0)["SnS:lemma-1"].verdict == "confirmed"
+
+
+def test_short_contexts_are_not_blamed_on_steps():
+    found = verdicts(optimizer="heavy-ball", length=8, batch=32, lr=0.01, steps=1000)
+    assert found["SnS:finite-step"].verdict == "inconclusive"
+    assert found["SnS:theorem-2-common"].verdict == "inconclusive"
+    assert "short of the long-sequence limit" in found["SnS:theorem-2-common"].reason
+
+
+def test_frozen_attention_and_zero_entropy_decide_nothing():
+    frozen = verdicts(rate_z=0.0, rate_y=100.0)
+    single = verdicts(num_unique=1)
+    assert frozen["SnS:theorem-3"].verdict == "inconclusive"
+    assert single["SnS:sparsity"].verdict == "inconclusive"
+
+
+def test_uneven_priors_and_shared_targets_are_out_of_regime(tmp_path):
+    table = tmp_path / "classes.csv"
+    head = "query,target,token,probability,prior"
+    table.write_text("\n".join((head, "a,t,c,0.2,0.9", "a,t,x,0.8,0.9", "b,u,c,0.2,0.1", "b,u,y,0.8,0.1")))
+    assert verdicts(classes=table, rate_y=100.0, vocab=100)["SnS:transition"].verdict == "inconclusive"
+    table.write_text("\n".join((head, "a,t,c,0.2,0.5", "a,t,x,0.8,0.5", "b,t,c,0.2,0.5", "b,t,y,0.8,0.5")))
+    shared = verdicts(classes=table, rate_y=100.0, vocab=100)
+    for name in ("theorem-1", "theorem-2-distinct", "theorem-2-common"):
+        assert shared[f"SnS:{name}"].verdict == "inconclusive", name

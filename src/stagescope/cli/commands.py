@@ -165,7 +165,7 @@ class Export(Command):
 
 
 class Reproduce(Command):
-    """Make a paper's figures from nothing: PDF, SVG and PNG, with the plotted numbers as JSON."""
+    """Make a paper's figures (PDF, SVG, PNG, numbers as JSON) and its ledger from nothing."""
 
     paper: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PAPER")]
     figure: str | None = Field(None, description="one figure by name (see `stagescope list`); default: all")
@@ -181,6 +181,12 @@ class Reproduce(Command):
             with progress_for(False if self.quiet else None) as bar:
                 path = reproduce(figure, self.out, bar)
             print(f"{path.with_suffix('')}.{{pdf,svg,png,json}}: {figure.title}")
+        if self.figure is None:
+            from stagescope.figures.ledger import ledgers, write_ledgers
+
+            with progress_for(False if self.quiet else None) as bar:
+                found = ledgers(study(self.paper), bar)
+            print(f"{write_ledgers(found, self.out)}: which claim holds where")
         return 0
 
 
@@ -234,7 +240,7 @@ class Demo(Command):
 class Completion(Command):
     """Print a completion script: `stagescope completion bash > FILE`, then source it."""
 
-    shell: Annotated[Literal["bash", "zsh", "tcsh"], tyro.conf.Positional, tyro.conf.arg(metavar="SHELL")]
+    shell: Annotated[Literal["bash", "zsh"], tyro.conf.Positional, tyro.conf.arg(metavar="SHELL")]
 
     def run(self) -> int:
         from stagescope.cli.main import run

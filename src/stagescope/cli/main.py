@@ -7,6 +7,7 @@ from typing import Annotated, Any, Union
 import tyro
 from pydantic import BaseModel, Field, create_model
 
+import stagescope
 from stagescope.cli import commands
 from stagescope.errors import StagescopeError, unknown
 from stagescope.studies.study import Study
@@ -23,6 +24,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 bad usage, 130 interrupted."""
+    if arguments == ["--version"]:
+        print(f"stagescope {stagescope.__version__}")
+        return 0
     try:
         _early_names(arguments)
         command = tyro.cli(_tree(arguments), prog="stagescope", args=arguments, description=_DESCRIPTION, config=CONFIG)
@@ -31,7 +35,7 @@ def run(arguments: list[str]) -> int:
         print(f"stagescope: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt as interrupt:
-        print(f"stagescope: {interrupt or 'interrupted'}", file=sys.stderr)
+        print(f"stagescope: {str(interrupt) or 'interrupted; nothing was kept'}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

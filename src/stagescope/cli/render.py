@@ -37,9 +37,13 @@ def print_stages(found: Stages) -> None:
 
 
 def print_ledger(ledger: Ledger) -> None:
+    """One claim after another, long reasons wrapped under their sentence."""
+    from rich.padding import Padding
+
     console = Console()
-    console.print(ledger.table())
-    console.print(Text(ledger.summary()))
+    for line in ledger.text().split("\n"):
+        indent = len(line.plain) - len(line.plain.lstrip(" "))
+        console.print(Padding(line[indent:], (0, 0, 0, indent)) if indent else line)
 
 
 def catalogue() -> dict[str, Any]:

@@ -20,10 +20,12 @@ def detect(
     top_common: np.ndarray,
     speed: np.ndarray,
     *,
+    moved: bool,
+    winners: str,
     clock: str,
     status: str,
 ) -> Stages:
-    """Stages from five class-averaged curves over the run's clock."""
+    """Stages from class-averaged curves over the run's clock; `moved` is False where attention changed by rounding only."""
     events: dict[str, float | None] = dict.fromkeys(("onset", "winner", "peak", "snap"))
     notes: dict[str, str] = {}
     end = f"by {clock}={time[-1]:.4g}"
@@ -31,14 +33,14 @@ def detect(
         level = (1 - ONSET_LOSS) * common_mass[0]
         events["onset"] = first_crossing(time, common_mass, level, rising=False)
         events["winner"] = first_crossing(time, top_distinct - WINNER_RATIO * top_common, 0.0, rising=True)
-        notes["onset"] = f"common tokens kept {common_mass.min() / common_mass[0]:.1%} of their attention or more {end}"
+        notes["onset"] = f"attention on common tokens was never below {common_mass.min() / common_mass[0]:.1%} of its start {end}"
         best = float(np.max(top_distinct / top_common))
         notes["winner"] = f"the strongest distinct token reached {best:.3g} x the strongest common one {end}"
     else:
         notes["onset"] = notes["winner"] = "there are no common tokens"
-    top = peak(time, speed)
+    still = not moved
+    top = None if still else peak(time, speed)
     if top is None:
-        still = np.max(speed) <= 0
         notes["peak"] = "attention never moved" if still else f"attention was still accelerating {end}"
         notes["snap"] = "no peak of the attention speed was passed"
     else:
@@ -47,29 +49,27 @@ def detect(
         events["snap"] = first_crossing(time, speed, SNAP_SPEED * top[1], rising=False, after=after)
         notes["snap"] = f"the attention speed fell to {speed[-1] / top[1]:.1%} of its peak {end}"
     missing = {name: notes[name] for name, found in events.items() if found is None}
-    stages = _stages(events, time, common_mass, top_distinct / np.where(top_common > 0, top_common, np.nan), speed)
-    return Stages(status, clock, events, stages, missing)
+    ratio = top_distinct / np.where(top_common > 0, top_common, np.nan)
+    return Stages(status, clock, events, _stages(events, time, common_mass, ratio, winners), missing)
 
 
 def _stages(
-    events: dict[str, float | None], time: np.ndarray, common: np.ndarray, ratio: np.ndarray, speed: np.ndarray
+    events: dict[str, float | None], time: np.ndarray, common: np.ndarray, ratio: np.ndarray, winners: str
 ) -> tuple[Stage, ...]:
-    def at(curve: np.ndarray, when: float) -> float:
-        return float(np.interp(when, time, curve))
+    """Uniform until attention is seen to move (onset or peak, whichever is first), scan until the snap, then snapped."""
 
-    start, end = float(time[0]), float(time[-1])
-    onset, snap = events["onset"], events["snap"]
-    if onset is None:
-        kept = f"common mass {common[0]:.3f} -> {common[-1]:.3f}"
-        return (Stage("uniform", start, None, kept),)
-    found = [Stage("uniform", start, onset, f"common mass {common[0]:.3f} -> {at(common, onset):.3f}")]
-    if snap is not None and snap <= onset:  # it stopped moving before the common tokens had lost 2 %
-        found.append(Stage("snapped", onset, None, f"common mass ends at {common[-1]:.3f}"))
-        return tuple(found)
+    def mass(start: float, stop: float) -> str:
+        before, after = np.interp((start, stop), time, common)
+        return f"common mass {before:.3f} -> {after:.3f}"
+
+    first, end = float(time[0]), float(time[-1])
+    seen = [when for when in (events["onset"], events["peak"]) if when is not None]
+    if not seen:
+        return (Stage("uniform", first, None, mass(first, end)),)
+    begin, snap = min(seen), events["snap"]
     last = end if snap is None else snap
-    evidence = f"common mass {at(common, onset):.3f} -> {at(common, last):.3f}, distinct/common {at(ratio, last):.3g}"
-    found.append(Stage("scan", onset, snap, evidence))
+    leads = f", distinct/common {float(np.interp(last, time, ratio)):.3g}" if np.isfinite(ratio[0]) else ""
+    found = [Stage("uniform", first, begin, mass(first, begin)), Stage("scan", begin, snap, mass(begin, last) + leads)]
     if snap is not None:
-        rest = f"speed {at(speed, snap):.2e} -> {speed[-1]:.2e}, common mass ends at {common[-1]:.3f}"
-        found.append(Stage("snapped", snap, None, rest))
-    return tuple(found)
+        found.append(Stage("snapped", snap, None, f"{mass(snap, end)}; {winners}"))
+    return tuple(stage for stage in found if stage.stop is None or stage.stop > stage.start)

@@ -37,6 +37,10 @@ class Stages:
     def __len__(self) -> int:
         return len(self.stages)
 
+    def __str__(self) -> str:
+        events = ", ".join(f"{name} {'not reached' if when is None else f'{when:.5g}'}" for name, when in self.events.items())
+        return "\n".join([f"events ({self.clock}): {events}", *map(str, self.stages)])
+
     def json(self) -> dict[str, Any]:
         rows = [{"name": s.name, "start": s.start, "stop": s.stop, "evidence": s.evidence} for s in self.stages]
         body = {"status": self.status, "clock": self.clock, "events": dict(self.events), "stages": rows}

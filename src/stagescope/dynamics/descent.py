@@ -16,6 +16,8 @@ from stagescope.errors import InputError
 from stagescope.objectives.field import Field
 from stagescope.types import Layout
 
+LIMIT = 1e50
+"""A parameter beyond this has diverged, even where a saturated loss stays finite."""
 DENSE = 1000
 """Descents up to this many steps are recorded at every step, longer ones log-spaced."""
 BLOCK_SECONDS = 0.2
@@ -133,7 +135,7 @@ class Descent(Dynamics):
                 carry, done = loop.advance(carry, now, asked)
                 now += done
                 if done < asked:
-                    raise SolveFailed("diverged", f"diverged at step {now + 1}: parameters are not finite; lower the rates")
+                    raise SolveFailed("diverged", f"diverged at step {now + 1}: a parameter exceeds 1e50; lower the rates")
                 block = _next_block(block, asked, time.perf_counter() - began)
                 vector = loop.vector(carry)
                 yield Point(now, vector, frame=now == target, state=loop.state(carry, now))
@@ -213,7 +215,7 @@ class CompiledLoop:
             directions, memory_next = self._transform.update(grads, memory, params)
             updates = {name: -descent.lr * rates[name] * directions[name] for name in layout.names}
             moved: Any = optax.apply_updates(params, updates)
-            finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(moved[name])) for name in layout.names]))
+            finite = jnp.all(jnp.array([jnp.all(jnp.abs(moved[name]) < LIMIT) for name in layout.names]))
             kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), (moved, memory_next), (params, memory))
             return *kept, count + finite, finite
 

@@ -16,7 +16,7 @@ from stagescope.errors import InputError
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
 from stagescope.progress import progress_for
-from stagescope.runs.run import Arrays, Run
+from stagescope.runs.run import Arrays, Run, how_to_resume
 from stagescope.types import Layout, Params, check_name
 
 FIRST_COMMIT, NEXT_COMMIT = 0.1, 0.5
@@ -120,6 +120,8 @@ def proceed(journey: Journey, folder: Path, progress: bool | None = None) -> Run
 
 
 def _checked(params: Params, law: Field) -> dict[str, np.ndarray]:
+    if not isinstance(params, Mapping):
+        raise InputError(f"parameters must be blocks by name, such as {{'W': array}}, got {type(params).__name__}")
     if not params:
         raise InputError("no parameters given")
     names = list(law.axes) or list(params)
@@ -258,7 +260,7 @@ class _Disk:
     def __init__(self, writer: Any) -> None:
         self._writer = writer
         self.frame, self.commit, self.abandon = writer.frame, writer.commit, writer.close
-        self.advice = f"interrupted; continue with `stagescope resume {writer.folder}`"
+        self.advice = f"interrupted; {how_to_resume(writer.folder, writer.manifest.spec)}"
 
     def finish(self, journey: Journey, status: str, reason: str, state: State) -> Run:
         from stagescope.runs.store import load

@@ -73,7 +73,7 @@ class Every(Record):
     n: int = Limits(default=1, ge=1)
 
     def times(self, until: float) -> np.ndarray:
-        raise InputError("a flow has no steps; record it with Uniform, LogSpaced or AtTimes")
+        raise InputError("a flow has no steps to record: use --record log or uniform (LogSpaced, Uniform, AtTimes)")
 
     def steps(self, total: int) -> np.ndarray:
         return np.unique(np.concatenate([np.arange(0, total + 1, self.n), [total]]))

@@ -68,7 +68,9 @@ class PairwiseAttention(Described):
         if not (np.isfinite(scale) and scale >= 0):
             raise InputError(f"init scale is {scale}, but must be finite and >= 0")
         if scale and self.rest:
-            raise InputError("a random initial Y breaks the merged column; use all columns or scale 0")
+            raise InputError(
+                "a random initial Y breaks the merged column; use --columns all (PairwiseAttention.every_output) or scale 0"
+            )
         shapes = {"Y": (len(self.keys), len(self.multiplicity)), "Z": (len(self.queries), len(self.keys))}
         if not scale:
             return {name: np.zeros(shape) for name, shape in shapes.items()}

@@ -182,20 +182,20 @@ def accumulate(y, z, dy, dz, sizes, counts, start, key, query, target):
 
 @njit(cache=True, fastmath=_FAST)
 def _move(x, memory, lr, momentum):
-    """x -= lr memory, memory *= momentum in one pass; returns a sum that is finite only if all of x is."""
+    """x -= lr memory, memory *= momentum in one pass; returns the sum of squares of x."""
     total = 0.0
     for i in range(x.shape[0]):
         here, pull = x[i], memory[i]
         for j in range(x.shape[1]):
             here[j] -= lr * pull[j]
             pull[j] *= momentum
-            total += here[j]
+            total += here[j] * here[j]
     return total
 
 
 @njit(cache=True)
 def heavy_ball(y, z, my, mz, first, steps, seed, length, batch, tables, layout, momentum, lr_y, lr_z):
-    """`steps` steps of momentum SGD in place, from step `first` on; returns how many kept all parameters finite.
+    """`steps` steps of momentum SGD in place, from step `first` on; returns how many kept the parameters below 1e50.
 
     The buffers hold momentum x their last value, ready to take up the next gradient.
     """
@@ -209,7 +209,7 @@ def heavy_ball(y, z, my, mz, first, steps, seed, length, batch, tables, layout, 
     for k in range(steps):
         draw_counts(seed, first + k, length, start, upper, guide, class_upper, class_guide, sizes, counts)
         accumulate(y, z, my, mz, sizes, counts, start, key, query, target)
-        if not np.isfinite(_move(y, my, lr_y, momentum) + _move(z, mz, lr_z, momentum)):
+        if not _move(y, my, lr_y, momentum) + _move(z, mz, lr_z, momentum) < 1e100:
             return k
     return steps
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from stagescope.described import build
 from stagescope.models.pairwise_attention import attention
+from stagescope.objectives import pairwise_sampled as _sampled  # noqa: F401 (registers the type a spec may name)
 from stagescope.objectives.field import Field
 from stagescope.objectives.pairwise import Pairing
 from stagescope.processes.sequence_classes import SequenceClasses

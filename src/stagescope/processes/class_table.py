@@ -18,7 +18,7 @@ def read_classes(path: str | Path, vocab: int | None = None) -> SequenceClasses:
     """Sequence classes from a file; token names become numbers in order of appearance: contexts, queries, targets."""
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the classes in {path}: {error}") from None
     if path.suffix.lower() == ".json":
@@ -34,7 +34,7 @@ def read_classes(path: str | Path, vocab: int | None = None) -> SequenceClasses:
 
 def _from_json(path: Path, text: str) -> tuple[list[dict[str, Any]], int | None]:
     try:
-        body = json.loads(text)
+        body = json.loads(text, object_pairs_hook=_without_repeats)
     except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}") from None
     if not isinstance(body, Mapping) or not isinstance(body.get("classes"), list):
@@ -50,8 +50,17 @@ def _from_json(path: Path, text: str) -> tuple[list[dict[str, Any]], int | None]
     return [dict(row) for row in body["classes"]], vocab
 
 
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} is given twice in one object")
+    return found
+
+
 def _from_csv(path: Path, text: str) -> list[dict[str, Any]]:
-    reader = csv.DictReader(text.splitlines())
+    reader = csv.DictReader(text.splitlines(), skipinitialspace=True)
     needed = {"query", "target", "token", "probability"}
     if not needed <= set(reader.fieldnames or ()):
         raise InputError(f"{path}: needs columns {', '.join(sorted(needed))}; found {reader.fieldnames}")
@@ -89,8 +98,10 @@ def _classes(path: Path, rows: list[dict[str, Any]], vocab: int | None) -> Seque
     size = vocab or len(names)
     if size < len(names):
         raise InputError(f"{path}: vocab {size} is smaller than the {len(names)} tokens in use")
-    labels = (*names, *(f"output{i}" for i in range(len(names), size))) if size <= 10 * len(names) else ()
-    return SequenceClasses(vocab=size, classes=tuple(items), prior=tuple(prior), labels=labels)
+    try:
+        return SequenceClasses(vocab=size, classes=tuple(items), prior=tuple(prior), labels=tuple(names))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def _number(path: Path, name: str, value: Any) -> float:

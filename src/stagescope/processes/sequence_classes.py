@@ -80,8 +80,8 @@ class SequenceClasses(Process):
             raise ValueError(f"prior needs {len(self.classes)} entries that sum to 1, got {self.prior}")
         if any(p <= 0 for p in self.prior):
             raise ValueError(f"prior {self.prior} has an entry that is not positive; leave that class out")
-        if self.labels and len(self.labels) != self.vocab:
-            raise ValueError(f"{len(self.labels)} labels for {self.vocab} tokens; give one per token or none")
+        if len(self.labels) > self.vocab:
+            raise ValueError(f"{len(self.labels)} labels for {self.vocab} tokens; give at most one per token")
         for number, item in enumerate(self.classes):
             if not self.distinct & set(item.tokens):
                 raise ValueError(f"class {number} has no distinct token: every token of it occurs in another class too")
@@ -161,7 +161,7 @@ class SequenceClasses(Process):
         return table
 
     def label(self, token: int) -> str:
-        return self.labels[token] if self.labels else str(token)
+        return self.labels[token] if token < len(self.labels) else str(token)
 
     def floor(self) -> float:
         """Long-sequence floor: contexts tell classes apart unless they share the query and the whole law P(.|n)."""

@@ -18,6 +18,13 @@ DONE = ("finished", "stopped")
 """Statuses of a run that reached its end: the horizon, or its stop condition."""
 
 
+def how_to_resume(folder: Path, spec: Spec) -> str:
+    """What continues a run: the command, or for an objective that only the user has, the function."""
+    if spec["field"]["type"] == "own":
+        return f"continue in Python with ss.resume({str(folder)!r}, objective)"
+    return f"continue with `stagescope resume {folder}`"
+
+
 class Arrays(Mapping[str, np.ndarray]):
     """Recorded arrays by name, time first, read when first asked for."""
 

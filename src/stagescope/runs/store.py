@@ -11,7 +11,7 @@ from stagescope.runs import arrays, files
 from stagescope.runs import manifest as manifests
 from stagescope.runs.arrays import Column
 from stagescope.runs.manifest import DATA, EVENTS, NAME, Manifest
-from stagescope.runs.run import Arrays, Run
+from stagescope.runs.run import Arrays, Run, how_to_resume
 
 
 def load(folder: str | Path) -> Run:
@@ -113,7 +113,7 @@ def _opened(folder: Path, manifest: Manifest) -> Run:
     reader = _reader(folder, manifest)
     status, reason = manifest.status, manifest.reason
     if status == "running" and not files.locked(folder):
-        status, reason = "interrupted", f"nothing is writing it; continue with `stagescope resume {folder}`"
+        status, reason = "interrupted", f"nothing is writing it; {how_to_resume(folder, manifest.spec)}"
     return Run(
         params=Arrays(tuple(params), reader),
         series=Arrays(tuple(series), reader),

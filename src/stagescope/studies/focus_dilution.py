@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from stagescope.errors import InputError
-from stagescope.studies.study import Options, Setup, Study
+from stagescope.studies.study import Options, Setup, Study, refuse_unused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +48,12 @@ def setup(options: FocusDilutionOptions, seed: int) -> Setup:
     from stagescope.models.token_attention import TokenAttention
     from stagescope.objectives.token import TokenPopulation
 
+    if options.optimizer == "flow":
+        refuse_unused(options, ("steps", "lr"), "a flow ends at --until and has no steps; choose an --optimizer")
+    else:
+        refuse_unused(options, ("until", "method", "rtol"), f"{options.optimizer} takes --steps; they are for the flow")
+    if options.transition is not None:
+        refuse_unused(options, ("pi", "persistence"), "the chain comes from --transition")
     chain = _chain(options)
     model = TokenAttention(vocab=chain.vocab, width=options.width, scale=options.scale)
     return Setup(
@@ -108,4 +114,5 @@ STUDY = Study(
     tags=("FD:model", "FD:population", "FD:origin", "FD:attention-rate", "FD:stages"),
     claims=_claims,
     figures=_figures,
+    ledger=tuple(PRESETS),
 )

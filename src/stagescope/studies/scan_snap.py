@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from stagescope.errors import InputError
-from stagescope.studies.study import Options, Setup, Study
+from stagescope.studies.study import Options, Setup, Study, refuse_unused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,6 +76,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 def setup(options: ScanSnapOptions, seed: int) -> Setup:
     from stagescope.models.pairwise_attention import PairwiseAttention
 
+    _check_use(options)
     process, facts = _process(options)
     whole = options.columns == "all" or options.length is not None
     model = PairwiseAttention.every_output(process) if whole else PairwiseAttention.merged(process)
@@ -87,6 +88,22 @@ def setup(options: ScanSnapOptions, seed: int) -> Setup:
         record=_record(options),
         facts=facts,
     )
+
+
+GENERATOR = ("num_last", "num_next_per_last", "num_common", "num_common_per_last", "num_unique", "common_p", "umin", "umax")
+
+
+def _check_use(options: ScanSnapOptions) -> None:
+    if options.optimizer == "flow":
+        refuse_unused(options, ("steps", "lr", "momentum"), "a flow ends at --until and has no steps; choose an --optimizer")
+    else:
+        refuse_unused(options, ("until", "method", "rtol"), f"{options.optimizer} takes --steps; they are for the flow")
+    if options.optimizer not in ("flow", "heavy-ball"):
+        refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
+    if options.length is None:
+        refuse_unused(options, ("batch",), "contexts are sampled only with --length")
+    if options.classes is not None:
+        refuse_unused(options, GENERATOR, "the classes come from --classes")
 
 
 def _law(options: ScanSnapOptions, model: Any, process: "SequenceClasses", seed: int) -> Any:
@@ -112,17 +129,7 @@ def _process(options: ScanSnapOptions) -> tuple["SequenceClasses", dict[str, Any
         return process, {"classes_digest": digest(process.describe())}
     from stagescope.processes.sequence_classes import SequenceClasses
 
-    names = (
-        "num_last",
-        "num_next_per_last",
-        "num_common",
-        "num_common_per_last",
-        "num_unique",
-        "common_p",
-        "umin",
-        "umax",
-        "vocab",
-    )
+    names = (*GENERATOR, "vocab")
     return SequenceClasses.synthetic(**{name: getattr(options, name) for name in names}), {}
 
 
@@ -171,4 +178,5 @@ STUDY = Study(
     tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),
     claims=_claims,
     figures=_figures,
+    ledger=("syn-small-flow", "syn-small-heavy-ball", "figure-4", "syn-small-adam", "single-common-pinv", "collapse"),
 )

@@ -26,6 +26,13 @@ class Options(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+def refuse_unused(options: Options, names: tuple[str, ...], why: str) -> None:
+    """An option that would be ignored is an error: a changed value without effect is worse than a refusal."""
+    for name in names:
+        if getattr(options, name) != type(options).model_fields[name].default:
+            raise InputError(f"--{name.replace('_', '-')} has no effect here: {why}")
+
+
 @dataclass(frozen=True)
 class Setup:
     """What `evolve` needs, made from options."""
@@ -42,7 +49,8 @@ class Setup:
 class Study:
     """Name, paper, options with presets, the function that sets up a run, and what the paper claims and shows.
 
-    Claims and figures are functions because their modules are heavy: `stagescope --help` never calls them.
+    `ledger` names the presets whose verdicts, side by side, say which claim holds where. Claims and figures are functions
+    because their modules are heavy: `stagescope --help` never calls them.
     """
 
     name: str
@@ -54,6 +62,7 @@ class Study:
     tags: tuple[str, ...]
     claims: Callable[[], "tuple[Claim, ...]"]
     figures: Callable[[], "Mapping[str, Figure]"]
+    ledger: tuple[str, ...]
 
     def configured(self, preset: str | None = None, **changes: Any) -> Options:
         """Options from a preset with changes on top."""

@@ -9,7 +9,7 @@ from stagescope.runs.run import Run
 from stagescope.theory.claim import Claim, Verdict
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.text import Text
 
 _STYLE = {"confirmed": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"}
 
@@ -35,33 +35,25 @@ class Ledger:
     def json(self) -> dict[str, Any]:
         return {"status": self.status, "clock": self.clock, "claims": [verdict.json() for verdict in self.verdicts]}
 
-    def table(self) -> "Table":
-        """For the terminal."""
-        from rich import box
-        from rich.table import Table
+    def text(self) -> "Text":
+        """For the terminal: the verdict and the sentence, then the numbers and the reason, indented."""
         from rich.text import Text
 
-        table = Table(box=box.SIMPLE_HEAD, expand=False, pad_edge=False)
-        for name in ("claim", "predicted", "measured", "tolerance", "verdict"):
-            table.add_column(name, overflow="fold")
+        text = Text()
         for row in self.verdicts:
-            claim = Text(row.statement)
-            claim.append(f"\n{row.reason}", style="dim")
-            numbers = (_number(row.predicted), _number(row.measured), _number(row.tolerance))
-            table.add_row(claim, *map(Text, numbers), Text(row.verdict, style=_STYLE[row.verdict]))
-        return table
+            text.append(f"{row.verdict:<15}", style=_STYLE[row.verdict]).append(row.statement + "\n", style="bold")
+            if row.measured is not None:
+                numbers = (_number(row.predicted), _number(row.measured), _number(row.tolerance))
+                text.append(f"{'':<15}predicted {numbers[0]}, measured {numbers[1]}, tolerance {numbers[2]}\n")
+            text.append(f"{'':<15}{row.reason}\n", style="dim")
+        return text.append(self.summary())
 
     def summary(self) -> str:
         counts = Counter(row.verdict for row in self.verdicts)
         return ", ".join(f"{counts[name]} {name}" for name in _STYLE if counts[name])
 
     def __str__(self) -> str:
-        from rich.console import Console
-
-        console = Console(width=110, no_color=True)
-        with console.capture() as text:
-            console.print(self.table())
-        return text.get() + self.summary()
+        return self.text().plain
 
 
 def _number(value: float | str | None) -> str:

@@ -80,6 +80,16 @@ class Evidence:
         return self.queries == self.classes
 
     @cached_property
+    def own_target(self) -> bool:
+        """Every class has a target of its own."""
+        return len({item.target for item in self.law.process.classes}) == self.classes
+
+    @cached_property
+    def still(self) -> bool:
+        """Scores changed by no more than the rounding of an integrator."""
+        return float(np.max(np.abs(self.curves.scores - self.curves.scores[:1]))) <= 1e-9
+
+    @cached_property
     def commons(self) -> int:
         return int(self.curves.common.any(axis=0).sum())
 
@@ -129,7 +139,7 @@ class Evidence:
         logits = np.einsum("tnl,tlj->tnj", f, self.run.params["Y"])
         target = self.law.rows["target"]
         weights = np.zeros(logits.shape[1:])
-        weights[:, target if self.classes > 1 else slice(None)] = 1.0
+        weights[:, target if len(np.unique(target)) > 1 else slice(None)] = 1.0
         weights[np.arange(self.classes), target] = 0.0
         others = np.sum(logits * weights, axis=2) / weights.sum(axis=1)
         return np.mean(logits[:, np.arange(self.classes), target] - others, axis=1)

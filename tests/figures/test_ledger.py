@@ -1,0 +1,19 @@
+"""The ledger of a paper: every preset judged, verdicts side by side."""
+
+import json
+
+import stagescope as ss
+from stagescope.figures.ledger import ledgers, write_ledgers
+from stagescope.progress import Progress
+
+
+def test_ledger_of_scan_snap(tmp_path):
+    found = ledgers(ss.study("scan-snap"), Progress())
+    path = write_ledgers(found, tmp_path)
+    body = json.loads((tmp_path / "ledger.json").read_text())
+    assert set(body) == set(ss.study("scan-snap").ledger)
+    text = path.read_text()
+    assert "| The transition is at K ln M / eta_Y | ? |" in text
+    rows = {row.tag: row.verdict for row in found["single-common-pinv"]}
+    assert rows["SnS:theorem-4"] == "confirmed"
+    assert {row.tag: row.verdict for row in found["collapse"]}["SnS:theorem-4"] == "violated"
