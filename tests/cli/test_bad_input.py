@@ -151,7 +151,7 @@ def test_classes_that_can_be(tmp_path, call, form):
         (("--vocab", "3"), ("vocab 3 is smaller than",)),
         (("--seed", "-1"), ("seed", ">= 0")),
         (("--init-scale", "0.1", "--vocab", "100"), ("use all columns or scale 0",)),
-        (("--record", "every-step"), ("a flow has no steps",)),
+        (("--record", "every-step"), ("a flow has no steps", "--record log")),
     ],
 )
 def test_values_that_cannot_be(tmp_path, call, options, parts):
@@ -323,14 +323,14 @@ def test_exports_that_cannot_be_written(tmp_path, call, monkeypatch):
 
 
 def test_a_diverging_descent(tmp_path, call, capsys):
-    options = ("--optimizer", "heavy-ball", "--rate-y", "1e308", "--steps", "50", "--quiet")
+    options = ("--optimizer", "heavy-ball", "--rate-y", "1e60", "--steps", "50", "--quiet")
     code, said = call("run", "scan-snap", "--out", tmp_path / "run", *options)
     assert code == 1
     assert_sentence(said, "diverged at step", "lower the rates")
     run_ = ss.load(tmp_path / "run")
     assert run_.status == "diverged"
     step = int(run_.reason.split("diverged at step ")[1].split(":")[0])
-    assert step > 2
+    assert step >= 1
     np.testing.assert_array_equal(run_.step, np.arange(step))
     assert np.all(np.isfinite(run_.series["loss"]))
     assert ss.verify(tmp_path / "run") == []

@@ -113,7 +113,7 @@ def test_pending_frames_of_an_unfinished_run_are_loaded(tmp_path):
     assert samples.equal(run, 8)
     assert run.status == "interrupted"
     assert not run.done
-    assert f"stagescope resume {tmp_path / 'run'}" in run.reason
+    assert f"ss.resume({str(tmp_path / 'run')!r}, objective)" in run.reason
 
 
 def test_a_run_that_is_being_written_says_so(tmp_path):
