@@ -150,7 +150,7 @@ def test_classes_that_can_be(tmp_path, call, form):
         (("--num-unique", "0"), ("num_unique", "greater than or equal to 1")),
         (("--vocab", "3"), ("vocab 3 is smaller than",)),
         (("--seed", "-1"), ("seed", ">= 0")),
-        (("--init-scale", "0.1", "--vocab", "100"), ("use all columns or scale 0",)),
+        (("--init-scale", "0.1", "--vocab", "100"), ("--columns all",)),
         (("--record", "every-step"), ("a flow has no steps", "--record log")),
     ],
 )
