@@ -130,7 +130,7 @@ def discrete(numbers: Numbers) -> Drawing:
         axis.set_title(f"M = {panel['M']:,}: largest excess {worst:.0%} of $2\\eta_Y/M$")
         axis.set_xlabel("t (steps of size 1)")
         axis.set_xscale("log")
-        axis.legend(title="line: flow, circles: steps", title_fontsize=8, loc="lower right")
+        axis.legend(title="line: flow, circles: steps", title_fontsize=8, loc="upper left")
     axes[0].set_ylabel("h")
     return drawing
 
