@@ -40,6 +40,9 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:  # such as a full device behind standard output
+        print(f"stagescope: cannot write the answer: {error.strerror or error}", file=sys.stderr)
+        return 1
     except MemoryError:
         print("stagescope: out of memory; record fewer frames or use a smaller model", file=sys.stderr)
         return 1

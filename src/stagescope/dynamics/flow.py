@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import Literal
 
 import numpy as np
@@ -15,6 +17,7 @@ from stagescope.types import Layout
 
 KRYLOV = 20
 CLOSE = 1e-13
+SHORTEST, LONGEST = 1e-100, 1e100
 MAX_STEPS = 10_000_000
 SCIPY = {"lsoda": "LSODA", "dop853": "DOP853", "radau": "Radau"}
 
@@ -37,8 +40,8 @@ class GradientFlow(Dynamics):
         return "t"
 
     def positions(self, record: Record | None, until: float | None) -> np.ndarray:
-        if until is None or not (np.isfinite(until) and until > 0):
-            raise InputError(f"until is {until}, but a flow needs a finite end time > 0")
+        if until is None or not SHORTEST <= until <= LONGEST:
+            raise InputError(f"until is {until}, but a flow needs an end time > 0, between {SHORTEST:g} and {LONGEST:g}")
         return (record or LogSpaced()).times(float(until))
 
     def times(self, position: float) -> dict[str, float]:
@@ -56,6 +59,7 @@ class GradientFlow(Dynamics):
     def boundaries(self, until: float) -> np.ndarray:
         """Times at which the integrator restarts; part of the run's definition, never of the wall clock."""
         equal = until * np.arange(1, self.segments + 1) / self.segments
+        equal[-1] = until  # not a rounding away from it
         halved = equal[0] * 0.5 ** np.arange(self.segments, 0, -1)
         return np.concatenate([halved, equal])
 
@@ -111,7 +115,7 @@ def _cvode(flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float,
         if _at_once(start, stop):
             yield float(stop), theta
             continue
-        with np.errstate(over="ignore", invalid="ignore"):  # a blow-up is reported once, as the outcome
+        with np.errstate(over="ignore", invalid="ignore"), redirect_stdout(StringIO()):  # a failure is told once, as the outcome
             found = solver.step(float(stop), tstop=float(stops[-1]))
         if not found.success:
             norm = float(np.linalg.norm(found.y))

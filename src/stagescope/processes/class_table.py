@@ -35,7 +35,7 @@ def read_classes(path: str | Path, vocab: int | None = None) -> SequenceClasses:
 def _from_json(path: Path, text: str) -> tuple[list[dict[str, Any]], int | None]:
     try:
         body = json.loads(text, object_pairs_hook=_without_repeats)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not JSON: {error}") from None
     if not isinstance(body, Mapping) or not isinstance(body.get("classes"), list):
         raise InputError(f'{path}: expected {{"classes": [...]}}')
@@ -107,5 +107,5 @@ def _classes(path: Path, rows: list[dict[str, Any]], vocab: int | None) -> Seque
 def _number(path: Path, name: str, value: Any) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{path}: probability of {name!r} is {value!r}, not a number") from None
