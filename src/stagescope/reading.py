@@ -19,7 +19,7 @@ from stagescope.theory import focus_dilution as focus_dilution_theory
 from stagescope.theory import scan_snap as scan_snap_theory
 from stagescope.theory.focus_dilution_forms import attention_rate
 from stagescope.theory.ledger import Ledger
-from stagescope.theory.scan_snap_evidence import Beside, Evidence
+from stagescope.theory.scan_snap_evidence import MOVED, Beside, Evidence
 
 FINE_MOVE, FINE_SPEED = 0.02, 0.05
 """A run is read as it is if between frames attention moves less than 2 % and its speed changes less than 5 % of its peak."""
@@ -84,7 +84,7 @@ def _scan_snap_stages(run: Run) -> Stages:
     curves = dense_attention(run)
     named = ("common_mass", "top_distinct", "top_common", "speed")
     averaged = {name: curves.mean(getattr(curves, name)) for name in named}
-    moved = bool(np.max(np.abs(curves.scores - curves.scores[:1])) > scan_snap_theory.MOVED)
+    moved = bool(np.max(np.abs(curves.scores - curves.scores[:1])) > MOVED)
     facts = {"moved": moved, "winners": _winners(run, curves), "clock": run.clock, "status": run.status}
     return scan_snap_stages.detect(curves.time, **averaged, **facts)
 

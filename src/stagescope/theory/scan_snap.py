@@ -4,9 +4,9 @@ import numpy as np
 
 from stagescope.detect.stage import peak
 from stagescope.keys import key
-from stagescope.theory import scan_snap_forms as forms
+from stagescope.theory import scan_snap_theorems as theorems
 from stagescope.theory.claim import Claim, Comparison, Regime
-from stagescope.theory.scan_snap_evidence import WEAK, Evidence
+from stagescope.theory.scan_snap_evidence import ADAM, STILL, Evidence, regime_of
 
 SIGN = 1e-9
 """A velocity counts as zero below this fraction of the largest one: rounding of the right-hand side."""
@@ -14,25 +14,16 @@ NOISE = 0.05
 """The same for steps on sampled batches, whose noise moves every token."""
 CONSERVED = 1e-9
 LONG = 64
-MOVED = 1e-9
-"""Changes of scores below this are rounding of the integrator, not motion."""
-STILL = "attention never moved (by more than 1e-9)"
+"""Tokens from which a context counts as long; the gap to the limit falls like L^-1/2."""
 VISIBLE = 1e-3
 """Differences of entropy below this, in nats, decide nothing."""
 FOLLOWS = 0.01
 """Steps whose final entropy is within this of the flow's, in nats, follow the flow."""
-_ADAM = Regime(False, "the paper speaks of gradient steps; Adam rescales every entry", applies=False)
 _ANY = Regime(True, "any run")
 
 
-def _wrong(*conditions: tuple[bool, str], holds: str) -> Regime:
-    """In regime if every condition holds; the sentence names those that do not."""
-    failed = [sentence for good, sentence in conditions if not good]
-    return Regime(not failed, "; ".join(failed) if failed else holds)
-
-
 def _gradient_run(evidence: Evidence) -> Regime:
-    return _ADAM if evidence.is_adam else Regime(True, "any gradient or modified-decoder run")
+    return ADAM if evidence.is_adam else Regime(True, "any gradient or modified-decoder run")
 
 
 def _row_sums(evidence: Evidence) -> Comparison:
@@ -76,10 +67,10 @@ def _paper_data(evidence: Evidence) -> tuple[tuple[bool, str], ...]:
 
 def _distinct_regime(evidence: Evidence) -> Regime:
     if evidence.is_adam:
-        return _ADAM
+        return ADAM
     own = (evidence.own_query, "classes share a query: a distinct token can then fall late")
     start = (not np.any(evidence.run.params["Z"][0]), "Z(0) is not zero")
-    return _wrong(own, start, *_paper_data(evidence), holds="one query and one target per class, Z(0) = 0")
+    return regime_of(own, start, *_paper_data(evidence), holds="one query and one target per class, Z(0) = 0")
 
 
 def _moves(evidence: Evidence) -> np.ndarray:
@@ -107,12 +98,12 @@ def _distinct_grow(evidence: Evidence) -> Comparison:
 
 def _common_regime(evidence: Evidence) -> Regime:
     if evidence.is_adam:
-        return _ADAM
+        return ADAM
     if evidence.commons == 0:
         return Regime(False, "there are no common tokens", applies=False)
     if evidence.commons == 1:
-        return _wrong(*_paper_data(evidence), holds="a single common token")
-    return _wrong(
+        return regime_of(*_paper_data(evidence), holds="a single common token")
+    return regime_of(
         *_paper_data(evidence),
         (evidence.symmetric, "classes are not symmetric (P(l|n) of common tokens, distinct profile or prior differ)"),
         (not np.any(evidence.run.params["Z"][0]), "Z(0) is not zero"),
@@ -156,144 +147,6 @@ def _order(evidence: Evidence) -> Comparison:
     )
 
 
-def _chi_regime(evidence: Evidence) -> Regime:
-    if evidence.is_adam:
-        return _ADAM
-    fast = (evidence.ratio >= 100, f"eta_Y/eta_Z is {evidence.ratio:.3g}, but the identity needs eta_Y >> eta_Z (100 or more)")
-    return _wrong(
-        (evidence.is_flow, "finite steps"), fast, (evidence.own_query, "classes share a query"), holds="flow, eta_Y/eta_Z >= 100"
-    )
-
-
-def _chi_identity(evidence: Evidence) -> Comparison:
-    """r(t)/r(0) = chi(t) for winner over runner-up at 3 t0 (or the end), error relative to chi - 1."""
-    curves, errors = evidence.curves, []
-    when = min(3 * evidence.t0, float(curves.time[-1]))
-    if curves.time[-1] < evidence.t0:
-        return Comparison(0.0, None, 0.05, None, f"the run ends before t0 = {evidence.t0:.4g}")
-    for n in range(evidence.classes):
-        own = np.flatnonzero(curves.distinct[n])
-        ranked = own[np.argsort(-curves.attention[-1, n, own], kind="stable")][:2]
-        if len(ranked) < 2 or np.isclose(*curves.table[n, ranked]):
-            continue
-        ratio = (curves.attention[:, n, ranked[0]] / curves.attention[:, n, ranked[1]]) ** 2 - 1
-        chi = np.exp(2 * (curves.scores[:, n, ranked[0]] - curves.scores[0, n, ranked[0]]))
-        measured, predicted = evidence.at(ratio / ratio[0], when), evidence.at(chi, when)
-        errors.append(abs(measured - predicted) / abs(predicted - 1) if abs(predicted - 1) > MOVED else np.nan)
-    if evidence.still or (errors and np.isnan(errors).any()):
-        return Comparison(0.0, None, 0.05, None, STILL)
-    if not errors:
-        return Comparison(0.0, None, 0.05, None, "no class has two distinct tokens of different P(l|n)")
-    error = float(np.mean(errors))
-    return Comparison(0.0, error, 0.05, error <= 0.05, f"r(t)/r(0) differs from chi(t) by {error:.1%} of chi - 1 at t={when:.4g}")
-
-
-def _modified_regime(evidence: Evidence, ratio: float) -> Regime:
-    if evidence.is_adam:
-        return _ADAM
-    fast = f"eta_Y/eta_Z is {evidence.ratio:.3g}, below {ratio:g}"
-    return _wrong(
-        (evidence.is_flow, "finite steps"),
-        (evidence.commons == 1, f"{evidence.commons} common tokens instead of one"),
-        (evidence.symmetric, "classes are not symmetric"),
-        (
-            evidence.own_query or evidence.queries == 1,
-            f"{evidence.queries} queries for {evidence.classes} classes, not one each or one for all",
-        ),
-        (evidence.own_target, "classes share a target"),
-        (evidence.zero_start, "the start is not zero"),
-        (evidence.ratio >= ratio, fast),
-        (evidence.classes > 1, "a single class"),
-        holds=f"flow, one common token, symmetric classes, eta_Y/eta_Z >= {ratio:g}",
-    )
-
-
-def _theorem_1(evidence: Evidence) -> Comparison:
-    time, gaps = evidence.run.time, evidence.logit_gaps
-    late = time >= 0.05 * evidence.t0
-    if not late.any():
-        return Comparison(1.0, None, 0.05, None, f"the run ends before a twentieth of t0 = {evidence.t0:.4g}")
-    predicted = forms.logit_gap(time[late], evidence.outputs, evidence.classes, evidence.rates["Y"])
-    ratios = gaps[late] / predicted
-    worst = float(ratios[np.argmax(np.abs(ratios - 1))])
-    which = "modified" if evidence.modified else "gradient"
-    reason = f"own-minus-other logit over x(t) is {ratios.min():.3f} to {ratios.max():.3f} under the {which} decoder"
-    return Comparison(1.0, worst, 0.05, abs(worst - 1) <= 0.05, reason)
-
-
-def _no_growth(evidence: Evidence) -> str:
-    """Why B(t0) cannot be compared, or nothing."""
-    if evidence.classes < 2 or not evidence.curves.common[0].any():
-        return "B needs several classes and a common token"
-    if not evidence.curves.time[-1] >= evidence.t0:
-        return f"the run ends before t0 = {evidence.t0:.4g}"
-    return "" if evidence.rates["Z"] > 0 else "attention is frozen"
-
-
-def _predicted_growth(evidence: Evidence, when: float) -> float:
-    """B at a time: Gamma keeps the prior 1/K where each class has its own query."""
-    drive = forms.driving(when, evidence.outputs, evidence.classes, evidence.rates["Y"], evidence.rates["Z"])
-    p = float(evidence.curves.table[0][evidence.curves.common[0]][0])
-    squares = float(np.sum(evidence.curves.table[0] ** 2))
-    start = forms.start_constant(p, squares, evidence.classes)
-    return float(forms.growth(drive / (evidence.classes if evidence.own_query else 1), start))
-
-
-def _theorem_4(evidence: Evidence) -> Comparison:
-    curves = evidence.curves
-    missing = _no_growth(evidence)
-    if missing:
-        return Comparison(1.0, None, 0.25, None, missing)
-    scores = np.mean(curves.scores[:, curves.common], axis=1)
-    factor = evidence.at(scores, evidence.t0) / -_predicted_growth(evidence, evidence.t0)
-    which = "modified" if evidence.modified else "gradient"
-    reason = f"z_ct(t0) is {factor:.3f} of the corrected -B(t0) under the {which} decoder"
-    return Comparison(1.0, factor, 0.25, abs(factor - 1) <= 0.25, reason)
-
-
-def _sandwich(evidence: Evidence) -> Comparison:
-    """2 f_l(0)^2 B <= ln chi_l <= 2 B at t0 and at the end; B/K where all classes share one query."""
-    curves = evidence.curves
-    missing = _no_growth(evidence)
-    if missing:
-        return Comparison("inside", None, "bounds", None, missing)
-    growth = 2 * (evidence.winner(curves.scores) - evidence.winner(curves.scores)[:1])
-    f2 = evidence.winner(curves.attention)[0] ** 2 / np.sum(curves.table**2, axis=1)
-    share, inside, shown = 1 if evidence.own_query else evidence.classes, True, ""
-    for when in (float(curves.time[-1]), evidence.t0):
-        bound = 2 * _predicted_growth(evidence, when) / share
-        chi = np.array([evidence.at(growth[:, n], when) for n in range(evidence.classes)])
-        held = bool(np.all(chi >= f2 * bound) and np.all(chi <= bound))
-        if not shown or not held:  # what is shown is what decides
-            shown = f"ln chi = {chi.mean():.4f} against [{(f2 * bound).mean():.4f}, {bound:.4f}] at t={when:.4g}"
-        inside &= held
-    which = "modified" if evidence.modified else "gradient"
-    return Comparison("inside", "inside" if inside else "outside", "bounds", inside, f"{shown} under the {which} decoder")
-
-
-def _transition_regime(evidence: Evidence) -> Regime:
-    if evidence.is_adam:
-        return _ADAM
-    share = f"the common tokens' share f_c^2 = {evidence.common_share:.2f} is above {WEAK}: overlapping classes are slower"
-    return _wrong(
-        (evidence.is_flow and not evidence.modified, "not the gradient flow"),
-        (evidence.commons == 1, f"{evidence.commons} common tokens instead of one"),
-        (evidence.symmetric, "classes are not symmetric"),
-        (evidence.common_share <= WEAK, share),
-        (evidence.ratio >= 30, f"eta_Y/eta_Z is {evidence.ratio:.3g}, below 30"),
-        holds="gradient flow, one weak common token, eta_Y/eta_Z >= 30",
-    )
-
-
-def _transition(evidence: Evidence) -> Comparison:
-    top = peak(evidence.curves.time, evidence.curves.mean(evidence.winner(evidence.curves.velocity)))
-    if top is None:
-        return Comparison(1.0, None, "[0.75, 1.15]", None, "the winner's growth has not passed its peak")
-    ratio = top[0] / evidence.t0
-    reason = f"the winners grow fastest at {top[0]:.4g} = {ratio:.3f} K ln M / eta_Y"
-    return Comparison(1.0, ratio, "[0.75, 1.15]", 0.75 <= ratio <= 1.15, reason)
-
-
 def _speed_falls(evidence: Evidence) -> Comparison:
     curves = evidence.curves
     speed = curves.mean(curves.speed)
@@ -311,7 +164,7 @@ def _speed_falls(evidence: Evidence) -> Comparison:
 def _flow_regime(evidence: Evidence) -> Regime:
     if not evidence.is_flow or evidence.beside is None:
         return Regime(False, "a statement about the flow", applies=False)
-    return _wrong((evidence.rates["Y"] > 0 and evidence.rates["Z"] > 0, "a rate is zero"), holds="flow")
+    return regime_of((evidence.rates["Y"] > 0 and evidence.rates["Z"] > 0, "a rate is zero"), holds="flow")
 
 
 def _sparsity(evidence: Evidence) -> Comparison:
@@ -334,7 +187,7 @@ def _scaling(evidence: Evidence) -> Comparison:
 
 def _finite_step_regime(evidence: Evidence) -> Regime:
     if evidence.is_adam:
-        return _ADAM
+        return ADAM
     if evidence.is_flow or evidence.beside is None:
         return Regime(False, "a statement about steps", applies=False)
     if evidence.sampled:
@@ -370,21 +223,21 @@ CLAIMS = (
     Claim("SnS:theorem-2-distinct", "Scores of distinct tokens grow", _distinct_regime, _distinct_grow),
     Claim("SnS:theorem-2-common", "Scores of common tokens fall", _common_regime, _common_fall),
     Claim("SnS:order", "Distinct tokens are dropped in the order of their co-occurrence P(l|n)", _gradient_run, _order),
-    Claim("SnS:theorem-3", "Winner over runner-up grows as chi: r(t) = r(0) chi(t)", _chi_regime, _chi_identity),
-    Claim("SnS:sandwich", "2 f^2 B <= ln chi <= 2 B", lambda e: _modified_regime(e, 30), _sandwich),
+    Claim("SnS:theorem-3", "Winner over runner-up grows as chi: r(t) = r(0) chi(t)", theorems.chi_regime, theorems.chi_identity),
+    Claim("SnS:sandwich", "2 f^2 B <= ln chi <= 2 B", lambda e: theorems.modified_regime(e, 30), theorems.sandwich),
     Claim(
         "SnS:theorem-1",
         "Own-minus-other logit follows e^x + (M-1)x = M eta_Y t/K + 1",
-        lambda e: _modified_regime(e, 10),
-        _theorem_1,
+        lambda e: theorems.modified_regime(e, 10),
+        theorems.theorem_1,
     ),
     Claim(
         "SnS:theorem-4",
         "The common token's score is -B(t0), B = 1/4 ln(1 + 4 Gamma/C0)",
-        lambda e: _modified_regime(e, 10),
-        _theorem_4,
+        lambda e: theorems.modified_regime(e, 10),
+        theorems.theorem_4,
     ),
-    Claim("SnS:transition", "The transition is at K ln M / eta_Y", _transition_regime, _transition),
+    Claim("SnS:transition", "The transition is at K ln M / eta_Y", theorems.transition_regime, theorems.transition),
     Claim("SnS:snap", "After its peak the attention speed falls", _any, _speed_falls),
     Claim("SnS:sparsity", "A larger eta_Y/eta_Z ends less sparse", _flow_regime, _sparsity),
     Claim("SnS:scaling", "In the flow only eta_Y/eta_Z and time matter", _flow_regime, _scaling),

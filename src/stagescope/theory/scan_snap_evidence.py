@@ -8,10 +8,23 @@ import numpy as np
 
 from stagescope.observables.pairwise import ClassAttention, class_attention, law_of
 from stagescope.runs.run import Run
+from stagescope.theory.claim import Regime
 from stagescope.theory.scan_snap_forms import transition_time
 
 WEAK = 0.25
 """Share f_c^2 of a common token up to which t0 is a fair transition time; beyond it classes overlap and slow each other."""
+
+
+MOVED = 1e-9
+"""Changes of scores below this are rounding of the integrator, not motion."""
+STILL = "attention never moved (by more than 1e-9)"
+ADAM = Regime(False, "the paper speaks of gradient steps; Adam rescales every entry", applies=False)
+
+
+def regime_of(*conditions: tuple[bool, str], holds: str) -> Regime:
+    """In regime if every condition holds; the sentence names those that do not."""
+    failed = [sentence for good, sentence in conditions if not good]
+    return Regime(not failed, "; ".join(failed) if failed else holds)
 
 
 @dataclass(frozen=True)
@@ -87,7 +100,7 @@ class Evidence:
     @cached_property
     def still(self) -> bool:
         """Scores changed by no more than the rounding of an integrator."""
-        return float(np.max(np.abs(self.curves.scores - self.curves.scores[:1]))) <= 1e-9
+        return float(np.max(np.abs(self.curves.scores - self.curves.scores[:1]))) <= MOVED
 
     @cached_property
     def commons(self) -> int:
