@@ -64,3 +64,12 @@ def test_reserved_and_unsafe_block_names():
     for name in ("t", "loss", "../x", "a b", ""):
         with pytest.raises(ss.InputError, match="name"):
             ss.evolve(ss.JaxObjective(lambda p: 0.0), {name: np.ones(1)}, ss.GradientFlow(), until=1.0)
+
+
+def test_resume_refuses_another_objective(tmp_path, monkeypatch):
+    from stagescope.reopen import field_of
+
+    spec = {"field": {"type": "own", "name": "factorisation"}}
+    assert field_of(spec, ss.JaxObjective(factorisation, data=TARGET)).objective is not None
+    with pytest.raises(ss.InputError, match="not 'other'"):
+        field_of(spec, ss.JaxObjective(factorisation, data=TARGET, name="other"))

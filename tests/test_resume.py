@@ -163,7 +163,7 @@ def test_a_finished_run_is_not_resumed(tmp_path, capsys):
 
 def test_a_run_that_failed_says_so_and_is_not_resumed(tmp_path, capsys):
     loss, folder = ss.JaxObjective(bowl), tmp_path / "run"
-    run = ss.evolve(loss, START, ss.Descent(lr=1e30, steps=50), out=folder)
+    run = ss.evolve(loss, START, ss.Descent(lr=1e10, steps=50), out=folder)
     assert run.status == "diverged"
     assert run.reason.startswith("diverged at step 2")
     assert ss.load(folder).frames == run.frames == 2

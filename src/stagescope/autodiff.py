@@ -25,7 +25,7 @@ def _configure() -> None:
     jax.config.update("jax_enable_x64", True)
     try:
         folder = _cache_folder()
-    except OSError:
+    except (OSError, RuntimeError):
         return  # no home to write to: compile anew each time
     if folder.stat().st_uid == os.getuid():
         jax.config.update("jax_compilation_cache_dir", str(folder))

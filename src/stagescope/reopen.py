@@ -13,7 +13,7 @@ from stagescope.objectives import pairwise as _pairwise  # noqa: F401
 from stagescope.objectives import pairwise_sampled as _pairwise_sampled  # noqa: F401
 from stagescope.objectives import token as _token  # noqa: F401
 from stagescope.objectives.field import Field
-from stagescope.objectives.objective import Objective
+from stagescope.objectives.objective import JaxObjective, Objective
 from stagescope.runs import manifest as manifests
 from stagescope.runs import store
 from stagescope.runs.run import DONE, Run
@@ -53,7 +53,13 @@ def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
         if what is None:
             name = spec["field"]["name"]
             raise InputError(f"this run moves your own objective {name!r}: pass it, as in `ss.resume(folder, objective)`")
+        if isinstance(what, JaxObjective) and what.name != spec["field"]["name"]:
+            raise InputError(
+                f"this run moves the objective {spec['field']['name']!r}, not {what.name!r}: pass the one it was made with"
+            )
         found = what
+    elif what is not None:
+        raise InputError("this run knows its own objective: leave yours out")
     else:
         found = build(spec["field"])
     return found.field() if isinstance(found, Objective) else found

@@ -80,11 +80,11 @@ def test_frames_do_not_change_the_steps():
 
 
 def test_divergence_names_the_step_and_keeps_the_last_good_state():
-    run = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(lr=1e30, steps=50))
+    run = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(lr=1e10, steps=50))
     assert run.status == "diverged"
     assert "step 2" in run.reason
     assert run.step[-1] == 1
-    swift = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(lr=1e40, steps=50), record=ss.Every(n=10))
+    swift = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(lr=1e10, steps=50), record=ss.Every(n=10))
     assert "step 2" in swift.reason
     assert np.all(np.isfinite(run.params["a"]))
 

@@ -146,6 +146,10 @@ def test_bad_arguments_are_named():
         ss.evolve(loss, {**model.init(), "Z": np.full((2, 30), np.nan)}, GradientFlow(), until=1.0)
     with pytest.raises(InputError, match="blocks"):
         ss.evolve(loss, {"Y": model.init()["Y"]}, GradientFlow(), until=1.0)
+    with pytest.raises(InputError, match="shape"):
+        ss.evolve(loss, {"Y": np.zeros((30, 1)), "Z": np.zeros((4, 30))}, GradientFlow(), until=1.0)
+    with pytest.raises(InputError, match="by name"):
+        ss.evolve(loss, np.ones(3), GradientFlow(), until=1.0)
     with pytest.raises(InputError, match="JaxObjective"):
         ss.evolve(lambda p: 0.0, {"x": np.ones(1)}, GradientFlow(), until=1.0)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="no steps"):

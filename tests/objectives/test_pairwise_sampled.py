@@ -139,3 +139,16 @@ def test_bad_sizes():
         ss.run_study("scan-snap", length=16)
     with pytest.raises(ss.InputError, match="length"):
         ss.run_study("scan-snap", length=1, optimizer="gd")
+
+
+def test_contexts_without_the_strongest_token():
+    """Scores so far apart that the strongest token alone would leave nothing of a context that lacks it."""
+    problem = uneven(length=4, batch=64)
+    params = problem.model.init(0, 0.3)
+    params["Z"][0, 2] = 600.0  # token 2 has probability .8 in one class: some contexts of four tokens lack it
+    descent = Descent(lr=0.1, steps=3)
+    run = ss.evolve(problem, params, descent)
+    layout = Layout.of(params)
+    loop = CompiledLoop(descent, problem.field(), layout)
+    carry, _ = loop.advance(loop.restore(loop.start(layout.pack(params))), 0, 3)
+    np.testing.assert_allclose(layout.pack(run.at(-1)), loop.vector(carry), atol=1e-11)

@@ -16,7 +16,7 @@ from stagescope.errors import InputError
 from stagescope.objectives.field import Field
 from stagescope.types import Layout
 
-LIMIT = 1e50
+LIMIT = 1e15
 """A parameter beyond this has diverged, even where a saturated loss stays finite."""
 DENSE = 1000
 """Descents up to this many steps are recorded at every step, longer ones log-spaced."""
@@ -135,7 +135,7 @@ class Descent(Dynamics):
                 carry, done = loop.advance(carry, now, asked)
                 now += done
                 if done < asked:
-                    raise SolveFailed("diverged", f"diverged at step {now + 1}: a parameter exceeds 1e50; lower the rates")
+                    raise SolveFailed("diverged", f"diverged at step {now + 1}: a parameter exceeds 1e15; lower the rates")
                 block = _next_block(block, asked, time.perf_counter() - began)
                 vector = loop.vector(carry)
                 yield Point(now, vector, frame=now == target, state=loop.state(carry, now))

@@ -130,6 +130,8 @@ def _checked(params: Params, law: Field) -> dict[str, np.ndarray]:
     arrays = {name: np.array(params[name], dtype=float) for name in names}
     for name, block in arrays.items():
         check_name(name, SERIES)
+        if block.shape != law.shapes.get(name, block.shape):
+            raise InputError(f"block {name} of this model has shape {law.shapes[name]}, got {block.shape}")
         if not np.all(np.isfinite(block)):
             raise InputError(f"initial {name} has entries that are not finite")
     return arrays
@@ -160,7 +162,7 @@ def _drive(
     """Follow the points to the end; none are given for a run that is resumed: they are made here, under its lock."""
     total = float(journey.positions[-1])
     with progress_for(progress) as bar:
-        bar.begin(journey.origin.study or "evolve", total, journey.dynamics.clock if total % 1 else "step")
+        bar.begin(journey.origin.study or "evolve", total, "step" if "step" in journey.series else "t")
         try:
             if points is None:
                 points = _primed(journey.walk(state))

@@ -18,7 +18,7 @@ from stagescope.types import Layout
 KRYLOV = 20
 CLOSE = 1e-13
 SHORTEST, LONGEST = 1e-100, 1e100
-MAX_STEPS = 10_000_000
+MAX_STEPS = 200_000
 SCIPY = {"lsoda": "LSODA", "dop853": "DOP853", "radau": "Radau"}
 
 

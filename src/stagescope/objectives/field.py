@@ -52,6 +52,11 @@ class Field(ABC):
         return {}
 
     @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shapes of the blocks, where the model has them."""
+        return {}
+
+    @property
     def multiplicity(self) -> Mapping[str, np.ndarray]:
         return {}
 

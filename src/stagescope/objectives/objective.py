@@ -40,6 +40,10 @@ class Objective(ABC):
     def multiplicity(self) -> Mapping[str, np.ndarray]:
         return {}
 
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        return {}
+
     @cached_property
     def _autodiff(self) -> "_Autodiff":
         return _Autodiff(self)
@@ -106,6 +110,10 @@ class GradientField(Field):
     @property
     def axes(self) -> Mapping[str, tuple[str, ...]]:
         return self.source.axes
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        return self.source.shapes
 
     @property
     def multiplicity(self) -> Mapping[str, np.ndarray]:

@@ -37,6 +37,10 @@ class Pairing(Described):
         return self.model.axes
 
     @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        return {name: block.shape for name, block in self.model.init().items()}
+
+    @property
     def multiplicity(self) -> Mapping[str, np.ndarray]:
         return {"Y": self.model.multiplicity}
 

@@ -28,7 +28,7 @@ class PairwiseSampled(Pairing, Objective):
 
     length: int = Limits(ge=2)
     batch: int = Limits(ge=1)
-    seed: int = Limits(default=0, ge=0)
+    seed: int = Limits(default=0, ge=0, lt=2**63)
 
     @model_validator(mode="after")
     def _columns(self) -> "PairwiseSampled":

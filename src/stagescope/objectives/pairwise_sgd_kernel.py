@@ -121,6 +121,20 @@ def _exp_rows(x, total, bits):
         total[b] = 1.0 / whole
 
 
+@njit(cache=True)
+def _shifted(counts, scores, support, f):
+    """f = N exp(z - max of z over tokens present); returns its squared norm."""
+    top = -np.inf
+    for i in range(support.size):
+        if counts[i] > 0:
+            top = max(top, scores[support[i]])
+    norm = 0.0
+    for i in range(support.size):
+        f[i] = counts[i] * np.exp(scores[support[i]] - top) if counts[i] > 0 else 0.0
+        norm += f[i] * f[i]
+    return norm
+
+
 @njit(cache=True, fastmath=_FAST)
 def accumulate(y, z, dy, dz, sizes, counts, start, key, query, target):
     """dy, dz += gradient of the batch's mean cross-entropy."""
@@ -154,6 +168,8 @@ def accumulate(y, z, dy, dz, sizes, counts, start, key, query, target):
             for i in range(width):
                 f[b, i] = counts[row + b, i] * own[i]
                 norm += f[b, i] * f[b, i]
+            if norm < 1e-200:  # the class's strongest token is absent: shift by the strongest one present
+                norm = _shifted(counts[row + b], scores, support, f[b])
             norm = 1.0 / np.sqrt(norm)
             for i in range(width):
                 f[b, i] *= norm
@@ -195,7 +211,7 @@ def _move(x, memory, lr, momentum):
 
 @njit(cache=True)
 def heavy_ball(y, z, my, mz, first, steps, seed, length, batch, tables, layout, momentum, lr_y, lr_z):
-    """`steps` steps of momentum SGD in place, from step `first` on; returns how many kept the parameters below 1e50.
+    """`steps` steps of momentum SGD in place, from step `first` on; returns how many kept the parameters below 1e15.
 
     The buffers hold momentum x their last value, ready to take up the next gradient.
     """
@@ -209,7 +225,7 @@ def heavy_ball(y, z, my, mz, first, steps, seed, length, batch, tables, layout, 
     for k in range(steps):
         draw_counts(seed, first + k, length, start, upper, guide, class_upper, class_guide, sizes, counts)
         accumulate(y, z, my, mz, sizes, counts, start, key, query, target)
-        if not _move(y, my, lr_y, momentum) + _move(z, mz, lr_z, momentum) < 1e100:
+        if not _move(y, my, lr_y, momentum) + _move(z, mz, lr_z, momentum) < 1e30:
             return k
     return steps
 

@@ -36,6 +36,10 @@ class TokenPopulation(Described, Objective):
         return self.model.axes
 
     @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        return self.model.shapes
+
+    @property
     def data(self) -> Any:
         return {"pi": self.process.stationary, "transition": self.process.transition}
 

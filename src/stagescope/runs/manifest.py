@@ -80,6 +80,9 @@ def read(folder: Path) -> Manifest:
         raise DamagedRun(f"{path}: not a manifest of schema {SCHEMA}; restore it from a copy") from None
     if text != data:
         raise DamagedRun(f"{path}: does not match its own digest; restore it from a copy")
+    for name in (*found.files, *found.trimmed, *((found.checkpoint,) if found.checkpoint else ())):
+        if name != EVENTS and (".." in name.split("/") or name.split("/")[0] not in (DATA, CHECKPOINT)):
+            raise DamagedRun(f"{path}: names a file outside the run, {name!r}; do not use it")
     return found
 
 

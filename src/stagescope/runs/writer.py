@@ -35,6 +35,7 @@ _OURS = re.compile(
 )
 """Every file this writer makes, also one whose writing was cut short."""
 _PENDING = "pending/"
+_CHECKPOINT_FILE = re.compile(r"\d+\.safetensors(\.new)?")
 
 
 def chunk_frames(planned: int, columns: Mapping[str, Column]) -> int:
@@ -102,9 +103,13 @@ class Writer:
         manifest = read_manifest(folder)
         if manifest.status != "running" or manifest.checkpoint is None:
             raise StoreError(f"{folder} is {manifest.status} by now: nothing to resume")
+        for own in (CHECKPOINT, DATA):
+            if (folder / own).is_symlink():
+                raise StoreError(f"{folder / own} is a link; a run keeps its files in its own folder")
         os.truncate(folder / EVENTS, manifest.events_bytes)
         for stray in (folder / CHECKPOINT).iterdir():
-            if f"{CHECKPOINT}/{stray.name}" != manifest.checkpoint:
+            ours = _CHECKPOINT_FILE.fullmatch(stray.name) and not stray.is_symlink()
+            if ours and f"{CHECKPOINT}/{stray.name}" != manifest.checkpoint:
                 stray.unlink()
         stored = safetensors.load_file(folder / manifest.checkpoint)
         writer = cls(folder, manifest, lock)

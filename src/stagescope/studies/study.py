@@ -30,7 +30,8 @@ def refuse_unused(options: Options, names: tuple[str, ...], why: str) -> None:
     """An option that would be ignored is an error: a changed value without effect is worse than a refusal."""
     for name in names:
         if getattr(options, name) != type(options).model_fields[name].default:
-            raise InputError(f"--{name.replace('_', '-')} has no effect here: {why}")
+            value = getattr(options, name)
+            raise InputError(f"--{name.replace('_', '-')} {value} (given, or set by the preset) has no effect here: {why}")
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,8 @@ class Study:
         """Set up and evolve; the manifest keeps the options as the run's config."""
         from stagescope.dynamics.evolve import Origin, evolve
 
-        if seed < 0:
-            raise InputError(f"seed is {seed}, but must be >= 0")
+        if not 0 <= seed < 2**63:
+            raise InputError(f"seed is {seed}, but must be >= 0 and below 2^63")
         plan = self.setup(options, seed)
         config = {"study": self.name, "seed": seed, **options.model_dump(mode="json"), **plan.facts}
         return evolve(

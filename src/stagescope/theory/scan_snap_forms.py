@@ -59,6 +59,14 @@ def start_constant(p_common: float, squares: float, classes: int) -> float:
     return squares**2 * (1 + (classes - 1) * share) / ((classes - 1) * p_common**4)
 
 
+def small_vocabulary(share: float, outputs: int) -> float:
+    """1 + 1/((M-1) f_c^2), the factor of Gamma that the large-M form of theorem 4 drops [SnS:theorem-4].
+
+    Exactly, dz_ct/dt = -(eta_Z/K) gamma (K-1) f_c^2 [f_c^2 + 1/(M-1)] / (1 + (K-1) f_c^2); the paper keeps f_c^4.
+    """
+    return 1 + 1 / ((outputs - 1) * share)
+
+
 def transition_time(outputs: int, classes: int, rate_y: float) -> float:
     """t0 = K ln M / eta_Y [SnS:transition]."""
     return classes * math.log(outputs) / rate_y if rate_y > 0 else math.inf

@@ -7,13 +7,21 @@ from stagescope.theory import scan_snap_forms as forms
 from stagescope.theory.claim import Comparison, Regime
 from stagescope.theory.scan_snap_evidence import ADAM, MOVED, STILL, WEAK, Evidence, regime_of
 
+MANY = 50
+"""Outputs from which ln M counts as large in t0 = K ln M / eta_Y."""
+
 
 def chi_regime(evidence: Evidence) -> Regime:
     if evidence.is_adam:
         return ADAM
     fast = (evidence.ratio >= 100, f"eta_Y/eta_Z is {evidence.ratio:.3g}, but the identity needs eta_Y >> eta_Z (100 or more)")
     return regime_of(
-        (evidence.is_flow, "finite steps"), fast, (evidence.own_query, "classes share a query"), holds="flow, eta_Y/eta_Z >= 100"
+        (evidence.is_flow, "finite steps"),
+        fast,
+        (evidence.own_query, "classes share a query"),
+        (evidence.own_target, "classes share a target"),
+        (evidence.zero_start, "the start is not zero"),
+        holds="flow from zero, eta_Y/eta_Z >= 100",
     )
 
 
@@ -53,6 +61,8 @@ def modified_regime(evidence: Evidence, ratio: float) -> Regime:
             f"{evidence.queries} queries for {evidence.classes} classes, not one each or one for all",
         ),
         (evidence.own_target, "classes share a target"),
+        (evidence.common_share <= WEAK, f"the common token's share f_c^2 = {evidence.common_share:.2f} is above {WEAK}"),
+        (evidence.own_query or evidence.classes <= 5, f"{evidence.classes} classes on one query (5 at most)"),
         (evidence.zero_start, "the start is not zero"),
         (evidence.ratio >= ratio, fast),
         (evidence.classes > 1, "a single class"),
@@ -87,6 +97,7 @@ def _predicted_growth(evidence: Evidence, when: float) -> float:
     drive = forms.driving(when, evidence.outputs, evidence.classes, evidence.rates["Y"], evidence.rates["Z"])
     p = float(evidence.curves.table[0][evidence.curves.common[0]][0])
     squares = float(np.sum(evidence.curves.table[0] ** 2))
+    drive = drive * forms.small_vocabulary(p**2 / squares, evidence.outputs)
     start = forms.start_constant(p, squares, evidence.classes)
     return float(forms.growth(drive / (evidence.classes if evidence.own_query else 1), start))
 
@@ -131,6 +142,9 @@ def transition_regime(evidence: Evidence) -> Regime:
         (evidence.is_flow and not evidence.modified, "not the gradient flow"),
         (evidence.commons == 1, f"{evidence.commons} common tokens instead of one"),
         (evidence.symmetric, "classes are not symmetric"),
+        (evidence.own_query and evidence.own_target, "classes share a query or a target"),
+        (evidence.zero_start, "the start is not zero"),
+        (evidence.outputs >= MANY, f"M = {evidence.outputs} is below {MANY}: ln M is not large"),
         (evidence.common_share <= WEAK, share),
         (evidence.ratio >= 30, f"eta_Y/eta_Z is {evidence.ratio:.3g}, below 30"),
         holds="gradient flow, one weak common token, eta_Y/eta_Z >= 30",
