@@ -112,6 +112,8 @@ def test_stop_condition_ends_the_run():
     assert run.status == "stopped"
     assert run.series["loss"][-1] < 1.0 <= run.series["loss"][-2]
     assert "below 1" in run.reason
+    at_once = ss.evolve(loss, model.init(), GradientFlow(), until=UNTIL, stop=ss.LossBelow(value=100.0))
+    assert (at_once.status, at_once.frames) == ("stopped", 1)
     calm = ss.evolve(loss, model.init(), GradientFlow(), until=1e4, stop=ss.SpeedBelow(value=1e-2))
     assert calm.series["speed"][-1] < 1e-2 <= calm.series["speed"][-2]
 

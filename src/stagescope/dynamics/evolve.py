@@ -106,6 +106,9 @@ def evolve(
     _check_out(out, overwrite)
     state, camera = settled.start(law, layout, vector), _Camera(journey)
     first = camera.frame(Point(0.0, vector, frame=True, state=state))
+    reason = stop.met(first) if stop is not None else None
+    if reason:
+        return _sink(journey, out, overwrite, first, state).finish(journey, "stopped", reason, state)
     points = _primed(journey.walk(state))
     return _drive(journey, _sink(journey, out, overwrite, first, state), state, camera, points, progress)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stagescope.errors import unknown
 from stagescope.progress import Progress
-from stagescope.runs.files import replace, told
+from stagescope.runs.files import publish, told
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -53,7 +53,7 @@ def reproduce(figure: Figure, out: Path, progress: Progress) -> Path:
     stem = out / f"figure{figure.name}"
     with told(out):
         out.mkdir(parents=True, exist_ok=True)
-        replace(stem.with_suffix(".json"), (json.dumps(numbers, indent=1, allow_nan=False) + "\n").encode())
+        publish(stem.with_suffix(".json"), (json.dumps(numbers, indent=1, allow_nan=False) + "\n").encode())
         _save(figure.draw, numbers, stem)
     return stem.with_suffix(".png")
 
@@ -70,7 +70,7 @@ def _save(draw: Callable[[Numbers], "Drawing"], numbers: Numbers, stem: Path) ->
             buffer = io.BytesIO()
             undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[kind]
             drawing.savefig(buffer, format=kind, metadata=undated)
-            replace(stem.with_suffix(f".{kind}"), buffer.getvalue())
+            publish(stem.with_suffix(f".{kind}"), buffer.getvalue())
 
 
 def chosen(figures: Mapping[str, Figure], name: str | None) -> list[Figure]:

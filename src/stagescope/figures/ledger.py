@@ -6,7 +6,7 @@ from typing import Any
 
 from stagescope.progress import Progress
 from stagescope.reading import check
-from stagescope.runs.files import replace, told
+from stagescope.runs.files import publish, told
 from stagescope.studies.study import Study
 from stagescope.theory.ledger import Ledger
 
@@ -28,8 +28,8 @@ def write_ledgers(found: dict[str, Ledger], out: Path) -> Path:
     body: dict[str, Any] = {preset: ledger.json() for preset, ledger in found.items()}
     with told(out):
         out.mkdir(parents=True, exist_ok=True)
-        replace(out / "ledger.json", (json.dumps(body, indent=1, allow_nan=False) + "\n").encode())
-        replace(out / "ledger.md", _markdown(found).encode())
+        publish(out / "ledger.json", (json.dumps(body, indent=1, allow_nan=False) + "\n").encode())
+        publish(out / "ledger.md", _markdown(found).encode())
     return out / "ledger.md"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from stagescope.errors import InputError
-from stagescope.runs.files import replace
+from stagescope.runs.files import publish
 from stagescope.runs.run import Run
 
 SUFFIX = {"npz": ".npz", "csv": ".csv", "netcdf": ".nc"}
@@ -19,7 +19,7 @@ def export(run: Run, to: str, out: Path | None = None, overwrite: bool = False) 
     path = Path(out) if out is not None else Path(name + SUFFIX[to])
     _check_target(run, path, overwrite)
     data = {"npz": _npz, "csv": _csv, "netcdf": _netcdf}[to](run)
-    replace(path, data)
+    publish(path, data)
     return path
 
 

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,6 +71,28 @@ def replace(path: Path, data: bytes) -> None:
             fresh.unlink(missing_ok=True)
             raise
         sync(path.parent)
+
+
+def publish(path: Path, data: bytes) -> None:
+    """Write a file among the user's own: whole or not at all, through a name that nobody else has."""
+    with told(path):
+        handle, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(fresh, 0o666 & ~umask())
+            os.replace(fresh, path)
+        except OSError:
+            os.unlink(fresh)
+            raise
+
+
+def umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 class Lock:

@@ -72,7 +72,7 @@ class Writer:
             fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
             lock = files.Lock(fresh)
             try:
-                os.chmod(fresh, 0o777 & ~_umask())
+                os.chmod(fresh, 0o777 & ~files.umask())
                 known = _create_arrays(fresh, manifest, columns)
                 (fresh / CHECKPOINT).mkdir()
                 (fresh / EVENTS).touch()
@@ -244,13 +244,17 @@ def _move_in(fresh: Path, folder: Path, overwrite: bool) -> None:
     if not overwrite or not folder.exists():
         os.replace(fresh, folder)
         return
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
-    os.replace(folder, old)
+    held = files.Lock(folder)  # nobody may go on with a run that is being replaced
     try:
-        os.replace(fresh, folder)
-    except BaseException:
-        os.replace(old, folder)
-        raise
+        old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
+        os.replace(folder, old)
+        try:
+            os.replace(fresh, folder)
+        except BaseException:
+            os.replace(old, folder)
+            raise
+    finally:
+        held.release()
     shutil.rmtree(old, ignore_errors=True)  # the new run is in place; what cannot be removed stays beside it, hidden
 
 
@@ -270,9 +274,3 @@ def _metadata(manifest: Manifest, columns: Mapping[str, Column], frames: int) ->
 def _frames(columns: Mapping[str, np.ndarray]) -> list[Frame]:
     count = min((len(values) for values in columns.values()), default=0)
     return [{name: values[i] for name, values in columns.items()} for i in range(count)]
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
