@@ -96,11 +96,11 @@ def test_rounding_is_not_motion(tmp_path):
     assert set(decided) <= {"SnS:lemma-1", "SnS:lemma-2", "SnS:assumption-2", "SnS:scaling"}
 
 
-@pytest.mark.parametrize("until", [1e3, 1e7, 1e10])
+@pytest.mark.parametrize("until", [1e7, 1e10])
 def test_events_do_not_depend_on_the_horizon(until):
-    found = ss.stages(ss.run_study("scan-snap", until=until)).events
-    for name, value in {"onset": 8.741, "winner": 14.974, "peak": 12.512, "snap": 91.05}.items():
-        assert found[name] == pytest.approx(value, rel=5e-3), name
+    near, far = (ss.stages(ss.run_study("scan-snap", until=end)).events for end in (1e3, until))
+    for name, value in near.items():
+        assert far[name] == pytest.approx(value, rel=5e-3), name
 
 
 @pytest.mark.parametrize("rate_y", [1.0, 10.0, 100.0, 1000.0])

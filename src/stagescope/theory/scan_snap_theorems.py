@@ -106,12 +106,12 @@ def theorem_4(evidence: Evidence) -> Comparison:
     curves = evidence.curves
     missing = _no_growth(evidence)
     if missing:
-        return Comparison(1.0, None, 0.25, None, missing)
+        return Comparison(1.0, None, 0.15, None, missing)
     scores = np.mean(curves.scores[:, curves.common], axis=1)
     factor = evidence.at(scores, evidence.t0) / -_predicted_growth(evidence, evidence.t0)
     which = "modified" if evidence.modified else "gradient"
     reason = f"z_ct(t0) is {factor:.3f} of the corrected -B(t0) under the {which} decoder"
-    return Comparison(1.0, factor, 0.25, abs(factor - 1) <= 0.25, reason)
+    return Comparison(1.0, factor, 0.15, abs(factor - 1) <= 0.15, reason)
 
 
 def sandwich(evidence: Evidence) -> Comparison:
