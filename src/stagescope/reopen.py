@@ -12,6 +12,8 @@ from stagescope.errors import DamagedRun, InputError, StagescopeError
 from stagescope.objectives import pairwise as _pairwise  # noqa: F401
 from stagescope.objectives import pairwise_sampled as _pairwise_sampled  # noqa: F401
 from stagescope.objectives import token as _token  # noqa: F401
+from stagescope.objectives import token_finite as _token_finite  # noqa: F401
+from stagescope.objectives import token_sampled as _token_sampled  # noqa: F401
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import JaxObjective, Objective
 from stagescope.runs import manifest as manifests

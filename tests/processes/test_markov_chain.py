@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import stagescope as ss
 from stagescope.described import build
 from stagescope.keys import key
+from stagescope.processes.markov_chain import asymmetric_law
 
 
 @st.composite
@@ -48,8 +49,31 @@ def test_samples_follow_the_chain():
     pairs = np.zeros((3, 3))
     np.add.at(pairs, (tokens[:, :-1].ravel(), tokens[:, 1:].ravel()), 1)
     np.testing.assert_allclose(pairs / pairs.sum(axis=1, keepdims=True), chain.transition, atol=0.02)
-    first = chain.sample(key(0, "uniform"), 3000, 2, uniform_start=True)[:, 0]
+    first = chain.sample(key(0, "uniform"), 3000, 2, start="uniform")[:, 0]
     np.testing.assert_allclose(np.bincount(first) / 3000, 1 / 3, atol=0.04)
+
+
+@given(chains(), st.integers(1, 9), st.sampled_from(["stationary", "uniform"]))
+def test_counts_are_those_of_the_same_sequences(chain, length, start):
+    tokens = chain.sample(key(3, "counts"), 40, length + 1, start)
+    counts, last, after = chain.sample_counts(key(3, "counts"), 40, length, start)
+    np.testing.assert_array_equal(counts, [np.bincount(row[:-1], minlength=chain.vocab) for row in tokens])
+    np.testing.assert_array_equal(last, tokens[:, -2])
+    np.testing.assert_array_equal(after, tokens[:, -1])
+
+
+def test_forbidden_steps_are_never_drawn():
+    """Also by the largest random numbers below one, and where a row does not sum to one exactly."""
+
+    class Highest:
+        def random(self, size):
+            return np.full(size, np.nextafter(1, 0))
+
+    rows = [[0.1] * 9 + [0.1, 0.0], *[[1 / 11] * 11] * 9, [0.3, 0.7, *[0.0] * 9]]
+    chain = ss.MarkovChain(rows=rows)
+    tokens = chain.sample(key(0, "forbidden"), 500, 50)
+    assert np.all(chain.transition[tokens[:, :-1], tokens[:, 1:]] > 0)
+    assert chain.sample(Highest(), 1, 5).tolist() == [[10, 1, 10, 1, 10]]
 
 
 @pytest.mark.parametrize(
@@ -83,3 +107,28 @@ def test_bad_matrices_are_refused_with_the_reason(rows, words):
 def test_bad_lazy_chains(fields, words):
     with pytest.raises(ss.InputError, match=words):
         ss.LazyChain(**fields)
+
+
+@given(st.floats(0.05, 0.9), st.integers(3, 8), st.integers(0, 100))
+def test_the_asymmetric_family(first, tokens, seed):
+    shape = np.random.default_rng(seed).normal(size=tokens - 1)
+    shape = tuple(shape - shape.mean())
+    law = np.array(asymmetric_law(first, tokens, shape, 1e-3))
+    assert law.sum() == pytest.approx(1)
+    np.testing.assert_allclose(law[1:] - (1 - first) / (tokens - 1), 1e-3 * np.array(shape), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ((0.0, 3, (1.0, -1.0), 0.1), "pi0 is 0"),
+        ((1.0, 3, (1.0, -1.0), 0.1), "pi0 is 1"),
+        ((0.5, 4, (1.0, -1.0), 0.1), "has 2 entries, but 4 tokens need 3"),
+        ((0.5, 3, (1.0, -0.5), 0.1), "sum to 0.5, not 0"),
+        ((0.4, 3, (1.0, -1.0), 0.5), r"delta 0.5 makes a probability -0.2; .*below 0.3"),
+        ((0.4, 4, (2.0, -1.0, -1.0), -0.2), "delta -0.2 makes a probability -0.2; .*below 0.1"),
+    ],
+)
+def test_bad_asymmetric_laws(fields, words):
+    with pytest.raises(ss.InputError, match=words):
+        asymmetric_law(*fields)

@@ -1,6 +1,7 @@
 """Focus and dilution in the limit of long contexts: the exact population loss of TokenAttention on a chain."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from pydantic import SerializeAsAny, model_validator
 
 from stagescope.described import Described, Spec
 from stagescope.models.token_attention import TokenAttention
-from stagescope.objectives.field import FlatField
+from stagescope.objectives.field import Compiled
 from stagescope.objectives.objective import Objective
 from stagescope.processes.markov_chain import Chain
 from stagescope.types import Layout, Params
@@ -16,14 +17,14 @@ from stagescope.types import Layout, Params
 BLOCKS = ("W0", "W1", "WQ", "WK")
 
 
-class TokenPopulation(Described, Objective):
-    """L = - sum_i pi_i sum_k P_ik log softmax(A_i W0 W1)_k, counts replaced by pi (s -> infinity) [FD:population]."""
+class TokenLoss(Described, Objective):
+    """A loss of TokenAttention on a chain; the forms differ in the contexts they average over [FD:model]."""
 
     model: TokenAttention
     process: SerializeAsAny[Chain]
 
     @model_validator(mode="after")
-    def _fits(self) -> "TokenPopulation":
+    def _fits(self) -> "TokenLoss":
         if self.model.vocab != self.process.vocab:
             raise ValueError(f"model vocabulary {self.model.vocab} differs from the chain's {self.process.vocab} tokens")
         return self
@@ -38,6 +39,10 @@ class TokenPopulation(Described, Objective):
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         return self.model.shapes
+
+
+class TokenPopulation(TokenLoss):
+    """L = - sum_i pi_i sum_k P_ik log softmax(A_i W0 W1)_k, counts replaced by pi (s -> infinity) [FD:population]."""
 
     @property
     def data(self) -> Any:
@@ -59,33 +64,27 @@ class TokenPopulation(Described, Objective):
         return self._kernel(params)[1]
 
     def _kernel(self, params: Params) -> tuple[float, dict[str, np.ndarray]]:
-        layout = Layout.of({name: params[name] for name in BLOCKS})
-        out = np.empty(layout.size)
-        loss = self._caller()(layout.pack(params), out, np.ones(4))
-        return loss, layout.unpack(out)
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        call, weights = self._caller(), -np.array([rates[name] for name in BLOCKS])
-
-        def flat(vector: np.ndarray, out: np.ndarray) -> None:
-            call(vector, out, weights)
-
-        return flat
-
-    def _caller(self) -> Any:
-        """The kernel with everything but parameters bound; each caller has its own work space."""
         from stagescope.objectives.token_kernel import gradient
 
-        d, m = self.model.shapes["W0"]
-        mk = self.model.shapes["WQ"][1]
-        work = np.empty(3 * d * d + 2 * d * m + 4 * d * mk)
-        pi, transition = self.data["pi"], np.ascontiguousarray(self.data["transition"])
-        log_pi, scale, sizes = np.log(pi), self.model.scale, (d, m, mk)
+        layout = Layout.of({name: params[name] for name in BLOCKS})
+        out = np.empty(layout.size)
+        return gradient(layout.pack(params), out, self._held.copy()), layout.unpack(out)
 
-        def call(vector: np.ndarray, out: np.ndarray, weights: np.ndarray) -> float:
-            if vector.flags.writeable:
-                vector = vector.view()
-                vector.flags.writeable = False
-            return gradient(vector, out, sizes, log_pi, pi, transition, scale, weights, work)
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
+        """The kernel with everything but parameters bound; each has its own work space."""
+        from stagescope.objectives.token_kernel import WEIGHTS, address, gradient
 
-        return call
+        held = self._held.copy()
+        held[WEIGHTS] = [-rates[name] for name in BLOCKS]
+
+        def flat(vector: np.ndarray, out: np.ndarray) -> float:
+            return gradient(vector, out, held)
+
+        return Compiled(flat, address, held)
+
+    @cached_property
+    def _held(self) -> np.ndarray:
+        from stagescope.objectives.token_kernel import hold
+
+        sizes = (*self.model.shapes["W0"], self.model.shapes["WQ"][1])
+        return hold(sizes, self.model.scale, self.process.stationary, self.process.transition)

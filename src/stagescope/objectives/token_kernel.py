@@ -1,110 +1,216 @@
-"""Numba kernel of the focus-dilution population loss with its hand-derived gradient [FD:population]."""
+"""Numba kernel of the focus-dilution population loss with its hand-derived gradient [FD:population].
+
+At these sizes, making matrix views and wrapping negative indices would cost more than the arithmetic. So a matrix is a
+place in a flat array, its rows one after the other, and places and sizes are unsigned.
+"""
+
+from functools import cache
+from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import carray, cfunc, njit  # pyright: ignore[reportPrivateImportUsage]
+
+from stagescope.objectives.compiled import SIGNATURE, entries, sundials
 
 _FAST = {"contract", "reassoc"}
+WEIGHTS, _TABLES = slice(4, 8), 8
+_D, _M = np.uint64(4), np.uint64(8)
+"""Sizes of the paper's settings: known to the compiler, they halve the time."""
 
 
-@njit(cache=True, fastmath=_FAST, inline="always")
-def _multiply(a, b, out):
-    """out = a b: for the tiny sizes here a loop beats a call into BLAS."""
-    out[:] = 0.0
-    for i in range(a.shape[0]):
-        for k in range(a.shape[1]):
-            x = a[i, k]
-            for j in range(b.shape[1]):
-                out[i, j] += x * b[k, j]
+def hold(sizes, scale, pi, transition):
+    """All that `gradient` reads beside the parameters, and room to work in: one array, since every argument has its price.
 
-
-@njit(cache=True, fastmath=_FAST, inline="always")
-def _add_left(a, b, weight, out):
-    """out += weight a^T b."""
-    for k in range(a.shape[0]):
-        for i in range(a.shape[1]):
-            x = weight * a[k, i]
-            for j in range(b.shape[1]):
-                out[i, j] += x * b[k, j]
-
-
-@njit(cache=True, fastmath=_FAST, inline="always")
-def _add_right(a, b, weight, out):
-    """out += weight a b^T."""
-    for i in range(a.shape[0]):
-        for j in range(b.shape[0]):
-            total = 0.0
-            for k in range(a.shape[1]):
-                total += a[i, k] * b[j, k]
-            out[i, j] += weight * total
+    In order: sizes d, m, mk; scale; weights of the four blocks, 1 here; pi; log pi; P; room for nine matrices; where and how
+    far out the velocity was not finite, if it was.
+    """
+    d, m, mk = sizes
+    room = np.zeros(3 * d * d + 2 * d * m + 4 * d * mk)
+    return np.concatenate([sizes, [scale], np.ones(4), pi, np.log(pi), np.ravel(transition), room, [np.nan, np.nan]])
 
 
 @njit(cache=True, fastmath=_FAST)
-def gradient(theta, out, sizes, log_pi, pi, transition, scale, weights, work):
-    """Loss; writes weights[b] x gradient of block b (order W0, W1, WQ, WK) into `out`.
+def _multiply(rows, inner, columns, a, p, b, q, out, r):
+    """out = a b, with a at p, b at q, out at r."""
+    for i in range(rows):
+        source, goal = p + i * inner, r + i * columns
+        for j in range(columns):
+            out[goal + j] = 0.0
+        for k in range(inner):
+            x, row = a[source + k], q + k * columns
+            for j in range(columns):
+                out[goal + j] += x * b[row + j]
 
-    A_i ~ pi exp(Phi_i), H = A W0, logits = H W1, dL/dlogits_i = pi_i (softmax(logits_i) - P_i); then backwards.
-    """
-    d, m, mk = sizes
-    a1, a2, a3 = d * m, 2 * d * m, 2 * d * m + m * mk
-    w0, w1 = theta[:a1].reshape(d, m), theta[a1:a2].reshape(m, d)
-    wq, wk = theta[a2:a3].reshape(m, mk), theta[a3:].reshape(m, mk)
-    g0, g1 = out[:a1].reshape(d, m), out[a1:a2].reshape(m, d)
-    gq, gk = out[a2:a3].reshape(m, mk), out[a3:].reshape(m, mk)
-    dd, dm, dk = d * d, d * m, d * mk
-    attention, logits, lift = work[:dd].reshape(d, d), work[dd : 2 * dd].reshape(d, d), work[2 * dd : 3 * dd].reshape(d, d)
-    start = 3 * dd
-    h, dh = work[start : start + dm].reshape(d, m), work[start + dm : start + 2 * dm].reshape(d, m)
-    start += 2 * dm
-    q, k = work[start : start + dk].reshape(d, mk), work[start + dk : start + 2 * dk].reshape(d, mk)
-    start += 2 * dk
-    dq, dkey = work[start : start + dk].reshape(d, mk), work[start + dk : start + 2 * dk].reshape(d, mk)
-    out[:] = 0.0
-    _multiply(w0, wq, q)
-    _multiply(w0, wk, k)
-    attention[:] = 0.0
-    _add_right(q, k, scale, attention)
+
+@njit(cache=True, fastmath=_FAST)
+def _left(rows, inner, columns, weight, a, p, b, q, out, r):
+    """out = weight a^T b."""
+    for j in range(rows * columns):
+        out[r + j] = 0.0
+    for k in range(inner):
+        source, row = p + k * rows, q + k * columns
+        for i in range(rows):
+            x, goal = weight * a[source + i], r + i * columns
+            for j in range(columns):
+                out[goal + j] += x * b[row + j]
+
+
+@njit(cache=True, fastmath=_FAST)
+def _right(rows, inner, columns, weight, a, p, b, q, out, r):
+    """out = weight a b^T."""
+    for i in range(rows):
+        source, goal = p + i * inner, r + i * columns
+        for j in range(columns):
+            total, row = 0.0, q + j * inner
+            for k in range(inner):
+                total += a[source + k] * b[row + k]
+            out[goal + j] = weight * total
+
+
+@njit(cache=True, fastmath=_FAST)
+def _add_right(rows, inner, columns, weight, a, p, b, q, out, r):
+    """out += weight a b^T."""
+    for i in range(rows):
+        source, goal = p + i * inner, r + i * columns
+        for j in range(columns):
+            total, row = 0.0, q + j * inner
+            for k in range(inner):
+                total += a[source + k] * b[row + k]
+            out[goal + j] += weight * total
+
+
+@njit(cache=True, fastmath=_FAST)
+def _softmax(size, a, p):
+    """In place; returns log sum exp."""
+    top = -np.inf
+    for j in range(size):
+        top = max(top, a[p + j])
+    total = 0.0
+    for j in range(size):
+        a[p + j] = np.exp(a[p + j] - top)
+        total += a[p + j]
+    for j in range(size):
+        a[p + j] /= total
+    return top + np.log(total)
+
+
+@njit(cache=True, fastmath=_FAST)
+def _attend(d, held, log_pi, scores):
+    """A_i ~ pi exp(Phi_i), in the place of Phi."""
     for i in range(d):
-        top = -np.inf
+        row = scores + i * d
         for j in range(d):
-            attention[i, j] += log_pi[j]
-            top = max(top, attention[i, j])
-        total = 0.0
-        for j in range(d):
-            attention[i, j] = np.exp(attention[i, j] - top)
-            total += attention[i, j]
-        for j in range(d):
-            attention[i, j] /= total
-    _multiply(attention, w0, h)
-    _multiply(h, w1, logits)
-    loss = 0.0
+            held[row + j] += held[log_pi + j]
+        _softmax(d, held, row)
+
+
+@njit(cache=True, fastmath=_FAST)
+def _unattend(d, scale, held, attention, lift):
+    """From dL/dA to scale dL/dPhi_ij = scale A_ij (lift_ij - A_i . lift_i), in place."""
     for i in range(d):
-        top = -np.inf
-        for j in range(d):
-            top = max(top, logits[i, j])
-        total = 0.0
-        for j in range(d):
-            total += np.exp(logits[i, j] - top)
-        level = top + np.log(total)
-        for j in range(d):
-            loss += pi[i] * transition[i, j] * (level - logits[i, j])
-            logits[i, j] = pi[i] * (np.exp(logits[i, j] - level) - transition[i, j])
-    _add_left(h, logits, weights[1], g1)
-    dh[:] = 0.0
-    _add_right(logits, w1, 1.0, dh)
-    _add_left(attention, dh, weights[0], g0)
-    lift[:] = 0.0
-    _add_right(dh, w0, 1.0, lift)
-    for i in range(d):
+        a, x = attention + i * d, lift + i * d
         mean = 0.0
         for j in range(d):
-            mean += attention[i, j] * lift[i, j]
+            mean += held[a + j] * held[x + j]
         for j in range(d):
-            lift[i, j] = scale * attention[i, j] * (lift[i, j] - mean)
-    _multiply(lift, k, dq)
-    dkey[:] = 0.0
-    _add_left(lift, q, 1.0, dkey)
-    _add_left(w0, dq, weights[2], gq)
-    _add_left(w0, dkey, weights[3], gk)
-    _add_right(dq, wq, weights[0], g0)
-    _add_right(dkey, wk, weights[0], g0)
+            held[x + j] = scale * held[a + j] * (held[x + j] - mean)
+
+
+@njit(cache=True, fastmath=_FAST)
+def _surprise(d, held, pi, transition, logits):
+    """The loss; turns logits_i into dL/dlogits_i = pi_i (softmax(logits_i) - P_i), rows of P summing to one or nearly so."""
+    loss = 0.0
+    for i in range(d):
+        row, law = logits + i * d, transition + i * d
+        own, mass = 0.0, 0.0
+        for j in range(d):
+            own += held[law + j] * held[row + j]
+            mass += held[law + j]
+        loss += held[pi + i] * (mass * _softmax(d, held, row) - own)
+        for j in range(d):
+            held[row + j] = held[pi + i] * (mass * held[row + j] - held[law + j])
     return loss
+
+
+@njit(cache=True, fastmath=_FAST)
+def _gradient(theta, out, held, d, m, mk):
+    """A_i ~ pi exp(Phi_i), H = A W0, logits = H W1, dL/dlogits_i = pi_i (softmax(logits_i) - P_i); then backwards."""
+    scale = held[3]
+    weight0, weight1, weightq, weightk = held[4], held[5], held[6], held[7]
+    w0 = np.uint64(0)
+    w1 = w0 + d * m
+    wq = w1 + d * m
+    wk = wq + m * mk
+    pi = np.uint64(_TABLES)
+    log_pi = pi + d
+    transition = log_pi + d
+    attention = transition + d * d
+    logits = attention + d * d
+    lift = logits + d * d
+    h = lift + d * d
+    dh = h + d * m
+    q = dh + d * m
+    k = q + d * mk
+    dq = k + d * mk
+    dk = dq + d * mk
+    _multiply(d, m, mk, theta, w0, theta, wq, held, q)
+    _multiply(d, m, mk, theta, w0, theta, wk, held, k)
+    _right(d, mk, d, scale, held, q, held, k, held, attention)
+    _attend(d, held, log_pi, attention)
+    _multiply(d, d, m, held, attention, theta, w0, held, h)
+    _multiply(d, m, d, held, h, theta, w1, held, logits)
+    loss = _surprise(d, held, pi, transition, logits)
+    _left(m, d, d, weight1, held, h, held, logits, out, w1)
+    _right(d, d, m, 1.0, held, logits, theta, w1, held, dh)
+    _left(d, d, m, weight0, held, attention, held, dh, out, w0)
+    _right(d, m, d, 1.0, held, dh, theta, w0, held, lift)
+    _unattend(d, scale, held, attention, lift)
+    _multiply(d, d, mk, held, lift, held, k, held, dq)
+    _left(d, d, mk, 1.0, held, lift, held, q, held, dk)
+    _left(m, d, mk, weightq, theta, w0, held, dq, out, wq)
+    _left(m, d, mk, weightk, theta, w0, held, dk, out, wk)
+    _add_right(d, mk, m, weight0, held, dq, theta, wq, out, w0)
+    _add_right(d, mk, m, weight0, held, dk, theta, wk, out, w0)
+    return loss
+
+
+@njit(cache=True, fastmath=_FAST)
+def gradient(theta, out, held):
+    """Loss; writes weights[b] x gradient of block b (order W0, W1, WQ, WK) into `out`. `held` is from `hold`."""
+    d, m, mk = np.uint64(held[0]), np.uint64(held[1]), np.uint64(held[2])
+    if d == _D and m == _M and mk == _M:
+        return _gradient(theta, out, held, _D, _M, _M)
+    return _gradient(theta, out, held, d, m, mk)
+
+
+@njit(cache=True, fastmath=_FAST)
+def _square(a):
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * a[i]
+    return total
+
+
+def address():
+    """Of `gradient` as SUNDIALS calls it."""
+    return _for_sundials().address
+
+
+@cache
+def _for_sundials() -> Any:
+    """Compiled, or read from Numba's cache, when first asked for, and kept."""
+    if sundials() is None:
+        raise RuntimeError("SUNDIALS cannot be called directly here, so nothing can call this")
+
+    @cfunc(SIGNATURE, cache=True)
+    def velocity(t, y, out, held):
+        d, m, mk = held[0], held[1], held[2]
+        size, room = int(2 * m * (d + mk)), int(_TABLES + 2 * d + 4 * d * d + 2 * d * m + 4 * d * mk)
+        theta, found, table = carray(entries(y), size), carray(entries(out), size), carray(held, room + 2)
+        gradient(theta, found, table)
+        if np.isfinite(_square(found)):
+            return 0
+        table[room], table[room + 1] = t, np.sqrt(_square(theta))
+        return -1
+
+    return velocity

@@ -2,14 +2,19 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
 from stagescope.described import Numbers
+from stagescope.errors import InputError
 from stagescope.processes.process import Process
+
+Start = Literal["stationary", "uniform"]
+"""The law of the first token of a context."""
 
 SUM_TOLERANCE = 1e-9
 """How far a row may be from summing to one: rounding of a row with 1e5 entries stays below it."""
@@ -55,16 +60,45 @@ class Chain(Process):
         """The law of the next token given the last one."""
         return self.transition[last]
 
-    def sample(self, key: np.random.Generator, batch: int, length: int, uniform_start: bool = False) -> np.ndarray:
-        """Token sequences (batch, length), started from the stationary or the uniform law."""
-        start = np.full(self.vocab, 1 / self.vocab) if uniform_start else self.stationary
+    def initial(self, start: Start = "stationary") -> np.ndarray:
+        """The law of the first token (d,)."""
+        return self.stationary if start == "stationary" else np.full(self.vocab, 1 / self.vocab)
+
+    def sample(self, key: np.random.Generator, batch: int, length: int, start: Start = "stationary") -> np.ndarray:
+        """Token sequences (batch, length)."""
+        return np.stack(list(self._walk(key, batch, length, start)), axis=1)
+
+    def sample_counts(
+        self, key: np.random.Generator, batch: int, length: int, start: Start = "stationary"
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Token counts (batch, d) of contexts of `length` tokens, their last token and the one after it (batch,).
+
+        The same sequences that `sample` draws at length + 1, but only the present token of each is ever held.
+        """
+        counts, every = np.zeros((batch, self.vocab), dtype=np.int32), np.arange(batch)
+        last = token = np.zeros(batch, dtype=np.int64)
+        for place, token in enumerate(self._walk(key, batch, length + 1, start)):
+            if place < length:
+                counts[every, token] += 1
+                last = token
+        return counts, last, token
+
+    def _walk(self, key: np.random.Generator, batch: int, length: int, start: Start) -> Iterator[np.ndarray]:
+        """The tokens (batch,) at one place after another, by inverting the cumulative law.
+
+        Row i of the table ends at exactly i + 1, so one search serves all rows, and a token of probability zero is never
+        drawn, also not by a sum that rounds up to the next row.
+        """
         cumulative = np.cumsum(self.transition, axis=1)
-        tokens = np.empty((batch, length), dtype=np.int64)
-        tokens[:, 0] = key.choice(self.vocab, size=batch, p=start)
-        for s in range(1, length):
-            ahead = key.random(batch)[:, None] >= cumulative[tokens[:, s - 1], :-1]
-            tokens[:, s] = ahead.sum(axis=1)
-        return tokens
+        table = (cumulative / cumulative[:, -1:] + np.arange(self.vocab)[:, None]).ravel()
+        below = np.nextafter(np.arange(1.0, self.vocab + 1), 0)
+        first = np.cumsum(self.initial(start))
+        token = np.searchsorted(first / first[-1], key.random(batch), side="right")
+        yield token
+        for _ in range(length - 1):
+            at = np.minimum(token + key.random(batch), below[token])
+            token = np.searchsorted(table, at, side="right") - self.vocab * token
+            yield token
 
 
 class MarkovChain(Chain):
@@ -168,5 +202,15 @@ class LazyChain(Chain):
 
 def asymmetric_law(first: float, tokens: int, shape: tuple[float, ...], delta: float) -> tuple[float, ...]:
     """pi_0 fixed, pi_i = (1 - pi_0)/(d - 1) + c_i delta for i >= 1 with sum c_i = 0 [FD:asymmetry]."""
+    if not 0 < first < 1:
+        raise InputError(f"pi0 is {first:g}, but must lie between 0 and 1: it is the probability of the first token")
+    if tokens < 2 or len(shape) != tokens - 1:
+        raise InputError(f"the shape {shape} has {len(shape)} entries, but {tokens} tokens need {tokens - 1}: all but the first")
+    if abs(math.fsum(shape)) > SUM_TOLERANCE:
+        raise InputError(f"the entries of the shape {shape} sum to {math.fsum(shape):g}, not 0; subtract their mean")
     base = (1 - first) / (tokens - 1)
-    return (first, *(base + c * delta for c in shape))
+    law = (first, *(base + c * delta for c in shape))
+    if min(law) <= 0:
+        most = base / max(abs(c) for c in shape if c * delta < 0)
+        raise InputError(f"delta {delta:g} makes a probability {min(law):g}; with this shape |delta| must be below {most:g}")
+    return law

@@ -1,0 +1,29 @@
+"""Transition matrices from files."""
+
+import csv
+from pathlib import Path
+
+from stagescope.errors import InputError
+from stagescope.processes.markov_chain import MarkovChain
+
+
+def read_chain(path: Path) -> MarkovChain:
+    """The chain of a CSV file with one row of the transition matrix per line, without names."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"cannot read the transition matrix in {path}: {error}") from None
+    widths = [len(row) for row in rows]
+    if set(widths) != {len(rows)}:
+        odd = next((width for width in widths if width != len(rows)), 0)
+        raise InputError(f"the transition matrix in {path} is not square: it has {len(rows)} rows, and one of {odd} entries")
+    return MarkovChain(rows=tuple(tuple(_number(cell, i, path) for cell in row) for i, row in enumerate(rows)))
+
+
+def _number(cell: str, row: int, path: Path) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        where = f"row {row} of the transition matrix in {path}"
+        raise InputError(f"{where} has {cell.strip()!r}, which is not a number; leave out names and headings") from None
