@@ -120,6 +120,30 @@ def test_sampled_steps_draw_the_same_after_a_resume(tmp_path, stop_after, optimi
     assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"form": "finite", "length": 4, "until": 60.0},
+        {"form": "sampled", "optimizer": "sgd", "batch": 16, "steps": 60},
+        {"form": "sampled", "optimizer": "adam", "batch": 16, "steps": 60, "lr": 0.01},
+        {"form": "sampled", "optimizer": "gd", "steps": 60},
+    ],
+    ids=["finite flow", "sgd", "adam", "gd"],
+)
+def test_finite_contexts_go_on_the_same_after_a_resume(tmp_path, stop_after, options):
+    """The law and the sample are made again from the spec; minibatches depend on the seed and the step alone."""
+    more = {"seed": 5, "frames": 61} | ({"length": 20, "sequences": 64} if options["form"] == "sampled" else {})
+    whole = ss.run_study("focus-dilution", out=tmp_path / "whole", **options, **more)
+    assert whole.done
+    stop_after(25)
+    with pytest.raises(ss.Interrupted):
+        ss.run_study("focus-dilution", out=tmp_path / "run", **options, **more)
+    stop_after(None)
+    assert 1 < ss.load(tmp_path / "run").frames < whole.frames
+    assert ss.resume(tmp_path / "run").done
+    assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
+
+
 def test_the_command_line_says_that_an_own_objective_needs_python(tmp_path, stop_after, capsys):
     stop_after(5)
     with pytest.raises(ss.Interrupted):

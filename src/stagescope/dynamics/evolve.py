@@ -1,5 +1,6 @@
 """The one verb: evolve a field from initial parameters, record it, and keep it safe while it runs."""
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from stagescope.types import Layout, Params, check_name
 FIRST_COMMIT, NEXT_COMMIT = 0.1, 0.5
 """Least seconds to the first and between later commits of a run on disk; committing never changes a number."""
 SERIES = ("t", "step", "loss", "speed")
+QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}
+"""Overflow is no warning here: a loss that is not finite is an outcome, said once."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -105,7 +108,8 @@ def evolve(
     journey = Journey(law, layout, settled, positions, stop, record, until, seed, origin or Origin())
     _check_out(out, overwrite)
     state, camera = settled.start(law, layout, vector), _Camera(journey)
-    first = camera.frame(Point(0.0, vector, frame=True, state=state))
+    with np.errstate(**QUIET):
+        first = camera.frame(Point(0.0, vector, frame=True, state=state))
     reason = stop.met(first) if stop is not None else None
     if reason:
         return _sink(journey, out, overwrite, first, state).finish(journey, "stopped", reason, state)
@@ -180,6 +184,7 @@ def _drive(
     return outcome
 
 
+@np.errstate(**QUIET)
 def _follow(journey: Journey, sink: "_Memory | _Disk", state: State, camera: "_Camera", points: Iterator[Point], bar: Any) -> Run:
     status, reason, due = "finished", "", time.monotonic() + FIRST_COMMIT
     try:
@@ -207,23 +212,25 @@ class _Camera:
     """Turns a point into a frame: parameters by name, the clock, loss and speed."""
 
     def __init__(self, journey: Journey) -> None:
-        self._journey = journey
-        self._flat = journey.field.flat(journey.layout, journey.dynamics.block_rates(journey.layout.names))
-        self._velocity = np.empty(journey.layout.size)
+        field, layout = journey.field, journey.layout
+        where, counts = layout.slices(), field.multiplicity
+        self._journey, self._objective = journey, field.objective
+        self._flat = field.flat(layout, journey.dynamics.block_rates(layout.names))
+        self._velocity = np.empty(layout.size)
+        self._blocks = [(name, where[name], shape) for name, shape in layout.shapes]
+        self._counts = layout.pack({name: np.broadcast_to(counts.get(name, 1.0), shape) for name, shape in layout.shapes})
 
-    @np.errstate(over="ignore", invalid="ignore")
     def frame(self, point: Point) -> dict[str, Any]:
-        """Overflow is no warning here: a loss that is not finite is an outcome, said once."""
-        field, layout = self._journey.field, self._journey.layout
-        params = layout.unpack(point.vector)
-        self._flat(point.vector, self._velocity)
-        frame = {**self._journey.dynamics.times(point.position), **params}
-        if field.objective is not None:
-            frame["loss"] = field.objective.value(params)
-            if not np.isfinite(frame["loss"]):
+        vector, velocity = point.vector, self._velocity
+        loss = self._flat(vector, velocity)
+        params = {name: vector[where].reshape(shape) for name, where, shape in self._blocks}
+        frame: dict[str, Any] = {**self._journey.dynamics.times(point.position), **params}
+        if self._objective is not None:
+            frame["loss"] = self._objective.value(params) if loss is None else loss
+            if not math.isfinite(frame["loss"]):
                 where = f"step {frame['step']}" if "step" in frame else f"t={frame['t']:g}"
                 raise SolveFailed("diverged", f"diverged at {where}: the loss is {frame['loss']}; lower the rates")
-        frame["speed"] = field.speed(layout.unpack(self._velocity))
+        frame["speed"] = math.sqrt(np.dot(self._counts * velocity, velocity))
         return frame
 
 
@@ -243,7 +250,7 @@ class _Memory:
     def abandon(self) -> None: ...
 
     def finish(self, journey: Journey, status: str, reason: str, state: State) -> Run:
-        stacked = {name: np.stack([np.asarray(frame[name]) for frame in self._frames]) for name in journey.axes()}
+        stacked = {name: np.array([frame[name] for frame in self._frames]) for name in journey.axes()}
         return Run(
             params=Arrays.of({name: stacked[name] for name in journey.layout.names}),
             series=Arrays.of({name: stacked[name] for name in journey.series}),

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,25 @@ from stagescope.types import Layout, Params
 if TYPE_CHECKING:
     from stagescope.objectives.objective import Objective
 
-FlatField = Callable[[np.ndarray, np.ndarray], None]
-"""Reads a flat parameter vector, writes its velocity into the second argument."""
+FlatField = Callable[[np.ndarray, np.ndarray], float | None]
+"""Reads a flat parameter vector, writes its velocity into the second argument; returns the loss where it comes with it."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A flat field that is also machine code, for solvers that then need no Python between themselves and the kernel.
+
+    `address()` is that of the C function SUNDIALS calls, int f(double t, N_Vector y, N_Vector velocity, void *held): 0, or
+    -1 where the velocity is not finite, with t and |y| left in the last two places of `held`. That is all it needs, work
+    space included, so one field serves one solver.
+    """
+
+    call: FlatField
+    address: Callable[[], int]
+    held: np.ndarray
+
+    def __call__(self, vector: np.ndarray, out: np.ndarray) -> float | None:
+        return self.call(vector, out)
 
 
 class Field(ABC):

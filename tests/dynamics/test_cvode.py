@@ -1,0 +1,85 @@
+"""CVODE called directly: the same flow, the same failures and the same restarts as through scikit-sundae."""
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.dynamics import cvode, flow
+from stagescope.types import Layout
+
+RATES = {"W0": 1e150, "W1": 1e155}
+"""Far too large: the first steps leave what float64 can hold."""
+
+
+def problem(vocab=4, width=8):
+    chain = ss.LazyChain(pi=tuple(np.arange(vocab, 0, -1) / (vocab * (vocab + 1) / 2)), persistence=0.6)
+    model = ss.TokenAttention(vocab=vocab, width=width, scale=4.0)
+    return model, ss.population_loss(model, chain)
+
+
+def evolved(vocab=4, width=8, until=120.0, frames=40, **dynamics):
+    model, loss = problem(vocab, width)
+    record = ss.Uniform(frames=frames)
+    return ss.evolve(loss, model.init(0, 1e-2), ss.GradientFlow(**dynamics), until=until, record=record)
+
+
+@pytest.fixture
+def through_python(monkeypatch):
+    """Makes the library unavailable when called."""
+    return lambda: monkeypatch.setattr(cvode, "functions", lambda: None)
+
+
+def test_the_library_is_there():
+    assert cvode.functions() is not None
+
+
+@pytest.mark.parametrize(("vocab", "width"), [(4, 8), (3, 5), (6, 1)])
+def test_same_flow_with_and_without_python_in_between(vocab, width, through_python):
+    direct = evolved(vocab, width, rates={"W1": 2.0})
+    through_python()
+    other = evolved(vocab, width, rates={"W1": 2.0})
+    assert direct.done
+    assert other.done
+    for name in direct.params:
+        np.testing.assert_allclose(direct.params[name], other.params[name], atol=1e-8)
+
+
+def test_same_failures(through_python, monkeypatch):
+    runs = [evolved(rates=RATES)]
+    monkeypatch.setattr(flow, "MAX_STEPS", 100)
+    runs.append(evolved(until=1e4, frames=3))
+    through_python()
+    runs.append(evolved(until=1e4, frames=3))
+    monkeypatch.undo()
+    through_python()
+    runs.append(evolved(rates=RATES))
+    blown, tired, tired_too, blown_too = [(run.status, run.reason) for run in runs]
+    assert blown[0] == "diverged"
+    assert "the field is not finite at |theta|=" in blown[1]
+    assert tired[0] == "failed"
+    assert "CVODE stopped at t=" in tired[1]
+    assert (blown, tired) == (blown_too, tired_too)
+
+
+def test_a_look_at_ctrl_c_changes_no_number(monkeypatch):
+    often, seldom = [], []
+    for patience, found in ((7, often), (10**6, seldom)):
+        monkeypatch.setattr(cvode, "PATIENCE", patience)
+        found.append(evolved(frames=5))
+    for name in often[0].params:
+        np.testing.assert_array_equal(often[0].params[name], seldom[0].params[name])
+
+
+def test_every_restart_continues_bit_for_bit():
+    model, loss = problem()
+    params = model.init(0, 1e-2)
+    layout, field = Layout.of(params), loss.field()
+    vector = layout.pack(params)
+    dynamics, targets = ss.GradientFlow(segments=3).settled(vector), np.linspace(0.0, 60.0, 20)
+    points = list(dynamics.walk(field, layout, dynamics.start(field, layout, vector), targets))
+    for i, point in enumerate(points[:-1]):
+        if point.state is not None:
+            again = list(dynamics.walk(field, layout, point.state, targets))
+            assert [p.position for p in again] == [p.position for p in points[i + 1 :]]
+            for a, b in zip(again, points[i + 1 :], strict=True):
+                np.testing.assert_array_equal(a.vector, b.vector)
