@@ -1,40 +1,77 @@
-"""Curvatures: known Hessians, dense against Lanczos, and the merged column."""
+"""Spectra: known Hessians, dense against Lanczos, laws that are no gradient, block rates, and the merged column."""
 
 import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.landscape import spectrum as module
+from stagescope.landscape import derivatives
+from tests.landscape.laws import Linear
+
+
+def quadratic(seed=0, size=6):
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=(size, size))
+    a = a + a.T
+    half = size // 2
+
+    def loss(params, a):
+        from jax import numpy as jnp
+
+        z = jnp.concatenate([params["x"], params["y"]])
+        return 0.5 * z @ a @ z
+
+    return a, ss.JaxObjective(loss, data=a), {"x": rng.normal(size=half), "y": rng.normal(size=size - half)}
 
 
 def test_quadratic_has_its_matrix():
-    rng = np.random.default_rng(0)
-    a = rng.normal(size=(6, 6))
-    a = a + a.T
-
-    def loss(params, a):
-        x = params["x"]
-        return 0.5 * x @ a @ x
-
-    found = ss.spectrum(ss.JaxObjective(loss, data=a), {"x": rng.normal(size=6)})
+    a, loss, params = quadratic()
+    found = ss.spectrum(loss, params)
     np.testing.assert_allclose(found.curvatures, np.linalg.eigvalsh(a), atol=1e-12)
-    first = found.directions[0]["x"]
+    first = np.concatenate([found.directions[0][name] for name in ("x", "y")])
     np.testing.assert_allclose(a @ first, found.curvatures[0] * first, atol=1e-10)
-    assert found.rates[0] == -found.curvatures[0]
+    assert found.speed == pytest.approx(np.linalg.norm(a @ np.concatenate([params["x"], params["y"]])))
     assert found.complete
 
 
-def test_lanczos_agrees_with_dense(monkeypatch):
+@pytest.mark.parametrize("rates", [{"x": 3.0}, {"x": 0.0, "y": 2.0}])
+def test_block_rates_scale_the_rows_of_the_jacobian(rates):
+    a, loss, params = quadratic()
+    weights = np.repeat([rates.get("x", 1.0), rates.get("y", 1.0)], 3)
+    found = ss.spectrum(loss, params, rates=rates)
+    jacobian = -weights[:, None] * a
+    np.testing.assert_allclose(np.sort(found.rates), np.sort(np.linalg.eigvals(jacobian).real), atol=1e-10)
+    first = np.concatenate([found.directions[0][name] for name in ("x", "y")])
+    np.testing.assert_allclose(jacobian @ first, found.rates[0] * first, atol=1e-10)
+
+
+def test_a_law_that_is_no_gradient_may_turn():
+    matrix = np.array([[0.5, -2.0, 0.0], [2.0, 0.5, 0.0], [0.0, 0.0, -1.0]])
+    found = ss.spectrum(Linear(matrix), {"x": np.ones(3)})
+    np.testing.assert_allclose(found.rates.real, [0.5, 0.5, -1.0], atol=1e-12)
+    assert sorted(found.rates.imag)[0] == pytest.approx(-2.0)
+
+
+@pytest.mark.parametrize("rates", [None, {"Y": 10.0, "Z": 1.0}])
+def test_lanczos_agrees_with_dense(monkeypatch, rates):
     process = ss.SequenceClasses.synthetic(2, 2, 4, 5)
     model = ss.PairwiseAttention.merged(process)
     loss = ss.population_loss(model, process)
     rng = np.random.default_rng(1)
     params = {name: rng.normal(size=block.shape) for name, block in model.init().items()}
-    dense = ss.spectrum(loss, params, lowest=4)
-    monkeypatch.setattr(module, "DENSE", 10)
-    sparse = ss.spectrum(loss, params, lowest=4)
-    np.testing.assert_allclose(sparse.curvatures, dense.curvatures[:4], atol=1e-8)
+    dense = ss.spectrum(loss, params, fastest=4, rates=rates)
+    monkeypatch.setattr(derivatives, "DENSE", 10)
+    sparse = ss.spectrum(loss, params, fastest=4, rates=rates)
+    np.testing.assert_allclose(sparse.rates, dense.rates[:4], atol=1e-8)
     assert not sparse.complete
+
+
+def test_arnoldi_agrees_with_dense(monkeypatch):
+    rng = np.random.default_rng(2)
+    law, params = Linear(rng.normal(size=(30, 30))), {"x": rng.normal(size=30)}
+    dense = ss.spectrum(law, params, fastest=4)
+    monkeypatch.setattr(derivatives, "DENSE", 10)
+    sparse = ss.spectrum(law, params, fastest=4)
+    np.testing.assert_allclose(sparse.rates.real, dense.rates[:4].real, atol=1e-8)
 
 
 def test_merged_curvatures_are_curvatures_of_the_full_model():
@@ -45,9 +82,16 @@ def test_merged_curvatures_are_curvatures_of_the_full_model():
     for value in a.curvatures:
         assert np.abs(b.curvatures - value).min() < 1e-10
     assert a.curvatures[0] == pytest.approx(b.curvatures[0], abs=1e-10)
-    assert a.gradient_norm == pytest.approx(b.gradient_norm)
+    assert a.speed == pytest.approx(b.speed)
 
 
-def test_bad_count():
-    with pytest.raises(ss.InputError, match="lowest"):
-        ss.spectrum(ss.JaxObjective(lambda p: p["x"].sum()), {"x": np.ones(2)}, lowest=0)
+def test_bad_input():
+    loss, point = ss.JaxObjective(lambda p: p["x"].sum()), {"x": np.ones(2)}
+    with pytest.raises(ss.InputError, match="fastest"):
+        ss.spectrum(loss, point, fastest=0)
+    with pytest.raises(ss.InputError, match="'Y'"):
+        ss.spectrum(loss, point, rates={"Y": 1.0})
+    with pytest.raises(ss.InputError, match="rate of x"):
+        ss.spectrum(loss, point, rates={"x": -1.0})
+    with pytest.raises(ss.InputError, match="JaxObjective"):
+        ss.spectrum(lambda p: p["x"].sum(), point)  # pyright: ignore[reportArgumentType]

@@ -1,18 +1,47 @@
-"""The stages of focus and dilution [FD:stages].
+"""The stages of focus and dilution [FD:stages]. Row I is the attention of query type I on the most frequent token.
 
-E_k, Q_k    the k-th singular value of W0, of Phi, passes .1
-onset       sv_1(WQ WK^T) last passes ten times its initial value before E2: also weakly driven chains have one
-focus       of a row: attention on the frequent token is largest between E1 and E2 (smallest where it first moves away)
-dilution    of a row: after its focus, half of the gain is lost; complete when attention is back at its base
+E_k, Q_k          the k-th singular value of W0, of Phi, passes .1
+onset             sv_1(WQ WK^T) last passes ten times its initial value before E2: also weakly driven chains have one
+focusI            row I is largest between E1 and E2 (smallest where attention first moves away)
+dilutionI         after its focus, row I has lost half of its gain; complete when it is back at its base
+refocusI          after E2: the top of a rise of row I by more than .03
+redilutionI       after E2: the bottom of such a fall; the frequent token's own row, which stays in the first cycle, may have it
+refocusI.2, ...   the second and later ones of a row
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stagescope.detect.stage import Stage, Stages, first_crossing, peak
+from stagescope.detect.focus_dilution_stages import stages_of
+from stagescope.detect.stage import Stages, first_crossing, peak
+from stagescope.detect.turns import BRIEF, Turn, turns
 
-LEVEL, RISE, LEAST_GAIN = 0.1, 10.0, 0.005
+if TYPE_CHECKING:
+    from stagescope.observables.token import TokenCurves
+
+LEVEL, RISE, LEAST_GAIN, LEAST_TURN = 0.1, 10.0, 0.005, 0.03
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A stay with r open embedding and rq open attention directions; `stop` is None where the run ended in it."""
+
+    r: int
+    rq: int
+    start: float
+    stop: float | None
+
+    @property
+    def label(self) -> str:
+        return f"({self.r},{self.rq})"
+
+    @property
+    def brief(self) -> bool:
+        """Over before it lasted a hundredth of the time that has passed."""
+        return self.stop is not None and self.stop - self.start < BRIEF * self.stop
 
 
 @dataclass(frozen=True)
@@ -32,10 +61,57 @@ def passes(time: np.ndarray, values: np.ndarray, level: float = LEVEL) -> list[f
     return [first_crossing(time, logs[:, k], float(np.log(level)), rising=True) for k in range(values.shape[1])]
 
 
+def visits(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray) -> tuple[Visit, ...]:
+    """The ladder (r, rq): r = #{sv_k(W0) > .1}, rq = #{sv_k(Phi) > .1} over time [FD:stages].
+
+    Changes are placed where the logarithm of a singular value crosses the level, so that they are the events E_k and Q_k.
+    A brief visit that leads back to where it came from is flicker and left out; brief is measured against the time passed,
+    not against frames.
+    """
+    changes = sorted([*_changes(time, embedding_values, "r"), *_changes(time, score_values, "rq")])
+    count = {"r": int(np.sum(embedding_values[0] > LEVEL)), "rq": int(np.sum(score_values[0] > LEVEL))}
+    found, since = [], float(time[0])
+    for when, step, kind in changes:
+        found.append(Visit(**count, start=since, stop=when))
+        count[kind] += step
+        since = when
+    return _joined([*found, Visit(**count, start=since, stop=None)])
+
+
+def _changes(time: np.ndarray, values: np.ndarray, kind: str) -> list[tuple[float, int, str]]:
+    """Every crossing of the level, upwards (+1) or downwards (-1)."""
+    height = np.log(np.maximum(values, 1e-300) / LEVEL)
+    frames, columns = np.nonzero((height[:-1] > 0) != (height[1:] > 0))
+    before, after = height[frames, columns], height[frames + 1, columns]
+    when = time[frames] + before / (before - after) * (time[frames + 1] - time[frames])
+    return [(float(t), 1 if up else -1, kind) for t, up in zip(when, after > 0, strict=True)]
+
+
+def _joined(found: list[Visit]) -> tuple[Visit, ...]:
+    """Flicker joined to what is before and after it, the shortest first; two changes at one time have no visit between."""
+    found = [visit for visit in found if visit.stop != visit.start]
+    while True:
+        inner = range(1, len(found) - 1)
+        flicker = [i for i in inner if found[i].brief and found[i - 1].label == found[i + 1].label]
+        if not flicker:
+            return tuple(found)
+        i = min(flicker, key=lambda i: (found[i].stop or 0.0) - found[i].start)
+        found[i - 1 : i + 2] = [replace(found[i - 1], stop=found[i + 1].stop)]
+
+
 def row_cycles(
-    time: np.ndarray, attention: np.ndarray, base: float, window: tuple[float, float], sign: float, frequent: int
+    time: np.ndarray,
+    attention: np.ndarray,
+    base: float,
+    window: tuple[float, float],
+    sign: float,
+    frequent: int,
+    least: float = LEAST_GAIN,
 ) -> list[RowCycle]:
-    """First-cycle focus and dilution of every row but the frequent token's own, from its attention on that token."""
+    """First-cycle focus and dilution of every row but the frequent token's own, from its attention on that token.
+
+    A focus is a maximum inside the window (E1, E2) by more than `least`; a row that has not turned by then has none.
+    """
     inside = np.flatnonzero((time >= window[0]) & (time <= window[1]))
     found = []
     for row in range(attention.shape[1]):
@@ -44,41 +120,70 @@ def row_cycles(
         moved = sign * (attention[:, row] - base)
         top = int(inside[np.argmax(moved[inside])]) if inside.size else 0
         gain = float(moved[top]) if inside.size else 0.0
-        if gain <= LEAST_GAIN or top in (0, len(time) - 1):
+        turned = inside.size > 0 and inside[0] < top < len(time) - 1 and gain > least
+        refined = peak(time[top - 1 : top + 2], moved[top - 1 : top + 2]) if turned else None
+        if refined is None:
             found.append(RowCycle(row, gain, None, None, None))
             continue
-        refined = peak(time[top - 1 : top + 2], moved[top - 1 : top + 2])
-        after = refined[0] if refined is not None else float(time[top])
-        half = first_crossing(time, moved, gain / 2, rising=False, after=after)
-        found.append(RowCycle(row, gain, after, half, first_crossing(time, moved, 0.0, rising=False, after=after)))
+        half, back = (first_crossing(time, moved, level, rising=False, after=refined[0]) for level in (gain / 2, 0.0))
+        found.append(RowCycle(row, gain, refined[0], half, back))
     return found
 
 
-def detect(
-    time: np.ndarray,
-    embedding: np.ndarray,
-    scores: np.ndarray,
-    keys: np.ndarray,
-    attention: np.ndarray,
-    pi: np.ndarray,
-    sign: float,
-    *,
-    clock: str,
-    status: str,
-) -> Stages:
-    """Stages of a run. `attention` is A_i,f (frames, d) on the frequent token f; `sign` is that of the attention rate c."""
-    openings = {f"E{k + 1}": when for k, when in enumerate(passes(time, embedding))}
-    openings |= {f"Q{k + 1}": when for k, when in enumerate(passes(time, scores))}
-    frequent = int(np.argmax(pi))
-    end = float(time[-1])
-    second = openings.get("E2")
-    events: dict[str, float | None] = {**openings, "onset": _onset(time, keys[:, 0], second if second is not None else end)}
-    first = openings["E1"]
-    rows = [] if first is None else row_cycles(time, attention, pi[frequent], (first, second or end), sign, frequent)
+def row_turns(
+    time: np.ndarray, attention: np.ndarray, first: float | None, second: float | None, sign: float, frequent: int
+) -> Iterator[tuple[int, Turn]]:
+    """Rises and falls of every row after E2 (`second`), by row.
+
+    A return that began before E2 belongs to the first cycle, except in the frequent token's own row, which has none in it.
+    """
+    if first is None or second is None:
+        return
+    since = max(0, int(np.searchsorted(time, first)) - 1)
+    for row in range(attention.shape[1]):
+        for turn in turns(time[since:], attention[since:, row], LEAST_TURN, LEAST_GAIN):
+            begun = turn.start < second
+            if (turn.stop is not None and turn.stop <= second) or (begun and row != frequent and turn.rising == (sign < 0)):
+                continue
+            at = float(np.interp(second, time, attention[:, row]))
+            kept = replace(turn, start=second, before=at) if begun else turn
+            if abs(kept.after - kept.before) > LEAST_TURN:
+                yield row, kept
+
+
+def detect(curves: "TokenCurves", sign: float, *, tolerance: float, clock: str, status: str) -> Stages:
+    """Stages of a run; `sign` is that of the attention rate c, `tolerance` the relative error of the solver."""
+    time, end = curves.time, float(curves.time[-1])
+    events: dict[str, float | None] = {}
+    for letter, values in (("E", curves.embedding_values), ("Q", curves.score_values)):
+        events |= {f"{letter}{k + 1}": when for k, when in enumerate(passes(time, values))}
+    first, second = events["E1"], events.get("E2")
+    events["onset"] = _onset(time, curves.key_values[:, 0], end if second is None else second)
+    base, on_frequent = float(curves.pi[curves.frequent]), curves.attention[:, :, curves.frequent]
+    least = max(LEAST_GAIN, 5 * tolerance)
+    window = (np.inf if first is None else first, end if second is None else second)
+    rows = row_cycles(time, on_frequent, base, window, sign, curves.frequent, least)
     for cycle in rows:
         events[f"focus{cycle.row}"], events[f"dilution{cycle.row}"] = cycle.focus, cycle.half
-    notes = {name: _note(name, embedding, scores, rows, end, clock) for name, when in events.items() if when is None}
-    return Stages(status, clock, events, _stages(events, rows, sign, end), notes)
+    later = list(row_turns(time, on_frequent, first, second, sign, curves.frequent))
+    named = _named(later)
+    events |= {f"{kind}{row}": None for row in range(len(curves.pi)) for kind in ("refocus", "redilution")}
+    events |= {name: turn.stop for name, (_, turn) in named.items()}
+    by = f"by {clock}={end:.4g}"
+    notes = {**_opening_notes(curves, by), **_row_notes(rows, least, second, by), **_turn_notes(curves, named, second, by)}
+    missing = {name: notes[name] for name, when in events.items() if when is None}
+    ladder = visits(time, curves.embedding_values, curves.score_values)
+    return Stages(status, clock, events, stages_of(curves, events, ladder, rows, later, sign), missing)
+
+
+def _named(later: list[tuple[int, Turn]]) -> dict[str, tuple[int, Turn]]:
+    """refocusI, redilutionI; refocusI.2 and so on where a row has more than one."""
+    named: dict[str, tuple[int, Turn]] = {}
+    for row, turn in later:
+        stem = f"{'refocus' if turn.rising else 'redilution'}{row}"
+        before = sum(name.partition(".")[0] == stem for name in named)
+        named[stem if before == 0 else f"{stem}.{before + 1}"] = (row, turn)
+    return named
 
 
 def _onset(time: np.ndarray, top: np.ndarray, before: float) -> float | None:
@@ -88,51 +193,33 @@ def _onset(time: np.ndarray, top: np.ndarray, before: float) -> float | None:
     if not up.size:
         return None
     i = int(up[-1])
-    share = np.log(level / top[i]) / np.log(top[i + 1] / top[i])
+    share = np.log(level / top[i]) / np.log(top[i + 1] / top[i]) if top[i] > 0 else 1.0
     return float(time[i] + share * (time[i + 1] - time[i]))
 
 
-def _note(name: str, embedding: np.ndarray, scores: np.ndarray, rows: list[RowCycle], end: float, clock: str) -> str:
-    if name[0] in "EQ" and name[1:].isdigit():
-        values = embedding if name[0] == "E" else scores
-        return f"its singular value reached {values[:, int(name[1:]) - 1].max():.2e} by {clock}={end:.4g}, below {LEVEL}"
-    if name == "onset":
-        return "attention never grew tenfold before the second embedding direction opened"
-    cycle = next(cycle for cycle in rows if name.endswith(str(cycle.row)))
-    if cycle.focus is None:
-        return f"the row's gain {cycle.gain:.2e} is below {LEAST_GAIN} or still rising at the end"
-    return f"the row kept more than half of its gain {cycle.gain:.3f} by {clock}={end:.4g}"
+def _opening_notes(curves: "TokenCurves", by: str) -> dict[str, str]:
+    notes = {"onset": "attention never grew tenfold before the second embedding direction opened"}
+    for letter, values in (("E", curves.embedding_values), ("Q", curves.score_values)):
+        for k, most in enumerate(values.max(axis=0)):
+            notes[f"{letter}{k + 1}"] = f"its singular value reached {most:.2e} {by}, below {LEVEL}"
+    return notes
 
 
-def _stages(events: dict[str, float | None], rows: list[RowCycle], sign: float, end: float) -> tuple[Stage, ...]:
-    """Condensation, focus, dilution, lifting; then one stage for every further embedding direction."""
-    opened = events["Q1"] if events["Q1"] is not None else events["onset"]
-    found = [Stage("condensation", 0.0, opened, f"E1 at {_shown(events['E1'])}: one embedding direction, attention frozen")]
-    if opened is None:
-        return tuple(found)
-    focused = [cycle for cycle in rows if cycle.focus is not None]
-    name = "focus" if sign > 0 else "defocus"
-    if focused:
-        turned = max(cycle.focus for cycle in focused if cycle.focus is not None)
-        gains = ", ".join(f"row {cycle.row} {sign * cycle.gain:+.3f}" for cycle in focused)
-        found.append(Stage(name, opened, max(turned, opened), f"attention on the frequent token: {gains}"))
-        halves = [cycle.half for cycle in focused]
-        whole = None if None in halves else max(h for h in halves if h is not None)
-        done = sum(half is not None for half in halves)
-        found.append(Stage("dilution", max(turned, opened), whole, f"{done} of {len(focused)} rows lost half of their gain"))
-    else:
-        found.append(Stage(name, opened, events.get("E2"), "no row gained visibly"))
-    later = [
-        (key, when) for key, when in events.items() if key[0] == "E" and key[1:].isdigit() and key != "E1" and when is not None
-    ]
-    for number, (key, when) in enumerate(later):
-        assert when is not None
-        stop = later[number + 1][1] if number + 1 < len(later) else None
-        found.append(
-            Stage("lifting" if number == 0 else f"cycle {number + 2}", when, stop, f"{key}: embedding direction {key[1:]} opens")
-        )
-    return tuple(found)
+def _row_notes(rows: list[RowCycle], least: float, second: float | None, by: str) -> dict[str, str]:
+    notes = {}
+    for cycle in rows:
+        name, no_focus = str(cycle.row), f"no focus: the row's gain {cycle.gain:.2e} is not above {least:g}"
+        if cycle.gain > least:
+            no_focus = f"the row was still moving {by if second is None else 'when the second embedding direction opened'}"
+        notes[f"focus{name}"] = no_focus
+        kept = f"the row kept more than half of its gain {cycle.gain:.3f} {by}"
+        notes[f"dilution{name}"] = no_focus if cycle.focus is None else kept
+    return notes
 
 
-def _shown(when: float | None) -> str:
-    return "not reached" if when is None else f"{when:.4g}"
+def _turn_notes(curves: "TokenCurves", named: dict[str, tuple[int, Turn]], second: float | None, by: str) -> dict[str, str]:
+    why = "no second embedding direction opened" if second is None else f"no such turn by more than {LEAST_TURN} after E2 {by}"
+    notes = {f"{kind}{row}": why for row in range(len(curves.pi)) for kind in ("refocus", "redilution")}
+    for name, (_, turn) in named.items():
+        notes[name] = f"in progress: {turn.before:.3f} -> {turn.after:.3f} {by}, not turned yet"
+    return notes

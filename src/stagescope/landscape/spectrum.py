@@ -1,73 +1,90 @@
 """Rates at a point: eigenvalues and directions of the linearised field."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from stagescope.errors import InputError
+from stagescope.landscape.derivatives import Derivatives
+from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
-from stagescope.types import Layout, Params
-
-DENSE = 500
-"""Parameters up to which the whole Hessian is formed; above it, Lanczos on Hessian-vector products."""
+from stagescope.types import Params
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Curvatures of a loss at a point, ascending: the field's rates are their negatives, so the first is the fastest escape."""
+    """Growth rates of small deviations from a point, fastest first, and their directions.
 
-    curvatures: np.ndarray
+    Rates of a loss are real and are its curvatures with the other sign; those of a law that is no gradient may be
+    complex. All rates are known where `complete`, else only the fastest growing ones.
+    """
+
+    rates: np.ndarray
     directions: tuple[Mapping[str, np.ndarray], ...]
-    gradient_norm: float
+    speed: float
     complete: bool
 
     @property
-    def rates(self) -> np.ndarray:
-        """Growth rates of the flow, largest first."""
-        return -self.curvatures
+    def curvatures(self) -> np.ndarray:
+        """Eigenvalues of the Hessian, ascending, at unit rates."""
+        return -self.rates
 
 
-def spectrum(objective: Objective, params: Params, lowest: int = 6) -> Spectrum:
-    """The `lowest` curvatures of an objective at a point and their directions; all of them where the model is small.
+def spectrum(what: Objective | Field, params: Params, fastest: int = 6, rates: Mapping[str, float] | None = None) -> Spectrum:
+    """The `fastest` growing directions at a point with their rates; all rates where the model is small.
 
-    Curvature is that of the unreduced model on its symmetric subspace: coordinates are scaled by the root of their
-    multiplicity, in which the Hessian is symmetric.
+    Rates of a reduced model are those of the unreduced one on its symmetric subspace.
     """
-    layout = Layout.of(params)
-    if not lowest >= 1:
-        raise InputError(f"lowest is {lowest}, but at least one curvature must be asked for")
-    roots = np.sqrt(layout.pack(_multiplicities(objective, params)))
-
-    def times(vector: np.ndarray) -> np.ndarray:
-        direction = layout.unpack(np.ravel(vector) / roots)
-        return roots * layout.pack(objective.hvp(params, direction))
-
-    if layout.size <= DENSE:
-        hessian = np.stack([times(row) for row in np.eye(layout.size)])
-        values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
-    else:
-        values, vectors = _lanczos(times, layout.size, lowest)
-    count = min(lowest, len(values))
-    gradient = layout.pack(objective.grad(params)) * roots
-    return Spectrum(
-        curvatures=values if layout.size <= DENSE else values[:count],
-        directions=tuple(layout.unpack(vectors[:, i] / roots) for i in range(count)),
-        gradient_norm=float(np.linalg.norm(gradient)),
-        complete=layout.size <= DENSE,
-    )
+    if not fastest >= 1:
+        raise InputError(f"fastest is {fastest}, but at least one rate must be asked for")
+    near = Derivatives(what, params, rates)
+    vector = near.layout.pack(params)
+    values, vectors = eigen(near, vector, fastest)
+    speed = near.field.speed(near.layout.unpack(near.velocity(vector)))
+    directions = tuple(near.layout.unpack(vectors[:, i]) for i in range(min(fastest, vectors.shape[1])))
+    return Spectrum(values, directions, speed, complete=near.dense)
 
 
-def _multiplicities(objective: Objective, params: Params) -> Params:
-    known = objective.multiplicity
-    return {name: np.broadcast_to(known.get(name, 1.0), np.shape(block)) for name, block in params.items()}
+def eigen(near: Derivatives, vector: np.ndarray, fastest: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of J, largest real part first, with eigenvectors as columns; all of them where the model is small."""
+    if near.dense:
+        return dense_eigen(near.jacobian(vector), near.roots)
+    known = near.roots
+    if known is None:
+        return _largest("eigs", lambda x: near.jvp(vector, np.ravel(x)), near.layout.size, fastest)
+    moving, roots = known > 0, np.where(known > 0, known, 1.0)
+
+    def times(x: np.ndarray) -> np.ndarray:
+        x = np.where(moving, np.ravel(x), 0.0)  # a frozen block neither moves nor is moved
+        return near.jvp(vector, roots * x) / roots
+
+    values, vectors = _largest("eigsh", times, near.layout.size, fastest)
+    return values, roots[:, None] * vectors
 
 
-def _lanczos(times, size: int, lowest: int) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN001
-    from scipy.sparse.linalg import LinearOperator, eigsh
+def dense_eigen(jacobian: np.ndarray, roots: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """All eigenvalues, largest real part first; `roots` is D^(1/2) of a gradient field, which makes it symmetric."""
+    if roots is None:
+        values, vectors = np.linalg.eig(jacobian)
+        order = np.argsort(-np.real(values))
+        return values[order], vectors[:, order]
+    moving = roots > 0
+    scale = np.where(moving, roots, 1.0)
+    symmetric = np.where(np.outer(moving, moving), jacobian * scale / scale[:, None], 0.0)
+    values, vectors = np.linalg.eigh((symmetric + symmetric.T) / 2)
+    return values[::-1], scale[:, None] * vectors[:, ::-1]
 
-    operator = LinearOperator((size, size), matvec=times, dtype=float)  # pyright: ignore[reportCallIssue]
-    start = np.random.default_rng(0).normal(size=size)  # fixed, so that the answer is repeatable
-    values, vectors = eigsh(operator, k=lowest, which="SA", v0=start, tol=1e-10)  # pyright: ignore[reportArgumentType]
-    order = np.argsort(values)
+
+def _largest(kind: str, times: Callable, size: int, fastest: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lanczos (eigsh) or Arnoldi (eigs) for the eigenvalues of largest real part, from a fixed start: it is repeatable."""
+    from scipy.sparse import linalg
+
+    make: Any = linalg.LinearOperator  # its stub does not know these arguments
+    solve: Any = getattr(linalg, kind)
+    start = np.random.default_rng(0).normal(size=size)
+    which = "LA" if kind == "eigsh" else "LR"
+    values, vectors = solve(make((size, size), matvec=times, dtype=float), k=fastest, which=which, v0=start, tol=1e-10)
+    order = np.argsort(-np.real(values))
     return values[order], vectors[:, order]

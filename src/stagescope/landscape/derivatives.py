@@ -1,0 +1,122 @@
+"""A field on flat vectors with its derivatives: what every analysis near a point starts from."""
+
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from stagescope.described import Described, digest
+from stagescope.errors import InputError, unknown
+from stagescope.objectives.field import Field, FlatField
+from stagescope.objectives.objective import Objective
+from stagescope.types import Layout, Params
+
+DENSE = 500
+"""Parameters up to which the whole Jacobian is formed; above it, only products with it are."""
+
+
+class Derivatives:
+    """theta' = F(theta) with block rates, J = F', and F''[v, v], by automatic differentiation of the definition.
+
+    Of a gradient field, J = -D H with the diagonal D = rate / multiplicity: it has the real spectrum of the symmetric
+    -D^(1/2) H D^(1/2), and eigenvectors D^(1/2) times those.
+    """
+
+    def __init__(self, what: Objective | Field, params: Params, rates: Mapping[str, float] | None = None) -> None:
+        self.field = what.field() if isinstance(what, Objective) else what
+        if not isinstance(self.field, Field):
+            raise InputError(f"expected an Objective or a Field, got {type(what).__name__}; wrap a JAX loss in JaxObjective")
+        self.layout = Layout.of(params)
+        self.rates = _block_rates(self.layout, rates or {})
+
+    @property
+    def dense(self) -> bool:
+        return self.layout.size <= DENSE
+
+    @cached_property
+    def roots(self) -> np.ndarray | None:
+        """D^(1/2) of a gradient field, entry by entry; None for a law that is no gradient."""
+        if self.field.objective is None:
+            return None
+        weights = self.field.multiplicity
+        parts = [np.broadcast_to(self.rates[n] / weights.get(n, 1.0), shape).ravel() for n, shape in self.layout.shapes]
+        return np.sqrt(np.concatenate(parts))
+
+    def _call(self, name: str, *vectors: np.ndarray) -> np.ndarray:
+        source = self.field.objective or self.field
+        compiled = _compiled(_Source(source), self.layout, tuple(self.rates.items()))
+        return np.array(compiled[name](*vectors, self.field.data))
+
+    def velocity(self, vector: np.ndarray) -> np.ndarray:
+        """F, by the field's kernel where it has one."""
+        out = np.empty_like(vector)
+        self._flat(vector, out)
+        return out
+
+    @cached_property
+    def _flat(self) -> FlatField:
+        return self.field.flat(self.layout, self.rates)
+
+    def jacobian(self, vector: np.ndarray) -> np.ndarray:
+        return self._call("jacobian", vector)
+
+    def jvp(self, vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """J direction."""
+        return self._call("jvp", vector, direction)
+
+    def vjp(self, vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """J^T direction."""
+        return self._call("vjp", vector, direction)
+
+    def second(self, vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """F''[direction, direction]."""
+        return self._call("second", vector, direction)
+
+
+class _Source:
+    """An objective or field as a key: described ones are equal if their descriptions are, others only to themselves."""
+
+    def __init__(self, what: Objective | Field) -> None:
+        self.what = what
+        self._key = digest(what.describe()) if isinstance(what, Described) else id(what)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Source) and other._key == self._key
+
+
+@lru_cache(maxsize=64)
+def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...]) -> dict[str, Any]:
+    """Compiled once for equal objectives: points of one model differ only in the vectors and data they are called with."""
+    from stagescope.autodiff import jax, jnp
+
+    field = source.what.field() if isinstance(source.what, Objective) else source.what
+    where, shapes, rate = layout.slices(), dict(layout.shapes), dict(rates)
+
+    def velocity(vector: Any, data: Any) -> Any:
+        found = field.law({name: vector[where[name]].reshape(shapes[name]) for name in layout.names}, data)
+        return jnp.concatenate([rate[name] * found[name].ravel() for name in layout.names])
+
+    def forward(vector: Any, direction: Any, data: Any) -> Any:
+        return jax.jvp(lambda x: velocity(x, data), (vector,), (direction,))[1]
+
+    def backward(vector: Any, direction: Any, data: Any) -> Any:
+        return jax.vjp(lambda x: velocity(x, data), vector)[1](direction)[0]
+
+    def second(vector: Any, direction: Any, data: Any) -> Any:
+        return jax.jvp(lambda x: forward(x, direction, data), (vector,), (direction,))[1]
+
+    jitted = {"jacobian": jax.jacfwd(velocity), "jvp": forward, "vjp": backward, "second": second}
+    return {name: jax.jit(function) for name, function in jitted.items()}
+
+
+def _block_rates(layout: Layout, rates: Mapping[str, float]) -> dict[str, float]:
+    for name, rate in rates.items():
+        if name not in layout.names:
+            raise unknown("parameter block", name, layout.names)
+        if not (np.isfinite(rate) and rate >= 0):
+            raise InputError(f"rate of {name} is {rate}, but must be finite and >= 0")
+    return {name: float(rates.get(name, 1.0)) for name in layout.names}

@@ -1,0 +1,160 @@
+"""The saddle ladder: the critical points a run passes, how it leaves each, and when theory says it should."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from stagescope.detect.stage import first_crossing
+from stagescope.landscape.critical import FASTEST, CriticalPoint, critical_points, slow_frames
+from stagescope.landscape.linearise import linearise
+from stagescope.landscape.spectrum import spectrum
+from stagescope.objectives.field import Field
+from stagescope.objectives.objective import Objective
+from stagescope.runs.run import Run
+
+NEAR = 0.3
+"""Relative distance from a critical point beyond which its linearisation is not believed."""
+ESCAPED = 0.1
+"""A run has left a critical point once its growing part is this share of the parameters."""
+NO_CLOCK = "this run has no flow time, so rates cannot be compared"
+FEWEST = 5
+"""Frames a rate is fitted on, at least; and the rise they span is at least a factor e."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One critical point near a run.
+
+    `t` is when the run is slowest there, `residual` is |F| at the critical point, `distance` that of the run from it at t
+    (relative). `opening` says what grows there (None: nothing does, or no critical point is near), `rates` how fast, fastest
+    first; `measured_rate`, the cosines of the directions and the escape are the run's own. `local_rate` is what linearising
+    at the run itself gives, averaged over the rise that is measured. What cannot be said is None; `note` says why.
+    """
+
+    label: str
+    t: float
+    residual: float
+    distance: float
+    loss: float | None
+    opening: str | None
+    rates: tuple[float, ...]
+    measured_rate: float | None = None
+    local_rate: float | None = None
+    cosines: tuple[float, ...] = ()
+    predicted_escape: float | None = None
+    measured_escape: float | None = None
+    note: str = ""
+
+    @property
+    def near(self) -> bool:
+        """Whether linearisation may be believed: the point is critical and the run is close to it."""
+        return self.residual <= 1e-10 and self.distance <= NEAR
+
+    def timeless(self) -> "Rung":
+        """The same rung of a run without flow time: its rates cannot be compared with anything."""
+        note = "; ".join(part for part in (self.note, NO_CLOCK) if part)
+        return replace(self, measured_rate=None, local_rate=None, predicted_escape=None, note=note)
+
+    def __str__(self) -> str:
+        rate = f"{self.opening} opens at {self.rates[0]:.4g}" if self.opening else "nothing opens"
+        seen = "" if self.measured_rate is None else f" (measured {self.measured_rate:.4g})"
+        note = f"; {self.note}" if self.note else ""
+        return f"{self.label:<8} t {self.t:<8.4g} distance {self.distance:<7.2g} {rate}{seen}{note}"
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The rungs of a run, in the order it passes them."""
+
+    status: str
+    clock: str
+    rungs: tuple[Rung, ...]
+
+    def __iter__(self) -> Iterator[Rung]:
+        return iter(self.rungs)
+
+    def __len__(self) -> int:
+        return len(self.rungs)
+
+    def __getitem__(self, label: str) -> Rung:
+        return next(rung for rung in self.rungs if rung.label == label)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.rungs))
+
+    def json(self) -> dict[str, Any]:
+        rungs = [{**asdict(rung), "rates": list(rung.rates), "cosines": list(rung.cosines)} for rung in self.rungs]
+        return {"status": self.status, "clock": self.clock, "rungs": rungs}
+
+
+def fitted_rate(time: np.ndarray, amplitude: np.ndarray, low: float, high: float) -> tuple[float | None, tuple[int, int] | None]:
+    """Slope of the log amplitude over its last rise from `low` to `high`, and the frames of that rise; None if there is none."""
+    reached = np.flatnonzero(amplitude >= high)
+    below = np.flatnonzero(amplitude[: reached[0]] <= low) if reached.size else np.array([], dtype=int)
+    if not below.size or reached[0] - below[-1] + 1 < FEWEST or high < np.e * low:
+        return None, None
+    rise = (int(below[-1]), int(reached[0]))
+    part = slice(rise[0], rise[1] + 1)
+    return float(np.polyfit(time[part], np.log(amplitude[part]), 1)[0]), rise
+
+
+def field_ladder(run: Run, what: Objective | Field, rates: Mapping[str, float] | None = None) -> Ladder:
+    """The ladder of any run: critical points from its slow points, and escape along their growing directions."""
+    chosen = dict(rates if rates is not None else run.spec["dynamics"].get("rates", {}))
+    frames = slow_frames(run.series["speed"])
+    points = critical_points(run, what, chosen)
+    rungs = [_rung(run, what, chosen, point, frame, i + 1) for i, (point, frame) in enumerate(zip(points, frames, strict=True))]
+    return Ladder(run.status, run.clock, tuple(rungs))
+
+
+def _rung(run: Run, what: Objective | Field, rates: dict[str, float], point: CriticalPoint, frame: int, number: int) -> Rung:
+    base: dict[str, Any] = {"t": float(run.time[frame]), "residual": point.residual, "distance": point.distance}
+    base |= {"label": f"{number} {point.kind}" if point.found else f"{number}", "loss": point.loss}
+    if not point.found or point.distance > NEAR:
+        return Rung(**base, opening=None, rates=(), note=_drift(run, what, rates, point, frame))
+    growing = tuple(float(rate) for rate in np.real(point.rates)[: min(point.index, FASTEST)])
+    if not growing:
+        flat = "" if point.flat is None else f", {point.flat} flat directions"
+        return Rung(**base, opening=None, rates=(), note=f"{point.kind}{flat}: nothing grows")
+    return Rung(**base, opening=_blocks(point.directions[0]), rates=growing, **_escape(run, what, rates, point, frame))
+
+
+def _drift(run: Run, what: Objective | Field, rates: dict[str, float], point: CriticalPoint, frame: int) -> str:
+    """A slow point without a critical point beside it: what the linearisation at the run itself says."""
+    local = spectrum(what, run.at(frame), 1, rates)
+    fastest = float(np.real(local.rates[0]))
+    where = f"the one found is at relative distance {point.distance:.2f}" if point.found else f"|F| stays at {point.residual:.1e}"
+    grows = f"the fastest direction grows once in {1 / fastest:.3g}" if fastest > 0 else "nothing grows there"
+    return f"slow (|F| {local.speed:.1e}), but no critical point is near: {where}. A drift: {grows}"
+
+
+def _blocks(direction: Mapping[str, np.ndarray]) -> str:
+    """The parameter blocks that carry a direction, largest first."""
+    shares = {name: float(np.sum(np.abs(block) ** 2)) for name, block in direction.items()}
+    total = sum(shares.values())
+    return "+".join(name for name in sorted(shares, key=lambda n: -shares[n]) if shares[name] > 0.05 * total)
+
+
+def _escape(run: Run, what: Objective | Field, rates: dict[str, float], point: CriticalPoint, frame: int) -> dict[str, Any]:
+    """Measured rate, cosine and times of the escape from a critical point the run is close to."""
+    if run.clock != "t":
+        return {"note": NO_CLOCK}
+    local = linearise(what, point.params, rates)
+    ends = (local.point, local.near.layout.pack(run.at(-1)))
+    size = ESCAPED * max(float(np.linalg.norm(end)) for end in ends)
+    parts = np.stack([local.unstable(run.at(i)) for i in range(frame, run.frames)])
+    amplitude, time = np.linalg.norm(parts, axis=1), run.time[frame:]
+    ahead = local.escape_time(run.at(frame), size)
+    rate, rise = fitted_rate(time, amplitude, max(size / 10, 1.01 * float(amplitude[0])), size)
+    cosine = ()
+    if rise is not None:
+        foreseen = local.unstable(run.at(frame), float(time[rise[1]] - time[0]))
+        cosine = (float(foreseen @ parts[rise[1]] / np.linalg.norm(foreseen) / amplitude[rise[1]]),)
+    return {
+        "measured_rate": rate,
+        "cosines": cosine,
+        "predicted_escape": None if ahead is None else float(time[0]) + ahead,
+        "measured_escape": first_crossing(time, amplitude, size, rising=True),
+    }

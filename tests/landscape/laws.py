@@ -1,0 +1,55 @@
+"""Small laws with known answers."""
+
+from typing import Any
+
+import numpy as np
+
+import stagescope as ss
+
+VALUES = (2.0, 1.0, 0.3)
+
+
+class Linear(ss.Field):
+    """x' = A x: no loss behind it."""
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix = matrix
+
+    def law(self, params: Any, data: Any) -> Any:
+        return {"x": data @ params["x"]}
+
+    @property
+    def data(self) -> Any:
+        return self.matrix
+
+    def describe(self) -> dict[str, Any]:
+        return {"type": "own", "name": "linear"}
+
+
+class Forced(ss.Field):
+    """x' = rate x, y' = -decay y + force x^2: at second order y follows x as force x^2 / (2 rate + decay)."""
+
+    def __init__(self, rate: float, decay: float, force: float) -> None:
+        self.rate, self.decay, self.force = rate, decay, force
+
+    def law(self, params: Any, data: Any) -> Any:
+        return {"x": self.rate * params["x"], "y": -self.decay * params["y"] + self.force * params["x"] ** 2}
+
+    def describe(self) -> dict[str, Any]:
+        return {"type": "own", "name": "forced"}
+
+
+def product_loss() -> ss.JaxObjective:
+    """|A B - diag(2, 1, .3)|^2 / 2, the two-layer linear network: k modes learnt is a saddle with rates VALUES[k:]."""
+
+    def loss(params: Any) -> Any:
+        from jax import numpy as jnp
+
+        return 0.5 * jnp.sum((params["A"] @ params["B"] - jnp.diag(jnp.array(VALUES))) ** 2)
+
+    return ss.JaxObjective(loss, name="product")
+
+
+def product_start(scale: float = 1e-4, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {name: scale * rng.normal(size=(3, 3)) for name in ("A", "B")}
