@@ -18,9 +18,11 @@ _HOME = {
     "objectives.field": ("Field",),
     "objectives.objective": ("Objective", "JaxObjective"),
     "objectives.token": ("TokenPopulation",),
+    "objectives.token_finite": ("TokenFinite",),
+    "objectives.token_sampled": ("TokenSampled",),
     "objectives.pairwise": ("PairwisePopulation", "PairwisePinv"),
     "objectives.pairwise_sampled": ("PairwiseSampled",),
-    "objectives.forms": ("population_loss",),
+    "objectives.forms": ("population_loss", "finite_loss", "sampled_loss"),
     "dynamics.record": ("Uniform", "LogSpaced", "AtTimes", "Every", "LossBelow", "SpeedBelow"),
     "dynamics.flow": ("GradientFlow",),
     "dynamics.descent": ("Descent", "GD", "HeavyBall", "Adam"),
@@ -29,12 +31,15 @@ _HOME = {
     "runs.store": ("load", "verify"),
     "observables.pairwise": ("ClassAttention", "class_attention"),
     "landscape.spectrum": ("Spectrum", "spectrum"),
+    "landscape.critical": ("CriticalPoint", "critical_point", "critical_points"),
+    "landscape.linearise": ("Linearisation", "linearise"),
+    "landscape.ladder": ("Ladder", "Rung"),
     "detect.stage": ("Stage", "Stages"),
     "theory.claim": ("Claim", "Verdict"),
     "theory.ledger": ("Ledger",),
     "studies.table": ("study", "run_study"),
     "reopen": ("resume", "replay"),
-    "reading": ("stages", "check"),
+    "reading": ("stages", "check", "saddle_ladder"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 __all__ = sorted(_MODULE)  # pyright: ignore[reportUnsupportedDunderAll]
@@ -59,20 +64,25 @@ if TYPE_CHECKING:
     from stagescope.dynamics.flow import GradientFlow
     from stagescope.dynamics.record import AtTimes, Every, LogSpaced, LossBelow, SpeedBelow, Uniform
     from stagescope.errors import DamagedRun, InputError, NotARun, StagescopeError, StoreError
+    from stagescope.landscape.critical import CriticalPoint, critical_point, critical_points
+    from stagescope.landscape.ladder import Ladder, Rung
+    from stagescope.landscape.linearise import Linearisation, linearise
     from stagescope.landscape.spectrum import Spectrum, spectrum
     from stagescope.models.pairwise_attention import PairwiseAttention
     from stagescope.models.token_attention import TokenAttention
     from stagescope.objectives.field import Field
-    from stagescope.objectives.forms import population_loss
+    from stagescope.objectives.forms import finite_loss, population_loss, sampled_loss
     from stagescope.objectives.objective import JaxObjective, Objective
     from stagescope.objectives.pairwise import PairwisePinv, PairwisePopulation
     from stagescope.objectives.pairwise_sampled import PairwiseSampled
     from stagescope.objectives.token import TokenPopulation
+    from stagescope.objectives.token_finite import TokenFinite
+    from stagescope.objectives.token_sampled import TokenSampled
     from stagescope.observables.pairwise import ClassAttention, class_attention
     from stagescope.processes.class_table import read_classes
     from stagescope.processes.markov_chain import Chain, LazyChain, MarkovChain
     from stagescope.processes.sequence_classes import SequenceClass, SequenceClasses
-    from stagescope.reading import check, stages
+    from stagescope.reading import check, saddle_ladder, stages
     from stagescope.reopen import replay, resume
     from stagescope.runs.run import Run
     from stagescope.runs.store import load, verify

@@ -9,14 +9,20 @@ import numpy as np
 from stagescope.detect import focus_dilution as focus_dilution_stages
 from stagescope.detect import scan_snap as scan_snap_stages
 from stagescope.detect.stage import Stages
-from stagescope.dynamics.record import AtTimes, Every, LogSpaced
-from stagescope.errors import InputError
+from stagescope.dynamics.evolve import evolve
+from stagescope.dynamics.flow import GradientFlow
+from stagescope.dynamics.record import AtTimes, Every, LogSpaced, Uniform
+from stagescope.errors import InputError, StagescopeError
+from stagescope.landscape.ladder import Ladder, field_ladder
+from stagescope.objectives.field import Field
+from stagescope.objectives.objective import Objective
 from stagescope.observables.pairwise import ClassAttention, class_attention, law_of
 from stagescope.observables.token import TokenCurves, token_curves
-from stagescope.reopen import as_flow, replay, variant
+from stagescope.reopen import as_flow, field_of, replay, variant
 from stagescope.runs.run import Run
 from stagescope.theory import focus_dilution as focus_dilution_theory
 from stagescope.theory import scan_snap as scan_snap_theory
+from stagescope.theory.focus_dilution_evidence import Evidence as TokenEvidence
 from stagescope.theory.focus_dilution_forms import attention_rate
 from stagescope.theory.ledger import Ledger
 from stagescope.theory.scan_snap_evidence import MOVED, Beside, Evidence
@@ -25,18 +31,19 @@ FINE_MOVE, FINE_SPEED = 0.02, 0.05
 """A run is read as it is if between frames attention moves less than 2 % and its speed changes less than 5 % of its peak."""
 DENSE_FRAMES, FRAMES_PER_DECADE = 3000, 400
 NAMED = 3
-FINE_GAP = 1 / 900
-EARLY_LEVEL, EARLY_FRAMES = 0.1, 50
-"""A focus-dilution run is read as it is if no two frames are further apart than this share of its length and there are
-enough of them before the first embedding direction opens."""
+LONGEST_FRAME, SHORTEST_FRAME, NEXT_FRAME = 1e-3, 1e-4, 0.03
+"""Frames of a focus-dilution run are no further apart than 3 % of the time passed, within these shares of its length."""
+FINE_PIECES, REPLAYS, MOST_FRAMES, MOST_ENTRIES = 2.0, 3, 6000, 4e7
+"""It is replayed while a stretch between frames should be cut into more pieces than this, a few times, within memory."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How to read runs of one kind."""
+    """How to read runs of one kind; a ladder of its own where the model has a reduced family."""
 
     stages: Callable[[Run], Stages]
     check: Callable[[Run], Ledger]
+    ladder: Callable[[Run], Ladder] | None = None
 
 
 def stages(run: Run) -> Stages:
@@ -47,6 +54,18 @@ def stages(run: Run) -> Stages:
 def check(run: Run) -> Ledger:
     """The ledger: every claim that speaks of this kind of run, with its verdict."""
     return _rules(run).check(run)
+
+
+def saddle_ladder(run: Run, what: Objective | Field | None = None) -> Ladder:
+    """The critical points a run passed, what opens at each, and when it was and should have been left.
+
+    Runs of TokenAttention at equal rates use the small models (r, rq) inside it. Any other run, also of your own objective,
+    which then is given as `what`, is searched for critical points where it is slow.
+    """
+    rules = TABLE.get(run.spec["field"]["type"])
+    if rules is not None and rules.ladder is not None and what is None and set(run.spec["dynamics"]["rates"].values()) <= {1.0}:
+        return rules.ladder(run)
+    return field_ladder(run, field_of(run.spec, what))
 
 
 def dense_attention(run: Run) -> ClassAttention:
@@ -108,43 +127,68 @@ def _scan_snap_check(run: Run) -> Ledger:
 
 
 def dense_token(run: Run) -> TokenCurves:
-    """Curves of a focus-dilution run, replayed on a grid that is fine in time and in log-time unless it is one already."""
-    curves, last = token_curves(run), float(run.time[-1])
-    if run.spec["dynamics"]["type"] != "GradientFlow" or run.frames < 2:
-        return curves
-    early = int(np.sum(curves.embedding_values[:, 0] < EARLY_LEVEL))
-    if np.diff(run.time).max() <= FINE_GAP * last and early >= EARLY_FRAMES:
-        return curves
-    grid = np.union1d(np.linspace(0, last, 2001), np.geomspace(1e-4 * last, last, 500))
-    return token_curves(replay(run, AtTimes(at=tuple(grid[1:].tolist()))))
+    """Curves of a focus-dilution run at a resolution that does not depend on how densely it was recorded.
+
+    A run is replayed, which is exact, until little moves between two frames, be it a flow or a descent.
+    """
+    seen, curves = run, token_curves(run)
+    for _ in range(REPLAYS):
+        position = seen.step.astype(float) if "step" in seen.series else seen.t
+        pieces = _pieces(position, curves)
+        if np.max(pieces, initial=1) <= FINE_PIECES:
+            break
+        stretches = zip(position[:-1], position[1:], np.ceil(pieces).astype(int), strict=True)
+        wanted = np.concatenate([np.linspace(a, b, n + 1) for a, b, n in stretches])
+        wanted = np.unique(np.rint(wanted) if "step" in seen.series else wanted)
+        if len(wanted) == len(position):
+            break
+        seen = replay(run, AtTimes(at=tuple(wanted.tolist())))
+        curves = token_curves(seen)
+    return curves
+
+
+def _pieces(position: np.ndarray, curves: TokenCurves) -> np.ndarray:
+    """Into how many pieces to cut each stretch between frames, so that in each, short in time or log-time, little moves."""
+    length, last = np.diff(position), position[-1]
+    short = np.clip(NEXT_FRAME * position[1:], SHORTEST_FRAME * last, LONGEST_FRAME * last)
+    pieces = np.maximum(1.0, np.maximum(curves.moves(), length / short))
+    most = min(MOST_FRAMES, MOST_ENTRIES / curves.attention[0].size)
+    return np.maximum(1.0, pieces * min(1.0, most / max(1.0, float(pieces.sum()))))
 
 
 def _focus_dilution_stages(run: Run) -> Stages:
     curves = dense_token(run)
     law = curves.law
     sign = float(np.sign(attention_rate(curves.pi, law.process.transition, law.model.scale)))
-    return focus_dilution_stages.detect(
-        curves.time,
-        curves.embedding_values,
-        curves.score_values,
-        curves.key_values,
-        curves.attention[:, :, curves.frequent],
-        curves.pi,
-        sign,
-        clock=run.clock,
-        status=run.status,
-    )
+    tolerance = float(run.spec["dynamics"].get("rtol", 0.0))
+    return focus_dilution_stages.detect(curves, sign, tolerance=tolerance, clock=run.clock, status=run.status)
 
 
 def _focus_dilution_check(run: Run) -> Ledger:
-    evidence = focus_dilution_theory.Evidence(run, dense_token(run))
+    evidence = TokenEvidence(run, dense_token(run), lambda factor, until: dense_token(_scaled_start(run, factor, until)))
     return Ledger.of(run, focus_dilution_theory.CLAIMS, evidence)
 
 
-_FOCUS_DILUTION = Rules(_focus_dilution_stages, _focus_dilution_check)
+def _scaled_start(run: Run, factor: float, until: float) -> Run:
+    start = {name: factor * block for name, block in run.at(0).items()}
+    made = evolve(field_of(run.spec), start, GradientFlow(), until=until, record=Uniform(frames=1000), progress=False)
+    if not made.done:
+        raise StagescopeError(f"the flow from a start scaled by {factor:g} ended {made.status}: {made.reason}")
+    return made
+
+
+def _focus_dilution_ladder(run: Run) -> Ladder:
+    evidence = TokenEvidence(run, dense_token(run))
+    rungs = [evidence.at(visit).rung() for visit in evidence.visits]
+    return Ladder(run.status, run.clock, tuple(rung.timeless() if run.clock != "t" else rung for rung in rungs))
+
+
+_FOCUS_DILUTION = Rules(_focus_dilution_stages, _focus_dilution_check, _focus_dilution_ladder)
 _SCAN_SNAP = Rules(_scan_snap_stages, _scan_snap_check)
 TABLE: dict[str, Rules] = {
     "TokenPopulation": _FOCUS_DILUTION,
+    "TokenFinite": _FOCUS_DILUTION,
+    "TokenSampled": _FOCUS_DILUTION,
     "PairwisePopulation": _SCAN_SNAP,
     "PairwisePinv": _SCAN_SNAP,
     "PairwiseSampled": _SCAN_SNAP,

@@ -204,6 +204,69 @@ def test_words_the_parser_refuses(call, words, expected):
     assert "Traceback" not in said
 
 
+# chains and forms of the loss
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ("--pi .5 .5 0", ("pi has the entry 0", "must be left out")),
+        ("--pi .5 .4", ("pi sums to 0.9, not 1", "divide it by its sum")),
+        ("--pi 1", ("at least two tokens, got 1",)),
+        ("--pi", ("at least two tokens, got 0",)),
+        ("--pi .5 nan", ("pi.1", "finite number", "nan")),
+        ("--persistence 1", ("persistence is 1, but must be in [0, 1)",)),
+        ("--persistence -.1", ("persistence is -0.1, but must be in [0, 1)",)),
+        ("--width 0", ("width", "greater than or equal to 1", "got 0")),
+        ("--scale 0", ("scale", "greater than 0")),
+        ("--until 0", ("until", "greater than 0")),
+        ("--init-scale-wq -1", ("init_scale_wq", "greater than or equal to 0")),
+        ("--pi0 1.5", ("pi0 is 1.5", "between 0 and 1")),
+        ("--pi0 .4 --tokens 1", ("tokens", "greater than or equal to 2")),
+        ("--pi0 .4 --tokens 2 --delta .1", ("delta 0.1 needs at least two tokens besides the first", "--tokens 3")),
+        ("--pi0 .4 --delta .3", ("delta 0.3 makes a probability -0.1", "below 0.2")),
+        ("--pi0 .4 --delta .01 --shape 1 -1", ("has 2 entries, but 4 tokens need 3",)),
+        ("--pi0 .4 --delta .01 --shape 1 1 1", ("sum to 3, not 0", "subtract their mean")),
+        ("--delta .02", ("--delta 0.02", "they belong to --pi0, which is not given")),
+        ("--form finite --length 0", ("length", "greater than or equal to 1", "got 0")),
+        ("--form finite --length 1000", ("6.69e+08 states", "at most 4.19e+06", "length 183", "the sampled form")),
+        ("--form sampled --sequences 0", ("sequences", "greater than or equal to 1")),
+        ("--form sampled --sequences 8 --batch 9 --optimizer sgd", ("batch 9 is larger than the 8 sequences",)),
+        ("--form sampled --sequences 999999999", ("999999999 sequences", "use at most 4194304")),
+        ("--form sampled --batch 9", ("--batch 9", "flow sees all sequences", "choose --optimizer sgd")),
+        ("--optimizer sgd", ("nothing is drawn with --form population", "--form sampled")),
+        ("--length 8", ("--length 8", "--form finite or sampled")),
+    ],
+)
+def test_chains_and_forms_that_cannot_be(tmp_path, call, options, parts):
+    code, said = call("run", "focus-dilution", "--out", tmp_path / "run", "--quiet", *options.split())
+    assert code == 2
+    assert_sentence(said, *parts)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("0,1\n1,0\n", ("periodic with period 2", "add a little persistence")),
+        ("1,0\n.5,.5\n", ("reducible", "drop it or add a small probability")),
+        (".5,.5\n", ("not square", "1 rows")),
+        (".5,.5\n.5,half\n", ("row 1", "'half'", "not a number")),
+        (".5,.6\n.5,.5\n", ("row 0 sums to 1.1, not 1",)),
+        ("", ("not square", "0 rows")),
+        (None, ("cannot read the transition matrix", "No such file")),
+    ],
+)
+def test_transition_matrices_that_cannot_be(tmp_path, call, text, parts):
+    table = tmp_path / "p.csv"
+    if text is not None:
+        table.write_text(text)
+    code, said = call("run", "focus-dilution", "--transition", table, "--out", tmp_path / "run", "--quiet")
+    assert code == 2
+    assert_sentence(said, *parts)
+    assert not (tmp_path / "run").exists()
+
+
 # folders
 
 

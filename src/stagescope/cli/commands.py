@@ -146,6 +146,26 @@ class Check(Command):
         return 0
 
 
+class Ladder(Command):
+    """The critical points a run passed, what opens at each, and when it should have been and was left."""
+
+    folder: RunFolder
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.reading import saddle_ladder
+        from stagescope.runs.store import load
+
+        found = saddle_ladder(load(self.folder))
+        if self.json_:
+            _print_json(found.json())
+        else:
+            from stagescope.cli.render import print_ladder
+
+            print_ladder(found)
+        return 0
+
+
 class Export(Command):
     """Write the recorded arrays of a run for other tools."""
 
@@ -258,6 +278,7 @@ COMMANDS: dict[str, type[Command]] = {
     "info": Info,
     "stages": Stages,
     "check": Check,
+    "ladder": Ladder,
     "export": Export,
     "reproduce": Reproduce,
     "cite": Cite,

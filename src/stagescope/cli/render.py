@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stagescope.detect.stage import Stages
+from stagescope.landscape.ladder import Ladder
 from stagescope.theory.ledger import Ledger
 
 
@@ -34,6 +35,35 @@ def print_stages(found: Stages) -> None:
     console.print(stages)
     if found.status not in ("finished", "stopped"):
         console.print(Text(f"the run is {found.status}: events after its last frame are unknown", style="yellow"))
+
+
+def print_ladder(found: Ladder) -> None:
+    """One rung a row; what the numbers do not say is said below the table."""
+    table = _table("rung", found.clock, "distance", "opens", "rate", "left at", "cosines")
+    table.padding = (0, 1, 0, 0)
+    for rung in found:
+        rate = rung.rates[0] if rung.rates else None
+        cells = (rung.label, _brief(rung.t), f"{rung.distance:.3f}", rung.opening or "nothing")
+        pairs = (_pair(rate, rung.measured_rate, 3), _pair(rung.predicted_escape, rung.measured_escape, 4))
+        cosines = " ".join(f"{cosine:.3f}" for cosine in rung.cosines) or "-"
+        table.add_row(*(Text(cell, style="" if rung.near else "dim") for cell in (*cells, *pairs, cosines)))
+    console = Console()
+    console.print(table)
+    if any(rung.rates for rung in found):
+        console.print(Text("rates and times as predicted, in brackets as measured; cosines of what opened with the prediction"))
+    for rung in found:
+        if rung.note:
+            console.print(Text(f"{rung.label}: {rung.note}", style="dim"))
+    if not len(found):
+        console.print(Text("the run is never slower than before and after: it passes no critical point", style="yellow"))
+
+
+def _pair(first: float | None, second: float | None, digits: int) -> str:
+    return "-" if first is None and second is None else f"{_brief(first, digits)} ({_brief(second, digits)})"
+
+
+def _brief(value: float | None, digits: int = 4) -> str:
+    return "-" if value is None else f"{value:.{digits}g}"
 
 
 def print_ledger(ledger: Ledger) -> None:

@@ -40,8 +40,8 @@ def _markdown(found: dict[str, Ledger]) -> str:
     lines += ["| claim | " + " | ".join(presets) + " |", "|---" * (len(presets) + 1) + "|"]
     for number, statement in enumerate(claims):
         marks = [_MARK[found[preset].verdicts[number].verdict] for preset in presets]
-        lines.append(f"| {statement} | " + " | ".join(marks) + " |")
+        lines.append("| " + statement.replace("|", "\\|") + " | " + " | ".join(marks) + " |")
     for preset in presets:
         lines += ["", f"## {preset}", ""]
         lines += [f"- **{row.verdict}** {row.statement}: {row.reason}" for row in found[preset]]
-    return "\n".join(lines).replace("P(l|n)", "P(l\\|n)") + "\n"
+    return "\n".join(lines) + "\n"

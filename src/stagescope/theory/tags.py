@@ -57,6 +57,7 @@ PAPERS = {
 TAGS = {
     "flow:field": Tag("", "definition", "theta_b' = rate_b F_b(theta)"),
     "flow:dissipation": Tag("", "identity", "dL/dt = -sum_b rate_b |grad_b L|^2 along a gradient flow"),
+    "flow:linear": Tag("", "definition", "delta' = J delta near a critical point, J the Jacobian of F"),
     "SnS:data": Tag("scan-snap", "data model", "classes n with query psi(n), target n, contexts i.i.d. from P(l|n)"),
     "SnS:synthetic": Tag("scan-snap", "generator of the code", "common tokens at equal weight, distinct ones on a linear ramp"),
     "SnS:model": Tag("scan-snap", "model", "v_l ~ N_l exp(z_ml), f = v/|v|_2, logits Y^T f"),
@@ -88,7 +89,29 @@ TAGS = {
     "FD:attention-rate": Tag("focus-dilution", "saddle (1,0)", "attention opens at rate |c|, dWQ = c alpha alpha^T WK"),
     "FD:focus": Tag("focus-dilution", "stage II", "Phi opens along sign(c) pi pi^T"),
     "FD:dilution": Tag("focus-dilution", "stage III", "row i is back at its base law when gamma_i = (W0 alpha)_i crosses zero"),
+    "FD:directions": Tag("focus-dilution", "saddle (0,0)", "W0 condenses along pi, W1 along pi - 1/d"),
+    "FD:linear-condensed": Tag("focus-dilution", "saddle (1,0)", "exp(Jt) from the plateau predicts the escape"),
+    "FD:sign": Tag("focus-dilution", "general P", "the sign of sum_i pi_i^2 (P_i - pi).log pi decides focus or defocus"),
+    "FD:redistribution": Tag("focus-dilution", "stage III", "D = (1 - pi_0) gamma_0 - pi_0 sum gamma_i grows like e^{2ct}"),
+    "FD:second-order": Tag("focus-dilution", "stage III", "(2c I - J) w = F''[v,v]/2 at (1,0) gives sign and size of D"),
+    "FD:ladder": Tag(
+        "focus-dilution", "saddle ladder", "rates at (r,rq): singular values of [-GM, -GP K, -GP^T Q] and -W0^T GP W0"
+    ),
+    "FD:focused": Tag("focus-dilution", "saddle (1,1)", "dL/dPhi = 0: only embeddings can open"),
+    "FD:embedding-rate": Tag("focus-dilution", "saddle (1,1)", "an embedding direction opens at rate sv_1(B)"),
+    "FD:embedding-direction": Tag("focus-dilution", "saddle (1,1)", "it opens along the singular vectors of B"),
+    "FD:linear-focused": Tag("focus-dilution", "saddle (1,1)", "exp(Jt) from the plateau predicts the escape"),
+    "FD:third": Tag("focus-dilution", "saddle (2,2)", "the third embedding direction opens at rate sv_1(B)"),
+    "FD:eps-law": Tag("focus-dilution", "initial scale", "per decade: E1 ln10/mu0, Q1-E1 ln10/c, E2-Q1 ln10/mu11"),
+    "FD:degenerate": Tag(
+        "focus-dilution", "stage IV", "equal rare tokens: GM = GP = 0 at the symmetric (1,1), all transverse rates 0"
+    ),
+    "FD:kappa": Tag("focus-dilution", "stage IV", "the top embedding rate is kappa(c) delta + O(delta^2)"),
+    "FD:tangential": Tag("focus-dilution", "stage IV", "tangential perturbations are at most O(delta^2)"),
+    "FD:stall": Tag("focus-dilution", "stage IV", "without asymmetry no new embedding direction opens"),
     "FD:stages": Tag("focus-dilution", "stages I-IV", "condensation, focus, dilution, lifting; then the cycle repeats"),
+    "FD:finite": Tag("focus-dilution", "loss", "-sum_(n,i) p(n,i) sum_k P_ik log softmax(A(n,i) W0 W1)_k at length s, exact"),
+    "FD:sampled": Tag("focus-dilution", "loss", "mean cross-entropy of the token after N sampled contexts of length s"),
     "FD:population": Tag("focus-dilution", "loss", "-sum_i pi_i sum_k P_ik log softmax(A_i W0 W1)_k, counts replaced by pi"),
     "SnS:snap": Tag("scan-snap", "after the transition", "after the transition the attention speed keeps falling"),
 }
