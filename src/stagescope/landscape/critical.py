@@ -1,6 +1,6 @@
 """Critical points: where a field vanishes, what kind of point that is, and which of them a run passed by."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,8 @@ SLOWER = 0.5
 ORIGIN = 0.1
 """Distances from points shorter than this share of a run's longest parameter vector are relative to that length."""
 FASTEST = 6
-EXACT, MOST_STEPS = 1e-15, 300
-"""The search ends at this |F|, or after this many steps."""
+EXACT, MOST_STEPS, PATIENCE = 1e-15, 300, 30
+"""The search ends at this |F|, after this many steps, or when so many of them do not halve |F|."""
 
 
 @dataclass(frozen=True)
@@ -143,27 +143,30 @@ def refine(near: Derivatives, start: np.ndarray) -> np.ndarray:
     Damping that vanishes with |F| keeps the step small and the convergence quadratic, also where zeros are not isolated.
     """
     vector, velocity, ease = start, near.velocity(start), 1.0
-    for _ in range(MOST_STEPS):
-        size = float(np.linalg.norm(velocity))
-        if size <= EXACT or ease > 1e8:
-            break
-        tried = vector + _step(near, vector, velocity, ease)
+    sizes = [float(np.linalg.norm(velocity))]
+    solve = _steps(near, vector)
+    while sizes[-1] > EXACT and ease < 1e8 and len(sizes) < MOST_STEPS:
+        if len(sizes) > PATIENCE and sizes[-1] > 0.5 * sizes[-PATIENCE]:
+            break  # a minimum of |F| that is no zero
+        tried = vector + solve(velocity, ease * sizes[-1] / max(float(np.linalg.norm(vector)), 1e-300))
         found = near.velocity(tried)
-        if np.linalg.norm(found) < size:  # also false where it is not finite
+        size = float(np.linalg.norm(found))
+        if size < sizes[-1]:  # also false where it is not finite
             vector, velocity, ease = tried, found, max(ease / 10, 1e-6)
+            sizes.append(size)
+            solve = _steps(near, vector)
         else:
             ease *= 10
     return vector
 
 
-def _step(near: Derivatives, vector: np.ndarray, velocity: np.ndarray, ease: float) -> np.ndarray:
-    from scipy.sparse.linalg import LinearOperator, lsmr
-
-    size = float(np.linalg.norm(velocity)) / max(float(np.linalg.norm(vector)), 1e-300)
+def _steps(near: Derivatives, vector: np.ndarray) -> Callable[[np.ndarray, float], np.ndarray]:
+    """Steps from a point as a function of F there and of the damping, which is relative to the largest rate."""
     if near.dense:
         left, values, right = np.linalg.svd(near.jacobian(vector))
-        damp = ease * size * values[0]
-        return -right.T @ (values / np.maximum(values**2 + damp, 1e-300) * (left.T @ velocity))
+        return lambda f, damp: -right.T @ (values / np.maximum(values**2 + damp * values[0], 1e-300) * (left.T @ f))
+    from scipy.sparse.linalg import LinearOperator, lsmr
+
     make: Any = LinearOperator  # its stub does not know these arguments
     operator = make(
         (len(vector), len(vector)),
@@ -171,5 +174,9 @@ def _step(near: Derivatives, vector: np.ndarray, velocity: np.ndarray, ease: flo
         rmatvec=lambda x: near.vjp(vector, np.ravel(x)),
         dtype=float,
     )
-    damp = ease * size * float(np.linalg.norm(near.jvp(vector, velocity)) / np.linalg.norm(velocity))
-    return -lsmr(operator, velocity, damp=float(np.sqrt(damp)), atol=1e-14, btol=1e-14)[0]
+
+    def step(f: np.ndarray, damp: float) -> np.ndarray:
+        rate = float(np.linalg.norm(near.jvp(vector, f)) / np.linalg.norm(f))
+        return -lsmr(operator, f, damp=float(np.sqrt(damp * rate)), atol=1e-14, btol=1e-14)[0]
+
+    return step

@@ -44,9 +44,11 @@ class Derivatives:
         return np.sqrt(np.concatenate(parts))
 
     def _call(self, name: str, *vectors: np.ndarray) -> np.ndarray:
-        source = self.field.objective or self.field
-        compiled = _compiled(_Source(source), self.layout, tuple(self.rates.items()))
-        return np.array(compiled[name](*vectors, self.field.data))
+        return np.array(self._functions[name](*vectors, self.field.data))
+
+    @cached_property
+    def _functions(self) -> dict[str, Any]:
+        return _compiled(_Source(self.field.objective or self.field), self.layout, tuple(self.rates.items()))
 
     def velocity(self, vector: np.ndarray) -> np.ndarray:
         """F, by the field's kernel where it has one."""
