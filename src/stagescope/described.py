@@ -37,6 +37,13 @@ class Described(BaseModel):
         super().__pydantic_init_subclass__(**options)
         Described.registry[cls.__name__] = cls
 
+    def __eq__(self, other: object) -> bool:
+        """Equal descriptions: cached arrays play no part."""
+        return type(other) is type(self) and Described.describe(self) == Described.describe(other)  # pyright: ignore[reportArgumentType]
+
+    def __hash__(self) -> int:
+        return hash(canonical(Described.describe(self)))
+
     def describe(self) -> Spec:
         fields = {name: _describe(getattr(self, name)) for name in type(self).model_fields}
         return {"type": type(self).__name__, **fields}

@@ -54,7 +54,8 @@ def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
     if spec["field"]["type"] == "own":
         if what is None:
             name = spec["field"]["name"]
-            raise InputError(f"this run moves your own objective {name!r}: pass it, as in `ss.resume(folder, objective)`")
+            example = "`ss.resume(folder, objective)` or `ss.saddle_ladder(run, objective)`"
+            raise InputError(f"this run moves your own objective {name!r}: pass it, as in {example}")
         if isinstance(what, JaxObjective) and what.name != spec["field"]["name"]:
             raise InputError(
                 f"this run moves the objective {spec['field']['name']!r}, not {what.name!r}: pass the one it was made with"

@@ -211,7 +211,7 @@ class Reproduce(Command):
 
 
 class List(Command):
-    """Studies, presets and claims."""
+    """Studies, presets, figures and claims."""
 
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 

@@ -23,7 +23,8 @@ ORIGIN = 0.1
 """Distances from points shorter than this share of a run's longest parameter vector are relative to that length."""
 FASTEST = 6
 EXACT, MOST_STEPS, PATIENCE = 1e-15, 300, 30
-"""The search ends at this |F|, after this many steps, or when so many of them do not halve |F|."""
+"""The search ends at this |F|, after this many steps, or when so many of them do not halve |F|, unless it is tiny."""
+HOPELESS = 1e-7
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,11 @@ def critical_point(
 
     Symmetries make critical points orbits and the Jacobian singular there; damped Newton takes steps of least norm, so the
     member of the orbit that is found is one near the start. Where |F| has no zero nearby the residual says so. Its distance
-    is relative to its norm, but at least to `least_length`: the origin has none.
+    is relative to its norm, but at least to `least_length`, by default that of `params`: the origin has none.
     """
     near = Derivatives(what, params, rates)
     start = near.layout.pack(params)
-    vector = refine(near, start)
+    vector, size = refine(near, start), float(np.linalg.norm(start))
     point = near.layout.unpack(vector)
     velocity = near.velocity(vector)
     values, vectors = eigen(near, vector, FASTEST)
@@ -110,7 +111,7 @@ def critical_point(
     return CriticalPoint(
         params=point,
         residual=float(np.linalg.norm(velocity)),
-        distance=float(np.linalg.norm(vector - start)) / max(float(np.linalg.norm(vector)), least_length, 1e-300),
+        distance=float(np.linalg.norm(vector - start)) / max(float(np.linalg.norm(vector)), least_length or size, 1e-300),
         spectrum=Spectrum(values, directions, speed, complete=near.dense),
         gradient=objective is not None,
         loss=float(objective.value(point)) if objective is not None else None,
@@ -146,7 +147,7 @@ def refine(near: Derivatives, start: np.ndarray) -> np.ndarray:
     sizes = [float(np.linalg.norm(velocity))]
     solve = _steps(near, vector)
     while sizes[-1] > EXACT and ease < 1e8 and len(sizes) < MOST_STEPS:
-        if len(sizes) > PATIENCE and sizes[-1] > 0.5 * sizes[-PATIENCE]:
+        if len(sizes) > PATIENCE and sizes[-1] > max(0.5 * sizes[-PATIENCE], HOPELESS):
             break  # a minimum of |F| that is no zero
         tried = vector + solve(velocity, ease * sizes[-1] / max(float(np.linalg.norm(vector)), 1e-300))
         found = near.velocity(tried)

@@ -96,7 +96,8 @@ def fitted_rate(time: np.ndarray, amplitude: np.ndarray, low: float, high: float
     if not below.size or reached[0] - below[-1] + 1 < FEWEST or high < np.e * low:
         return None, None
     rise = (int(below[-1]), int(reached[0]))
-    part = slice(rise[0], rise[1] + 1)
+    part = np.arange(rise[0], rise[1] + 1)
+    part = part[amplitude[part] > 0]
     return float(np.polyfit(time[part], np.log(amplitude[part]), 1)[0]), rise
 
 
@@ -111,8 +112,9 @@ def field_ladder(run: Run, what: Objective | Field, rates: Mapping[str, float] |
 
 def _rung(run: Run, what: Objective | Field, rates: dict[str, float], point: CriticalPoint, frame: int, number: int) -> Rung:
     base: dict[str, Any] = {"t": float(run.time[frame]), "residual": point.residual, "distance": point.distance}
-    base |= {"label": f"{number} {point.kind}" if point.found else f"{number}", "loss": point.loss}
-    if not point.found or point.distance > NEAR:
+    near = point.found and point.distance <= NEAR
+    base |= {"label": f"{number} {point.kind}" if near else f"{number}", "loss": point.loss}
+    if not near:
         return Rung(**base, opening=None, rates=(), note=_drift(run, what, rates, point, frame))
     growing = tuple(float(rate) for rate in np.real(point.rates)[: min(point.index, FASTEST)])
     if not growing:
@@ -134,7 +136,8 @@ def _blocks(direction: Mapping[str, np.ndarray]) -> str:
     """The parameter blocks that carry a direction, largest first."""
     shares = {name: float(np.sum(np.abs(block) ** 2)) for name, block in direction.items()}
     total = sum(shares.values())
-    return "+".join(name for name in sorted(shares, key=lambda n: -shares[n]) if shares[name] > 0.05 * total)
+    order = sorted(shares, key=lambda name: (-round(shares[name] / total, 3), name))
+    return "+".join(name for name in order if shares[name] > 0.05 * total)
 
 
 def _escape(run: Run, what: Objective | Field, rates: dict[str, float], point: CriticalPoint, frame: int) -> dict[str, Any]:

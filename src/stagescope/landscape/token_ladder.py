@@ -1,6 +1,6 @@
 """The saddle ladder of TokenAttention: every plateau is a critical point of a small model (r, rq) [FD:ladder]."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -47,6 +47,8 @@ class Passage:
     seen: Seen
     visit: Visit
     small: SmallPoint
+    ghost: float | None = None
+    """|F| at a minimum beside the plateau where a search for a nearer critical point ended in vain."""
 
     @property
     def time(self) -> np.ndarray:
@@ -220,7 +222,11 @@ class Passage:
         if not self.small.point.found:
             return f"the model {self.visit.label} has no critical point here: |F| stays at {self.small.point.residual:.0e}"
         if self.distance > NEAR:
-            return f"relative distance above {NEAR}: the linearisation is not believed"
+            ghost = f"; beside the plateau |F| has a minimum {self.ghost:.0e} and no zero was found" if self.ghost else ""
+            return f"relative distance above {NEAR}: the linearisation is not believed{ghost}"
+        inside = float(np.real(self.small.point.rates[0]))
+        if self.small.rq and inside > OPENS:
+            return f"left inside the model {self.visit.label} as well, at rate {inside:.3g}"
         if self.small.opening is None:
             return "no rate is above zero"
         return "" if self.fit[0] is not None else "the rise of the opening is not in the run, or began before the run was near"
@@ -246,11 +252,13 @@ def passage(run: Seen, loss: TokenPopulation, visit: Visit) -> Passage:
     found = Passage(run, visit, small_point(loss, run.at(begin), visit.r, visit.rq))
     if found.distance <= CLOSE or not visit.r or found.plateau is None:
         return found
-    limit, nearest = found.small.point.loss or 0.0, found
+    limit, nearest, ghosts = found.small.point.loss or 0.0, found, []
     for frame in np.unique(np.linspace(found.plateau, found.frames[-1], SEARCHES).astype(int)):
         beside = nearest_point(loss, run.at(int(frame)), visit.r, visit.rq)
         other = Passage(run, visit, beside)
         another = not found.small.point.found or (beside.point.loss or 0.0) > limit + SAME_LOSS
         if beside.of_its_label and another and other.distance < nearest.distance:
             nearest = other
-    return nearest
+        if not beside.point.found and other.distance <= NEAR and beside.point.residual < run.speed[found.plateau]:
+            ghosts.append(beside.point.residual)
+    return nearest if nearest is not found or not ghosts else replace(found, ghost=min(ghosts))

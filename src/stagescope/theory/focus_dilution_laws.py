@@ -114,7 +114,8 @@ def _kappa(evidence: Evidence) -> Comparison:
     rates = [max(o.rate for o in p.openings["embedding"]) for p in points]
     slope = float(np.log(rates[1] / rates[0]) / np.log(SMALL_DELTAS[1] / SMALL_DELTAS[0]))
     kappa = rates[0] / (SMALL_DELTAS[0] * found.mean)
-    reason = f"rate ~ delta^{slope:.4f} with kappa = {kappa:.4f}; at this chain kappa delta = {kappa * found.delta:.3g}"
+    here = f"at this chain kappa delta = {kappa * found.delta:.3g}"
+    reason = f"rate ~ delta^{slope:.4f} with kappa = {kappa:.4f}, delta the largest deviation; {here}"
     return Comparison(1.0, slope, 0.05, abs(slope - 1) <= 0.05, reason)
 
 
@@ -161,8 +162,10 @@ def _eps_law(evidence: Evidence) -> Comparison:
     """Between eps/10 and eps/100: E1 + ln 10/mu0, Q1 - E1 + ln 10/c, E2 - Q1 + ln 10/mu11."""
     rows = [evidence.passage(*label) for label in ((0, 0), (1, 0), (1, 1))]
     rates = [p.small.opening.rate for p in rows if p is not None and p.small.opening is not None]
-    if evidence.beside is None or len(rates) < 3 or evidence.second is None:
-        return Comparison(1.0, None, 0.03, None, "E2 was not reached, or no run beside this one could be made")
+    if evidence.second is None or evidence.beside is None:
+        return Comparison(1.0, None, 0.03, None, "E2 was not reached")
+    if len(rates) < 3:
+        return Comparison(1.0, None, 0.03, None, "at one of the first three saddles nothing opens: there is no rate to divide by")
     per_decade = np.log(DECADE) / np.array(rates)
     legs = []
     for decades in (1, 2):

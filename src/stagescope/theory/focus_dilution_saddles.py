@@ -11,8 +11,8 @@ from stagescope.theory.claim import Claim, Comparison
 from stagescope.theory.focus_dilution_evidence import Evidence, following, passing, small_flow
 
 EXACT = 1e-10
-REDISTRIBUTED = (0.003, 0.03)
-"""D is fitted where it is well above its random start and the motion still linear."""
+REDISTRIBUTED = (0.001, 0.01)
+"""D, less its start, is fitted where the next order does not show yet."""
 MARK = 0.01
 """Where the second order is compared: the size of D."""
 
@@ -29,7 +29,8 @@ def _rate(r: int, rq: int, tolerance: float) -> Compare:
             return Comparison(predicted, None, tolerance, None, "the run does not show a tenfold rise of the opening")
         off = measured / predicted
         local = "" if passage.here is None else f"; linearised at the run itself {measured / passage.here.rate:.3f}"
-        reason = f"measured/predicted = {off:.3f} over a tenfold rise of the {passage.small.opening.block} mode{local}"
+        closed = f"; |c| where W0 is along pi {abs(evidence.rate):.4g}" if (r, rq) == (1, 0) else ""
+        reason = f"measured/predicted = {off:.3f} over a tenfold rise of the {passage.small.opening.block} mode{local}{closed}"
         return Comparison(predicted, measured, tolerance, abs(off - 1) <= tolerance, reason)
 
     return compare
@@ -109,8 +110,8 @@ def _redistribution_rate(evidence: Evidence) -> Comparison:
     predicted = 2 * passage.small.opening.rate
     slope, _ = fitted_rate(evidence.curves.time, moved, *REDISTRIBUTED)
     if slope is None:
-        return Comparison(predicted, None, 0.1, None, "D does not rise from .003 to .03")
-    reason = f"slope of log D / 2c = {slope / predicted:.3f} while D rises from .003 to .03"
+        return Comparison(predicted, None, 0.1, None, "D does not rise from .001 to .01")
+    reason = f"slope of log D / 2c = {slope / predicted:.3f} while D rises from .001 to .01"
     return Comparison(predicted, slope, 0.1, abs(slope / predicted - 1) <= 0.1, reason)
 
 
@@ -140,7 +141,8 @@ def _third(evidence: Evidence) -> Comparison:
     """Reported, never judged: there is no clean saddle between (1,1) and (2,2), and (2,2) is often far."""
     found = _rate(2, 2, 0.1)(evidence)
     passage = evidence.passage(2, 2)
-    shown = "" if passage is None else ", cosines " + " ".join(f"{cosine:.3f}" for cosine in passage.cosines)
+    cosines = () if passage is None else passage.cosines
+    shown = ", cosines " + " ".join(f"{cosine:.3f}" for cosine in cosines) if cosines else ""
     return replace(found, holds=None, reason=f"reported, not judged: {found.reason}{shown}")
 
 
