@@ -16,6 +16,7 @@ from stagescope.errors import InputError, StagescopeError
 from stagescope.landscape.ladder import Ladder, field_ladder
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
+from stagescope.objectives.token import TokenPopulation
 from stagescope.observables.pairwise import ClassAttention, class_attention, law_of
 from stagescope.observables.token import TokenCurves, token_curves
 from stagescope.reopen import as_flow, field_of, replay, variant
@@ -180,6 +181,8 @@ def _scaled_start(run: Run, factor: float, until: float) -> Run:
 def _focus_dilution_ladder(run: Run) -> Ladder:
     evidence = TokenEvidence(run, dense_token(run))
     rungs = [evidence.at(visit).rung() for visit in evidence.visits]
+    if not isinstance(evidence.curves.law, TokenPopulation):
+        rungs = [rung.noted("critical point and rates are those of infinitely long contexts") for rung in rungs]
     return Ladder(run.status, run.clock, tuple(rung.timeless() if run.clock != "t" else rung for rung in rungs))
 
 

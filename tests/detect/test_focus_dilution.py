@@ -182,7 +182,7 @@ EDGES = {
     "all equal": {"pi": (0.25,) * 4, "until": 50.0},
     "no memory": {"persistence": 0.0},
     "width 1": {"width": 1},
-    "zero start": {"init_scale": 0.0, "until": 50.0},
+    "zero embeddings": {"init_scale_w0": 0.0, "init_scale_w1": 0.0, "until": 50.0},
     "large start": {"init_scale": 1.0, "until": 50.0},
     "diverged": {"optimizer": "gd", "lr": 50.0, "steps": 300},
     "three frames": {"frames": 3, "until": 100.0},

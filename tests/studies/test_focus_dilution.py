@@ -111,3 +111,8 @@ def test_equal_rare_tokens_stall():
 def test_options_without_effect_are_refused(options):
     with pytest.raises(ss.InputError, match="has no effect here"):
         ss.run_study("focus-dilution", **options)
+
+
+def test_a_start_at_the_origin_is_refused():
+    with pytest.raises(ss.InputError, match="every block starts at 0"):
+        ss.run_study("focus-dilution", init_scale=0.0)

@@ -121,6 +121,13 @@ def test_where_the_tangential_claim_fails():
     assert "unstable inside" in found["stall"].reason
 
 
+def test_a_symmetric_point_that_was_not_reached_decides_nothing():
+    """An almost flat law: attention opens so slowly that the search for (1,1) ends elsewhere."""
+    found = verdicts(ss.run_study("focus-dilution", pi=(0.275, 0.245, 0.24, 0.24), until=20.0))
+    assert {found[name].verdict for name in ("degenerate", "kappa", "tangential")} == {"inconclusive"}
+    assert "not reached" in found["degenerate"].reason
+
+
 def test_kappa_law():
     found = verdicts(ss.run_study("focus-dilution", pi=(0.55, 0.17, 0.15, 0.13), persistence=0.6, until=600.0))
     assert found["kappa"].verdict == "confirmed"

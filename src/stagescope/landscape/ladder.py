@@ -52,10 +52,12 @@ class Rung:
         """Whether linearisation may be believed: the point is critical and the run is close to it."""
         return self.residual <= 1e-10 and self.distance <= NEAR
 
+    def noted(self, sentence: str) -> "Rung":
+        return replace(self, note="; ".join(part for part in (self.note, sentence) if part))
+
     def timeless(self) -> "Rung":
         """The same rung of a run without flow time: its rates cannot be compared with anything."""
-        note = "; ".join(part for part in (self.note, NO_CLOCK) if part)
-        return replace(self, measured_rate=None, local_rate=None, predicted_escape=None, note=note)
+        return replace(self, measured_rate=None, local_rate=None, predicted_escape=None).noted(NO_CLOCK)
 
     def __str__(self) -> str:
         rate = f"{self.opening} opens at {self.rates[0]:.4g}" if self.opening else "nothing opens"

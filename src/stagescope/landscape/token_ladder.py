@@ -86,7 +86,7 @@ class Passage:
         target = self.place.params
         square = sum(np.sum((self.seen.params[n][self.frames] - target[n]) ** 2, axis=(1, 2)) for n in target)
         size = sum(float(np.sum(block**2)) for block in target.values())
-        return np.sqrt(np.asarray(square) / (size or self.seen.largest))
+        return np.sqrt(np.asarray(square) / (size or self.seen.largest or 1.0))
 
     @cached_property
     def distance(self) -> float:
@@ -219,6 +219,8 @@ class Passage:
         )
 
     def _note(self) -> str:
+        if self.small.point.found and not self.small.of_its_label:
+            return f"the search ended at a critical point of a smaller model than {self.visit.label}"
         if not self.small.point.found:
             return f"the model {self.visit.label} has no critical point here: |F| stays at {self.small.point.residual:.0e}"
         if self.distance > NEAR:
@@ -229,6 +231,8 @@ class Passage:
             return f"left inside the model {self.visit.label} as well, at rate {inside:.3g}"
         if self.small.opening is None:
             return "no rate is above zero"
+        if self.changed:
+            return self.changed
         return "" if self.fit[0] is not None else "the rise of the opening is not in the run, or began before the run was near"
 
 

@@ -73,9 +73,12 @@ def setup(options: FocusDilutionOptions, seed: int) -> Setup:
     _check_use(options)
     chain, facts = _chain(options)
     model = TokenAttention(vocab=chain.vocab, width=options.width, scale=options.scale)
+    scales = _init_scales(options, model)
+    if not any(scales.values()):
+        raise InputError("every block starts at 0, a critical point where nothing ever moves; take an --init-scale above 0")
     return Setup(
         what=_loss(options, model, chain, seed),
-        params=model.init(seed, _init_scales(options, model)),
+        params=model.init(seed, scales),
         dynamics=_dynamics(options),
         until=options.until if options.optimizer == "flow" else None,
         record=_record(options),

@@ -38,7 +38,7 @@ def _frozen(evidence: Evidence) -> Comparison:
 def _focus_direction(evidence: Evidence) -> Comparison:
     passage, sign = evidence.passage(1, 0), np.sign(evidence.rate)
     if passage is None or passage.fit[1] is None:
-        return Comparison(f"{sign:+.0f}", None, 0.99, None, "attention does not open from (1,0) in this run")
+        return Comparison(f"{sign:+.0f}", None, 0.99, None, "the run does not show a tenfold rise of attention from (1,0)")
     frame = passage.fit[1][1]
     phi, target = evidence.curves.scores[frame], np.outer(evidence.pi, evidence.pi)
     cosine = float(np.sum(phi * target) / np.linalg.norm(phi) / np.linalg.norm(target))
@@ -60,9 +60,9 @@ def _order(evidence: Evidence) -> Comparison:
 def _dilution(evidence: Evidence) -> Comparison:
     """A row is back at its base exactly when its embedding crosses zero along the condensed direction."""
     curves, first = evidence.curves, evidence.embeddings[0]
-    second = evidence.second
-    if first is None or second is None:
-        return Comparison(0.0, None, 0.02, None, "there is no first cycle between E1 and E2")
+    if first is None:
+        return Comparison(0.0, None, 0.02, None, "the first embedding direction never opened")
+    second = evidence.second if evidence.second is not None else float(curves.time[-1])
     start = int(np.searchsorted(curves.time, first))
     alpha = np.linalg.svd(curves.params["W0"][start])[2][0]
     gamma = curves.params["W0"] @ alpha
@@ -78,7 +78,7 @@ def _dilution(evidence: Evidence) -> Comparison:
         if crossed is not None:
             gaps.append(abs(crossed - cycle.complete) / cycle.complete)
     if not gaps:
-        return Comparison(0.0, None, 0.02, None, "no row focused and returned to its base before E2")
+        return Comparison(0.0, None, 0.02, None, "no row focused and returned to its base before E2 or the end")
     worst = max(gaps)
     reason = f"{len(gaps)} rows return to their base within {worst:.2%} of the time at which gamma_i crosses zero"
     return Comparison(0.0, worst, 0.02, worst <= 0.02, reason)

@@ -116,8 +116,8 @@ def passing(r: int, rq: int) -> Callable[[Evidence], Regime]:
         failed, passage = evidence.failures(), evidence.passage(r, rq)
         if passage is None:
             failed.append(f"the run never has (r, rq) = ({r},{rq})")
-        elif not passage.small.point.found:
-            failed.append(f"no critical point ({r},{rq}): |F| stays at {passage.small.point.residual:.1e}")
+        elif not passage.small.of_its_label:
+            failed.append(f"no critical point ({r},{rq}) was found: the search ended at |F| = {passage.small.point.residual:.1e}")
         elif passage.distance > NEAR:
             failed.append(f"relative distance {passage.distance:.2f} from ({r},{rq}) is above {NEAR}")
         return Regime(not failed, "; ".join(failed) or f"relative distance {_distance(passage)} from ({r},{rq})")

@@ -88,8 +88,10 @@ def _family(evidence: Evidence) -> Regime:
     if found is None:
         return Regime(False, "speaks of lazy chains whose rare tokens are almost equal", applies=False)
     point = found.symmetric.point
-    if not point.found:
-        return Regime(False, f"the symmetric point was not found: |F| stays at {point.residual:.1e}")
+    if not found.symmetric.of_its_label:
+        return Regime(
+            False, f"the symmetric point (1,1) was not reached: the search ended at |F| = {point.residual:.1e} elsewhere"
+        )
     return Regime(True, f"rare tokens deviate by {found.delta / found.mean:.1%} of their mean")
 
 

@@ -69,7 +69,9 @@ def _linear(r: int, rq: int, tolerance: float) -> Compare:
     def compare(evidence: Evidence) -> Comparison:
         passage, label = evidence.passage(r, rq), (r, rq)
         if passage is None or passage.fit[1] is None or passage.fit[1][1] <= passage.frame:
-            return Comparison(1.0, None, tolerance, None, f"the run does not leave ({r},{rq}) after its plateau")
+            return Comparison(
+                1.0, None, tolerance, None, f"there is no tenfold rise after the plateau ({r},{rq}) to carry forward to"
+            )
         last, local = passage.fit[1][1], evidence.linear[label]
         ahead = float(passage.time[last] - passage.time[passage.frame])
         foreseen = local.unstable(passage.seen.at(passage.frame), ahead)
@@ -150,7 +152,7 @@ def _sign(evidence: Evidence) -> Comparison:
     passage = evidence.passage(1, 0)
     curves, frequent = evidence.curves, evidence.curves.frequent
     if passage is None or passage.fit[1] is None:
-        return Comparison("-", None, "sign", None, "attention does not open from (1,0) in this run")
+        return Comparison("-", None, "sign", None, "the run does not show a tenfold rise of attention from (1,0)")
     moved = float(curves.attention[passage.fit[1][1], frequent, frequent] - evidence.pi[frequent])
     word = "towards" if moved > 0 else "away from"
     reason = f"c = {evidence.rate:+.3g}; attention of the frequent token on itself has moved {moved:+.4f}, {word} it"
