@@ -8,12 +8,15 @@ from pathlib import Path
 import stagescope as ss
 
 NAMES = """
-Adam AtTimes Chain Claim ClassAttention CriticalPoint DamagedRun Descent Every Field GD GradientFlow HeavyBall
+Adam AdamW HeadsLoss PositionalHeads held_out
+AtTimes Chain Claim ClassAttention CriticalPoint DamagedRun Descent Every Field GD GradientFlow HeavyBall
 InputError Interrupted JaxObjective Ladder LazyChain Ledger Linearisation LogSpaced LossBelow MarkovChain NotARun
 Objective PairwiseAttention PairwisePinv PairwisePopulation PairwiseSampled Run Rung SequenceClass SequenceClasses
 Spectrum SpeedBelow Stage Stages StagescopeError StoreError TokenAttention TokenFinite TokenPopulation TokenSampled
 Uniform Verdict check class_attention critical_point critical_points evolve finite_loss linearise load population_loss
 read_classes replay resume run_study saddle_ladder sampled_loss spectrum stages study verify
+ClassLevels GivenFeatures LaggedChain RandomFeatures class_levels read_features
+HeadCurves MirrorFlow RegressionHeads RegressionLoss head_curves
 """
 
 

@@ -13,7 +13,12 @@ _HOME = {
     "processes.sequence_classes": ("SequenceClass", "SequenceClasses"),
     "processes.markov_chain": ("Chain", "LazyChain", "MarkovChain"),
     "processes.class_table": ("read_classes",),
+    "processes.lag_features": ("RandomFeatures", "GivenFeatures", "read_features"),
+    "processes.lagged_chain": ("LaggedChain",),
+    "processes.class_levels": ("ClassLevels", "class_levels"),
     "models.pairwise_attention": ("PairwiseAttention",),
+    "models.positional_heads": ("PositionalHeads",),
+    "models.regression_heads": ("RegressionHeads",),
     "models.token_attention": ("TokenAttention",),
     "objectives.field": ("Field",),
     "objectives.objective": ("Objective", "JaxObjective"),
@@ -22,14 +27,17 @@ _HOME = {
     "objectives.token_sampled": ("TokenSampled",),
     "objectives.pairwise": ("PairwisePopulation", "PairwisePinv"),
     "objectives.pairwise_sampled": ("PairwiseSampled",),
+    "objectives.heads": ("HeadsLoss", "held_out"),
+    "objectives.regression": ("RegressionLoss", "MirrorFlow"),
     "objectives.forms": ("population_loss", "finite_loss", "sampled_loss"),
     "dynamics.record": ("Uniform", "LogSpaced", "AtTimes", "Every", "LossBelow", "SpeedBelow"),
     "dynamics.flow": ("GradientFlow",),
-    "dynamics.descent": ("Descent", "GD", "HeavyBall", "Adam"),
+    "dynamics.descent": ("Descent", "GD", "HeavyBall", "Adam", "AdamW"),
     "dynamics.evolve": ("evolve", "Interrupted"),
     "runs.run": ("Run",),
     "runs.store": ("load", "verify"),
     "observables.pairwise": ("ClassAttention", "class_attention"),
+    "observables.regression": ("HeadCurves", "head_curves"),
     "landscape.spectrum": ("Spectrum", "spectrum"),
     "landscape.critical": ("CriticalPoint", "critical_point", "critical_points"),
     "landscape.linearise": ("Linearisation", "linearise"),
@@ -59,7 +67,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from stagescope.detect.stage import Stage, Stages
-    from stagescope.dynamics.descent import GD, Adam, Descent, HeavyBall
+    from stagescope.dynamics.descent import GD, Adam, AdamW, Descent, HeavyBall
     from stagescope.dynamics.evolve import Interrupted, evolve
     from stagescope.dynamics.flow import GradientFlow
     from stagescope.dynamics.record import AtTimes, Every, LogSpaced, LossBelow, SpeedBelow, Uniform
@@ -69,17 +77,25 @@ if TYPE_CHECKING:
     from stagescope.landscape.linearise import Linearisation, linearise
     from stagescope.landscape.spectrum import Spectrum, spectrum
     from stagescope.models.pairwise_attention import PairwiseAttention
+    from stagescope.models.positional_heads import PositionalHeads
+    from stagescope.models.regression_heads import RegressionHeads
     from stagescope.models.token_attention import TokenAttention
     from stagescope.objectives.field import Field
     from stagescope.objectives.forms import finite_loss, population_loss, sampled_loss
+    from stagescope.objectives.heads import HeadsLoss, held_out
     from stagescope.objectives.objective import JaxObjective, Objective
     from stagescope.objectives.pairwise import PairwisePinv, PairwisePopulation
     from stagescope.objectives.pairwise_sampled import PairwiseSampled
+    from stagescope.objectives.regression import MirrorFlow, RegressionLoss
     from stagescope.objectives.token import TokenPopulation
     from stagescope.objectives.token_finite import TokenFinite
     from stagescope.objectives.token_sampled import TokenSampled
     from stagescope.observables.pairwise import ClassAttention, class_attention
+    from stagescope.observables.regression import HeadCurves, head_curves
+    from stagescope.processes.class_levels import ClassLevels, class_levels
     from stagescope.processes.class_table import read_classes
+    from stagescope.processes.lag_features import GivenFeatures, RandomFeatures, read_features
+    from stagescope.processes.lagged_chain import LaggedChain
     from stagescope.processes.markov_chain import Chain, LazyChain, MarkovChain
     from stagescope.processes.sequence_classes import SequenceClass, SequenceClasses
     from stagescope.reading import check, saddle_ladder, stages

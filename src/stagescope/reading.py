@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.detect import focus_dilution as focus_dilution_stages
+from stagescope.detect import incremental_stages
 from stagescope.detect import scan_snap as scan_snap_stages
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import evolve
@@ -17,7 +18,9 @@ from stagescope.landscape.ladder import Ladder, field_ladder
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
 from stagescope.objectives.token import TokenPopulation
+from stagescope.observables.lags import lag_curves
 from stagescope.observables.pairwise import ClassAttention, class_attention, law_of
+from stagescope.observables.regression import head_curves
 from stagescope.observables.token import TokenCurves, token_curves
 from stagescope.reopen import as_flow, field_of, replay, variant
 from stagescope.runs.run import Run
@@ -25,6 +28,7 @@ from stagescope.theory import focus_dilution as focus_dilution_theory
 from stagescope.theory import scan_snap as scan_snap_theory
 from stagescope.theory.focus_dilution_evidence import Evidence as TokenEvidence
 from stagescope.theory.focus_dilution_forms import attention_rate
+from stagescope.theory.incremental_forms import RegressionForms
 from stagescope.theory.ledger import Ledger
 from stagescope.theory.scan_snap_evidence import MOVED, Beside, Evidence
 
@@ -43,7 +47,7 @@ class Rules:
     """How to read runs of one kind; a ladder of its own where the model has a reduced family."""
 
     stages: Callable[[Run], Stages]
-    check: Callable[[Run], Ledger]
+    check: Callable[[Run], Ledger] | None
     ladder: Callable[[Run], Ladder] | None = None
 
 
@@ -54,7 +58,10 @@ def stages(run: Run) -> Stages:
 
 def check(run: Run) -> Ledger:
     """The ledger: every claim that speaks of this kind of run, with its verdict."""
-    return _rules(run).check(run)
+    judge = _rules(run).check
+    if judge is None:
+        raise InputError(f"no claims are written for runs of {run.spec['field']['type']!r}; `stages` reads them")
+    return judge(run)
 
 
 def saddle_ladder(run: Run, what: Objective | Field | None = None) -> Ladder:
@@ -187,11 +194,40 @@ def _focus_dilution_ladder(run: Run) -> Ladder:
 
 
 _FOCUS_DILUTION = Rules(_focus_dilution_stages, _focus_dilution_check, _focus_dilution_ladder)
+
+
+def _heads_stages(run: Run) -> Stages:
+    curves = lag_curves(run)
+    heads = incremental_stages.Heads(
+        curves.time,
+        curves.excess,
+        curves.steps,
+        curves.agreement,
+        curves.contrast,
+        curves.mass,
+        nearest=lambda frame: int(np.argmin(curves.divergences(frame))),
+    )
+    return incremental_stages.detect(heads, clock=run.clock, status=run.status)
+
+
+def _regression_stages(run: Run) -> Stages:
+    curves = head_curves(run)
+    levels = RegressionForms(curves.model.gains, curves.model.positions, curves.model.heads, curves.mirror).levels
+    parts = (curves.agreement, curves.contrast, curves.mass)
+    heads = incremental_stages.Heads(curves.time, curves.loss, np.asarray(levels), *parts, nearest=lambda _: None)
+    return incremental_stages.detect(heads, clock=run.clock, status=run.status)
+
+
+_HEADS = Rules(_heads_stages, None)
+_REGRESSION = Rules(_regression_stages, None)
 _SCAN_SNAP = Rules(_scan_snap_stages, _scan_snap_check)
 TABLE: dict[str, Rules] = {
     "TokenPopulation": _FOCUS_DILUTION,
     "TokenFinite": _FOCUS_DILUTION,
     "TokenSampled": _FOCUS_DILUTION,
+    "HeadsLoss": _HEADS,
+    "RegressionLoss": _REGRESSION,
+    "MirrorFlow": _REGRESSION,
     "PairwisePopulation": _SCAN_SNAP,
     "PairwisePinv": _SCAN_SNAP,
     "PairwiseSampled": _SCAN_SNAP,

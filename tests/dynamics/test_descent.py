@@ -38,6 +38,25 @@ def test_heavy_ball_and_adam_equal_hand_written_steps():
         np.testing.assert_allclose(adam.params["a"][k], y, atol=1e-12)
 
 
+def test_adamw_and_clipping_equal_hand_written_steps():
+    lr, steps, clip = 0.05, 30, 0.7
+    choices = {"lr": lr, "steps": steps, "clip": clip, "rates": {"b": 0.5}}
+    adam = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.AdamW(weight_decay=0.3), **choices))
+    ball = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.HeavyBall(momentum=0.8), **choices))
+    rate, curvature = np.array([1.0, 1.0, 0.5]), np.array([1.0, 1.0, 4.0])
+    x = y = np.array([1.0, -2.0, 0.5])
+    buffer, m, v = np.zeros(3), np.zeros(3), np.zeros(3)
+    for k in range(1, steps + 1):
+        push, pull = (curvature * z * min(1.0, clip / np.linalg.norm(curvature * z)) for z in (x, y))
+        buffer = 0.8 * buffer + push
+        x = x - lr * rate * buffer
+        m, v = 0.9 * m + 0.1 * pull, 0.999 * v + 0.001 * pull**2
+        y = y - lr * rate * ((m / (1 - 0.9**k)) / (np.sqrt(v / (1 - 0.999**k)) + 1e-8) + 0.3 * y)
+        for run, z in ((ball, x), (adam, y)):
+            np.testing.assert_allclose(np.append(run.params["a"][k], run.params["b"][k]), z, atol=1e-12)
+    assert ball.clock == "step"  # clipped steps are no flow time
+
+
 def test_clocks():
     ball = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.HeavyBall(momentum=0.75), lr=0.1, steps=10))
     assert ball.clock == "t"
@@ -61,11 +80,13 @@ def test_gd_tends_to_the_flow_at_first_order():
     assert 1.8 < gaps[1] / gaps[2] < 2.2
 
 
-@pytest.mark.parametrize("optimizer", [ss.GD(), ss.HeavyBall(), ss.Adam()])
-def test_merged_descent_is_the_full_descent(optimizer):
+@pytest.mark.parametrize(
+    ("optimizer", "clip"), [(ss.GD(), None), (ss.HeavyBall(), None), (ss.Adam(), None), (ss.AdamW(), None), (ss.GD(), 0.05)]
+)
+def test_merged_descent_is_the_full_descent(optimizer, clip):
     process = ss.SequenceClasses.synthetic(2, 1, 3, 4)
     merged, full = ss.PairwiseAttention.merged(process), ss.PairwiseAttention.full(process.vocab)
-    dynamics = ss.Descent(optimizer=optimizer, lr=0.3, steps=40)
+    dynamics = ss.Descent(optimizer=optimizer, lr=0.3, steps=40, clip=clip)
     a, b = (ss.evolve(ss.population_loss(m, process), m.init(), dynamics) for m in (merged, full))
     np.testing.assert_allclose(a.params["Z"], b.params["Z"][:, merged.queries][:, :, merged.keys], atol=1e-9)
 
@@ -96,5 +117,9 @@ def test_bad_arguments():
         ss.Descent(steps=1, lr=-1.0)
     with pytest.raises(InputError, match="momentum"):
         ss.HeavyBall(momentum=1.0)
+    with pytest.raises(InputError, match="weight_decay"):
+        ss.AdamW(weight_decay=-0.1)
+    with pytest.raises(InputError, match="clip"):
+        ss.Descent(steps=1, clip=0.0)
     with pytest.raises(InputError, match="steps"):
         ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(steps=2), until=3.0)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics.descent import CompiledLoop, Descent, HeavyBall
+from stagescope.dynamics.descent import Descent, HeavyBall
+from stagescope.dynamics.loops import CompiledLoop
 from stagescope.objectives.pairwise_sampled import PairwiseSampled
 from stagescope.objectives.pairwise_sgd_kernel import GUIDE, _exp_rows, _pick, inverse_table
 from stagescope.types import Layout

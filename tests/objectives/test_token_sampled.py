@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics.descent import CompiledLoop, Descent, HeavyBall
+from stagescope.dynamics.descent import Descent, HeavyBall
+from stagescope.dynamics.loops import CompiledLoop
 from stagescope.keys import key
 from stagescope.objectives.token_sampled import TokenSampled
 from stagescope.observables.token import token_curves

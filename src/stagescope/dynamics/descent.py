@@ -1,9 +1,9 @@
-"""Descent in steps: gradient descent, heavy ball and Adam from Optax, one rate per block."""
+"""Descent in steps: gradient descent, heavy ball, Adam and AdamW, one rate per block."""
 
 import time
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field as Limits
@@ -11,13 +11,12 @@ from pydantic import SerializeAsAny, model_validator
 
 from stagescope.described import Described
 from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State
+from stagescope.dynamics.loops import loop_for
 from stagescope.dynamics.record import Every, LogSpaced, Record
 from stagescope.errors import InputError
 from stagescope.objectives.field import Field
 from stagescope.types import Layout
 
-LIMIT = 1e15
-"""A parameter beyond this has diverged, even where a saturated loss stays finite."""
 DENSE = 1000
 """Descents up to this many steps are recorded at every step, longer ones log-spaced."""
 BLOCK_SECONDS = 0.2
@@ -28,10 +27,11 @@ class Optimizer(Described):
     """A direction from a gradient.
 
     `flow_time` is the clock one unit of step size is worth, None where there is no clock; `decay` is that of a memory of
-    plain gradients (0 without memory), None where the direction is anything else.
+    plain gradients (0 without memory), None where the direction is anything else. `moments` is how many vectors are remembered.
     """
 
     decay: ClassVar[float | None] = None
+    moments: ClassVar[int] = 0
 
     @property
     @abstractmethod
@@ -40,6 +40,10 @@ class Optimizer(Described):
     @abstractmethod
     def transform(self) -> Any:
         """The Optax transformation, before the step size."""
+
+    @abstractmethod
+    def direction(self, gradient: np.ndarray, memory: list[np.ndarray], theta: np.ndarray, step: int) -> np.ndarray:
+        """The same in NumPy on flat vectors, for step 1, 2, ...; `memory` is brought up to date in place."""
 
 
 class GD(Optimizer):
@@ -56,10 +60,14 @@ class GD(Optimizer):
 
         return optax.identity()
 
+    def direction(self, gradient: np.ndarray, memory: list[np.ndarray], theta: np.ndarray, step: int) -> np.ndarray:
+        return gradient
+
 
 class HeavyBall(Optimizer):
     """Gradient descent with momentum: effective rates are 1/(1 - momentum) times larger, and so is its clock."""
 
+    moments: ClassVar[int] = 1
     momentum: float = Limits(default=0.9, ge=0, lt=1)
 
     @property
@@ -75,10 +83,16 @@ class HeavyBall(Optimizer):
 
         return optax.trace(decay=self.momentum)
 
+    def direction(self, gradient: np.ndarray, memory: list[np.ndarray], theta: np.ndarray, step: int) -> np.ndarray:
+        memory[0] *= self.momentum
+        memory[0] += gradient
+        return memory[0]
+
 
 class Adam(Optimizer):
     """Adam; it has no flow time, its clock is the step."""
 
+    moments: ClassVar[int] = 2
     b1: float = Limits(default=0.9, ge=0, lt=1)
     b2: float = Limits(default=0.999, ge=0, lt=1)
     eps: float = Limits(default=1e-8, gt=0)
@@ -92,23 +106,54 @@ class Adam(Optimizer):
 
         return optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=self.eps)
 
+    def direction(self, gradient: np.ndarray, memory: list[np.ndarray], theta: np.ndarray, step: int) -> np.ndarray:
+        first, second = memory
+        first *= self.b1
+        first += (1 - self.b1) * gradient
+        second *= self.b2
+        second += (1 - self.b2) * np.square(gradient)
+        return first / (1 - self.b1**step) / (np.sqrt(second / (1 - self.b2**step)) + self.eps)
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay: each step also takes away lr x rate x weight_decay of a parameter."""
+
+    weight_decay: float = Limits(default=0.01, ge=0)
+
+    def transform(self) -> Any:
+        import optax
+
+        return optax.chain(super().transform(), optax.add_decayed_weights(self.weight_decay))
+
+    def direction(self, gradient: np.ndarray, memory: list[np.ndarray], theta: np.ndarray, step: int) -> np.ndarray:
+        return super().direction(gradient, memory, theta, step) + self.weight_decay * theta
+
 
 class Descent(Dynamics):
-    """theta_b <- theta_b + lr rate_b d_b, with d the optimiser's direction; t = lr x step / (1 - momentum)."""
+    """theta_b <- theta_b + lr rate_b d_b, with d the optimiser's direction; t = lr x step / (1 - momentum).
+
+    With `clip`, a gradient (of all blocks, before their rates) longer than that is shortened to it; steps then are no flow time.
+    """
 
     optimizer: SerializeAsAny[Optimizer] = GD()
     lr: float = Limits(default=1.0, gt=0)
     steps: int = Limits(ge=1)
+    clip: float | None = Limits(default=None, gt=0)
 
     @model_validator(mode="after")
     def _final(self) -> "Descent":
         if type(self.optimizer) is Optimizer:
-            raise ValueError("optimizer must be GD(), HeavyBall(...) or Adam(...)")
+            raise ValueError("optimizer must be GD(), HeavyBall(...), Adam(...) or AdamW(...)")
         return self
 
     @property
+    def flow_time(self) -> float | None:
+        """The flow time of one unit of step size, None where there is none."""
+        return self.optimizer.flow_time if self.clip is None else None
+
+    @property
     def clock(self) -> str:
-        return "step" if self.optimizer.flow_time is None else "t"
+        return "step" if self.flow_time is None else "t"
 
     def positions(self, record: Record | None, until: float | None) -> np.ndarray:
         if until is not None:
@@ -117,15 +162,15 @@ class Descent(Dynamics):
         return (record or default).steps(self.steps)
 
     def times(self, position: float) -> dict[str, float]:
-        unit = self.optimizer.flow_time
+        unit = self.flow_time
         clock = {} if unit is None else {"t": self.lr * unit * position}
         return {**clock, "step": int(position)}
 
     def start(self, field: Field, layout: Layout, vector: np.ndarray) -> State:
-        return _loop(self, field, layout).start(vector)
+        return loop_for(self, field, layout).start(vector)
 
     def walk(self, field: Field, layout: Layout, state: State, targets: np.ndarray) -> Iterator[Point]:
-        loop = _loop(self, field, layout)
+        loop = loop_for(self, field, layout)
         carry, now = loop.restore(state), int(state["position"])
         block = 1
         for target in targets[targets > now]:
@@ -146,110 +191,3 @@ def _next_block(block: int, done: int, seconds: float) -> int:
     if done < block:
         return block
     return max(1, min(4 * block, int(done * BLOCK_SECONDS / max(seconds, 1e-6))))
-
-
-class Loop(Protocol):
-    """Steps on a carry (parameters and the optimiser's memory), in pieces of any size with the same result bit for bit."""
-
-    def start(self, vector: np.ndarray) -> State: ...
-
-    def restore(self, state: State) -> Any: ...
-
-    def state(self, carry: Any, position: int) -> State: ...
-
-    def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]: ...
-
-    def vector(self, carry: Any) -> np.ndarray: ...
-
-
-def _loop(descent: Descent, field: Field, layout: Layout) -> Loop:
-    """A kernel where the objective has one for this optimiser, else the compiled definition."""
-    fused = getattr(field.objective, "fused", None)
-    if fused is not None and descent.optimizer.decay is not None:
-        rates = descent.block_rates(layout.names)
-        lr = {name: descent.lr * rates[name] for name in layout.names}
-        return KernelLoop(fused(layout, descent.optimizer.decay, lr))
-    return CompiledLoop(descent, field, layout)
-
-
-class KernelLoop:
-    """Steps in a kernel on flat vectors."""
-
-    def __init__(self, steps: Any) -> None:
-        self._steps = steps
-
-    def start(self, vector: np.ndarray) -> State:
-        return self.state((vector, np.zeros_like(vector)), 0)
-
-    def restore(self, state: State) -> Any:
-        return np.array(state["theta"]), np.array(state["memory"])
-
-    def state(self, carry: Any, position: int) -> State:
-        return {"theta": carry[0], "memory": carry[1], "position": np.array(position)}
-
-    def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]:
-        moved = carry[0].copy(), carry[1].copy()
-        done = self._steps(*moved, first, steps)
-        return moved, int(done)
-
-    def vector(self, carry: Any) -> np.ndarray:
-        return carry[0]
-
-
-class CompiledLoop:
-    """Steps compiled by JAX; the body does not know how many are asked for. A stochastic law gets its data step by step."""
-
-    def __init__(self, descent: Descent, field: Field, layout: Layout) -> None:
-        import optax
-
-        from stagescope.autodiff import jax, jnp
-
-        rates = descent.block_rates(layout.names)
-        self._jax, self._layout, self._draw = jax, layout, field.draw
-        self._data = field.data
-        self._transform = descent.optimizer.transform()
-
-        def body(carry: Any, data: Any) -> Any:
-            params, memory, count, _ = carry
-            grads = {name: -value for name, value in field.law(params, data).items()}
-            directions, memory_next = self._transform.update(grads, memory, params)
-            updates = {name: -descent.lr * rates[name] * directions[name] for name in layout.names}
-            moved: Any = optax.apply_updates(params, updates)
-            finite = jnp.all(jnp.array([jnp.all(jnp.abs(moved[name]) < LIMIT) for name in layout.names]))
-            kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), (moved, memory_next), (params, memory))
-            return *kept, count + finite, finite
-
-        @jax.jit
-        def advance(params: Any, memory: Any, steps: Any, data: Any) -> Any:
-            first = (params, memory, jnp.zeros((), jnp.int64), jnp.array(True))
-            return jax.lax.while_loop(lambda c: (c[2] < steps) & c[3], lambda c: body(c, data), first)
-
-        self._advance = advance
-
-    def start(self, vector: np.ndarray) -> State:
-        params = self._layout.unpack(vector)
-        return self.state((params, self._transform.init(dict(params))), 0)
-
-    def state(self, carry: Any, position: int) -> State:
-        leaves = {f"memory{i}": np.asarray(leaf) for i, leaf in enumerate(self._jax.tree.leaves(carry[1]))}
-        return {"theta": self.vector(carry), "position": np.array(position), **leaves}
-
-    def restore(self, state: State) -> Any:
-        params = self._layout.unpack(np.asarray(state["theta"]))
-        shape = self._jax.tree.structure(self._transform.init(dict(params)))
-        leaves = [state[f"memory{i}"] for i in range(shape.num_leaves)]
-        return dict(params), self._jax.tree.unflatten(shape, leaves)
-
-    def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]:
-        if self._draw(first) is None:
-            params, memory, done, _ = self._advance(*carry, steps, self._data)
-            return (params, memory), int(done)
-        for step in range(steps):
-            params, memory, done, _ = self._advance(*carry, 1, self._draw(first + step))
-            if not int(done):
-                return carry, step
-            carry = params, memory
-        return carry, steps
-
-    def vector(self, carry: Any) -> np.ndarray:
-        return self._layout.pack({name: np.asarray(block) for name, block in carry[0].items()})

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 FlatField = Callable[[np.ndarray, np.ndarray], float | None]
 """Reads a flat parameter vector, writes its velocity into the second argument; returns the loss where it comes with it."""
+StepGradient = Callable[[np.ndarray, int, np.ndarray], None]
+"""Writes the gradient that one step of a descent sees, at a flat parameter vector, into the last argument."""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import numpy as np
 from numba import carray, cfunc, njit  # pyright: ignore[reportPrivateImportUsage]
 
 from stagescope.objectives.compiled import SIGNATURE, entries, sundials
+from stagescope.objectives.flat_kernel import FAST, softmax, square
 
-_FAST = {"contract", "reassoc"}
 WEIGHTS, _TABLES = slice(4, 8), 8
 _D, _M = np.uint64(4), np.uint64(8)
 """Sizes of the paper's settings: known to the compiler, they halve the time."""
@@ -29,7 +29,7 @@ def hold(sizes, scale, pi, transition):
     return np.concatenate([sizes, [scale], np.ones(4), pi, np.log(pi), np.ravel(transition), room, [np.nan, np.nan]])
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=FAST)
 def _multiply(rows, inner, columns, a, p, b, q, out, r):
     """out = a b, with a at p, b at q, out at r."""
     for i in range(rows):
@@ -42,7 +42,7 @@ def _multiply(rows, inner, columns, a, p, b, q, out, r):
                 out[goal + j] += x * b[row + j]
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=FAST)
 def _left(rows, inner, columns, weight, a, p, b, q, out, r):
     """out = weight a^T b."""
     for j in range(rows * columns):
@@ -55,7 +55,7 @@ def _left(rows, inner, columns, weight, a, p, b, q, out, r):
                 out[goal + j] += x * b[row + j]
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=FAST)
 def _right(rows, inner, columns, weight, a, p, b, q, out, r):
     """out = weight a b^T."""
     for i in range(rows):
@@ -67,7 +67,7 @@ def _right(rows, inner, columns, weight, a, p, b, q, out, r):
             out[goal + j] = weight * total
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=FAST)
 def _add_right(rows, inner, columns, weight, a, p, b, q, out, r):
     """out += weight a b^T."""
     for i in range(rows):
@@ -79,32 +79,17 @@ def _add_right(rows, inner, columns, weight, a, p, b, q, out, r):
             out[goal + j] += weight * total
 
 
-@njit(cache=True, fastmath=_FAST)
-def _softmax(size, a, p):
-    """In place; returns log sum exp."""
-    top = -np.inf
-    for j in range(size):
-        top = max(top, a[p + j])
-    total = 0.0
-    for j in range(size):
-        a[p + j] = np.exp(a[p + j] - top)
-        total += a[p + j]
-    for j in range(size):
-        a[p + j] /= total
-    return top + np.log(total)
-
-
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=FAST)
 def _attend(d, held, log_pi, scores):
     """A_i ~ pi exp(Phi_i), in the place of Phi."""
     for i in range(d):
         row = scores + i * d
         for j in range(d):
             held[row + j] += held[log_pi + j]
-        _softmax(d, held, row)
+        softmax(d, held, row)
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=FAST)
 def _unattend(d, scale, held, attention, lift):
     """From dL/dA to scale dL/dPhi_ij = scale A_ij (lift_ij - A_i . lift_i), in place."""
     for i in range(d):
@@ -116,7 +101,7 @@ def _unattend(d, scale, held, attention, lift):
             held[x + j] = scale * held[a + j] * (held[x + j] - mean)
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=FAST)
 def _surprise(d, held, pi, transition, logits):
     """The loss; turns logits_i into dL/dlogits_i = pi_i (softmax(logits_i) - P_i), rows of P summing to one or nearly so."""
     loss = 0.0
@@ -126,13 +111,13 @@ def _surprise(d, held, pi, transition, logits):
         for j in range(d):
             own += held[law + j] * held[row + j]
             mass += held[law + j]
-        loss += held[pi + i] * (mass * _softmax(d, held, row) - own)
+        loss += held[pi + i] * (mass * softmax(d, held, row) - own)
         for j in range(d):
             held[row + j] = held[pi + i] * (mass * held[row + j] - held[law + j])
     return loss
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=FAST)
 def _gradient(theta, out, held, d, m, mk):
     """A_i ~ pi exp(Phi_i), H = A W0, logits = H W1, dL/dlogits_i = pi_i (softmax(logits_i) - P_i); then backwards."""
     scale = held[3]
@@ -174,21 +159,13 @@ def _gradient(theta, out, held, d, m, mk):
     return loss
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=FAST)
 def gradient(theta, out, held):
     """Loss; writes weights[b] x gradient of block b (order W0, W1, WQ, WK) into `out`. `held` is from `hold`."""
     d, m, mk = np.uint64(held[0]), np.uint64(held[1]), np.uint64(held[2])
     if d == _D and m == _M and mk == _M:
         return _gradient(theta, out, held, _D, _M, _M)
     return _gradient(theta, out, held, d, m, mk)
-
-
-@njit(cache=True, fastmath=_FAST)
-def _square(a):
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * a[i]
-    return total
 
 
 def address():
@@ -208,9 +185,9 @@ def _for_sundials() -> Any:
         size, room = int(2 * m * (d + mk)), int(_TABLES + 2 * d + 4 * d * d + 2 * d * m + 4 * d * mk)
         theta, found, table = carray(entries(y), size), carray(entries(out), size), carray(held, room + 2)
         gradient(theta, found, table)
-        if np.isfinite(_square(found)):
+        if np.isfinite(square(found)):
             return 0
-        table[room], table[room + 1] = t, np.sqrt(_square(theta))
+        table[room], table[room + 1] = t, np.sqrt(square(theta))
         return -1
 
     return velocity

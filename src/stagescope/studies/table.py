@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stagescope.errors import unknown
-from stagescope.studies import focus_dilution, scan_snap
+from stagescope.studies import focus_dilution, incremental, scan_snap
 from stagescope.studies.study import Study
 
 if TYPE_CHECKING:
     from stagescope.runs.run import Run
 
-STUDIES: dict[str, Study] = {study.name: study for study in (focus_dilution.STUDY, scan_snap.STUDY)}
+STUDIES: dict[str, Study] = {study.name: study for study in (focus_dilution.STUDY, incremental.STUDY, scan_snap.STUDY)}
 
 
 def study(name: str) -> Study:

@@ -52,6 +52,14 @@ PAPERS = {
         venue="ICML",
         arxiv="2605.01199",
     ),
+    "incremental": Paper(
+        key="yuksel2026incremental",
+        title="Incremental learning of sparse attention patterns",
+        authors="Yüksel, Alvarez Lucendo, Flammarion",
+        year=2026,
+        venue="ICML",
+        arxiv="2602.19143",
+    ),
 }
 
 TAGS = {
@@ -113,5 +121,29 @@ TAGS = {
     "FD:finite": Tag("focus-dilution", "loss", "-sum_(n,i) p(n,i) sum_k P_ik log softmax(A(n,i) W0 W1)_k at length s, exact"),
     "FD:sampled": Tag("focus-dilution", "loss", "mean cross-entropy of the token after N sampled contexts of length s"),
     "FD:population": Tag("focus-dilution", "loss", "-sum_i pi_i sum_k P_ik log softmax(A_i W0 W1)_k, counts replaced by pi"),
+    "ISA:task": Tag("incremental", "task", "x_t ~ softmax(sum_i beta_i A_i sum_{l in I_i} w_il e_{x_{t-l}})"),
+    "ISA:features": Tag("incremental", "task", "A_i random orthogonal, |A_i|_F = sqrt d; centred; tr(A_i^T A_j) = 0"),
+    "ISA:bayes": Tag("incremental", "task", "Bayes loss: mean exact conditional entropy over sampled contexts"),
+    "ISA:truncated": Tag("incremental", "task", "T_j = softmax(sum_{i<=j} beta_i A_i sum_{l in I_i} w_il e_{x_{t-l}})"),
+    "ISA:classes": Tag("incremental", "restricted classes", "F_j = {softmax(sum_{i<=j} W_i sum_{l in I_i} w_il e_{x_{t-l}})}"),
+    "ISA:levels": Tag("incremental", "plateaus", "l_j = least cross-entropy in F_j to the true law; l_0 = ln d, l_k = Bayes"),
+    "ISA:ridge": Tag("incremental", "early stopping", "F_j fitted to N sequences: likelihood, or ridge chosen on held-out ones"),
+    "ISA:positional-heads": Tag(
+        "incremental", "minimal model", "logits_t = sum_h V_h sum_{s<=t} softmax(a_h[t])_s e_{x_s}, V = 0 and a small at first"
+    ),
+    "ISA:loss": Tag("incremental", "loss", "mean cross-entropy of the targets, to the tokens drawn or to the true law"),
+    "ISA:heads": Tag("incremental", "simplified model", "P = sum_h V_h x softmax(a_h) fits G = sum_i g_i f_i x e_{p_i}"),
+    "ISA:symmetric": Tag("incremental", "exact reduction", "equal heads stay equal: one head with P = H V x s and the same law"),
+    "ISA:flow": Tag("incremental", "simplified model", "V_h' = R s_h, a_h' = J(s_h) R^T V_h, R = G - P: the flow of |R|^2/2"),
+    "ISA:mirror": Tag("incremental", "figure 10", "V_h' = R s_h, a_h' = R^T V_h; |V_h|^2/2 - log sum exp(a_h) is conserved"),
+    "ISA:plateaus": Tag("incremental", "plateaus", "plateau j at sum_{i>j} g_i^2/2, at most min(H, k) of them"),
+    "ISA:transitions": Tag("incremental", "events", "t_j: first crossing of (l_{j-1} + l_j)/2"),
+    "ISA:first": Tag("incremental", "plateau 1", "t_1 -> (pi/sqrt 2) sqrt(N)/g_1 (mirror), of order N/g_1 (exact)"),
+    "ISA:leftover": Tag("incremental", "plateau 1", "s_2 ~ 1/(D t) (mirror), 1/sqrt(2 N D t) (exact), D = (g_1^2 - g_2^2)/H"),
+    "ISA:escape": Tag("incremental", "plateau 1", "heads part at rate g_2 sqrt(s_2) or sqrt(2) g_2 s_2: sqrt(t_2) ~ ln(1/sigma)"),
+    "ISA:wkb": Tag("incremental", "plateau 1", "integral of the rate to t_2 = ln(1/sigma) + const on the symmetric trajectory"),
+    "ISA:mass": Tag("incremental", "observables", "attention of a head on a lag group, mean over query rows"),
+    "ISA:contrast": Tag("incremental", "observables", "Hungarian matching of heads to groups on mass less the heads' mean"),
+    "ISA:stages": Tag("incremental", "stages", "transitions, plateaus, competitive then cooperative heads"),
     "SnS:snap": Tag("scan-snap", "after the transition", "after the transition the attention speed keeps falling"),
 }

@@ -1,0 +1,65 @@
+"""Transitions and plateaus of a loss that descends a ladder of known levels l_0 > l_1 > ... > l_k [ISA:transitions].
+
+For any clock and any loss: the levels are |R|^2/2 of the regression flow, or the losses of restricted classes.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from stagescope.detect.stage import first_crossing
+from stagescope.errors import InputError
+
+CLOSE = 0.15
+"""A plateau is that of level j if the loss there is within this share of the step l_{j-1} - l_j."""
+FEWEST = 3
+"""Frames between two transitions, at least, where a plateau can be seen."""
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Where the loss is flattest, on a logarithmic clock, between transition j and the next; `accepted` if near level j."""
+
+    j: int
+    t: float
+    loss: float
+    level: float
+    slope: float
+    accepted: bool
+
+
+def transitions(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> tuple[float | None, ...]:
+    """t_1 .. t_k: the first crossing of (l_{j-1} + l_j)/2, interpolated; None where the loss stays above it."""
+    _check(time, loss, levels)
+    return tuple(first_crossing(time, loss, (above + below) / 2, rising=False) for above, below in _steps(levels))
+
+
+def plateaus(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> tuple[Plateau | None, ...]:
+    """Plateaus 1 .. k: least |dL/d ln t| between t_j and t_{j+1}, or the end; None without t_j or frames after it."""
+    when = (*transitions(time, loss, levels), None)
+    later = time > 0
+    clock, curve = time[later], loss[later]
+    slope = np.gradient(curve, np.log(clock)) if clock.size > 1 else np.zeros(clock.size)
+    found: list[Plateau | None] = []
+    for j, (above, below) in enumerate(_steps(levels), start=1):
+        start, stop = when[j - 1], when[j]
+        inside = np.flatnonzero((clock > start) & (clock < (np.inf if stop is None else stop))) if start is not None else ()
+        if len(inside) < FEWEST:
+            found.append(None)
+            continue
+        i = int(inside[np.argmin(np.abs(slope[inside]))])
+        near = bool(abs(curve[i] - below) <= CLOSE * (above - below))
+        found.append(Plateau(j, float(clock[i]), float(curve[i]), float(below), float(slope[i]), near))
+    return tuple(found)
+
+
+def _steps(levels: np.ndarray) -> list[tuple[float, float]]:
+    return list(pairwise(levels))
+
+
+def _check(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> None:
+    if len(levels) < 2 or np.any(np.diff(levels) >= 0):
+        raise InputError(f"levels must decrease, at least two of them, got {np.asarray(levels)}")
+    if len(time) != len(loss):
+        raise InputError(f"{len(time)} times for {len(loss)} losses")

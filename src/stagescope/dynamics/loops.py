@@ -1,0 +1,170 @@
+"""Ways to take the steps of a descent: a kernel of whole steps, a kernel's gradient, or the definition compiled by JAX."""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from stagescope.dynamics.dynamics import State
+from stagescope.objectives.field import Field, StepGradient
+from stagescope.types import Layout
+
+if TYPE_CHECKING:
+    from stagescope.dynamics.descent import Descent
+
+LIMIT = 1e15
+"""A parameter beyond this has diverged, even where a saturated loss stays finite."""
+
+
+class Loop(Protocol):
+    """Steps on a carry (parameters and the optimiser's memory), in pieces of any size with the same result bit for bit."""
+
+    def start(self, vector: np.ndarray) -> State: ...
+
+    def restore(self, state: State) -> Any: ...
+
+    def state(self, carry: Any, position: int) -> State: ...
+
+    def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]: ...
+
+    def vector(self, carry: Any) -> np.ndarray: ...
+
+
+def loop_for(descent: "Descent", field: Field, layout: Layout) -> Loop:
+    """A kernel where the objective has one for this optimiser, else the compiled definition."""
+    fused = getattr(field.objective, "fused", None)
+    if fused is not None and descent.optimizer.decay is not None and descent.clip is None:
+        rates = descent.block_rates(layout.names)
+        lr = {name: descent.lr * rates[name] for name in layout.names}
+        return KernelLoop(fused(layout, descent.optimizer.decay, lr))
+    gradient = getattr(field.objective, "step_gradient", None)
+    if gradient is not None:
+        return GradientLoop(descent, field, layout, gradient(layout))
+    return CompiledLoop(descent, field, layout)
+
+
+class KernelLoop:
+    """Steps in a kernel on flat vectors."""
+
+    def __init__(self, steps: Any) -> None:
+        self._steps = steps
+
+    def start(self, vector: np.ndarray) -> State:
+        return self.state((vector, np.zeros_like(vector)), 0)
+
+    def restore(self, state: State) -> Any:
+        return np.array(state["theta"]), np.array(state["memory"])
+
+    def state(self, carry: Any, position: int) -> State:
+        return {"theta": carry[0], "memory": carry[1], "position": np.array(position)}
+
+    def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]:
+        moved = carry[0].copy(), carry[1].copy()
+        done = self._steps(*moved, first, steps)
+        return moved, int(done)
+
+    def vector(self, carry: Any) -> np.ndarray:
+        return carry[0]
+
+
+class GradientLoop:
+    """Steps on a kernel's gradient, the optimiser in NumPy: the numbers of `CompiledLoop` without JAX."""
+
+    def __init__(self, descent: "Descent", field: Field, layout: Layout, gradient: StepGradient) -> None:
+        rates, counts = descent.block_rates(layout.names), field.multiplicity
+        self._gradient, self._optimizer, self._clip = gradient, descent.optimizer, descent.clip
+        self._lr = layout.pack({name: np.full(shape, descent.lr * rates[name]) for name, shape in layout.shapes})
+        self._counts = layout.pack({name: np.broadcast_to(counts.get(name, 1.0), shape) for name, shape in layout.shapes})
+
+    def start(self, vector: np.ndarray) -> State:
+        return self.state((vector, *(np.zeros_like(vector) for _ in range(self._optimizer.moments))), 0)
+
+    def restore(self, state: State) -> Any:
+        return tuple(np.array(state[name]) for name in ("theta", *(f"memory{i}" for i in range(self._optimizer.moments))))
+
+    def state(self, carry: Any, position: int) -> State:
+        memory = {f"memory{i}": moment for i, moment in enumerate(carry[1:])}
+        return {"theta": carry[0], "position": np.array(position), **memory}
+
+    @np.errstate(over="ignore", invalid="ignore")  # a divergence is reported once, as the outcome
+    def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]:
+        theta, *memory = (part.copy() for part in carry)
+        gradient = np.empty_like(theta)
+        for done in range(steps):
+            self._gradient(theta, first + done, gradient)
+            if self._clip is not None:
+                norm = np.sqrt(np.dot(self._counts * gradient, gradient))
+                if norm > self._clip:
+                    gradient *= self._clip / norm
+            theta -= self._lr * self._optimizer.direction(gradient, memory, theta, first + done + 1)
+            if not np.max(np.abs(theta)) < LIMIT:
+                return carry, done
+        return (theta, *memory), steps
+
+    def vector(self, carry: Any) -> np.ndarray:
+        return carry[0]
+
+
+class CompiledLoop:
+    """Steps compiled by JAX; the body does not know how many are asked for. A stochastic law gets its data step by step."""
+
+    def __init__(self, descent: "Descent", field: Field, layout: Layout) -> None:
+        import optax
+
+        from stagescope.autodiff import jax, jnp
+
+        rates = descent.block_rates(layout.names)
+        self._jax, self._layout, self._draw = jax, layout, field.draw
+        self._data = field.data
+        self._transform = descent.optimizer.transform()
+        counts = field.multiplicity
+
+        def clipped(grads: Any) -> Any:
+            if descent.clip is None:
+                return grads
+            norm = jnp.sqrt(sum(jnp.sum(grads[name] ** 2 * counts.get(name, 1.0)) for name in layout.names))
+            return {name: grads[name] * jnp.where(norm > descent.clip, descent.clip / norm, 1.0) for name in layout.names}
+
+        def body(carry: Any, data: Any) -> Any:
+            params, memory, count, _ = carry
+            grads = clipped({name: -value for name, value in field.law(params, data).items()})
+            directions, memory_next = self._transform.update(grads, memory, params)
+            updates = {name: -descent.lr * rates[name] * directions[name] for name in layout.names}
+            moved: Any = optax.apply_updates(params, updates)
+            finite = jnp.all(jnp.array([jnp.all(jnp.abs(moved[name]) < LIMIT) for name in layout.names]))
+            kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), (moved, memory_next), (params, memory))
+            return *kept, count + finite, finite
+
+        @jax.jit
+        def advance(params: Any, memory: Any, steps: Any, data: Any) -> Any:
+            first = (params, memory, jnp.zeros((), jnp.int64), jnp.array(True))
+            return jax.lax.while_loop(lambda c: (c[2] < steps) & c[3], lambda c: body(c, data), first)
+
+        self._advance = advance
+
+    def start(self, vector: np.ndarray) -> State:
+        params = self._layout.unpack(vector)
+        return self.state((params, self._transform.init(dict(params))), 0)
+
+    def state(self, carry: Any, position: int) -> State:
+        leaves = {f"memory{i}": np.asarray(leaf) for i, leaf in enumerate(self._jax.tree.leaves(carry[1]))}
+        return {"theta": self.vector(carry), "position": np.array(position), **leaves}
+
+    def restore(self, state: State) -> Any:
+        params = self._layout.unpack(np.asarray(state["theta"]))
+        shape = self._jax.tree.structure(self._transform.init(dict(params)))
+        leaves = [state[f"memory{i}"] for i in range(shape.num_leaves)]
+        return dict(params), self._jax.tree.unflatten(shape, leaves)
+
+    def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]:
+        if self._draw(first) is None:
+            params, memory, done, _ = self._advance(*carry, steps, self._data)
+            return (params, memory), int(done)
+        for step in range(steps):
+            params, memory, done, _ = self._advance(*carry, 1, self._draw(first + step))
+            if not int(done):
+                return carry, step
+            carry = params, memory
+        return carry, steps
+
+    def vector(self, carry: Any) -> np.ndarray:
+        return self._layout.pack({name: np.asarray(block) for name, block in carry[0].items()})

@@ -1,0 +1,85 @@
+"""What a run of the regression flow shows: loss, attention on the places, and how alike the heads are."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stagescope.described import build
+from stagescope.errors import InputError
+from stagescope.models.regression_heads import RegressionHeads
+from stagescope.objectives.regression import Regression
+from stagescope.runs.run import Run
+
+
+@dataclass(frozen=True)
+class HeadCurves:
+    """A run of RegressionHeads, frame by frame, under either law [ISA:heads]."""
+
+    time: np.ndarray
+    params: dict[str, np.ndarray]
+    model: RegressionHeads
+    mirror: bool
+
+    @cached_property
+    def loss(self) -> np.ndarray:
+        """|R|^2/2 (frames,), also where the law has no objective."""
+        return self.model.losses(self.params)
+
+    @cached_property
+    def attention(self) -> np.ndarray:
+        """s (frames, H, N)."""
+        return self.model.attention(self.params)
+
+    @cached_property
+    def mass(self) -> np.ndarray:
+        """Attention of each head on the places of the features (frames, H, k)."""
+        return self.attention[:, :, self.model.at]
+
+    @cached_property
+    def agreement(self) -> np.ndarray:
+        """Mean cosine between the attention of two heads (frames,); 1 for a single head."""
+        return agreement(self.attention)
+
+    @cached_property
+    def contrast(self) -> np.ndarray:
+        """How far heads have split the places among themselves (frames,)."""
+        return contrast(self.mass)
+
+    @cached_property
+    def invariant(self) -> np.ndarray:
+        """What each head conserves (frames, H): sum_n a_n, or |V|^2/2 - log sum_n exp(a_n) under the mirror law."""
+        a = self.params["a"]
+        if not self.mirror:
+            return a.sum(axis=2)
+        top = a.max(axis=2)
+        return np.sum(self.params["V"] ** 2, axis=2) / 2 - top - np.log(np.exp(a - top[..., None]).sum(axis=2))
+
+
+def head_curves(run: Run) -> HeadCurves:
+    """The curves of a run of RegressionLoss or MirrorFlow."""
+    law = build(run.spec["field"])
+    if not isinstance(law, Regression):
+        raise InputError(f"expected a run of RegressionLoss or MirrorFlow, got one of {run.spec['field']['type']}")
+    return HeadCurves(run.time, {name: run.params[name] for name in run.params}, law.model, law.mirror)
+
+
+def agreement(attention: np.ndarray) -> np.ndarray:
+    """Mean cosine between two heads' rows of attention (..., H, N); 1 for a single head."""
+    heads = attention.shape[-2]
+    if heads == 1:
+        return np.ones(attention.shape[:-2])
+    rows = attention / np.linalg.norm(attention, axis=-1, keepdims=True)
+    total = np.sum(np.sum(rows, axis=-2) ** 2, axis=-1)
+    return (total - heads) / (heads * (heads - 1))
+
+
+def contrast(mass: np.ndarray) -> np.ndarray:
+    """Hungarian matching of heads to groups on the mass (frames, H, k) less its mean over heads, mean over matched pairs.
+
+    0 for equal heads, (k - 1)/k where k heads split k groups [ISA:contrast].
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    centred = mass - mass.mean(axis=1, keepdims=True)
+    return np.array([frame[linear_sum_assignment(frame, maximize=True)].mean() for frame in centred])
