@@ -75,3 +75,13 @@ def test_slow_frames():
     assert slow_frames(speed) == [1, 5, 7]
     assert slow_frames(np.array([0.1, 1.0, 2.0])) == [0]
     assert len(slow_frames(np.array([1.0, 1e-11, 1e-14, 3e-12, 1e-14]))) == 1, "rounding is not a plateau"
+
+
+def test_the_order_of_blocks_does_not_matter():
+    model = ss.TokenAttention(vocab=3, width=2, scale=1.0)
+    loss = ss.population_loss(model, ss.LazyChain(pi=(0.5, 0.3, 0.2), persistence=0.4))
+    params = model.init(0, 0.5)
+    turned = {name: params[name] for name in ("WK", "W1", "W0", "WQ")}
+    assert ss.spectrum(loss, turned).speed == pytest.approx(ss.spectrum(loss, params).speed, rel=1e-12)
+    with pytest.raises(ss.InputError, match="parameter blocks"):
+        ss.spectrum(loss, {"W0": params["W0"]})

@@ -143,6 +143,8 @@ def test_out_of_regime_runs_confirm_nothing():
         assert {row.verdict for name, row in found.items() if name not in LATE} == {"inconclusive"}
     short = verdicts(ss.run_study("focus-dilution", until=5.0))
     assert {row.verdict for name, row in short.items() if name not in LATE} == {"inconclusive"}
+    early = verdicts(ss.run_study("focus-dilution", pi=(0.55, 0.17, 0.15, 0.13), until=1.0))
+    assert "confirmed" not in {row.verdict for row in early.values()}
 
 
 def test_a_failed_run_confirms_nothing():

@@ -17,6 +17,8 @@ CRITICAL = 1e-10
 """Largest |F| of a point that is called critical."""
 FLAT = 1e-7
 """Rates below this share of the largest count as zero: orbits of symmetries make many of them."""
+ROUNDING = 1e-12
+"""Rates below this are rounding, however small the others are."""
 SLOWER = 0.5
 """A slow point of a run: |F| there is this many times smaller than before and after it, or less."""
 ORIGIN = 0.1
@@ -67,7 +69,7 @@ class CriticalPoint:
 
     @property
     def _zero(self) -> float:
-        return FLAT * float(np.abs(self.rates).max(initial=0.0))
+        return max(FLAT * float(np.abs(self.rates).max(initial=0.0)), ROUNDING)
 
     @property
     def kind(self) -> str:

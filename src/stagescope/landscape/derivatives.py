@@ -27,7 +27,10 @@ class Derivatives:
         self.field = what.field() if isinstance(what, Objective) else what
         if not isinstance(self.field, Field):
             raise InputError(f"expected an Objective or a Field, got {type(what).__name__}; wrap a JAX loss in JaxObjective")
-        self.layout = Layout.of(params)
+        names = list(self.field.axes) or list(params)  # kernels know their blocks by place
+        if set(names) != set(params):
+            raise InputError(f"this model has parameter blocks {names}, got {sorted(params)}")
+        self.layout = Layout.of({name: params[name] for name in names})
         self.rates = _block_rates(self.layout, rates or {})
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError
+from stagescope.errors import InputError, StagescopeError
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
@@ -85,6 +85,9 @@ def _largest(kind: str, times: Callable, size: int, fastest: int) -> tuple[np.nd
     solve: Any = getattr(linalg, kind)
     start = np.random.default_rng(0).normal(size=size)
     which = "LA" if kind == "eigsh" else "LR"
-    values, vectors = solve(make((size, size), matvec=times, dtype=float), k=fastest, which=which, v0=start, tol=1e-10)
+    try:
+        values, vectors = solve(make((size, size), matvec=times, dtype=float), k=fastest, which=which, v0=start, tol=1e-10)
+    except (linalg.ArpackError, TypeError) as error:
+        raise StagescopeError(f"the {fastest} fastest of {size} rates did not converge ({error}); ask for fewer") from None
     order = np.argsort(-np.real(values))
     return values[order], vectors[:, order]

@@ -87,11 +87,13 @@ def _family(evidence: Evidence) -> Regime:
     found = _asymmetry(evidence)
     if found is None:
         return Regime(False, "speaks of lazy chains whose rare tokens are almost equal", applies=False)
-    point = found.symmetric.point
-    if not found.symmetric.of_its_label:
-        return Regime(
-            False, f"the symmetric point (1,1) was not reached: the search ended at |F| = {point.residual:.1e} elsewhere"
-        )
+    failed = evidence.failures()
+    if evidence.attentions[0] is None:
+        failed.append("Q1 was not reached: the run says nothing of (1,1)")
+    elif not found.symmetric.of_its_label:
+        failed.append("the symmetric point (1,1) was not reached: the search ended elsewhere")
+    if failed:
+        return Regime(False, "; ".join(failed))
     return Regime(True, f"rare tokens deviate by {found.delta / found.mean:.1%} of their mean")
 
 
