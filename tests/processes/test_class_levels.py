@@ -118,8 +118,6 @@ def test_bad_requests():
 def test_the_levels_of_the_authors_task():
     """d = 50, scale 10, 20 targets. The file lists the farthest span first and the nearest one dominates, hence `reverse`."""
     path = Path(os.environ["STAGESCOPE_DATA"]) / "reference" / "incremental_features_seed0.npz"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
     chain = ss.LaggedChain.spans(50, scale=10.0, features=ss.read_features(path, reverse=True))
     found = ss.class_levels(chain, targets=20)
     np.testing.assert_allclose(found.losses, [3.912, 1.472, 0.812, 0.504], atol=0.03)

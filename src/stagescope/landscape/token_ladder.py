@@ -211,7 +211,7 @@ class Passage:
             **base,
             opening=opening.block,
             rates=tuple(o.rate for o in self.small.openings[opening.block] if o.rate > OPENS),
-            measured_rate=self.fit[0],
+            measured_rate=self.fit[0] if self.fit[1] is not None and self.fit[1][0] >= self.frames[0] else None,
             local_rate=None if self.here is None else self.here.rate,
             cosines=self.cosines,
             predicted_escape=self.predicted,
