@@ -8,6 +8,7 @@ from pathlib import Path
 import stagescope as ss
 
 NAMES = """
+EarlyStopping Stopping early_stopping stopping
 Adam AdamW HeadsLoss PositionalHeads held_out
 AtTimes Chain Claim ClassAttention CriticalPoint DamagedRun Descent Every Field GD GradientFlow HeavyBall
 InputError Interrupted JaxObjective Ladder LazyChain Ledger Linearisation LogSpaced LossBelow MarkovChain NotARun
@@ -16,7 +17,8 @@ Spectrum SpeedBelow Stage Stages StagescopeError StoreError TokenAttention Token
 Uniform Verdict check class_attention critical_point critical_points evolve finite_loss linearise load population_loss
 read_classes replay resume run_study saddle_ladder sampled_loss spectrum stages study verify
 ClassLevels GivenFeatures LaggedChain RandomFeatures class_levels read_features
-HeadCurves MirrorFlow RegressionHeads RegressionLoss head_curves
+ContentHeads ContentLoss LagCurves Transformer TransformerLoss lag_curves student_loss
+HeadCurves MirrorFlow RegressionHeads RegressionLoss RegressionSampled RegressionTransformer head_curves
 """
 
 

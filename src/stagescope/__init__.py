@@ -17,8 +17,11 @@ _HOME = {
     "processes.lagged_chain": ("LaggedChain",),
     "processes.class_levels": ("ClassLevels", "class_levels"),
     "models.pairwise_attention": ("PairwiseAttention",),
+    "models.content_heads": ("ContentHeads",),
     "models.positional_heads": ("PositionalHeads",),
     "models.regression_heads": ("RegressionHeads",),
+    "models.regression_transformer": ("RegressionTransformer",),
+    "models.transformer": ("Transformer",),
     "models.token_attention": ("TokenAttention",),
     "objectives.field": ("Field",),
     "objectives.objective": ("Objective", "JaxObjective"),
@@ -27,8 +30,12 @@ _HOME = {
     "objectives.token_sampled": ("TokenSampled",),
     "objectives.pairwise": ("PairwisePopulation", "PairwisePinv"),
     "objectives.pairwise_sampled": ("PairwiseSampled",),
-    "objectives.heads": ("HeadsLoss", "held_out"),
+    "objectives.heads": ("HeadsLoss",),
+    "objectives.content": ("ContentLoss",),
+    "objectives.transformer": ("TransformerLoss",),
+    "objectives.students": ("student_loss", "held_out"),
     "objectives.regression": ("RegressionLoss", "MirrorFlow"),
+    "objectives.regression_sampled": ("RegressionSampled",),
     "objectives.forms": ("population_loss", "finite_loss", "sampled_loss"),
     "dynamics.record": ("Uniform", "LogSpaced", "AtTimes", "Every", "LossBelow", "SpeedBelow"),
     "dynamics.flow": ("GradientFlow",),
@@ -37,6 +44,8 @@ _HOME = {
     "runs.run": ("Run",),
     "runs.store": ("load", "verify"),
     "observables.pairwise": ("ClassAttention", "class_attention"),
+    "observables.stopping": ("Stopping", "stopping"),
+    "observables.lags": ("LagCurves", "lag_curves"),
     "observables.regression": ("HeadCurves", "head_curves"),
     "landscape.spectrum": ("Spectrum", "spectrum"),
     "landscape.critical": ("CriticalPoint", "critical_point", "critical_points"),
@@ -46,6 +55,7 @@ _HOME = {
     "theory.claim": ("Claim", "Verdict"),
     "theory.ledger": ("Ledger",),
     "studies.table": ("study", "run_study"),
+    "studies.early_stopping": ("EarlyStopping", "early_stopping"),
     "reopen": ("resume", "replay"),
     "reading": ("stages", "check", "saddle_ladder"),
 }
@@ -76,22 +86,31 @@ if TYPE_CHECKING:
     from stagescope.landscape.ladder import Ladder, Rung
     from stagescope.landscape.linearise import Linearisation, linearise
     from stagescope.landscape.spectrum import Spectrum, spectrum
+    from stagescope.models.content_heads import ContentHeads
     from stagescope.models.pairwise_attention import PairwiseAttention
     from stagescope.models.positional_heads import PositionalHeads
     from stagescope.models.regression_heads import RegressionHeads
+    from stagescope.models.regression_transformer import RegressionTransformer
     from stagescope.models.token_attention import TokenAttention
+    from stagescope.models.transformer import Transformer
+    from stagescope.objectives.content import ContentLoss
     from stagescope.objectives.field import Field
     from stagescope.objectives.forms import finite_loss, population_loss, sampled_loss
-    from stagescope.objectives.heads import HeadsLoss, held_out
+    from stagescope.objectives.heads import HeadsLoss
     from stagescope.objectives.objective import JaxObjective, Objective
     from stagescope.objectives.pairwise import PairwisePinv, PairwisePopulation
     from stagescope.objectives.pairwise_sampled import PairwiseSampled
     from stagescope.objectives.regression import MirrorFlow, RegressionLoss
+    from stagescope.objectives.regression_sampled import RegressionSampled
+    from stagescope.objectives.students import held_out, student_loss
     from stagescope.objectives.token import TokenPopulation
     from stagescope.objectives.token_finite import TokenFinite
     from stagescope.objectives.token_sampled import TokenSampled
+    from stagescope.objectives.transformer import TransformerLoss
+    from stagescope.observables.lags import LagCurves, lag_curves
     from stagescope.observables.pairwise import ClassAttention, class_attention
     from stagescope.observables.regression import HeadCurves, head_curves
+    from stagescope.observables.stopping import Stopping, stopping
     from stagescope.processes.class_levels import ClassLevels, class_levels
     from stagescope.processes.class_table import read_classes
     from stagescope.processes.lag_features import GivenFeatures, RandomFeatures, read_features
@@ -102,6 +121,7 @@ if TYPE_CHECKING:
     from stagescope.reopen import replay, resume
     from stagescope.runs.run import Run
     from stagescope.runs.store import load, verify
+    from stagescope.studies.early_stopping import EarlyStopping, early_stopping
     from stagescope.studies.table import run_study, study
     from stagescope.theory.claim import Claim, Verdict
     from stagescope.theory.ledger import Ledger

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.beside import beside, clock
 from stagescope.detect import focus_dilution as focus_dilution_stages
 from stagescope.detect import incremental_stages
 from stagescope.detect import scan_snap as scan_snap_stages
+from stagescope.detect.incremental import transitions
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
@@ -18,16 +20,20 @@ from stagescope.landscape.ladder import Ladder, field_ladder
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
 from stagescope.objectives.token import TokenPopulation
-from stagescope.observables.lags import lag_curves
+from stagescope.observables.lags import LagCurves, lag_curves
+from stagescope.observables.learned import learned_lags, learned_places
 from stagescope.observables.pairwise import ClassAttention, class_attention, law_of
-from stagescope.observables.regression import head_curves
+from stagescope.observables.regression import HeadCurves, head_curves
 from stagescope.observables.token import TokenCurves, token_curves
 from stagescope.reopen import as_flow, field_of, replay, variant
 from stagescope.runs.run import Run
 from stagescope.theory import focus_dilution as focus_dilution_theory
+from stagescope.theory import incremental as incremental_theory
 from stagescope.theory import scan_snap as scan_snap_theory
 from stagescope.theory.focus_dilution_evidence import Evidence as TokenEvidence
 from stagescope.theory.focus_dilution_forms import attention_rate
+from stagescope.theory.incremental_evidence import BEFORE, Task
+from stagescope.theory.incremental_evidence import Evidence as HeadsEvidence
 from stagescope.theory.incremental_forms import RegressionForms
 from stagescope.theory.ledger import Ledger
 from stagescope.theory.scan_snap_evidence import MOVED, Beside, Evidence
@@ -38,6 +44,8 @@ DENSE_FRAMES, FRAMES_PER_DECADE = 3000, 400
 NAMED = 3
 LONGEST_FRAME, SHORTEST_FRAME, NEXT_FRAME = 1e-3, 1e-4, 0.03
 """Frames of a focus-dilution run are no further apart than 3 % of the time passed, within these shares of its length."""
+COARSE, HEAD_FRAMES = 0.1, 800
+"""A run of heads is replayed where its loss falls by more than this share of its ladder between two frames."""
 FINE_PIECES, REPLAYS, MOST_FRAMES, MOST_ENTRIES = 2.0, 3, 6000, 4e7
 """It is replayed while a stretch between frames should be cut into more pieces than this, a few times, within memory."""
 
@@ -196,9 +204,8 @@ def _focus_dilution_ladder(run: Run) -> Ladder:
 _FOCUS_DILUTION = Rules(_focus_dilution_stages, _focus_dilution_check, _focus_dilution_ladder)
 
 
-def _heads_stages(run: Run) -> Stages:
-    curves = lag_curves(run)
-    heads = incremental_stages.Heads(
+def _lag_heads(curves: LagCurves) -> incremental_stages.Heads:
+    return incremental_stages.Heads(
         curves.time,
         curves.excess,
         curves.steps,
@@ -207,27 +214,80 @@ def _heads_stages(run: Run) -> Stages:
         curves.mass,
         nearest=lambda frame: int(np.argmin(curves.divergences(frame))),
     )
-    return incremental_stages.detect(heads, clock=run.clock, status=run.status)
+
+
+def _heads_stages(run: Run) -> Stages:
+    return incremental_stages.detect(_lag_heads(lag_curves(run)), clock=run.clock, status=run.status)
+
+
+def _heads_check(run: Run) -> Ledger:
+    """The claims on a student of a lagged chain; runs beside it where it has them."""
+    cheap = run.spec["field"]["type"] == "HeadsLoss"  # a replay costs as much as the run did
+    seen = _dense_heads(run, lambda made: _lag_heads(lag_curves(made))) if cheap else run
+    curves = lag_curves(seen)
+    law, levels = curves.law, curves.levels
+    known = law.fresh or law.labels == "soft"
+    task = Task(
+        law.process.importances,
+        law.model.heads,
+        span=max(map(len, law.process.groups)),
+        parameters=len(law.process.groups) * law.process.vocab**2,
+        disjoint=law.process.disjoint,
+        targets=None if known else law.sequences * law.model.targets,
+        fitted=levels.converged,
+        predicts=True,
+    )
+    evidence = HeadsEvidence(seen, _lag_heads(curves), task, learned_lags(curves), beside(seen), clock(seen))
+    return incremental_theory.ledger(run, evidence)
+
+
+def _regression_forms(curves: HeadCurves) -> RegressionForms:
+    model = curves.model
+    return RegressionForms(model.gains, model.positions, model.heads * model.copies, curves.mirror)
+
+
+def _flow_heads(curves: HeadCurves) -> incremental_stages.Heads:
+    parts = (curves.agreement, curves.contrast, curves.mass)
+    return incremental_stages.Heads(curves.time, curves.loss, _regression_forms(curves).levels, *parts, nearest=lambda _: None)
 
 
 def _regression_stages(run: Run) -> Stages:
-    curves = head_curves(run)
-    levels = RegressionForms(curves.model.gains, curves.model.positions, curves.model.heads, curves.mirror).levels
-    parts = (curves.agreement, curves.contrast, curves.mass)
-    heads = incremental_stages.Heads(curves.time, curves.loss, np.asarray(levels), *parts, nearest=lambda _: None)
-    return incremental_stages.detect(heads, clock=run.clock, status=run.status)
+    return incremental_stages.detect(_flow_heads(head_curves(run)), clock=run.clock, status=run.status)
 
 
-_HEADS = Rules(_heads_stages, None)
-_REGRESSION = Rules(_regression_stages, None)
+def _regression_check(run: Run) -> Ledger:
+    seen = _dense_heads(run, lambda made: _flow_heads(head_curves(made)))
+    curves = head_curves(seen)
+    forms = None if "batch" in seen.spec["field"] else _regression_forms(curves)
+    task = Task(curves.model.gains, curves.model.heads, forms=forms)
+    evidence = HeadsEvidence(seen, _flow_heads(curves), task, learned_places(curves), beside(seen), clock(seen))
+    return incremental_theory.ledger(run, evidence)
+
+
+def _dense_heads(run: Run, heads_of: Callable[[Run], incremental_stages.Heads]) -> Run:
+    """A run, replayed from its first frame where it was recorded so coarsely that a transition falls between two frames."""
+    heads = heads_of(run)
+    first = transitions(heads.time, heads.loss, heads.levels)[0]
+    jump = np.max(np.abs(np.diff(heads.loss)), initial=0) / (heads.levels[0] - heads.levels[-1])
+    early = run.frames if first is None else int(np.sum(heads.time < first))
+    if run.frames < 2 or (jump <= COARSE and early >= BEFORE):
+        return run
+    return replay(run, LogSpaced(frames=HEAD_FRAMES, first=None if "step" in run.series else float(run.t[-1]) * 1e-5))
+
+
+_HEADS = Rules(_heads_stages, _heads_check)
+_REGRESSION = Rules(_regression_stages, _regression_check)
 _SCAN_SNAP = Rules(_scan_snap_stages, _scan_snap_check)
 TABLE: dict[str, Rules] = {
     "TokenPopulation": _FOCUS_DILUTION,
     "TokenFinite": _FOCUS_DILUTION,
     "TokenSampled": _FOCUS_DILUTION,
     "HeadsLoss": _HEADS,
+    "ContentLoss": _HEADS,
+    "TransformerLoss": _HEADS,
     "RegressionLoss": _REGRESSION,
     "MirrorFlow": _REGRESSION,
+    "RegressionSampled": _REGRESSION,
     "PairwisePopulation": _SCAN_SNAP,
     "PairwisePinv": _SCAN_SNAP,
     "PairwiseSampled": _SCAN_SNAP,

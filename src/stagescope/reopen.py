@@ -9,13 +9,16 @@ from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import Record
 from stagescope.errors import DamagedRun, InputError, StagescopeError
+from stagescope.objectives import content as _content  # noqa: F401
 from stagescope.objectives import heads as _heads  # noqa: F401
 from stagescope.objectives import pairwise as _pairwise  # noqa: F401
 from stagescope.objectives import pairwise_sampled as _pairwise_sampled  # noqa: F401
 from stagescope.objectives import regression as _regression  # noqa: F401
+from stagescope.objectives import regression_sampled as _regression_sampled  # noqa: F401
 from stagescope.objectives import token as _token  # noqa: F401
 from stagescope.objectives import token_finite as _token_finite  # noqa: F401
 from stagescope.objectives import token_sampled as _token_sampled  # noqa: F401
+from stagescope.objectives import transformer as _transformer  # noqa: F401
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import JaxObjective, Objective
 from stagescope.runs import manifest as manifests

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.observables.lags import LagCurves
+from stagescope.observables.lags import ATTENDED, LagCurves
 from stagescope.observables.regression import contrast
 from stagescope.processes.class_levels import class_levels
 
@@ -64,3 +64,70 @@ def test_the_true_heads_predict_as_the_last_class():
     assert found.excess[0] == pytest.approx(0.0, abs=1e-9)
     assert np.argmin(found.divergences(0)) == 2
     assert len(class_levels(process, 4).losses) == 3
+
+
+def content_curves(**params):
+    chain = ss.LaggedChain.spans(5, spans=(2, 2), stride=1, scale=2.0)
+    model = ss.ContentHeads(vocab=5, heads=2, context=chain.reach, targets=4)
+    law = ss.ContentLoss(model=model, process=chain, sequences=50, precision="float32")
+    start = {name: block[None] for name, block in model.init(0, 0.0).items()}
+    return LagCurves(np.zeros(1), start | params, law)
+
+
+def test_a_shared_lag_counts_in_both_groups():
+    """Groups are lags (1, 2) and (2, 3); heads are put on lags 2 and 1 by the scores of their positions."""
+    base = content_curves()
+    model = base.law.model
+    scores = np.zeros((1, *model.shapes["W"]))
+    for head, lag in enumerate((2, 1)):
+        for q in range(model.context - 1, model.positions):
+            scores[0, head, 5 + q, 5 + q + 1 - lag] = 200.0
+    found = content_curves(W=scores)
+    np.testing.assert_allclose(found.mass[0], [[1, 1], [1, 0]], atol=1e-9)
+    np.testing.assert_allclose(found.entropy, 0, atol=1e-6)
+    assert found.agreement[0] == pytest.approx(0.0, abs=1e-9)
+    assert found.held_out.precision == "float32"
+    uniform = np.log(model.context + np.arange(4)).mean()
+    np.testing.assert_allclose(base.entropy, uniform, rtol=1e-12)
+
+
+def test_attention_by_content_is_a_mean_over_contexts():
+    """A head that looks for token 0 finds it where it is: the mean says how often, agreement that heads do not look alike."""
+    scores = np.zeros((1, 2, 11, 11))
+    scores[0, 0, :5, 0] = 500.0
+    found = content_curves(W=scores)
+    model, tokens = found.law.model, found.contexts[:ATTENDED]
+    zero = (tokens[:, None, : model.positions] == 0) & model.visible
+    share = np.where(zero.any(axis=2, keepdims=True), zero / np.maximum(zero.sum(axis=2, keepdims=True), 1), model.visible)
+    expected = (share / share.sum(axis=2, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(found.attention[0, 0], expected, atol=1e-9)
+    assert found.agreement[0] < 0.8
+
+
+def test_values_are_measured_along_the_features():
+    base = content_curves()
+    features = base.law.process.features.stack(2, 5)
+    values = np.zeros((1, *base.law.model.shapes["V"]))
+    values[0, :, :, :5] = 3.0 * features
+    found = content_curves(V=values).alignment
+    cosine = np.sum(features[0] * features[1]) / 5
+    np.testing.assert_allclose(found[0], 3 * np.sqrt(5) * np.array([[1, cosine], [cosine, 1]]), atol=1e-12)
+
+
+def test_divergence_from_the_truncated_teachers():
+    """The true heads are the whole teacher, whose fitted class is the truth too."""
+    base = curves()
+    process = base.law.process
+    values = np.stack([process.matrices[0], process.matrices[0], process.matrices[1]])[None]
+    found = curves(a=looking_at(base, (1, 2, 3)), V=values)
+    truncated, fitted = found.truncated_divergences(0), found.divergences(0)
+    assert truncated[2] == pytest.approx(0.0, abs=1e-9)
+    assert truncated[1] > fitted[1] > 0, "a truncated teacher is too sure of itself"
+    assert truncated[0] == pytest.approx(fitted[0])
+    assert found.rungs.tolist() == [2]
+
+
+def test_other_runs_are_refused():
+    run = ss.evolve(ss.JaxObjective(lambda p: p["x"] ** 2), {"x": np.array(1.0)}, ss.Descent(lr=0.1, steps=1))
+    with pytest.raises(ss.InputError, match="own"):
+        ss.lag_curves(run)

@@ -1,4 +1,4 @@
-"""The study's options, what is refused, and the stages its two presets show."""
+"""The study's options, what is refused, and the stages its presets show."""
 
 from itertools import pairwise
 
@@ -36,6 +36,38 @@ def test_rates_are_step_sizes():
     assert (ball.clock, ball.times(10)["t"]) == ("t", pytest.approx(40.0))
 
 
+def test_presets_are_the_settings_of_the_page():
+    b = plan("gd-ladder")
+    assert (b.dynamics.lr, b.dynamics.rates, b.dynamics.steps) == (5.0, {"V": 1.0, "a": 1.0}, 2400)
+    assert (b.what.process.groups, b.what.model.positions, b.what.model.targets) == (((1,), (2,), (3,)), 8, 1)
+    assert (b.what.process.vocab, b.what.process.features.kind, b.what.labels) == (10, "gram-schmidt", "soft")
+    mirror, exact = plan("ode-mirror"), plan("ode-exact")
+    assert (type(mirror.what), type(exact.what)) == (ss.MirrorFlow, ss.RegressionLoss)
+    for made in (mirror, exact):
+        assert (made.what.model.positions, made.what.model.heads) == (40, 3)
+        assert made.what.model.gains == pytest.approx((1.7**2, 1.7, 1.0))
+        weights = made.what.model.attention(made.params)
+        assert np.std(weights) == pytest.approx(1e-6, rel=0.2)
+        assert made.dynamics.rtol == 1e-12
+    transformer = plan("regression-transformer")
+    assert (transformer.what.batch, transformer.what.model.dim, transformer.dynamics.lr) == (128, 8, 0.03)
+
+
+def test_initial_scores_have_a_draw_of_their_own():
+    same, other = plan("gd-ladder", seed=8), plan("gd-ladder", seed=9)
+    np.testing.assert_array_equal(same.params["a"], other.params["a"])
+    assert same.what.seed != other.what.seed
+    np.testing.assert_array_equal(plan(seed=3).params["a"], plan(seed=5, init_seed=3).params["a"])
+    mirror = plan("ode-mirror", init_seed=4)
+    np.testing.assert_array_equal(mirror.params["a"], mirror.what.model.init(4, 1e-6, "weights")["a"])
+
+
+@pytest.mark.parametrize(("preset", "last"), [("ode-mirror", 300.0), ("ode-exact", 2000.0)])
+def test_flows_show_three_stages(preset, last):
+    found = ss.stages(ss.run_study("incremental", preset, progress=False, until=last))
+    assert [stage.name for stage in found] == ["start", "plateau 1", "plateau 2", "plateau 3"]
+
+
 def test_features_from_a_file(tmp_path):
     given = np.random.default_rng(0).normal(size=(3, 20, 20))
     np.save(tmp_path / "a.npy", given)
@@ -44,15 +76,51 @@ def test_features_from_a_file(tmp_path):
     assert len(made.facts["features_digest"]) == 64
 
 
+def test_students_of_the_paper():
+    """The minimal student of figure 1 and the full one, with the sizes of the paper."""
+    minimal = plan("content", seed=2)
+    assert minimal.what.model == ss.ContentHeads(vocab=50, heads=3, context=6, targets=20)
+    assert (minimal.what.sequences, minimal.what.batch, minimal.what.precision) == (9000, 3000, "float32")
+    assert (minimal.dynamics.lr, minimal.dynamics.clip, minimal.dynamics.rates) == (0.08, 1.0, {"V": 1.0, "W": 1.0})
+    assert 0.9e-9 < np.abs(minimal.params["W"]).max() <= 1e-9
+    xavier = plan("content", init="xavier", init_scale=1e-3).params["W"]
+    assert np.abs(xavier).max() == pytest.approx(0.2, rel=1e-3)
+    whole = plan("transformer", dropout=0.0, places="sinusoidal").what
+    assert whole.model == ss.Transformer(vocab=50, heads=3, context=12, targets=20, dropout=0.0, places="sinusoidal")
+    assert (whole.model.width, whole.model.mlp, whole.precision) == (255, 64, "float32")
+    assert plan("transformer-2").what.model.layers == 2
+
+
+def test_features_listed_from_the_farthest(tmp_path):
+    """The nearest group is the most important one, so the file is read backwards; with the farthest, as it is."""
+    given = np.random.default_rng(0).normal(size=(3, 20, 20))
+    np.save(tmp_path / "a.npy", given)
+    for reverse, expected in ((False, given[::-1]), (True, given)):
+        chain = plan(features=tmp_path / "a.npy", feature_order="farthest-first", reverse=reverse).what.process
+        np.testing.assert_allclose(chain.matrices, expected * np.array([14.45, 8.5, 5.0])[:, None, None])
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"layers": 2}, "belongs to --model transformer"),
+        ({"precision": "float32"}, "it is float64"),
+        ({"init": "xavier"}, "belongs to --model content"),
+        ({"model": "content", "init": "xavier", "init_scale": 0.1}, "the scale is that of --init xavier"),
+        ({"model": "transformer", "rate_attention": 0.1}, "one step size"),
+        ({"feature_order": "farthest-first"}, "the features are random"),
+        ({"model": "transformer", "record": "uniform", "frames": 10**6}, "the recorded frames would take"),
         ({"momentum": 0.5}, "--momentum 0.5 .* has no effect here: adam"),
         ({"weight_decay": 0.5}, "choose --optimizer adamw"),
         ({"features": "a.npy", "feature_kind": "centred"}, "the features come from --features"),
         ({"record": "every-step", "frames": 7}, "every step is recorded"),
         ({"batch": 4000}, "batch 4000 is larger than the 3000 sequences"),
         ({"model": "full"}, "model"),
+        ({"positions": 12}, "--positions 12 .* belongs to the regression models"),
+        ({"model": "regression", "vocab": 7}, "--vocab 7 .* regression is a flow"),
+        ({"model": "mirror", "optimizer": "gd"}, "--optimizer gd .* mirror is a flow"),
+        ({"model": "mirror", "batch": 3}, "--batch 3 .* mirror is a flow"),
+        ({"model": "regression-transformer", "until": 5.0}, "--until 5.0 .* descends on vector tokens"),
     ],
 )
 def test_what_would_be_ignored_is_refused(options, words):
@@ -89,7 +157,8 @@ def test_the_ladder_has_three_stages():
 
 
 def test_gradient_descent_waits_at_the_levels_of_the_classes():
-    step, loss, levels, events = staircase("gd-ladder", 1, 10000, feature_seed=1, frames=100)
-    assert events[0] < events[1] < events[2] < 3000
+    """Scale 1, rate 5, 2400 steps: with the preset's draw of the initial scores all three stages show."""
+    step, loss, levels, events = staircase("gd-ladder", 1, 10000, frames=100)
+    assert events[0] < events[1] < events[2] < 2400
     gaps = (shoulders(step, loss, events) - levels[1:]) / -np.diff(levels)
     np.testing.assert_allclose(gaps, 0, atol=0.021)

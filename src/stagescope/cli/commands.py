@@ -184,6 +184,47 @@ class Export(Command):
         return 0
 
 
+class Stopping(Command):
+    """Early stopping of incremental learning over the number of training sequences: rules, classes, and convex fits.
+
+    Takes the options of `run incremental`, but for --sequences.
+    """
+
+    preset: str = Field("ladder", description="named settings; options given here override them")
+    sizes: str = Field("50:3200:7", description="training sequences: lo:hi:n at equal ratios, or 50,200,800")
+    repetitions: int = Field(5, description="runs for each size, with seeds from --seed on")
+    seed: int = Field(0, description="seed of the first repetition")
+    held_sequences: int | None = Field(None, description="held-out sequences of the rules; default: a quarter of N")
+    patience: float | None = Field(None, description="steps the held-out rule waits; default: a tenth of the run")
+    workers: int = Field(2, description="processes; results do not depend on it")
+    out: Path | None = Field(None, description="folder for the figure (PDF, SVG, PNG) and its numbers as JSON")
+    quiet: bool = Field(False, description="no progress bar")
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.studies.early_stopping import early_stopping
+        from stagescope.studies.incremental import IncrementalOptions
+
+        names = ("preset", "sizes", "repetitions", "seed", "held_sequences", "patience", "workers")
+        options = {name: getattr(self, name) for name in IncrementalOptions.model_fields if hasattr(self, name)}
+        shown = False if self.quiet or self.json_ else None
+        found = early_stopping(**{name: getattr(self, name) for name in names}, **options, progress=shown)
+        if self.out is not None:
+            from stagescope.figures.figure import store
+            from stagescope.figures.incremental_stopping import STOPPING, stopping_numbers
+
+            store(STOPPING, stopping_numbers(found), self.out)
+        if self.json_:
+            _print_json(found.json())
+        else:
+            from stagescope.cli.render import print_stopping
+
+            print_stopping(found)
+        for row in found.failed:
+            print(f"stagescope: N = {row['sequences']}, seed {row['seed']}: {row['status']}: {row['reason']}", file=sys.stderr)
+        return 1 if found.failed else 0
+
+
 class Reproduce(Command):
     """Make a paper's figures (PDF, SVG, PNG, numbers as JSON) and its ledger from nothing."""
 
@@ -280,6 +321,7 @@ COMMANDS: dict[str, type[Command]] = {
     "check": Check,
     "ladder": Ladder,
     "export": Export,
+    "stopping": Stopping,
     "reproduce": Reproduce,
     "cite": Cite,
     "demo": Demo,

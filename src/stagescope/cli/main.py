@@ -62,7 +62,8 @@ def _tree(arguments: list[str]) -> Any:
     study_field = (_union(leaves), ...)
     start = create_model("Run", __base__=commands.Run, __doc__=commands.Run.__doc__, study=study_field)
     branches = [_command(start, "run")]
-    branches += [_command(kind, name) for name, kind in commands.COMMANDS.items()]
+    kinds = {**commands.COMMANDS, "stopping": _stopping(preset, whole or arguments[:1] == ["stopping"])}
+    branches += [_command(kind, name) for name, kind in kinds.items()]
     return _union(branches)
 
 
@@ -76,12 +77,24 @@ def _command(kind: type[BaseModel], name: str) -> Any:
     return Annotated[kind, tyro.conf.subcommand(name, prefix_name=False)]
 
 
-def _run_options(study: Study, preset: str | None, named: bool) -> type[BaseModel]:
-    chosen = study.presets.get(preset or "", {})
-    fields: dict[str, Any] = {}
-    for name, info in study.options.model_fields.items() if named else ():
+def _fields(study: Study, preset: str | None) -> dict[str, Any]:
+    """The options of a study with their defaults, those of a preset first."""
+    chosen, fields = study.presets.get(preset or "", {}), {}
+    for name, info in study.options.model_fields.items():
         default = chosen.get(name, info.default)
         fields[name] = (info.annotation, Field(default, description=info.description))
+    return fields
+
+
+def _stopping(preset: str | None, named: bool) -> type[BaseModel]:
+    """`stopping` with the options of its study; the number of sequences is what it goes over."""
+    fields = _fields(STUDIES["incremental"], preset or "ladder") if named else {}
+    fields.pop("sequences", None)
+    return create_model("Stopping", __base__=commands.Stopping, __doc__=commands.Stopping.__doc__, **fields)
+
+
+def _run_options(study: Study, preset: str | None, named: bool) -> type[BaseModel]:
+    fields = _fields(study, preset) if named else {}
     about = f"{study.title} (presets: {', '.join(study.presets)})"
     kind = create_model(study.options.__name__, __base__=commands.RunFlags, __doc__=about, **fields)
     kind.study_name = study.name
@@ -104,11 +117,14 @@ def _early_names(arguments: list[str]) -> None:
         return
     if arguments[0] not in ("run", *commands.COMMANDS):
         raise unknown("command", arguments[0], ("run", *commands.COMMANDS))
-    if arguments[0] != "run" or len(arguments) < 2 or arguments[1].startswith("-"):
+    if arguments[0] not in ("run", "stopping"):
         return
-    if arguments[1] not in STUDIES:
-        raise unknown("study", arguments[1], STUDIES)
+    name = "incremental" if arguments[0] == "stopping" else next(iter(arguments[1:]), "-")
+    if name.startswith("-"):
+        return
+    if name not in STUDIES:
+        raise unknown("study", name, STUDIES)
     preset = _preset(arguments)
-    presets = STUDIES[arguments[1]].presets
+    presets = STUDIES[name].presets
     if preset is not None and preset not in presets:
-        raise unknown(f"preset of {arguments[1]}", preset, presets)
+        raise unknown(f"preset of {name}", preset, presets)

@@ -1,6 +1,6 @@
 """What the commands show on a terminal."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -10,6 +10,9 @@ from rich.text import Text
 from stagescope.detect.stage import Stages
 from stagescope.landscape.ladder import Ladder
 from stagescope.theory.ledger import Ledger
+
+if TYPE_CHECKING:
+    from stagescope.studies.early_stopping import EarlyStopping
 
 
 def print_info(found: dict[str, Any]) -> None:
@@ -74,6 +77,28 @@ def print_ledger(ledger: Ledger) -> None:
     for line in ledger.text().split("\n"):
         indent = len(line.plain) - len(line.plain.lstrip(" "))
         console.print(Padding(line[indent:], (0, 0, 0, indent)) if indent else line)
+
+
+def print_stopping(found: "EarlyStopping") -> None:
+    """One size a row: losses as means over the runs, classes run by run."""
+    console = Console()
+    summary = found.summary()
+    table = _table("N", "oracle", "held-out", "adaptive", "end", "gain", "class", "best fit", "ridge")
+    table.padding = (0, 1, 0, 0)
+    for entry in summary:
+        losses = [f"{entry['loss'][rule]:.3f}" for rule in ("oracle", "held-out", "adaptive", "end")]
+        classes = ["".join("?" if j is None else str(j) for j in entry[name]) for name in ("class_at_stop", "best_class")]
+        rest = (f"{entry['stop_gain']:.3f}", *classes, f"{entry['loss']['ridge']:.3f}")
+        table.add_row(str(entry["sequences"]), *losses, *rest)
+    console.print(table)
+    levels = " ".join(f"{level:.3f}" for level in found.levels)
+    console.print(Text(f"losses to the true law, mean over runs; levels of the classes: {levels}", style="dim"))
+    told = "class: nearest at the best stop, run by run; best fit: class of the best likelihood fit, ? where it has not settled"
+    console.print(Text(f"{told}; ridge: best ridge fit; fits are to the same sequences and told the lags", style="dim"))
+    same, settled = (sum(entry[name] for entry in summary) for name in ("same_class", "settled"))
+    wins, runs = (sum(entry[name] for entry in summary) for name in ("ridge_wins", "runs"))
+    console.print(f"class at the best stop = class of the best likelihood fit in {same} of {settled} runs")
+    console.print(f"the ridge fit predicts better than the best stop in {wins} of {runs} runs")
 
 
 def catalogue() -> dict[str, Any]:

@@ -49,7 +49,12 @@ class Figure:
 
 def reproduce(figure: Figure, out: Path, progress: Progress) -> Path:
     """Compute and draw a figure; writes figureNAME.{json,pdf,svg,png} into `out` and returns the PNG."""
-    numbers = {"figure": figure.name, "title": figure.title, **figure.compute(progress)}
+    return store(figure, figure.compute(progress), out)
+
+
+def store(figure: Figure, found: Numbers, out: Path) -> Path:
+    """Draw numbers that were computed; writes the files of `reproduce`."""
+    numbers = {"figure": figure.name, "title": figure.title, **found}
     stem = out / f"figure{figure.name}"
     with told(out):
         out.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,9 @@ from stagescope.types import Layout, Params
 DENSE = 500
 """Parameters up to which the whole Jacobian is formed; above it, only products with it are."""
 
+COLUMNS = 16
+"""Columns of a Jacobian that are formed at once."""
+
 
 class Derivatives:
     """theta' = F(theta) with block rates, J = F', and F''[v, v], by automatic differentiation of the definition.
@@ -114,7 +117,11 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
     def second(vector: Any, direction: Any, data: Any) -> Any:
         return jax.jvp(lambda x: forward(x, direction, data), (vector,), (direction,))[1]
 
-    jitted = {"jacobian": jax.jacfwd(velocity), "jvp": forward, "vjp": backward, "second": second}
+    def jacobian(vector: Any, data: Any) -> Any:
+        """Column by column, a few at once: all at once would hold the intermediate values of every column in memory."""
+        return jax.lax.map(lambda e: forward(vector, e, data), jnp.eye(layout.size), batch_size=COLUMNS).T
+
+    jitted = {"jacobian": jacobian, "jvp": forward, "vjp": backward, "second": second}
     return {name: jax.jit(function) for name, function in jitted.items()}
 
 

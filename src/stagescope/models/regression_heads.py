@@ -90,6 +90,10 @@ class RegressionHeads(Described):
             raise unknown("noise", noise, ("logits", "weights"))
         return {"a": draw, "V": np.zeros(self.shapes["V"])}
 
+    def reduce(self, params: Params) -> Params:
+        """Values in the basis of the features: here they are."""
+        return params
+
     def attention(self, params: Params) -> np.ndarray:
         """s = softmax(a) (..., H, N)."""
         weights = np.exp(params["a"] - params["a"].max(axis=-1, keepdims=True))

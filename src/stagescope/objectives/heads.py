@@ -1,161 +1,28 @@
 """Positional heads on sequences of a lagged chain: the mean cross-entropy of its targets [ISA:loss]."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field as Limits
-from pydantic import model_validator
 
-from stagescope.described import Described, Spec
-from stagescope.errors import InputError
-from stagescope.keys import key
 from stagescope.models.positional_heads import PositionalHeads
-from stagescope.objectives.field import FlatField, StepGradient
-from stagescope.objectives.objective import Objective
-from stagescope.processes.lagged_chain import LaggedChain
-from stagescope.processes.memory import require_memory
-from stagescope.types import Layout, Params
-
-BLOCKS = ("a", "V")
+from stagescope.objectives.lagged_loss import Found, LaggedLoss, Sequences
+from stagescope.types import Params
 
 
-@dataclass(frozen=True)
-class Sequences:
-    """Tokens position by position (P + L, N), and the true law of each target (N, L d), empty for hard labels."""
+class HeadsLoss(LaggedLoss):
+    """The loss of PositionalHeads, by a kernel [ISA:loss]. See LaggedLoss for the choices."""
 
-    tokens: np.ndarray
-    soft: np.ndarray
+    model: PositionalHeads  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
 
-    @classmethod
-    def of(cls, tokens: np.ndarray, laws: np.ndarray | None) -> "Sequences":
-        """From sequences (N, P + L) and laws (N, L, d) in any layout."""
-        soft = np.empty((0, 0)) if laws is None else np.ascontiguousarray(laws.reshape(len(tokens), -1))
-        return cls(np.ascontiguousarray(tokens.T, dtype=np.uint32), soft)
-
-    def take(self, chosen: np.ndarray) -> "Sequences":
-        return Sequences(np.ascontiguousarray(self.tokens[:, chosen]), self.soft[chosen] if self.soft.size else self.soft)
-
-    def arrays(self) -> dict[str, Any]:
-        """What the JAX definition reads."""
-        from stagescope.autodiff import jnp
-
-        return {"tokens": jnp.asarray(self.tokens.T.astype(np.int64)), "soft": jnp.asarray(self.soft)}
-
-
-class HeadsLoss(Described, Objective):
-    """L = -mean over sequences and targets of sum_y q_t(y) log softmax(logits_t)_y [ISA:loss].
-
-    q is the token drawn (`hard`) or the true law (`soft`). With `batch`, each step of a descent sees that many of the
-    `sequences`, drawn without repetition from (seed, step); with `fresh` it sees new ones, `batch` of them or as many as
-    `sequences`: data without end. `value` and `grad`, and so the recorded loss, are always over the `sequences`, which with
-    `fresh` are never trained on. `part` separates the draws of training and evaluation under one seed.
-    """
-
-    model: PositionalHeads
-    process: LaggedChain
-    sequences: int = Limits(ge=1)
-    seed: int = Limits(default=0, ge=0, lt=2**63)
-    labels: Literal["hard", "soft"] = "hard"
-    batch: int | None = Limits(default=None, ge=1)
-    fresh: bool = False
-    part: Literal["train", "held-out"] = "train"
-
-    @model_validator(mode="after")
-    def _fits(self) -> "HeadsLoss":
-        model, process = self.model, self.process
-        if model.vocab != process.vocab:
-            raise ValueError(f"model vocabulary {model.vocab} differs from the chain's {process.vocab} tokens")
-        if self.batch is not None and self.batch > self.sequences and not self.fresh:
-            raise ValueError(f"batch {self.batch} is larger than the {self.sequences} sequences; lower it or draw more sequences")
-        if self.part == "held-out" and (self.fresh or self.batch is not None):
-            raise ValueError("held-out sequences are for evaluation: they take no batch and are never fresh")
-        try:
-            process.check_context(model.context)
-            for count in (self.sequences, self.batch or 1):
-                require_memory("these sequences", "take fewer or shorter ones", count, model.targets, model.vocab)
-        except InputError as error:
-            raise ValueError(str(error)) from None
-        return self
-
-    def describe(self) -> Spec:
-        return Described.describe(self)
-
-    @property
-    def axes(self) -> Mapping[str, tuple[str, ...]]:
-        return self.model.axes
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        return self.model.shapes
-
-    @cached_property
-    def all(self) -> Sequences:
-        """The sequences that `value` and `grad` are over."""
-        return self._sample(self.sequences, self.part)
-
-    def _sample(self, count: int, *purpose: str | int) -> Sequences:
-        model, process = self.model, self.process
-        tokens = process.sample(key(self.seed, "sequences", *purpose), count, model.targets, model.context - process.reach)
-        return Sequences.of(tokens, process.predictive(tokens, model.context) if self.labels == "soft" else None)
-
-    def minibatch(self, step: int) -> Sequences | None:
-        """The sequences of one step, None where every step sees all of them."""
-        if self.fresh:
-            return self._sample(self.batch or self.sequences, "fresh", step)
-        if self.batch is None:
-            return None
-        return self.all.take(key(self.seed, "batch", step).choice(self.sequences, self.batch, replace=False, shuffle=False))
-
-    @cached_property
-    def _arrays(self) -> Any:
-        return self.all.arrays()
-
-    @property
-    def data(self) -> Any:
-        return self._arrays
-
-    def draw(self, step: int) -> Any:
-        batch = self.minibatch(step)
-        return None if batch is None else batch.arrays()
-
-    def loss(self, params: Any, data: Any) -> Any:
-        """The definition: rows of V gathered by token, mixed by attention."""
+    def predict(self, params: Any, data: Any) -> Any:
+        """Rows of V gathered by token, mixed by attention."""
         from stagescope.autodiff import jax, jnp
 
-        positions, context = self.model.positions, self.model.context
         attention = jax.nn.softmax(jnp.where(self.model.visible, params["a"], -jnp.inf), axis=-1)
-        rows = jnp.swapaxes(params["V"], 1, 2)[:, data["tokens"][:, :positions]]
-        predicted = jax.nn.log_softmax(jnp.einsum("hts,hnsj->ntj", attention, rows), axis=-1)
-        if self.labels == "soft":
-            return -jnp.mean(jnp.sum(data["soft"].reshape(predicted.shape) * predicted, axis=-1))
-        return -jnp.mean(jnp.take_along_axis(predicted, data["tokens"][:, context:, None], axis=-1))
+        rows = jnp.swapaxes(params["V"], 1, 2)[:, data["tokens"][:, : self.model.positions]]
+        return jnp.einsum("hts,hnsj->ntj", attention, rows)
 
-    def value(self, params: Params) -> float:
-        return self._kernel(params, self.all, gradient=False)[0]
-
-    def values(self, params: Params) -> np.ndarray:
-        """The loss of every frame of recorded parameters (K, ...)."""
-        frames = len(params["a"])
-        return np.array([self.value({name: params[name][frame] for name in BLOCKS}) for frame in range(frames)])
-
-    @cached_property
-    def floor(self) -> float:
-        """The entropy of the true law over these very targets: with soft labels `value` - `floor` is a mean divergence.
-
-        It is far less noisy than the value, most of whose noise is that of the contexts drawn.
-        """
-        tokens = self.all.tokens.T.astype(np.int64)
-        return self.process.bayes_loss(tokens, self.model.context)
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return self._kernel(params, self.all)[1]
-
-    def _kernel(
-        self, params: Params, on: Sequences, wanted: bool = True, gradient: bool = True
-    ) -> tuple[float, dict[str, np.ndarray]]:
+    def _kernel(self, params: Params, on: Sequences, wanted: bool = True, gradient: bool = True) -> Found:
         """The kernel's derivatives in attention and values, taken back through the softmax."""
         from stagescope.objectives.heads_kernel import heads_pass
 
@@ -168,31 +35,3 @@ class HeadsLoss(Described, Objective):
         loss = heads_pass(attention, values, on.tokens, on.soft, *sizes, d_attention, d_values)
         centred = d_attention - np.sum(attention * d_attention, axis=-1, keepdims=True)
         return loss, {"a": attention * centred, "V": np.swapaxes(d_values, 1, 2)}
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        where = layout.slices()
-
-        def flat(vector: np.ndarray, out: np.ndarray) -> float:
-            loss, found = self._kernel(layout.unpack(vector), self.all)
-            for name in BLOCKS:
-                out[where[name]] = -rates[name] * found[name].ravel()
-            return loss
-
-        return flat
-
-    def step_gradient(self, layout: Layout) -> StepGradient:
-        """The gradient that a step of a descent sees, by the kernel."""
-        where = layout.slices()
-
-        def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
-            batch = self.minibatch(step)
-            found = self._kernel(layout.unpack(vector), self.all if batch is None else batch, wanted=False)[1]
-            for name in BLOCKS:
-                out[where[name]] = found[name].ravel()
-
-        return gradient
-
-
-def held_out(model: PositionalHeads, process: LaggedChain, sequences: int = 3000, seed: int = 0) -> HeadsLoss:
-    """The loss on sequences no training sees, with the true law as label: `held_out(...).values(run.params)` [ISA:loss]."""
-    return HeadsLoss(model=model, process=process, sequences=sequences, seed=seed, labels="soft", part="held-out")

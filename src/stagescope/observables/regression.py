@@ -8,17 +8,19 @@ import numpy as np
 from stagescope.described import build
 from stagescope.errors import InputError
 from stagescope.models.regression_heads import RegressionHeads
+from stagescope.models.regression_transformer import RegressionTransformer
 from stagescope.objectives.regression import Regression
+from stagescope.objectives.regression_sampled import RegressionSampled
 from stagescope.runs.run import Run
 
 
 @dataclass(frozen=True)
 class HeadCurves:
-    """A run of RegressionHeads, frame by frame, under either law [ISA:heads]."""
+    """A run of RegressionHeads under either law, or of the transformer they are the average of, frame by frame [ISA:heads]."""
 
     time: np.ndarray
     params: dict[str, np.ndarray]
-    model: RegressionHeads
+    model: RegressionHeads | RegressionTransformer
     mirror: bool
 
     @cached_property
@@ -57,11 +59,13 @@ class HeadCurves:
 
 
 def head_curves(run: Run) -> HeadCurves:
-    """The curves of a run of RegressionLoss or MirrorFlow."""
+    """The curves of a run of RegressionLoss, MirrorFlow or RegressionSampled."""
     law = build(run.spec["field"])
-    if not isinstance(law, Regression):
-        raise InputError(f"expected a run of RegressionLoss or MirrorFlow, got one of {run.spec['field']['type']}")
-    return HeadCurves(run.time, {name: run.params[name] for name in run.params}, law.model, law.mirror)
+    if not isinstance(law, Regression | RegressionSampled):
+        known = "RegressionLoss, MirrorFlow or RegressionSampled"
+        raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
+    mirror = isinstance(law, Regression) and law.mirror
+    return HeadCurves(run.time, {name: run.params[name] for name in run.params}, law.model, mirror)
 
 
 def agreement(attention: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from stagescope.errors import StagescopeError
 from stagescope.runs.run import Run
 from stagescope.theory.tags import TAGS
 
@@ -61,7 +62,17 @@ class Claim:
             raise ValueError(f"claim tag {self.tag!r} is not in the table of tags")
 
     def judge(self, run: Run, evidence: Any) -> Verdict:
-        """The verdict on a run. A run that did not reach its end can never confirm anything."""
+        """The verdict on a run. A run that did not reach its end can never confirm anything.
+
+        Where a computation on the way fails, such as a run beside this one, this row says so and the others stand.
+        """
+        try:
+            return self._judge(run, evidence)
+        except StagescopeError as error:
+            reason = f"this could not be computed: {error}"
+            return Verdict(self.tag, self.statement, "undecided", None, None, None, "inconclusive", reason)
+
+    def _judge(self, run: Run, evidence: Any) -> Verdict:
         regime = self.regime(evidence)
 
         def row(verdict: Outcome, reason: str, found: Comparison | None = None) -> Verdict:

@@ -131,6 +131,15 @@ TAGS = {
     "ISA:positional-heads": Tag(
         "incremental", "minimal model", "logits_t = sum_h V_h sum_{s<=t} softmax(a_h[t])_s e_{x_s}, V = 0 and a small at first"
     ),
+    "ISA:content-heads": Tag(
+        "incremental",
+        "minimal model of the code",
+        "score [tok;pos]^T W_h [tok;pos]/sqrt(d + N), V_h reads [tok;pos]; N positions",
+    ),
+    "ISA:transformer": Tag(
+        "incremental", "full model", "tokens and positions embedded; attention and MLP after LayerNorm, added; one or two layers"
+    ),
+    "ISA:alignment": Tag("incremental", "observables", "<V_h, A_i>/|A_i|: how much of feature i the values of head h hold"),
     "ISA:loss": Tag("incremental", "loss", "mean cross-entropy of the targets, to the tokens drawn or to the true law"),
     "ISA:heads": Tag("incremental", "simplified model", "P = sum_h V_h x softmax(a_h) fits G = sum_i g_i f_i x e_{p_i}"),
     "ISA:symmetric": Tag("incremental", "exact reduction", "equal heads stay equal: one head with P = H V x s and the same law"),
@@ -142,8 +151,30 @@ TAGS = {
     "ISA:leftover": Tag("incremental", "plateau 1", "s_2 ~ 1/(D t) (mirror), 1/sqrt(2 N D t) (exact), D = (g_1^2 - g_2^2)/H"),
     "ISA:escape": Tag("incremental", "plateau 1", "heads part at rate g_2 sqrt(s_2) or sqrt(2) g_2 s_2: sqrt(t_2) ~ ln(1/sigma)"),
     "ISA:wkb": Tag("incremental", "plateau 1", "integral of the rate to t_2 = ln(1/sigma) + const on the symmetric trajectory"),
+    "ISA:regression": Tag(
+        "incremental", "simplified model", "mean |y - sum_h V_h sum_n s_hn x_n|^2/2, tokens with E x x^T = I"
+    ),
+    "ISA:order": Tag("incremental", "plateaus", "features are acquired in the order of their importance"),
+    "ISA:nearest": Tag("incremental", "plateaus", "on plateau j the least KL(F_i || model) is that of i = j"),
+    "ISA:competition": Tag("incremental", "heads", "on plateau 1 all heads look at the most important group"),
+    "ISA:cooperation": Tag("incremental", "heads", "heads part between t_1 and t_2 and share the groups out"),
+    "ISA:stays": Tag("incremental", "heads", "equal heads stay on plateau 1"),
+    "ISA:head-limit": Tag("incremental", "heads", "H heads end on plateau min(H, k)"),
+    "ISA:parting": Tag("incremental", "plateau 1", "at equal heads H - 1 equal fastest modes, head differences, lead out of it"),
+    "ISA:escape-law": Tag(
+        "incremental", "plateau 1", "sqrt(t_2) ~ sqrt((g_1^2 - g_2^2)/H)/(2 g_2) ln(1/sigma), times sqrt(N) (exact)"
+    ),
+    "ISA:clock": Tag("incremental", "clock", "g_i = beta_i sqrt(d), t = lr step/d^2 for small logits and one target"),
     "ISA:mass": Tag("incremental", "observables", "attention of a head on a lag group, mean over query rows"),
     "ISA:contrast": Tag("incremental", "observables", "Hungarian matching of heads to groups on mass less the heads' mean"),
     "ISA:stages": Tag("incremental", "stages", "transitions, plateaus, competitive then cooperative heads"),
+    "ISA:shoulders": Tag("incremental", "stages", "transitions: maxima of |dL/d ln step|; shoulders: the minima between them"),
+    "ISA:stopping-rules": Tag("incremental", "early stopping", "least held-out loss, with patience in steps or in stages"),
+    "ISA:early-stopping": Tag(
+        "incremental", "early stopping", "argmin_j KL(F_j || model) at the best stop = best likelihood fit"
+    ),
+    "ISA:stop-ridge": Tag(
+        "incremental", "early stopping", "loss at the best stop <= that of the best ridge fit that knows the lags"
+    ),
     "SnS:snap": Tag("scan-snap", "after the transition", "after the transition the attention speed keeps falling"),
 }

@@ -1,0 +1,74 @@
+"""The students of a lagged chain, made from the options of the incremental study."""
+
+from typing import TYPE_CHECKING, Any
+
+from stagescope.studies.study import refuse_unused
+
+if TYPE_CHECKING:
+    from stagescope.models.lagged_model import LaggedModel
+    from stagescope.objectives.lagged_loss import LaggedLoss
+    from stagescope.processes.lagged_chain import LaggedChain
+    from stagescope.studies.incremental import IncrementalOptions
+    from stagescope.types import Params
+
+STUDENTS = ("heads", "content", "transformer")
+_OF_TRANSFORMERS = ("layers", "width", "mlp", "dropout", "places")
+_PAPER: dict[str, Any] = {"vocab": 50, "scale": 10.0, "targets": 20, "sequences": 9000, "batch": 3000}
+_ADAMW: dict[str, Any] = {"optimizer": "adamw", "clip": 1.0, "watched": 500, "precision": "float32"}
+_RATES: dict[str, Any] = {"rate_values": 0.08, "rate_attention": 0.08}
+_FULL: dict[str, Any] = {"model": "transformer", "spans": (4, 4, 4), **_PAPER, **_ADAMW, "rate_values": 0.003, "frames": 60}
+PRESETS: dict[str, dict[str, Any]] = {
+    "content": {"model": "content", **_PAPER, **_ADAMW, **_RATES, "init_scale": 1e-9, "frames": 200},
+    "transformer": _FULL,
+    "transformer-2": {**_FULL, "layers": 2, "importance_ratio": 1.8},
+}
+"""The paper's minimal student of figure 1, its full one-layer student, and the two-layer one of figure 11."""
+
+
+def check_student(options: "IncrementalOptions") -> None:
+    """Refuse what has no effect on the student that was chosen."""
+    if options.model != "transformer":
+        refuse_unused(options, _OF_TRANSFORMERS, "it belongs to --model transformer")
+    else:
+        refuse_unused(options, ("rate_attention",), "the transformer has one step size, --rate-values")
+        refuse_unused(options, ("init_scale",), "the transformer starts at the scale of its layers")
+    if options.model not in ("content", "transformer"):
+        refuse_unused(options, ("precision",), "it is float64; choose --model content or transformer")
+    if options.model != "content":
+        refuse_unused(options, ("init",), "it belongs to --model content")
+    elif options.init == "xavier":
+        refuse_unused(options, ("init_scale",), "the scale is that of --init xavier")
+
+
+def student(options: "IncrementalOptions", chain: "LaggedChain", seed: int, init_seed: int) -> "tuple[LaggedLoss, Params]":
+    """The loss of the student on its sequences, and its initial parameters."""
+    from stagescope.objectives.students import student_loss
+    from stagescope.processes.memory import require_memory
+
+    model, start = _model(options, chain, init_seed)
+    frames = options.steps if options.record == "every-step" else options.frames
+    require_memory("the recorded frames", "record fewer --frames", frames, sum(block.size for block in start.values()))
+    names = ("sequences", "labels", "batch", "fresh", "watched", *(("precision",) if options.precision else ()))
+    return student_loss(model, chain, seed=seed, **{name: getattr(options, name) for name in names}), start
+
+
+def _model(options: "IncrementalOptions", chain: "LaggedChain", seed: int) -> "tuple[LaggedModel, Params]":
+    from stagescope.models.content_heads import ContentHeads
+    from stagescope.models.positional_heads import PositionalHeads
+    from stagescope.models.transformer import Transformer
+
+    sizes = {"vocab": options.vocab, "heads": options.heads, "context": chain.reach + options.pad, "targets": options.targets}
+    if options.model == "heads":
+        positional = PositionalHeads(**sizes)
+        return positional, positional.init(seed, options.init_scale)
+    if options.model == "content":
+        content = ContentHeads(**sizes)
+        return content, content.init(seed, options.init_scale, options.init)
+    full = Transformer(**sizes, **{name: getattr(options, name) for name in _OF_TRANSFORMERS})
+    return full, full.init(seed)
+
+
+def student_rates(options: "IncrementalOptions") -> dict[str, float]:
+    """Rates of the blocks over that of the values."""
+    ratio = options.rate_attention / options.rate_values
+    return {} if options.model == "transformer" else {"V": 1.0, "W" if options.model == "content" else "a": ratio}

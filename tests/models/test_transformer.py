@@ -1,0 +1,125 @@
+"""The full student: a pass written out row by row, parts that can be switched off, what dropout keeps."""
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+
+SIZES = {"vocab": 4, "heads": 2, "context": 3, "targets": 2}
+
+
+def transformer(**more):
+    return ss.Transformer(**{**SIZES, "width": 6, "mlp": 5, **more})
+
+
+def some_params(model, seed=0):
+    rng = np.random.default_rng(seed)
+    return {name: 0.6 * rng.normal(size=shape) for name, shape in model.shapes.items()}
+
+
+def normed(model, params, name, x):
+    if model.norm == "none":
+        return x
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return centred / np.sqrt(centred.var(axis=-1, keepdims=True) + 1e-5) * params[f"gain_{name}"] + params[f"shift_{name}"]
+
+
+def written_out(model, params, row, kept=None):
+    """All rows of one sequence through all layers, one head and one row at a time."""
+    n = model.positions
+    places = params["P"] if model.places == "learned" else model.fixed_places
+    x, parts, first = params["E"][row[:n]] + places, list(kept or []), None
+
+    def add(x, part):
+        if parts:
+            mask = parts.pop(0)
+            part[-len(mask) :] = np.where(mask, part[-len(mask) :] / (1 - model.dropout), 0)
+        return x + part if model.residual else part
+
+    for i in range(1, model.layers + 1):
+        y = normed(model, params, f"heads{i}", x)
+        part, seen = np.zeros_like(x), np.zeros((model.heads, n, n))
+        for h in range(model.heads):
+            q, k, v = (y @ params[f"{name}{i}"][h] for name in "QKV")
+            for t in range(n):
+                weights = np.exp(k[: t + 1] @ q[t] / np.sqrt(model.width / model.heads))
+                seen[h, t, : t + 1] = weights / weights.sum()
+                part[t] += seen[h, t] @ v @ params[f"O{i}"][h]
+        first = seen if first is None else first
+        x = add(x, part)
+        if model.mlp:
+            units = np.maximum(normed(model, params, f"mlp{i}", x) @ params[f"M{i}"] + params[f"m{i}"], 0)
+            x = add(x, units @ params[f"N{i}"] + params[f"n{i}"])
+    logits = normed(model, params, "out", x) @ params["U"] + params["u"]
+    return logits[model.context - 1 :], first[:, model.context - 1 :]
+
+
+KINDS = [
+    {},
+    {"layers": 2},
+    {"places": "sinusoidal", "mlp": 0},
+    {"places": "one-hot", "norm": "none", "layers": 2},
+    {"residual": False, "norm": "none", "mlp": 0},
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_tables_and_scored_rows_change_nothing(kind):
+    model = transformer(**kind)
+    params, tokens = some_params(model), np.random.default_rng(1).integers(4, size=(5, 5))
+    logits, attention = model.logits(params, tokens), model.seen(params, tokens)
+    for n in range(5):
+        expected = written_out(model, params, tokens[n])
+        np.testing.assert_allclose(logits[n], expected[0], atol=1e-12)
+        np.testing.assert_allclose(attention[n], expected[1], atol=1e-14)
+
+
+def test_dropout_scales_up_what_it_keeps():
+    model = transformer(layers=2, dropout=0.3)
+    params, tokens = some_params(model), np.random.default_rng(1).integers(4, size=(3, 5))
+    kept = model.draw_kept(np.random.default_rng(2), 3)
+    assert kept is not None
+    assert [part.shape for part in kept] == [(3, 4, 6), (3, 4, 6), (3, 2, 6), (3, 2, 6)]
+    found = np.asarray(model.forward(params, tokens[:, :4], kept)[0])
+    for n in range(3):
+        np.testing.assert_allclose(found[n], written_out(model, params, tokens[n], [part[n] for part in kept])[0], atol=1e-12)
+    many = model.draw_kept(np.random.default_rng(3), 4000)
+    assert many is not None
+    assert np.mean([part.mean() for part in many]) == pytest.approx(0.7, abs=0.003)
+    assert transformer(dropout=0).draw_kept(np.random.default_rng(3), 4) is None
+
+
+def test_token_maps_where_the_model_is_linear():
+    """Without norm, MLP and residual stream the logits are attention times what tokens and places add."""
+    model = transformer(residual=False, norm="none", mlp=0)
+    params, tokens = some_params(model), np.random.default_rng(1).integers(4, size=(3, 5))
+    maps, attention = model.token_maps(params), model.seen(params, tokens)
+    places = np.einsum("sw,hwp,hpv,vy->hsy", params["P"], params["V1"], params["O1"], params["U"])
+    rows = np.swapaxes(maps, 1, 2)[:, tokens[:, :4]] + places[:, None]
+    expected = np.einsum("bhts,hbsy->bty", attention, rows) + params["u"]
+    np.testing.assert_allclose(model.logits(params, tokens), expected, atol=1e-11)
+    assert transformer().token_maps(some_params(transformer())) is None
+
+
+def test_init_and_places():
+    model = transformer(width=60, mlp=64)
+    start = model.init(3)
+    assert set(start) == set(model.shapes) == set(model.axes)
+    assert all(start[name].shape == shape and len(model.axes[name]) == len(shape) for name, shape in model.shapes.items())
+    np.testing.assert_array_equal(start["Q1"], model.init(3)["Q1"])
+    assert np.abs(start["O1"]).max() == pytest.approx(60**-0.5, rel=0.01)
+    assert np.abs(start["N1"]).max() == pytest.approx(1 / 8, rel=0.01)
+    assert start["E"].std() == pytest.approx(1, rel=0.2)
+    np.testing.assert_array_equal(transformer(places="one-hot").fixed_places, np.eye(4, 6))
+    waves = transformer(places="sinusoidal").fixed_places
+    np.testing.assert_allclose(waves[:, :3] ** 2 + waves[:, 3:] ** 2, 1)
+    assert "P" not in transformer(places="sinusoidal").shapes
+
+
+def test_bad_sizes():
+    with pytest.raises(ss.InputError, match="width 7 is not a multiple of the 2 heads"):
+        transformer(width=7)
+    with pytest.raises(ss.InputError, match="one-hot places need a width of at least the 4 positions, got 2"):
+        transformer(width=2, places="one-hot")
+    with pytest.raises(ss.InputError, match="layers"):
+        transformer(layers=3)

@@ -1,0 +1,80 @@
+"""Claims about early stopping: their regimes, and verdicts on runs of the ladder that no constant was chosen on."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.detect.stopping import Stop
+from stagescope.observables.stopping import RIDGES
+from stagescope.theory.incremental_stopping import STOPPING_CLAIMS, StoppingEvidence
+from stagescope.theory.ledger import Ledger
+
+FINISHED = SimpleNamespace(done=True, status="finished", reason="", clock="step")
+
+
+def evidence(near=(1, 2), fits=(3.0, 1.5, 2.0), loose=None, ridge=(3.0, 1.6, 1.5), end=2.5):
+    """A run whose best frame is its second, with loss 1.4; `near` are the classes there and at the end."""
+    likelihood = {**dict.fromkeys(RIDGES, np.array(fits)), RIDGES[-1]: np.array(loose or fits)}
+    best = {r: int(np.argmin(row)) for r, row in likelihood.items()}
+    found = SimpleNamespace(
+        law=SimpleNamespace(sequences=50),
+        curves=SimpleNamespace(levels=SimpleNamespace(losses=np.array([3.0, 1.5, 1.0]))),
+        step=np.array([0.0, 90.0, 1000.0]),
+        validation=np.array([3.0, 1.4, end]),
+        stops={"oracle": Stop(1, 2), "end": Stop(2, 2)},
+        gain=end - 1.4,
+        loss=lambda rule: {"oracle": 1.4, "end": end}[rule],
+        nearest=lambda frame: near[frame - 1],
+        likelihood=likelihood,
+        best_by_ridge=best,
+        best_class=best[RIDGES[-1]] if best[RIDGES[-1]] == best[RIDGES[-2]] else None,
+        ridge=np.array(ridge),
+    )
+    return SimpleNamespace(stopping=found, found=found)
+
+
+def verdicts(found):
+    return [row.verdict for row in Ledger.of(FINISHED, STOPPING_CLAIMS, found)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ["confirmed", "confirmed"]),
+        ({"near": (2, 2)}, ["violated", "confirmed"]),
+        ({"ridge": (3.0, 1.6, 1.2)}, ["confirmed", "violated"]),
+        ({"ridge": (3.0, 1.6, np.nan)}, ["confirmed", "inconclusive"]),
+        ({"loose": (3.0, 2.5, 2.0)}, ["inconclusive", "confirmed"]),
+        ({"fits": (3.0, 2.5, 2.0), "near": (1, 1)}, ["inconclusive", "confirmed"]),
+        ({"end": 1.41}, ["not applicable", "not applicable"]),
+    ],
+)
+def test_verdicts(changes, expected):
+    assert verdicts(evidence(**changes)) == expected
+
+
+def test_runs_without_a_stop_are_not_spoken_of():
+    assert verdicts(SimpleNamespace(stopping="labels are the true law")) == ["not applicable"] * 2
+
+
+def test_runs_of_other_models_say_why_they_have_no_stops():
+    run = ss.run_study("incremental", "ladder", sequences=8, labels="soft", steps=2, frames=3, progress=False)
+    assert [row.verdict for row in Ledger.of(run, STOPPING_CLAIMS, StoppingEvidence(run))] == ["not applicable"] * 2
+    assert "labels hard" in StoppingEvidence(run).stopping
+
+
+def test_a_run_that_did_not_end_confirms_nothing():
+    broken = SimpleNamespace(done=False, status="diverged", reason="too fast", clock="step")
+    assert [row.verdict for row in Ledger.of(broken, STOPPING_CLAIMS, evidence())] == ["inconclusive"] * 2
+
+
+def test_fifty_sequences_of_the_ladder():
+    """On fresh features: the stop is of class 1, as the best likelihood fit is, and the ridge fit is far better."""
+    run = ss.run_study("incremental", "ladder", sequences=50, steps=400, feature_seed=41, seed=42, progress=False)
+    ledger = Ledger.of(run, STOPPING_CLAIMS, StoppingEvidence(run))
+    first, second = ledger
+    assert (first.verdict, first.predicted, first.measured) == ("confirmed", 1, 1)
+    assert second.verdict == "violated"
+    assert second.measured > second.predicted + 0.2
