@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from stagescope.errors import StagescopeError
 from stagescope.runs.run import Run
 from stagescope.theory.tags import TAGS
 
@@ -61,9 +62,18 @@ class Claim:
             raise ValueError(f"claim tag {self.tag!r} is not in the table of tags")
 
     def judge(self, run: Run, evidence: Any) -> Verdict:
-        """The verdict on a run. A run that did not reach its end can never confirm anything."""
-        regime = self.regime(evidence)
+        """The verdict on a run. A run that did not reach its end can never confirm anything.
 
+        What cannot be computed for one claim (a solve that fails, a model too large) leaves that claim undecided, no other.
+        """
+        regime = Regime(False, "not decided")
+        try:
+            regime = self.regime(evidence)
+            return self._decide(run, evidence, regime)
+        except StagescopeError as error:
+            return Verdict(self.tag, self.statement, regime.sentence, None, None, None, "inconclusive", f"not computed: {error}")
+
+    def _decide(self, run: Run, evidence: Any, regime: Regime) -> Verdict:
         def row(verdict: Outcome, reason: str, found: Comparison | None = None) -> Verdict:
             numbers = (found.predicted, found.measured, found.tolerance) if found else (None, None, None)
             return Verdict(self.tag, self.statement, regime.sentence, *numbers, verdict, reason)
