@@ -73,3 +73,43 @@ def test_resume_refuses_another_objective(tmp_path, monkeypatch):
     assert field_of(spec, ss.JaxObjective(factorisation, data=TARGET)).objective is not None
     with pytest.raises(ss.InputError, match="not 'other'"):
         field_of(spec, ss.JaxObjective(factorisation, data=TARGET, name="other"))
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (lambda p: (p["C"] ** 2).sum(), r"reads the block 'C', but the parameters are A \(2, 3\), B \(2, 3\)"),
+        (lambda p: (p["A"] @ p["B"]).sum(), r"fails on the parameters A \(2, 3\), B \(2, 3\): .*dot_general"),
+        (lambda p: p["A"] ** 2, r"is a number .* got shape \(2, 3\)"),
+    ],
+)
+def test_a_loss_that_does_not_fit_its_blocks(loss, words):
+    params = {"A": np.ones((2, 3)), "B": np.ones((2, 3))}
+    for ask in (
+        lambda: ss.evolve(ss.JaxObjective(loss), params, ss.GradientFlow(), until=1.0),
+        lambda: ss.spectrum(ss.JaxObjective(loss), params),
+        lambda: ss.JaxObjective(loss).value(params),
+    ):
+        with pytest.raises(ss.InputError, match=words):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("law", "words"),
+    [
+        (lambda p: {"y": p["x"]}, r"gives nothing for block x"),
+        (lambda p: {"x": p["x"][:1]}, r"gives shape \(1,\) for block x; the parameters are x \(2,\)"),
+    ],
+)
+def test_a_law_that_does_not_fit_its_blocks(law, words):
+    class Own(ss.Field):
+        def law(self, params, data):
+            return law(params)
+
+        def describe(self):
+            return {"type": "own", "name": "own"}
+
+    with pytest.raises(ss.InputError, match=words):
+        ss.evolve(Own(), {"x": np.ones(2)}, ss.GradientFlow(), until=1.0)
+    with pytest.raises(ss.InputError, match=words):
+        Own().rhs({"x": np.ones(2)})

@@ -4,7 +4,15 @@ import sys
 import time
 from importlib import import_module
 
-MODULES = ("scan_snap", "focus_dilution", "focus_dilution_forms", "incremental_flow", "incremental", "kill")
+MODULES = (
+    "scan_snap",
+    "focus_dilution",
+    "focus_dilution_chains",
+    "focus_dilution_forms",
+    "incremental_flow",
+    "incremental",
+    "kill",
+)
 """Modules of this package with a `main() -> bool`, in the order they run; name some as arguments to run only those."""
 
 

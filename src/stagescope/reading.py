@@ -1,5 +1,6 @@
 """Read a run: stages and claims, chosen from a written table by what the run says it is."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +11,15 @@ from stagescope.beside import beside, clock
 from stagescope.detect import focus_dilution as focus_dilution_stages
 from stagescope.detect import incremental_stages
 from stagescope.detect import scan_snap as scan_snap_stages
+from stagescope.detect.focus_dilution import Visit
 from stagescope.detect.incremental import transitions
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes, Every, LogSpaced, Uniform
 from stagescope.errors import InputError, StagescopeError
-from stagescope.landscape.ladder import Ladder, field_ladder
+from stagescope.landscape.ladder import Ladder, Rung, field_ladder
+from stagescope.landscape.token_ladder import rung as token_rung
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
 from stagescope.objectives.token import TokenPopulation
@@ -193,9 +196,18 @@ def _scaled_start(run: Run, factor: float, until: float) -> Run:
     return made
 
 
+def _token_rung(evidence: TokenEvidence, visit: Visit) -> Rung:
+    """One rung; where it cannot be computed it says why, and the others stand."""
+    try:
+        return token_rung(evidence.at(visit))
+    except StagescopeError as error:
+        note = f"not computed: {error}"
+        return Rung(visit.label, visit.start, residual=math.inf, distance=math.inf, loss=None, opening=None, rates=(), note=note)
+
+
 def _focus_dilution_ladder(run: Run) -> Ladder:
     evidence = TokenEvidence(run, dense_token(run))
-    rungs = [evidence.at(visit).rung() for visit in evidence.visits]
+    rungs = [_token_rung(evidence, visit) for visit in evidence.visits]
     if not isinstance(evidence.curves.law, TokenPopulation):
         rungs = [rung.noted("critical point and rates are those of infinitely long contexts") for rung in rungs]
     return Ladder(run.status, run.clock, tuple(rung.timeless() if run.clock != "t" else rung for rung in rungs))

@@ -250,10 +250,10 @@ def test_chains_and_forms_that_cannot_be(tmp_path, call, options, parts):
     [
         ("0,1\n1,0\n", ("periodic with period 2", "add a little persistence")),
         ("1,0\n.5,.5\n", ("reducible", "drop it or add a small probability")),
-        (".5,.5\n", ("not square", "1 rows")),
+        (".5,.5\n", ("one row", "no matrix below it")),
         (".5,.5\n.5,half\n", ("row 1", "'half'", "not a number")),
         (".5,.6\n.5,.5\n", ("row 0 sums to 1.1, not 1",)),
-        ("", ("not square", "0 rows")),
+        ("", ("has no rows", "one row of the transition matrix per line")),
         (None, ("cannot read the transition matrix", "No such file")),
     ],
 )

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tyro
 
 import stagescope as ss
 from stagescope.cli.commands import COMMANDS
-from stagescope.cli.main import run
+from stagescope.cli.main import CONFIG, run
+from stagescope.cli.render import option
 from stagescope.dynamics.evolve import Journey
+from stagescope.studies.table import STUDIES
 from tests.runs import samples
 
 
@@ -131,6 +134,16 @@ def test_list(ask):
     found = json.loads(ask("list", "--json"))
     assert {"title", "paper", "presets", "claims"} <= set(found["scan-snap"])
     assert found["scan-snap"]["presets"]["syn-small-flow-10"] == {"rate_y": 10.0}
+
+
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_settings_of_a_preset_can_be_pasted(name):
+    """What `list` prints is understood by `run` and gives the preset."""
+    found = STUDIES[name]
+    for preset, values in found.presets.items():
+        words = " ".join(option(key, value) for key, value in values.items()).split()
+        chosen = tyro.cli(found.options, args=words, config=CONFIG)
+        assert chosen == found.configured(preset), preset
 
 
 def test_export(made, ask, tmp_path, monkeypatch):

@@ -83,3 +83,16 @@ def test_every_restart_continues_bit_for_bit():
             assert [p.position for p in again] == [p.position for p in points[i + 1 :]]
             for a, b in zip(again, points[i + 1 :], strict=True):
                 np.testing.assert_array_equal(a.vector, b.vector)
+
+
+def test_a_refused_setting_frees_the_solver(monkeypatch):
+    """A negative tolerance is refused by the library after everything was allocated."""
+    model, loss = problem()
+    params = model.init(0, 1e-2)
+    layout = Layout.of(params)
+    field = loss.field().flat(layout, dict.fromkeys(layout.names, 1.0))
+    freed = []
+    monkeypatch.setattr(cvode.Cvode, "free", lambda self, free=cvode.Cvode.free: (freed.append(self), free(self)))
+    with pytest.raises(RuntimeError, match="CVodeSStolerances returned"):
+        cvode.Cvode(field, layout.pack(params), (0.0, 1.0), (-1.0, 1e-10), 20)
+    assert len(freed) == 1

@@ -131,6 +131,16 @@ def test_blow_up_is_an_outcome_with_time_and_norm():
     assert run.t[-1] <= 1.0
 
 
+def test_a_loss_that_is_not_finite_at_the_start():
+    def logarithm(params):
+        from jax import numpy as jnp
+
+        return jnp.log(params["x"]).sum()
+
+    with pytest.raises(InputError, match="the loss is nan at the initial parameters"):
+        ss.evolve(ss.JaxObjective(logarithm), {"x": -np.ones(2)}, GradientFlow(), until=1.0)
+
+
 @pytest.mark.parametrize("until", [0.0, -1.0, float("nan"), float("inf"), None])
 def test_end_time_must_be_positive(until):
     model, loss = small()

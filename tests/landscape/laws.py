@@ -53,3 +53,15 @@ def product_loss() -> ss.JaxObjective:
 def product_start(scale: float = 1e-4, seed: int = 0) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     return {name: scale * rng.normal(size=(3, 3)) for name in ("A", "B")}
+
+
+def wide_point(vocab: int, width: int, key_width: int) -> tuple[ss.TokenPopulation, dict[str, np.ndarray]]:
+    """A model of many parameters at a point (1,1): an orbit where most rates are zero and each opening comes width - 1 times."""
+    from stagescope.landscape.token_points import small_point
+    from stagescope.objectives.token_family import place
+
+    weights = 1.0 / np.arange(1, vocab + 1)
+    model = ss.TokenAttention(vocab=vocab, width=width, key_width=key_width, scale=4.0)
+    loss = ss.TokenPopulation(model=model, process=ss.LazyChain(pi=tuple(weights / weights.sum()), persistence=0.6))
+    start = model.init(0, 1e-3)
+    return loss, dict(place(small_point(loss, start, 1, 1).point.params, start, 1, 1).params)

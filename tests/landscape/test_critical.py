@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.landscape import derivatives
-from stagescope.landscape.critical import slow_frames
-from tests.landscape.laws import VALUES, Linear, product_loss, product_start
+from stagescope.landscape import derivatives, search
+from stagescope.landscape.critical import CriticalPoint, slow_frames
+from stagescope.landscape.spectrum import Spectrum
+from tests.landscape.laws import VALUES, Linear, product_loss, product_start, wide_point
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +86,87 @@ def test_the_order_of_blocks_does_not_matter():
     assert ss.spectrum(loss, turned).speed == pytest.approx(ss.spectrum(loss, params).speed, rel=1e-12)
     with pytest.raises(ss.InputError, match="parameter blocks"):
         ss.spectrum(loss, {"W0": params["W0"]})
+
+
+def test_a_point_without_any_rate_is_degenerate():
+    """x^4 and x^3 at 0: gradient and Hessian vanish, so the linearisation cannot tell a minimum from a saddle."""
+    for power in (3, 4):
+        found = ss.critical_point(ss.JaxObjective(lambda p, n=power: (p["x"] ** n).sum()), {"x": np.zeros(2)})
+        assert (found.kind, found.index, found.flat) == ("degenerate", 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("rates", "complete", "asked", "kind", "index"),
+    [
+        ([1.0, 0.5], False, 2, "unstable", None),
+        ([1.0, -0.5], False, 2, "saddle", 1),
+        ([1.0, 0.0], False, 2, "unstable", 1),
+        ([0.0, -0.5], False, 2, "minimum", 0),
+        ([0.0], False, 2, "unknown", None),
+        ([1.0], False, 2, "unstable", None),
+        ([], False, 2, "unknown", None),
+        ([1.0, 0.0], True, 2, "maximum", 1),
+    ],
+)
+def test_kinds_say_no_more_than_the_rates_known(rates, complete, asked, kind, index):
+    seen = Spectrum(np.array(rates), (), 0.0, complete, largest=2.0, asked=asked)
+    point = CriticalPoint({"x": np.zeros(9)}, 0.0, 0.0, seen, gradient=True, loss=0.0)
+    assert (point.kind, point.index) == (kind, index)
+    assert point.json()["index"] == index
+
+
+def test_a_point_is_printed_in_a_line():
+    said = repr(ss.critical_point(product_loss(), product_start()))
+    assert said.startswith("CriticalPoint(saddle, loss 2.545")
+    assert "A (3, 3)" in said
+    assert len(said) < 300
+
+
+def test_zeros_at_which_the_jacobian_loses_rank():
+    """x' = -x^3 beside a bent valley, y = x^2: zero only at the origin, which Newton nears by a third of x at a time."""
+
+    def loss(params):
+        x, y = params["x"], params["y"]
+        return (0.25 * x**4 + 5.0 * (y - x**2) ** 2).sum()
+
+    found = ss.critical_point(ss.JaxObjective(loss), {"x": np.full(1, 1e-3), "y": np.full(1, 1e-6)})
+    assert found.residual <= 1e-11
+    near = derivatives.Derivatives(ss.JaxObjective(loss), {"x": np.zeros(1), "y": np.zeros(1)})
+    start = np.array([1e-3, 1e-6])
+    assert np.linalg.norm(near.velocity(search._polished(near, start))) < 1e-11
+
+
+def test_tied_frequent_tokens_have_their_critical_point():
+    """Two tokens of equal frequency part slowly: along their difference the flow and the search end far above |F| = 1e-10."""
+    from stagescope.landscape.token_points import small_point
+
+    model = ss.TokenAttention(vocab=4, width=8, scale=4.0)
+    loss = ss.TokenPopulation(model=model, process=ss.LazyChain(pi=(0.35, 0.35, 0.2, 0.1), persistence=0.6))
+    found = small_point(loss, model.init(0, 1e-3), 1, 1).point
+    assert found.found
+    assert abs(found.params["W0"][0, 0] - found.params["W0"][1, 0]) < 0.02
+
+
+def test_points_after_the_slow_frame_are_tried_as_well():
+    """Without the small models: from the slowest frame of `ref` at (1,1) the search ends in a valley of |F|."""
+    model = ss.TokenAttention(vocab=4, width=4, scale=4.0)
+    loss = ss.population_loss(model, ss.LazyChain(pi=(0.5, 0.25, 0.15, 0.1), persistence=0.6))
+    run = ss.evolve(loss, model.init(1, 1e-3), ss.GradientFlow(), until=230.0, record=ss.Uniform(frames=500))
+    points = ss.critical_points(run, loss)
+    assert [point.found for point in points[:3]] == [True, True, True]
+    assert [int(np.sum(np.linalg.svd(p.params["W0"], compute_uv=False) > 0.1)) for p in points[:3]] == [0, 1, 1]
+    assert points[2].distance < 0.3
+    assert points[2].rates[0] == pytest.approx(0.0377, rel=0.05)
+
+
+def test_large_models_are_finished_with_the_whole_jacobian():
+    """At an orbit of 576 parameters with rates down to zero iterated steps stall far above |F| = 1e-10."""
+    loss, params = wide_point(6, 24, 6)
+    assert sum(block.size for block in params.values()) == 576
+    rng = np.random.default_rng(0)
+    start = {name: block + 1e-4 * rng.normal(size=block.shape) for name, block in params.items()}
+    found = ss.critical_point(loss, start)
+    assert found.found
+    assert found.distance < 1e-2
+    assert (found.kind, found.index) == ("unstable", None)
+    assert found.rates[0] == pytest.approx(ss.spectrum(loss, params, fastest=1).rates[0], rel=1e-2)

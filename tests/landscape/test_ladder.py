@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.landscape.ladder import fitted_rate
+from stagescope.landscape import ladder as ladders
+from stagescope.landscape.ladder import Rung
 from tests.landscape.laws import VALUES, product_loss, product_start
 
 
@@ -44,11 +45,51 @@ def test_adam_has_no_rates_to_compare():
         assert rung.measured_rate is None
 
 
-def test_fitted_rate():
-    time = np.linspace(0, 10, 201)
-    rate, rise = fitted_rate(time, 1e-3 * np.exp(0.7 * time), 0.01, 0.1)
-    assert rate == pytest.approx(0.7)
-    assert rise is not None
-    assert time[rise[1]] - time[rise[0]] == pytest.approx(np.log(10) / 0.7, abs=0.11)
-    assert fitted_rate(time, np.full(201, 0.01), 0.01, 0.1) == (None, None)
-    assert fitted_rate(time[::40], 1e-3 * np.exp(0.7 * time[::40]), 0.01, 0.1) == (None, None), "too few frames"
+def test_a_rung_that_does_not_exist_is_named():
+    ladder = ss.Ladder("finished", "t", (Rung("(1,0)", 0.0, 0.0, 0.0, None, None, ()),))
+    with pytest.raises(ss.InputError, match=r"unknown rung '\(1,1\)'; did you mean '\(1,0\)'"):
+        _ = ladder["(1,1)"]
+
+
+def test_a_model_of_many_parameters():
+    """600 parameters, each rate k-fold up to a hundred times: the same rungs, found by products with the Jacobian."""
+    loss, rng = product_loss(), np.random.default_rng(0)
+    start = {"A": 1e-5 * rng.normal(size=(3, 100)), "B": 1e-5 * rng.normal(size=(100, 3))}
+    run = ss.evolve(loss, start, ss.GradientFlow(), until=40.0, record=ss.Uniform(frames=400))
+    ladder = ss.saddle_ladder(run, loss)
+    assert [rung.label.split()[1] for rung in ladder][:2] == ["unstable", "unstable"]
+    for rung, value in zip(ladder.rungs[:2], VALUES, strict=False):
+        assert rung.near
+        assert rung.rates == pytest.approx([value] * 6, abs=1e-8)
+        assert rung.measured_rate == pytest.approx(value, rel=0.05)
+
+
+def test_a_failed_linearisation_is_the_note_of_its_rung(monkeypatch):
+    def fails(*_):
+        raise ss.StagescopeError("too many parameters")
+
+    loss = product_loss()
+    run = ss.evolve(loss, product_start(), ss.GradientFlow(), until=12.0, record=ss.Uniform(frames=200))
+    monkeypatch.setattr(ladders, "linearise", fails)
+    for rung in list(ss.saddle_ladder(run, loss))[:2]:
+        assert rung.near
+        assert rung.rates
+        assert "too many parameters" in rung.note
+
+
+def test_a_token_rung_that_fails_leaves_the_others(monkeypatch):
+    from stagescope import reading
+
+    run = ss.run_study("focus-dilution", "ref", until=60.0)
+    made = reading.token_rung
+
+    def once(passage):
+        if passage.visit.label == "(1,0)":
+            raise ss.StagescopeError("the flow of the small model failed")
+        return made(passage)
+
+    monkeypatch.setattr(reading, "token_rung", once)
+    first, second = ss.saddle_ladder(run)
+    assert first.near
+    assert (second.label, second.near, second.rates) == ("(1,0)", False, ())
+    assert "the flow of the small model failed" in second.note

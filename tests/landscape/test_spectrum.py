@@ -5,7 +5,10 @@ import pytest
 
 import stagescope as ss
 from stagescope.landscape import derivatives
-from tests.landscape.laws import Linear
+from stagescope.landscape import spectrum as spectra
+from stagescope.landscape.derivatives import Derivatives
+from stagescope.landscape.spectrum import dense_eigen
+from tests.landscape.laws import Linear, wide_point
 
 
 def quadratic(seed=0, size=6):
@@ -72,6 +75,49 @@ def test_arnoldi_agrees_with_dense(monkeypatch):
     monkeypatch.setattr(derivatives, "DENSE", 10)
     sparse = ss.spectrum(law, params, fastest=4)
     np.testing.assert_allclose(sparse.rates.real, dense.rates[:4].real, atol=1e-8)
+
+
+def test_every_copy_of_a_repeated_rate_is_found():
+    """At an orbit of 1120 parameters the fastest rate is 19-fold and most others are zero."""
+    loss, params = wide_point(12, 20, 16)
+    near = Derivatives(loss, params)
+    whole = dense_eigen(near.jacobian(near.layout.pack(params)), near.roots)
+    found = ss.spectrum(loss, params, fastest=25)
+    assert near.layout.size == 1120
+    assert not found.complete
+    assert found.converged
+    np.testing.assert_allclose(found.rates, whole.values[:25], atol=1e-9)
+    assert found.rates[0] - found.rates[18] < 1e-9 < found.rates[18] - found.rates[19]
+    assert found.largest == pytest.approx(whole.largest, rel=0.02)
+
+
+@pytest.mark.parametrize("gradient", [True, False])
+def test_repeated_rates_of_any_operator(monkeypatch, gradient):
+    rng = np.random.default_rng(0)
+    values = np.concatenate([np.full(7, 0.5), [0.3], np.zeros(40), -rng.random(32)])
+    frame = np.linalg.qr(rng.normal(size=(80, 80)))[0] if gradient else rng.normal(size=(80, 80))
+    matrix = frame @ np.diag(values) @ np.linalg.inv(frame)
+    law = Linear(matrix) if not gradient else ss.JaxObjective(lambda p, a: -0.5 * p["x"] @ a @ p["x"], data=matrix)
+    monkeypatch.setattr(derivatives, "DENSE", 10)
+    found = ss.spectrum(law, {"x": np.zeros(80)}, fastest=8)
+    np.testing.assert_allclose(np.real(found.rates[:8]), values[:8], atol=1e-6)
+
+
+def test_iterations_that_do_not_converge(monkeypatch):
+    """Up to some size all rates are computed instead; above it, fewer than asked for are given, and said so."""
+    a, loss, params = quadratic(size=120)
+    monkeypatch.setattr(derivatives, "DENSE", 10)
+    monkeypatch.setattr(spectra, "ROUNDS", 1)
+    whole = ss.spectrum(loss, params, fastest=5)
+    assert whole.complete
+    np.testing.assert_allclose(whole.curvatures, np.linalg.eigvalsh(a), atol=1e-9)
+    monkeypatch.setattr(spectra, "LARGEST_DENSE", 50)
+    part = ss.spectrum(loss, params, fastest=5)
+    assert (part.complete, part.converged, part.asked) == (False, False, 5)
+    assert 0 < len(part.rates) < 5
+    monkeypatch.setattr(spectra, "ROUNDS", 0)
+    with pytest.raises(ss.StagescopeError, match="none of the 5 fastest of 120 rates converged"):
+        ss.spectrum(loss, params, fastest=5)
 
 
 def test_merged_curvatures_are_curvatures_of_the_full_model():

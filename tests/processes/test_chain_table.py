@@ -21,9 +21,11 @@ def test_tables_from_spreadsheets(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("0.5,0.5\n", "not square: it has 1 rows, and one of 2 entries"),
+        ("0.5,0.5\n", "has one row, '0.5, 0.5', and no matrix below it"),
+        ("the,of,and\n", "has one row, 'the, of, and', .* no names"),
         ("0.5,0.5\n0.2,0.3,0.5\n", "not square: it has 2 rows, and one of 3 entries"),
-        ("", "not square: it has 0 rows"),
+        ("", "has no rows: write one row"),
+        ("\n , \n", "has no rows"),
         ("a,b\n0.5,0.5\n0.5,0.5\n", "not square"),
         ("0.5,0.5\n0.5,half\n", "row 1 .* 'half', which is not a number"),
         ("0.5,0.5\n0.5,\n", "row 1 .* '', which is not a number"),

@@ -132,3 +132,26 @@ def test_the_asymmetric_family(first, tokens, seed):
 def test_bad_asymmetric_laws(fields, words):
     with pytest.raises(ss.InputError, match=words):
         asymmetric_law(*fields)
+
+
+@pytest.mark.parametrize("coupling", [1e-6, 1e-14, 1e-300])
+def test_stationary_law_of_parts_that_are_all_but_apart(coupling):
+    """Two blocks, left with probabilities c and 3 c: pi is (3/4, 1/4) times the blocks' own laws, to rounding.
+
+    A block of equal rows r has the law r, whatever leaves it, so this is exact.
+    """
+    a, b = np.array([0.7, 0.3]), np.array([0.2, 0.5, 0.3])
+    rows = np.block(
+        [
+            [np.tile((1 - coupling) * a, (2, 1)), np.tile(coupling * b, (2, 1))],
+            [np.tile(3 * coupling * a, (3, 1)), np.tile((1 - 3 * coupling) * b, (3, 1))],
+        ]
+    )
+    expected = np.concatenate([0.75 * a, 0.25 * b])
+    np.testing.assert_allclose(ss.MarkovChain(rows=rows).stationary, expected, rtol=1e-13)
+
+
+def test_rare_tokens_keep_their_digits():
+    """Of two tokens pi = (b, a)/(a + b): also where one is met once in 1e200 steps."""
+    chain = ss.MarkovChain(rows=[[1.0, 1e-200], [0.5, 0.5]])
+    np.testing.assert_allclose(chain.stationary, [1.0, 2e-200], rtol=1e-14)

@@ -50,3 +50,20 @@ def test_ledger_json_and_text():
     keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason"}
     assert all(set(row) == keys for row in body["claims"])
     assert "1 confirmed, 1 violated" in str(ledger)
+
+
+def test_what_one_claim_cannot_compute_is_not_the_others_failure():
+    def fails(evidence):
+        raise ss.InputError("14592 parameters are too many")
+
+    inside = Regime(True, "always")
+    regimes = (lambda e: inside, fails)
+    broken = [Claim("SnS:lemma-1", "a sentence", regime, fails) for regime in regimes]
+    ledger = Ledger.of(RUN, (*broken, claim(True)), None)
+    assert [row.verdict for row in ledger] == ["inconclusive", "inconclusive", "confirmed"]
+    assert all("14592 parameters are too many" in row.reason for row in list(ledger)[:2])
+
+
+def test_programming_errors_are_raised():
+    with pytest.raises(ZeroDivisionError):
+        Claim("SnS:lemma-1", "a sentence", lambda e: Regime(True, ""), lambda e: 1 / 0).judge(RUN, None)  # pyright: ignore[reportArgumentType]

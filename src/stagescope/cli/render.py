@@ -118,6 +118,15 @@ def catalogue() -> dict[str, Any]:
     }
 
 
+def option(name: str, value: Any) -> str:
+    """A setting as the command line takes it: `--spans 2 2 2`; a switch is its name alone, where it is on."""
+    word = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool) or value is None:
+        return word if value else ""
+    parts = value if isinstance(value, tuple | list) else (value,)
+    return " ".join([word, *map(str, parts)])
+
+
 def print_catalogue(found: dict[str, Any]) -> None:
     console = Console()
     for name, study in found.items():
@@ -125,7 +134,7 @@ def print_catalogue(found: dict[str, Any]) -> None:
         console.print(Text(study["paper"], style="dim"))
         presets = _table("preset", "settings")
         for preset, values in study["presets"].items():
-            settings = " ".join(f"--{key.replace('_', '-')} {value}" for key, value in values.items())
+            settings = " ".join(filter(None, (option(key, value) for key, value in values.items())))
             presets.add_row(preset, Text(settings or "(defaults)", style="dim"))
         console.print(presets)
         figures = _table("figure", "")

@@ -78,12 +78,16 @@ class Cvode:
         self._vector = self._c.N_VMake_Serial(self.y.size, self.y.ctypes.data, self._context)
         self._linear = self._c.SUNLinSol_SPGMR(self._vector, UNPRECONDITIONED, krylov, self._context)
         self._memory.value = self._c.CVodeCreate(BDF, self._context)
-        self._set("CVodeInit", field.address(), span[0], self._vector)
-        self._set("CVodeSetUserData", field.held.ctypes.data)
-        self._set("CVodeSStolerances", *tolerances)
-        self._set("CVodeSetLinearSolver", self._linear, None)
-        self._set("CVodeSetMaxNumSteps", PATIENCE)
-        self._set("CVodeSetStopTime", span[1])
+        try:
+            self._set("CVodeInit", field.address(), span[0], self._vector)
+            self._set("CVodeSetUserData", field.held.ctypes.data)
+            self._set("CVodeSStolerances", *tolerances)
+            self._set("CVodeSetLinearSolver", self._linear, None)
+            self._set("CVodeSetMaxNumSteps", PATIENCE)
+            self._set("CVodeSetStopTime", span[1])
+        except BaseException:
+            self.free()
+            raise
 
     def _set(self, name: str, *values: Any) -> None:
         flag = getattr(self._c, name)(self._memory, *values)
@@ -107,6 +111,10 @@ class Cvode:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.free()
+
+    def free(self) -> None:
+        """Give back what the library allocated."""
         self._c.CVodeFree(ctypes.byref(self._memory))
         self._c.SUNLinSolFree(self._linear)
         self._c.N_VDestroy(self._vector)

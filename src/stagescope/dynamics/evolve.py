@@ -228,6 +228,8 @@ class _Camera:
         if self._objective is not None:
             frame["loss"] = self._objective.value(params) if loss is None else loss
             if not math.isfinite(frame["loss"]):
+                if point.position == 0:
+                    raise InputError(f"the loss is {frame['loss']} at the initial parameters: change them, or mend the loss")
                 where = f"step {frame['step']}" if "step" in frame else f"t={frame['t']:g}"
                 raise SolveFailed("diverged", f"diverged at {where}: the loss is {frame['loss']}; lower the rates")
         frame["speed"] = math.sqrt(np.dot(self._counts * velocity, velocity))

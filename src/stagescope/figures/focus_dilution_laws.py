@@ -84,12 +84,16 @@ def rates(progress: Progress) -> Numbers:
         evidence = Evidence(run, dense_token(run))
         for number, label in enumerate(RUNGS):
             passage = evidence.passage(*label)
-            if passage is None or passage.small.opening is None or passage.fit[0] is None:
+            if passage is None or passage.small.opening is None or passage.rise is None:
                 continue
             regime = following(*label)(evidence)
             row = {"chain": name, "rung": f"({label[0]},{label[1]})", "opening": passage.small.opening.block}
-            row |= {"predicted": passage.small.opening.rate, "measured": passage.fit[0], "distance": passage.distance}
-            row |= {"ratio": passage.fit[0] / passage.small.opening.rate, "conclusive": regime.holds, "regime": regime.sentence}
+            row |= {"predicted": passage.small.opening.rate, "measured": passage.rise.rate, "distance": passage.distance}
+            row |= {
+                "ratio": passage.rise.rate / passage.small.opening.rate,
+                "conclusive": regime.holds,
+                "regime": regime.sentence,
+            }
             if name in MEASURED_RATIOS:
                 row |= {"measured_ratio": MEASURED_RATIOS[name][number]}
             rows.append(row)

@@ -13,13 +13,13 @@ from stagescope.detect.focus_dilution import visits
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.record import AtTimes
 from stagescope.figures.figure import Numbers
+from stagescope.objectives.token_family import plateau_amplitude
 from stagescope.observables.token import TokenCurves, token_curves
 from stagescope.progress import Progress
 from stagescope.reading import dense_token, stages
 from stagescope.reopen import replay
 from stagescope.runs.run import Run
 from stagescope.studies.table import run_study
-from stagescope.theory import focus_dilution_forms as forms
 
 PRESETS = ("ref", "paper")
 FRAMES = 900
@@ -206,7 +206,7 @@ def norms(progress: Progress) -> Numbers:
 
     def panel(preset: str, curves: TokenCurves, found: Stages) -> dict[str, Any]:
         kept = shown(curves)
-        predicted = forms.plateau_amplitude(curves.pi) * curves.pi / np.linalg.norm(curves.pi)
+        predicted = plateau_amplitude(curves.pi) * curves.pi / np.linalg.norm(curves.pi)
         first, opened = found.events["E1"], found.events["Q1"]
         assert first is not None
         assert opened is not None

@@ -1,13 +1,14 @@
 """Critical points: where a field vanishes, what kind of point that is, and which of them a run passed by."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from stagescope.landscape.derivatives import Derivatives
-from stagescope.landscape.spectrum import Spectrum, eigen
+from stagescope.landscape.search import refine
+from stagescope.landscape.spectrum import Spectrum, spectrum_at
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
 from stagescope.runs.run import Run
@@ -24,18 +25,17 @@ SLOWER = 0.5
 ORIGIN = 0.1
 """Distances from points shorter than this share of a run's longest parameter vector are relative to that length."""
 FASTEST = 6
-EXACT, MOST_STEPS, PATIENCE = 1e-15, 300, 30
-"""The search ends at this |F|, after this many steps, or when so many of them do not halve |F|, unless it is tiny."""
-HOPELESS = 1e-7
+SEARCHES, CLOSE = 5, 0.05
+"""Where the point found from a slow frame is not this close, the search is repeated from some frames up to the next peak."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CriticalPoint:
     """A zero of a field with its linearisation.
 
     `residual` is |F| there, `distance` how far it is from where the search began, relative to the norm of the point or to
-    the length a caller gives. `index` counts growing directions, `flat` those that neither grow nor decay (None where only
-    a few rates are known); `t` is the time at which a run passed by.
+    the length a caller gives. `index` counts growing directions, `flat` those that neither grow nor decay; each is None
+    where too few rates are known. `t` is the time at which a run passed by.
     """
 
     params: Mapping[str, np.ndarray]
@@ -60,8 +60,15 @@ class CriticalPoint:
         return self.spectrum.directions
 
     @property
-    def index(self) -> int:
-        return int(np.sum(np.real(self.rates) > self._zero))
+    def growing(self) -> np.ndarray:
+        """The known rates of growing directions, fastest first."""
+        return self.rates[np.real(self.rates) > self._zero]
+
+    @property
+    def index(self) -> int | None:
+        """How many directions grow; None where only the fastest rates are known and all of them grow, or some are missing."""
+        known = self.spectrum.complete or (self.spectrum.converged and len(self.growing) < len(self.rates))
+        return len(self.growing) if known else None
 
     @property
     def flat(self) -> int | None:
@@ -69,21 +76,40 @@ class CriticalPoint:
 
     @property
     def _zero(self) -> float:
-        return max(FLAT * float(np.abs(self.rates).max(initial=0.0)), ROUNDING)
+        return max(FLAT * self.spectrum.largest, ROUNDING)
 
     @property
     def kind(self) -> str:
-        """minimum, saddle or maximum of a loss; sink, saddle or source of a law that is no gradient."""
+        """minimum, saddle or maximum of a loss; sink, saddle or source of a law that is no gradient.
+
+        degenerate where every rate is zero, so that the linearisation says nothing; unstable where something grows and too
+        few rates are known to say whether something decays; unknown where they do not say even that.
+        """
         if not self.found:
             return "not critical"
-        names = ("minimum", "maximum") if self.gradient else ("sink", "source")
-        if self.index == 0:
-            return names[0]
-        return names[1] if self.spectrum.complete and self.index + (self.flat or 0) == len(self.rates) else "saddle"
+        if self.spectrum.largest <= ROUNDING:
+            return "degenerate"
+        lowest, highest = ("minimum", "maximum") if self.gradient else ("sink", "source")
+        if np.any(np.real(self.rates) < -self._zero) and len(self.growing):
+            return "saddle"
+        if self.spectrum.complete:
+            return highest if len(self.growing) else lowest
+        if len(self.growing):
+            return "unstable"
+        return lowest if self.index == 0 else "unknown"
+
+    def __repr__(self) -> str:
+        blocks = ", ".join(f"{name} {np.shape(block)}" for name, block in self.params.items())
+        loss = "" if self.loss is None else f", loss {self.loss:.6g}"
+        when = "" if self.t is None else f", t {self.t:.6g}"
+        rates = " ".join(f"{rate:.4g}" for rate in np.real(self.growing)[:FASTEST]) or "none"
+        count = "unknown" if self.index is None else self.index
+        said = f"{self.kind}{when}{loss}, |F| {self.residual:.1e}, distance {self.distance:.3g}, index {count}"
+        return f"CriticalPoint({said}, growing rates {rates}; {blocks})"
 
     def json(self) -> dict[str, Any]:
         named = ("t", "kind", "index", "flat", "residual", "distance", "loss")
-        growing = [float(rate) for rate in np.real(self.rates)[: self.index]][:FASTEST]
+        growing = [float(rate) for rate in np.real(self.growing)[:FASTEST]]
         return {**{name: getattr(self, name) for name in named}, "rates": growing}
 
 
@@ -103,18 +129,17 @@ def critical_point(
     """
     near = Derivatives(what, params, rates)
     start = near.layout.pack(params)
-    vector, size = refine(near, start), float(np.linalg.norm(start))
-    point = near.layout.unpack(vector)
-    velocity = near.velocity(vector)
-    values, vectors = eigen(near, vector, FASTEST)
-    directions = tuple(near.layout.unpack(vectors[:, i]) for i in range(min(FASTEST, vectors.shape[1])))
-    speed = near.field.speed(near.layout.unpack(velocity))
-    objective = near.field.objective
+    return _described(near, refine(near, start), start, least_length, t)
+
+
+def _described(near: Derivatives, vector: np.ndarray, start: np.ndarray, least_length: float, t: float | None) -> CriticalPoint:
+    point, objective = near.layout.unpack(vector), near.field.objective
+    length = max(float(np.linalg.norm(vector)), least_length or float(np.linalg.norm(start)), 1e-300)
     return CriticalPoint(
         params=point,
-        residual=float(np.linalg.norm(velocity)),
-        distance=float(np.linalg.norm(vector - start)) / max(float(np.linalg.norm(vector)), least_length or size, 1e-300),
-        spectrum=Spectrum(values, directions, speed, complete=near.dense),
+        residual=float(np.linalg.norm(near.velocity(vector))),
+        distance=float(np.linalg.norm(vector - start)) / length,
+        spectrum=spectrum_at(near, vector, FASTEST),
         gradient=objective is not None,
         loss=float(objective.value(point)) if objective is not None else None,
         t=t,
@@ -122,12 +147,40 @@ def critical_point(
 
 
 def critical_points(run: Run, what: Objective | Field, rates: Mapping[str, float] | None = None) -> list[CriticalPoint]:
-    """The critical points a run passed by: from every slow point, and from the end where the run is still slowing."""
+    """The critical points a run passed by: from every slow point, and from the end where the run is still slowing.
+
+    A run leaves a saddle along what grows there while the rest still approaches it, so where the slowest frame leads to no
+    close point, frames up to the next peak of |F| are tried as well, and the point nearest to the slow frame is kept.
+    """
     chosen = rates if rates is not None else run.spec["dynamics"].get("rates", {})
     squares = sum(np.sum(np.square(run.params[name]).reshape(run.frames, -1), axis=1) for name in run.params)
     length = ORIGIN * float(np.sqrt(np.max(squares)))
-    frames = slow_frames(run.series["speed"])
-    return [critical_point(what, run.at(i), chosen, least_length=length, t=float(run.time[i])) for i in frames]
+    speed = run.series["speed"]
+    frames = slow_frames(speed)
+    near = Derivatives(what, run.at(0), chosen)
+    found = []
+    for frame, following in zip(frames, [*frames[1:], run.frames], strict=True):
+        peak = frame + int(np.argmax(speed[frame:following]))
+        starts = np.unique(np.linspace(frame, peak, SEARCHES).astype(int))
+        vector = _nearest(near, [near.layout.pack(run.at(int(i))) for i in starts], length)
+        found.append(_described(near, vector, near.layout.pack(run.at(frame)), length, float(run.time[frame])))
+    return found
+
+
+def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float) -> np.ndarray:
+    """The zero of F nearest to the first start that is found from any; without one, where the search from the first ended."""
+    first = best = refine(near, starts[0])
+
+    def away(vector: np.ndarray) -> float:
+        if not np.linalg.norm(near.velocity(vector)) <= CRITICAL:
+            return np.inf
+        return float(np.linalg.norm(vector - starts[0])) / max(float(np.linalg.norm(vector)), least_length, 1e-300)
+
+    for start in starts[1:]:
+        if away(best) <= CLOSE:
+            break
+        best = min(best, refine(near, start), key=away)
+    return best if away(best) < np.inf else first
 
 
 def slow_frames(speed: np.ndarray) -> list[int]:
@@ -137,49 +190,3 @@ def slow_frames(speed: np.ndarray) -> list[int]:
     logs = -np.log(np.maximum(speed, CRITICAL))  # below it, only rounding moves
     ends = np.concatenate([[logs.min() - 1], logs, [logs.min() - 1]])
     return (find_peaks(ends, prominence=-np.log(SLOWER))[0] - 1).tolist()
-
-
-def refine(near: Derivatives, start: np.ndarray) -> np.ndarray:
-    """Newton steps of least norm: minimise |F + J step|^2 + damp |step|^2, the damping in proportion to |F|.
-
-    Along the orbit of a symmetry J is of the order of |F|: an undamped step there would be as large as the parameters.
-    Damping that vanishes with |F| keeps the step small and the convergence quadratic, also where zeros are not isolated.
-    """
-    vector, velocity, ease = start, near.velocity(start), 1.0
-    sizes = [float(np.linalg.norm(velocity))]
-    solve = _steps(near, vector)
-    while sizes[-1] > EXACT and ease < 1e8 and len(sizes) < MOST_STEPS:
-        if len(sizes) > PATIENCE and sizes[-1] > max(0.5 * sizes[-PATIENCE], HOPELESS):
-            break  # a minimum of |F| that is no zero
-        tried = vector + solve(velocity, ease * sizes[-1] / max(float(np.linalg.norm(vector)), 1e-300))
-        found = near.velocity(tried)
-        size = float(np.linalg.norm(found))
-        if size < sizes[-1]:  # also false where it is not finite
-            vector, velocity, ease = tried, found, max(ease / 10, 1e-6)
-            sizes.append(size)
-            solve = _steps(near, vector)
-        else:
-            ease *= 10
-    return vector
-
-
-def _steps(near: Derivatives, vector: np.ndarray) -> Callable[[np.ndarray, float], np.ndarray]:
-    """Steps from a point as a function of F there and of the damping, which is relative to the largest rate."""
-    if near.dense:
-        left, values, right = np.linalg.svd(near.jacobian(vector))
-        return lambda f, damp: -right.T @ (values / np.maximum(values**2 + damp * values[0], 1e-300) * (left.T @ f))
-    from scipy.sparse.linalg import LinearOperator, lsmr
-
-    make: Any = LinearOperator  # its stub does not know these arguments
-    operator = make(
-        (len(vector), len(vector)),
-        matvec=lambda x: near.jvp(vector, np.ravel(x)),
-        rmatvec=lambda x: near.vjp(vector, np.ravel(x)),
-        dtype=float,
-    )
-
-    def step(f: np.ndarray, damp: float) -> np.ndarray:
-        rate = float(np.linalg.norm(near.jvp(vector, f)) / np.linalg.norm(f))
-        return -lsmr(operator, f, damp=float(np.sqrt(damp * rate)), atol=1e-14, btol=1e-14)[0]
-
-    return step

@@ -1,6 +1,6 @@
 """A field on flat vectors with its derivatives: what every analysis near a point starts from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -49,6 +49,17 @@ class Derivatives:
         parts = [np.broadcast_to(self.rates[n] / weights.get(n, 1.0), shape).ravel() for n, shape in self.layout.shapes]
         return np.sqrt(np.concatenate(parts))
 
+    def symmetric(self, vector: np.ndarray) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
+        """Products with D^(-1/2) J D^(1/2) of a gradient field, and D^(1/2); a frozen block neither moves nor is moved."""
+        assert self.roots is not None
+        moving = self.roots > 0
+        roots = np.where(moving, self.roots, 1.0)
+
+        def times(x: np.ndarray) -> np.ndarray:
+            return np.where(moving, self.jvp(vector, roots * np.where(moving, x, 0.0)) / roots, 0.0)
+
+        return times, roots
+
     def _call(self, name: str, *vectors: np.ndarray) -> np.ndarray:
         return np.array(self._functions[name](*vectors, self.field.data))
 
@@ -77,9 +88,12 @@ class Derivatives:
         """J^T direction."""
         return self._call("vjp", vector, direction)
 
-    def second(self, vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """F''[direction, direction]."""
-        return self._call("second", vector, direction)
+    def second(self, vector: np.ndarray, direction: np.ndarray, other: np.ndarray | None = None) -> np.ndarray:
+        """F''[direction, other], by default twice the same direction."""
+        if other is None:
+            return self._call("second", vector, direction)
+        both, apart = direction + other, direction - other
+        return (self._call("second", vector, both) - self._call("second", vector, apart)) / 4
 
 
 class _Source:
@@ -105,7 +119,7 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
     where, shapes, rate = layout.slices(), dict(layout.shapes), dict(rates)
 
     def velocity(vector: Any, data: Any) -> Any:
-        found = field.law({name: vector[where[name]].reshape(shapes[name]) for name in layout.names}, data)
+        found = field.checked({name: vector[where[name]].reshape(shapes[name]) for name in layout.names}, data)
         return jnp.concatenate([rate[name] * found[name].ravel() for name in layout.names])
 
     def forward(vector: Any, direction: Any, data: Any) -> Any:

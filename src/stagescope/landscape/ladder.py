@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from stagescope.detect.stage import first_crossing
-from stagescope.landscape.critical import FASTEST, CriticalPoint, critical_points, slow_frames
+from stagescope.errors import StagescopeError, unknown
+from stagescope.landscape.critical import CRITICAL, FASTEST, CriticalPoint, critical_points, slow_frames
 from stagescope.landscape.linearise import linearise
+from stagescope.landscape.rise import last_rise
 from stagescope.landscape.spectrum import spectrum
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
@@ -18,9 +20,9 @@ NEAR = 0.3
 """Relative distance from a critical point beyond which its linearisation is not believed."""
 ESCAPED = 0.1
 """A run has left a critical point once its growing part is this share of the parameters."""
+MOST_PARTS = 100
+"""Frames whose growing part is computed where that takes an iteration each."""
 NO_CLOCK = "this run has no flow time, so rates cannot be compared"
-FEWEST = 5
-"""Frames a rate is fitted on, at least; and the rise they span is at least a factor e."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Rung:
     @property
     def near(self) -> bool:
         """Whether linearisation may be believed: the point is critical and the run is close to it."""
-        return self.residual <= 1e-10 and self.distance <= NEAR
+        return self.residual <= CRITICAL and self.distance <= NEAR
 
     def noted(self, sentence: str) -> "Rung":
         return replace(self, note="; ".join(part for part in (self.note, sentence) if part))
@@ -81,7 +83,10 @@ class Ladder:
         return len(self.rungs)
 
     def __getitem__(self, label: str) -> Rung:
-        return next(rung for rung in self.rungs if rung.label == label)
+        found = next((rung for rung in self.rungs if rung.label == label), None)
+        if found is None:
+            raise unknown("rung", label, [rung.label for rung in self.rungs])
+        return found
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.rungs))
@@ -89,18 +94,6 @@ class Ladder:
     def json(self) -> dict[str, Any]:
         rungs = [{**asdict(rung), "rates": list(rung.rates), "cosines": list(rung.cosines)} for rung in self.rungs]
         return {"status": self.status, "clock": self.clock, "rungs": rungs}
-
-
-def fitted_rate(time: np.ndarray, amplitude: np.ndarray, low: float, high: float) -> tuple[float | None, tuple[int, int] | None]:
-    """Slope of the log amplitude over its last rise from `low` to `high`, and the frames of that rise; None if there is none."""
-    reached = np.flatnonzero(amplitude >= high)
-    below = np.flatnonzero(amplitude[: reached[0]] <= low) if reached.size else np.array([], dtype=int)
-    if not below.size or reached[0] - below[-1] + 1 < FEWEST or high < np.e * low:
-        return None, None
-    rise = (int(below[-1]), int(reached[0]))
-    part = np.arange(rise[0], rise[1] + 1)
-    part = part[amplitude[part] > 0]
-    return float(np.polyfit(time[part], np.log(amplitude[part]), 1)[0]), rise
 
 
 def field_ladder(run: Run, what: Objective | Field, rates: Mapping[str, float] | None = None) -> Ladder:
@@ -118,20 +111,24 @@ def _rung(run: Run, what: Objective | Field, rates: dict[str, float], point: Cri
     base |= {"label": f"{number} {point.kind}" if near else f"{number}", "loss": point.loss}
     if not near:
         return Rung(**base, opening=None, rates=(), note=_drift(run, what, rates, point, frame))
-    growing = tuple(float(rate) for rate in np.real(point.rates)[: min(point.index, FASTEST)])
+    growing = tuple(float(rate) for rate in np.real(point.growing)[:FASTEST])
     if not growing:
         flat = "" if point.flat is None else f", {point.flat} flat directions"
-        return Rung(**base, opening=None, rates=(), note=f"{point.kind}{flat}: nothing grows")
+        grows = "its fastest rates did not converge" if point.kind == "unknown" else "nothing grows"
+        return Rung(**base, opening=None, rates=(), note=f"{point.kind}{flat}: {grows}")
     return Rung(**base, opening=_blocks(point.directions[0]), rates=growing, **_escape(run, what, rates, point, frame))
 
 
 def _drift(run: Run, what: Objective | Field, rates: dict[str, float], point: CriticalPoint, frame: int) -> str:
     """A slow point without a critical point beside it: what the linearisation at the run itself says."""
-    local = spectrum(what, run.at(frame), 1, rates)
-    fastest = float(np.real(local.rates[0]))
     where = f"the one found is at relative distance {point.distance:.2f}" if point.found else f"|F| stays at {point.residual:.1e}"
-    grows = f"the fastest direction grows once in {1 / fastest:.3g}" if fastest > 0 else "nothing grows there"
-    return f"slow (|F| {local.speed:.1e}), but no critical point is near: {where}. A drift: {grows}"
+    try:
+        fastest = float(np.real(spectrum(what, run.at(frame), 1, rates).rates[0]))
+        grows = f"the fastest direction grows once in {1 / fastest:.3g}" if fastest > 0 else "nothing grows there"
+    except StagescopeError as error:
+        grows = str(error)
+    speed = float(run.series["speed"][frame])
+    return f"slow (|F| {speed:.1e}), but no critical point is near: {where}. A drift: {grows}"
 
 
 def _blocks(direction: Mapping[str, np.ndarray]) -> str:
@@ -146,19 +143,30 @@ def _escape(run: Run, what: Objective | Field, rates: dict[str, float], point: C
     """Measured rate, cosine and times of the escape from a critical point the run is close to."""
     if run.clock != "t":
         return {"note": NO_CLOCK}
+    try:
+        return _left(run, what, rates, point, frame)
+    except StagescopeError as error:
+        return {"note": f"its escape is not predicted: {error}"}
+
+
+def _left(run: Run, what: Objective | Field, rates: dict[str, float], point: CriticalPoint, frame: int) -> dict[str, Any]:
     local = linearise(what, point.params, rates)
     ends = (local.point, local.near.layout.pack(run.at(-1)))
     size = ESCAPED * max(float(np.linalg.norm(end)) for end in ends)
-    parts = np.stack([local.unstable(run.at(i)) for i in range(frame, run.frames)])
-    amplitude, time = np.linalg.norm(parts, axis=1), run.time[frame:]
+    frames = np.arange(frame, run.frames)
+    if not local.dense:
+        frames = np.unique(np.linspace(frame, run.frames - 1, MOST_PARTS).astype(int))
+    parts = np.stack([local.unstable(run.at(int(i))) for i in frames])
+    amplitude, time = np.linalg.norm(parts, axis=1), run.time[frames]
     ahead = local.escape_time(run.at(frame), size)
-    rate, rise = fitted_rate(time, amplitude, max(size / 10, 1.01 * float(amplitude[0])), size)
+    rise = last_rise(time, amplitude, max(size / 10, 1.01 * float(amplitude[0])), size)
     cosine = ()
     if rise is not None:
-        foreseen = local.unstable(run.at(frame), float(time[rise[1]] - time[0]))
-        cosine = (float(foreseen @ parts[rise[1]] / np.linalg.norm(foreseen) / amplitude[rise[1]]),)
+        last = int(np.searchsorted(time, rise.stop))
+        foreseen = local.unstable(run.at(frame), float(time[last] - time[0]))
+        cosine = (float(foreseen @ parts[last] / np.linalg.norm(foreseen) / amplitude[last]),)
     return {
-        "measured_rate": rate,
+        "measured_rate": None if rise is None else rise.rate,
         "cosines": cosine,
         "predicted_escape": None if ahead is None else float(time[0]) + ahead,
         "measured_escape": first_crossing(time, amplitude, size, rising=True),

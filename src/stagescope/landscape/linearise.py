@@ -3,92 +3,199 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError
+from stagescope.errors import InputError, StagescopeError
 from stagescope.landscape.derivatives import Derivatives
-from stagescope.landscape.spectrum import dense_eigen
+from stagescope.landscape.growth import Growth, Motion, general_growth, krylov_growth, symmetric_growth, threshold
+from stagescope.landscape.spectrum import LARGEST_DENSE, eigen, largest_rate
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
 from stagescope.types import Params
 
-GROWING = 1e-7
-"""A direction grows if its rate exceeds this share of the largest |rate|."""
+FASTEST = 6
+MOST_RATES, SAME = 8, 1e-6
+"""At second order, a deviation may grow at so many different rates; closer ones, relative to the largest, are one."""
+SOLVED = 1e-6
+"""Relative residual up to which an equation of second order counts as solved; otherwise there is a resonance."""
 
 
 @dataclass(frozen=True)
 class Linearisation:
-    """theta = theta* + delta with delta' = J delta near a critical point theta* [flow:linear]."""
+    """theta = theta* + delta with delta' = J delta near a critical point theta* [flow:linear].
+
+    The whole Jacobian is formed up to a few thousand parameters; above that, only products with it are taken.
+    """
 
     near: Derivatives
     point: np.ndarray
 
+    @property
+    def dense(self) -> bool:
+        return len(self.point) <= LARGEST_DENSE
+
     @cached_property
     def jacobian(self) -> np.ndarray:
+        if not self.dense:
+            raise InputError(f"the Jacobian of {len(self.point)} parameters is not formed; the limit is {LARGEST_DENSE}")
         return self.near.jacobian(self.point)
 
-    @cached_property
-    def _modes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Growing rates, their directions as columns, and the dual rows that read their amplitudes."""
-        values, vectors = dense_eigen(self.jacobian, self.near.roots)
-        growing = np.real(values) > GROWING * np.abs(values).max(initial=0.0)
-        return values[growing], vectors[:, growing], np.linalg.inv(vectors)[growing]
-
     @property
+    def _symmetric(self) -> bool:
+        """Whether D^(-1/2) J D^(1/2) is symmetric: a gradient field of which every block moves."""
+        return self.near.roots is not None and bool(np.all(self.near.roots > 0))
+
+    @cached_property
+    def _growth(self) -> Growth:
+        if not self._symmetric:
+            return general_growth(self.jacobian)
+        roots: Any = self.near.roots
+        found = symmetric_growth(self.jacobian * roots / roots[:, None])
+        return Growth(roots[:, None] * found.basis, found.matrix, found.read / roots)
+
+    @cached_property
+    def _threshold(self) -> float:
+        return threshold(largest_rate(lambda x: self.near.jvp(self.point, x), len(self.point), symmetric=False))
+
+    def _motion(self, deviation: np.ndarray) -> Motion:
+        """The growing part of a deviation."""
+        if self.dense:
+            return self._growth.motion(deviation)
+        if not self._symmetric:
+            return krylov_growth(lambda x: self.near.jvp(self.point, x), deviation, self._threshold, symmetric=False)
+        times, roots = self.near.symmetric(self.point)
+        found = krylov_growth(times, deviation / roots, self._threshold, symmetric=True)
+        return Motion(roots[:, None] * found.basis, found.matrix, found.amplitudes)
+
+    @cached_property
     def rates(self) -> np.ndarray:
-        """Rates of the growing directions, fastest first."""
-        return self._modes[0]
+        """Rates of the growing directions, fastest first; only the fastest few where the Jacobian is not formed."""
+        if self.dense:
+            return self._growth.rates
+        values = eigen(self.near, self.point, FASTEST).values
+        return values[np.real(values) > self._threshold]
 
     def predict(self, params: Params, t: float) -> dict[str, np.ndarray]:
         """theta* + exp(J t)(params - theta*)."""
-        from scipy.linalg import expm
+        deviation = self.deviation(params)
+        if self.dense:
+            from scipy.linalg import expm
 
-        moved = self.point + expm(self.jacobian * t) @ self.deviation(params)
-        return self.near.layout.unpack(moved)
+            return self.near.layout.unpack(self.point + expm(self.jacobian * t) @ deviation)
+        from scipy.sparse.linalg import expm_multiply
+
+        moved = expm_multiply(self._operator(t), deviation, traceA=0.0)  # the trace only shifts, to save work
+        return self.near.layout.unpack(self.point + moved)
+
+    def _operator(self, factor: float = 1.0, shift: float = 0.0) -> Any:
+        """factor J + shift I, as products."""
+        from scipy.sparse.linalg import LinearOperator
+
+        make: Any = LinearOperator  # its stub does not know these arguments
+        return make(
+            (len(self.point), len(self.point)),
+            matvec=lambda x: factor * self.near.jvp(self.point, np.ravel(x)) + shift * np.ravel(x),
+            rmatvec=lambda x: factor * self.near.vjp(self.point, np.ravel(x)) + shift * np.ravel(x),
+            dtype=float,
+        )
 
     def deviation(self, params: Params) -> np.ndarray:
         return self.near.layout.pack(params) - self.point
 
     def unstable(self, params: Params, t: float = 0.0) -> np.ndarray:
-        """The part of a deviation in the growing directions, carried on for a time t: sum_k e^(lambda_k t) v_k (v_k* . delta)."""
-        rates, directions, duals = self._modes
-        return np.real(directions @ (np.exp(rates * t) * (duals @ self.deviation(params))))
+        """The part of a deviation in the growing invariant subspace, carried on for a time t."""
+        return self._motion(self.deviation(params)).at(t)
 
     def escape_time(self, params: Params, size: float) -> float | None:
-        """When the growing part of a deviation reaches `size`; 0 if it has, None if nothing grows."""
+        """When the growing part of a deviation reaches `size`; 0 if it has, None if nothing of it grows."""
         from scipy.optimize import brentq
 
-        def excess(t: float) -> float:
-            return float(np.log(max(np.linalg.norm(self.unstable(params, t)), 1e-300) / size))
-
-        if not size > 0:
-            raise InputError(f"size is {size}, but an escape is a deviation > 0")
-        if excess(0.0) >= 0:
-            return 0.0
-        if not len(self.rates) or not np.any(self.unstable(params)):
+        if not (np.isfinite(size) and size > 0):
+            raise InputError(f"size is {size}, but an escape is a finite deviation > 0")
+        motion = self._motion(self.deviation(params))
+        if not motion.any:
             return None
-        horizon = 1 / float(np.real(self.rates[0]))
-        while excess(horizon) < 0:
+        goal = float(np.log(size))
+        if motion.log_size(0.0) >= goal:
+            return 0.0
+        horizon = 1 / float(np.real(np.linalg.eigvals(motion.matrix)).max())
+        while motion.log_size(horizon) < goal:
             horizon *= 2
-        return float(brentq(excess, 0.0, horizon))  # pyright: ignore[reportArgumentType]
+        return float(brentq(lambda t: motion.log_size(t) - goal, 0.0, horizon))  # pyright: ignore[reportArgumentType]
 
     def second_order(self, params: Params) -> dict[str, np.ndarray]:
-        """w with (2 lambda I - J) w = F''[v, v]/2, v the growing part of `params - theta*`: then theta = theta* + v + w + ...
+        """What the growing part v of `params - theta*` drives: theta = theta* + v + w + ...
 
-        A mode v ~ e^(lambda t) drives its square at twice its rate; all of v must grow at one rate lambda.
+        One rate lambda: (2 lambda I - J) w = F''[v, v]/2. With several, v = E a and a' = A a: then w = W (a x a), where
+        W (A x I + I x A) - J W = F''[E, E]/2, so that parts of rates l and m drive at l + m.
         """
-        v = self.unstable(params)
-        if not np.any(v):
+        motion = self._motion(self.deviation(params))
+        if not motion.any:
             raise InputError("nothing grows at this point in the given direction: there is no second order to predict")
-        rate = float(v @ self.near.jvp(self.point, v) / (v @ v))
-        forcing = self.near.second(self.point, v) / 2
-        return self.near.layout.unpack(np.linalg.solve(2 * rate * np.eye(len(v)) - self.jacobian, forcing))
+        from scipy.linalg import schur
+
+        frame, small, a = _distinct(motion)
+        count, one = len(a), np.eye(len(a))
+        pairs = [[self.near.second(self.point, frame[:, i], frame[:, j]) / 2 for j in range(count)] for i in range(count)]
+        made: Any = schur(np.kron(small, one) + np.kron(one, small), output="complex")
+        upper, turn = made
+        forcing = np.stack([column for row in pairs for column in row], axis=1) @ turn
+        solved = np.zeros_like(forcing)
+        for k in range(count**2):  # from left to right: the sum of rates is triangular
+            solved[:, k] = self._driven(upper[k, k], forcing[:, k] - solved[:, :k] @ upper[:k, k])
+        return self.near.layout.unpack(np.real(solved @ (turn.conj().T @ np.kron(a, a))))
+
+    def _driven(self, rate: complex, forcing: np.ndarray) -> np.ndarray:
+        """The least w with (rate I - J) w = forcing; where `rate` is one of J's, there may be none: a resonance."""
+        length = float(np.linalg.norm(forcing))
+        if length == 0:
+            return np.zeros_like(forcing)
+        if self.dense:
+            system = (rate if np.imag(rate) else np.real(rate)) * np.eye(len(forcing)) - self.jacobian
+            parts = np.stack([np.real(forcing), np.imag(forcing)], axis=1)
+            found = np.linalg.lstsq(system, parts, rcond=1e-10)[0] @ np.array([1, 1j])
+            left = float(np.linalg.norm(system @ found - forcing))
+        else:
+            found, left = self._iterated(rate, forcing)
+        if left > SOLVED * length:
+            raise StagescopeError(
+                f"resonance: the driven rate {np.real(rate):.4g} is itself a rate of this point and is excited, so the second "
+                f"order grows as t e^({np.real(rate):.4g} t) and has no fixed shape"
+            )
+        return found
+
+    def _iterated(self, rate: complex, forcing: np.ndarray) -> tuple[np.ndarray, float]:
+        from scipy.sparse.linalg import lsmr
+
+        if abs(np.imag(rate)) > SAME * abs(rate):
+            raise StagescopeError(f"second order of turning modes needs the whole Jacobian: at most {LARGEST_DENSE} parameters")
+        operator, right = self._operator(-1.0, float(np.real(rate))), np.real(forcing)
+        found = lsmr(operator, right, atol=1e-12, btol=1e-12, maxiter=2000)[0]
+        return found, float(np.linalg.norm(operator @ found - right))
+
+
+def _distinct(motion: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same motion with one direction for every different rate: those that a, A a, A^2 a, ... span."""
+    small, a = motion.matrix, motion.amplitudes
+    frame = [a / np.linalg.norm(a)]
+    size = float(np.abs(np.linalg.eigvals(small)).max())
+    while len(frame) < len(a):
+        held = np.array(frame)
+        new = small @ frame[-1]
+        for _ in range(2):
+            new = new - held.T @ (held @ new)
+        if np.linalg.norm(new) <= SAME * size:
+            break
+        if len(frame) == MOST_RATES:
+            raise StagescopeError(f"more than {MOST_RATES} different rates grow at once: the second order is not formed")
+        frame.append(new / np.linalg.norm(new))
+    held = np.array(frame)
+    return motion.basis @ held.T, held @ small @ held.T, held @ a
 
 
 def linearise(what: Objective | Field, params: Params, rates: Mapping[str, float] | None = None) -> Linearisation:
-    """The linearisation of a field at a critical point. It forms the whole Jacobian: models up to a few thousand parameters."""
+    """The linearisation of a field at a critical point, on any number of parameters."""
     near = Derivatives(what, params, rates)
-    if near.layout.size > 5000:
-        raise InputError(f"{near.layout.size} parameters: a linearisation forms a square matrix of that size; the limit is 5000")
     return Linearisation(near, near.layout.pack(params))

@@ -12,24 +12,53 @@ from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
 from stagescope.types import Params
 
+LARGEST_DENSE = 3000
+"""Parameters up to which all rates are computed where iteration fails: about .4 GB and half a minute at this size."""
+KRYLOV, RESTARTS, ROUNDS = 60, 60, 20
+"""Vectors kept by the iteration at least, its restarts, and how often what was found is taken out to look for more."""
+PRECISION, ROUGH = 1e-10, 1e-2
+"""Relative accuracy of rates found by iteration, and of the largest |rate|, which only sets a scale."""
+SAME = 1e-8
+"""Rates closer than this share of the largest |rate| are one rate."""
+
+Times = Callable[[np.ndarray], np.ndarray]
+
 
 @dataclass(frozen=True)
 class Spectrum:
     """Growth rates of small deviations from a point, fastest first, and their directions.
 
     Rates of a loss are real and are its curvatures with the other sign; those of a law that is no gradient may be
-    complex. All rates are known where `complete`, else only the fastest growing ones.
+    complex. All rates are known where `complete`, else only the fastest growing ones; `largest` is the largest |rate|.
+    Where the iteration did not converge, `rates` holds fewer than were `asked` for, and they need not be the fastest.
     """
 
     rates: np.ndarray
     directions: tuple[Mapping[str, np.ndarray], ...]
     speed: float
     complete: bool
+    largest: float
+    asked: int
+
+    @property
+    def converged(self) -> bool:
+        """Whether the rates are all there are or as many as were asked for."""
+        return self.complete or len(self.rates) >= self.asked
 
     @property
     def curvatures(self) -> np.ndarray:
         """Eigenvalues of the Hessian, ascending, at unit rates."""
         return -self.rates
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Eigenvalues of J, largest real part first, with eigenvectors as columns."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+    largest: float
+    complete: bool
 
 
 def spectrum(what: Objective | Field, params: Params, fastest: int = 6, rates: Mapping[str, float] | None = None) -> Spectrum:
@@ -40,54 +69,131 @@ def spectrum(what: Objective | Field, params: Params, fastest: int = 6, rates: M
     if not fastest >= 1:
         raise InputError(f"fastest is {fastest}, but at least one rate must be asked for")
     near = Derivatives(what, params, rates)
-    vector = near.layout.pack(params)
-    values, vectors = eigen(near, vector, fastest)
+    found = spectrum_at(near, near.layout.pack(params), fastest)
+    if not len(found.rates):
+        raise StagescopeError(f"none of the {fastest} fastest of {near.layout.size} rates converged; ask for fewer or more")
+    return found
+
+
+def spectrum_at(near: Derivatives, vector: np.ndarray, fastest: int) -> Spectrum:
+    """The spectrum at a flat vector; it may hold no rates at all where the iteration did not converge."""
+    modes = eigen(near, vector, fastest)
     speed = near.field.speed(near.layout.unpack(near.velocity(vector)))
-    directions = tuple(near.layout.unpack(vectors[:, i]) for i in range(min(fastest, vectors.shape[1])))
-    return Spectrum(values, directions, speed, complete=near.dense)
+    directions = tuple(near.layout.unpack(modes.vectors[:, i]) for i in range(min(fastest, modes.vectors.shape[1])))
+    return Spectrum(modes.values, directions, speed, modes.complete, modes.largest, asked=fastest)
 
 
-def eigen(near: Derivatives, vector: np.ndarray, fastest: int) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of J, largest real part first, with eigenvectors as columns; all of them where the model is small."""
-    if near.dense:
+def eigen(near: Derivatives, vector: np.ndarray, fastest: int) -> Modes:
+    """All modes of J where the model is small, else the fastest by iteration, or all again where that does not converge."""
+    size = near.layout.size
+    if near.dense or fastest >= size - 1:
         return dense_eigen(near.jacobian(vector), near.roots)
-    known = near.roots
-    if known is None:
-        return _largest("eigs", lambda x: near.jvp(vector, np.ravel(x)), near.layout.size, fastest)
-    moving, roots = known > 0, np.where(known > 0, known, 1.0)
-
-    def times(x: np.ndarray) -> np.ndarray:
-        x = np.where(moving, np.ravel(x), 0.0)  # a frozen block neither moves nor is moved
-        return near.jvp(vector, roots * x) / roots
-
-    values, vectors = _largest("eigsh", times, near.layout.size, fastest)
-    return values, roots[:, None] * vectors
+    if near.roots is None:
+        modes = _arnoldi(lambda x: near.jvp(vector, x), size, fastest)
+    else:
+        times, roots = near.symmetric(vector)
+        modes = _lanczos(times, size, fastest)
+        modes = Modes(modes.values, roots[:, None] * modes.vectors, modes.largest, complete=False)
+    if len(modes.values) < fastest and size <= LARGEST_DENSE:
+        return dense_eigen(near.jacobian(vector), near.roots)
+    return modes
 
 
-def dense_eigen(jacobian: np.ndarray, roots: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """All eigenvalues, largest real part first; `roots` is D^(1/2) of a gradient field, which makes it symmetric."""
+def dense_eigen(jacobian: np.ndarray, roots: np.ndarray | None) -> Modes:
+    """All modes; `roots` is D^(1/2) of a gradient field, which makes its Jacobian symmetric."""
     if roots is None:
         values, vectors = np.linalg.eig(jacobian)
         order = np.argsort(-np.real(values))
-        return values[order], vectors[:, order]
-    moving = roots > 0
-    scale = np.where(moving, roots, 1.0)
-    symmetric = np.where(np.outer(moving, moving), jacobian * scale / scale[:, None], 0.0)
-    values, vectors = np.linalg.eigh((symmetric + symmetric.T) / 2)
-    return values[::-1], scale[:, None] * vectors[:, ::-1]
+        values, vectors = values[order], vectors[:, order]
+    else:
+        moving = roots > 0
+        scale = np.where(moving, roots, 1.0)
+        symmetric = np.where(np.outer(moving, moving), jacobian * scale / scale[:, None], 0.0)
+        values, vectors = np.linalg.eigh((symmetric + symmetric.T) / 2)
+        values, vectors = values[::-1], scale[:, None] * vectors[:, ::-1]
+    return Modes(values, vectors, float(np.abs(values).max(initial=0.0)), complete=True)
 
 
-def _largest(kind: str, times: Callable, size: int, fastest: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lanczos (eigsh) or Arnoldi (eigs) for the eigenvalues of largest real part, from a fixed start: it is repeatable."""
+def largest_rate(times: Times, size: int, symmetric: bool) -> float:
+    """About the largest |rate|; 0 only where J vanishes."""
+    start = _start(size, 0)
+    moved = float(np.linalg.norm(times(start)) / np.linalg.norm(start))
+    if moved == 0:
+        return 0.0
+    values, _ = _arpack("eigsh" if symmetric else "eigs", times, size, 1, "LM", ROUGH, seed=0)
+    return max(moved, float(np.abs(values).max(initial=0.0)))
+
+
+def _lanczos(times: Times, size: int, fastest: int) -> Modes:
+    """The fastest modes of a symmetric operator, with all their copies.
+
+    From one start Lanczos sees one copy of a repeated rate, the others by rounding at best. So what was found is taken to
+    the other end of the spectrum, and the search repeated, until nothing faster than the slowest kept remains.
+    """
+    largest = largest_rate(times, size, symmetric=True)
+    if largest == 0:
+        return Modes(np.zeros(fastest), np.eye(size)[:, :fastest], 0.0, complete=False)
+    values, vectors = np.zeros(0), np.zeros((size, 0))
+    for seed in range(ROUNDS):
+        found, more = _arpack("eigsh", _without(times, values, vectors, largest), size, fastest, "LA", PRECISION, seed)
+        if not len(found):
+            break
+        settled = len(values) >= fastest and found.max() <= values[fastest - 1] + SAME * largest
+        values, vectors = np.append(values, found), np.linalg.qr(np.hstack([vectors, more]))[0]
+        order = np.argsort(-values)
+        values, vectors = values[order], vectors[:, order]
+        if settled:
+            return Modes(values[:fastest], vectors[:, :fastest], largest, complete=False)
+    kept = slice(0, fastest - 1)  # one short: whether faster ones are missing is not known
+    return Modes(values[kept], vectors[:, kept], largest, complete=False)
+
+
+def _without(times: Times, values: np.ndarray, vectors: np.ndarray, largest: float) -> Times:
+    """The operator with the given modes moved to below all others."""
+    return lambda x: times(x) - vectors @ ((values + 2 * largest) * (vectors.T @ x))
+
+
+def _arnoldi(times: Times, size: int, fastest: int) -> Modes:
+    """The fastest modes of any operator; one short where a second look, outside their span, finds a faster one."""
+    largest = largest_rate(times, size, symmetric=False)
+    if largest == 0:
+        return Modes(np.zeros(fastest), np.eye(size)[:, :fastest], 0.0, complete=False)
+    values, vectors = _arpack("eigs", times, size, fastest, "LR", PRECISION, seed=0)
+    if len(values) >= fastest:
+        span = np.linalg.svd(np.hstack([np.real(vectors), np.imag(vectors)]), full_matrices=False)
+        span = span[0][:, span[1] > SAME * span[1][0]]
+
+        def outside(x: np.ndarray) -> np.ndarray:
+            rest = x - span @ (span.T @ x)
+            moved = times(rest)
+            return moved - span @ (span.T @ moved) - 2 * largest * (x - rest)
+
+        more, _ = _arpack("eigs", outside, size, 1, "LR", SAME, seed=1)
+        if not len(more) or np.real(more[0]) > np.real(values[fastest - 1]) + SAME * largest:
+            values, vectors = values[: fastest - 1], vectors[:, : fastest - 1]
+    return Modes(values[:fastest], vectors[:, :fastest], largest, complete=False)
+
+
+def _arpack(
+    kind: str, times: Times, size: int, count: int, which: str, tolerance: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenpairs, largest real part first, by ARPACK from a fixed start: those that converged within bounded work."""
     from scipy.sparse import linalg
 
     make: Any = linalg.LinearOperator  # its stub does not know these arguments
-    solve: Any = getattr(linalg, kind)
-    start = np.random.default_rng(0).normal(size=size)
-    which = "LA" if kind == "eigsh" else "LR"
+    operator = make((size, size), matvec=lambda x: times(np.ravel(x)), dtype=float)
+    kept = min(size, max(KRYLOV, 4 * count + 1))
     try:
-        values, vectors = solve(make((size, size), matvec=times, dtype=float), k=fastest, which=which, v0=start, tol=1e-10)
-    except (linalg.ArpackError, TypeError) as error:
-        raise StagescopeError(f"the {fastest} fastest of {size} rates did not converge ({error}); ask for fewer") from None
+        values, vectors = getattr(linalg, kind)(
+            operator, k=count, which=which, v0=_start(size, seed), tol=tolerance, ncv=kept, maxiter=RESTARTS
+        )
+    except linalg.ArpackNoConvergence as failure:
+        values, vectors = failure.eigenvalues, failure.eigenvectors
+    except linalg.ArpackError:
+        values, vectors = np.zeros(0), np.zeros((size, 0))
     order = np.argsort(-np.real(values))
     return values[order], vectors[:, order]
+
+
+def _start(size: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=size)

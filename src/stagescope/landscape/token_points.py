@@ -44,10 +44,17 @@ class SmallPoint:
         return self.point.found and ranks == [self.r, self.rq]
 
     @property
+    def room(self) -> tuple[str, ...]:
+        """What the whole model has directions left for: a model of width r has no place for another embedding direction."""
+        model = self.loss.model
+        return ("embedding",) * (self.r < model.width) + ("attention",) * (self.rq < model.shapes["WQ"][1] and self.r > 0)
+
+    @property
     def opening(self) -> Opening | None:
-        """The fastest way out of the small model, None where nothing grows."""
-        found = max((kind[0] for kind in self.openings.values() if kind), key=lambda opening: opening.rate)
-        return found if found.rate > OPENS else None
+        """The fastest way out of the small model, None where nothing grows or there is no room."""
+        found = [self.openings[block][0] for block in self.room if self.openings[block]]
+        fastest = max(found, key=lambda opening: opening.rate, default=None)
+        return fastest if fastest is not None and fastest.rate > OPENS else None
 
     @property
     def sizes(self) -> tuple[float, float]:

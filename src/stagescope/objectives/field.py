@@ -1,7 +1,8 @@
 """The seam: a field theta' = F(theta), and objectives, which give one by descending [flow:field]."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stagescope.described import Spec
+from stagescope.errors import InputError, StagescopeError
 from stagescope.types import Layout, Params
 
 if TYPE_CHECKING:
@@ -35,6 +37,25 @@ class Compiled:
 
     def __call__(self, vector: np.ndarray, out: np.ndarray) -> float | None:
         return self.call(vector, out)
+
+
+@contextmanager
+def naming_blocks(what: str, params: Any) -> Iterator[None]:
+    """Errors of a caller's own expression as a sentence with the blocks and shapes it was given."""
+    try:
+        yield
+    except StagescopeError:
+        raise
+    except KeyError as error:
+        if not error.args or error.args[0] in params:
+            raise
+        raise InputError(f"{what} reads the block {error.args[0]!r}, but the parameters are {_shapes(params)}") from error
+    except (TypeError, ValueError) as error:  # how JAX says that shapes do not fit
+        raise InputError(f"{what} fails on the parameters {_shapes(params)}: {str(error).splitlines()[0]}") from error
+
+
+def _shapes(params: Any) -> str:
+    return ", ".join(f"{name} {tuple(np.shape(block))}" for name, block in params.items())
 
 
 class Field(ABC):
@@ -80,11 +101,21 @@ class Field(ABC):
     def multiplicity(self) -> Mapping[str, np.ndarray]:
         return {}
 
+    def checked(self, params: Any, data: Any) -> Any:
+        """The law, refused with a sentence where it does not answer the parameters block by block."""
+        with naming_blocks("the law of motion", params):
+            found = self.law(params, data)
+        for name, block in params.items():
+            if name not in found or found[name].shape != block.shape:
+                answer = f"shape {found[name].shape}" if name in found else "nothing"
+                raise InputError(f"the law of motion gives {answer} for block {name}; the parameters are {_shapes(params)}")
+        return found
+
     @cached_property
     def _compiled(self) -> Callable[..., Any]:
         from stagescope.autodiff import jax
 
-        return jax.jit(self.law)
+        return jax.jit(self.checked)
 
     def rhs(self, params: Params) -> dict[str, np.ndarray]:
         """F(params) at unit rates."""
@@ -96,7 +127,7 @@ class Field(ABC):
         from stagescope.autodiff import jax
 
         def law(point: Any) -> Any:
-            return self.law(point, self.data)
+            return self.checked(point, self.data)
 
         _, tangent = jax.jvp(law, (_floats(params),), (_floats(direction),))
         return {name: np.asarray(tangent[name]) for name in params}
@@ -109,7 +140,7 @@ class Field(ABC):
 
         @jax.jit
         def run(vector: Any, data: Any) -> Any:
-            found = self.law({name: vector[where[name]].reshape(shapes[name]) for name in layout.names}, data)
+            found = self.checked({name: vector[where[name]].reshape(shapes[name]) for name in layout.names}, data)
             return jnp.concatenate([rates[name] * found[name].ravel() for name in layout.names])
 
         def flat(vector: np.ndarray, out: np.ndarray) -> None:

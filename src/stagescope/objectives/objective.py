@@ -9,7 +9,7 @@ import numpy as np
 
 from stagescope.described import Spec
 from stagescope.errors import InputError
-from stagescope.objectives.field import Field, FlatField
+from stagescope.objectives.field import Field, FlatField, naming_blocks
 from stagescope.types import Layout, Params
 
 
@@ -137,7 +137,11 @@ class JaxObjective(Objective):
         self.name = name or getattr(loss, "__name__", "loss")
 
     def loss(self, params: Any, data: Any) -> Any:
-        return self._loss(params) if self._data is None else self._loss(params, data)
+        with naming_blocks(f"the loss {self.name!r}", params):
+            found = self._loss(params) if self._data is None else self._loss(params, data)
+        if np.shape(found) != ():
+            raise InputError(f"the loss {self.name!r} is a number for each set of parameters, got shape {np.shape(found)}")
+        return found
 
     @property
     def data(self) -> Any:

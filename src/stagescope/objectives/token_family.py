@@ -36,7 +36,8 @@ class Opening:
 class Place:
     """A point of the small model (r, rq) inside the large one: orthonormal rows `S` and `U`, at least one of each.
 
-    At r = 0 or rq = 0 that one row belongs to a block of zeros, and the space is empty.
+    At r = 0 or rq = 0 that one row belongs to a block of zeros, and the space is empty. `S` and `U` may have leading axes:
+    then every frame of a run has its own member of the point's orbit under rotations.
     """
 
     small: dict[str, np.ndarray]
@@ -47,34 +48,55 @@ class Place:
 
     @property
     def params(self) -> dict[str, np.ndarray]:
-        small, s, u = self.small, self.S, self.U
-        return {"W0": small["W0"] @ s, "W1": s.T @ small["W1"], "WQ": s.T @ small["WQ"] @ u, "WK": s.T @ small["WK"] @ u}
+        small, s, u, turned = self.small, self.S, self.U, np.swapaxes(self.S, -1, -2)
+        return {"W0": small["W0"] @ s, "W1": turned @ small["W1"], "WQ": turned @ small["WQ"] @ u, "WK": turned @ small["WK"] @ u}
+
+    def at(self, frame: int) -> "Place":
+        """The member of one frame."""
+        return Place(self.small, self.S[frame], self.U[frame], self.r, self.rq)
 
     @property
     def beside_s(self) -> np.ndarray:
         """Projection onto the complement of S."""
-        inner = self.S[: self.r]
-        return np.eye(self.S.shape[1]) - inner.T @ inner
+        return _beside(self.S[..., : self.r, :])
 
     @property
     def beside_u(self) -> np.ndarray:
         """Projection onto the complement of U."""
-        inner = self.U[: self.rq]
-        return np.eye(self.U.shape[1]) - inner.T @ inner
+        return _beside(self.U[..., : self.rq, :])
 
     def shadow(self, params: Params) -> dict[str, np.ndarray]:
         """The small model's parameters that a point of the large one projects to, in this frame."""
         s, u = self.S * bool(self.r), self.U * bool(self.rq)
-        return {"W0": params["W0"] @ s.T, "W1": s @ params["W1"], "WQ": s @ params["WQ"] @ u.T, "WK": s @ params["WK"] @ u.T}
+        right, keys = np.swapaxes(s, -1, -2), np.swapaxes(u, -1, -2)
+        scores = {name: s @ params[name] @ keys for name in ("WQ", "WK")}
+        return {"W0": params["W0"] @ right, "W1": s @ params["W1"], **scores}
 
     def amplitude(self, opening: Opening, params: Params) -> np.ndarray:
         """Amplitude of an opening in every frame (frames first); it grows at the opening's rate."""
         w0, w1, wq, wk = (params[name] for name in BLOCKS)
         if opening.block == "attention":
-            mode = (opening.q @ self.S) @ wq + (opening.k @ self.S) @ wk
-            return np.linalg.norm(mode @ self.beside_u, axis=-1)
-        mode = opening.u @ w0 + w1 @ opening.w + wq @ (opening.q @ self.U) + wk @ (opening.k @ self.U)
-        return np.linalg.norm(mode @ self.beside_s, axis=-1)
+            mode = _row(opening.q @ self.S) @ wq + _row(opening.k @ self.S) @ wk
+            return np.linalg.norm(mode @ self.beside_u, axis=(-2, -1))
+        mode = opening.u @ w0 + w1 @ opening.w
+        for block, part in ((wq, opening.q), (wk, opening.k)):
+            mode = mode + (block @ _row(part @ self.U).swapaxes(-1, -2))[..., 0]
+        return np.linalg.norm(_row(mode) @ self.beside_s, axis=(-2, -1))
+
+
+def _row(vectors: np.ndarray) -> np.ndarray:
+    """Vectors (..., n) as matrices of one row."""
+    return vectors[..., None, :]
+
+
+def _beside(rows: np.ndarray) -> np.ndarray:
+    return np.eye(rows.shape[-1]) - np.swapaxes(rows, -1, -2) @ rows
+
+
+def plateau_amplitude(pi: np.ndarray) -> float:
+    """a = (|lc| / |pi|)^(1/2), the size of W0 and of W1 on the plateau (1,0), lc = log pi less its mean [FD:condensed]."""
+    centred = np.log(pi) - np.mean(np.log(pi))
+    return float((np.linalg.norm(centred) / np.linalg.norm(pi)) ** 0.5)
 
 
 def reduced(loss: TokenPopulation, r: int, rq: int) -> TokenPopulation:
@@ -96,9 +118,13 @@ def project(params: Params, r: int, rq: int) -> dict[str, np.ndarray]:
 
 
 def place(small: Params, params: Params, r: int, rq: int) -> Place:
-    """The member of a critical point's orbit under rotations that is nearest to `params` (Procrustes, first S, then U)."""
+    """The member of a critical point's orbit under rotations that is nearest to `params`, or to each of its frames.
+
+    Procrustes, first S, then U. What leaves the small model tilts S by as much as it grows: a constant factor of the
+    amplitude in every frame, so that rates do not depend on where the alignment is made.
+    """
     w0, w1, wq, wk = (small[name] for name in BLOCKS)
-    s = _isometry(w0.T @ params["W0"] + w1 @ params["W1"].T)
+    s = _isometry(w0.T @ params["W0"] + w1 @ np.swapaxes(params["W1"], -1, -2))
     u = _isometry(wq.T @ s @ params["WQ"] + wk.T @ s @ params["WK"])
     return Place({name: np.array(small[name]) for name in BLOCKS}, s, u, r, rq)
 

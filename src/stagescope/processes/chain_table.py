@@ -14,6 +14,10 @@ def read_chain(path: Path) -> MarkovChain:
             rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
     except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"cannot read the transition matrix in {path}: {error}") from None
+    if not rows:
+        raise InputError(f"{path} has no rows: write one row of the transition matrix per line, separated by commas")
+    if len(rows) == 1 and len(rows[0]) > 1:
+        raise InputError(f"{path} has one row, {', '.join(rows[0])!r}, and no matrix below it: write one row per token, no names")
     widths = [len(row) for row in rows]
     if set(widths) != {len(rows)}:
         odd = next((width for width in widths if width != len(rows)), 0)

@@ -132,11 +132,19 @@ class MarkovChain(Chain):
         return np.array(self.rows)
 
     def _law(self) -> np.ndarray:
-        """The left fixed vector, by least squares of pi (P - I) = 0, sum pi = 1."""
-        size = len(self.rows)
-        system = np.vstack([self.transition.T - np.eye(size), np.ones(size)])
-        found = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=None)[0]
-        return found / found.sum()
+        """The left fixed vector, by elimination of one token after another (Grassmann, Taksar and Heyman).
+
+        Nothing is subtracted: the diagonal is minus the sum of the other entries of its row, so every entry of pi is right
+        to rounding, also where parts of the chain are all but apart.
+        """
+        rates = np.array(self.rows)
+        for k in range(len(rates) - 1, 0, -1):
+            rates[:k, k] /= rates[k, :k].sum()
+            rates[:k, :k] += np.outer(rates[:k, k], rates[k, :k])
+        law = np.ones(len(rates))
+        for k in range(1, len(rates)):
+            law[k] = law[:k] @ rates[:k, k]
+        return law / law.sum()
 
     def _unreachable(self) -> tuple[int, int] | None:
         """Two tokens of which the second cannot be reached from the first."""

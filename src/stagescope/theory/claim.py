@@ -64,17 +64,16 @@ class Claim:
     def judge(self, run: Run, evidence: Any) -> Verdict:
         """The verdict on a run. A run that did not reach its end can never confirm anything.
 
-        Where a computation on the way fails, such as a run beside this one, this row says so and the others stand.
+        What cannot be computed for one claim (a solve that fails, a model too large) leaves that claim undecided, no other.
         """
+        regime = Regime(False, "not decided")
         try:
-            return self._judge(run, evidence)
+            regime = self.regime(evidence)
+            return self._decide(run, evidence, regime)
         except StagescopeError as error:
-            reason = f"this could not be computed: {error}"
-            return Verdict(self.tag, self.statement, "undecided", None, None, None, "inconclusive", reason)
+            return Verdict(self.tag, self.statement, regime.sentence, None, None, None, "inconclusive", f"not computed: {error}")
 
-    def _judge(self, run: Run, evidence: Any) -> Verdict:
-        regime = self.regime(evidence)
-
+    def _decide(self, run: Run, evidence: Any, regime: Regime) -> Verdict:
         def row(verdict: Outcome, reason: str, found: Comparison | None = None) -> Verdict:
             numbers = (found.predicted, found.measured, found.tolerance) if found else (None, None, None)
             return Verdict(self.tag, self.statement, regime.sentence, *numbers, verdict, reason)

@@ -37,9 +37,9 @@ def _frozen(evidence: Evidence) -> Comparison:
 
 def _focus_direction(evidence: Evidence) -> Comparison:
     passage, sign = evidence.passage(1, 0), np.sign(evidence.rate)
-    if passage is None or passage.fit[1] is None:
-        return Comparison(f"{sign:+.0f}", None, 0.99, None, "the run does not show a tenfold rise of attention from (1,0)")
-    frame = passage.fit[1][1]
+    if passage is None or passage.opened is None:
+        return Comparison(f"{sign:+.0f}", None, 0.99, None, "attention does not open from (1,0) in this run")
+    frame = passage.seen.frame(passage.opened)
     phi, target = evidence.curves.scores[frame], np.outer(evidence.pi, evidence.pi)
     cosine = float(np.sum(phi * target) / np.linalg.norm(phi) / np.linalg.norm(target))
     word, size = ("focus" if sign > 0 else "defocus"), evidence.curves.score_values[frame, 0]

@@ -9,7 +9,8 @@ import numpy as np
 from stagescope.detect.focus_dilution import Visit, passes, visits
 from stagescope.landscape.ladder import NEAR
 from stagescope.landscape.linearise import Linearisation, linearise
-from stagescope.landscape.token_ladder import Passage, Seen, passage, seen
+from stagescope.landscape.token_ladder import passage, seen
+from stagescope.landscape.token_passage import Passage, Seen
 from stagescope.objectives.token import TokenPopulation
 from stagescope.observables.token import TokenCurves
 from stagescope.runs.run import Run
@@ -18,6 +19,8 @@ from stagescope.theory.claim import Regime
 
 SMALL_START = 3e-3
 """Largest rms of the initial parameters for which the run begins at the origin in the sense of the linearisation."""
+UNIFORM = 1e-12
+"""Stationary probabilities closer than this are equal."""
 Beside = Callable[[float, float], TokenCurves]
 """The flow from the same start times a factor, to another end."""
 
@@ -70,7 +73,7 @@ class Evidence:
 
     @cached_property
     def seen(self) -> Seen:
-        return seen(self.curves.time, self.curves.params, self.law)
+        return seen(self.curves, self.law)
 
     @cached_property
     def _passages(self) -> dict[Visit, Passage]:
@@ -100,6 +103,7 @@ class Evidence:
             (set(self.run.spec["dynamics"]["rates"].values()) <= {1.0}, "block rates differ"),
             (isinstance(self.curves.law, TokenPopulation), "contexts are not infinitely long"),
             (self.start <= SMALL_START, f"initial rms {self.start:.1e} is above {SMALL_START:g}"),
+            (np.ptp(self.pi) > UNIFORM, "the stationary law is uniform: mu0 = 0, and nothing grows at the origin"),
         )
         return [sentence for good, sentence in kinds if not good]
 
@@ -130,19 +134,18 @@ def _distance(passage: Passage | None) -> str:
 
 
 def following(r: int, rq: int, directions: bool = False) -> Callable[[Evidence], Regime]:
-    """The regime of what opens at (r, rq): the run is near over the whole rise, and linearising at the run says the same.
+    """The regime of what opens at (r, rq): over the whole rise the run, and its linearisation, are within .3 of the point's.
 
-    The second condition compares two predictions, at the point and at the run, never a prediction with what was measured.
+    Both distances are relative and decided from where the run is, never from how fast it grows. For a direction, the point
+    must predict one alone.
     """
 
     def regime(evidence: Evidence) -> Regime:
         at = passing(r, rq)(evidence)
         passage = evidence.passage(r, rq)
-        if not at.holds or passage is None or passage.fit[1] is None:
-            return at  # without a rise there is nothing to compare, which the comparison says
-        if not passage.followed:
-            return Regime(False, f"the opening rises while the run is further than {NEAR} from ({r},{rq})")
-        why = passage.changed or (passage.turned if directions else "")
+        if not at.holds or passage is None:
+            return at
+        why = passage.astray or (passage.mixed if directions else "")
         return Regime(False, why) if why else at
 
     return regime

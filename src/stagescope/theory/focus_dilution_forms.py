@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from stagescope.objectives.token_family import plateau_amplitude
+
 
 def condensation_rate(pi: np.ndarray) -> float:
     """mu0 = |pi| |pi - 1/d|: growth rate at the origin, where G = -dL/dM = pi (pi - 1/d)^T for M = W0 W1 [FD:origin]."""
@@ -12,12 +14,6 @@ def condensation_directions(pi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Left (W0) and right (W1) directions of the mode that grows at the origin [FD:origin]."""
     excess = pi - 1 / len(pi)
     return pi / np.linalg.norm(pi), excess / np.linalg.norm(excess)
-
-
-def plateau_amplitude(pi: np.ndarray) -> float:
-    """a with a^2 = |lc|/n: norm of W0 and of W1 at the saddle (1,0) [FD:condensed]."""
-    centred = np.log(pi) - np.mean(np.log(pi))
-    return float(np.sqrt(np.linalg.norm(centred) / np.linalg.norm(pi)))
 
 
 def attention_rate(pi: np.ndarray, transition: np.ndarray, scale: float) -> float:

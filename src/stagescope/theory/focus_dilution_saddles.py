@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from stagescope.landscape.token_ladder import Passage
+from stagescope.landscape.rise import last_rise
+from stagescope.landscape.token_passage import Passage
 from stagescope.objectives.token_family import slopes
+from stagescope.theory import focus_dilution_forms as forms
 from stagescope.theory.claim import Claim, Comparison
 from stagescope.theory.focus_dilution_evidence import Evidence, following, passing, small_flow
 
@@ -19,21 +21,32 @@ MARK = 0.01
 Compare = Callable[[Evidence], Comparison]
 
 
-def _rate(r: int, rq: int, tolerance: float) -> Compare:
+def _rate(r: int, rq: int, tolerance: float, closed: Callable[[Evidence], float] | None = None) -> Compare:
+    """The rate of the opening against `closed`, its closed form, or the singular value of the small matrix at the point."""
+
     def compare(evidence: Evidence) -> Comparison:
         passage = evidence.passage(r, rq)
         if passage is None or passage.small.opening is None:
             return Comparison("-", None, tolerance, None, f"there is nothing that opens at ({r},{rq})")
-        predicted, measured = passage.small.opening.rate, passage.fit[0]
-        if measured is None:
+        at_point = passage.small.opening.rate
+        predicted = at_point if closed is None else closed(evidence)
+        if passage.rise is None or passage.here is None:
             return Comparison(predicted, None, tolerance, None, "the run does not show a tenfold rise of the opening")
-        off = measured / predicted
-        local = "" if passage.here is None else f"; linearised at the run itself {measured / passage.here.rate:.3f}"
-        closed = f"; |c| where W0 is along pi {abs(evidence.rate):.4g}" if (r, rq) == (1, 0) else ""
-        reason = f"measured/predicted = {off:.3f} over a tenfold rise of the {passage.small.opening.block} mode{local}{closed}"
-        return Comparison(predicted, measured, tolerance, abs(off - 1) <= tolerance, reason)
+        off = passage.rise.rate / predicted
+        reason = f"measured/predicted = {off:.3f} over a tenfold rise of the {passage.small.opening.block} mode"
+        reason += "" if closed is None else f"; the small matrix at the point reached gives {at_point:.4g}"
+        reason += f"; linearised at the run itself {passage.here:.4g}"
+        return Comparison(predicted, passage.rise.rate, tolerance, abs(off - 1) <= tolerance, reason)
 
     return compare
+
+
+def _mu0(evidence: Evidence) -> float:
+    return forms.condensation_rate(evidence.pi)
+
+
+def _size(evidence: Evidence) -> float:
+    return abs(evidence.rate)
 
 
 def _directions(r: int, rq: int, least: float) -> Compare:
@@ -68,11 +81,10 @@ def _linear(r: int, rq: int, tolerance: float) -> Compare:
 
     def compare(evidence: Evidence) -> Comparison:
         passage, label = evidence.passage(r, rq), (r, rq)
-        if passage is None or passage.fit[1] is None or passage.fit[1][1] <= passage.frame:
-            return Comparison(
-                1.0, None, tolerance, None, f"there is no tenfold rise after the plateau ({r},{rq}) to carry forward to"
-            )
-        last, local = passage.fit[1][1], evidence.linear[label]
+        opened = None if passage is None else passage.opened
+        if passage is None or opened is None or opened <= passage.time[passage.frame]:
+            return Comparison(1.0, None, tolerance, None, f"nothing opens after the plateau ({r},{rq}) to carry forward to")
+        last, local = passage.seen.frame(opened), evidence.linear[label]
         ahead = float(passage.time[last] - passage.time[passage.frame])
         foreseen = local.unstable(passage.seen.at(passage.frame), ahead)
         seen = local.unstable(passage.seen.at(last))
@@ -103,18 +115,17 @@ def _spread(evidence: Evidence, gamma: np.ndarray) -> np.ndarray:
 
 
 def _redistribution_rate(evidence: Evidence) -> Comparison:
-    from stagescope.landscape.ladder import fitted_rate
-
     passage = evidence.passage(1, 0)
     if passage is None or passage.small.opening is None:
         return Comparison("-", None, 0.1, None, "the run never has (1,0)")
     moved = np.abs(redistribution(evidence, passage))
     predicted = 2 * passage.small.opening.rate
-    slope, _ = fitted_rate(evidence.curves.time, moved, *REDISTRIBUTED)
-    if slope is None:
+    rise = last_rise(evidence.curves.time, moved, *REDISTRIBUTED)
+    if rise is None:
         return Comparison(predicted, None, 0.1, None, "D does not rise from .001 to .01")
-    reason = f"slope of log D / 2c = {slope / predicted:.3f} while D rises from .001 to .01"
-    return Comparison(predicted, slope, 0.1, abs(slope / predicted - 1) <= 0.1, reason)
+    off = rise.rate / predicted
+    reason = f"slope of log D / 2c = {off:.3f} while D rises from .001 to .01"
+    return Comparison(predicted, rise.rate, 0.1, abs(off - 1) <= 0.1, reason)
 
 
 def _second_order(evidence: Evidence) -> Comparison:
@@ -151,18 +162,18 @@ def _third(evidence: Evidence) -> Comparison:
 def _sign(evidence: Evidence) -> Comparison:
     passage = evidence.passage(1, 0)
     curves, frequent = evidence.curves, evidence.curves.frequent
-    if passage is None or passage.fit[1] is None:
-        return Comparison("-", None, "sign", None, "the run does not show a tenfold rise of attention from (1,0)")
-    moved = float(curves.attention[passage.fit[1][1], frequent, frequent] - evidence.pi[frequent])
+    if passage is None or passage.opened is None:
+        return Comparison("-", None, "sign", None, "attention does not open from (1,0) in this run")
+    moved = float(curves.attention[passage.seen.frame(passage.opened), frequent, frequent] - evidence.pi[frequent])
     word = "towards" if moved > 0 else "away from"
     reason = f"c = {evidence.rate:+.3g}; attention of the frequent token on itself has moved {moved:+.4f}, {word} it"
     return Comparison(float(np.sign(evidence.rate)), float(np.sign(moved)), "sign", bool(evidence.rate * moved > 0), reason)
 
 
 CLAIMS = (
-    Claim("FD:origin", "At the origin one mode grows at rate mu0 = |pi| |pi - 1/d|", following(0, 0), _rate(0, 0, 0.05)),
+    Claim("FD:origin", "At the origin one mode grows at rate mu0 = |pi| |pi - 1/d|", following(0, 0), _rate(0, 0, 0.05, _mu0)),
     Claim("FD:condensed", "At (1,0) dL/dM = 0: only attention can open", passing(1, 0), _vanishing(1, 0, 0)),
-    Claim("FD:attention-rate", "At (1,0) attention opens at rate |c|", following(1, 0), _rate(1, 0, 0.1)),
+    Claim("FD:attention-rate", "At (1,0) attention opens at rate |c|", following(1, 0), _rate(1, 0, 0.1, _size)),
     Claim("FD:linear-condensed", "From the plateau (1,0), exp(Jt) predicts the escape", following(1, 0), _linear(1, 0, 0.3)),
     Claim("FD:sign", "The sign of c decides between focus and defocus", small_flow, _sign),
     Claim("FD:redistribution", "Embeddings redistribute at twice the rate of attention", following(1, 0), _redistribution_rate),

@@ -41,7 +41,8 @@ class Ledger:
 
         text = Text()
         for row in self.verdicts:
-            text.append(f"{row.verdict:<15}", style=_STYLE[row.verdict]).append(row.statement + "\n", style="bold")
+            text.append(f"{row.verdict:<15}", style=_STYLE[row.verdict]).append(row.statement, style="bold")
+            text.append(f"  [{row.tag}]\n", style="dim")
             if row.measured is not None:
                 numbers = (_number(row.predicted), _number(row.measured), _number(row.tolerance))
                 text.append(f"{'':<15}predicted {numbers[0]}, measured {numbers[1]}, tolerance {numbers[2]}\n")

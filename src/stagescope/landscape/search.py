@@ -1,0 +1,142 @@
+"""The search for a zero of a field: damped least squares, and what finishes it where zeros are not isolated."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from stagescope.landscape.derivatives import Derivatives
+from stagescope.landscape.spectrum import LARGEST_DENSE
+
+EXACT, MOST_STEPS, PATIENCE = 1e-15, 300, 30
+"""The search ends at this |F|, after this many steps, or when so many of them do not halve |F|, unless it is tiny."""
+HOPELESS = 1e-7
+GAIN, SHRINK, HARDEST, SOFTEST = 1e-4, 0.1, 1e12, 1e-6
+"""Share of the promised fall of |F|^2 that a step must bring, least factor of the damping after one that did, its limits."""
+LSMR_PRODUCTS, LSMR_TOLERANCE, LSMR_STEPS = 200, 1e-4, 60
+"""Of a large model: products with J and J^T for one step, its accuracy, since the next step mends what is left, and steps."""
+FINISHED_WHOLE, WHOLE_STEPS = 1e-5, 20
+"""Below this |F| a model of up to a few thousand parameters is finished by so many steps with the whole Jacobian."""
+POLISHED, RETURNS, RESOLVED = 1e-12, 8, 1e3
+"""Last steps are taken down to this |F|; each returns so often along singular values so much larger than the least it used."""
+CUTS = 10.0 ** -np.arange(2, 11)
+"""They leave out singular values below one of these shares of the largest."""
+
+
+def refine(near: Derivatives, start: np.ndarray) -> np.ndarray:
+    """A zero of F from `start`, or a minimum of |F|.
+
+    Steps of a large model are iterated, which stalls where J has many small rates; near a zero the whole Jacobian takes over.
+    """
+    if near.dense:
+        vector = _search(near, start, _whole_steps, MOST_STEPS)
+    else:
+        vector = _search(near, start, _iterated_steps, LSMR_STEPS)
+        small = POLISHED < np.linalg.norm(near.velocity(vector)) <= FINISHED_WHOLE
+        if len(vector) > LARGEST_DENSE or not small:
+            return vector
+        vector = _search(near, vector, _whole_steps, WHOLE_STEPS)
+    return _polished(near, vector) if POLISHED < np.linalg.norm(near.velocity(vector)) <= HOPELESS else vector
+
+
+def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int) -> np.ndarray:
+    """Levenberg-Marquardt steps: minimise |F + J step|^2 + damp |step|^2, the damping in proportion to |F|.
+
+    Along the orbit of a symmetry J is of the order of |F|: an undamped step there would be as large as the parameters.
+    Damping that vanishes with |F| keeps the step small and the convergence quadratic, also where zeros are not isolated.
+    Its factor follows the gain: the fall of |F|^2 over the one the linearisation promised.
+    """
+    vector, velocity, ease, harder = start, near.velocity(start), 1.0, 2.0
+    sizes = [float(np.linalg.norm(velocity))]
+    solve = steps(near, vector)
+    while sizes[-1] > EXACT and ease < HARDEST and len(sizes) < most:
+        if len(sizes) > PATIENCE and sizes[-1] > max(0.5 * sizes[-PATIENCE], HOPELESS):
+            break  # a minimum of |F| that is no zero
+        step, left = solve(velocity, ease * sizes[-1] / max(float(np.linalg.norm(vector)), 1e-300))
+        found = near.velocity(vector + step)
+        size = float(np.linalg.norm(found))
+        gain = (sizes[-1] ** 2 - size**2) / max(sizes[-1] ** 2 - left**2, 1e-300)
+        if gain > GAIN:  # also false where it is not finite
+            vector, velocity = vector + step, found
+            ease, harder = max(ease * max(SHRINK, 1 - (2 * gain - 1) ** 3), SOFTEST), 2.0
+            sizes.append(size)
+            solve = steps(near, vector)
+        else:
+            ease, harder = ease * harder, 2 * harder
+    return vector
+
+
+def _polished(near: Derivatives, vector: np.ndarray) -> np.ndarray:
+    """Undamped steps of least norm, for zeros at which J loses rank: there |F| falls slowly, and damping stalls.
+
+    A step along a direction that J hardly resolves is long, and bends away in those it resolves well. So each trial is
+    brought back along these, with the same J, before it is judged.
+    """
+    velocity = near.velocity(vector)
+    for _ in range(PATIENCE):
+        size = float(np.linalg.norm(velocity))
+        if size <= POLISHED:
+            break
+        left, values, right = _singular(near, vector)
+
+        def back(f: np.ndarray, cut: float, parts: tuple = (left, values, right)) -> np.ndarray:
+            along, kept, across = parts[0], parts[1] > cut * parts[1][0], parts[2]
+            return -across[kept].T @ ((along[:, kept].T @ f) / parts[1][kept])
+
+        trials = []
+        for cut in CUTS:
+            tried = vector + back(velocity, cut)
+            for _ in range(RETURNS):
+                tried = tried + back(near.velocity(tried), RESOLVED * cut)
+            trials.append((tried, near.velocity(tried)))
+        tried, found = min(trials, key=lambda trial: np.nan_to_num(np.linalg.norm(trial[1]), nan=np.inf))
+        if not np.linalg.norm(found) < 0.9 * size:
+            break
+        vector, velocity = tried, found
+    return vector
+
+
+Solve = Callable[[np.ndarray, float], tuple[np.ndarray, float]]
+"""A step and |F + J step| as functions of F and of the damping, which is relative to the largest rate."""
+Steps = Callable[[Derivatives, np.ndarray], Solve]
+
+
+def _singular(near: Derivatives, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The singular value decomposition of J: by its eigenvectors, several times faster, where it is symmetric."""
+    jacobian, roots = near.jacobian(vector), near.roots
+    if roots is None or np.ptp(roots) > 0:
+        return np.linalg.svd(jacobian)
+    values, vectors = np.linalg.eigh((jacobian + jacobian.T) / 2)
+    order = np.argsort(-np.abs(values))
+    values, vectors = values[order], vectors[:, order]
+    return vectors * np.where(values < 0, -1.0, 1.0), np.abs(values), vectors.T
+
+
+def _whole_steps(near: Derivatives, vector: np.ndarray) -> Solve:
+    left, values, right = _singular(near, vector)
+
+    def solve(f: np.ndarray, damp: float) -> tuple[np.ndarray, float]:
+        along, bottom = left.T @ f, np.maximum(values**2 + damp * values[0], 1e-300)
+        return -right.T @ (values / bottom * along), float(np.linalg.norm(along * (1 - values**2 / bottom)))
+
+    return solve
+
+
+def _iterated_steps(near: Derivatives, vector: np.ndarray) -> Solve:
+    from scipy.sparse.linalg import LinearOperator, lsmr
+
+    make: Any = LinearOperator  # its stub does not know these arguments
+    operator = make(
+        (len(vector), len(vector)),
+        matvec=lambda x: near.jvp(vector, np.ravel(x)),
+        rmatvec=lambda x: near.vjp(vector, np.ravel(x)),
+        dtype=float,
+    )
+    accuracy = LSMR_TOLERANCE if len(vector) <= LARGEST_DENSE else LSMR_TOLERANCE**2
+
+    def solve(f: np.ndarray, damp: float) -> tuple[np.ndarray, float]:
+        rate = float(np.linalg.norm(near.jvp(vector, f)) / np.linalg.norm(f))
+        step = -lsmr(operator, f, damp=float(np.sqrt(damp * rate)), atol=accuracy, btol=accuracy, maxiter=LSMR_PRODUCTS)[0]
+        return step, float(np.linalg.norm(f + near.jvp(vector, step)))
+
+    return solve
