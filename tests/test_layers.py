@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "src" / "stagescope"
 LAYER = {
-    **dict.fromkeys(("errors", "types", "keys", "described", "autodiff", "progress", "runs"), 0),
+    **dict.fromkeys(("errors", "types", "keys", "described", "autodiff", "progress", "workers", "runs"), 0),
     "processes": 1,
     "models": 2,
     "objectives": 3,

@@ -11,6 +11,7 @@ MODULES = (
     "focus_dilution_forms",
     "incremental_flow",
     "incremental",
+    "incremental_figures",
     "kill",
 )
 """Modules of this package with a `main() -> bool`, in the order they run; name some as arguments to run only those."""

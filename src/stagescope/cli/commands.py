@@ -229,7 +229,8 @@ class Reproduce(Command):
     """Make a paper's figures (PDF, SVG, PNG, numbers as JSON) and its ledger from nothing."""
 
     paper: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PAPER")]
-    figure: str | None = Field(None, description="one figure by name (see `stagescope list`); default: all")
+    figure: str | None = Field(None, description="one figure by name (see `stagescope list`); default: all that take minutes")
+    full: bool = Field(False, description="also figures that take hours")
     out: Path = Field(description="folder for the figures")
     quiet: bool = Field(False, description="no progress bar")
 
@@ -238,7 +239,9 @@ class Reproduce(Command):
         from stagescope.progress import progress_for
         from stagescope.studies.table import study
 
-        for figure in chosen(study(self.paper).figures(), self.figure):
+        figures = study(self.paper).figures()
+        made = chosen(figures, self.figure, self.full)
+        for figure in made:
             with progress_for(False if self.quiet else None) as bar:
                 path = reproduce(figure, self.out, bar)
             print(f"{path.with_suffix('')}.{{pdf,svg,png,json}}: {figure.title}")
@@ -248,6 +251,9 @@ class Reproduce(Command):
             with progress_for(False if self.quiet else None) as bar:
                 found = ledgers(study(self.paper), bar)
             print(f"{write_ledgers(found, self.out)}: which claim holds where")
+            for name, figure in figures.items():
+                if figure not in made:
+                    print(f"left out: figure {name} ({figure.title}), {figure.cost}; add --full to make it")
         return 0
 
 

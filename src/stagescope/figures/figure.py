@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stagescope.errors import unknown
+from stagescope.errors import InputError, unknown
 from stagescope.progress import Progress
 from stagescope.runs.files import publish, told
 
@@ -39,12 +39,17 @@ FORMATS = ("pdf", "svg", "png")
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a paper, or one it lacks."""
+    """One figure of a paper, or one it lacks. One that is `full` takes hours and is made only when that is asked for.
+
+    `cost` says in words how long it takes, where that is worth knowing.
+    """
 
     name: str
     title: str
     compute: Callable[[Progress], Numbers]
     draw: Callable[[Numbers], "Drawing"]
+    cost: str = ""
+    full: bool = False
 
 
 def reproduce(figure: Figure, out: Path, progress: Progress) -> Path:
@@ -78,10 +83,12 @@ def _save(draw: Callable[[Numbers], "Drawing"], numbers: Numbers, stem: Path) ->
             publish(stem.with_suffix(f".{kind}"), buffer.getvalue())
 
 
-def chosen(figures: Mapping[str, Figure], name: str | None) -> list[Figure]:
-    """One figure by name, or all of them."""
+def chosen(figures: Mapping[str, Figure], name: str | None, full: bool = False) -> list[Figure]:
+    """One figure by name, or all of them; those that take hours only with `full`."""
     if name is None:
-        return list(figures.values())
+        return [figure for figure in figures.values() if full or not figure.full]
     if name not in figures:
         raise unknown("figure", name, figures)
+    if figures[name].full and not full:
+        raise InputError(f"figure {name} takes {figures[name].cost}; add --full to make it")
     return [figures[name]]

@@ -16,7 +16,7 @@ from stagescope.runs.run import Run
 HELD_OUT = 3000
 """Sequences the held-out loss is over."""
 CONTEXTS = 500
-"""Sequences on which predictions are compared with those of the classes."""
+"""Sequences on which predictions are compared with those of the classes, unless another number is asked for."""
 ATTENDED = 100
 """The first of them, on which attention that depends on tokens is looked at: 100 sequences leave an error of 1 % of a mass."""
 
@@ -31,6 +31,7 @@ class LagCurves:
     time: np.ndarray
     params: dict[str, np.ndarray]
     law: LaggedLoss
+    compared: int = CONTEXTS
 
     @property
     def frames(self) -> int:
@@ -42,9 +43,9 @@ class LagCurves:
 
     @cached_property
     def contexts(self) -> np.ndarray:
-        """The sequences (CONTEXTS, P + L) that students and classes are compared on."""
+        """The sequences (`compared`, P + L) that students and classes are compared on."""
         model, process = self.law.model, self.law.process
-        return process.sample(key(self.law.seed, "contexts"), CONTEXTS, model.targets, model.context - process.reach)
+        return process.sample(key(self.law.seed, "contexts"), self.compared, model.targets, model.context - process.reach)
 
     @cached_property
     def _attended(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -154,10 +155,10 @@ class LagCurves:
         return np.array([int(np.argmin(self.divergences(frame))) for frame in range(self.frames)])
 
 
-def lag_curves(run: Run) -> LagCurves:
-    """The curves of a run of HeadsLoss, ContentLoss or TransformerLoss."""
+def lag_curves(run: Run, compared: int = CONTEXTS) -> LagCurves:
+    """The curves of a run of HeadsLoss, ContentLoss or TransformerLoss; divergences are over `compared` sequences."""
     law = build(run.spec["field"])
     if not isinstance(law, LaggedLoss):
         known = "HeadsLoss, ContentLoss or TransformerLoss"
         raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
-    return LagCurves(run.time, {name: run.params[name] for name in run.params}, law)
+    return LagCurves(run.time, {name: run.params[name] for name in run.params}, law, compared)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError, StagescopeError
+from stagescope.errors import InputError
 from stagescope.observables.stopping import VALIDATION, Stopping, check_rules, no_stopping, stopping
 from stagescope.processes.class_levels import ClassLevels, class_levels
 from stagescope.progress import Progress, progress_for
 from stagescope.studies.incremental import FLOWS, STUDY, IncrementalOptions
+from stagescope.workers import results
 
 SIZES = "50:3200:7"
 RULES = ("oracle", "held-out", "adaptive", "end")
@@ -180,32 +181,5 @@ def _one(task: Task) -> tuple[Row, Mapping[str, np.ndarray]]:
 def _results(tasks: list[Task], workers: int) -> Iterator[tuple[int, Row, Mapping[str, np.ndarray]]]:
     """Results with the numbers of their tasks, as they come; the long ones are begun first."""
     order = sorted(range(len(tasks)), key=lambda number: -tasks[number][0].sequences)
-    if workers == 1:
-        for number in order:
-            yield number, *_one(tasks[number])
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from concurrent.futures.process import BrokenProcessPool
-
-    others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_quiet_end)
-    try:
-        waiting = {pool.submit(_one, tasks[number]): number for number in order}
-        for done in as_completed(waiting):
-            yield waiting[done], *done.result()
-    except BrokenProcessPool:
-        raise StagescopeError("a worker process ended before its run was done (out of memory?); take fewer workers") from None
-    except BaseException:  # Ctrl-C above all: runs under way are of no use any more
-        for child in set(multiprocessing.active_children()) - others:
-            child.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _quiet_end() -> None:
-    """Ctrl-C ends a worker at once and without a traceback; the first process tells the user."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for place, found in results(_one, [tasks[number] for number in order], workers):
+        yield order[place], *found

@@ -245,7 +245,9 @@ def _claims() -> "tuple[Claim, ...]":
 
 
 def _figures() -> "Mapping[str, Figure]":
-    return {}
+    from stagescope.figures.incremental import FIGURES
+
+    return FIGURES
 
 
 STUDY = Study(
