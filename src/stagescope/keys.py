@@ -4,9 +4,13 @@ import hashlib
 
 import numpy as np
 
+from stagescope.errors import InputError
+
 
 def key(seed: int, *purpose: str | int) -> np.random.Generator:
     """A generator for one purpose, e.g. `key(0, "init", "Y")`; counter based, so a resumed run draws the same numbers."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise InputError(f"seed is {seed!r}, but must be a whole number")
     words = "/".join(str(part) for part in purpose).encode()
     stream = int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "little")
-    return np.random.Generator(np.random.Philox(key=[seed % 2**64, stream]))
+    return np.random.Generator(np.random.Philox(key=[int(seed) % 2**64, stream]))

@@ -176,3 +176,14 @@ def test_block_order_of_the_caller_does_not_matter():
     turned = {name: params[name] for name in ("Z", "Y")}
     a, b = (ss.evolve(loss, p, GradientFlow(), until=5.0) for p in (params, turned))
     assert gap(a, b) == 0
+
+
+@pytest.mark.parametrize("until", ["x", None, 0.0, -1.0, float("nan"), 1e300])
+def test_ends_that_are_no_time(until):
+    with pytest.raises(ss.InputError, match="until is"):
+        ss.evolve(ss.JaxObjective(lambda p: (p["w"] ** 2).sum()), {"w": np.ones(2)}, ss.GradientFlow(), until=until)
+
+
+def test_seeds_are_whole_numbers():
+    with pytest.raises(ss.InputError, match=r"seed is 1\.5"):
+        ss.TokenAttention(vocab=3, width=2, scale=1.0).init(seed=1.5)  # pyright: ignore[reportArgumentType]

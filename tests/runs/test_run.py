@@ -103,6 +103,6 @@ def test_a_place_that_is_taken_is_refused_before_any_work(tmp_path):
 
 def test_a_loss_that_is_not_finite_at_the_start_leaves_no_folder(tmp_path):
     objective = ss.JaxObjective(lambda params: (params["W"] / 0.0).sum())
-    with pytest.raises(ss.StagescopeError, match="t=0"):
+    with pytest.raises(InputError, match="initial parameters"):
         ss.evolve(objective, {"W": np.ones(1)}, ss.GradientFlow(), until=1.0, out=tmp_path / "run")
     assert list(tmp_path.iterdir()) == []

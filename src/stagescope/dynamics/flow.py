@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from math import isfinite
+from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -42,8 +43,8 @@ class GradientFlow(Dynamics):
         return "t"
 
     def positions(self, record: Record | None, until: float | None) -> np.ndarray:
-        if until is None or not SHORTEST <= until <= LONGEST:
-            raise InputError(f"until is {until}, but a flow needs an end time > 0, between {SHORTEST:g} and {LONGEST:g}")
+        if not isinstance(until, Real) or not SHORTEST <= until <= LONGEST:
+            raise InputError(f"until is {until!r}, but a flow needs an end time > 0, between {SHORTEST:g} and {LONGEST:g}")
         return (record or LogSpaced()).times(float(until))
 
     def times(self, position: float) -> dict[str, float]:

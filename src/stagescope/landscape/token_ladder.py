@@ -14,6 +14,8 @@ from stagescope.objectives.token import TokenPopulation
 if TYPE_CHECKING:
     from stagescope.observables.token import TokenCurves
 
+LONGER = 10.0
+"""A small model's flow is followed for this many times the run's own stay: what takes longer, the run does not come near."""
 CLOSE, SEARCHES, SAME_LOSS = 0.05, 5, 1e-8
 """A run this close to the point the small flow reaches is there; else other points are searched for from some frames."""
 
@@ -33,7 +35,9 @@ def passage(run: Seen, loss: TokenPopulation, visit: Visit) -> Passage:
     Points of the same loss belong to one family, of which the flow's member is taken.
     """
     begin = int(np.clip(np.searchsorted(run.time, visit.start), 0, len(run.time) - 1))
-    found = Passage(run, visit, small_point(loss, run.at(begin), visit.r, visit.rq))
+    stay = (run.time[-1] if visit.stop is None else visit.stop) - visit.start
+    until = max(float(LONGER * stay), float(run.time[-1]))
+    found = Passage(run, visit, small_point(loss, run.at(begin), visit.r, visit.rq, until))
     if found.distance <= CLOSE or not visit.r or found.plateau is None:
         return found
     limit, nearest, ghosts = found.small.point.loss or 0.0, found, []

@@ -18,6 +18,8 @@ WINDOW, APART = 10.0, 10**0.5
 """Rates are fitted over a tenfold rise of an amplitude; rises that end this factor apart are compared, and the nearest taken."""
 PURE = 0.98
 """Cosine of the fastest opening with all that is predicted to have grown, from which on it is called the one that opens."""
+SETTLED = 0.1
+"""Rates are promised to 10 %, so where the run is must not move them by more, when the rise begins or on average over it."""
 SAMPLES = 25
 """Times over the rise at which the run itself is linearised."""
 
@@ -44,13 +46,15 @@ class Window:
     """A tenfold rise of an opening, and how near the run is to the point meanwhile.
 
     `matrix` is the escape matrix at the run itself, averaged over the rise, `drift` its mean relative distance |B - B*| / |B*|
-    from that at the point, `furthest` the largest relative distance of the run from the point.
+    from that at the point, `furthest` the largest relative distance of the run from the point. `shifts` are what B - B*
+    makes of the rate to first order, u* (B - B*) w* / rate, when the rise begins and averaged over it.
     """
 
     rise: Rise
     matrix: np.ndarray
     drift: float
     furthest: float
+    shifts: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,8 @@ class Passage:
         """When the opening has reached the size up to which it is linear."""
         if self.small.opening is None:
             return None
-        return first_crossing(self.time, np.log(self.amplitude), float(np.log(self.small.sizes[0])), rising=True)
+        logs = np.log(np.maximum(self.amplitude, np.finfo(float).tiny))
+        return first_crossing(self.time, logs, float(np.log(self.small.sizes[0])), rising=True)
 
     @cached_property
     def windows(self) -> tuple[Window, ...]:
@@ -146,8 +151,11 @@ class Passage:
         frames = [int(np.argmin(np.abs(self.time - t))) for t in rise.times(SAMPLES)]
         here = [escape_matrices(self.small.loss, self.places.at(i).shadow(self.seen.at(i)))[opening.block] for i in frames]
         at = escape_matrices(self.small.loss, self.small.point.params)[opening.block]
-        drift = np.mean([np.linalg.norm(matrix - at, 2) for matrix in here]) / np.linalg.norm(at, 2)
-        return Window(rise, np.mean(here, axis=0), float(drift), float(self.distances[frames].max()))
+        left, rates, right = np.linalg.svd(at)
+        drift = np.mean([np.linalg.norm(matrix - at, 2) for matrix in here]) / rates[0]
+        shifts = [float(left[:, 0] @ (matrix - at) @ right[0] / rates[0]) for matrix in here]
+        nearness = float(drift), float(self.distances[frames].max()), (shifts[0], float(np.mean(shifts)))
+        return Window(rise, np.mean(here, axis=0), *nearness)
 
     @cached_property
     def window(self) -> Window | None:
@@ -178,9 +186,11 @@ class Passage:
         if window.furthest > NEAR:
             return f"while the opening rises the run is up to {window.furthest:.2f} from {label}, further than {NEAR}"
         if window.drift > NEAR:
-            return (
-                f"while the opening rises the linearisation at the run is {window.drift:.2f} from that at {label}, above {NEAR}"
-            )
+            why = f"is {window.drift:.2f} from that at {label}, above {NEAR}"
+            return f"while the opening rises the linearisation at the run {why}"
+        if min(map(abs, window.shifts)) > SETTLED:
+            why = " and ".join(f"{1 + shift:.2f}" for shift in window.shifts)
+            return f"not settled: when the rise begins and over it, linearising at the run foretells {why} of the rate at {label}"
         return ""
 
     @cached_property

@@ -15,7 +15,7 @@ from stagescope.objectives.token_family import Opening, escape_matrices, opening
 from stagescope.types import Params
 
 STILL, LONGEST = 1e-9, 1e6
-"""The small model's flow is followed until it is this slow, or this long."""
+"""The small model's flow is followed until it is this slow, or this long where nothing shorter is asked for."""
 OPENS = 1e-7
 """An opening slower than this does not open."""
 SMALL_KEYS = 0.05
@@ -72,7 +72,7 @@ class SmallPoint:
         return min(2 * SMALL_KEYS, event), event
 
 
-def small_point(loss: TokenPopulation, start: Params, r: int, rq: int) -> SmallPoint:
+def small_point(loss: TokenPopulation, start: Params, r: int, rq: int, until: float = LONGEST) -> SmallPoint:
     """The critical point (r, rq) that the small model's own flow reaches from the projection of `start`, then refined.
 
     Critical points (1,1) form a family of equal loss along which rates differ; the flow picks the member a run approaches.
@@ -81,7 +81,7 @@ def small_point(loss: TokenPopulation, start: Params, r: int, rq: int) -> SmallP
     begin = project(start, r, rq)
     if r:
         stop = SpeedBelow(value=STILL)
-        flow = evolve(small, begin, GradientFlow(), until=LONGEST, record=LogSpaced(frames=400), stop=stop, progress=False)
+        flow = evolve(small, begin, GradientFlow(), until=until, record=LogSpaced(frames=400), stop=stop, progress=False)
         begin = flow.at(-1)
     return SmallPoint(loss, r, rq, critical_point(small, begin))
 

@@ -30,7 +30,8 @@ class FocusDilutionOptions(Options):
     shape: tuple[float, ...] = Field((), description="c_1 ... c_{d-1}, summing to 0 (with --pi0); default: 1 0 ... 0 -1")
     transition: Path | None = Field(None, description="transition matrix (CSV, one row per line) in place of the lazy chain")
     scale: float = Field(4.0, gt=0, description="factor of the attention scores")
-    width: int = Field(8, ge=1, description="width m of the embedding, and of queries and keys")
+    width: int = Field(8, ge=1, description="width m of the embedding")
+    key_width: int | None = Field(None, ge=1, description="width of queries and keys; default: that of the embedding")
     init_scale: float = Field(1e-3, ge=0, description="standard deviation of the initial parameters")
     init_scale_w0: float | None = Field(None, ge=0, description="the same for the embedding W0 alone")
     init_scale_w1: float | None = Field(None, ge=0, description="the same for the output W1 alone")
@@ -72,7 +73,7 @@ def setup(options: FocusDilutionOptions, seed: int) -> Setup:
 
     _check_use(options)
     chain, facts = _chain(options)
-    model = TokenAttention(vocab=chain.vocab, width=options.width, scale=options.scale)
+    model = TokenAttention(vocab=chain.vocab, width=options.width, key_width=options.key_width, scale=options.scale)
     scales = _init_scales(options, model)
     if not any(scales.values()):
         raise InputError("every block starts at 0, a critical point where nothing ever moves; take an --init-scale above 0")

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.detect.focus_dilution import passes
+from stagescope.landscape.ladder import NEAR
 from stagescope.landscape.token_points import SmallPoint, condensed_start, nearest_point, small_point
 from stagescope.objectives.token import TokenPopulation
 from stagescope.objectives.token_family import slopes
@@ -156,10 +157,21 @@ def _scaled(evidence: Evidence) -> Regime:
     base = small_flow(evidence)
     if evidence.start > LARGEST_EPS:
         return Regime(False, f"initial rms {evidence.start:.1e} is above {LARGEST_EPS:g}")
-    for regime in (base, following(1, 0)(evidence), following(1, 1)(evidence)):
+    for regime in (base, following(0, 0)(evidence), following(1, 0)(evidence), following(1, 1)(evidence)):
         if not regime.holds:
             return regime
     return Regime(True, f"initial rms {evidence.start:.1e}; both saddles are followed")
+
+
+def _away(beside: Evidence) -> str:
+    """Why a run beside does not follow the two saddles, empty where it does."""
+    for r, rq in ((1, 0), (1, 1)):
+        passage = beside.passage(r, rq)
+        if passage is None or not passage.small.of_its_label or passage.distance > NEAR:
+            return f"the run is not near ({r},{rq})"
+        if passage.astray:
+            return passage.astray
+    return ""
 
 
 def _eps_law(evidence: Evidence) -> Comparison:
@@ -176,8 +188,12 @@ def _eps_law(evidence: Evidence) -> Comparison:
         until = float(evidence.second + 1.3 * decades * per_decade.sum() + 0.2 * evidence.second)
         curves = evidence.beside(DECADE**-decades, until)
         times = (*passes(curves.time, curves.embedding_values)[:2], passes(curves.time, curves.score_values)[0])
+        start = f"from a start {DECADE**decades:g} times smaller"
         if None in times:
-            return Comparison(1.0, None, 0.03, None, f"from a start {DECADE**decades:g} times smaller E2 was not reached")
+            return Comparison(1.0, None, 0.03, None, f"{start} E2 was not reached")
+        away = _away(Evidence(evidence.run, curves))
+        if away:
+            return Comparison(1.0, None, 0.03, None, f"{start} {away}")
         first, second, opened = (float(t) for t in times if t is not None)
         legs.append((first, opened - first, second - opened))
     ratios = (np.array(legs[1]) - np.array(legs[0])) / per_decade
