@@ -144,6 +144,30 @@ def test_finite_contexts_go_on_the_same_after_a_resume(tmp_path, stop_after, opt
     assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch": 16},
+        {"model": "content", "optimizer": "adamw", "batch": 16, "clip": 1.0, "precision": "float32"},
+        {"model": "content", "fresh": True, "optimizer": "heavy-ball"},
+        {"model": "transformer", "optimizer": "adamw", "batch": 16, "clip": 1.0, "width": 6, "mlp": 4},
+    ],
+    ids=["heads", "content", "content, fresh", "transformer"],
+)
+def test_students_go_on_the_same_after_a_resume(tmp_path, stop_after, options):
+    """Sequences, minibatches, fresh draws and dropout depend on the seed and the step; moments come from the checkpoint."""
+    more = {"vocab": 5, "sequences": 40, "targets": 3, "steps": 20, "record": "every-step", "seed": 5, "progress": False}
+    whole = ss.run_study("incremental", out=tmp_path / "whole", **options, **more)
+    assert whole.done
+    stop_after(9)
+    with pytest.raises(ss.Interrupted):
+        ss.run_study("incremental", out=tmp_path / "run", **options, **more)
+    stop_after(None)
+    assert 1 < ss.load(tmp_path / "run").frames < whole.frames
+    assert ss.resume(tmp_path / "run").done
+    assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
+
+
 def test_the_command_line_says_that_an_own_objective_needs_python(tmp_path, stop_after, capsys):
     stop_after(5)
     with pytest.raises(ss.Interrupted):

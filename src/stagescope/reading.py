@@ -248,6 +248,7 @@ def _heads_check(run: Run) -> Ledger:
         targets=None if known else law.sequences * law.model.targets,
         fitted=levels.converged,
         predicts=True,
+        errors=tuple(np.abs((levels.losses - levels.losses[-1]) - (levels.training - levels.training[-1])).tolist()),
     )
     evidence = HeadsEvidence(seen, _lag_heads(curves), task, learned_lags(curves), beside(seen), clock(seen))
     return incremental_theory.ledger(run, evidence)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from stagescope.detect.shoulders import transitions_so_far
 from stagescope.detect.stopping import Stop, adaptive_stop, oracle_stop, patient_stop
 from tests.detect.test_shoulders import STEP, staircase
 
@@ -33,11 +34,31 @@ def test_patience_runs_out_on_a_plateau_and_stages_do_not():
     assert STEP[patient.decided] - STEP[patient.frame] >= 100
 
 
+@pytest.mark.parametrize(
+    ("patience", "expected"),
+    [(3, Stop(2, 5)), (3.5, Stop(2, 6)), (4, Stop(2, 6)), (5, Stop(2, 7)), (6, Stop(8, 12)), (40, Stop(8, 12)), (1, Stop(2, 3))],
+)
+def test_patience_is_counted_in_steps_from_the_last_least_value(patience, expected):
+    """The least so far at step 4, an equal one at step 9, a new least at step 10: stop at the first frame `patience` later."""
+    step = np.array([0.0, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14])
+    held = np.array([5.0, 4, 3, 3.5, 3.5, 3.5, 3.5, 3, 2, 2.5, 2.5, 2.5, 2.5])
+    assert patient_stop(step, held, patience) == expected
+
+
 def test_a_stage_that_does_not_help_ends_the_run():
+    """Decided at the very frame at which the second transition is known to be over."""
     held = drifting(-0.5)
     found = adaptive_stop(STEP, TRAINING, held, sure(held))
-    assert found.frame == int(np.argmin(held))
+    assert found == Stop(int(np.argmin(held)), transitions_so_far(STEP, TRAINING)[1].over)
     assert 500 < STEP[found.decided] < 700
+
+
+def test_a_stage_under_way_is_judged_at_the_end():
+    cut = int(np.searchsorted(STEP, 480))
+    held = drifting(-0.5)
+    assert transitions_so_far(STEP[:cut], TRAINING[:cut])[-1].over is None
+    found = adaptive_stop(STEP[:cut], TRAINING[:cut], held[:cut], sure(held))
+    assert found == Stop(int(np.argmin(held[:cut])), cut - 1)
 
 
 def test_a_gain_within_its_standard_error_is_no_gain():

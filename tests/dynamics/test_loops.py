@@ -91,3 +91,39 @@ print([m for m in ("jax", "optax") if m in sys.modules])
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def plain_descent(objective, name, steps, lr=0.05, clip=0.1, decay=0.01):
+    """PyTorch's documented updates, one number at a time: norm clipped over all blocks, corrected moments, decoupled decay."""
+    theta = {block: values.copy() for block, values in START.items()}
+    first = {block: np.zeros_like(values) for block, values in START.items()}
+    second = {block: np.zeros_like(values) for block, values in START.items()}
+    for step in range(1, steps + 1):
+        grads = objective.grad(theta)
+        norm = np.sqrt(sum(float(g) ** 2 for grad in grads.values() for g in grad.ravel()))
+        for block, values in theta.items():
+            for at in np.ndindex(values.shape):
+                g = grads[block][at] * min(1.0, clip / norm)
+                if name == "heavy-ball":
+                    first[block][at] = 0.9 * first[block][at] + g
+                    values[at] -= lr * first[block][at]
+                    continue
+                first[block][at] = 0.9 * first[block][at] + (1 - 0.9) * g
+                second[block][at] = 0.999 * second[block][at] + (1 - 0.999) * g * g
+                if name == "adamw":
+                    values[at] *= 1 - lr * decay
+                over = np.sqrt(second[block][at]) / np.sqrt(1 - 0.999**step) + 1e-8
+                values[at] -= lr / (1 - 0.9**step) * first[block][at] / over
+    return theta
+
+
+@pytest.mark.parametrize("name", ["heavy-ball", "adam", "adamw"])
+def test_steps_on_a_kernel_equal_a_plain_second_implementation(name):
+    rules = {"heavy-ball": ss.HeavyBall(momentum=0.9), "adam": ss.Adam(), "adamw": ss.AdamW(weight_decay=0.01)}
+    objective = loss()
+    assert np.sqrt(sum(np.sum(grad**2) for grad in objective.grad(START).values())) > 0.1, "the first step is clipped"
+    found = ss.evolve(objective, START, ss.Descent(optimizer=rules[name], lr=0.05, steps=30, clip=0.1))
+    expected = plain_descent(objective, name, 30)
+    for block, values in expected.items():
+        np.testing.assert_allclose(found.params[block][-1], values, atol=1e-10)
+        assert np.abs(values - START[block]).max() > 0.005

@@ -170,3 +170,67 @@ def test_large_models_are_finished_with_the_whole_jacobian():
     assert found.distance < 1e-2
     assert (found.kind, found.index) == ("unstable", None)
     assert found.rates[0] == pytest.approx(ss.spectrum(loss, params, fastest=1).rates[0], rel=1e-2)
+
+
+# far out, and with bounded work
+
+
+def test_frames_where_nothing_is_finite_are_not_slow():
+    assert slow_frames(np.array([1.0, np.inf, 0.1, np.nan, 1.0])) == [2]
+    assert slow_frames(np.full(3, np.nan)) == []
+    assert slow_frames(np.array([1.0, 0.1, 1.0, 0.3, 1.0, 0.01, 1.0]), most=2) == [1, 5], "the most marked, in order of time"
+
+
+@pytest.mark.parametrize("size", [1e13, 1e200, np.inf, np.nan])
+def test_a_start_far_out_is_said_to_be_one(size):
+    start = {name: block + size for name, block in product_start().items()}
+    found = ss.critical_point(product_loss(), start)
+    assert not found.found
+    assert found.kind == "not critical"
+    assert "too large" in found.stopped
+    assert repr(found)
+
+
+def test_a_jacobian_that_is_not_finite():
+    """|x|^1.5 at 0 has the slope 0 and no curvature: it is critical, of unknown kind."""
+    loss = ss.JaxObjective(lambda p: (abs(p["x"]) ** 1.5).sum())
+    found = ss.critical_point(loss, {"x": np.zeros(2)})
+    assert found.found
+    assert (found.kind, found.index) == ("unknown", None)
+    with pytest.raises(ss.StagescopeError, match="not finite"):
+        ss.linearise(loss, {"x": np.zeros(2)}).escape_time({"x": np.ones(2)}, 1.0)
+    with pytest.raises(ss.StagescopeError, match="not finite"):
+        ss.linearise(product_loss(), product_start()).escape_time({name: np.full((3, 3), np.inf) for name in "AB"}, 1.0)
+
+
+def test_large_gains_do_not_overflow():
+    """|F| falls to nothing where the linearisation promised no fall: the gain is as large as floats go."""
+    near = derivatives.Derivatives(product_loss(), product_start())
+    vector, huge = near.layout.pack(product_start()), 1e-140
+
+    def steps(near, vector):
+        return lambda f, damp: (-vector, float(np.linalg.norm(f)) * (1 + huge))
+
+    assert np.linalg.norm(search._search(near, vector, steps, 10, np.inf)) == 0
+
+
+def test_work_is_bounded_and_said(monkeypatch, run):
+    from stagescope.landscape import critical
+
+    whole = ss.critical_points(run, product_loss())
+    assert all(not point.stopped for point in whole)
+    monkeypatch.setattr(critical, "PRODUCTS", 60)
+    few = ss.critical_points(run, product_loss())
+    assert "60 products with the Jacobian" in few[0].stopped
+    assert not few[0].found
+    assert few[-1].found, "the end needs one step"
+
+
+def test_what_is_left_at_rounding_ends_the_search():
+    """At |F| of 1e-14 no step halves it any more: three hundred of them used to be tried."""
+    model = ss.TokenAttention(vocab=4, width=4, scale=4.0)
+    loss = ss.population_loss(model, ss.LazyChain(pi=(0.5, 0.25, 0.15, 0.1), persistence=0.6))
+    near = derivatives.Derivatives(loss, model.init(1, 1e-3))
+    found = search.refine(near, near.layout.pack(model.init(1, 1e-3)))
+    assert np.linalg.norm(near.velocity(found)) <= 1e-13
+    assert near.products / near.layout.size < 40

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.landscape import derivatives
 from stagescope.landscape import ladder as ladders
+from stagescope.landscape.critical import MOST_SLOW, PRODUCTS
 from stagescope.landscape.ladder import Rung
 from tests.landscape.laws import VALUES, product_loss, product_start
 
@@ -93,3 +95,23 @@ def test_a_token_rung_that_fails_leaves_the_others(monkeypatch):
     assert first.near
     assert (second.label, second.near, second.rates) == ("(1,0)", False, ())
     assert "the flow of the small model failed" in second.note
+
+
+def test_a_wild_run_of_heads_has_a_ladder():
+    """Rates of 1e5: parameters of a million, saturated heads, and more slow points than are looked at; no traceback."""
+    options = {"vocab": 5, "sequences": 200, "targets": 3, "steps": 200, "rate_values": 1e5, "rate_attention": 1e5}
+    run = ss.run_study("incremental", **options, optimizer="gd", progress=False)
+    ladder = ss.saddle_ladder(run)
+    assert 0 < len(ladder) <= MOST_SLOW
+    assert "slow points only the 8 most marked were looked at" in ladder.rungs[-1].note
+    assert all(np.isfinite(rung.residual) and rung.note for rung in ladder)
+
+
+def test_the_ladder_of_a_small_run_of_heads_has_bounded_work(monkeypatch):
+    made = []
+    jacobian = derivatives.Derivatives.jacobian
+    monkeypatch.setattr(derivatives.Derivatives, "jacobian", lambda self, v: made.append(len(v)) or jacobian(self, v))
+    run = ss.run_study("incremental", vocab=5, sequences=200, targets=3, steps=200, frames=50, progress=False)
+    (rung,) = ss.saddle_ladder(run)
+    assert sum(made) <= PRODUCTS + 10 * made[0]
+    assert "did not suffice" in rung.note

@@ -1,11 +1,15 @@
 """Attention on lag groups, how heads split them, and the class a model predicts as."""
 
+from itertools import permutations, product
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.observables.lags import ATTENDED, LagCurves
-from stagescope.observables.regression import contrast
+from stagescope.observables.regression import contrast, specialisation
 from stagescope.processes.class_levels import class_levels
 
 
@@ -131,3 +135,85 @@ def test_other_runs_are_refused():
     run = ss.evolve(ss.JaxObjective(lambda p: p["x"] ** 2), {"x": np.array(1.0)}, ss.Descent(lr=0.1, steps=1))
     with pytest.raises(ss.InputError, match="own"):
         ss.lag_curves(run)
+
+
+# against plain loops
+
+
+def random_curves(kind, frames=3):
+    """Random parameters of a student, frame by frame."""
+    made = curves if kind == "heads" else content_curves
+    law, rng = made().law, np.random.default_rng(4)
+    params = {name: rng.normal(size=(frames, *shape)) for name, shape in law.model.shapes.items()}
+    return LagCurves(np.arange(frames, dtype=float), params, law)
+
+
+def mean_cosine(rows):
+    """Every pair of heads by hand."""
+    pairs = [(a, b) for i, a in enumerate(rows) for b in rows[:i]]
+    dots = [sum(x * y for x, y in zip(a.ravel(), b.ravel(), strict=True)) for a, b in pairs]
+    return np.mean([dot / np.sqrt(np.sum(a**2) * np.sum(b**2)) for dot, (a, b) in zip(dots, pairs, strict=True)])
+
+
+def best_matching(mass):
+    """Every way to give heads to groups, the larger side chosen from."""
+    heads, groups = mass.shape
+    if heads < groups:
+        return best_matching(mass.T)
+    return max(np.mean([mass[h, i] for i, h in enumerate(taken)]) for taken in permutations(range(heads), groups))
+
+
+@pytest.mark.parametrize("kind", ["heads", "content"])
+def test_observables_equal_plain_loops(kind):
+    found = random_curves(kind)
+    model, process = found.law.model, found.law.process
+    features = process.features.stack(len(process.groups), 5)
+    for frame in range(3):
+        seen = model.seen(found.at(frame), found.contexts[:ATTENDED])
+        mass = np.zeros((model.heads, len(process.groups)))
+        for h in range(model.heads):
+            for i, group in enumerate(process.groups):
+                each = [seen[b, h, t, model.context + t - lag] for b in range(len(seen)) for t in range(4) for lag in group]
+                mass[h, i] = sum(each) / (4 * len(seen))
+        np.testing.assert_allclose(found.mass[frame], mass, atol=1e-12)
+        assert found.agreement[frame] == pytest.approx(mean_cosine(np.swapaxes(seen, 0, 1)), abs=1e-12)
+        assert found.mass_agreement[frame] == pytest.approx(mean_cosine(mass), abs=1e-12)
+        assert found.specialisation[frame] == pytest.approx(best_matching(mass), abs=1e-12)
+        assert found.contrast[frame] == pytest.approx(best_matching(mass - mass.mean(axis=0)), abs=1e-12)
+        values = found.params["V"][frame][:, :, :5]
+        assert found.value_agreement[frame] == pytest.approx(mean_cosine(values), abs=1e-12)
+        for h, i in product(range(model.heads), range(len(process.groups))):
+            along = sum(values[h, y, x] * features[i, y, x] for y in range(5) for x in range(5))
+            assert found.alignment[frame, h, i] == pytest.approx(along / np.sqrt(np.sum(features[i] ** 2)), abs=1e-12)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 4))
+def test_matchings_are_the_best_of_all(seed, heads, groups):
+    mass = np.random.default_rng(seed).random((1, heads, groups))
+    assert specialisation(mass)[0] == pytest.approx(best_matching(mass[0]), abs=1e-12)
+    assert contrast(mass)[0] == pytest.approx(best_matching(mass[0] - mass[0].mean(axis=0)), abs=1e-12)
+
+
+@pytest.mark.parametrize("model", ["mirror", "regression-transformer"])
+def test_regression_runs_have_the_same_observables(model):
+    more = {"steps": 300, "rate_values": 0.1, "rate_attention": 0.1} if model == "regression-transformer" else {"until": 40.0}
+    run = ss.run_study("incremental", model=model, positions=6, init_scale=0.3, frames=12, progress=False, **more)
+    found = ss.head_curves(run)
+    mass = found.attention[-1][:, :3]
+    assert found.mass_agreement[-1] == pytest.approx(mean_cosine(mass), abs=1e-12)
+    assert found.specialisation[-1] == pytest.approx(best_matching(mass), abs=1e-12)
+    assert found.value_agreement[-1] == pytest.approx(mean_cosine(run.params["V"][-1]), abs=1e-12)
+    assert np.isnan(found.value_agreement[0]), "values start at zero and point nowhere"
+
+
+def test_a_transformer_with_norms_has_no_values_to_compare():
+    chain = ss.LaggedChain.spans(5, spans=(2, 1), scale=2.0)
+    sizes = {"vocab": 5, "heads": 3, "context": chain.reach, "targets": 2, "width": 6}
+    for norm, mlp, is_map in (("layer", 4, False), ("none", 0, True)):
+        model = ss.Transformer(**sizes, norm=norm, mlp=mlp)
+        law = ss.TransformerLoss(model=model, process=chain, sequences=10)
+        found = LagCurves(np.zeros(1), {name: block[None] for name, block in model.init(0).items()}, law)
+        assert (found.value_agreement is not None) is is_map
+        assert (found.alignment is not None) is is_map
+        if is_map:
+            assert found.value_agreement[0] == pytest.approx(mean_cosine(model.token_maps(found.at(0))), abs=1e-12)

@@ -1,6 +1,7 @@
 """Levels of the restricted classes: nested, exact where they can be, the numbers of the paper's tasks, and the cache."""
 
 import os
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -122,3 +123,37 @@ def test_the_levels_of_the_authors_task():
     found = ss.class_levels(chain, targets=20)
     np.testing.assert_allclose(found.losses, [3.912, 1.472, 0.812, 0.504], atol=0.03)
     assert found.bayes == pytest.approx(0.511, abs=0.015)
+
+
+def test_levels_equal_a_brute_force_fit():
+    """Three tokens, one target: every context listed, each class fitted by a general minimiser on a loss written out in loops."""
+    from scipy.optimize import minimize
+
+    chain = ss.LaggedChain.spans(3, (1, 2), scale=1.5, ratio=2.0, features=ss.RandomFeatures(seed=3))
+    contexts = list(product(range(3), repeat=3))  # x_{t-1}, x_{t-2}, x_{t-3}
+    features = chain.features.stack(2, 3)
+
+    def softmax_of(z):
+        return np.exp(z) / np.exp(z).sum()
+
+    def law(context):
+        near, middle, far = context
+        return softmax_of(3.0 * features[0][:, near] + 1.5 * (features[1][:, middle] + features[1][:, far]))
+
+    def loss(flat, groups):
+        w, total = flat.reshape(groups, 3, 3), 0.0
+        for context in contexts:
+            z = w[0][:, context[0]]
+            if groups == 2:
+                z = z + w[1][:, context[1]] + w[1][:, context[2]]
+            total -= law(context) @ np.log(softmax_of(z)) / len(contexts)
+        return total
+
+    found = ss.class_levels(chain, targets=1)
+    assert found.exact
+    for groups in (1, 2):
+        best = minimize(loss, np.zeros(9 * groups), args=(groups,), method="BFGS", options={"gtol": 1e-7})
+        assert found.losses[groups] == pytest.approx(best.fun, abs=1e-7)
+    entropy = np.mean([-law(context) @ np.log(law(context)) for context in contexts])
+    assert found.bayes == pytest.approx(entropy, abs=1e-12)
+    assert found.truncated[1] == pytest.approx(loss(3.0 * features[:1].ravel(), 1), abs=1e-12)

@@ -113,6 +113,17 @@ def test_escape_slope_and_wkb(law, tolerance, heads, ratio, positions):
     np.testing.assert_allclose(predicted, when, rtol=0.10)
 
 
+@pytest.mark.parametrize("law", LAWS)
+def test_what_is_left_at_the_escape(law):
+    """From g, H, N: (H, m, N) = (3, 2, 8): D = 4, ND = 32, slope 1/2 (mirror), sqrt(32)/4 (exact)."""
+    forms = RegressionForms((4.0, 2.0, 1.0), 8, 3, law == "mirror")
+    logs = np.log(1e8)
+    expected = 8 / (logs**2) if law == "mirror" else 8 / (8 * np.sqrt(2) * logs)
+    time = logs**2 / 4 if law == "mirror" else 2 * logs**2
+    assert forms.escape_time(1e-8) == pytest.approx(time)
+    assert forms.left_at_escape(1e-8) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(("law", "positions", "tolerance"), [("exact", 1000, 0.04), ("mirror", 1000, 0.02)])
 @pytest.mark.parametrize("heads", [1, 3])
 def test_first_transition_of_many_positions(law, positions, tolerance, heads):

@@ -14,13 +14,15 @@ from stagescope.theory.ledger import Ledger
 FINISHED = SimpleNamespace(done=True, status="finished", reason="", clock="step")
 
 
-def evidence(near=(1, 2), fits=(3.0, 1.5, 2.0), loose=None, ridge=(3.0, 1.6, 1.5), end=2.5):
+def evidence(near=(1, 2), fits=(3.0, 1.5, 2.0), loose=None, ridge=(3.0, 1.6, 1.5), end=2.5, levels=(3.0, 1.5, 1.0), error=0.1):
     """A run whose best frame is its second, with loss 1.4; `near` are the classes there and at the end."""
     likelihood = {**dict.fromkeys(RIDGES, np.array(fits)), RIDGES[-1]: np.array(loose or fits)}
     best = {r: int(np.argmin(row)) for r, row in likelihood.items()}
     found = SimpleNamespace(
         law=SimpleNamespace(sequences=50),
-        curves=SimpleNamespace(levels=SimpleNamespace(losses=np.array([3.0, 1.5, 1.0]))),
+        curves=SimpleNamespace(levels=SimpleNamespace(losses=np.array(levels))),
+        validation_law=SimpleNamespace(floor=1.0),
+        difference=lambda first, second: (0.0, error),
         step=np.array([0.0, 90.0, 1000.0]),
         validation=np.array([3.0, 1.4, end]),
         stops={"oracle": Stop(1, 2), "end": Stop(2, 2)},
@@ -49,6 +51,9 @@ def verdicts(found):
         ({"loose": (3.0, 2.5, 2.0)}, ["inconclusive", "confirmed"]),
         ({"fits": (3.0, 2.5, 2.0), "near": (1, 1)}, ["inconclusive", "confirmed"]),
         ({"end": 1.41}, ["not applicable", "not applicable"]),
+        ({"levels": (1.5, 1.2, 1.0)}, ["inconclusive", "inconclusive"]),  # half-way to level 1 is 1.35
+        ({"error": 2.1}, ["inconclusive", "inconclusive"]),  # the ladder is 2.0 high
+        ({"end": np.nan}, ["inconclusive", "inconclusive"]),
     ],
 )
 def test_verdicts(changes, expected):
@@ -68,6 +73,22 @@ def test_runs_of_other_models_say_why_they_have_no_stops():
 def test_a_run_that_did_not_end_confirms_nothing():
     broken = SimpleNamespace(done=False, status="diverged", reason="too fast", clock="step")
     assert [row.verdict for row in Ledger.of(broken, STOPPING_CLAIMS, evidence())] == ["inconclusive"] * 2
+
+
+NOTHING = {
+    "diverging": ({"optimizer": "gd", "rate_values": 1e5, "rate_attention": 1e5, "steps": 60}, "t_1 was not passed"),
+    "no ladder": ({"scale": 1e-6, "steps": 150}, "the ladder is 2.7e-13 high"),
+}
+
+
+@pytest.mark.parametrize("kind", NOTHING)
+def test_runs_that_learned_nothing_decide_nothing(kind):
+    """The best frame of both is the first, and the last is far worse: no stage was learned that could be overfitted."""
+    changes, words = NOTHING[kind]
+    run = ss.run_study("incremental", "ladder", vocab=6, spans=(1, 1), sequences=30, progress=False, **changes)
+    for row in Ledger.of(run, STOPPING_CLAIMS, StoppingEvidence(run)):
+        assert row.verdict == "inconclusive"
+        assert words in row.regime
 
 
 def test_fifty_sequences_of_the_ladder():

@@ -15,17 +15,22 @@ CLOSE = 0.15
 """A plateau is that of level j if the loss there is within this share of the step l_{j-1} - l_j."""
 FEWEST = 3
 """Frames between two transitions, at least, where a plateau can be seen."""
+WINDOW, SIDE = 0.1, 2
+"""The drift of a plateau is the slope over this much of ln t around it, and over so many frames to each side at least."""
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """Where the loss is flattest, on a logarithmic clock, between transition j and the next; `accepted` if near level j."""
+    """Where the loss is flattest, on a logarithmic clock, between transition j and the next; `accepted` if near level j.
+
+    `drift` is dL/d ln t by least squares around it: every noisy curve has a single frame where it does not fall.
+    """
 
     j: int
     t: float
     loss: float
     level: float
-    slope: float
+    drift: float
     accepted: bool
 
 
@@ -50,8 +55,16 @@ def plateaus(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> tuple[Pl
             continue
         i = int(inside[np.argmin(np.abs(slope[inside]))])
         near = bool(abs(curve[i] - below) <= CLOSE * (above - below))
-        found.append(Plateau(j, float(clock[i]), float(curve[i]), float(below), float(slope[i]), near))
+        found.append(Plateau(j, float(clock[i]), float(curve[i]), float(below), _drift(clock, curve, i), near))
     return tuple(found)
+
+
+def _drift(clock: np.ndarray, curve: np.ndarray, i: int) -> float:
+    """Least-squares slope of the curve in ln t around a frame."""
+    logs, count = np.log(clock), len(clock)
+    around = np.abs(logs - logs[i]) <= WINDOW / 2
+    around[max(0, min(i - SIDE, count - 2 * SIDE - 1)) : max(i + SIDE, 2 * SIDE) + 1] = True
+    return float(np.polyfit(logs[around] - logs[i], curve[around], 1)[0])
 
 
 def _steps(levels: np.ndarray) -> list[tuple[float, float]]:

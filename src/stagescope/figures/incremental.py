@@ -42,7 +42,7 @@ _ALL = (
     _minutes("1", f"{_HEADS}: loss and divergences", numbers.minimal, "losses", "2 min"),
     _hours("2", "Transformer of one layer: attention", numbers.one_layer, "attention", "1 h"),
     _hours("3", "Transformer of one layer: divergences", numbers.one_layer, "divergences", "1 h"),
-    _minutes("4", f"{_HEADS}: initial noise and ratios", numbers.inits_and_ratios, "inits_and_ratios", "9 min"),
+    _minutes("4", f"{_HEADS}: initial noise and ratios", numbers.inits_and_ratios, "inits_and_ratios", "12 min"),
     _minutes("5", "Number of training sequences", numbers.sizes, "sizes", "6 min"),
     _minutes("6", f"{_ONLINE}: loss and divergences", numbers.online, "losses", "5 min"),
     _minutes("7", f"{_ONLINE}: divergences", numbers.online, "divergences", "5 min"),

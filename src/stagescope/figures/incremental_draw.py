@@ -11,8 +11,6 @@ from stagescope.figures.figure import COLORS, GREY, Numbers
 DARK = "#444444"
 OPEN: dict[str, Any] = {"ls": "", "marker": "o", "mfc": "white", "mew": 1.3, "ms": 5, "zorder": 6}
 MOMENTS = 4
-ABOVE_BARS = 14
-"""Points between a map of attention and its title: the bars of the spans are there."""
 
 
 def losses(numbers: Numbers) -> Drawing:
@@ -106,8 +104,7 @@ def overlapping(numbers: Numbers) -> Drawing:
     _steps(axes[0])
     axes[0].legend()
     for axis, panel in zip(axes[1:], numbers["panels"], strict=True):
-        heads_by_lag(axis, np.array(panel["lags"][-1]), panel["groups"])
-        axis.set_title(f"{panel['label']}: attention at step {panel['step'][-1]}", pad=ABOVE_BARS)
+        heads_by_lag(axis, panel["lags"][-1], panel["groups"], f"{panel['label']}: attention at step {panel['step'][-1]}")
     _headline(drawing, numbers)
     return drawing
 
@@ -144,10 +141,9 @@ def _attention(numbers: Numbers, panel: Numbers) -> Drawing:
     frames = _moments(panel)
     heads = len(panel["mass"][0])
     drawing, axes = plt.subplots(2, max(len(frames), heads), figsize=(11.6, 5.4), layout="constrained", squeeze=False)
-    image = None
+    image: Any = None
     for axis, frame in zip(axes[0], frames, strict=False):
-        image = heads_by_lag(axis, np.array(panel["lags"][frame]), panel["groups"])
-        axis.set_title(f"step {panel['step'][frame]}", pad=ABOVE_BARS)
+        image = heads_by_lag(axis, panel["lags"][frame], panel["groups"], f"step {panel['step'][frame]}")
     mass = np.array(panel["mass"])
     for head, axis in enumerate(axes[1][:heads]):
         for group, lags in enumerate(panel["groups"]):
@@ -176,8 +172,9 @@ def _moments(panel: Numbers) -> list[int]:
     return sorted({int(np.argmin(np.abs(np.array(panel["step"]) - step))) for step in wanted})
 
 
-def heads_by_lag(axis: Any, lags: np.ndarray, groups: list[list[int]]) -> Any:
-    """A row per head, a column per lag; bars above are the spans, one under another where they overlap."""
+def heads_by_lag(axis: Any, attention: list[list[float]], groups: list[list[int]], title: str) -> Any:
+    """A row per head, a column per lag; bars above are the spans, one over another where they overlap."""
+    lags = np.array(attention)
     heads, reach = lags.shape
     image = axis.imshow(lags, aspect="auto", cmap="Blues", vmin=0, vmax=1, extent=(0.5, reach + 0.5, heads + 0.5, 0.5))
     axis.grid(visible=False)
@@ -185,10 +182,11 @@ def heads_by_lag(axis: Any, lags: np.ndarray, groups: list[list[int]]) -> Any:
     axis.set_xticks(range(1, reach + 1, 1 if reach <= 8 else 2))
     axis.set(xlabel="lag", ylabel="head")
     shared = len({lag for group in groups for lag in group}) < sum(map(len, groups))
+    axis.set_title(title, pad=20 if shared else 13)  # above the bars
     for place, group in enumerate(groups):
-        height = 1.03 + (0.035 * place if shared else 0)
+        height = 1.03 + (0.02 * place if shared else 0)
         ends = [group[0] - 0.42, group[-1] + 0.42]
-        bar = {"lw": 3, "solid_capstyle": "butt", "clip_on": False, "transform": axis.get_xaxis_transform()}
+        bar = {"lw": 2.5, "solid_capstyle": "butt", "clip_on": False, "transform": axis.get_xaxis_transform()}
         axis.plot(ends, [height, height], color=COLORS[place], **bar)
     axis.set(xlim=(0.5, reach + 0.5), ylim=(heads + 0.5, 0.5))
     return image

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from stagescope.figures.figure import COLORS, GREY, Numbers
-from stagescope.figures.incremental_draw import ABOVE_BARS, DARK, heads_by_lag
+from stagescope.figures.incremental_draw import DARK, heads_by_lag
 
 VERDICTS = {"confirmed": ("o", COLORS[2]), "violated": ("X", COLORS[1]), "inconclusive": ("s", COLORS[4])}
 VERDICTS["not applicable"] = ("_", GREY)
@@ -100,8 +100,7 @@ def encodings(numbers: Numbers) -> Drawing:
     _agreement(axes[0, 1], panels)
     _verdicts(axes[0, 2], panels)
     for axis, panel in zip(axes[1], panels, strict=True):
-        heads_by_lag(axis, np.array(panel["lags"]), panel["groups"])
-        axis.set_title(f"{panel['places']}: attention at step {panel['step'][-1]}", pad=ABOVE_BARS)
+        heads_by_lag(axis, panel["lags"], panel["groups"], f"{panel['places']}: attention at step {panel['step'][-1]}")
     drawing.suptitle(numbers["title"], fontsize=10, x=0.01, ha="left")
     return drawing
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.landscape.derivatives import Derivatives
-from stagescope.landscape.search import refine
+from stagescope.landscape.search import far_out, refine
 from stagescope.landscape.spectrum import Spectrum, spectrum_at
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
@@ -27,6 +27,8 @@ ORIGIN = 0.1
 FASTEST = 6
 SEARCHES, CLOSE = 5, 0.05
 """Where the point found from a slow frame is not this close, the search is repeated from some frames up to the next peak."""
+PRODUCTS, MOST_SLOW = 10_000, 8
+"""Work of all searches along a run, in products with J, and its slow points that are looked at, the most marked ones."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,7 +37,7 @@ class CriticalPoint:
 
     `residual` is |F| there, `distance` how far it is from where the search began, relative to the norm of the point or to
     the length a caller gives. `index` counts growing directions, `flat` those that neither grow nor decay; each is None
-    where too few rates are known. `t` is the time at which a run passed by.
+    where too few rates are known. `t` is the time at which a run passed by. `stopped` says why the search ended early, if it did.
     """
 
     params: Mapping[str, np.ndarray]
@@ -45,6 +47,7 @@ class CriticalPoint:
     gradient: bool
     loss: float | None
     t: float | None = None
+    stopped: str = ""
 
     @property
     def found(self) -> bool:
@@ -129,10 +132,28 @@ def critical_point(
     """
     near = Derivatives(what, params, rates)
     start = near.layout.pack(params)
-    return _described(near, refine(near, start), start, least_length, t)
+    return _described(near, _Found(refine(near, start)), start, least_length, t)
 
 
-def _described(near: Derivatives, vector: np.ndarray, start: np.ndarray, least_length: float, t: float | None) -> CriticalPoint:
+@dataclass(frozen=True)
+class _Found:
+    """Where a search ended, and whether its work was used up."""
+
+    vector: np.ndarray
+    used_up: bool = False
+
+
+def _described(near: Derivatives, found: _Found, start: np.ndarray, least_length: float, t: float | None) -> CriticalPoint:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _point(near, found, start, least_length, t)
+
+
+def _point(near: Derivatives, found: _Found, start: np.ndarray, least_length: float, t: float | None) -> CriticalPoint:
+    vector, stopped = found.vector, ""
+    if far_out(near, start):
+        stopped = f"no search: parameters of size {np.abs(start).max():.1e} are too large, or their velocity is not finite"
+    elif found.used_up:
+        stopped = f"the work of all searches ({PRODUCTS} products with the Jacobian) did not suffice"
     point, objective = near.layout.unpack(vector), near.field.objective
     length = max(float(np.linalg.norm(vector)), least_length or float(np.linalg.norm(start)), 1e-300)
     return CriticalPoint(
@@ -143,6 +164,7 @@ def _described(near: Derivatives, vector: np.ndarray, start: np.ndarray, least_l
         gradient=objective is not None,
         loss=float(objective.value(point)) if objective is not None else None,
         t=t,
+        stopped=stopped,
     )
 
 
@@ -150,26 +172,41 @@ def critical_points(run: Run, what: Objective | Field, rates: Mapping[str, float
     """The critical points a run passed by: from every slow point, and from the end where the run is still slowing.
 
     A run leaves a saddle along what grows there while the rest still approaches it, so where the slowest frame leads to no
-    close point, frames up to the next peak of |F| are tried as well, and the point nearest to the slow frame is kept.
+    close point, frames up to the next peak of |F| are tried as well, and the point nearest to the slow frame is kept. The work
+    of all searches is bounded and shared among the slow points; a point whose share was used up says so in `stopped`.
     """
     chosen = rates if rates is not None else run.spec["dynamics"].get("rates", {})
-    squares = sum(np.sum(np.square(run.params[name]).reshape(run.frames, -1), axis=1) for name in run.params)
-    length = ORIGIN * float(np.sqrt(np.max(squares)))
+    lengths = [np.linalg.norm([np.linalg.norm(run.params[name][i]) for name in run.params]) for i in range(run.frames)]
+    length = ORIGIN * float(np.max(lengths))
     speed = run.series["speed"]
-    frames = slow_frames(speed)
+    frames = slow_frames(speed, MOST_SLOW)
     near = Derivatives(what, run.at(0), chosen)
-    found = []
-    for frame, following in zip(frames, [*frames[1:], run.frames], strict=True):
+    found, spent = [], 0
+    for number, (frame, following) in enumerate(zip(frames, [*frames[1:], run.frames], strict=True)):
+        share, before = max(PRODUCTS - spent, 0) / (len(frames) - number), near.products
         peak = frame + int(np.argmax(speed[frame:following]))
         starts = np.unique(np.linspace(frame, peak, SEARCHES).astype(int))
-        vector = _nearest(near, [near.layout.pack(run.at(int(i))) for i in starts], length)
-        found.append(_described(near, vector, near.layout.pack(run.at(frame)), length, float(run.time[frame])))
+        ended = _nearest(near, [near.layout.pack(run.at(int(i))) for i in starts], length, share)
+        spent += near.products - before
+        found.append(_described(near, ended, near.layout.pack(run.at(frame)), length, float(run.time[frame])))
     return found
 
 
-def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float) -> np.ndarray:
-    """The zero of F nearest to the first start that is found from any; without one, where the search from the first ended."""
-    first = best = refine(near, starts[0])
+def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, share: float) -> _Found:
+    """The zero of F nearest to the first start that is found from any; without one, where the search from the first ended.
+
+    Each search may use half of what is left of the share, so that a long valley of |F| leaves something for the next start.
+    """
+    until, used_up = near.products + share, False
+
+    def search(start: np.ndarray) -> np.ndarray:
+        nonlocal used_up
+        limit = (near.products + until) / 2
+        found = refine(near, start, limit - near.products)
+        used_up = used_up or near.products >= limit
+        return found
+
+    first = best = search(starts[0])
 
     def away(vector: np.ndarray) -> float:
         if not np.linalg.norm(near.velocity(vector)) <= CRITICAL:
@@ -179,14 +216,22 @@ def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float) -
     for start in starts[1:]:
         if away(best) <= CLOSE:
             break
-        best = min(best, refine(near, start), key=away)
-    return best if away(best) < np.inf else first
+        best = min(best, search(start), key=away)
+    return _Found(best if away(best) < np.inf else first, used_up and away(best) > CLOSE)
 
 
-def slow_frames(speed: np.ndarray) -> list[int]:
-    """Frames at local minima of |F| with a markedly larger |F| on both sides; an end still slowing counts, a start too."""
+def slow_frames(speed: np.ndarray, most: int | None = None) -> list[int]:
+    """Frames at local minima of |F| with a markedly larger |F| on both sides; an end still slowing counts, a start too.
+
+    With `most`, only so many of them, the most marked ones. Where |F| is not finite nothing is slow.
+    """
     from scipy.signal import find_peaks
 
-    logs = -np.log(np.maximum(speed, CRITICAL))  # below it, only rounding moves
+    finite = np.isfinite(speed)
+    if not finite.any():
+        return []
+    logs = -np.log(np.maximum(np.where(finite, speed, speed[finite].max()), CRITICAL))  # below it, only rounding moves
     ends = np.concatenate([[logs.min() - 1], logs, [logs.min() - 1]])
-    return (find_peaks(ends, prominence=-np.log(SLOWER))[0] - 1).tolist()
+    frames, facts = find_peaks(ends, prominence=-np.log(SLOWER))
+    marked = np.argsort(-facts["prominences"], kind="stable")[:most]
+    return sorted((frames[marked] - 1).tolist())

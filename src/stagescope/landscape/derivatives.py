@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.described import Described, digest
-from stagescope.errors import InputError, unknown
+from stagescope.errors import InputError, StagescopeError, unknown
 from stagescope.objectives.field import Field, FlatField
 from stagescope.objectives.objective import Objective
 from stagescope.types import Layout, Params
@@ -19,11 +19,16 @@ COLUMNS = 16
 """Columns of a Jacobian that are formed at once."""
 
 
+class NotFinite(StagescopeError):
+    """A derivative at a point so far out that numbers overflow."""
+
+
 class Derivatives:
     """theta' = F(theta) with block rates, J = F', and F''[v, v], by automatic differentiation of the definition.
 
     Of a gradient field, J = -D H with the diagonal D = rate / multiplicity: it has the real spectrum of the symmetric
-    -D^(1/2) H D^(1/2), and eigenvectors D^(1/2) times those.
+    -D^(1/2) H D^(1/2), and eigenvectors D^(1/2) times those. `products` counts those with J and J^T; a whole J is one of each
+    column.
     """
 
     def __init__(self, what: Objective | Field, params: Params, rates: Mapping[str, float] | None = None) -> None:
@@ -35,6 +40,7 @@ class Derivatives:
             raise InputError(f"this model has parameter blocks {names}, got {sorted(params)}")
         self.layout = Layout.of({name: params[name] for name in names})
         self.rates = _block_rates(self.layout, rates or {})
+        self.products = 0
 
     @property
     def dense(self) -> bool:
@@ -78,14 +84,20 @@ class Derivatives:
         return self.field.flat(self.layout, self.rates)
 
     def jacobian(self, vector: np.ndarray) -> np.ndarray:
-        return self._call("jacobian", vector)
+        self.products += self.layout.size
+        found = self._call("jacobian", vector)
+        if not np.all(np.isfinite(found)):
+            raise NotFinite("the Jacobian at this point is not finite")
+        return found
 
     def jvp(self, vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """J direction."""
+        self.products += 1
         return self._call("jvp", vector, direction)
 
     def vjp(self, vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """J^T direction."""
+        self.products += 1
         return self._call("vjp", vector, direction)
 
     def second(self, vector: np.ndarray, direction: np.ndarray, other: np.ndarray | None = None) -> np.ndarray:

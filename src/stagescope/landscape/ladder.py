@@ -8,7 +8,7 @@ import numpy as np
 
 from stagescope.detect.stage import first_crossing
 from stagescope.errors import StagescopeError, unknown
-from stagescope.landscape.critical import CRITICAL, FASTEST, CriticalPoint, critical_points, slow_frames
+from stagescope.landscape.critical import CRITICAL, FASTEST, MOST_SLOW, CriticalPoint, critical_points, slow_frames
 from stagescope.landscape.linearise import linearise
 from stagescope.landscape.rise import last_rise
 from stagescope.landscape.spectrum import spectrum
@@ -99,9 +99,12 @@ class Ladder:
 def field_ladder(run: Run, what: Objective | Field, rates: Mapping[str, float] | None = None) -> Ladder:
     """The ladder of any run: critical points from its slow points, and escape along their growing directions."""
     chosen = dict(rates if rates is not None else run.spec["dynamics"].get("rates", {}))
-    frames = slow_frames(run.series["speed"])
+    frames = slow_frames(run.series["speed"], MOST_SLOW)
     points = critical_points(run, what, chosen)
     rungs = [_rung(run, what, chosen, point, frame, i + 1) for i, (point, frame) in enumerate(zip(points, frames, strict=True))]
+    others = len(slow_frames(run.series["speed"])) - len(frames)
+    if others:
+        rungs[-1] = rungs[-1].noted(f"of {others + len(frames)} slow points only the {MOST_SLOW} most marked were looked at")
     return Ladder(run.status, run.clock, tuple(rungs))
 
 
@@ -110,7 +113,7 @@ def _rung(run: Run, what: Objective | Field, rates: dict[str, float], point: Cri
     near = point.found and point.distance <= NEAR
     base |= {"label": f"{number} {point.kind}" if near else f"{number}", "loss": point.loss}
     if not near:
-        return Rung(**base, opening=None, rates=(), note=_drift(run, what, rates, point, frame))
+        return Rung(**base, opening=None, rates=(), note=_drift(run, what, rates, point, frame)).noted(point.stopped)
     growing = tuple(float(rate) for rate in np.real(point.growing)[:FASTEST])
     if not growing:
         flat = "" if point.flat is None else f", {point.flat} flat directions"
@@ -123,7 +126,8 @@ def _drift(run: Run, what: Objective | Field, rates: dict[str, float], point: Cr
     """A slow point without a critical point beside it: what the linearisation at the run itself says."""
     where = f"the one found is at relative distance {point.distance:.2f}" if point.found else f"|F| stays at {point.residual:.1e}"
     try:
-        fastest = float(np.real(spectrum(what, run.at(frame), 1, rates).rates[0]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            fastest = float(np.real(spectrum(what, run.at(frame), 1, rates).rates[0]))
         grows = f"the fastest direction grows once in {1 / fastest:.3g}" if fastest > 0 else "nothing grows there"
     except StagescopeError as error:
         grows = str(error)
@@ -144,8 +148,9 @@ def _escape(run: Run, what: Objective | Field, rates: dict[str, float], point: C
     if run.clock != "t":
         return {"note": NO_CLOCK}
     try:
-        return _left(run, what, rates, point, frame)
-    except StagescopeError as error:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _left(run, what, rates, point, frame)
+    except (StagescopeError, np.linalg.LinAlgError) as error:
         return {"note": f"its escape is not predicted: {error}"}
 
 

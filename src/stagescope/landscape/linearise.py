@@ -61,6 +61,8 @@ class Linearisation:
 
     def _motion(self, deviation: np.ndarray) -> Motion:
         """The growing part of a deviation."""
+        if not np.all(np.isfinite(deviation)):
+            raise StagescopeError("the deviation from the critical point is not finite")
         if self.dense:
             return self._growth.motion(deviation)
         if not self._symmetric:

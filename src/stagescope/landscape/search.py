@@ -5,12 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.landscape.derivatives import Derivatives
+from stagescope.landscape.derivatives import Derivatives, NotFinite
 from stagescope.landscape.spectrum import LARGEST_DENSE
 
 EXACT, MOST_STEPS, PATIENCE = 1e-15, 300, 30
 """The search ends at this |F|, after this many steps, or when so many of them do not halve |F|, unless it is tiny."""
 HOPELESS = 1e-7
+SETTLED = 5
+"""Below the |F| of polished points, so many steps that do not halve it end the search: what is left is rounding."""
+FAR = 1e12
+"""Parameters beyond this have no critical point that could be told from rounding; no search begins there."""
 GAIN, SHRINK, HARDEST, SOFTEST = 1e-4, 0.1, 1e12, 1e-6
 """Share of the promised fall of |F|^2 that a step must bring, least factor of the damping after one that did, its limits."""
 LSMR_PRODUCTS, LSMR_TOLERANCE, LSMR_STEPS = 200, 1e-4, 60
@@ -23,50 +27,78 @@ CUTS = 10.0 ** -np.arange(2, 11)
 """They leave out singular values below one of these shares of the largest."""
 
 
-def refine(near: Derivatives, start: np.ndarray) -> np.ndarray:
-    """A zero of F from `start`, or a minimum of |F|.
+def refine(near: Derivatives, start: np.ndarray, products: float = np.inf) -> np.ndarray:
+    """A zero of F from `start`, or a minimum of |F|, or what was reached with about so many products with J.
 
     Steps of a large model are iterated, which stalls where J has many small rates; near a zero the whole Jacobian takes over.
+    Where F or J is not finite the search ends with the last point at which they are.
     """
+    if not far_out(near, start):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _refined(near, start, near.products + products)
+    return start
+
+
+def far_out(near: Derivatives, vector: np.ndarray) -> bool:
+    """Whether a point is too far out for a search: astronomically large, or F is not finite there."""
+    if not np.all(np.abs(vector) <= FAR):  # also where it is not finite
+        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        return not np.isfinite(np.linalg.norm(near.velocity(vector)))
+
+
+def _refined(near: Derivatives, start: np.ndarray, until: float) -> np.ndarray:
     if near.dense:
-        vector = _search(near, start, _whole_steps, MOST_STEPS)
+        vector = _search(near, start, _whole_steps, MOST_STEPS, until)
     else:
-        vector = _search(near, start, _iterated_steps, LSMR_STEPS)
+        vector = _search(near, start, _iterated_steps, LSMR_STEPS, until)
         small = POLISHED < np.linalg.norm(near.velocity(vector)) <= FINISHED_WHOLE
         if len(vector) > LARGEST_DENSE or not small:
             return vector
-        vector = _search(near, vector, _whole_steps, WHOLE_STEPS)
-    return _polished(near, vector) if POLISHED < np.linalg.norm(near.velocity(vector)) <= HOPELESS else vector
+        vector = _search(near, vector, _whole_steps, WHOLE_STEPS, until)
+    return _polished(near, vector, until) if POLISHED < np.linalg.norm(near.velocity(vector)) <= HOPELESS else vector
 
 
-def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int) -> np.ndarray:
+def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, until: float) -> np.ndarray:
     """Levenberg-Marquardt steps: minimise |F + J step|^2 + damp |step|^2, the damping in proportion to |F|.
 
     Along the orbit of a symmetry J is of the order of |F|: an undamped step there would be as large as the parameters.
     Damping that vanishes with |F| keeps the step small and the convergence quadratic, also where zeros are not isolated.
-    Its factor follows the gain: the fall of |F|^2 over the one the linearisation promised.
+    Its factor follows the gain: the fall of |F|^2 over the one the linearisation promised. `until` is the count of products
+    at which the search ends.
     """
     vector, velocity, ease, harder = start, near.velocity(start), 1.0, 2.0
     sizes = [float(np.linalg.norm(velocity))]
-    solve = steps(near, vector)
-    while sizes[-1] > EXACT and ease < HARDEST and len(sizes) < most:
+    solve = _solver(steps, near, vector)
+    while solve is not None and sizes[-1] > EXACT and ease < HARDEST and len(sizes) < most and near.products < until:
         if len(sizes) > PATIENCE and sizes[-1] > max(0.5 * sizes[-PATIENCE], HOPELESS):
             break  # a minimum of |F| that is no zero
+        if len(sizes) > SETTLED and 0.5 * sizes[-SETTLED] < sizes[-1] <= POLISHED:
+            break
         step, left = solve(velocity, ease * sizes[-1] / max(float(np.linalg.norm(vector)), 1e-300))
         found = near.velocity(vector + step)
         size = float(np.linalg.norm(found))
-        gain = (sizes[-1] ** 2 - size**2) / max(sizes[-1] ** 2 - left**2, 1e-300)
+        promised = (sizes[-1] - left) * (sizes[-1] + left)
+        gain = (sizes[-1] - size) * (sizes[-1] + size) / max(promised, 1e-300)
         if gain > GAIN:  # also false where it is not finite
             vector, velocity = vector + step, found
-            ease, harder = max(ease * max(SHRINK, 1 - (2 * gain - 1) ** 3), SOFTEST), 2.0
+            ease, harder = max(ease * max(SHRINK, 1 - (2 * min(gain, 2.0) - 1) ** 3), SOFTEST), 2.0
             sizes.append(size)
-            solve = steps(near, vector)
+            solve = _solver(steps, near, vector)
         else:
             ease, harder = ease * harder, 2 * harder
     return vector
 
 
-def _polished(near: Derivatives, vector: np.ndarray) -> np.ndarray:
+def _solver(steps: "Steps", near: Derivatives, vector: np.ndarray) -> "Solve | None":
+    """The steps from a point, None where J is not finite or cannot be decomposed."""
+    try:
+        return steps(near, vector)
+    except (NotFinite, np.linalg.LinAlgError):
+        return None
+
+
+def _polished(near: Derivatives, vector: np.ndarray, until: float = np.inf) -> np.ndarray:
     """Undamped steps of least norm, for zeros at which J loses rank: there |F| falls slowly, and damping stalls.
 
     A step along a direction that J hardly resolves is long, and bends away in those it resolves well. So each trial is
@@ -75,9 +107,12 @@ def _polished(near: Derivatives, vector: np.ndarray) -> np.ndarray:
     velocity = near.velocity(vector)
     for _ in range(PATIENCE):
         size = float(np.linalg.norm(velocity))
-        if size <= POLISHED:
+        if size <= POLISHED or near.products >= until:
             break
-        left, values, right = _singular(near, vector)
+        try:
+            left, values, right = _singular(near, vector)
+        except (NotFinite, np.linalg.LinAlgError):
+            break
 
         def back(f: np.ndarray, cut: float, parts: tuple = (left, values, right)) -> np.ndarray:
             along, kept, across = parts[0], parts[1] > cut * parts[1][0], parts[2]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError, StagescopeError
-from stagescope.landscape.derivatives import Derivatives
+from stagescope.landscape.derivatives import Derivatives, NotFinite
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
 from stagescope.types import Params
@@ -76,8 +76,11 @@ def spectrum(what: Objective | Field, params: Params, fastest: int = 6, rates: M
 
 
 def spectrum_at(near: Derivatives, vector: np.ndarray, fastest: int) -> Spectrum:
-    """The spectrum at a flat vector; it may hold no rates at all where the iteration did not converge."""
-    modes = eigen(near, vector, fastest)
+    """The spectrum at a flat vector; it holds no rates where the iteration did not converge or the Jacobian is not finite."""
+    try:
+        modes = eigen(near, vector, fastest)
+    except (NotFinite, np.linalg.LinAlgError):
+        modes = Modes(np.zeros(0), np.zeros((len(vector), 0)), np.inf, complete=False)
     speed = near.field.speed(near.layout.unpack(near.velocity(vector)))
     directions = tuple(near.layout.unpack(modes.vectors[:, i]) for i in range(min(fastest, modes.vectors.shape[1])))
     return Spectrum(modes.values, directions, speed, modes.complete, modes.largest, asked=fastest)
@@ -118,6 +121,8 @@ def largest_rate(times: Times, size: int, symmetric: bool) -> float:
     """About the largest |rate|; 0 only where J vanishes."""
     start = _start(size, 0)
     moved = float(np.linalg.norm(times(start)) / np.linalg.norm(start))
+    if not np.isfinite(moved):
+        raise NotFinite("products with the Jacobian at this point are not finite")
     if moved == 0:
         return 0.0
     values, _ = _arpack("eigsh" if symmetric else "eigs", times, size, 1, "LM", ROUGH, seed=0)

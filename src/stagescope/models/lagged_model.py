@@ -1,12 +1,15 @@
 """What the students of a lagged chain have in common: a context, targets after it, and what each of them sees."""
 
 from abc import abstractmethod
+from typing import Self
 
 import numpy as np
 from pydantic import Field as Limits
+from pydantic import model_validator
 
 from stagescope.described import Described
 from stagescope.errors import InputError
+from stagescope.processes.memory import require_parameters
 from stagescope.types import Params
 
 
@@ -17,6 +20,16 @@ class LaggedModel(Described):
     heads: int = Limits(ge=1)
     context: int = Limits(ge=1)
     targets: int = Limits(ge=1)
+
+    @model_validator(mode="after")
+    def _small(self) -> Self:
+        try:
+            require_parameters(
+                self.shapes, "take shorter spans, less padding, fewer targets, heads or tokens, or a smaller width"
+            )
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        return self
 
     @property
     def positions(self) -> int:

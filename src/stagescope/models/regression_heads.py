@@ -11,6 +11,7 @@ from pydantic import model_validator
 from stagescope.described import Described, Integers, Numbers
 from stagescope.errors import InputError, unknown
 from stagescope.keys import key
+from stagescope.processes.memory import require_parameters
 from stagescope.types import Params
 
 Noise = Literal["logits", "weights"]
@@ -41,6 +42,10 @@ class RegressionHeads(Described):
             raise ValueError(f"{len(gains)} gains need as many different places, got {places}")
         if min(places) < 0 or max(places) >= self.positions:
             raise ValueError(f"places must be among the positions 0..{self.positions - 1}, got {places}")
+        try:
+            require_parameters(self.shapes, "take fewer positions or heads")
+        except InputError as error:
+            raise ValueError(str(error)) from None
         return self
 
     @property

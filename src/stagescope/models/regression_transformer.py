@@ -10,6 +10,7 @@ from stagescope.described import Described
 from stagescope.errors import InputError
 from stagescope.models.regression_heads import Noise, RegressionHeads
 from stagescope.processes.lag_features import RandomFeatures
+from stagescope.processes.memory import require_memory, require_parameters
 from stagescope.types import Params
 
 
@@ -29,6 +30,8 @@ class RegressionTransformer(Described):
         if self.reduced.copies != 1:
             raise ValueError(f"the reduced model stands for {self.reduced.copies} copies of a head; list every head here")
         try:
+            require_parameters(self.shapes, "take fewer heads or shorter tokens")
+            require_memory("the target map", "take fewer positions or shorter tokens", self.positions, self.dim, self.dim)
             _ = self.features
         except InputError as error:
             raise ValueError(str(error)) from None

@@ -58,21 +58,8 @@ def _shapes(params: Any) -> str:
     return ", ".join(f"{name} {tuple(np.shape(block))}" for name, block in params.items())
 
 
-class Field(ABC):
-    """A law of motion at unit rates; a dynamics multiplies block b by its rate.
-
-    A subclass gives `law`, a JAX expression. It may override `flat` with a kernel. `multiplicity` says how many equal
-    coordinates of an unreduced model each entry stands for (1 unless the model is reduced): norms count them all.
-    """
-
-    @property
-    def objective(self) -> "Objective | None":
-        """The loss this field descends, or None for a law that is no gradient."""
-        return None
-
-    @abstractmethod
-    def law(self, params: Any, data: Any) -> Any:
-        """F(params), traceable by JAX."""
+class OnBlocks(ABC):
+    """What fields and objectives say of themselves: blocks of parameters by name, and the data they read."""
 
     @abstractmethod
     def describe(self) -> Spec:
@@ -80,11 +67,11 @@ class Field(ABC):
 
     @property
     def data(self) -> Any:
-        """Arrays the law reads; passed as arguments so that they are not compiled in."""
+        """Arrays that are read; passed as arguments so that they are not compiled in."""
         return None
 
     def draw(self, step: int) -> Any:
-        """The data of one step where the law is stochastic; None where every step sees the same data."""
+        """The data of one step where steps are stochastic; None where every step sees the same data."""
         return None
 
     @property
@@ -99,7 +86,25 @@ class Field(ABC):
 
     @property
     def multiplicity(self) -> Mapping[str, np.ndarray]:
+        """How many equal coordinates of an unreduced model each entry stands for; 1 where a block is not named."""
         return {}
+
+
+class Field(OnBlocks):
+    """A law of motion at unit rates; a dynamics multiplies block b by its rate.
+
+    A subclass gives `law`, a JAX expression. It may override `flat` with a kernel. `multiplicity` says how many equal
+    coordinates of an unreduced model each entry stands for (1 unless the model is reduced): norms count them all.
+    """
+
+    @property
+    def objective(self) -> "Objective | None":
+        """The loss this field descends, or None for a law that is no gradient."""
+        return None
+
+    @abstractmethod
+    def law(self, params: Any, data: Any) -> Any:
+        """F(params), traceable by JAX."""
 
     def checked(self, params: Any, data: Any) -> Any:
         """The law, refused with a sentence where it does not answer the parameters block by block."""

@@ -1,5 +1,6 @@
 """Positional heads on sequences of a lagged chain: the mean cross-entropy of its targets [ISA:loss]."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,11 @@ class HeadsLoss(LaggedLoss):
     """The loss of PositionalHeads, by a kernel [ISA:loss]. See LaggedLoss for the choices."""
 
     model: PositionalHeads  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
+
+    def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        yield from super()._largest()
+        size = (self.model.positions, self.model.vocab, self.model.vocab)
+        yield "the work space of the heads", "take shorter spans, less padding or a smaller vocabulary", size
 
     def predict(self, params: Any, data: Any) -> Any:
         """Rows of V gathered by token, mixed by attention."""

@@ -1,7 +1,7 @@
 """Students on sequences of a lagged chain: what is drawn, what each step sees, and the mean cross-entropy [ISA:loss]."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -10,12 +10,13 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.described import Described, Spec
+from stagescope.described import Described
 from stagescope.errors import InputError
 from stagescope.keys import key
 from stagescope.models.lagged_model import LaggedModel
 from stagescope.objectives.field import FlatField, StepGradient
 from stagescope.objectives.objective import Objective
+from stagescope.objectives.of_model import OfModel
 from stagescope.processes.lagged_chain import LaggedChain
 from stagescope.processes.memory import require_memory
 from stagescope.types import Layout, Params
@@ -52,7 +53,7 @@ class Sequences:
         return {"tokens": jnp.asarray(self.tokens.T.astype(np.int64)), "soft": jnp.asarray(self.soft)}
 
 
-class LaggedLoss(Described, Objective):
+class LaggedLoss(OfModel, Described, Objective):
     """L = -mean over sequences and targets of sum_y q_t(y) log softmax(logits_t)_y [ISA:loss].
 
     q is the token drawn (`hard`) or the true law (`soft`). With `batch`, each step of a descent sees that many of the
@@ -85,22 +86,18 @@ class LaggedLoss(Described, Objective):
             raise ValueError(f"watched {self.watched} is larger than the {self.sequences} sequences; lower it or leave it out")
         try:
             process.check_context(model.context)
-            for count in (self.sequences, self.batch or 1):
-                require_memory("these sequences", "take fewer or shorter ones", count, model.targets, model.vocab)
+            for what, remedy, shape in self._largest():
+                require_memory(what, remedy, *shape)
         except InputError as error:
             raise ValueError(str(error)) from None
         return self
 
-    def describe(self) -> Spec:
-        return Described.describe(self)
-
-    @property
-    def axes(self) -> Mapping[str, tuple[str, ...]]:
-        return self.model.axes
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        return self.model.shapes
+    def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        """The largest arrays of a run beside the parameters: what they are, what makes them smaller, their shape."""
+        model, count = self.model, max(self.sequences, self.batch or 1)
+        yield "these sequences", "take fewer or shorter ones", (count, model.targets, model.vocab)
+        yield "these sequences", "take fewer or shorter ones, or shorter spans", (count, model.context + model.targets)
+        yield "the tables of all lags", "take shorter spans", (len(self.process.lags), model.vocab, model.vocab)
 
     @cached_property
     def all(self) -> Sequences:

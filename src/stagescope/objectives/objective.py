@@ -1,6 +1,6 @@
 """Objectives: losses of named parameters, with gradient and curvature by automatic differentiation."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
@@ -9,40 +9,16 @@ import numpy as np
 
 from stagescope.described import Spec
 from stagescope.errors import InputError
-from stagescope.objectives.field import Field, FlatField, naming_blocks
+from stagescope.objectives.field import Field, FlatField, OnBlocks, naming_blocks
 from stagescope.types import Layout, Params
 
 
-class Objective(ABC):
+class Objective(OnBlocks):
     """A loss L(params). The gradient of a reduced model is per coordinate: dL/dtheta divided by the multiplicity."""
 
     @abstractmethod
     def loss(self, params: Any, data: Any) -> Any:
         """The definition: a JAX expression for a scalar."""
-
-    @abstractmethod
-    def describe(self) -> Spec:
-        """What this is, for the manifest."""
-
-    @property
-    def data(self) -> Any:
-        return None
-
-    def draw(self, step: int) -> Any:
-        """The data of one step of a stochastic objective; None where every step sees the same data."""
-        return None
-
-    @property
-    def axes(self) -> Mapping[str, tuple[str, ...]]:
-        return {}
-
-    @property
-    def multiplicity(self) -> Mapping[str, np.ndarray]:
-        return {}
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        return {}
 
     @cached_property
     def _autodiff(self) -> "_Autodiff":

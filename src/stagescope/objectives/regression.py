@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.described import Described, Spec
+from stagescope.described import Described
 from stagescope.models.regression_heads import RegressionHeads
 from stagescope.objectives.field import Compiled, Field
 from stagescope.objectives.objective import Objective
+from stagescope.objectives.of_model import OfModel
 from stagescope.types import Layout, Params
 
 BLOCKS = ("a", "V")
 
 
-class Regression(Described):
+class Regression(OfModel, Described):
     """What both laws share: the model, its arrays, and one kernel."""
 
     model: RegressionHeads
@@ -29,14 +30,6 @@ class Regression(Described):
     @property
     def mirror(self) -> bool:
         return False
-
-    @property
-    def axes(self) -> Mapping[str, tuple[str, ...]]:
-        return self.model.axes
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        return self.model.shapes
 
     @property
     def multiplicity(self) -> Mapping[str, np.ndarray]:
@@ -87,9 +80,6 @@ class RegressionLoss(Regression, Objective):
 
         return jnp.sum(_residual(params, data, self.model.copies)[1] ** 2) / 2
 
-    def describe(self) -> Spec:
-        return Described.describe(self)
-
     def value(self, params: Params) -> float:
         return self.move(params)[0]
 
@@ -110,9 +100,6 @@ class MirrorFlow(Regression, Field):
     def law(self, params: Any, data: Any) -> Any:
         attention, residual = _residual(params, data, self.model.copies)
         return {"a": params["V"] @ residual, "V": attention @ residual.T}
-
-    def describe(self) -> Spec:
-        return Described.describe(self)
 
     def rhs(self, params: Params) -> dict[str, np.ndarray]:
         return self.move(params)[1]

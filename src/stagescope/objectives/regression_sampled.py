@@ -8,19 +8,20 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.described import Described, Spec
+from stagescope.described import Described
 from stagescope.errors import InputError
 from stagescope.keys import key
 from stagescope.models.regression_transformer import RegressionTransformer
 from stagescope.objectives.field import FlatField, StepGradient
 from stagescope.objectives.objective import Objective
+from stagescope.objectives.of_model import OfModel
 from stagescope.processes.memory import require_memory
 from stagescope.types import Layout, Params
 
 BLOCKS = ("a", "V")
 
 
-class RegressionSampled(Described, Objective):
+class RegressionSampled(OfModel, Described, Objective):
     """Mean of |y - prediction|^2/2 over contexts of standard normal tokens, `batch` new ones at every step [ISA:regression].
 
     `value` and `grad`, and so the recorded loss, are those of all contexts: |G - P|^2/2. Without `batch` steps see that too.
@@ -37,17 +38,6 @@ class RegressionSampled(Described, Objective):
         except InputError as error:
             raise ValueError(str(error)) from None
         return self
-
-    def describe(self) -> Spec:
-        return Described.describe(self)
-
-    @property
-    def axes(self) -> Mapping[str, tuple[str, ...]]:
-        return self.model.axes
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        return self.model.shapes
 
     @cached_property
     def _all(self) -> np.ndarray:

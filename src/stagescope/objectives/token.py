@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 from pydantic import SerializeAsAny, model_validator
 
-from stagescope.described import Described, Spec
+from stagescope.described import Described
 from stagescope.models.token_attention import TokenAttention
 from stagescope.objectives.field import Compiled
 from stagescope.objectives.objective import Objective
+from stagescope.objectives.of_model import OfModel
 from stagescope.processes.markov_chain import Chain
 from stagescope.types import Layout, Params
 
 BLOCKS = ("W0", "W1", "WQ", "WK")
 
 
-class TokenLoss(Described, Objective):
+class TokenLoss(OfModel, Described, Objective):
     """A loss of TokenAttention on a chain; the forms differ in the contexts they average over [FD:model]."""
 
     model: TokenAttention
@@ -28,17 +29,6 @@ class TokenLoss(Described, Objective):
         if self.model.vocab != self.process.vocab:
             raise ValueError(f"model vocabulary {self.model.vocab} differs from the chain's {self.process.vocab} tokens")
         return self
-
-    def describe(self) -> Spec:
-        return Described.describe(self)
-
-    @property
-    def axes(self) -> Mapping[str, tuple[str, ...]]:
-        return self.model.axes
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        return self.model.shapes
 
 
 class TokenPopulation(TokenLoss):

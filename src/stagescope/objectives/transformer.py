@@ -1,5 +1,6 @@
 """The transformer on sequences of a lagged chain: the mean cross-entropy of its targets [ISA:loss]."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Literal
 
@@ -23,6 +24,15 @@ class TransformerLoss(LaggedLoss):
 
     model: Transformer  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
     precision: Literal["float32", "float64"] = "float32"
+
+    def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        yield from super()._largest()
+        model, chunk = self.model, min(CHUNK, max(self.sequences, self.batch or 1))
+        rows = model.positions if model.layers > 1 else model.targets
+        narrower = "take a smaller width, shorter spans or less padding"
+        yield "the inputs of the first layer", narrower, (model.vocab, model.positions, model.width)
+        yield "the stream", narrower, (chunk, rows, max(model.width, model.mlp))
+        yield "the attention", "take fewer heads, shorter spans or less padding", (model.heads, chunk, rows, model.positions)
 
     def predict(self, params: Any, data: Any) -> Any:
         cast = {name: block.astype(self.precision) for name, block in params.items()}

@@ -9,7 +9,7 @@ from stagescope.described import build
 from stagescope.errors import InputError
 from stagescope.keys import key
 from stagescope.objectives.lagged_loss import LaggedLoss
-from stagescope.observables.regression import agreement, contrast
+from stagescope.observables.regression import agreement, contrast, specialisation
 from stagescope.processes.class_levels import ClassLevels, class_levels
 from stagescope.runs.run import Run
 
@@ -93,18 +93,35 @@ class LagCurves:
         return contrast(self.mass)
 
     @cached_property
+    def specialisation(self) -> np.ndarray:
+        """Mass of the best matching of heads to groups, mean over matched pairs (frames,)."""
+        return specialisation(self.mass)
+
+    @cached_property
+    def mass_agreement(self) -> np.ndarray:
+        """Mean cosine between the group masses of two heads (frames,)."""
+        return agreement(self.mass)
+
+    @cached_property
+    def values(self) -> np.ndarray | None:
+        """The map of each head from token to logits (frames, H, d, d); None where that is no matrix."""
+        found = [self.law.model.token_maps(self.at(frame)) for frame in range(self.frames)]
+        return None if found[0] is None else np.array(found)
+
+    @cached_property
+    def value_agreement(self) -> np.ndarray | None:
+        """Mean cosine between the values of two heads (frames,), nan while a head has none; None where that is no matrix."""
+        return None if self.values is None else agreement(self.values.reshape(*self.values.shape[:2], -1))
+
+    @cached_property
     def alignment(self) -> np.ndarray | None:
         """<V_h, A_i>/|A_i| (frames, H, k), V_h from token to logits; None where that is no matrix [ISA:alignment]."""
+        if self.values is None:
+            return None
         process = self.law.process
         features = process.features.stack(len(process.groups), process.vocab)
         units = features / np.linalg.norm(features, axis=(1, 2), keepdims=True)
-        found = []
-        for frame in range(self.frames):
-            maps = self.law.model.token_maps(self.at(frame))
-            if maps is None:
-                return None
-            found.append(np.einsum("hyx,iyx->hi", maps, units))
-        return np.array(found)
+        return np.einsum("fhyx,iyx->fhi", self.values, units)
 
     @cached_property
     def held_out(self) -> LaggedLoss:

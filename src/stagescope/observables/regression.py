@@ -49,6 +49,22 @@ class HeadCurves:
         return contrast(self.mass)
 
     @cached_property
+    def specialisation(self) -> np.ndarray:
+        """Mass of the best matching of heads to places, mean over matched pairs (frames,)."""
+        return specialisation(self.mass)
+
+    @cached_property
+    def mass_agreement(self) -> np.ndarray:
+        """Mean cosine between the masses of two heads (frames,)."""
+        return agreement(self.mass)
+
+    @cached_property
+    def value_agreement(self) -> np.ndarray:
+        """Mean cosine between the values V of two heads (frames,); nan while a head has none."""
+        values = self.params["V"]
+        return agreement(values.reshape(*values.shape[:2], -1))
+
+    @cached_property
     def invariant(self) -> np.ndarray:
         """What each head conserves (frames, H): sum_n a_n, or |V|^2/2 - log sum_n exp(a_n) under the mirror law."""
         a = self.params["a"]
@@ -68,22 +84,31 @@ def head_curves(run: Run) -> HeadCurves:
     return HeadCurves(run.time, {name: run.params[name] for name in run.params}, law.model, mirror)
 
 
-def agreement(attention: np.ndarray) -> np.ndarray:
-    """Mean cosine between two heads' rows of attention (..., H, N); 1 for a single head."""
-    heads = attention.shape[-2]
+def agreement(rows: np.ndarray) -> np.ndarray:
+    """Mean cosine between two heads' rows (..., H, N) of attention, mass or values; 1 for one head, nan for rows of zeros."""
+    heads = rows.shape[-2]
     if heads == 1:
-        return np.ones(attention.shape[:-2])
-    rows = attention / np.linalg.norm(attention, axis=-1, keepdims=True)
+        return np.ones(rows.shape[:-2])
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    rows = rows / np.where(lengths > 0, lengths, np.nan)
     total = np.sum(np.sum(rows, axis=-2) ** 2, axis=-1)
     return (total - heads) / (heads * (heads - 1))
 
 
-def contrast(mass: np.ndarray) -> np.ndarray:
-    """Hungarian matching of heads to groups on the mass (frames, H, k) less its mean over heads, mean over matched pairs.
+def specialisation(mass: np.ndarray) -> np.ndarray:
+    """Hungarian matching of heads to groups on the mass (frames, H, k), mean over the min(H, k) matched pairs.
 
-    0 for equal heads, (k - 1)/k where k heads split k groups [ISA:contrast].
+    1 where every group has a head of its own, or every head a group; equal heads have the mean of their largest masses
+    [ISA:specialisation].
     """
     from scipy.optimize import linear_sum_assignment
 
-    centred = mass - mass.mean(axis=1, keepdims=True)
-    return np.array([frame[linear_sum_assignment(frame, maximize=True)].mean() for frame in centred])
+    return np.array([frame[linear_sum_assignment(frame, maximize=True)].mean() for frame in mass])
+
+
+def contrast(mass: np.ndarray) -> np.ndarray:
+    """The same matching on the mass (frames, H, k) less its mean over heads.
+
+    0 for equal heads, (k - 1)/k where k heads split k groups [ISA:contrast].
+    """
+    return specialisation(mass - mass.mean(axis=1, keepdims=True))

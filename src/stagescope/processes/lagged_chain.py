@@ -1,5 +1,6 @@
 """High-order chains whose next token depends on groups of past positions of different importance [ISA:task]."""
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -16,6 +17,9 @@ from stagescope.processes.process import Process
 
 BLOCK = 2**21
 """Scores held at once where only their mean is wanted: 16 MB."""
+
+LAG_NUMBERS = 16
+"""Numbers of eight bytes that a lag takes as one of Python's integers, in the tuples and sets that hold it, at least."""
 
 LARGEST = 1e15
 """Scores beyond it differ by more than one between neighbouring floats."""
@@ -87,6 +91,7 @@ class LaggedChain(Process):
         """
         near_to_far = spans[::-1] if reverse else spans
         starts = _starts(near_to_far, stride)
+        require_memory("the tables of all lags", "take shorter spans", sum(spans), max(vocab**2, LAG_NUMBERS))
         groups = tuple(tuple(range(first, first + length)) for first, length in zip(starts, near_to_far, strict=True))
         return cls(
             vocab=vocab,
@@ -120,7 +125,7 @@ class LaggedChain(Process):
         """Refuse overlapping groups, where "the group of a lag" has no meaning."""
         if not self.disjoint:
             every = [lag for group in self.groups for lag in group]
-            shared = next(lag for lag in self.lags if every.count(lag) > 1)
+            shared = min(lag for lag, count in Counter(every).items() if count > 1)
             raise InputError(f"lag {shared} is in two of the groups {self.groups}; this needs groups that share no lag")
 
     def check_context(self, positions: int) -> None:
@@ -135,6 +140,7 @@ class LaggedChain(Process):
 
     def tables(self, matrices: np.ndarray) -> Tables:
         """sum_i w_il M_i^T per lag l, for the matrices (j, d, d) of the first j groups: one gather per lag gives the scores."""
+        require_memory("the tables of all lags", "take shorter spans", len(self.lags), self.vocab, self.vocab)
         found: Tables = {}
         for number, matrix in enumerate(matrices):
             for lag, weight in zip(self.groups[number], self.group_weights(number), strict=True):
@@ -254,8 +260,8 @@ def _check_group(number: int, group: tuple[int, ...]) -> None:
         raise ValueError(f"group {number} has no lags; leave it out")
     if min(group) < 1:
         raise ValueError(f"group {number} has lag {min(group)}; lags count back from the next token and start at 1")
-    twice = next((lag for lag in group if group.count(lag) > 1), None)
-    if twice is not None:
+    if len(set(group)) < len(group):
+        twice = next(lag for lag, count in Counter(group).items() if count > 1)
         raise ValueError(f"group {number} has lag {twice} twice; give it a weight instead")
 
 

@@ -1,11 +1,18 @@
 """Large arrays are refused before they are made."""
 
 import math
+import os
+from collections.abc import Mapping
 
 from stagescope.errors import InputError
 
-LIMIT = 2 * 2**30
-"""Bytes that one array of numbers may take; anything larger is more likely a slip of the pen than a plan."""
+LIMIT = min(2 * 2**30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
+"""Bytes that one array of numbers may take: a quarter of the machine, as there is never one alone, and at most 2 GiB.
+
+Anything larger is more likely a slip of the pen than a plan.
+"""
+COPIES = 8
+"""Copies of the parameters that a run holds: state, step, gradient, its clipped form, two moments, the last frame, the draw."""
 
 
 def require_memory(what: str, remedy: str, *shape: int) -> None:
@@ -13,4 +20,14 @@ def require_memory(what: str, remedy: str, *shape: int) -> None:
     size = 8 * math.prod(shape)
     if size > LIMIT:
         form = " x ".join(f"{part:,}" for part in shape)
-        raise InputError(f"{what} would take {size / 2**30:,.1f} GiB ({form} numbers), above {LIMIT / 2**30:g} GiB; {remedy}")
+        raise InputError(f"{what} would take {size / 2**30:,.1f} GiB ({form} numbers), above {LIMIT / 2**30:.2g} GiB; {remedy}")
+
+
+def require_parameters(shapes: Mapping[str, tuple[int, ...]], remedy: str) -> None:
+    """Refuse a model whose parameters, in all the copies that a run holds, are above the limit."""
+    require_memory("the parameters of this model", remedy, COPIES, numbers(shapes))
+
+
+def numbers(shapes: Mapping[str, tuple[int, ...]]) -> int:
+    """How many numbers blocks of these shapes hold."""
+    return sum(math.prod(shape) for shape in shapes.values())

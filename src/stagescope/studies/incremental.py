@@ -27,7 +27,9 @@ class IncrementalOptions(Options):
         "the regression flow in their place, or its mirror law; or a transformer on vector tokens, the flow being its average",
     )
     vocab: int = Field(20, ge=2, description="number of tokens d")
-    spans: tuple[int, ...] = Field((2, 2, 2), description="lags in each group, nearest group first")
+    spans: tuple[int, ...] = Field(
+        (2, 2, 2), description="lags in each group, most important group first: the nearest, with --reverse the farthest"
+    )
     stride: int | None = Field(None, ge=1, description="lags between the starts of groups, which may overlap; default: disjoint")
     reverse: bool = Field(False, description="the farthest group is the most important one, not the nearest")
     span_weights: tuple[float, ...] = Field((), description="weight of each lag inside a group, nearest first; default: all 1")
@@ -129,10 +131,11 @@ def setup(options: IncrementalOptions, seed: int) -> Setup:
     if options.model in FLOWS or options.model == "regression-transformer":
         return _regression(options, seed)
     chain, facts = _chain(options)
-    loss, start = students.student(options, chain, seed, _init_seed(options, seed))
+    loss = students.student(options, chain, seed)
+    _check_frames(options, loss.shapes)
     return Setup(
         what=loss,
-        params=start,
+        params=students.initial(options, loss.model, _init_seed(options, seed)),
         dynamics=_dynamics(options),
         record=_record(options),
         facts=facts,
@@ -156,8 +159,10 @@ def _regression(options: IncrementalOptions, seed: int) -> Setup:
     if options.model == "regression-transformer":
         model = RegressionTransformer(reduced=heads, dim=options.dim, feature_seed=options.feature_seed)
         loss = RegressionSampled(model=model, batch=options.batch, seed=seed)
+        _check_frames(options, loss.shapes)
         return Setup(what=loss, params=model.init(*start), dynamics=_dynamics(options), record=_record(options))
     law = MirrorFlow(model=heads) if options.model == "mirror" else RegressionLoss(model=heads)
+    _check_frames(options, law.shapes)
     flow = GradientFlow(rtol=options.rtol)
     return Setup(what=law, params=heads.init(*start), dynamics=flow, until=options.until, record=_record(options))
 
@@ -236,6 +241,17 @@ def _record(options: IncrementalOptions) -> "Record":
     if options.record == "every-step":
         return Every()
     return LogSpaced(frames=options.frames) if options.record == "log" else Uniform(frames=options.frames)
+
+
+def _check_frames(options: IncrementalOptions, shapes: "Mapping[str, tuple[int, ...]]") -> None:
+    """Refuse more recorded numbers than fit in memory, before the first parameter is drawn."""
+    from stagescope.processes.memory import numbers, require_memory
+
+    remedy = "record fewer --frames" if options.record != "every-step" else "choose --record log"
+    asked = options.steps + 1 if options.record == "every-step" else options.frames
+    frames = asked if options.model in FLOWS else min(asked, options.steps + 1)
+    require_memory("the times of the frames", remedy, asked)
+    require_memory("the recorded frames", remedy, frames, numbers(shapes))
 
 
 def _claims() -> "tuple[Claim, ...]":

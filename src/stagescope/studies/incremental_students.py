@@ -40,32 +40,31 @@ def check_student(options: "IncrementalOptions") -> None:
         refuse_unused(options, ("init_scale",), "the scale is that of --init xavier")
 
 
-def student(options: "IncrementalOptions", chain: "LaggedChain", seed: int, init_seed: int) -> "tuple[LaggedLoss, Params]":
-    """The loss of the student on its sequences, and its initial parameters."""
+def student(options: "IncrementalOptions", chain: "LaggedChain", seed: int) -> "LaggedLoss":
+    """The loss of the student on its sequences, none of which is drawn yet."""
     from stagescope.objectives.students import student_loss
-    from stagescope.processes.memory import require_memory
 
-    model, start = _model(options, chain, init_seed)
-    frames = options.steps if options.record == "every-step" else options.frames
-    require_memory("the recorded frames", "record fewer --frames", frames, sum(block.size for block in start.values()))
     names = ("sequences", "labels", "batch", "fresh", "watched", *(("precision",) if options.precision else ()))
-    return student_loss(model, chain, seed=seed, **{name: getattr(options, name) for name in names}), start
+    return student_loss(_model(options, chain), chain, seed=seed, **{name: getattr(options, name) for name in names})
 
 
-def _model(options: "IncrementalOptions", chain: "LaggedChain", seed: int) -> "tuple[LaggedModel, Params]":
+def _model(options: "IncrementalOptions", chain: "LaggedChain") -> "LaggedModel":
     from stagescope.models.content_heads import ContentHeads
     from stagescope.models.positional_heads import PositionalHeads
     from stagescope.models.transformer import Transformer
 
     sizes = {"vocab": options.vocab, "heads": options.heads, "context": chain.reach + options.pad, "targets": options.targets}
-    if options.model == "heads":
-        positional = PositionalHeads(**sizes)
-        return positional, positional.init(seed, options.init_scale)
-    if options.model == "content":
-        content = ContentHeads(**sizes)
-        return content, content.init(seed, options.init_scale, options.init)
-    full = Transformer(**sizes, **{name: getattr(options, name) for name in _OF_TRANSFORMERS})
-    return full, full.init(seed)
+    if options.model == "transformer":
+        return Transformer(**sizes, **{name: getattr(options, name) for name in _OF_TRANSFORMERS})
+    return ContentHeads(**sizes) if options.model == "content" else PositionalHeads(**sizes)
+
+
+def initial(options: "IncrementalOptions", model: Any, seed: int) -> "Params":
+    """The initial parameters of the student."""
+    if options.model == "transformer":
+        return model.init(seed)
+    kind = (options.init,) if options.model == "content" else ()
+    return model.init(seed, options.init_scale, *kind)
 
 
 def student_rates(options: "IncrementalOptions") -> dict[str, float]:

@@ -58,13 +58,17 @@ def _clocked(evidence: Evidence) -> Regime:
 
 
 def _clock(evidence: Evidence) -> Comparison:
-    """t_j of the model over those of the flow; a transition that one of them misses bounds the ratio."""
+    """t_j of the model over those of the flow; a transition that one of them misses bounds the ratio.
+
+    Undecided where the flow has passed a transition by the end of the run and the model may still do so in time, and where
+    only t_1 was seen of heads that are to part: t_1 is that of one head.
+    """
     limit, make = evidence.clock.tolerance if evidence.clock else 0.0, evidence.beside.flow
     if make is None:
         return Comparison(1.0, None, limit, None, "there is no flow beside this run")
     end, flow = float(evidence.time[-1]), make(LONGER * float(evidence.time[-1]))
     model = Curve(evidence.time, evidence.heads.loss, evidence.levels)
-    ratios, late, shown = [], False, []
+    ratios, late, shown, unseen = [], False, [], []
     for j, (mine, its) in enumerate(zip(model.times, flow.times, strict=True), start=1):
         if mine is not None and its is not None:
             ratios.append(mine / its)
@@ -75,13 +79,25 @@ def _clock(evidence: Evidence) -> Comparison:
         elif mine is not None:
             late = True
             shown.append(f"t_{j} below {mine / (LONGER * end):.3f}")
+        elif j <= evidence.task.reachable:
+            unseen.append((j, its is not None and its <= end))
     left = departure(model, flow)
     where = "the model does not leave the flow" if left is None else f"the model leaves the flow at {left:.4g}"
     if not ratios:
         return Comparison(1.0, None, limit, None, f"no transition of both was reached; {where}")
     worst = float(max(ratios, key=lambda ratio: abs(ratio - 1)))
     holds = not late and abs(worst - 1) <= limit
-    return Comparison(1.0, worst, limit, holds, f"model over flow from the same logits: {', '.join(shown)}; {where}")
+    reason = f"model over flow from the same logits: {', '.join(shown)}; {where}"
+    if unseen:
+        reason += f"; nothing is said of {' and '.join(f't_{j}' for j, _ in unseen)}"
+    why = None
+    if len(ratios) == 1 and evidence.task.reachable > 1 and not evidence.identical:
+        why = "t_1 alone says nothing of parting heads"
+    elif any(due for _, due in unseen):
+        why = "the flow has come there, the run ends too early to tell"
+    if holds and why:
+        return Comparison(1.0, worst, limit, None, f"{reason}: {why}")
+    return Comparison(1.0, worst, limit, holds, reason)
 
 
 CLAIMS = (

@@ -23,6 +23,8 @@ SIMPSON = np.array([1, 4, 1]) / 6
 """Weights of the spectra at the beginning, the middle and the end of that rise."""
 DEGENERATE = 0.02
 """H - 1 rates count as equal within this."""
+NEARLY_EQUAL = 0.99
+"""Agreement at the start from which rates are those of the linearisation at equal heads."""
 SMALL_LOGITS, ELSEWHERE = 0.01, 0.3
 """Initial logits, and attention that is not on the first place on plateau 1, up to which the closed forms are promised."""
 
@@ -53,7 +55,10 @@ def _leaving(evidence: Evidence) -> Regime:
 
 
 def _settled(evidence: Evidence) -> Regime:
-    """The rate's closed form is of leading order in the attention that is not on the first place yet."""
+    """The rate's closed form is of leading order in the attention that is not on the first place yet.
+
+    That share is read off the motion of equal heads when the run is on plateau 1; the rates, which are compared, are not.
+    """
     base, plateau = _leaving(evidence), evidence.plateaus[0] if evidence.reached else None
     if not base.holds or plateau is None or evidence.equal is None:
         return base
@@ -66,14 +71,14 @@ def _settled(evidence: Evidence) -> Regime:
 
 
 def _limit(evidence: Evidence) -> Regime:
-    """The slope's closed form is a limit: reached where the slope along the symmetric trajectory is the form's."""
+    """The slope's closed form is a limit; decided from H, N and the gains alone, at the smallest noise that is timed."""
     base, forms = _leaving(evidence), evidence.task.forms
-    if not base.holds or forms is None or evidence.reached < 2 or evidence.escapes is None:
+    if not base.holds or forms is None:
         return base
-    off = evidence.escapes.foretold_slope / forms.escape_slope
-    sentence = f"along the symmetric trajectory the slope is {off:.2f} of its limit"
-    if not abs(off - 1) <= SLOPE[forms.mirror]:
-        return Regime(False, f"{sentence}, which is reached later")
+    left = forms.left_at_escape(SIGMAS[-1])
+    sentence = f"by the forms the escape at noise {SIGMAS[-1]:g} leaves {left:.2f} of the initial attention on the second place"
+    if left > 1:
+        return Regime(False, f"{sentence}: more than there was, so the limit is not reached")
     return Regime(True, f"{base.sentence}; {sentence}")
 
 
@@ -83,7 +88,7 @@ def _moving(evidence: Evidence) -> Regime:
         return Regime(False, "nothing leaves plateau 1: it takes two heads and a second group", applies=False)
     if evidence.beside.equal is None:
         return Regime(False, "there is no flow time, or no one-head motion of this model, to compare rates with", applies=False)
-    failed = evidence.failures(noisy=False)
+    failed = evidence.failures(noisy=False) + evidence.unlike(NEARLY_EQUAL)
     return Regime(not failed, "; ".join(failed) or "flow time, heads alike at the start")
 
 

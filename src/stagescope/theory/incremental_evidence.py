@@ -20,8 +20,8 @@ BEFORE = 5
 """Frames before t_1, at least: fewer fake the first transition."""
 DISTINCT = 1.3
 """Each importance must be at least so many times the next: closer groups are learned together."""
-ALIKE_AT_FIRST = 0.99
-"""Heads must agree this well at the start: a large initial noise leaves no plateau 1."""
+ALIKE_AT_FIRST = 0.8
+"""Claims about competing heads speak of heads that start more alike than apart: a plain limit, chosen without any run."""
 
 SIGMAS = (1e-5, 1e-8, 1e-11)
 """Initial noises at which the escape is timed; the first calibrates WKB. Below 1e-11 rounding decides."""
@@ -34,6 +34,7 @@ class Task:
     `gains` are the importances beta_i, or the g_i of a flow; `span` the most lags in a group; `parameters` is how many numbers
     the best class has, `targets` how many drawn tokens they are estimated from (None: the true law, or data without end).
     `forms` are the closed forms where the run is of the regression flow, `predicts` is False where there are no tokens.
+    `errors` (k+1,) are those of the levels above the last, in nats; empty where levels are exact.
     """
 
     gains: tuple[float, ...]
@@ -45,6 +46,7 @@ class Task:
     fitted: bool = True
     predicts: bool = False
     forms: RegressionForms | None = None
+    errors: tuple[float, ...] = ()
 
     @property
     def reachable(self) -> int:
@@ -108,12 +110,11 @@ class Clock:
 
 @dataclass(frozen=True)
 class Escapes:
-    """t_2 at the noises SIGMAS of one draw, what the symmetric trajectory foretells from the first, and both slopes."""
+    """t_2 at the noises SIGMAS of one draw, what the symmetric trajectory foretells from the first, and the measured slope."""
 
     when: np.ndarray
     foretold: np.ndarray
     slope: float
-    foretold_slope: float
 
 
 @dataclass(frozen=True)
@@ -163,11 +164,11 @@ class Evidence:
         return SHARP if self.gradient and self.task.span == 1 else BROAD
 
     def rested(self, j: int) -> Plateau | None:
-        """Plateau j if the run has left it, or rests there: within a doubling of its age the loss stays within tolerance."""
+        """Plateau j if the run has left it, or rests there: at its drift the loss stays within tolerance for a doubling of t."""
         found = self.plateaus[j - 1]
         if found is None or (j < len(self.times) and self.times[j] is not None):
             return found
-        return found if abs(found.slope) * np.log(2) <= self.tolerance * self.steps[j - 1] else None
+        return found if abs(found.drift) * np.log(2) <= self.tolerance * self.steps[j - 1] else None
 
     def frame(self, when: float) -> int:
         return int(np.argmin(np.abs(self.time - when)))
@@ -226,8 +227,7 @@ class Evidence:
         when, same = np.array([float(t) for t in found if t is not None]), equal(until)
         mass = self.law.model.attention(same.params)[:, 0, self.law.model.at[1]]
         foretold = wkb_times(same.time, forms.rate(mass), (SIGMAS[0], float(when[0])), np.array(SIGMAS))
-        slopes = (float(np.polyfit(-np.log(SIGMAS), np.sqrt(t), 1)[0]) for t in (when, foretold))
-        return Escapes(when, foretold, *slopes)
+        return Escapes(when, foretold, float(np.polyfit(-np.log(SIGMAS), np.sqrt(when), 1)[0]))
 
     def failures(self, noisy: bool = True) -> list[str]:
         """Why the ladder of levels is not promised to this run; empty where it is."""
@@ -243,10 +243,26 @@ class Evidence:
                 f"estimating from drawn tokens costs about {task.noise:.2g} nats, more than {self.tolerance:.0%} of a step",
             ),
             (task.fitted, "a level was not fitted to its tolerance"),
-            (self.heads.agreement[0] >= ALIKE_AT_FIRST, f"heads agree to {self.heads.agreement[0]:.2f} only at the start"),
             (before >= BEFORE, f"{before} frames before t_1; at least {BEFORE} are needed"),
         )
         return [sentence for good, sentence in kinds if not good]
+
+    def unlike(self, least: float) -> list[str]:
+        """That heads start less alike than a claim needs; empty where they do not."""
+        first = float(self.heads.agreement[0])
+        return [] if first >= least else [f"heads agree to {first:.2f} only at the start, below {least:g}"]
+
+    def allowed(self, gap: float, j: int) -> float:
+        """How far from level j a loss may be and still be that of class j; in shares of step j, as `gap` is.
+
+        Above the level it is the tolerance: the run is on its way down. Below it nothing in the class can be: there it is 3 %
+        of the step, or the tolerance of the next step where that is less, and at least the error of the level itself.
+        """
+        if gap >= 0:
+            return self.tolerance
+        own, error = float(self.steps[j - 1]), self.task.errors[j] if self.task.errors else 0.0
+        after = self.tolerance * float(self.steps[j]) if j < len(self.steps) else np.inf
+        return min(self.tolerance, max(min(SHARP * own, after), error) / own)
 
 
 def _norms(blocks: list[np.ndarray]) -> np.ndarray:
@@ -257,11 +273,16 @@ def on_the_ladder(evidence: Evidence) -> Regime:
     """The regime of the staircase of levels."""
     failed = evidence.failures()
     words = "single lags" if evidence.task.span == 1 else f"spans of up to {evidence.task.span} lags"
-    return Regime(not failed, "; ".join(failed) or f"distinct importances, heads alike at the start, {words}")
+    return Regime(not failed, "; ".join(failed) or f"distinct importances, {words}")
 
 
 def several_heads(evidence: Evidence) -> Regime:
-    """The same, of two heads or more."""
+    """The same, of two heads or more that begin alike, on two groups or more."""
     if evidence.task.heads == 1:
         return Regime(False, "there is one head", applies=False)
-    return on_the_ladder(evidence)
+    if len(evidence.task.gains) == 1:
+        return Regime(False, "there is one group: nothing to compete for or to share out", applies=False)
+    base, apart = on_the_ladder(evidence), evidence.unlike(ALIKE_AT_FIRST)
+    if apart:
+        return Regime(False, "; ".join(apart if base.holds else [base.sentence, *apart]))
+    return Regime(base.holds, f"{base.sentence}, heads alike at the start" if base.holds else base.sentence)

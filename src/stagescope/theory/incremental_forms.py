@@ -84,6 +84,18 @@ class RegressionForms:
         slope = np.sqrt(self.gap()) / (2 * self.gains[1])
         return float(slope if self.mirror else slope * np.sqrt(self.positions))
 
+    def escape_time(self, sigma: float) -> float:
+        """t_2 to leading order, (slope ln(1/sigma))^2 [ISA:escape]."""
+        return float((self.escape_slope * np.log(1 / sigma)) ** 2)
+
+    def left_at_escape(self, sigma: float) -> float:
+        """N s_2(t_2), all to leading order: the leftover at the escape in units of the 1/N that it starts from.
+
+        s_2 ~ 1/(D t) forgets its beginning 1/s_2(0) = N, as in s_2 = 1/(D t + N) (mirror), s_2 = 1/sqrt(2 N D t + N^2) (exact).
+        Above 1 the form has at the escape more attention left than there was at the start: its limit is not reached.
+        """
+        return float(self.positions * self.leftover(np.array(self.escape_time(sigma))))
+
 
 def wkb_times(time: np.ndarray, rate: np.ndarray, known: tuple[float, float], sigmas: np.ndarray) -> np.ndarray:
     """t_2 at other initial noises from one known (sigma, t_2): integral_0^t_2 rate dt = ln(1/sigma) + const [ISA:wkb].

@@ -18,18 +18,24 @@ SAME = {True: 1e-9, False: 1e-6}
 
 
 def _plateaus(evidence: Evidence) -> Comparison:
-    """P1: the worst (loss - l_j) / (l_{j-1} - l_j) over the plateaus the run rested on."""
-    limit = evidence.tolerance
+    """P1: the worst (loss - l_j) / (l_{j-1} - l_j) over the plateaus the run rested on.
+
+    A run may still be on its way down to the level; below it by more than the level's error it is no member of the class.
+    """
     found = [plateau for j in range(1, evidence.reached + 1) if (plateau := evidence.rested(j)) is not None]
     if not found:
         why = "t_1 was not reached" if evidence.reached == 0 else f"t_{evidence.reached} was passed, but no plateau was rested on"
-        return Comparison(0.0, None, limit, None, why)
+        return Comparison(0.0, None, evidence.tolerance, None, why)
     gaps = np.array([(p.loss - p.level) / evidence.steps[p.j - 1] for p in found])
-    worst = float(gaps[np.argmax(np.abs(gaps))])
+    allowed = np.array([evidence.allowed(gap, p.j) for p, gap in zip(found, gaps, strict=True)])
+    at = int(np.argmax(np.abs(gaps) / allowed))
+    worst, within = float(gaps[at]), bool(np.all(np.abs(gaps) <= allowed))
     shown = ", ".join(
         f"plateau {p.j} at {p.loss:.4g}, level {p.level:.4g} ({g:+.1%} of the step)" for p, g in zip(found, gaps, strict=True)
     )
-    return Comparison(0.0, worst, limit, bool(abs(worst) <= limit), shown + _unseen(evidence))
+    if not within and worst < 0:
+        shown += f"; more than {allowed[at]:.1%} below level {found[at].j} is no member of class {found[at].j}"
+    return Comparison(0.0, worst, float(allowed[at]), within, shown + _unseen(evidence))
 
 
 def _unseen(evidence: Evidence) -> str:
@@ -92,8 +98,6 @@ def _splitting(evidence: Evidence) -> Regime:
     base, heads, groups = several_heads(evidence), evidence.task.heads, len(evidence.task.gains)
     if not base.applies or not base.holds:
         return base
-    if groups == 1:
-        return Regime(False, "there is one group: nothing to share out", applies=False)
     return base if heads <= groups else Regime(False, f"{heads} heads on {groups} groups: some share one and stay alike")
 
 
@@ -108,11 +112,12 @@ def _cooperation(evidence: Evidence) -> Comparison:
     alike = np.flatnonzero(evidence.heads.agreement >= ALIKE)
     onset = float(evidence.time[alike[-1]]) if alike.size else 0.0
     first, second = (float(t) for t in evidence.times[:2] if t is not None)
-    reason = f"on plateau {last} heads agree to {agree:.2f} with contrast {contrast:.2f} (>= {SPLIT}); they part at {onset:.4g}"
+    parted = f"they part at {onset:.4g}" if alike.size else f"they never agree to {ALIKE}"
+    reason = f"on plateau {last} heads agree to {agree:.2f} with contrast {contrast:.2f} (>= {SPLIT}); {parted}"
     holds = agree <= APART and contrast >= SPLIT and first <= onset <= second
     if not holds and agree < ALIKE and first <= onset <= second:
         return Comparison(wanted, agree, APART, None, f"{reason}: neither alike nor shared out")
-    return Comparison(wanted, agree, APART, holds, f"{reason}, between t_1 {first:.4g} and t_2 {second:.4g}")
+    return Comparison(wanted, agree, APART, holds, f"{reason} (t_1 {first:.4g}, t_2 {second:.4g})")
 
 
 def _equal_start(evidence: Evidence) -> Regime:
@@ -156,7 +161,7 @@ def _stays(evidence: Evidence) -> Comparison:
     early = float(np.interp(first, evidence.run.time, evidence.spread))
     if early <= ROUNDING < float(evidence.spread.max()):
         return Comparison(0.0, gap, limit, None, reason + _parted(evidence))
-    return Comparison(0.0, gap, limit, abs(gap) <= limit, reason)
+    return Comparison(0.0, gap, limit, abs(gap) <= evidence.allowed(gap, 1), reason)
 
 
 def _reachable(evidence: Evidence) -> Comparison:
@@ -166,7 +171,7 @@ def _reachable(evidence: Evidence) -> Comparison:
     below = float((low - evidence.levels[last]) / evidence.steps[last - 1])
     which = f"level {last} = min({evidence.task.heads}, {len(evidence.task.gains)})"
     reason = f"the least loss is {below:+.2%} of the step from {which}"
-    if below < -limit:
+    if below < -evidence.allowed(below, last):
         return Comparison(0.0, below, limit, False, reason)
     if evidence.reached < last or evidence.rested(last) is None:
         return Comparison(0.0, below, limit, None, f"{reason}; the run does not rest on plateau {last}")

@@ -51,7 +51,24 @@ def overfits(evidence: StoppingEvidence) -> Regime:
             f"{found.law.sequences} sequences are not overfitted: {gain:.3g} above the best frame at the end ({least:.2g} counts)"
         )
         return Regime(False, said, applies=False)
+    failed = _unlearned(found)
+    if failed:
+        return Regime(False, "; ".join(failed))
     return Regime(True, f"{found.law.sequences} sequences are overfitted: {gain:.3g} above the best frame at the end")
+
+
+def _unlearned(found: Stopping) -> list[str]:
+    """Why a run that got worse has nothing to say of stopping: it never was on the ladder, or there is none to see."""
+    losses, excess = found.curves.levels.losses, found.validation - found.validation_law.floor
+    half, height = float((losses[0] + losses[1]) / 2 - losses[-1]), float(losses[0] - losses[-1])
+    best = float(excess.min())
+    error = found.difference(found.stops["end"].frame, found.stops["oracle"].frame)[1]
+    kinds = (
+        (bool(np.isfinite(excess).all()), "a loss on the way is not finite"),
+        (best <= half, f"t_1 was not passed: the best frame is {best:.3g} above Bayes, half-way is {half:.3g}"),
+        (height > error, f"the ladder is {height:.2g} high, the held-out loss has a standard error of {error:.2g}"),
+    )
+    return [sentence for good, sentence in kinds if not good]
 
 
 def decided(evidence: StoppingEvidence) -> Regime:

@@ -164,6 +164,7 @@ TAGS = {
     ),
     "ISA:clock": Tag("incremental", "clock", "g_i = beta_i sqrt(d), t = lr step/d^2 for small logits and one target"),
     "ISA:mass": Tag("incremental", "observables", "attention of a head on a lag group, mean over query rows"),
+    "ISA:specialisation": Tag("incremental", "observables", "mass of the best matching of heads to groups, mean over pairs"),
     "ISA:contrast": Tag("incremental", "observables", "Hungarian matching of heads to groups on mass less the heads' mean"),
     "ISA:stages": Tag("incremental", "stages", "transitions, plateaus, competitive then cooperative heads"),
     "ISA:shoulders": Tag("incremental", "stages", "transitions: maxima of |dL/d ln step|; shoulders: the minima between them"),
