@@ -17,3 +17,15 @@ def test_ledger_of_scan_snap(tmp_path):
     rows = {row.tag: row.verdict for row in found["single-common-pinv"]}
     assert rows["SnS:theorem-4"] == "confirmed"
     assert {row.tag: row.verdict for row in found["collapse"]}["SnS:theorem-4"] == "violated"
+
+
+def test_figures_are_not_kept_open(tmp_path):
+    from matplotlib import pyplot
+
+    from stagescope.figures.figure import Figure, reproduce
+    from stagescope.progress import Progress
+
+    before = len(pyplot.get_fignums())
+    figure = Figure("x", "a dot", lambda progress: {"y": 1.0}, lambda numbers: pyplot.subplots()[0])
+    assert reproduce(figure, tmp_path, Progress()).exists()
+    assert len(pyplot.get_fignums()) == before

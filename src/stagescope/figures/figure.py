@@ -72,10 +72,12 @@ def _save(draw: Callable[[Numbers], "Drawing"], numbers: Numbers, stem: Path) ->
     import io
 
     import matplotlib
+    from matplotlib import pyplot
 
     matplotlib.use("Agg")
     with matplotlib.rc_context(_STYLE):  # pyright: ignore[reportArgumentType]
         drawing = draw(numbers)
+        pyplot.close(drawing)  # it can still be saved, but pyplot no longer keeps it
         for kind in FORMATS:
             buffer = io.BytesIO()
             undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[kind]
