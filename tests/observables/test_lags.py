@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.observables.lags import ATTENDED, LagCurves
-from stagescope.observables.regression import contrast, specialisation
+from stagescope.observables.masses import contrast, specialisation
 from stagescope.processes.class_levels import class_levels
 
 

@@ -9,7 +9,7 @@ from stagescope.described import build
 from stagescope.errors import InputError
 from stagescope.keys import key
 from stagescope.objectives.lagged_loss import LaggedLoss
-from stagescope.observables.regression import agreement, contrast, specialisation
+from stagescope.observables.masses import Masses, agreement
 from stagescope.processes.class_levels import ClassLevels, class_levels
 from stagescope.runs.run import Run
 
@@ -22,7 +22,7 @@ ATTENDED = 100
 
 
 @dataclass(frozen=True)
-class LagCurves:
+class LagCurves(Masses):
     """A run of PositionalHeads, ContentHeads or Transformer, frame by frame [ISA:mass].
 
     Attention is that of the first layer, over a fixed sample of contexts where it depends on the tokens.
@@ -86,21 +86,6 @@ class LagCurves:
             each = [self.attention[:, :, targets, model.context + targets - lag] for lag in group]
             groups.append(np.sum(each, axis=0).mean(axis=2))
         return np.stack(groups, axis=2)
-
-    @cached_property
-    def contrast(self) -> np.ndarray:
-        """How far heads have split the groups among themselves (frames,)."""
-        return contrast(self.mass)
-
-    @cached_property
-    def specialisation(self) -> np.ndarray:
-        """Mass of the best matching of heads to groups, mean over matched pairs (frames,)."""
-        return specialisation(self.mass)
-
-    @cached_property
-    def mass_agreement(self) -> np.ndarray:
-        """Mean cosine between the group masses of two heads (frames,)."""
-        return agreement(self.mass)
 
     @cached_property
     def values(self) -> np.ndarray | None:

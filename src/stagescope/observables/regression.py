@@ -11,11 +11,12 @@ from stagescope.models.regression_heads import RegressionHeads
 from stagescope.models.regression_transformer import RegressionTransformer
 from stagescope.objectives.regression import Regression
 from stagescope.objectives.regression_sampled import RegressionSampled
+from stagescope.observables.masses import Masses, agreement
 from stagescope.runs.run import Run
 
 
 @dataclass(frozen=True)
-class HeadCurves:
+class HeadCurves(Masses):
     """A run of RegressionHeads under either law, or of the transformer they are the average of, frame by frame [ISA:heads]."""
 
     time: np.ndarray
@@ -44,21 +45,6 @@ class HeadCurves:
         return agreement(self.attention)
 
     @cached_property
-    def contrast(self) -> np.ndarray:
-        """How far heads have split the places among themselves (frames,)."""
-        return contrast(self.mass)
-
-    @cached_property
-    def specialisation(self) -> np.ndarray:
-        """Mass of the best matching of heads to places, mean over matched pairs (frames,)."""
-        return specialisation(self.mass)
-
-    @cached_property
-    def mass_agreement(self) -> np.ndarray:
-        """Mean cosine between the masses of two heads (frames,)."""
-        return agreement(self.mass)
-
-    @cached_property
     def value_agreement(self) -> np.ndarray:
         """Mean cosine between the values V of two heads (frames,); nan while a head has none."""
         values = self.params["V"]
@@ -82,33 +68,3 @@ def head_curves(run: Run) -> HeadCurves:
         raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
     mirror = isinstance(law, Regression) and law.mirror
     return HeadCurves(run.time, {name: run.params[name] for name in run.params}, law.model, mirror)
-
-
-def agreement(rows: np.ndarray) -> np.ndarray:
-    """Mean cosine between two heads' rows (..., H, N) of attention, mass or values; 1 for one head, nan for rows of zeros."""
-    heads = rows.shape[-2]
-    if heads == 1:
-        return np.ones(rows.shape[:-2])
-    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
-    rows = rows / np.where(lengths > 0, lengths, np.nan)
-    total = np.sum(np.sum(rows, axis=-2) ** 2, axis=-1)
-    return (total - heads) / (heads * (heads - 1))
-
-
-def specialisation(mass: np.ndarray) -> np.ndarray:
-    """Hungarian matching of heads to groups on the mass (frames, H, k), mean over the min(H, k) matched pairs.
-
-    1 where every group has a head of its own, or every head a group; equal heads have the mean of their largest masses
-    [ISA:specialisation].
-    """
-    from scipy.optimize import linear_sum_assignment
-
-    return np.array([frame[linear_sum_assignment(frame, maximize=True)].mean() for frame in mass])
-
-
-def contrast(mass: np.ndarray) -> np.ndarray:
-    """The same matching on the mass (frames, H, k) less its mean over heads.
-
-    0 for equal heads, (k - 1)/k where k heads split k groups [ISA:contrast].
-    """
-    return specialisation(mass - mass.mean(axis=1, keepdims=True))
