@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import tyro
 from pydantic import BaseModel, ConfigDict, Field
 
-from stagescope.errors import unknown
+from stagescope.errors import InputError, unknown
 
 RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
@@ -253,7 +253,8 @@ class Reproduce(Command):
             print(f"{write_ledgers(found, self.out)}: which claim holds where")
             for name, figure in figures.items():
                 if figure not in made:
-                    print(f"left out: figure {name} ({figure.title}), {figure.cost}; add --full to make it")
+                    why = figure.lacking or f"{figure.cost}; add --full to make it"
+                    print(f"left out: figure {name} ({figure.title}), {why}")
         return 0
 
 
@@ -270,6 +271,44 @@ class List(Command):
             _print_json(found)
         else:
             print_catalogue(found)
+        return 0
+
+
+class Corpus(Command):
+    """A text before anything is trained on it: counts, vocabulary, importance of lags, and what the papers foretell for it."""
+
+    corpus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|PATH")]
+    tokens: Literal["word", "lower", "char", "bpe"] | None = Field(
+        None, description="words, lower-case words, characters or BPE; default: as usual for the corpus, else lower-case words"
+    )
+    layout: Literal["text", "lines", "separated", "jsonl"] | None = Field(
+        None, description="documents: one text, one a line, separated by <|endoftext|>, or JSON lines; default: told by the file"
+    )
+    vocab: int = Field(200, description="tokens: the most frequent types, and one for all others")
+    window: int = Field(256, description="tokens per window of the predictions")
+    events: float | None = Field(None, description="also follow the bigram flow up to this t (4000 shows most; a minute)")
+    quiet: bool = Field(False, description="no progress bar")
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.processes.text_corpus import read_corpus
+        from stagescope.progress import progress_for
+        from stagescope.studies.corpus_facts import bigram_events, corpus_facts
+
+        shown = False if self.quiet or self.json_ else None
+        if self.events is not None and not 0 < self.events < math.inf:
+            raise InputError(f"--events {self.events:g} is no time to follow the flow to; take one above 0, such as 4000")
+        chosen: Any = {name: getattr(self, name) for name in ("tokens", "layout", "vocab")}
+        text = read_corpus(self.corpus, **chosen, progress=progress_for(shown))
+        found = corpus_facts(text, self.window)
+        if self.events is not None:
+            found["bigram_events"] = bigram_events(text, self.events, progress=shown)
+        if self.json_:
+            _print_json(found)
+        else:
+            from stagescope.cli.render_corpus import print_corpus
+
+            print_corpus(found)
         return 0
 
 
@@ -329,6 +368,7 @@ COMMANDS: dict[str, type[Command]] = {
     "export": Export,
     "stopping": Stopping,
     "reproduce": Reproduce,
+    "corpus": Corpus,
     "cite": Cite,
     "demo": Demo,
     "completion": Completion,

@@ -25,6 +25,9 @@ class Options(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    def prepare(self, progress: bool | None) -> None:
+        """Read what takes long before the run is set up, with a bar; nothing by default."""
+
 
 def refuse_unused(options: Options, names: tuple[str, ...], why: str) -> None:
     """An option that would be ignored is an error: a changed value without effect is worse than a refusal."""
@@ -93,6 +96,7 @@ class Study:
 
         if not 0 <= seed < 2**63:
             raise InputError(f"seed is {seed}, but must be >= 0 and below 2^63")
+        options.prepare(progress)
         plan = self.setup(options, seed)
         config = {"study": self.name, "seed": seed, **options.model_dump(mode="json"), **plan.facts}
         return evolve(

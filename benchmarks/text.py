@@ -1,0 +1,162 @@
+"""A training step of focus and dilution on a text (count form, 200 types, 1024 windows of 256) against PyTorch eager.
+
+Baselines, float32 like ours, autograd, plain steps, vectorised over the batch: the same count form on rows of counts that are
+handed over ready made, and ordinary attention over the tokens of each window. Ours is timed with cutting the windows and
+counting them. One thread, CPU time, the sides alternate, medians. All must end at the same parameters. The text is TinyStories
+where it is at hand, else the one inside CPython. Needs the extra `stagescope[benchmarks]`.
+"""
+
+import json
+import os
+import time
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import numpy as np
+
+import stagescope as ss
+from stagescope.errors import InputError
+from stagescope.objectives.text_counts import TextCounts
+
+VOCAB, WIDTH, WINDOW, BATCH, RATE = 200, 32, 256, 1024, 0.2
+STEPS, ROUNDS = 8, 9
+BLOCKS = ("W0", "W1", "WQ", "WK")
+
+
+def corpus():
+    try:
+        return ss.read_corpus("tinystories", vocab=VOCAB)
+    except InputError:
+        return ss.read_corpus("topics", vocab=VOCAB)
+
+
+class Ours:
+    """Steps as a run makes them."""
+
+    def __init__(self, law: TextCounts, batches: list[np.ndarray]) -> None:
+        self.law, self.batches = law, batches
+
+    def reset(self) -> None:
+        self.params = self.law.model.init(0, 0.3)
+
+    def train(self) -> None:
+        for starts in self.batches:
+            for name, gradient in self.law.of_windows(self.params, starts)[1].items():
+                self.params[name] -= RATE * gradient
+
+    def end(self) -> dict:
+        return self.params
+
+
+class Torch:
+    """The same steps by autograd."""
+
+    def __init__(self, law: TextCounts, batches: list[np.ndarray]) -> None:
+        import torch
+
+        torch.set_num_threads(1)
+        self.torch, self.law = torch, law
+        self.batches = [self.data(starts) for starts in batches]
+
+    def reset(self) -> None:
+        start = self.law.model.init(0, 0.3)
+        self.params = {name: self.torch.tensor(start[name], dtype=self.torch.float32, requires_grad=True) for name in BLOCKS}
+        self.optimizer = self.torch.optim.SGD(self.params.values(), lr=RATE)
+
+    def train(self) -> None:
+        for batch in self.batches:
+            loss = self.loss(*batch)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+    def end(self) -> dict:
+        return {name: block.detach().numpy() for name, block in self.params.items()}
+
+
+class TorchCounts(Torch):
+    """The count form, on the logarithms of counts."""
+
+    def data(self, starts: np.ndarray) -> tuple:
+        rows = self.law.rows(starts)
+        with np.errstate(divide="ignore"):
+            logs = np.log(rows.counts).astype(np.float32)
+        return tuple(self.torch.tensor(part) for part in (logs, rows.query, rows.target))
+
+    def loss(self, logs, query, target):
+        w0, w1, wq, wk = self.params.values()
+        scores = self.law.model.scale * (w0 @ wq) @ (w0 @ wk).T
+        attention = self.torch.softmax(scores.index_select(0, query) + logs, dim=1)
+        return self.torch.nn.functional.cross_entropy(attention @ w0 @ w1, target)
+
+
+class TorchTokens(Torch):
+    """Attention of the last token over the window, token by token."""
+
+    def data(self, starts: np.ndarray) -> tuple:
+        windows = self.law.tokens[starts[:, None] + np.arange(WINDOW + 1)].astype(np.int64)
+        return self.torch.tensor(windows[:, :-1]), self.torch.tensor(windows[:, -1])
+
+    def loss(self, tokens, target):
+        w0, w1, wq, wk = self.params.values()
+        x = self.torch.nn.functional.embedding(tokens, w0)
+        scores = self.law.model.scale * ((x @ wk) @ (x[:, -1] @ wq).unsqueeze(-1)).squeeze(-1)
+        attention = self.torch.softmax(scores, dim=1)
+        return self.torch.nn.functional.cross_entropy((attention.unsqueeze(1) @ x).squeeze(1) @ w1, target)
+
+
+def seconds(side) -> float:
+    side.reset()
+    began = time.process_time()
+    side.train()
+    return (time.process_time() - began) / STEPS
+
+
+def peak() -> float:
+    """Floating point operations a second of a large float32 product."""
+    x = np.random.default_rng(0).normal(size=(1024, 1024)).astype(np.float32)
+    _ = x @ x
+    times = []
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        _ = x @ x
+        times.append(time.process_time() - began)
+    return 2 * 1024**3 / min(times)
+
+
+def operations() -> int:
+    """Of the matrix products of a step: six over the batch, and those between types."""
+    return 2 * (6 * BATCH * VOCAB * WIDTH + 3 * VOCAB**2 * WIDTH + 6 * VOCAB * WIDTH**2)
+
+
+def main() -> None:
+    text = corpus()
+    model = ss.TokenAttention(vocab=VOCAB, width=WIDTH, scale=WIDTH**-0.5)
+    law = TextCounts(model=model, process=text, length=WINDOW, batch=BATCH)
+    batches = [law.minibatch(step) for step in range(STEPS)]
+    sides = {"ours": Ours(law, batches), "torch_counts": TorchCounts(law, batches), "torch_tokens": TorchTokens(law, batches)}
+    for side in sides.values():
+        side.reset()
+        side.train()
+    for name, block in sides["ours"].end().items():
+        for other in ("torch_counts", "torch_tokens"):
+            gap = np.abs(block - sides[other].end()[name]).max() / np.abs(block).max()
+            assert gap < 1e-4, f"{name} differs by {gap} from {other}: not the same work"
+    rows, peaks = [], []
+    for _ in range(ROUNDS):
+        rows.append([seconds(side) for side in sides.values()])
+        peaks.append(peak())
+    ours, counts, tokens = np.median(rows, axis=0)
+    top = float(np.median(peaks))
+    share, torch_share = operations() / ours / top, operations() / counts / top
+    print(f"{text.source}: {ours * 1e3:.2f} ms a step, PyTorch {counts * 1e3:.2f} ms on counts, {tokens * 1e3:.1f} ms on tokens")
+    speed = f"{BATCH * WINDOW / ours / 1e6:.0f} M tokens/s, {share:.0%} of the matmul peak ({top / 1e9:.0f} GFLOP/s)"
+    print(f"{speed}; PyTorch {torch_share:.0%}")
+    found = {"count_form": counts / ours, "tokens_form": tokens / ours, "tokens_per_second": BATCH * WINDOW / ours}
+    found |= {"torch_tokens_per_second": BATCH * WINDOW / counts, "matmul_share": share, "torch_matmul_share": torch_share}
+    found |= {"milliseconds": ours * 1e3, "torch_milliseconds": counts * 1e3, "peak_gflops": top / 1e9}
+    print(json.dumps({name: float(value) for name, value in found.items()}))
+
+
+if __name__ == "__main__":
+    main()
