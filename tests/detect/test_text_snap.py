@@ -78,8 +78,13 @@ def test_more_frames_do_not_move_events():
 
 
 def test_the_level_of_stillness():
-    variation = np.full(len(TIME) - 1, FROZEN * 1.01)
-    assert detect(curves(variation), (COMMON, DISTINCT), clock="t", status="finished").events["snap"] is None
-    never = detect(curves(variation / 1.03), (COMMON, DISTINCT), clock="t", status="finished")
-    assert never.events["snap"] is None
-    assert "never moved by more than 0.049" in never.notes["snap"]
+    """.05 after a large motion, half of a small one; a motion that is small all along is no snap."""
+    for largest, level in ((0.4, FROZEN), (0.06, 0.03)):
+        for factor, snap in ((1.01, None), (0.99, 250)):
+            variation = np.full(len(TIME) - 1, factor * level)
+            variation[4] = largest
+            found = detect(curves(variation), (COMMON, DISTINCT), clock="t", status="finished")
+            assert found.events["snap"] == snap
+    small = detect(curves(np.full(len(TIME) - 1, 0.01)), (COMMON, DISTINCT), clock="t", status="finished")
+    assert small.events["snap"] is None
+    assert "0.010 was its most" in small.notes["snap"]

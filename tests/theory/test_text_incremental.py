@@ -75,6 +75,12 @@ def test_a_run_that_still_moves_says_nothing_of_its_end():
     assert verdicts(short)["reach"] == "inconclusive"
 
 
+def test_a_lag_that_was_left_again_is_no_lag_of_ones_own():
+    found = verdicts(heads([1, 1, 1], [1, 2, 1]))
+    assert found["order"] == "confirmed"
+    assert found["reach"] == "violated"
+
+
 def test_out_of_regime_nothing_is_confirmed():
     close = LagInformation(IMPORTANT.alone, np.array([0.9, 0.8, 0.1, 0.05]), 0.01, 0.001)
     nothing = LagInformation(np.full(4, 1e-4), np.full(4, 1e-4), 0.01, 0.001)

@@ -5,7 +5,7 @@ prior    topical classes: common types have most attention, for the prior is lea
 onset    after it, common types have lost 2 % of the attention they started with (topical classes)
 doubled  distinct types have twice the attention they started with (topical classes)
 peak     after the prior, attention moves most between checkpoints
-snap     from here to the end, attention moves by less than .05 between checkpoints
+snap     from here to the end, attention moves less than .05 between checkpoints, and less than half of its peak
 """
 
 from typing import TYPE_CHECKING
@@ -18,8 +18,8 @@ from stagescope.detect.stage import Stage, Stages, first_crossing
 if TYPE_CHECKING:
     from stagescope.observables.text_snap import Motion, TextAttention
 
-FROZEN = 0.05
-"""Total variation between checkpoints below which attention counts as frozen."""
+FROZEN, FALLS = 0.05, 0.5
+"""Attention is frozen if its total variation between checkpoints is below the first, and below the second x its largest."""
 
 
 Masses = tuple[np.ndarray, np.ndarray]
@@ -69,17 +69,20 @@ def _shifts(
     return {"onset": onset, "doubled": doubled}
 
 
+def still(variation: np.ndarray) -> float:
+    """The motion below which attention counts as frozen: a motion that is small all along is no snap."""
+    return min(FROZEN, FALLS * float(np.max(variation)))
+
+
 def _moves(motion: "Motion", later: np.ndarray, notes: dict[str, str], end: str) -> dict[str, float | None]:
     if not later.size:
         notes["peak"] = notes["snap"] = f"no two checkpoints after the prior {end}"
         return {"peak": None, "snap": None}
     top = int(later[np.argmax(motion.variation[later])])
     peak = float(motion.start[top] + motion.stop[top]) / 2
-    moving = later[motion.variation[later] >= FROZEN]
-    if not moving.size:
-        notes["snap"] = f"attention never moved by more than {motion.variation[top]:.3f} between checkpoints after the prior"
-        return {"peak": peak, "snap": None}
-    notes["snap"] = f"attention still moves by {motion.variation[-1]:.3f} between checkpoints {end}"
+    moving = later[motion.variation[later] >= still(motion.variation[later])]
+    of = f"{motion.variation[-1]:.3f} between checkpoints, where {motion.variation[top]:.3f} was its most,"
+    notes["snap"] = f"attention still moves by {of} {end}"
     return {"peak": peak, "snap": float(motion.stop[moving[-1]]) if moving[-1] != later[-1] else None}
 
 

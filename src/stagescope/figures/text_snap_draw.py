@@ -15,7 +15,7 @@ APART = 0.28
 
 
 def maps(numbers: Numbers) -> Drawing:
-    drawing = plt.figure(figsize=(11.5, 6.6), layout="constrained")
+    drawing = plt.figure(figsize=(11.5, 6.2), layout="constrained")
     halves: Any = drawing.subfigures(2, 1, height_ratios=(1.35, 1))
     upper, lower = halves
     axes = upper.subplots(1, len(numbers["maps"]), sharey=True)
@@ -44,7 +44,7 @@ def maps(numbers: Numbers) -> Drawing:
         moving.plot(curve["motion"]["step"], curve["motion"]["variation"], color=inks[name], label=last[name])
     moving.axhline(FROZEN, color=GREY, lw=0.9, ls="--")
     moving.text(0, FROZEN * 0.92, "frozen", color=GREY, va="top", fontsize=8)
-    moving.set_yscale("log")
+    _log_axis(moving)
     sparse.set_ylim(bottom=0)
     sparse.set_ylabel("entropy of held-out attention (nat)")
     moving.set_ylabel("total variation per 50 steps")
@@ -72,7 +72,7 @@ def entropies(numbers: Numbers) -> Drawing:
     left.text(rates[-1], np.mean(rows[0]["start"]), "at the start", color=GREY, ha="right", va="bottom", fontsize=8)
     right.axhline(FROZEN, color=GREY, lw=0.9, ls="--")
     right.text(rates[-1], FROZEN, "frozen below", color=GREY, ha="right", va="bottom", fontsize=8)
-    right.set_yscale("log")
+    _log_axis(right)
     left.set_ylim(bottom=0)
     left.set_ylabel("entropy of held-out attention (nat)")
     right.set_ylabel("total variation per 50 steps")
@@ -97,7 +97,7 @@ def topics(numbers: Numbers) -> Drawing:
     right.plot(numbers["motion"]["step"], numbers["motion"]["variation"], color=COLORS[1])
     right.axhline(FROZEN, color=GREY, lw=0.9, ls="--")
     right.text(numbers["step"][-1], FROZEN, "frozen below", color=GREY, ha="right", va="bottom", fontsize=8)
-    right.set_yscale("log")
+    _log_axis(right)
     right.set_ylabel("total variation per 50 steps")
     for axis in (middle, right):
         axis.set_xlabel("step, constant rate")
@@ -108,6 +108,16 @@ def topics(numbers: Numbers) -> Drawing:
     words = ", ".join(numbers["nexts"])
     drawing.suptitle(f"{numbers['corpus']}: windows before “{numbers['query']}”, by the next word ({words})", fontsize=10)
     return drawing
+
+
+def _log_axis(axis: Any) -> None:
+    """A logarithmic axis with plain numbers."""
+    axis.set_yscale("log")
+    low, high = axis.get_ylim()
+    ticks = [tick for decade in (0.001, 0.01, 0.1, 1.0) for tick in (decade, 2 * decade, 5 * decade) if low <= tick <= high]
+    axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.minorticks_off()
+    axis.set_ylim(low, high)
 
 
 def _scores(axis: Any, types: Numbers) -> None:

@@ -10,6 +10,9 @@ from stagescope.objectives.token import BLOCKS
 from stagescope.objectives.token_counts import contexts_loss
 from stagescope.types import Params
 
+ROWS = 4096
+"""Count rows that are made at once."""
+
 
 @dataclass(frozen=True)
 class CountRows:
@@ -32,11 +35,13 @@ class TextCounts(TextLoss):
 
     def rows(self, starts: np.ndarray) -> CountRows:
         """The same contexts as rows of counts."""
+        from stagescope.objectives.text_counts_kernel import count_spans
+
         begin, end = self.spans(starts)
-        counts = np.zeros((len(begin), self.model.vocab))
-        for row, (first, stop) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
-            counts[row] = np.bincount(self.tokens[first:stop], minlength=self.model.vocab)
-        return CountRows(counts, self.tokens[end - 1].astype(np.int64), self.tokens[end].astype(np.int64))
+        sizes = np.empty(len(begin), np.int64), np.empty(len(begin), np.int64)
+        found = CountRows(np.empty((len(begin), self.model.vocab), np.uint16), *sizes)
+        count_spans(self.tokens, begin, end, found.counts, found.query, found.target)
+        return found
 
     def arrays(self, starts: np.ndarray) -> dict[str, Any]:
         from stagescope.autodiff import jnp
@@ -44,28 +49,39 @@ class TextCounts(TextLoss):
         rows = self.rows(starts)
         with np.errstate(divide="ignore"):
             logs = np.log(rows.counts)
-        weights = np.zeros_like(rows.counts)
+        weights = np.zeros(rows.counts.shape)
         weights[np.arange(len(weights)), rows.target] = 1 / len(weights)
         return {"log_counts": jnp.asarray(logs), "query": jnp.asarray(rows.query), "weights": jnp.asarray(weights)}
 
     def loss(self, params: Any, data: Any) -> Any:
         return contexts_loss(self.model.scale, params, data)
 
-    def of_windows(self, params: Params, starts: np.ndarray) -> Found:
+    def of_rows(self, params: Params, rows: CountRows) -> Found:
         """The kernel's derivatives in W0, W1 and Phi, taken back to the four blocks."""
-        from stagescope.objectives.text_counts_kernel import contexts_gradient
+        from stagescope.objectives.text_counts_kernel import rows_gradient
 
         w0, w1, wq, wk = (np.ascontiguousarray(params[name], dtype=self.precision) for name in BLOCKS)
-        query, key = w0 @ wq, w0.dtype.type(self.model.scale) * (w0 @ wk)
+        scale, share = w0.dtype.type(self.model.scale), w0.dtype.type(1 / len(rows.query))
+        query, key = w0 @ wq, scale * (w0 @ wk)
         scores = query @ key.T
-        d_w0, d_w1, d_scores = np.zeros_like(w0), np.zeros_like(w1), np.zeros_like(scores)
-        begin, end = self.spans(starts)
-        order = np.argsort(self.tokens[end - 1], kind="stable")
-        loss = contexts_gradient(self.tokens, begin, end, order, w0, w1, scores, d_w0, d_w1, d_scores)
-        d_query, d_key = d_scores @ key, w0.dtype.type(self.model.scale) * (d_scores.T @ query)
-        d_w0 += d_query @ wq.T + d_key @ wk.T
-        found = {"W0": d_w0, "W1": d_w1, "WQ": w0.T @ d_query, "WK": w0.T @ d_key}
+        d_w0, d_w1, d_scores = np.zeros_like(w0), np.zeros_like(w0), np.zeros_like(scores)
+        loss = rows_gradient(rows.counts, rows.query, rows.target, share, w0, w1, scores, d_w0, d_w1, d_scores)
+        d_query, d_key = d_scores @ key, scale * (d_scores.T @ query)
+        d_w0 += d_query @ wq.T
+        d_w0 += d_key @ wk.T
+        found = {"W0": d_w0, "W1": d_w1.T, "WQ": w0.T @ d_query, "WK": w0.T @ d_key}
         return loss, {name: found[name].astype(float) for name in params}
+
+    def of_windows(self, params: Params, starts: np.ndarray) -> Found:
+        """Some windows at a time, so that their counts stay few."""
+        piece = max(1, ROWS // len(self.spans(starts[:1])[0]))
+        parts = [starts[first : first + piece] for first in range(0, len(starts), piece)]
+        found = [self.of_rows(params, self.rows(part)) for part in parts]
+        if len(found) == 1:
+            return found[0]
+        shares = [len(part) / len(starts) for part in parts]
+        sums = {name: sum(w * grads[name] for w, (_, grads) in zip(shares, found, strict=True)) for name in params}
+        return sum(w * loss for w, (loss, _) in zip(shares, found, strict=True)), sums
 
 
 class TextCausal(TextCounts):

@@ -29,7 +29,7 @@ class TextLoss(TokenLoss):
     """
 
     process: TextCorpus  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
-    length: int = Limits(ge=1)
+    length: int = Limits(ge=1, lt=2**16)
     batch: int = Limits(default=1024, ge=1)
     seed: int = Limits(default=0, ge=0, lt=2**63)
     watched: int = Limits(default=4096, ge=1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from stagescope.detect.incremental import CLOSE
 from stagescope.detect.incremental_stages import ALIKE
-from stagescope.detect.text_incremental import LagHeads, acquired
+from stagescope.detect.text_incremental import MOST, LagHeads, acquired
 from stagescope.processes.lag_information import LagInformation
 from stagescope.runs.run import Run
 from stagescope.theory.claim import Claim, Comparison, Regime
@@ -137,15 +137,14 @@ def _parting(evidence: Evidence) -> Comparison:
 
 
 def _reach(evidence: Evidence) -> Comparison:
-    """As many heads as there are, so many lags have one of their own; heads may instead share a lag or pool several."""
-    expected = min(evidence.heads.mass.shape[1:])
-    found = len(evidence.acquired)
-    end = evidence.heads.mass[-1].max(axis=1)
-    looks = " ".join(f"{lag} ({share:.2f})" for lag, share in zip(evidence.heads.tops(-1), end, strict=True))
+    """At the end so many lags have most of some head's attention as there are heads; heads may instead share or pool lags."""
+    last = evidence.heads.mass[-1]
+    expected, held = min(last.shape), int(np.sum(last.max(axis=0) >= MOST))
+    looks = " ".join(f"{lag} ({share:.2f})" for lag, share in zip(evidence.heads.tops(-1), last.max(axis=1), strict=True))
     reason = f"{evidence.shown}; at the end heads look most at lag {looks}"
-    if found < expected and not evidence.settled:
-        return Comparison(expected, found, 0, None, f"{reason}, and attention still moves")
-    return Comparison(expected, found, 0, found >= expected, reason)
+    if not evidence.settled:
+        return Comparison(expected, held, 0, None, f"{reason}, and attention still moves")
+    return Comparison(expected, held, 0, held == expected, reason)
 
 
 CLAIMS = (

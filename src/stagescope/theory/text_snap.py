@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stagescope.detect.text_snap import FROZEN
+from stagescope.detect.text_snap import FROZEN, still
 from stagescope.observables.text_snap import INTERVAL
 from stagescope.theory.claim import Claim, Comparison, Regime
 from stagescope.theory.scan_snap import row_sums
@@ -13,8 +13,6 @@ RANK, MASS = 0.5, 2.0
 """Rank correlation and growth of attention from which the text is said to show what the paper describes."""
 FEWEST_TYPES, FEWEST_WINDOWS, FEWEST_DISTINCT = 30, 30, 10
 """Fewer types have a rank correlation known only to about .2; fewer windows or distinct types, masses known to 20 % or worse."""
-FALLS = 0.5
-"""A snap ends below this share of the largest motion: less could be a motion that was small all along."""
 _TOPICS = Regime(False, "a statement about topical classes (--model topics)", applies=False)
 _FULL = Regime(False, "a statement about the full transformer (--model transformer)", applies=False)
 
@@ -153,11 +151,12 @@ def _snaps(evidence: TextEvidence) -> Comparison:
     if late is None or not evidence.scan.size:
         why = _TOO_SHORT if late is None else "the prior was not learned before the end: there was no scan yet, take more --steps"
         return Comparison(f"< {FROZEN}", late, "bound", None, why)
-    top = float(np.max(evidence.curves.motion.variation[evidence.scan]))
+    moved = evidence.curves.motion.variation[evidence.scan]
+    top, level = float(np.max(moved)), still(moved)
     reason = f"total variation per {INTERVAL} steps after the prior: {top:.3f} at most, {late:.3f} in the last tenth"
-    if top < FROZEN:
-        return Comparison(f"< {FROZEN}", late, "bound", None, f"{reason}: attention hardly moved at any time")
-    return Comparison(f"< {FROZEN}", late, "bound", late < FROZEN and late < FALLS * top, reason)
+    if late >= level and top < FROZEN:
+        return Comparison(f"< {level:.3g}", late, "bound", None, f"{reason}: attention hardly moved at any time")
+    return Comparison(f"< {level:.3g}", late, "bound", late < level, reason)
 
 
 def _rate_regime(evidence: TextEvidence) -> Regime:
