@@ -1,9 +1,10 @@
 """A training step of focus and dilution on a text (count form, 200 types, 1024 windows of 256) against PyTorch eager.
 
 Baselines, float32 like ours, autograd, plain steps, vectorised over the batch: the same count form, on the logarithms of counts,
-ready made, and ordinary attention over the tokens of each window. Ours is timed twice: on the same ready-made count rows, and with
-drawing, cutting and counting the windows, as a run does. One thread, CPU time, the sides alternate, medians. All must end at the
-same parameters. The text is TinyStories where it is at hand, else the one inside CPython. Needs the extra `stagescope[benchmarks]`.
+ready made, and ordinary attention over the tokens of each window. Ours is timed twice: on the same ready-made count rows, and
+with drawing, cutting and counting the windows, as a run does. One thread, CPU time, the sides alternate, medians. All must end
+at the same parameters. The text is TinyStories where it is at hand, else the one inside CPython. Needs the extra
+`stagescope[benchmarks]`.
 """
 
 import json

@@ -6,6 +6,7 @@ all that is made of them stays in the nearest caches. Divisors are put on rows o
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, types
@@ -162,19 +163,36 @@ def _add(out, x, factor):
         out[k] += factor * x[k]
 
 
+class Space(NamedTuple):
+    """Room for a pass: made once, because fresh memory costs more than what is done with it."""
+
+    powers: np.ndarray
+    weights: np.ndarray
+    logits: np.ndarray
+    lift: np.ndarray
+    features: np.ndarray
+    scaled: np.ndarray
+    slopes: np.ndarray
+    part: np.ndarray
+
+    @classmethod
+    def of(cls, vocab, width, precision):
+        shapes = [(vocab, vocab), *[(ROWS, vocab)] * 3, *[(ROWS, width)] * 3, (vocab, width)]
+        return cls(*(np.zeros(shape, dtype=precision) for shape in shapes))
+
+
 @njit(cache=True)
-def rows_gradient(counts, query, target, share, w0, w1, scores, d_w0, d_w1_turned, d_scores):
+def rows_gradient(counts, query, target, share, w0, w1, scores, space, d_w0, d_w1_turned, d_scores):
     """`share` times the summed loss of count rows; its derivatives are added to the last arguments.
 
-    They are those in W0 (through the output alone), W1^T and Phi.
+    They are those in W0 (through the output alone), W1^T and Phi. Rows beyond the last one meet factors of zero.
     """
-    (vocab, width), kind, count = w0.shape, w0.dtype, query.size
-    loss, rows = 0.0, min(ROWS, count)
-    tops, work, powers = np.empty(_WIDE, kind), np.empty(vocab, kind), scores.copy()
-    weights, logits, lift = np.zeros((rows, vocab), kind), np.empty((rows, vocab), kind), np.empty((rows, vocab), kind)
-    features, scaled, slopes = np.empty((rows, width), kind), np.zeros((rows, width), kind), np.empty((rows, width), kind)
-    totals, factors, part = np.ones(rows, kind), np.zeros(rows, kind), np.empty((vocab, width), kind)
-    w0_turned, w1_turned, longest = np.ascontiguousarray(w0.T), np.ascontiguousarray(w1.T), 0.0
+    powers, weights, logits, lift, features, scaled, slopes, part = space
+    vocab, kind, count, rows, loss, longest = len(w0), w0.dtype, query.size, len(weights), 0.0, 0.0
+    tops, work, totals, factors = np.empty(_WIDE, kind), np.empty(vocab, kind), np.ones(rows, kind), np.zeros(rows, kind)
+    w0_turned, w1_turned = np.ascontiguousarray(w0.T), np.ascontiguousarray(w1.T)
+    powers[:] = scores
+    weights[:], logits[:] = 0, 0
     for j in range(vocab):
         _raised(powers[j], False, tops, work)
         longest = max(longest, _dot(w1_turned[j], w1_turned[j]))
