@@ -184,6 +184,54 @@ class Export(Command):
         return 0
 
 
+class Report(Command):
+    """Write runs as one offline page in which to watch them learn; runs of one study share its scrubber."""
+
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN...", help="folders of runs")]
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Field(
+        Path("report.html"), description="the file; an earlier report is replaced, no other file"
+    )
+    exact: bool = Field(False, description="matrices as float32 instead of 8 bits a cell; a file about ten times as large")
+    title: str | None = Field(None, description="of the page; default: the names of the runs")
+    skip: tuple[Literal["ledger", "ladder"], ...] = Field((), description="what to leave out because it takes long")
+    open: bool = Field(False, description="show it in the browser")
+    quiet: bool = Field(False, description="no progress bar; print the path alone")
+
+    def run(self) -> int:
+        from stagescope.reporting.report import report
+
+        shown = False if self.quiet else None
+        made = report(self.folders, self.out, exact=self.exact, title=self.title, skip=self.skip, progress=shown)
+        print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
+        if self.open:
+            from stagescope.cli.answers import open_page
+
+            open_page(made)
+        return 0
+
+
+class Figures(Command):
+    """Write the views of a run's report as static figures (PDF, SVG, PNG), with its stages and ledger as Markdown."""
+
+    folder: RunFolder
+    out: Path = Field(description="folder for the figures; files of the same names are replaced")
+    skip: tuple[Literal["ledger", "ladder"], ...] = Field((), description="what to leave out because it takes long")
+    quiet: bool = Field(False, description="no progress bar; print the paths alone")
+
+    def run(self) -> int:
+        from stagescope.progress import progress_for
+        from stagescope.reporting.static import run_figures
+        from stagescope.runs.store import load
+
+        found = load(self.folder)
+        with progress_for(False if self.quiet else None) as bar:
+            made, notes = run_figures(found, self.out, bar, self.skip)
+        print("\n".join(map(str, made)) if self.quiet else f"{len(made) - 1} figures (PDF, SVG, PNG) and {made[-1]}")
+        if not self.quiet:
+            print("\n".join(f"note: {note}" for note in notes), end="\n" if notes else "")
+        return 0
+
+
 class Stopping(Command):
     """Early stopping of incremental learning over the number of training sequences: rules, classes, and convex fits.
 
@@ -293,15 +341,16 @@ class Cite(Command):
 
 
 class Demo(Command):
-    """A short tour: run a study, read its stages, put its paper's claims to it."""
+    """A short tour: run each study, read its stages, put its paper's claims to it, and show all of it on one page."""
 
-    out: Path = Field(Path("demo"), description="folder for the tour's runs")
+    out: Path = Field(Path("demo"), description="folder for the tour's runs and their report")
+    open: bool = Field(False, description="show the report in the browser")
     quiet: bool = Field(False, description="no progress bar")
 
     def run(self) -> int:
         from stagescope.cli.demo import demo
 
-        return demo(self.out, quiet=self.quiet)
+        return demo(self.out, quiet=self.quiet, show=self.open)
 
 
 class Completion(Command):
@@ -327,6 +376,8 @@ COMMANDS: dict[str, type[Command]] = {
     "check": Check,
     "ladder": Ladder,
     "export": Export,
+    "report": Report,
+    "figures": Figures,
     "stopping": Stopping,
     "reproduce": Reproduce,
     "cite": Cite,

@@ -4,6 +4,7 @@ A view is data with labels. It knows neither HTML nor matplotlib: the page, the 
 draw the same views.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,6 +97,10 @@ class Points(View):
     values: np.ndarray
     labels: tuple[str, ...]
     explained: np.ndarray
+
+
+Maker = Callable[[], View | None]
+"""Makes one view when called, or None where a run has nothing to show in it: one that fails takes no other with it."""
 
 
 @dataclass(frozen=True)

@@ -179,12 +179,16 @@ def _reachable(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim("ISA:plateaus", "Each plateau is the best loss of its class", on_the_ladder, _plateaus),
-    Claim("ISA:order", "Features are acquired in the order of their importance", on_the_ladder, _order),
-    Claim("ISA:nearest", "On plateau j the model predicts as class j", _predicts, _nearest),
-    Claim("ISA:competition", "On plateau 1 all heads look at the most important group", several_heads, _competition),
-    Claim("ISA:cooperation", "Heads then part between t_1 and t_2 and share the groups out", _splitting, _cooperation),
-    Claim("ISA:symmetric", "Equal heads move as one head", _equal_start, _one_head),
-    Claim("ISA:stays", "Equal heads never leave plateau 1", _equal_ladder, _stays),
-    Claim("ISA:head-limit", "H heads end on plateau min(H, k)", on_the_ladder, _reachable),
+    Claim("ISA:plateaus", "Each plateau is the best loss of its class", on_the_ladder, _plateaus, ("t1", "end")),
+    Claim("ISA:order", "Features are acquired in the order of their importance", on_the_ladder, _order, ("t*",)),
+    Claim("ISA:nearest", "On plateau j the model predicts as class j", _predicts, _nearest, ("plateau *",)),
+    Claim(
+        "ISA:competition", "On plateau 1 all heads look at the most important group", several_heads, _competition, ("plateau 1",)
+    ),
+    Claim(
+        "ISA:cooperation", "Heads then part between t_1 and t_2 and share the groups out", _splitting, _cooperation, ("t1", "t2")
+    ),
+    Claim("ISA:symmetric", "Equal heads move as one head", _equal_start, _one_head, ("start", "end")),
+    Claim("ISA:stays", "Equal heads never leave plateau 1", _equal_ladder, _stays, ("t1", "end")),
+    Claim("ISA:head-limit", "H heads end on plateau min(H, k)", on_the_ladder, _reachable, ("end",)),
 )

@@ -110,11 +110,12 @@ def against_ridge(evidence: StoppingEvidence) -> Comparison:
 
 
 STOPPING_CLAIMS = (
-    Claim("ISA:early-stopping", "Early stopping picks the best restricted class", decided, best_restricted),
+    Claim("ISA:early-stopping", "Early stopping picks the best restricted class", decided, best_restricted, ("start", "end")),
     Claim(
         "ISA:stop-ridge",
         "At its best stop the model predicts as well as a ridge fit that knows the lags",
         overfits,
         against_ridge,
+        ("start", "end"),
     ),
 )

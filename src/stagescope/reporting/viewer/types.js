@@ -1,8 +1,9 @@
 /**
  * The shape of the data a page carries, and what its parts promise each other. Only types: nothing of this runs.
  *
- * @typedef {{id: number, shape: number[], encoding: "f64"|"f32"|"i32"|"u8"|"companded", low?: number, high?: number}} Block
- *   A compressed array in <script type="application/octet-stream" id="block-ID">. See blocks.js.
+ * @typedef {{id: number, shape: number[], encoding: "f64"|"f32"|"i32"|"u8"|"companded", low?: number, high?: number,
+ *   order?: number}} Block
+ *   A compressed array in <script type="application/octet-stream" id="block-ID">. See blocks.js; `order` is for f32 only.
  *
  * @typedef {{name: string, family: string, faint: boolean, values: Block}} Curve
  * @typedef {{name: string, value: number}} Level
@@ -31,7 +32,7 @@
  * @typedef {{title: string, version: string, scenes: SceneData[]}} PageData
  *
  * @typedef {{columns: string[], rows: (string|number|null)[][]}} Table
- * @typedef {{element: HTMLElement, show: (time: number) => void, resize?: () => void, recolour?: () => void,
+ * @typedef {{element: HTMLElement, tools?: HTMLElement, show: (time: number) => void, resize?: () => void, recolour?: () => void,
  *   table?: () => Table, svg?: () => string, canvas?: () => HTMLCanvasElement}} Panel
  *   One view on the page. `show` draws the frame each run has at a time of the scene's clock and must be cheap;
  *   `table`, `svg` and `canvas` give what is seen now for export.

@@ -1,0 +1,145 @@
+"""What any run has: loss, speed, norms and singular values of its blocks, and the blocks themselves where they are small."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from stagescope.reporting.crowd import MOST, NAMED, curves
+from stagescope.reporting.thin import CELLS, WORK, shown
+from stagescope.reporting.views import Curve, Level, Maker, Matrices, View
+from stagescope.runs.run import Run
+
+SMALL = 128
+"""Rows, columns and panels up to which a block is drawn as a heat map: beyond, cells are smaller than a pixel or two."""
+FEW_PANELS = 16
+MOST_BLOCKS = 12
+"""Blocks that are drawn one by one; a page with more would not be looked at."""
+LARGEST_VALUES = 6
+ROUNDING = 1e-12
+
+
+def loss_view(run: Run, levels: tuple[Level, ...] = (), about: str = "", more: tuple[Curve, ...] = ()) -> View | None:
+    """The recorded loss, with what else is on its scale."""
+    made = [Curve("loss", np.asarray(run.series["loss"], dtype=float))] if "loss" in run.series else []
+    made += more
+    if not made:
+        return None
+    positive = all(np.all(one.values[np.isfinite(one.values)] > 0) for one in made)
+    said = about or "The loss at every recorded frame."
+    return curves("loss", "Loss", said, "loss", made, levels=levels, log=positive)
+
+
+def excess_view(excess: np.ndarray, above: str, levels: tuple[Level, ...] = (), frames: np.ndarray | None = None) -> View:
+    """A loss above the least one that can be had, on a logarithmic axis."""
+    about = f"How far the loss is above {above}. Plateaus show as steps on a logarithmic axis."
+    steps = tuple(level for level in levels if level.value > 0)
+    made = [Curve("excess", excess)]
+    return curves("excess", "Excess over the floor", about, "nats above the floor", made, levels=steps, log=True, frames=frames)
+
+
+def speed_view(run: Run) -> View | None:
+    if "speed" not in run.series:
+        return None
+    about = f"Norm of d(parameters)/d{run.clock} along the field: small near critical points, where a run rests."
+    speed = np.asarray(run.series["speed"], dtype=float)
+    return curves("speed", "Speed of the parameters", about, "speed", [Curve("speed", speed)], log=True)
+
+
+def norms_view(run: Run, names: tuple[str, ...] | None = None) -> View:
+    """Frobenius norms of the blocks."""
+    chosen = names or tuple(run.params)
+    made = []
+    for place, name in enumerate(chosen):
+        flat = np.asarray(run.params[name], dtype=float).reshape(run.frames, -1)
+        made.append(Curve(name, np.linalg.norm(flat, axis=1), faint=place >= NAMED))
+    about = "Square root of the sum of squares of each block of parameters."
+    return curves("norms", "Norms of the blocks", about, "norm", made, log=True)
+
+
+def values_view(run: Run, names: tuple[str, ...] | None = None) -> View | None:
+    """The largest singular values of blocks that are matrices; a stack of matrices has those of each."""
+    chosen = [name for name in names or tuple(run.params) if _is_matrix(run.params[name].shape[1:])][:MOST_BLOCKS]
+    if not chosen:
+        return None
+    shapes = {name: run.params[name].shape[1:] for name in chosen}
+    work = max(float(np.prod(shape)) * min(shape[-2:]) for shape in shapes.values())
+    seen = shown(run, work, WORK)
+    made = []
+    for name in chosen:
+        found = singular_values(np.asarray(seen.run.params[name], dtype=float))
+        for label, values in _by_matrix(name, found, run.axes.get(name, ())):
+            made += [Curve(f"{label} {k + 1}", values[:, k], name) for k in range(min(values.shape[1], LARGEST_VALUES))]
+    made = _above_rounding(made)
+    order = sorted(range(len(made)), key=lambda i: int(made[i].name.rsplit(" ", 1)[1]))[:NAMED]
+    made = [Curve(one.name, one.values, one.family, faint=i not in order) for i, one in enumerate(made)][:MOST]
+    about = "Singular values, largest first: directions that open grow out of the noise one after another."
+    return curves("values", "Singular values", about, "singular value", made, log=True, frames=seen.frames)
+
+
+def _above_rounding(made: list[Curve]) -> list[Curve]:
+    """Without the values that are zero but for rounding at every frame: they say nothing and would stretch the axis."""
+    tops = [float(np.max(one.values, where=np.isfinite(one.values), initial=0.0)) for one in made]
+    return [one for one, top in zip(made, tops, strict=True) if top > ROUNDING * max(tops)] or made
+
+
+def _is_matrix(shape: tuple[int, ...]) -> bool:
+    return len(shape) in (2, 3) and min(shape[-2:]) > 1
+
+
+def _by_matrix(name: str, found: np.ndarray, axes: tuple[str, ...]) -> Iterator[tuple[str, np.ndarray]]:
+    """The values of a matrix, or of each matrix of a stack, by the name of the axis they are stacked along."""
+    if found.ndim == 2:
+        yield name, found
+        return
+    word = axes[1] if len(axes) == 4 else "part"
+    for place in range(found.shape[1]):
+        yield f"{name} {word} {place + 1},", found[:, place]
+
+
+def singular_values(block: np.ndarray) -> np.ndarray:
+    """Those of every matrix of a block (..., n, m), nan where it has a number that is not finite."""
+    good = np.isfinite(block).all(axis=(-2, -1))
+    found = np.linalg.svd(np.where(good[..., None, None], block, 0.0), compute_uv=False)
+    return np.where(good[..., None], found, np.nan)
+
+
+def block_view(run: Run, name: str) -> View | None:
+    """A small block as a heat map: a vector as one row, a stack of matrices as panels; None where it is large."""
+    shape = run.params[name].shape[1:]
+    if len(shape) not in (1, 2, 3) or max(shape[-2:]) > SMALL or min(shape) < 1 or (len(shape) == 3 and shape[0] > FEW_PANELS):
+        return None
+    panels, rows, columns = (1,) * (3 - len(shape)) + shape
+    seen = shown(run, panels * rows * columns, CELLS)
+    values = np.asarray(seen.run.params[name], dtype=float).reshape(-1, panels, rows, columns)
+    inner = run.axes.get(name, ())[1:]
+    axes = ("",) * (3 - len(shape)) + (tuple(inner) if len(inner) == len(shape) else ("",) * len(shape))
+    labels = [tuple(str(i) for i in range(size)) for size in (panels, rows, columns)]
+    high = largest(values)
+    low = -high if np.any(values < 0) else 0.0
+    return Matrices(
+        f"block-{name}",
+        f"Block {name}",
+        f"The parameters {name} as they are; colours run from {low:.3g} to {high:.3g}.",
+        values,
+        panels=(name,) if panels == 1 else tuple(f"{name}, {axes[0] or 'part'} {i + 1}" for i in range(panels)),
+        rows=labels[1] if len(shape) > 1 else ("",),
+        columns=labels[2],
+        row_axis=axes[1],
+        column_axis=axes[2],
+        low=low,
+        high=high,
+        frames=seen.frames,
+    )
+
+
+def largest(values: np.ndarray) -> float:
+    """The largest finite size, 1 where there is none but zero."""
+    found = float(np.max(np.abs(values), where=np.isfinite(values), initial=0.0))
+    return found if found > 0 else 1.0
+
+
+def own_views(run: Run) -> list[Maker]:
+    """A run of anybody's objective."""
+    blocks = [partial(block_view, run, name) for name in tuple(run.params)[:MOST_BLOCKS]]
+    return [partial(make, run) for make in (loss_view, speed_view, norms_view, values_view)] + blocks

@@ -1,0 +1,86 @@
+"""The address holds what is shown: opened afresh, it shows the same."""
+
+import pytest
+
+from stagescope.reporting.page import page
+from tests.browser.samples import portrait
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    path = tmp_path_factory.mktemp("state") / "page.html"
+    portraits = [portrait("flow"), portrait("adam", clock="step", frames=21, until=200)]
+    path.write_text(page(portraits), encoding="utf-8")
+    return path
+
+
+def state(seen) -> dict:
+    return seen.page.evaluate(
+        """() => { const scene = window.stagescope.scene(); return {clock: scene.clock, position: scene.position,
+            theme: getComputedStyle(document.documentElement).colorScheme + getComputedStyle(document.documentElement).backgroundColor, axis: scene.settings.get('axis'),
+            log: scene.settings.isLog('loss'), speed: scene.settings.get('speed')}; }"""
+    )
+
+
+def address(seen, part: str) -> str:
+    """The hash, once it has been written."""
+    seen.until("part => location.hash.includes(part)", part)
+    return seen.page.evaluate("() => location.hash")
+
+
+def test_a_link_opens_at_the_same_place(visit, sample):
+    seen = visit(sample)
+    seen.scrub(23)
+    seen.press("d", "x", "l", "]")
+    hash = address(seen, "frame=23")
+    seen.page.wait_for_timeout(300)
+    hash = seen.page.evaluate("() => location.hash")
+    fresh = visit(sample, hash=hash)
+    assert state(fresh) == state(seen)
+    assert state(fresh)["position"] == 23
+    assert state(fresh)["axis"] == "log"
+    assert state(fresh)["theme"] != state(visit(sample))["theme"]
+
+
+def test_the_scene_is_in_the_address(visit, sample):
+    seen = visit(sample)
+    seen.page.get_by_role("tab").nth(1).click()
+    seen.press("End")
+    hash = address(seen, "frame=20")
+    assert "scene=1" in hash
+    fresh = visit(sample, hash=hash)
+    assert (state(fresh)["clock"], state(fresh)["position"]) == ("step", 20)
+
+
+def test_a_written_address_works(visit, sample):
+    seen = visit(sample, hash="#scene=0&frame=17&axis=log&loss=log&theme=dark&speed=2")
+    found = state(seen)
+    assert (found["position"], found["axis"], found["log"], found["speed"]) == (17, "log", True, "2")
+    assert seen.value("attention", 0, 0, 0, 0)["value"] == pytest.approx(portrait().views[1].values[17, 0, 0, 0], abs=0.01)
+
+
+def test_a_changed_address_moves_an_open_page(visit, sample):
+    seen = visit(sample)
+    seen.page.evaluate("() => { location.hash = '#frame=31'; }")
+    seen.until("() => window.stagescope.scene().position === 31")
+    seen.settle()
+    assert seen.position == 31
+
+
+@pytest.mark.parametrize(
+    "hash",
+    ["#frame=999999&scene=77", "#frame=-3", "#frame=NaN&theme=pink&axis=%3Cb%3E", "#%", "#=&&&=", "#frame=1e9&speed=__proto__"],
+)
+def test_a_bad_address_does_no_harm(visit, sample, hash):
+    seen = visit(sample, hash=hash)
+    assert 0 <= state(seen)["position"] <= 40
+
+
+def test_back_does_not_go_through_frames(visit, sample):
+    """Scrubbing writes no history."""
+    seen = visit(sample)
+    before = seen.page.evaluate("() => history.length")
+    for position in (3, 9, 12):
+        seen.scrub(position)
+        address(seen, f"frame={position}")
+    assert seen.page.evaluate("() => history.length") == before
