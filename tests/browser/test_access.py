@@ -19,7 +19,8 @@ CONTRAST = """() => {
     const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (walk.nextNode()) {
         const node = walk.currentNode.parentElement;
-        if (!walk.currentNode.data.trim() || node.closest('script, style, noscript, :disabled') || !node.checkVisibility()) continue;
+        if (!walk.currentNode.data.trim() || node.closest('script, style, noscript, :disabled')) continue;
+        if (!node.checkVisibility()) continue;
         const style = getComputedStyle(node);
         if (style.visibility !== 'visible' || !node.getClientRects().length) continue;
         let opacity = 1;
@@ -27,7 +28,8 @@ CONTRAST = """() => {
         if (!opacity) continue;  // shown when pointed at
         const back = behind(node), ink = parse(style.color);
         const [a, b] = [light(over([...ink.slice(0, 3), ink[3] * opacity], back)), light(back)].sort((x, y) => y - x);
-        found.push([(a + 0.05) / (b + 0.05), walk.currentNode.data.slice(0, 60), node.className, style.color, back.map(Math.round).join()]);
+        const what = [walk.currentNode.data.slice(0, 60), node.className, style.color, back.map(Math.round).join()];
+        found.push([(a + 0.05) / (b + 0.05), ...what]);
     }
     return found;
 }"""
@@ -106,7 +108,8 @@ def test_every_control_has_a_name(visit, sample):
     seen.press("?")
     nameless = seen.page.evaluate(
         """controls => [...document.querySelectorAll(controls)].filter(one => {
-            const labelled = (one.getAttribute('aria-labelledby') ?? '').split(' ').map(id => document.getElementById(id)?.textContent);
+            const ids = (one.getAttribute('aria-labelledby') ?? '').split(' ');
+            const labelled = ids.map(id => document.getElementById(id)?.textContent);
             const name = one.ariaLabel || labelled.join('') || one.labels?.[0]?.textContent || one.textContent || one.title;
             return !name || !name.trim(); }).map(one => one.outerHTML.slice(0, 120))""",
         CONTROLS,

@@ -95,4 +95,4 @@ def test_png_is_a_picture(visit, sample, slot):
     seen = visit(sample)
     pixels = imread(io.BytesIO(save(seen, slot, "PNG")), format="png")
     assert min(pixels.shape[:2]) > 100
-    assert len(np.unique(pixels.reshape(-1, pixels.shape[-1]), axis=0)) > 5
+    assert len(np.unique(pixels[::3, ::3, :3].reshape(-1, 3) @ [1.0, 3.0, 7.0])) > 5

@@ -11,7 +11,8 @@ from tests.browser.samples import portrait
 
 EVIL = (
     "</script><img src=x onerror=alert(1)>\"'`"  # first, because labels are cut
-    "<script>alert(2)</script><!--]]></style><svg onload=alert(3)>&lt;b&gt;\u202eright to left\u2066\u2028\u2029\ud800{{7*7}}\x00\x07"
+    "<script>alert(2)</script><!--]]></style><svg onload=alert(3)>&lt;b&gt;"
+    "\u202eright to left\u2066\u2028\u2029\ud800{{7*7}}\x00\x07"
 )
 VISIBLE = "</script><img src=x onerror=alert(1)>"
 PLACES = {
@@ -181,7 +182,8 @@ def test_the_policy_is_strict(pages):
 
 
 ATTACKS = {
-    "inline script": "() => { const s = document.createElement('script'); s.textContent = 'window.hit = 1'; document.body.append(s); }",
+    "inline script": "() => { const s = document.createElement('script'); s.textContent = 'window.hit = 1';"
+    " document.body.append(s); }",
     "handler": "() => { const b = document.createElement('b'); b.setAttribute('onclick', 'window.hit = 1');"
     " document.body.append(b); b.click(); }",
     "eval": "() => new Promise(done => setTimeout(() => { try { (0, eval)('window.hit = 1'); } catch {} done(); }))",
@@ -191,8 +193,8 @@ ATTACKS = {
     "picture": "() => new Promise(done => { const i = new Image(); i.onload = () => { window.hit = 1; done(); };"
     " i.onerror = () => done(); i.src = 'http://localhost:9/x.png'; })",
     "frame": "() => { const f = document.createElement('iframe'); f.src = 'data:text/html,<b>'; document.body.append(f); }",
-    "style": "() => { const s = document.createElement('style'); s.textContent = 'main { display: none }'; document.body.append(s);"
-    " if (getComputedStyle(document.querySelector('main')).display === 'none') window.hit = 1; }",
+    "style": "() => { const s = document.createElement('style'); s.textContent = 'main { display: none }';"
+    " document.body.append(s); if (getComputedStyle(document.querySelector('main')).display === 'none') window.hit = 1; }",
 }
 
 

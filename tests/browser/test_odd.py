@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.observables.token import token_curves
 from stagescope.reporting.page import page
 from stagescope.reporting.thin import spread
 from stagescope.reporting.views import Curve, Matrices
 from tests.browser.samples import FOCUS, portrait, run
+from tests.reporting.runs import broken, small
 
 MANY = 100_000
 
@@ -98,6 +100,7 @@ def test_many_frames_are_counted(show):
     time = np.linspace(0.0, 100.0, MANY)
     loss = np.exp(-time / 30)
     kept = spread(MANY, 1200)
+    assert kept is not None
     values = np.repeat(np.linspace(0, 1, len(kept))[:, None, None, None], 4, axis=3).reshape(-1, 1, 2, 2)
     made = portrait()
     thin = Matrices("attention", "Attention", "Thinned.", values, ("one",), ("a", "b"), ("c", "d"), frames=kept)
@@ -153,16 +156,36 @@ def test_two_scenes_have_a_scrubber_each(show):
     assert seen.page.evaluate("() => window.stagescope.scene().position") == 10
 
 
-def test_a_real_run_of_each_paper_through_the_public_path(visit, tmp_path):
-    """What the commands make: a flow that is done, and one that diverged."""
-    process = ss.SequenceClasses.synthetic(3, 2, 4, 4)
-    model = ss.PairwiseAttention.merged(process)
-    loss = ss.population_loss(model, process)
-    done = ss.evolve(loss, model.init(), ss.GradientFlow(), until=200.0)
-    seen = visit(ss.report(done, tmp_path / "flow.html", skip=("ladder",)))
-    assert seen.page.evaluate("() => window.stagescope.scene().times.length") == done.frames
-    seen.press("End")
-    assert seen.page.evaluate("() => window.stagescope.time()") == done.t[-1]
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory):
+    """A small run of each paper and one whose numbers break, on one page, as the command makes it; no claims, which take long."""
+    runs = [small("token"), small("pairwise"), small("regression"), broken(small("heads"), 6)]
+    path = ss.report(runs, tmp_path_factory.mktemp("papers") / "papers.html", skip=("ladder", "ledger"), progress=False)
+    return path, runs
+
+
+def test_real_runs_of_each_paper(visit, papers):
+    path, runs = papers
+    seen = visit(path)
+    frames = []
+    for tab in seen.page.get_by_role("tab").all():
+        tab.click()
+        seen.settle()
+        seen.whole()
+        seen.press("End")
+        seen.whole()
+        assert seen.page.locator(".failure").count() == 0
+        assert seen.page.locator("section.panel").count() >= 4
+        frames += seen.page.evaluate("() => window.stagescope.scene().runs.map(run => run.time.length)")
+    assert sorted(frames) == sorted(run.frames for run in runs)
+
+    seen.page.get_by_role("tab").first.click()
+    seen.until("frames => window.stagescope.scene().times.length === frames", runs[0].frames)
+    seen.scrub(31)
+    truth = token_curves(runs[0]).attention[31]  # by value, against the model
+    for row, column in np.ndindex(truth.shape):
+        told = seen.value("attention", 0, 0, row, column)
+        assert abs(told["value"] - truth[row, column]) <= told["precision"] + 1e-12
 
 
 def test_an_own_run_that_diverged(visit, tmp_path):

@@ -16,9 +16,9 @@ def sample(tmp_path_factory):
 
 def state(seen) -> dict:
     return seen.page.evaluate(
-        """() => { const scene = window.stagescope.scene(); return {clock: scene.clock, position: scene.position,
-            theme: getComputedStyle(document.documentElement).colorScheme + getComputedStyle(document.documentElement).backgroundColor, axis: scene.settings.get('axis'),
-            log: scene.settings.isLog('loss'), speed: scene.settings.get('speed')}; }"""
+        """() => { const scene = window.stagescope.scene(), look = getComputedStyle(document.documentElement);
+            return {clock: scene.clock, position: scene.position, theme: look.backgroundColor,
+                axis: scene.settings.get('axis'), log: scene.settings.isLog('loss'), speed: scene.settings.get('speed')}; }"""
     )
 
 
@@ -67,13 +67,14 @@ def test_a_changed_address_moves_an_open_page(visit, sample):
     assert seen.position == 31
 
 
-@pytest.mark.parametrize(
-    "hash",
-    ["#frame=999999&scene=77", "#frame=-3", "#frame=NaN&theme=pink&axis=%3Cb%3E", "#%", "#=&&&=", "#frame=1e9&speed=__proto__"],
-)
-def test_a_bad_address_does_no_harm(visit, sample, hash):
-    seen = visit(sample, hash=hash)
-    assert 0 <= state(seen)["position"] <= 40
+BAD = ["#frame=999999&scene=77", "#frame=-3", "#frame=NaN&theme=pink&axis=%3Cb%3E", "#%", "#=&&&=", "#frame=1e9&speed=__proto__"]
+
+
+def test_a_bad_address_does_no_harm(visit, sample):
+    seen = visit(sample)
+    for hash in BAD:
+        seen.open(hash)
+        assert 0 <= state(seen)["position"] <= 40, hash
 
 
 def test_back_does_not_go_through_frames(visit, sample):

@@ -107,3 +107,22 @@ def test_every_frame_is_there(visit, sample):
     assert len(told) == FRAMES
     for one, expected in zip(told, truth, strict=True):
         assert abs(one["value"] - expected) <= (1e-7 if exact else one["precision"] + 1e-12)
+
+
+@pytest.mark.parametrize("frame", [5, FRAMES - 1])
+def test_what_is_painted_follows_the_values(visit, sample, frame):
+    """On paper, a larger share is darker: the pixels of a map, one a cell, have the order of the recorded values."""
+    path, _ = sample
+    seen, truth = visit(path), attention(FRAMES)[frame]
+    seen.scrub(frame)
+    for head in range(2):
+        pixels = (
+            seen.panel("attention")
+            .locator("canvas.tile-cells")
+            .nth(head)
+            .evaluate("map => Array.from(map.getContext('2d').getImageData(0, 0, map.width, map.height).data)")
+        )
+        light = np.reshape(pixels, (5, 5, 4))[..., :3] @ [0.2126, 0.7152, 0.0722]
+        by_value = light.ravel()[np.argsort(truth[head].ravel())]
+        assert np.all(np.diff(by_value) <= 1.0)  # rounding of colours
+        assert by_value[0] - by_value[-1] > (50 if frame > 5 else 5)

@@ -41,7 +41,7 @@ class Watched:
         self.until("() => document.documentElement.dataset.ready === 'true'")
 
     def until(self, condition: str, argument: Any = None) -> None:
-        """Wait for a condition, a function in JavaScript. Playwright's own way to wait evaluates text, which the policy forbids."""
+        """Wait for a condition, a function in JavaScript. Playwright's own wait evaluates text, which the policy forbids."""
         holds = self.page.evaluate(
             f"""async ([argument, patience]) => {{ const holds = {condition}, began = performance.now();
                 while (!holds(argument) && performance.now() - began < patience) await new Promise(requestAnimationFrame);
@@ -71,7 +71,8 @@ class Watched:
         """Every panel built, everything folded opened, back at the top: panels are made when they come near the screen."""
         self.page.evaluate(
             """async () => { const tick = () => new Promise(requestAnimationFrame);
-                for (const panel of document.querySelectorAll('section.panel')) { panel.scrollIntoView(); await tick(); await tick(); }
+                for (const panel of document.querySelectorAll('section.panel')) {
+                    panel.scrollIntoView(); await tick(); await tick(); }
                 for (const fold of document.querySelectorAll('details:not(.export)')) fold.open = true; }"""
         )
         self.until("() => !document.querySelector('[aria-busy=true]')")

@@ -13,13 +13,10 @@ MOST = 60
 """Curves of one view in all."""
 
 
-def crowd(
-    values: np.ndarray, names: Sequence[str], *, first: Sequence[int] | None = None, family: str = "", named: int = NAMED
-) -> tuple[Curve, ...]:
-    """Curves of values (frames, n): the first `named` by name, in the order of `first`, then the rest, faint, up to MOST."""
+def crowd(values: np.ndarray, names: Sequence[str], first: Sequence[int] | None = None, named: int = NAMED) -> tuple[Curve, ...]:
+    """Curves of values (frames, n) in the order of `first`: so many with names of their own, the rest faint, up to MOST."""
     order = list(range(values.shape[1])) if first is None else list(first)
-    made = [Curve(names[i], values[:, i], family, faint=place >= named) for place, i in enumerate(order[:MOST])]
-    return tuple(made)
+    return tuple(Curve(names[i], values[:, i], faint=place >= named) for place, i in enumerate(order[:MOST]))
 
 
 def left_out(count: int) -> str:

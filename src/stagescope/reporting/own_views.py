@@ -99,9 +99,9 @@ def _by_matrix(name: str, found: np.ndarray, axes: tuple[str, ...]) -> Iterator[
 
 def singular_values(block: np.ndarray) -> np.ndarray:
     """Those of every matrix of a block (..., n, m), nan where it has a number that is not finite."""
-    good = np.isfinite(block).all(axis=(-2, -1))
-    found = np.linalg.svd(np.where(good[..., None, None], block, 0.0), compute_uv=False)
-    return np.where(good[..., None], found, np.nan)
+    good = np.isfinite(block).all(axis=(-2, -1), keepdims=True)
+    found = np.linalg.svd(np.where(good, block, 0.0), compute_uv=False)
+    return np.where(np.squeeze(good, axis=-1), found, np.nan)
 
 
 def block_view(run: Run, name: str) -> View | None:

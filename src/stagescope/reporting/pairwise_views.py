@@ -113,9 +113,9 @@ def _attention(seen: _Seen) -> View:
 
 def _per_class(seen: _Seen, values: np.ndarray) -> list[Curve]:
     """The mean over classes, then each class."""
-    made = [Curve("mean", seen.curves.mean(values), "mean")]
+    made = [Curve("mean", seen.curves.mean(values))]
     if len(seen.classes) > 1:
-        made += crowd(values, [f"class {name}" for name in seen.classes], family="class", named=NAMED - 1)
+        made += crowd(values, [f"class {name}" for name in seen.classes], named=NAMED - 1)
     return made
 
 

@@ -28,6 +28,9 @@ SPREAD = 30.0
 EARLY = 0.15
 """Time is on a logarithmic axis if half of the frames are before this share of it."""
 LABELLED = 24
+"""Points up to which each has a colour and a label."""
+LABEL = 0.15
+"""Inches from one label of a matrix to the next."""
 LONGEST = 28
 
 
@@ -66,7 +69,11 @@ def curves_on(axes: "Axes", portrait: Portrait, view: Curves) -> None:
         if curve.faint:
             axes.plot(time, curve.values, color=GREY, lw=0.6, alpha=0.35, zorder=1)
     for curve, (color, style) in zip(named, _looks(named), strict=True):
-        shown = {"color": COLORS[color % len(COLORS)], "ls": STYLES[style % len(STYLES)], "label": plain(curve.name)}
+        shown: dict[str, Any] = {
+            "color": COLORS[color % len(COLORS)],
+            "ls": STYLES[style % len(STYLES)],
+            "label": plain(curve.name),
+        }
         axes.plot(time, curve.values, **shown, zorder=3, marker="o" if len(time) == 1 else None, markersize=4)
     _time_axis(axes, time, portrait.run.clock)
     _value_axis(axes, view)
@@ -82,7 +89,8 @@ def curves_on(axes: "Axes", portrait: Portrait, view: Curves) -> None:
 def _looks(named: Sequence[Curve]) -> list[tuple[int, int]]:
     """Numbers of colour and line style: the family's colour where families have several curves, else one colour each."""
     families = list(dict.fromkeys(curve.family for curve in named))
-    if not 1 < len(families) < len(named):
+    largest = max(sum(curve.family == family for curve in named) for family in families) if named else 0
+    if not 1 < len(families) < len(named) or largest > len(STYLES):
         return [(place % len(COLORS), place // len(COLORS)) for place in range(len(named))]
     seen = dict.fromkeys(families, -1)
     looks = []
@@ -218,8 +226,9 @@ def matrix_on(axes: "Axes", view: Matrices, place: int, panel: int = 0) -> Any:
         view.values[place, panel], cmap="PuOr_r" if diverging else "viridis", vmin=view.low, vmax=view.high, aspect="auto"
     )
     axes.grid(False)
-    for axis, labels in ((axes.xaxis, view.columns), (axes.yaxis, view.rows)):
-        step = max(1, -(-len(labels) // LABELLED))
+    size = axes.get_window_extent()
+    for axis, labels, pixels in ((axes.xaxis, view.columns, size.width), (axes.yaxis, view.rows, size.height)):
+        step = max(1, -(-len(labels) // max(2, int(pixels / axes.figure.dpi / LABEL))))
         axis.set_ticks(range(0, len(labels), step), [plain(name, 12) for name in labels[::step]], fontsize=6.5)
     if max(map(len, view.columns)) > 3:
         axes.tick_params(axis="x", rotation=90)

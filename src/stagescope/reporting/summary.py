@@ -113,14 +113,14 @@ def _draw(found: Portrait, loss: Curves, attention: Matrices | None) -> "Drawing
 
     shown = [] if attention is None else moments(found, attention, SHOWN)
     drawing = Figure(figsize=(9.0, 2.9), layout="constrained", dpi=110)
-    left, *right = drawing.subfigures(1, 2, width_ratios=(1.3, 1.0)) if shown else (drawing,)
-    axes = left.subplots()
+    parts = drawing.subfigures(1, 1 + bool(shown), squeeze=False, width_ratios=(1.3, 1.0)[: 1 + bool(shown)])[0]
+    axes = parts[0].subplots()
     curves_on(axes, found, loss)
     if len(axes.get_legend_handles_labels()[0]) > 1:
         axes.legend(loc="best", fontsize=7)
     axes.set_title(plain(loss.title), loc="left", pad=8 + ribbon(axes, found)[0])
-    if attention is not None and right:
-        _small(right[0], found, attention, shown)
+    if attention is not None and shown:
+        _small(parts[1], found, attention, shown)
     return drawing
 
 

@@ -27,9 +27,21 @@ export function curveLegend(scene, views, lines, levels, toggle) {
   const crowd = entries.filter(({ line }) => line.faint);
   const heads = views.map(({ run, view }) => headOf(scene, run, view, views.length > 1));
   const folded = crowdOf(crowd, () => show(scene.time));
-  const body = table ? tableOf(heads, main, views) : el("ul", { class: "legend-list" }, main.map(({ element }) => el("li", {}, element)));
+  const body = table
+    ? tableOf(heads, main, views)
+    : el(
+        "ul",
+        { class: "legend-list" },
+        main.map(({ element }) => el("li", {}, element)),
+      );
   const items = new Map(levels.map((level) => [level, levelItem(level)]));
-  const said = table ? null : el("p", { class: "legend-frames" }, heads.map(({ element }) => element));
+  const said = table
+    ? null
+    : el(
+        "p",
+        { class: "legend-frames" },
+        heads.map(({ element }) => element),
+      );
   const element = el("div", { class: "legend" }, [body, el("ul", { class: "legend-list" }, [...items.values()]), folded, said]);
 
   /** @param {number} time */
@@ -67,7 +79,14 @@ function headOf(scene, run, view, named) {
  * @param {(line: Line) => void} toggle
  */
 function entryOf(scene, line, byRun, toggle) {
-  const stroke = svgEl("line", { x1: 1, y1: 5, x2: 23, y2: 5, "stroke-width": line.faint ? 1 : 2, "stroke-dasharray": line.dash.join(" ") || null });
+  const stroke = svgEl("line", {
+    x1: 1,
+    y1: 5,
+    x2: 23,
+    y2: 5,
+    "stroke-width": line.faint ? 1 : 2,
+    "stroke-dasharray": line.dash.join(" ") || null,
+  });
   const value = el("span", { class: "value" });
   const name = byRun ? scene.runs[line.run].short : line.name;
   const press = () => {
@@ -76,7 +95,11 @@ function entryOf(scene, line, byRun, toggle) {
     toggle(line);
   };
   const swatch = svgEl("svg", { class: "swatch", viewBox: "0 0 24 10", "aria-hidden": "true" }, stroke);
-  const element = el("button", { type: "button", class: "entry", "aria-pressed": "true", on: { click: press } }, [swatch, nameOf(name, NAMED), value]);
+  const element = el("button", { type: "button", class: "entry", "aria-pressed": "true", on: { click: press } }, [
+    swatch,
+    nameOf(name, NAMED),
+    value,
+  ]);
   const show = (/** @type {number} */ time) => {
     const number = line.values[scene.frameAt(line.run, line.view, time).place];
     setText(value, short(number));
@@ -95,10 +118,16 @@ function entryOf(scene, line, byRun, toggle) {
 function tableOf(heads, entries, views) {
   const keys = [...new Set(entries.map(({ line }) => line.key))];
   const rows = keys.map((key) => {
-    const cells = views.map(({ view }) => el("td", {}, entries.find(({ line }) => line.view === view && line.key === key)?.element));
+    const cells = views.map(({ view }) =>
+      el("td", {}, entries.find(({ line }) => line.view === view && line.key === key)?.element),
+    );
     return el("tr", {}, cells);
   });
-  const head = el("tr", {}, heads.map(({ element }) => el("th", { scope: "col" }, element)));
+  const head = el(
+    "tr",
+    {},
+    heads.map(({ element }) => el("th", { scope: "col" }, element)),
+  );
   return el("table", { class: "legend-table" }, [el("thead", {}, head), el("tbody", {}, rows)]);
 }
 
@@ -118,7 +147,11 @@ function levelItem(level) {
  */
 function crowdOf(crowd, opened) {
   if (!crowd.length) return null;
-  const list = el("ul", { class: "legend-list" }, crowd.map(({ element }) => el("li", {}, element)));
+  const list = el(
+    "ul",
+    { class: "legend-list" },
+    crowd.map(({ element }) => el("li", {}, element)),
+  );
   const said = `${count(crowd.length)} faint ${crowd.length === 1 ? "curve" : "curves"}`;
   return el("details", { class: "crowd", on: { toggle: opened } }, [el("summary", { text: said }), list]);
 }

@@ -40,7 +40,8 @@ function nameNearest(plot, over, event, time) {
   const text = nearestText(plot, time, down);
   setText(plot.tag, text);
   plot.tag.style.visibility = text ? "visible" : "hidden";
-  plot.tag.style.transform = `translate(${left}px, ${down}px) translate(${left > width / 2 ? "calc(-100% - 12px)" : "12px"}, -50%)`;
+  const aside = left > width / 2 ? "calc(-100% - 12px)" : "12px";
+  plot.tag.style.transform = `translate(${left}px, ${down}px) translate(${aside}, -50%)`;
 }
 
 /**
@@ -61,7 +62,8 @@ function nearestText(plot, time, down) {
     if (!(far < least)) continue;
     const run = scene.runs.length > 1 ? `${brief(scene.runs[line.run].short, 30)}: ` : "";
     least = far;
-    text = `${run}${brief(line.name, 40)}  ${short(value, 6)}\nframe ${count(shown.frame + 1)}, ${clockText(scene.clock, shown.at)}`;
+    const when = `frame ${count(shown.frame + 1)}, ${clockText(scene.clock, shown.at)}`;
+    text = `${run}${brief(line.name, 40)}  ${short(value, 6)}\n${when}`;
   }
   return text;
 }

@@ -3,17 +3,17 @@
  * Scrubbing redraws nothing: the cursor, the dots on the curves and the highlighted span are elements that move.
  */
 
-import { brief, clockText, count, el, full, short } from "./dom.js";
-import { inks } from "./colours.js";
+import { brief, clockText, count, el, full } from "./dom.js";
 import { axisTools } from "./axis_tools.js";
 import { curveLegend } from "./curve_legend.js";
 import { pointAt } from "./curve_pointer.js";
 import { curvesDrawing } from "./curves_svg.js";
 import { levelsOf, linesOf } from "./lines.js";
-import { PLOT_FONT, drawLevels, drawMoments, drawRibbon, levelName, levelPlaces, levelRoom, ribbonBoxes, ribbonRows } from "./plot.js";
+import { levelName, levelPlaces, ribbonRows } from "./plot.js";
+import { plotOptions } from "./plot_options.js";
 import { svgFile } from "./shapes.js";
 import { momentsOf, ribbonsOf } from "./stages.js";
-import { axisTicks, extent, polylines, timeAxis, valueAxis } from "./traces.js";
+import { extent, timeAxis, valueAxis } from "./traces.js";
 
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./traces.js").Axis} Axis */
@@ -53,10 +53,21 @@ export class CurvesPlot {
     this.tag = el("div", { class: "tag" });
     this.dots = lines.filter((line) => !line.faint).length <= DOTS ? lines.filter((line) => !line.faint) : [];
     this.marks = this.dots.map(() => el("i", { class: "dot" }));
-    this.names = new Map(this.levels.map((level) => [level, el("span", { class: "level-name", text: levelName(level), title: `${level.name}: ${full(level.value)}` })]));
+    this.names = new Map(
+      this.levels.map((level) => [
+        level,
+        el("span", { class: "level-name", text: levelName(level), title: `${level.name}: ${full(level.value)}` }),
+      ]),
+    );
     const curves = lines.length === 1 ? "one curve" : `${count(lines.length)} curves`;
-    this.plot = el("div", { class: "plot", role: "img", "aria-label": `${brief(views[0].view.title, 80)}: ${curves} over ${scene.clock}; Export saves the numbers` });
-    this.legend = curveLegend(scene, views, lines, this.levels, (line) => this.uplot?.setSeries(lines.indexOf(line) + 1, { show: line.on }));
+    this.plot = el("div", {
+      class: "plot",
+      role: "img",
+      "aria-label": `${brief(views[0].view.title, 80)}: ${curves} over ${scene.clock}; Export saves the numbers`,
+    });
+    this.legend = curveLegend(scene, views, lines, this.levels, (line) =>
+      this.uplot?.setSeries(lines.indexOf(line) + 1, { show: line.on }),
+    );
     /** @type {uPlot|null} */
     this.uplot = null;
     this.width = 0;
@@ -99,83 +110,6 @@ export class CurvesPlot {
     return `${clock} (log scale${skipped})`;
   }
 
-  options() {
-    const { x, y } = this;
-    const font = `11px ${PLOT_FONT}`;
-    const axis = (/** @type {Axis} */ of, /** @type {number} */ gap, /** @type {"width"|"height"} */ side) => ({
-      font,
-      labelFont: font,
-      labelSize: 18,
-      labelGap: 0,
-      gap: 4,
-      stroke: () => inks().muted,
-      grid: { stroke: () => inks().line, width: 1 },
-      ticks: { stroke: () => inks().line, width: 1, size: 4 },
-      filter: (/** @type {uPlot} */ _, /** @type {number[]} */ marks) => marks, // uPlot would hide 2 and 5 of a decade
-      splits: (/** @type {uPlot} */ u) => axisTicks(of, u.bbox[side] / devicePixelRatio, gap),
-      values: (/** @type {uPlot} */ _, /** @type {number[]} */ marks) => marks.map((mark) => short(mark, 6)),
-    });
-    const widest = (/** @type {uPlot} */ _, /** @type {string[]|null} */ marks) => 14 + 6.2 * Math.max(3, ...(marks ?? []).map((mark) => mark.length));
-    return {
-      width: this.width,
-      height: this.height,
-      padding: [this.ribbon.height + 8, Math.max(18, levelRoom(this.levels)), 0, 0],
-      legend: { show: false },
-      cursor: { show: false },
-      scales: {
-        x: { time: false, distr: x.log ? 3 : 1, range: () => [x.min, x.max] },
-        y: { distr: y.log ? 3 : 1, range: () => [y.min, y.max] },
-      },
-      axes: [
-        { ...axis(x, 80, "width"), grid: { show: false }, size: 26, label: this.timeName },
-        { ...axis(y, 34, "height"), size: widest, label: brief(this.views[0].view.axis, 50) },
-      ],
-      series: [{}, ...this.lines.map((line) => this.series(line))],
-      hooks: { drawAxes: [(/** @type {uPlot} */ u) => this.drawBehind(u)], draw: [(/** @type {uPlot} */ u) => this.drawAbove(u)] },
-    };
-  }
-
-  /** @param {Line} line */
-  series(line) {
-    return {
-      show: line.on,
-      width: line.faint ? 1 : 1.75,
-      stroke: line.colour,
-      dash: line.dash,
-      points: { show: false },
-      paths: (/** @type {uPlot} */ u) => ({ stroke: this.trace(u, line), fill: null, clip: null, band: null, gaps: null, flags: 0 }),
-    };
-  }
-
-  /**
-   * @param {uPlot} u
-   * @param {Line} line
-   */
-  trace(u, line) {
-    const { x, y, scene } = this;
-    const path = new Path2D();
-    const { left, top, width, height } = u.bbox;
-    const times = scene.timesOf(line.run, line.view);
-    const xs = times.map((t) => (x.log && t < x.min ? NaN : left + width * x.at(t)));
-    for (const points of polylines(xs, line.values, y, top, height)) {
-      path.moveTo(points[0], points[1]);
-      if (points.length === 2) path.arc(points[0], points[1], devicePixelRatio, 0, 7); // a frame alone between gaps
-      for (let i = 2; i < points.length; i += 2) path.lineTo(points[i], points[i + 1]);
-    }
-    return path;
-  }
-
-  /** @param {uPlot} u */
-  drawBehind(u) {
-    drawMoments(u.ctx, this.moments, this.x, u.bbox, devicePixelRatio);
-    drawLevels(u.ctx, this.levels, this.y, u.bbox, devicePixelRatio);
-  }
-
-  /** @param {uPlot} u */
-  drawAbove(u) {
-    drawRibbon(u.ctx, ribbonBoxes(this.ribbon, this.x, u.bbox, devicePixelRatio), devicePixelRatio);
-  }
-
   rebuild() {
     [this.x, this.y] = this.axes();
     this.uplot?.destroy();
@@ -187,7 +121,7 @@ export class CurvesPlot {
     this.measure();
     if (!this.width) return;
     const ends = [this.y.min, this.y.max];
-    const u = new uPlot(this.options(), [[this.x.min, this.x.max], ...this.lines.map(() => ends)], this.plot);
+    const u = new uPlot(plotOptions(this), [[this.x.min, this.x.max], ...this.lines.map(() => ends)], this.plot);
     this.uplot = u;
     u.under.append(this.band);
     u.over.append(this.now, ...this.marks, ...this.names.values(), this.tag);

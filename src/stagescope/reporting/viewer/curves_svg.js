@@ -23,7 +23,12 @@ const ENTRY_ROW = 16;
  */
 export function curvesDrawing(plot) {
   const top = FIGURE_MARGIN.top + plot.ribbon.height;
-  const box = { left: FIGURE_MARGIN.left, top, width: FIGURE_WIDTH - FIGURE_MARGIN.left - FIGURE_MARGIN.right - levelRoom(plot.levels), height: FIGURE_HEIGHT };
+  const box = {
+    left: FIGURE_MARGIN.left,
+    top,
+    width: FIGURE_WIDTH - FIGURE_MARGIN.left - FIGURE_MARGIN.right - levelRoom(plot.levels),
+    height: FIGURE_HEIGHT,
+  };
   const shown = plot.lines.filter((line) => line.on);
   const named = shown.filter((line) => !line.faint);
   const columns = Math.floor(box.width / ENTRY_COLUMN);
@@ -35,7 +40,9 @@ export function curvesDrawing(plot) {
     ...levelShapes(plot, box),
     ...shown.map((line) => pathShape(plot, line, box)),
     ...cursorShapes(plot, box),
-    ...named.flatMap((line, i) => curveEntry(plot, line, box.left + (i % columns) * ENTRY_COLUMN, foot + Math.floor(i / columns) * ENTRY_ROW)),
+    ...named.flatMap((line, i) =>
+      curveEntry(plot, line, box.left + (i % columns) * ENTRY_COLUMN, foot + Math.floor(i / columns) * ENTRY_ROW),
+    ),
   ];
   return { width: FIGURE_WIDTH, height: foot + Math.ceil(named.length / columns) * ENTRY_ROW, shapes };
 }
@@ -65,7 +72,11 @@ function gridShapes({ x, y, views, timeName }, box) {
   const middle = box.top + box.height / 2;
   const names = [
     textShape(box.left + box.width / 2, bottom + 32, timeName, { fill: muted, "text-anchor": "middle" }),
-    textShape(14, middle, brief(views[0].view.axis, 50), { fill: muted, "text-anchor": "middle", transform: `rotate(-90 14 ${round(middle)})` }),
+    textShape(14, middle, brief(views[0].view.axis, 50), {
+      fill: muted,
+      "text-anchor": "middle",
+      transform: `rotate(-90 14 ${round(middle)})`,
+    }),
   ];
   return [...across, ...down, ...names];
 }
@@ -81,7 +92,8 @@ function ribbonShapes({ ribbon, x }, box) {
     /** @type {Shape[]} */
     const parts = [["rect", { x: left, y: top, width, height, fill, "fill-opacity": height < 6 ? 0.7 : 0.22 }]];
     const name = brief(segment.name, 40);
-    if (height >= 12 && name.length * 6 + 8 < width) parts.push(textShape(left + 4, top + height - 4, name, { "font-size": 10.5 }));
+    if (height >= 12 && name.length * 6 + 8 < width)
+      parts.push(textShape(left + 4, top + height - 4, name, { "font-size": 10.5 }));
     return parts;
   });
 }
@@ -96,7 +108,8 @@ function levelShapes({ levels, y }, box) {
   return levelPlaces(levels, y, box, 1).flatMap(({ level, at, label }) => {
     /** @type {Shape[]} */
     const parts = [["line", { x1: box.left, y1: at, x2: right, y2: at, stroke: level.colour(), "stroke-dasharray": "5 4" }]];
-    if (!Number.isNaN(label)) parts.push(textShape(right + LEVEL_GAP, label, levelName(level), { fill: level.colour(), "font-size": 10.5 }));
+    if (!Number.isNaN(label))
+      parts.push(textShape(right + LEVEL_GAP, label, levelName(level), { fill: level.colour(), "font-size": 10.5 }));
     return parts;
   });
 }
@@ -115,7 +128,18 @@ function pathShape({ scene, x, y }, line, box) {
   });
   const dash = line.dash.join(" ") || "none";
   const width = line.faint ? 1 : 1.75;
-  return ["path", { d: path.join(""), fill: "none", stroke: line.colour(), "stroke-width": width, "stroke-dasharray": dash, "stroke-linejoin": "round", "stroke-linecap": "round" }];
+  return [
+    "path",
+    {
+      d: path.join(""),
+      fill: "none",
+      stroke: line.colour(),
+      "stroke-width": width,
+      "stroke-dasharray": dash,
+      "stroke-linejoin": "round",
+      "stroke-linecap": "round",
+    },
+  ];
 }
 
 /**
@@ -145,7 +169,18 @@ function curveEntry({ scene, views }, line, left, base) {
   const run = views.length > 1 ? `${brief(scene.runs[line.run].short, 14)}: ` : "";
   const value = line.values[scene.frameOf(line.run, line.view).place];
   return [
-    ["line", { x1: left, y1: base - 4, x2: left + 20, y2: base - 4, stroke: line.colour(), "stroke-width": 2, "stroke-dasharray": line.dash.join(" ") || "none" }],
+    [
+      "line",
+      {
+        x1: left,
+        y1: base - 4,
+        x2: left + 20,
+        y2: base - 4,
+        stroke: line.colour(),
+        "stroke-width": 2,
+        "stroke-dasharray": line.dash.join(" ") || "none",
+      },
+    ],
     textShape(left + 26, base, `${run}${brief(line.name, 18)}  ${short(value)}`),
   ];
 }

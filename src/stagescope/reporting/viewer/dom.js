@@ -43,7 +43,8 @@ function dress(node, properties, children) {
     if (name === "text") node.textContent = clean(value);
     else if (name === "title") node.setAttribute("title", brief(value, TOOLTIP));
     else if (name === "data") {
-      for (const [key, item] of Object.entries(/** @type {Object<string, unknown>} */ (value))) node.setAttribute(`data-${key}`, clean(item));
+      for (const [key, item] of Object.entries(/** @type {Object<string, unknown>} */ (value)))
+        node.setAttribute(`data-${key}`, clean(item));
     } else if (name === "on") {
       const listeners = /** @type {Object<string, (event: any) => void>} */ (value);
       for (const [event, listener] of Object.entries(listeners)) node.addEventListener(event, listener);
@@ -109,7 +110,10 @@ export function count(n) {
 function typeset(text) {
   const [mantissa, exponent] = text.split("e");
   if (exponent === undefined) return mantissa.replace("-", "\u2212");
-  const digits = exponent.replace("+", "").replace("-", "\u207b").replace(/\d/g, (d) => "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[+d]);
+  const digits = exponent
+    .replace("+", "")
+    .replace("-", "\u207b")
+    .replace(/\d/g, (d) => "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[+d]);
   return `${mantissa.replace("-", "\u2212")}\u00b710${digits}`;
 }
 

@@ -214,7 +214,7 @@ class Heat {
 
   /** Sizes every map to the room there is. */
   layout() {
-    const width = this.element.clientWidth;
+    const width = Math.floor(this.element.getBoundingClientRect().width); // clientWidth may be rounded up
     if (!width) return;
     const across = Math.max(1, Math.min(this.groups.length, Math.floor((width + GAP) / NARROWEST)));
     const share = Math.floor((width - GAP * (across - 1)) / across);
@@ -272,7 +272,6 @@ export async function heatPanel(store, scene, views) {
   return {
     element: heat.element,
     show: () => heat.show(),
-    resize: () => heat.layout(),
     recolour: () => heat.recolour(),
     table: () => heatTable(scene, heat.groups),
     svg: () => heatSvg(scene, heat.groups, heat.element),

@@ -12,7 +12,7 @@ import { FONT_SIZE, markColour } from "./tile.js";
 /** @typedef {import("./shapes.js").Shape} Shape */
 /** @typedef {import("./tile.js").Tile} Tile */
 
-const EDGE = 12; // px around the drawing
+const FILE_EDGE = 12; // px around the drawing
 
 /** @param {Group} group the maps that are shown */
 function shownTiles(group) {
@@ -53,7 +53,7 @@ export function heatTable(scene, groups) {
  */
 export function heatSvg(scene, groups, element) {
   const box = element.getBoundingClientRect();
-  const top = LEGEND_HEIGHT + EDGE - Math.min(...groups.map((group) => group.element.offsetTop));
+  const top = LEGEND_HEIGHT + FILE_EDGE - Math.min(...groups.map((group) => group.element.offsetTop));
   const shapes = heatLegendShapes(groups[0].matrices, 0);
   for (const group of groups) {
     const name = scene.runs.length > 1 ? `${brief(scene.runs[group.run].data.name, 60)}: ` : "";
@@ -70,8 +70,8 @@ export function heatSvg(scene, groups, element) {
       ]);
     }
   }
-  const inside = /** @type {Shape} */ (["g", { transform: `translate(${EDGE} ${EDGE})` }, shapes]);
-  return svgFile({ width: box.width + 2 * EDGE, height: box.height + top + 2 * EDGE, shapes: [inside] });
+  const inside = /** @type {Shape} */ (["g", { transform: `translate(${FILE_EDGE} ${FILE_EDGE})` }, shapes]);
+  return svgFile({ width: box.width + 2 * FILE_EDGE, height: box.height + top + 2 * FILE_EDGE, shapes: [inside] });
 }
 
 /** Cells, outline, labels and marks of one map. @param {Tile} tile @returns {Shape[]} */

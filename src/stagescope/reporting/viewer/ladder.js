@@ -15,6 +15,11 @@ import { axisTicks, timeAxis } from "./traces.js";
 const HEADS = ["rung", "loss", "distance", "opens", "rate", "measured rate", "ratio", "predicted escape", "measured escape"];
 const TICKS_ROOM = 420; // px the time column has at least; its ticks are chosen for it
 
+/** @param {number} share of the axis -> place in the column of times, with air at both ends */
+function percent(share) {
+  return `${2 + 94 * share}%`;
+}
+
 /** One run's rungs: a row each. */
 class RunLadder {
   /** @param {Scene} scene @param {number} run @param {Rung[]} rungs */
@@ -116,7 +121,6 @@ class RunLadder {
   /** Draws the moments of all rungs along the axis the reader chose. */
   draw() {
     const axis = this.axis();
-    const percent = (/** @type {number} */ share) => `${2 + 96 * share}%`;
     this.rungs.forEach((rung, i) => {
       const dots = dotsOf(rung, axis);
       const [predicted, measured] = ["predicted", "measured"].map((name) => dots.find((dot) => dot.name === name));
@@ -157,7 +161,7 @@ class RunLadder {
   show() {
     const share = this.axis().at(this.scene.time);
     for (const hand of this.hands) {
-      const at = `${2 + 96 * Math.min(1, Math.max(0, share || 0))}%`;
+      const at = percent(Math.min(1, Math.max(0, share || 0)));
       hand.setAttribute("x1", at);
       hand.setAttribute("x2", at);
     }

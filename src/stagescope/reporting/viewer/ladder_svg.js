@@ -10,7 +10,8 @@ import { axisTicks } from "./traces.js";
 /** @typedef {import("./traces.js").Axis} Axis */
 /** @typedef {{name: string, share: number, value: number, beyond: boolean}} RungDot */
 
-const DOT = 4.5;
+const DOT = 3.8; // px
+const RING = 6.5;
 const LABELS = 300; // px beside the chart
 const ROW = 30; // px
 const ACROSS = 900; // px
@@ -42,12 +43,12 @@ export function dotsOf(rung, axis) {
   });
 }
 
-/** The look of a moment: attributes of its circle. @param {string} name @returns {Object<string, string|number>} */
+/** The look of a moment: attributes of its circle. A prediction that holds is a ring around the dot. @param {string} name @returns {Object<string, string|number>} */
 export function rungLook(name) {
   if (name === "slowest") return { r: 3, fill: inks().muted, stroke: inks().muted };
   return name === "predicted"
-    ? { r: DOT, fill: inks().paper, stroke: category(1), "stroke-width": 2 }
-    : { r: DOT, fill: category(1), stroke: category(1), "stroke-width": 2 };
+    ? { r: RING, fill: "none", stroke: category(1), "stroke-width": 1.8 }
+    : { r: DOT, fill: category(1), stroke: "none" };
 }
 
 /** @param {string} clock @param {RungDot} dot */

@@ -47,6 +47,11 @@ function regimeOf({ regime, reason }) {
   return !regime || reason.includes(regime) ? null : el("span", { class: "regime" }, ["regime: ", nameOf(regime)]);
 }
 
+/** Where a run shows a claim; nowhere if the claim does not speak of it. @param {Verdict} verdict */
+function spanOf({ verdict, span }) {
+  return verdict === "not applicable" ? null : span;
+}
+
 /** Why no button leads to frames. @param {Verdict} verdict */
 function nowhere({ verdict }) {
   return verdict === "not applicable" ? "does not apply" : "no single moment";
@@ -160,12 +165,13 @@ class LedgerTable {
   /** @param {Entry} entry @param {HTMLElement[]} title */
   row(entry, title) {
     const { verdict, run } = entry;
-    const seen = verdict.span ? this.button(entry, verdict.span) : el("span", { class: "nowhere", text: nowhere(verdict) });
+    const span = spanOf(verdict);
+    const seen = span ? this.button(entry, span) : el("span", { class: "nowhere", text: nowhere(verdict) });
     const why = el("p", { class: "reason" }, [nameOf(verdict.reason), regimeOf(verdict)]);
     const numbers = [verdict.predicted, verdict.measured, verdict.tolerance].map((cell) =>
       el("td", { class: "number" }, el("bdi", { text: cellText(cell), title: cell })),
     );
-    const row = el("tr", { class: verdict.span ? "leads" : "", data: { verdict: verdict.verdict, run } }, [
+    const row = el("tr", { class: span ? "leads" : "", data: { verdict: verdict.verdict, run } }, [
       el("td", {}, badge(verdict.verdict)),
       el("td", { class: "claim-text" }, [el("div", {}, title), why]),
       ...numbers,
@@ -173,7 +179,7 @@ class LedgerTable {
     ]);
     row.addEventListener("click", (event) => {
       const inside = event.target instanceof Element && event.target.closest("button");
-      if (verdict.span && !inside && getSelection()?.isCollapsed !== false) this.jump(entry, verdict.span);
+      if (span && !inside && getSelection()?.isCollapsed !== false) this.jump(entry, span);
     });
     return row;
   }

@@ -10,7 +10,8 @@ import { category, colourMap, css, inks } from "./colours.js";
 /**
  * @typedef {{name: string, key: string, run: number, view: CurvesView, values: Float64Array, faint: boolean, dash: number[],
  *   colour: () => string, on: boolean}} Line
- *   `key` is the same for the same curve of other runs. `colour` asks for the theme each time; `on` is false while the reader hides the line.
+ *   `key` is the same for the same curve of other runs.
+ *   `colour` asks for the theme each time; `on` is false while the reader hides the line.
  */
 
 /** Dashes tell runs apart where colours tell curves apart. */
@@ -27,7 +28,11 @@ const PALEST = 0.3; // of the ramp, as a share: paler ones do not stand on the p
  */
 function mixed(colour, other, share) {
   const channel = (/** @type {string} */ hex, /** @type {number} */ at) => parseInt(hex.slice(at, at + 2), 16);
-  return css(/** @type {[number, number, number]} */ ([1, 3, 5].map((at) => Math.round((1 - share) * channel(colour, at) + share * channel(other, at)))));
+  return css(
+    /** @type {[number, number, number]} */ (
+      [1, 3, 5].map((at) => Math.round((1 - share) * channel(colour, at) + share * channel(other, at)))
+    ),
+  );
 }
 
 /**
@@ -71,7 +76,8 @@ export function onePerRun(views) {
 function paletteOf(views) {
   const curves = views.flatMap(({ view }) => view.curves);
   const several = new Set(curves.map(({ family }) => family)).size > 1;
-  const familyOf = (/** @type {{name: string, family: string}} */ { name, family }) => (several && family === "" ? `of ${name}` : family);
+  const familyOf = (/** @type {{name: string, family: string}} */ { name, family }) =>
+    several && family === "" ? `of ${name}` : family;
   /** @type {Map<string, string[]>} */
   const families = new Map();
   for (const curve of curves) {
@@ -114,5 +120,9 @@ export function levelsOf(views) {
     }
   });
   const own = onePerRun(views);
-  return [...found.values()].map(({ name, value, places }) => ({ name, value, colour: () => (own && places.length === 1 ? category(places[0]) : inks().muted) }));
+  return [...found.values()].map(({ name, value, places }) => ({
+    name,
+    value,
+    colour: () => (own && places.length === 1 ? category(places[0]) : inks().muted),
+  }));
 }

@@ -12,7 +12,8 @@ import { hashWriter, readHash, Settings } from "./state.js";
 
 /** @typedef {import("./types.js").PageData} PageData */
 /** @typedef {import("./clock.js").Scene} Scene */
-/** @typedef {{scene: Scene, panels: Panels, scrubber: import("./scrubber.js").Scrubber, element: HTMLElement}} Stage one scene, ready to show */
+/** @typedef {import("./scrubber.js").Scrubber} Scrubber */
+/** @typedef {{scene: Scene, panels: Panels, scrubber: Scrubber, element: HTMLElement}} Shown one scene, ready to show */
 
 class Page {
   /** @param {PageData} data */
@@ -20,15 +21,15 @@ class Page {
     this.data = data;
     this.store = new Store();
     this.settings = new Settings();
-    /** @type {Map<number, Promise<Stage>>} */
+    /** @type {Map<number, Promise<Shown>>} */
     this.opened = new Map();
-    /** @type {Stage|null} */
+    /** @type {Shown|null} */
     this.present = null;
     this.index = 0;
     this.drawing = false;
     this.help = helpDialog();
     this.tabs = data.scenes.map((scene, i) => tab(scene.title, i, () => this.choose(i)));
-    this.body = el("div", { class: "scene" });
+    this.body = el("div", { class: "scene", id: "scene", role: data.scenes.length > 1 ? "tabpanel" : null });
     this.dock = el("footer", { class: "dock" });
     this.writeHash = hashWriter(() => this.hash());
   }
@@ -55,9 +56,28 @@ class Page {
 
   header() {
     const { title, scenes, version } = this.data;
-    const theme = el("button", { type: "button", class: "plain", text: "Light / dark", title: "Light or dark (D)", on: { click: () => this.turnTheme() } });
-    const help = el("button", { type: "button", class: "plain", text: "Help", title: "Keys and how to read this page (?)", on: { click: () => this.help.showModal() } });
-    const tabs = scenes.length > 1 ? el("div", { class: "tabs", role: "tablist", "aria-label": "scenes", on: { keydown: (event) => this.tabKeys(event) } }, this.tabs) : null;
+    const theme = el("button", {
+      type: "button",
+      class: "plain",
+      text: "Light / dark",
+      title: "Light or dark (D)",
+      on: { click: () => this.turnTheme() },
+    });
+    const help = el("button", {
+      type: "button",
+      class: "plain",
+      text: "Help",
+      title: "Keys and how to read this page (?)",
+      on: { click: () => this.help.showModal() },
+    });
+    const tabs =
+      scenes.length > 1
+        ? el(
+            "div",
+            { class: "tabs", role: "tablist", "aria-label": "scenes", on: { keydown: (event) => this.tabKeys(event) } },
+            this.tabs,
+          )
+        : null;
     return el("header", { class: "page-head" }, [
       el("div", { class: "title-row" }, [
         el("h1", {}, nameOf(title, 160)),
@@ -77,7 +97,7 @@ class Page {
     this.tabs[to].focus();
   }
 
-  /** @returns {Stage} */
+  /** @returns {Shown} */
   get stage() {
     if (!this.present) throw new Error("the page is not ready: await stagescope.ready");
     return this.present;
@@ -95,6 +115,8 @@ class Page {
       button.setAttribute("aria-selected", String(i === index));
       button.tabIndex = i === index ? 0 : -1;
     });
+    if (this.tabs.length > 1) this.tabs[index].scrollIntoView({ block: "nearest", inline: "nearest" });
+    this.body.setAttribute("aria-labelledby", `tab-${index}`);
     let opening = this.opened.get(index);
     if (!opening) {
       opening = this.open(index);
@@ -113,7 +135,7 @@ class Page {
 
   /**
    * @param {number} index
-   * @returns {Promise<Stage>}
+   * @returns {Promise<Shown>}
    */
   async open(index) {
     const scene = await openScene(this.store, this.data.scenes[index], this.settings);
@@ -190,7 +212,19 @@ class Page {
  * @param {() => void} choose
  */
 function tab(title, index, choose) {
-  return el("button", { type: "button", role: "tab", class: "tab", data: { scene: index }, on: { click: choose } }, nameOf(title, 60));
+  return el(
+    "button",
+    {
+      type: "button",
+      role: "tab",
+      class: "tab",
+      id: `tab-${index}`,
+      "aria-controls": "scene",
+      data: { scene: index },
+      on: { click: choose },
+    },
+    nameOf(title, 60),
+  );
 }
 
 /**
@@ -210,19 +244,26 @@ function runsOf(scene, title, toNotes) {
     ]);
   });
   const notes = scene.runs.reduce((sum, { data }) => sum + data.notes.length, 0);
-  const link = el("button", { type: "button", class: "to-notes", text: notes === 1 ? "1 note" : `${count(notes)} notes`, on: { click: toNotes } });
+  const link = el("button", {
+    type: "button",
+    class: "to-notes",
+    text: notes === 1 ? "1 note" : `${count(notes)} notes`,
+    on: { click: toNotes },
+  });
   return el("ul", { class: "runs", "aria-label": "runs" }, [...items, notes ? el("li", {}, link) : null]);
 }
 
 /** @param {unknown} error says in the page what went wrong: nobody reads a console */
 function confess(error) {
   const said = brief(error instanceof Error ? error.message : error);
-  document.getElementById("page")?.replaceChildren(el("p", { class: "failure", role: "alert", text: `This report cannot be shown: ${said}` }));
+  document
+    .getElementById("page")
+    ?.replaceChildren(el("p", { class: "failure", role: "alert", text: `This report cannot be shown: ${said}` }));
 }
 
 const page = new Page(JSON.parse(document.getElementById("data")?.textContent ?? "{}"));
 
-/** For tests and for the curious: where the page stands and what it shows. Reading it changes nothing, `go` moves the scrubber. */
+/** For tests and for the curious: where the page stands and what it shows. Only `go` changes anything: it moves the scrubber. */
 Object.assign(window, {
   stagescope: {
     ready: page.start().then(() => {
@@ -231,7 +272,12 @@ Object.assign(window, {
     scene: () => page.stage.scene,
     go: (/** @type {number} */ position) => page.stage.scene.go(position),
     time: () => page.stage.scene.time,
-    value: (/** @type {string} */ slot, /** @type {number} */ run, /** @type {number} */ panel, /** @type {number} */ row, /** @type {number} */ column) =>
-      page.stage.panels.value(slot, run, panel, row, column),
+    value: (
+      /** @type {string} */ slot,
+      /** @type {number} */ run,
+      /** @type {number} */ panel,
+      /** @type {number} */ row,
+      /** @type {number} */ column,
+    ) => page.stage.panels.value(slot, run, panel, row, column),
   },
 });

@@ -20,6 +20,7 @@ import { notesOf, provenancePanel } from "./facts.js";
 /** @typedef {{run: number, view: View}[]} Views what runs show in one slot */
 
 const NEAR_SCREEN = "400px"; // from here on a panel is built
+const BEHIND_PLAYER = "0px 0px -70px"; // what only the player covers is not seen
 const SIDE_BY_SIDE = 4; // maps that fit beside the loss
 
 /**
@@ -71,7 +72,12 @@ export function arrange(slots) {
   const halves = rest.filter(({ width }) => width === "half");
   const spare = halves.filter(({ views }) => views[0].view.kind === "curves").pop();
   const paired = halves.filter((one) => halves.length % 2 === 0 || one !== spare);
-  return [...top, ...rest.filter(({ width }) => width === "whole"), ...paired, ...(halves.length % 2 && spare ? [{ views: spare.views, width: /** @type {Width} */ ("whole") }] : [])];
+  return [
+    ...top,
+    ...rest.filter(({ width }) => width === "whole"),
+    ...paired,
+    ...(halves.length % 2 && spare ? [{ views: spare.views, width: /** @type {Width} */ ("whole") }] : []),
+  ];
 }
 
 /**
@@ -140,7 +146,9 @@ export class Framed {
       },
       (error) => {
         this.body.setAttribute("aria-busy", "false");
-        this.body.replaceChildren(el("p", { class: "failure", role: "alert", text: `Not shown: ${brief(error?.message ?? error)}` }));
+        this.body.replaceChildren(
+          el("p", { class: "failure", role: "alert", text: `Not shown: ${brief(error?.message ?? error)}` }),
+        );
       },
     );
     return this.loading;
@@ -174,7 +182,7 @@ export class Panels {
       this.element.append(framed.element);
     }
     this.near = new IntersectionObserver((entries) => this.came(entries), { rootMargin: NEAR_SCREEN });
-    this.seen = new IntersectionObserver((entries) => this.moved(entries));
+    this.seen = new IntersectionObserver((entries) => this.moved(entries), { rootMargin: BEHIND_PLAYER });
     for (const { element } of this.framed) {
       this.near.observe(element);
       this.seen.observe(element);
@@ -248,8 +256,18 @@ export class Panels {
  */
 function closing(scene) {
   return [
-    ["ledger", "Ledger", "Claims of the papers against these runs. A click on a row goes to the frames that show it.", ledgerPanel(scene)],
-    ["ladder", "Saddle ladder", "Critical points the runs pass, their rates of escape, and when they were left: predicted and measured.", ladderPanel(scene)],
+    [
+      "ledger",
+      "Ledger",
+      "Claims of the papers against these runs. A click on a row goes to the frames that show it.",
+      ledgerPanel(scene),
+    ],
+    [
+      "ladder",
+      "Saddle ladder",
+      "Critical points the runs pass, their rates of escape, and when they were left: predicted and measured.",
+      ladderPanel(scene),
+    ],
     ["provenance", "Provenance", "", provenancePanel(scene)],
   ];
 }

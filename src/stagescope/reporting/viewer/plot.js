@@ -13,6 +13,7 @@ import { spread } from "./traces.js";
 export const PLOT_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
 const SMALL = 10.5; // pixels of the smallest type
 export const LEVEL_GAP = 6; // pixels between a level's line and its name
+const HAIRLINES = 12; // events that are drawn across a plot
 const LONGEST_LEVEL = 24; // characters of a level's name beside a plot; the legend has all of it
 
 /**
@@ -79,7 +80,7 @@ export function drawRibbon(pen, boxes, unit) {
 }
 
 /**
- * Ends of stages and events as hairlines behind the curves; ticks of the events at the top.
+ * Events as ticks at the top, and as hairlines behind the curves unless they are so many that these would be in the way.
  * @param {CanvasRenderingContext2D} pen
  * @param {Moment[]} moments
  * @param {Axis} x
@@ -95,7 +96,7 @@ export function drawMoments(pen, moments, x, box, unit) {
     const left = Math.round(box.left + at * box.width) + 0.5;
     pen.strokeStyle = inks().muted;
     pen.globalAlpha = 0.28;
-    strokeLine(pen, left, box.top, left, box.top + box.height, [2 * unit, 3 * unit]);
+    if (moments.length <= HAIRLINES) strokeLine(pen, left, box.top, left, box.top + box.height, [2 * unit, 3 * unit]);
     pen.globalAlpha = 1;
     strokeLine(pen, left, box.top - 4 * unit, left, box.top + 3 * unit, []);
   }

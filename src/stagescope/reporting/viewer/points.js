@@ -197,7 +197,7 @@ export async function pointsPanel(store, scene, views) {
     parts.map((part) => part.element),
   );
   const resize = () => {
-    const room = element.clientWidth;
+    const room = Math.floor(element.getBoundingClientRect().width); // clientWidth may be rounded up, and then two do not fit
     if (!room) return;
     const across = Math.max(1, Math.min(parts.length, Math.floor(room / NARROWEST_PLANE)));
     const width = Math.min(LARGEST, Math.floor((room - PLANE_GAP * (across - 1)) / across));
@@ -208,7 +208,6 @@ export async function pointsPanel(store, scene, views) {
   return {
     element,
     show,
-    resize,
     recolour: show,
     table: () => ({
       columns: ["run", "frame", scene.clock, "label", "first", "second"],

@@ -70,7 +70,14 @@ class Player {
 export function scrubberOf(scene) {
   const moments = momentsOf(scene);
   const ribbon = stageRibbon(scene, moments);
-  const slider = el("input", { type: "range", min: 0, max: Math.max(0, scene.times.length - 1), step: 1, "aria-label": "frame", class: "slider" });
+  const slider = el("input", {
+    type: "range",
+    min: 0,
+    max: Math.max(0, scene.times.length - 1),
+    step: 1,
+    "aria-label": "frame",
+    class: "slider",
+  });
   slider.disabled = scene.times.length < 2;
   slider.addEventListener("input", () => scene.go(Number(slider.value)));
   const play = el("button", { type: "button", class: "play", "aria-label": "play", title: "Play or pause (Space)" });
@@ -158,7 +165,8 @@ function readout(scene) {
 function chipsOf(scene, moments) {
   const missed = missedIn(scene);
   if (!moments.length && !missed.length) return null;
-  const whose = (/** @type {number} */ run) => (scene.runs.length > 1 ? el("span", { class: "chip-run" }, nameOf(scene.runs[run].short, 24)) : null);
+  const whose = (/** @type {number} */ run) =>
+    scene.runs.length > 1 ? el("span", { class: "chip-run" }, nameOf(scene.runs[run].short, 24)) : null;
   const reached = moments.map((moment) => {
     const chip = el(
       "button",
@@ -175,18 +183,27 @@ function chipsOf(scene, moments) {
   });
   const others = missed.map(({ name, run, note }) => {
     const said = `${name} was not reached${note ? `: ${note}` : ""}`;
-    return el("span", { class: "chip missed", title: said }, [whose(run), nameOf(name, 60), el("span", { class: "chip-time", text: "not reached" })]);
+    return el("span", { class: "chip missed", title: said }, [
+      whose(run),
+      nameOf(name, 60),
+      el("span", { class: "chip-time", text: "not reached" }),
+    ]);
   });
   const element = el("div", { class: "chips", role: "group", "aria-label": "events" }, [
     el("span", { class: "chips-name", text: "events" }),
     ...reached.map(({ chip }) => chip),
     ...others,
   ]);
+  let latest = -1;
   const show = () => {
     for (const { chip, at } of reached) {
       chip.classList.toggle("passed", at <= scene.position);
       chip.classList.toggle("here", at === scene.position);
     }
+    const passed = reached.filter(({ at }) => at <= scene.position).length - 1;
+    if (passed === latest) return;
+    latest = passed; // the row may be longer than the bar: the latest event stays in sight
+    element.scrollLeft = passed < 0 ? 0 : reached[passed].chip.offsetLeft - element.clientWidth / 2;
   };
   return { element, show };
 }

@@ -48,9 +48,7 @@ function noteOn({ event_notes }, name) {
  */
 export function momentsOf(scene) {
   const moments = scene.runs.flatMap(({ data }, run) =>
-    Object.entries(data.events).flatMap(([name, time]) =>
-      time === null ? [] : [{ name, time, run, note: noteOn(data, name) }],
-    ),
+    Object.entries(data.events).flatMap(([name, time]) => (time === null ? [] : [{ name, time, run, note: noteOn(data, name) }])),
   );
   return moments.sort((a, b) => a.time - b.time || a.run - b.run);
 }

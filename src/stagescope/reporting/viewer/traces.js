@@ -79,7 +79,7 @@ export function timeAxis(times, log) {
 }
 
 /**
- * Round numbers along an axis, about one every `gap` pixels; on a logarithmic axis powers of ten, and 2 and 5 of each if they fit.
+ * Round numbers along an axis, about one every `gap` pixels; on a logarithmic axis powers of ten, and their 2 and 5 if they fit.
  * @param {Axis} axis
  * @param {number} length pixels
  * @param {number} gap pixels

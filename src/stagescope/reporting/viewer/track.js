@@ -50,7 +50,10 @@ export function stageRibbon(scene, moments) {
       painted.push([button, segment.colour]);
       return button;
     });
-    const strip = el("div", { class: "strip", role: "group", "aria-label": "stages" }, [...segments, ...ticksOf(scene, moments, run)]);
+    const strip = el("div", { class: "strip", role: "group", "aria-label": "stages" }, [
+      ...segments,
+      ...ticksOf(scene, moments, run),
+    ]);
     strip.style.height = `${Math.max(1, ribbon.lanes) * (height + 1)}px`;
     const name = scene.runs.length > 1 ? el("span", { class: "strip-name" }, nameOf(scene.runs[run].short, 60)) : null;
     return el("div", { class: "strip-row" }, [name, strip]);

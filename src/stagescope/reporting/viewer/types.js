@@ -32,7 +32,7 @@
  * @typedef {{title: string, version: string, scenes: SceneData[]}} PageData
  *
  * @typedef {{columns: string[], rows: (string|number|null)[][]}} Table
- * @typedef {{element: HTMLElement, tools?: HTMLElement, show: (time: number) => void, resize?: () => void, recolour?: () => void,
+ * @typedef {{element: HTMLElement, tools?: HTMLElement, show: (time: number) => void, recolour?: () => void,
  *   table?: () => Table, svg?: () => string, canvas?: () => HTMLCanvasElement}} Panel
  *   One view on the page. `show` draws the frame each run has at a time of the scene's clock and must be cheap;
  *   `table`, `svg` and `canvas` give what is seen now for export.
