@@ -125,7 +125,7 @@ def test_check(made, ask):
     assert "confirmed" in ask("check", made)
     found = json.loads(ask("check", made, "--json"))
     assert {"status", "claims"} <= set(found)
-    keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason"}
+    keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason", "shown"}
     assert all(set(claim) == keys for claim in found["claims"])
     assert {claim["verdict"] for claim in found["claims"]} <= {"confirmed", "violated", "inconclusive", "not applicable"}
 

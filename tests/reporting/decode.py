@@ -27,7 +27,9 @@ def decoded(block: dict[str, Any], payload: str) -> np.ndarray:
 
 
 def codes(block: dict[str, Any], data: bytes) -> np.ndarray:
-    return np.cumsum(np.frombuffer(data, "u1").reshape(block["shape"]), axis=0, dtype=int) % 256
+    frames, *cells = block["shape"]
+    by_cell = np.frombuffer(data, "u1").reshape(*cells, frames)
+    return np.moveaxis(np.cumsum(by_cell, axis=-1, dtype=int) % 256, -1, 0)
 
 
 def levels(block: dict[str, Any]) -> np.ndarray:

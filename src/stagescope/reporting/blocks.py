@@ -13,8 +13,8 @@ companded  8 bits, finest near `low`, or near zero where low = -high:
            otherwise     v = low + (high - low) (c / 254)^2           c = round(254 sqrt((v - low) / (high - low)))
            Code 255: not a finite number. Every finite value lies within low .. high, which are those of the block and may
            differ from those of the view's colours; high = low where all values are the same. Codes are replaced by their
-           differences along the first axis modulo 256, the first frame as it is. Frames stay together: with time as the
-           fastest axis smooth attention is 14 % smaller, but the page would have to turn 40 million bytes around.
+           differences along the first axis modulo 256, the first frame as it is, and written cell by cell: all frames of
+           the first cell, then of the second. Frame by frame, smooth attention is 1.4 to 1.8 times as large.
 
 NaN and infinities travel as they are in f64 and f32.
 """
@@ -65,7 +65,7 @@ class Blocks:
         for first in range(0, len(values), step):
             codes[first : first + step] = _codes(values[first : first + step], low, high)
         codes[1:] -= codes[:-1].copy()
-        return self._add(values, "companded", codes.tobytes(), low=low, high=high)
+        return self._add(values, "companded", np.moveaxis(codes, 0, -1).tobytes(), low=low, high=high)
 
     def _add(self, values: np.ndarray, encoding: str, data: bytes, **facts: float) -> dict[str, Any]:
         self.payloads.append(base64.b64encode(zlib.compress(data, LEVEL)).decode())

@@ -19,7 +19,7 @@ MOMENTS = 6
 PANELS = 4
 WIDE = 2.5
 """Columns over rows from which matrices are put one above the other."""
-LANES = 3
+LANES = 5
 """Stages may overlap; they are drawn in so many rows at most."""
 TINTS = ("#cfe0ee", "#f6d9c6", "#cde8dc", "#efd9e6", "#f6e6bf", "#d8ecf8")
 STYLES = ("-", "--", ":", "-.")
@@ -130,12 +130,15 @@ def ribbon(axes: "Axes", portrait: Portrait) -> "tuple[float, list[Artist]]":
     low, high = axes.get_xlim()
     end, busy, height = float(portrait.run.time[-1]), [low] * LANES, 11.0
     points = axes.get_window_extent().height * 72 / axes.figure.dpi
-    share, used, unnamed = height / points, 1, []
+    share, used, missing, unnamed = height / points, 1, 0, []
     across = axes.get_xaxis_transform()
     for place, stage in enumerate(found):
         start, stop = max(stage.start, low), min(end if stage.stop is None else stage.stop, high)
         lane = next((i for i in range(LANES) if busy[i] <= start + 1e-9 * abs(end)), None)
-        if lane is None or stop <= start:
+        if stop <= start:
+            continue
+        if lane is None:
+            missing += 1
             continue
         busy[lane], used = stop, max(used, lane + 1)
         bottom, name = 1.01 + lane * share, plain(stage.name, 18)
@@ -148,6 +151,8 @@ def ribbon(axes: "Axes", portrait: Portrait) -> "tuple[float, list[Artist]]":
             unnamed.append(Rectangle((0, 0), 1, 1, label=name, **look))
         if start > low:
             axes.axvline(start, color=GREY, lw=0.5, alpha=0.6, zorder=0)
+    if missing:
+        unnamed.append(Rectangle((0, 0), 1, 1, label=f"and {missing} more at once", color="white", lw=0))
     return used * height, unnamed
 
 

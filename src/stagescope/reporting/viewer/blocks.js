@@ -3,7 +3,8 @@
  *
  * What is done to the bytes is said in `reporting/blocks.py`; this undoes it. In short: f64, f32 and i32 are little endian with
  * their bytes shuffled (first bytes of all items, then all second bytes, ...); f32 may hold `order` differences over frames;
- * `companded` is 8 bits a cell on a quadratic scale, kept as differences over frames, with 255 for what is not a number.
+ * `companded` is 8 bits a cell on a quadratic scale, kept as differences over frames, cell by cell, with 255 for what is not a
+ * number.
  */
 
 /** @typedef {import("./types.js").Block} Block */
@@ -48,14 +49,36 @@ function unshuffle(planes, width) {
 }
 
 /**
- * Frames from the first frame and the differences after it, in place and modulo the width of an item.
- * @template {Uint8Array|Int32Array} T
- * @param {T} items
+ * Frames from the first frame and the differences after it, in place.
+ * @param {Int32Array} items
  * @param {number} cells items a frame
  */
 function integrate(items, cells) {
   for (let i = cells; i < items.length; i++) items[i] += items[i - cells];
-  return items;
+}
+
+/** Cells turned around together: as many bytes as one line of the processor's cache holds. */
+const CACHE_LINE = 64;
+
+/**
+ * Frame by frame, what was written cell by cell as differences over frames modulo 256.
+ * @param {Uint8Array} differences
+ * @param {number} frames
+ * @param {number} cells
+ */
+function turned(differences, frames, cells) {
+  const codes = new Uint8Array(differences.length);
+  for (let first = 0; first < cells; first += CACHE_LINE) {
+    const end = Math.min(cells, first + CACHE_LINE);
+    for (let cell = first; cell < end; cell++) {
+      let code = 0;
+      for (let frame = 0, from = cell * frames, to = cell; frame < frames; frame++, from++, to += cells) {
+        code = (code + differences[from]) & 255;
+        codes[to] = code;
+      }
+    }
+  }
+  return codes;
 }
 
 /**
@@ -88,7 +111,7 @@ function decode(block, bytes) {
     case "u8":
       return bytes;
     case "companded":
-      return integrate(bytes, cells);
+      return turned(bytes, block.shape[0], cells);
   }
 }
 
