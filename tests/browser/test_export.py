@@ -96,3 +96,19 @@ def test_png_is_a_picture(visit, sample, slot):
     pixels = imread(io.BytesIO(save(seen, slot, "PNG")), format="png")
     assert min(pixels.shape[:2]) > 100
     assert len(np.unique(pixels[::3, ::3, :3].reshape(-1, 3) @ [1.0, 3.0, 7.0])) > 5
+
+
+def test_csv_runs_nothing_in_a_spreadsheet(visit, tmp_path):
+    """Names that begin like a formula are text; numbers stay numbers."""
+    path = tmp_path / "formula.html"
+    path.write_text(page([portrait("=HYPERLINK(1)", text=lambda text: f"@{text}")]), encoding="utf-8")
+    seen = visit(path)
+    rows = list(csv.reader(io.StringIO(save(seen, "gap", "CSV").decode("utf-8-sig"), newline="")))
+    assert {row[0] for row in rows[1:]} == {"'@=HYPERLINK(1)"}
+    assert all(row[4].startswith("'@token") for row in rows[1:])
+    assert all(np.isfinite(float(row[6])) for row in rows[1:])
+    seen.press("End")
+    late = list(csv.reader(io.StringIO(save(seen, "gap", "CSV").decode("utf-8-sig"), newline="")))
+    assert min(float(row[6]) for row in late[1:]) < 0
+    loss = save(seen, "loss", "CSV").decode("utf-8-sig")
+    assert loss.splitlines()[0].split(",")[-1] == "'@population"

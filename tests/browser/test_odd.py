@@ -1,6 +1,7 @@
 """Runs with something wrong or unusual still give a useful page that says so."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,6 +15,14 @@ from tests.browser.samples import FOCUS, portrait, run
 from tests.reporting.runs import broken, small
 
 MANY = 100_000
+SCALES = """() => [...document.querySelectorAll('.uplot')].map(plot => { const canvas = plot.querySelector('canvas');
+    const left = Math.floor((plot.querySelector('.u-over').offsetLeft - 6) * devicePixelRatio);
+    const pixels = left > 22 ? canvas.getContext('2d').getImageData(20, 0, left - 20, canvas.height * 0.8).data : [];
+    return {left, drawn: pixels.some((value, i) => i % 4 === 3 && value > 60)}; })"""
+"""Whether ink stands left of each plot, where the numbers of the axis of values are; its name is farther left."""
+TICKS = """() => [...document.querySelectorAll('.bar-ticks')].map(bar => [...bar.children].map(tick => {
+    const box = tick.getBoundingClientRect(); return [box.left, box.right]; }))"""
+"""From where to where each number under a colour bar goes."""
 
 
 @pytest.fixture
@@ -26,6 +35,14 @@ def show(visit, tmp_path):
         return visit(path)
 
     return show
+
+
+def pixels_of(map_) -> np.ndarray:
+    """Red, green, blue and opacity of each cell of a heat map."""
+    width, height, data = map_.evaluate(
+        "map => [map.width, map.height, Array.from(map.getContext('2d').getImageData(0, 0, map.width, map.height).data)]"
+    )
+    return np.reshape(data, (height, width, 4))
 
 
 def said(seen) -> str:
@@ -136,6 +153,7 @@ def test_runs_of_different_length_share_the_union_of_frames(show):
     assert seen.slider.get_attribute("max") == "5"  # 0, 1, 2, 3, 4 and 6
     seen.press("End")
     assert seen.page.evaluate("() => window.stagescope.time()") == 6.0
+    seen.settle()
     assert "frame 5 of 5" in seen.panel("attention").inner_text()
 
 
@@ -195,6 +213,13 @@ def test_an_own_run_that_diverged(visit, tmp_path):
     seen = visit(ss.report(wild, tmp_path / "wild.html"))
     assert "diverged" in said(seen)
     assert seen.page.get_by_text("lower the rates").first.is_visible()
+    seen.whole()
+    ends = seen.page.evaluate(SCALES)
+    assert ends
+    assert all(end["drawn"] for end in ends)  # the axis of values has room beside the curves, which numbers fill
+    bars = seen.page.evaluate(TICKS)
+    assert bars
+    assert all(right <= left for bar in bars for (_, right), (left, _) in pairwise(bar))
 
 
 def test_events_are_where_the_portrait_says(show):
@@ -202,3 +227,50 @@ def test_events_are_where_the_portrait_says(show):
     seen = show(made)
     seen.press("e")
     assert seen.page.evaluate("() => window.stagescope.time()") == pytest.approx(FOCUS * 20.0, abs=0.25)
+
+
+def damaged(text: str, block: int) -> str:
+    """The page with some letters of a block cut out."""
+    start = text.index(">", text.index(f'id="block-{block}"')) + 1
+    return text[:start] + text[start : start + 8] + text[start + 12 :]
+
+
+def test_a_damaged_file_says_what_to_do(visit, tmp_path):
+    path = tmp_path / "page.html"
+    text = page([portrait()])
+    blocks = text.count('id="block-')
+    path.write_text(damaged(text, blocks - 1), encoding="utf-8")
+    seen = visit(path)
+    seen.whole()
+    assert "Make the report anew" in seen.page.locator(".failure").first.inner_text()
+
+
+def test_an_old_browser_is_told_which_one_to_use(browser, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(page([portrait()]), encoding="utf-8")
+    context = browser.new_context()
+    context.add_init_script("delete window.DecompressionStream")
+    old = context.new_page()
+    old.goto(path.as_uri())
+    old.locator(".failure").first.wait_for()
+    assert "Firefox 113" in old.locator(".failure").first.inner_text()
+    context.close()
+
+
+def test_one_frame_recorded_is_said_as_one(show):
+    seen = show(portrait(frames=1, status="failed", reason="no room"))
+    assert "Only one frame was recorded" in said(seen)
+
+
+def test_infinity_is_painted_as_no_number_exact_or_not(visit, tmp_path):
+    made = portrait()
+    values = made.views[1].values.copy()
+    values[:, 0, 0, 0], values[:, 0, 0, 1] = np.inf, np.nan
+    for exact in (False, True):
+        path = tmp_path / f"{exact}.html"
+        path.write_text(page([with_view(made, "attention", values=values)], exact=exact), encoding="utf-8")
+        seen = visit(path)
+        pixels = pixels_of(seen.panel("attention").locator("canvas.tile-cells").first)
+        assert pixels[0, 0, 3] == pixels[0, 1, 3] == 0
+        assert pixels[1, 0, 3] == 255
+        assert seen.panel("attention").get_by_text("no finite number").is_visible()

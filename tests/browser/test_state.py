@@ -1,9 +1,13 @@
 """The address holds what is shown: opened afresh, it shows the same."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from stagescope.reporting.page import page
-from tests.browser.samples import portrait
+from stagescope.reporting.views import Curve
+from tests.browser.samples import portrait, run
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +22,7 @@ def state(seen) -> dict:
     return seen.page.evaluate(
         """() => { const scene = window.stagescope.scene(), look = getComputedStyle(document.documentElement);
             return {clock: scene.clock, position: scene.position, theme: look.backgroundColor,
-                axis: scene.settings.get('axis'), log: scene.settings.isLog('loss'), speed: scene.settings.get('speed')}; }"""
+                axis: scene.logTime ? 'log' : 'time', log: scene.isLog('loss'), speed: scene.settings.get('speed')}; }"""
     )
 
 
@@ -85,3 +89,33 @@ def test_back_does_not_go_through_frames(visit, sample):
         seen.scrub(position)
         address(seen, f"frame={position}")
     assert seen.page.evaluate("() => history.length") == before
+
+
+@pytest.fixture(scope="module")
+def spread(tmp_path_factory):
+    """Times over many decades, and a loss that falls over many: the page opens with logarithmic axes."""
+    made = portrait("flow")
+    time = np.concatenate([[0.0], np.logspace(-4, 4, 40)])
+    loss = 1e-9 + np.exp(-np.sqrt(time))
+    view = replace(made.views[0], curves=(Curve("population", loss),), levels=())
+    path = tmp_path_factory.mktemp("spread") / "page.html"
+    text = page([replace(made, run=run(time, loss), views=(view, *made.views[1:]), stages=None, ledger=None, ladder=None)])
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_page_opens_with_the_axes_that_suit_it(visit, spread):
+    seen = visit(spread)
+    assert (state(seen)["axis"], state(seen)["log"]) == ("log", True)
+    pressed = seen.panel("loss").locator("[aria-pressed=true]").filter(has_text="log")
+    assert pressed.all_inner_texts() == ["log", "log time"]
+
+
+def test_the_address_overrides_the_axes(visit, spread):
+    seen = visit(spread, hash="#axis=time&loss=linear")
+    assert (state(seen)["axis"], state(seen)["log"]) == ("time", False)
+    seen.press("x", "l")
+    assert (state(seen)["axis"], state(seen)["log"]) == ("log", True)
+    seen.press("x", "l")
+    fresh = visit(spread, hash=address(seen, "loss=linear"))
+    assert (state(fresh)["axis"], state(fresh)["log"]) == ("time", False)

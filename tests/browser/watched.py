@@ -54,7 +54,7 @@ class Watched:
         """Nothing but the file itself was asked for; blobs and data never leave the page."""
         asked = [url for url in self.requests if not url.startswith(("blob:", "data:"))]
         assert [url.split("#")[0] for url in asked] == [self.path.as_uri()]
-        assert self.noise == []
+        assert not self.noise, self.noise
 
     def close(self) -> None:
         self.context.close()

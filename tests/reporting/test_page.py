@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagescope.errors import InputError
-from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.page import default_title, page, safe_json
-from stagescope.reporting.page_data import LONGEST, cell, clean, label, page_data, scenes_of
+from stagescope.reporting.page_data import LONGEST, cell, clean, label
 from stagescope.reporting.views import Matrices, Points, View
 from tests.browser.samples import attention, portrait
 from tests.reporting.decode import Parts, precision
@@ -179,6 +178,15 @@ def test_numbers_that_are_none_do_not_stop_a_page():
     assert run["views"][0]["low"] < run["views"][0]["high"]
 
 
+def test_a_stage_without_an_end_lasts_and_one_without_a_start_begins_with_the_run():
+    made = portrait()
+    odd = [replace(made.stages.stages[0], stop=stop) for stop in (math.inf, math.nan, None, 3.0)]
+    odd.append(replace(odd[-1], start=-math.inf))
+    run = Parts(page([replace(made, stages=replace(made.stages, stages=tuple(odd)))])).data()["scenes"][0]["runs"][0]
+    assert [stage["stop"] for stage in run["stages"]] == [None, None, None, 3.0, 3.0]
+    assert run["stages"][-1]["start"] == made.run.time[0]
+
+
 def test_provenance_is_rows_or_text():
     facts = {"rows": [("seed", "3"), ("rates", {"a": 1.0})], "table": {"numpy": "2"}, "cite": "long " * 1000}
     run = Parts(page([replace(portrait(), provenance=facts)])).data()["scenes"][0]["runs"][0]
@@ -186,30 +194,6 @@ def test_provenance_is_rows_or_text():
     assert rows == {"title": "rows", "rows": [["seed", "3"], ["rates", '{"a": 1.0}']]}
     assert table == {"title": "table", "rows": [["numpy", "2"]]}
     assert text == {"title": "cite", "text": "long " * 1000}
-
-
-# scenes
-
-
-def kind(name: str, study: str | None = None, field: str = "own", clock: str = "t"):
-    made = portrait(name, clock=clock)
-    return replace(made, run=replace(made.run, study=study, spec={**made.run.spec, "field": {"type": field}}))
-
-
-def test_runs_of_one_study_or_field_on_one_clock_share_a_scene():
-    given = [
-        kind("a", "scan-snap", "PairwisePopulation"),
-        kind("b", "focus-dilution", "TokenPopulation"),
-        kind("c", "scan-snap", "PairwiseSampled"),
-        kind("d", "scan-snap", "PairwiseSampled", clock="step"),
-        kind("e", None, "TokenPopulation"),
-        kind("f", None, "own"),
-    ]
-    assert [[one.name for one in scene] for scene in scenes_of(given)] == [["a", "c"], ["b", "e"], ["d"], ["f"]]
-    data = page_data(given, "title", Blocks())
-    titles = ["Scan and snap (clock: t)", "Focus and dilution", "Scan and snap (clock: step)", "own"]
-    assert [scene["title"] for scene in data["scenes"]] == titles
-    assert [scene["clock"] for scene in data["scenes"]] == ["t", "t", "step", "t"]
 
 
 def test_a_title_names_the_runs():

@@ -1,6 +1,7 @@
 """Portraits: every kind of run has one, its numbers are the run's, and what cannot be computed is said."""
 
 import shlex
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
+from stagescope.reporting.own_views import largest, norms
 from stagescope.reporting.portrait import PARTS, VIEWS, portrait
 from stagescope.reporting.provenance import reproduce
 from stagescope.reporting.views import Curves, Matrices, Points
+from stagescope.runs.run import Arrays, how_to_resume
 from tests.reporting.runs import SMALL, broken, small
 from tests.runs.samples import memory_run
 
@@ -168,6 +171,102 @@ def test_parts_are_told_and_can_be_skipped(made):
     assert any("stagescope ladder" in note for note in found.notes)
     with pytest.raises(ss.InputError, match="views"):
         portrait(made["pairwise"][0], skip=("views",))
+
+
+def test_one_part_to_skip_may_be_a_word(made):
+    found = portrait(made["pairwise"][0], skip="ladder")
+    assert found.ladder is None
+    assert found.ledger is not None
+    with pytest.raises(ss.InputError, match="did you mean 'ledger'"):
+        portrait(made["pairwise"][0], skip="legder")
+
+
+def test_a_page_that_is_sent_says_no_path(tmp_path):
+    """Neither in commands, nor in what to do with an interrupted run, nor in settings."""
+    folder = tmp_path / "secret" / "flow"
+    run = memory_run(frames=3).save(folder)
+    run = replace(run, status="interrupted", reason=f"interrupted; {how_to_resume(folder, run.spec)}")
+    run = replace(run, config={"transition": "/home/secret/chain.csv"}, spec={**run.spec, "field": {"type": "TokenPopulation"}})
+    found = portrait(run, skip=SLOW)
+    said = [*found.notes, found.run.reason, str(found.provenance)]
+    assert not [text for text in said if "secret" in text]
+    assert "resume" in found.run.reason
+    assert any("`stagescope check flow`" in note for note in found.notes)
+    assert ("transition", "chain.csv") in found.provenance["settings"]
+
+
+def about_of(run, slot):
+    return view(portrait(run, skip=SLOW), slot).about
+
+
+@pytest.mark.parametrize(
+    ("kind", "slot", "where", "limit", "said"),
+    [
+        ("pairwise", "tokens", "pairwise_views.CLASSES", 1, "The first 1 of 2 classes are drawn."),
+        ("pairwise", "embedding", "pairwise_views.MOST_POINTS", 3, "The first 3 of 11 tokens are drawn."),
+        ("pairwise", "decoder", "pairwise_views.WIDEST", 5, "The first 5 of 11 tokens are drawn."),
+        ("token", "embedding-values", "token_views.NAMED", 2, "The first 2 of 4 values are drawn."),
+        ("token", "embedding", "token_views.MOST_POINTS", 2, "The 2 most frequent of 4 tokens are drawn."),
+        ("transformer", "embedding", "lag_views.MOST_POINTS", 3, "The first 3 of 4 tokens are drawn."),
+        ("heads", "loss", "lag_views.CELLS", 100, "The held-out loss is known at fewer frames"),
+        ("heads", "values", "own_views.LARGEST_VALUES", 1, "At most 1 of each matrix are drawn, of up to 4."),
+    ],
+)
+def test_what_is_left_out_is_said(made, kind, slot, where, limit, said, monkeypatch):
+    run, whole = made[kind]
+    assert said not in view(whole, slot).about
+    monkeypatch.setattr(f"stagescope.reporting.{where}", limit)
+    assert said in about_of(run, slot)
+
+
+def test_blocks_that_are_not_drawn_are_counted(monkeypatch):
+    run = memory_run(frames=3)
+    assert "too large" not in about_of(run, "norms")
+    many = replace(run, params=Arrays.of({f"w{i}": np.ones((3, 1)) for i in range(14)}))
+    found = portrait(many, skip=SLOW)
+    assert sum(item.slot.startswith("block-") for item in found.views) == 12
+    assert "The first 12 of 14 small blocks are drawn." in view(found, "norms").about
+    monkeypatch.setattr("stagescope.reporting.own_views.SMALL", 1)
+    assert "Blocks too large to be drawn cell by cell: 1 of" in about_of(run, "norms")
+
+
+def test_blocks_without_named_axes():
+    """A stack of matrices has parts with values, a vector is one row with the name of its block."""
+    rng = np.random.default_rng(0)
+    blocks = {"S": rng.normal(size=(4, 2, 3, 3)), "v": rng.normal(size=(4, 5))}
+    run = replace(memory_run(frames=4), params=Arrays.of(blocks), axes={"S": ("t", "S_0", "S_1", "S_2"), "v": ("t", "v_0")})
+    found = portrait(run)
+    largest_ones = [np.linalg.norm(block, 2) for block in blocks["S"][:, 1]]
+    np.testing.assert_allclose(curve(found, "values", "S part 2, value 1"), largest_ones)
+    stack, vector = view(found, "block-S"), view(found, "block-v")
+    assert stack.panels == ("S, part 1", "S, part 2")
+    assert (stack.row_axis, stack.column_axis) == ("row", "column")
+    assert (vector.rows, vector.row_axis, vector.column_axis) == (("v",), "block", "column")
+
+
+def test_levels_do_not_end_in_a_number(made):
+    """The page puts the value behind the name: "opens at 0.1 0.1" would be read as one."""
+    for kind in ("token", "heads"):
+        for item in made[kind][1].views:
+            for level in item.levels if isinstance(item, Curves) else ():
+                assert item.slot == "focus" or not level.name[-1].isdigit(), level.name
+
+
+def test_norms_in_parts_are_the_norms(monkeypatch):
+    block = np.random.default_rng(0).normal(size=(23, 4, 5)).astype(np.float32)
+    monkeypatch.setattr("stagescope.reporting.own_views.TOGETHER", 60)
+    np.testing.assert_allclose(norms(block), np.sqrt(np.sum(block.astype(float) ** 2, axis=(1, 2))))
+    assert norms(np.ones((3,))).tolist() == [1.0] * 3
+
+
+def test_norms_and_ranges_need_no_copy_of_a_block():
+    block = np.ones((1600, 100, 100))
+    tracemalloc.start()
+    assert norms(block)[0] == 100
+    assert largest(block) == 1
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < block.nbytes * 0.75
 
 
 def test_a_large_general_ladder_is_left_out(made, monkeypatch):

@@ -97,6 +97,8 @@ def test_a_run_without_frames_and_an_unknown_part_are_refused(tmp_path):
         ss.report(samples.memory_run(0), tmp_path / "a.html")
     with pytest.raises(ss.InputError, match="did you mean 'ledger'"):
         ss.report(samples.memory_run(2), tmp_path / "a.html", skip=["legder"])
+    with pytest.raises(ss.InputError, match="did you mean 'ledger'"):
+        ss.report(samples.memory_run(2), tmp_path / "a.html", skip="legder")
     with pytest.raises(ss.NotARun):
         ss.report(tmp_path, tmp_path / "a.html")
     assert os.listdir(tmp_path) == []

@@ -8,6 +8,7 @@ from stagescope.detect.stage import Stage, Stages
 from stagescope.reporting.spans import span_of
 from stagescope.studies.table import STUDIES
 from stagescope.theory.claim import Verdict
+from stagescope.theory.focus_dilution_saddles import CLAIMS
 from tests.runs.samples import memory_run
 
 RUN = memory_run(frames=11)  # t from 0 to 1
@@ -63,3 +64,8 @@ def test_every_claim_says_where_it_is_shown(name):
         assert claim.shown, claim.tag
         for word in claim.shown:
             assert re.fullmatch(f"start|end|{KNOWN[name]}", word), (claim.tag, word)
+
+
+def test_the_third_direction_opens_after_the_second_of_attention():
+    """At (2,2) embedding and attention have two directions each: the run is there from Q2 on, not from E2."""
+    assert next(claim for claim in CLAIMS if claim.tag == "FD:third").shown == ("Q2", "E3")

@@ -8,6 +8,7 @@ import pytest
 from matplotlib import pyplot
 
 from stagescope.cli.main import run as command
+from stagescope.errors import InputError
 from stagescope.reporting.portrait import portrait
 from stagescope.reporting.static import drawings, figures, text
 from stagescope.reporting.static_draw import moments, plain
@@ -39,6 +40,14 @@ def test_figures_of_a_run(found, tmp_path):
     first = {path: path.read_bytes() for path in made[0].parent.iterdir()}
     figures(few, tmp_path / "new" / "folder")
     assert first == {path: path.read_bytes() for path in made[0].parent.iterdir()}, "the same bytes"
+
+
+@pytest.mark.parametrize("name", ["attention.png", "attention.pdf", "attention.svg", "ledger.md"])
+def test_a_file_that_is_no_figure_of_ours_is_never_replaced(found, name, tmp_path):
+    (tmp_path / name).write_bytes(b"my thesis")
+    with pytest.raises(InputError, match=f"{name} exists and was not made with Stagescope"):
+        figures(replace(found, views=found.views[1:2]), tmp_path)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(name, b"my thesis")]
 
 
 def test_the_loss_that_is_drawn_is_the_recorded_one(found):

@@ -57,6 +57,14 @@ def test_text_is_escaped(hostile):
     seen.text.encode()
 
 
+def test_a_note_that_speaks_of_ladders_is_shown():
+    """Only the note that the ladder was left out is not."""
+    run = replace(memory_run(), status="failed", reason="the ladder fell over")
+    text = Seen(run._repr_html_()).text
+    assert "nothing after its last frame is known" in text
+    assert "saddle_ladder" not in text
+
+
 @pytest.mark.parametrize("frames", [0, 1, 2])
 def test_odd_runs(frames):
     for run in (memory_run(frames=frames), broken(memory_run(frames=frames), first=0)):

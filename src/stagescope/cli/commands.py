@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from stagescope.errors import unknown
 
+LONG_SECONDS = 20.0
+"""A command that will take longer says so before it begins."""
 RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
 
@@ -150,13 +152,19 @@ class Ladder(Command):
     """The critical points a run passed, what opens at each, and when it should have been and was left."""
 
     folder: RunFolder
+    quiet: bool = Field(False, description="no progress bar, no word on how long it will take")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.reading import saddle_ladder
+        from stagescope.reading import ladder_cost, saddle_ladder
         from stagescope.runs.store import load
 
-        found = saddle_ladder(load(self.folder))
+        stored = load(self.folder)
+        if not self.quiet:
+            seconds, sentence = ladder_cost(stored)
+            if seconds > LONG_SECONDS:
+                print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
+        found = saddle_ladder(stored, progress=False if self.quiet else None)
         if self.json_:
             _print_json(found.json())
         else:
@@ -214,7 +222,7 @@ class Figures(Command):
     """Write the views of a run's report as static figures (PDF, SVG, PNG), with its stages and ledger as Markdown."""
 
     folder: RunFolder
-    out: Path = Field(description="folder for the figures; files of the same names are replaced")
+    out: Path = Field(description="folder for the figures; those made there before are replaced, no other file is")
     skip: tuple[Literal["ledger", "ladder"], ...] = Field((), description="what to leave out because it takes long")
     quiet: bool = Field(False, description="no progress bar; print the paths alone")
 

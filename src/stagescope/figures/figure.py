@@ -35,6 +35,8 @@ STYLE = {
     "svg.hashsalt": "stagescope",
 }
 FORMATS = ("pdf", "svg", "png")
+MARK = "Made with Stagescope"
+"""In every file that is written: what tells it from anybody's own of the same name."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,8 @@ def save(draw: Callable[[], "Drawing"], stem: Path) -> None:
         pyplot.close(drawing)  # it can still be saved, but pyplot no longer keeps it
         for kind in FORMATS:
             buffer = io.BytesIO()
-            undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[kind]
-            drawing.savefig(buffer, format=kind, metadata=undated)
+            undated = {"pdf": {"CreationDate": None, "Creator": MARK}, "svg": {"Date": None, "Creator": MARK}}
+            drawing.savefig(buffer, format=kind, metadata=undated.get(kind, {"Software": MARK}))
             publish(stem.with_suffix(f".{kind}"), buffer.getvalue())
 
 

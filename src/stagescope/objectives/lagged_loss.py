@@ -17,7 +17,7 @@ from stagescope.models.lagged_model import LaggedModel
 from stagescope.objectives.field import FlatField, StepGradient
 from stagescope.objectives.objective import Objective
 from stagescope.objectives.of_model import OfModel
-from stagescope.processes.lagged_chain import LaggedChain
+from stagescope.processes.lagged_chain import LaggedChain, smaller_tables
 from stagescope.processes.memory import require_memory
 from stagescope.types import Layout, Params
 
@@ -97,7 +97,8 @@ class LaggedLoss(OfModel, Described, Objective):
         model, count = self.model, max(self.sequences, self.batch or 1)
         yield "these sequences", "take fewer or shorter ones", (count, model.targets, model.vocab)
         yield "these sequences", "take fewer or shorter ones, or shorter spans", (count, model.context + model.targets)
-        yield "the tables of all lags", "take shorter spans", (len(self.process.lags), model.vocab, model.vocab)
+        remedy = smaller_tables(len(self.process.groups), model.vocab)
+        yield "the tables of all lags", remedy, (len(self.process.lags), model.vocab, model.vocab)
 
     @cached_property
     def all(self) -> Sequences:

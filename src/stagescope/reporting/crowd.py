@@ -19,9 +19,9 @@ def crowd(values: np.ndarray, names: Sequence[str], first: Sequence[int] | None 
     return tuple(Curve(names[i], values[:, i], faint=place >= named) for place, i in enumerate(order[:MOST]))
 
 
-def left_out(count: int) -> str:
-    """A sentence on curves that are not drawn, empty where all are."""
-    return f" The first {MOST} of {count} are drawn." if count > MOST else ""
+def left_out(count: int, most: int = MOST, what: str = "curves") -> str:
+    """A sentence on what is not drawn, empty where all is."""
+    return f" The first {most:,} of {count:,} {what} are drawn." if count > most else ""
 
 
 def curves(

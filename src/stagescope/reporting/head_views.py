@@ -46,6 +46,7 @@ def agreement_view(found: LagCurves | HeadCurves, frames: np.ndarray | None) -> 
 def learned_view(learned: np.ndarray, groups: Sequence[str], frames: np.ndarray | None) -> View:
     made = [Curve(group, learned[:, i], faint=i >= NAMED_PAIRS) for i, group in enumerate(groups)][:MOST]
     about = "The model's map from the tokens of each group, along the true one: 1 once it is learned."
+    about += left_out(len(groups), what="groups")
     level = [Level("learned", 1.0)]
     return curves("learned", "Share of each feature learned", about, "share", made, levels=level, frames=frames)
 

@@ -7,7 +7,7 @@ import numpy as np
 from stagescope.models.positional_heads import PositionalHeads
 from stagescope.observables.lags import LagCurves, lag_curves
 from stagescope.observables.learned import learned_lags
-from stagescope.reporting.crowd import crowd, curves
+from stagescope.reporting.crowd import crowd, curves, left_out
 from stagescope.reporting.head_views import agreement_view, heads_in_plane, learned_view, mass_view, pairs
 from stagescope.reporting.own_views import excess_view, loss_view, norms_view, speed_view, values_view
 from stagescope.reporting.plane import MOST_POINTS, plane
@@ -21,12 +21,10 @@ MATRICES = ("a", "V", "W", "E", "Q1", "K1", "U")
 
 def lag_views(run: Run) -> list[Maker]:
     """Loss with the levels of the classes, attention, lags, masses, agreement, values."""
-    found = lag_curves(run)
-    model, process = found.law.model, found.law.process
-    some = shown(run, model.heads * model.targets * model.positions, CELLS)
-    if some.frames is not None:
-        found = lag_curves(some.run)
-    frames = some.frames
+    law = lag_curves(run).law  # nothing is computed along the run before it is known how many frames are shown
+    model, process = law.model, law.process
+    some = shown(run, model.heads * max(model.targets * model.positions, process.vocab**2), CELLS)
+    found, frames = lag_curves(some.run), some.frames
     groups = tuple(f"group {i + 1}" for i in range(len(process.groups)))
     listed = "; ".join(f"{group}: {_span(lags)}" for group, lags in zip(groups, process.groups, strict=True))
     return [
@@ -54,7 +52,7 @@ def _span(lags: tuple[int, ...]) -> str:
 
 def _levels(found: LagCurves, losses: np.ndarray) -> tuple[Level, ...]:
     """Named levels of the classes F_0 .. F_k, which know the first j groups."""
-    known = (f"best with group 1{f' to {j}' if j > 1 else ''}" for j in range(1, len(losses)))
+    known = ("best with the first group" if j == 1 else f"best with the first {j} groups" for j in range(1, len(losses)))
     return tuple(Level(name, float(level)) for name, level in zip(("uniform prediction", *known), losses, strict=True))
 
 
@@ -64,6 +62,8 @@ def _loss(run: Run, found: LagCurves, frames: np.ndarray | None) -> View | None:
     data = "the true law" if found.law.labels == "soft" else "the tokens drawn"
     about = f"Cross-entropy to {data} on the training sequences, in nats. Levels: the best loss with the first groups alone."
     more = (Curve("held-out loss", found.excess + found.levels.bayes),) if frames is None else ()
+    if not more:
+        about += " The held-out loss is known at fewer frames: see the excess over the floor."
     return loss_view(run, levels, about, more)
 
 
@@ -121,8 +121,9 @@ def _lags(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) 
 
 
 def _entropy(found: LagCurves, frames: np.ndarray | None) -> View:
-    made = crowd(found.entropy, [f"head {h + 1}" for h in range(found.entropy.shape[1])])
-    about = "Mean entropy of each head's attention, in nats: it falls where a head settles on few lags."
+    heads = found.entropy.shape[1]
+    made = crowd(found.entropy, [f"head {h + 1}" for h in range(heads)])
+    about = "Mean entropy of each head's attention, in nats: it falls where a head settles on few lags." + left_out(heads)
     return curves("entropy", "Entropy of attention", about, "nats", made, frames=frames)
 
 
@@ -135,6 +136,7 @@ def _alignment(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | N
     if found.alignment is None:
         return None
     about = "<V_h, A_i>/|A_i|: how far the values of each head point along the feature of each group."
+    about += left_out(found.alignment.shape[1] * len(groups))
     made = pairs(found.alignment, groups)
     return curves("alignment", "Values of the heads along the features", about, "alignment", made, frames=frames)
 
@@ -148,7 +150,8 @@ def _embedding(run: Run) -> View | None:
     if "E" not in run.params:
         return None
     seen = shown(run, run.params["E"][0].size, OBSERVED)
-    places, shares = plane(np.asarray(seen.run.params["E"], dtype=float)[:, :MOST_POINTS])
+    places, shares = plane(np.asarray(seen.run.params["E"][:, :MOST_POINTS], dtype=float))
     about = "Rows of the embedding E in the plane of their largest variance, all frames together."
+    about += left_out(run.params["E"].shape[1], MOST_POINTS, "tokens")
     labels = tuple(str(i) for i in range(places.shape[1]))
     return Points("embedding", "Embedding of the tokens", about, places, labels, shares, frames=seen.frames)

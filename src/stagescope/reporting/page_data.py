@@ -12,6 +12,7 @@ from stagescope.detect.stage import Stage
 from stagescope.errors import InputError
 from stagescope.landscape.ladder import Rung
 from stagescope.reporting.blocks import Blocks
+from stagescope.reporting.scenes import bounds, by_slot, listed, scenes_of, shared, starts_log
 from stagescope.reporting.spans import span_of
 from stagescope.reporting.views import Curves, Matrices, Points, Portrait, View
 from stagescope.runs.run import Run
@@ -28,30 +29,16 @@ def page_data(
     """What the viewer draws; the arrays go into `blocks`. `done` is called after each run."""
     scenes = []
     for group in scenes_of(portraits):
+        slots = by_slot((portrait.name, view) for portrait in group for view in portrait.views)
+        common = {slot: shared([view for _, view in owned]) for slot, owned in slots.items()}
         runs = []
         for portrait in group:
-            runs.append(_run(portrait, blocks, exact))
+            runs.append(_run(portrait, common, blocks, exact))
             done()
-        scenes.append({"title": scene_title(group[0].run), "clock": group[0].run.clock, "runs": runs})
+        run = group[0].run
+        scenes.append({"title": scene_title(run), "clock": run.clock, "log_time": starts_log(group), "runs": runs})
     _tell_apart(scenes)
     return {"title": label(title), "version": stagescope.__version__, "scenes": scenes}
-
-
-def scenes_of(portraits: Sequence[Portrait]) -> list[list[Portrait]]:
-    """Runs that share one scrubber: with the same clock, and of the same study or the same kind of field."""
-    scenes: list[list[Portrait]] = []
-    for portrait in portraits:
-        home = next((scene for scene in scenes if any(_together(other.run, portrait.run) for other in scene)), None)
-        if home is None:
-            scenes.append([portrait])
-        else:
-            home.append(portrait)
-    return scenes
-
-
-def _together(one: Run, other: Run) -> bool:
-    study = one.study is not None and one.study == other.study
-    return one.clock == other.clock and (study or one.spec["field"]["type"] == other.spec["field"]["type"])
 
 
 def scene_title(run: Run) -> str:
@@ -62,14 +49,17 @@ def scene_title(run: Run) -> str:
 
 
 def _tell_apart(scenes: list[dict[str, Any]]) -> None:
-    """Two scenes of one study have different clocks; say which."""
-    titles = [scene["title"] for scene in scenes]
-    for scene in scenes:
-        if titles.count(scene["title"]) > 1:
-            scene["title"] += f" (clock: {scene['clock']})"
+    """Scenes of one study have different clocks, which are said, or different models: then their runs are named."""
+    known = [(scene["title"], scene["clock"]) for scene in scenes]
+    for scene, (title, clock) in zip(scenes, known, strict=True):
+        if known.count((title, clock)) > 1:
+            scene["title"] += f" ({listed(run['name'] for run in scene['runs'])})"
+        elif [other for other, _ in known].count(title) > 1:
+            scene["title"] += f" (clock: {clock})"
 
 
-def _run(portrait: Portrait, blocks: Blocks, exact: bool) -> dict[str, Any]:
+def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Blocks, exact: bool) -> dict[str, Any]:
+    """`common` is what all views of a slot start with, in every run of the scene."""
     run, found = portrait.run, portrait.stages
     return {
         "name": label(portrait.name),
@@ -79,19 +69,20 @@ def _run(portrait: Portrait, blocks: Blocks, exact: bool) -> dict[str, Any]:
         "frames": run.frames,
         "time": blocks.f64(run.time),
         "notes": [label(note) for note in portrait.notes],
-        "stages": [{"name": label(s.name), "start": s.start, "stop": s.stop, "evidence": label(s.evidence)} for s in found or ()],
+        "stages": [_stage(stage, run) for stage in found or ()],
         "events": {label(name): number(when) for name, when in found.events.items()} if found else {},
         "event_notes": {label(name): label(note) for name, note in found.notes.items()} if found else {},
         "ledger": None if portrait.ledger is None else [_verdict(row, portrait) for row in portrait.ledger],
         "ladder": None if portrait.ladder is None else [_rung(rung) for rung in portrait.ladder],
         "provenance": [_facts(name, value) for name, value in portrait.provenance.items()],
-        "views": [_view(view, run, blocks, exact) for view in portrait.views],
+        "views": [_view(view, run, blocks, exact) | common[view.slot] for view in portrait.views],
     }
 
 
-def _stage(stage: Stage) -> dict[str, Any]:
-    evidence = label(stage.evidence)
-    return {"name": label(stage.name), "start": float(stage.start), "stop": number(stage.stop), "evidence": evidence}
+def _stage(stage: Stage, run: Run) -> dict[str, Any]:
+    """A stop that is not finite is none: the stage lasts; a start that is not is that of the run."""
+    start = stage.start if math.isfinite(stage.start) else run.time[0]
+    return {"name": label(stage.name), "start": float(start), "stop": number(stage.stop), "evidence": label(stage.evidence)}
 
 
 def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
@@ -137,18 +128,16 @@ def _curves(view: Curves, blocks: Blocks) -> dict[str, Any]:
 
 
 def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> dict[str, Any]:
+    """Cells are coded in the view's own range, for precision; the range of colours is that of its slot (`scenes.shared`)."""
     marks = view.marks and {"names": _labels(view.marks.names), "cells": blocks.u8(view.marks.cells)}
-    low, high = (view.low, view.high) if -math.inf < view.low < view.high < math.inf else (0.0, 1.0)
     return {
         "kind": "matrices",
-        "values": blocks.f32(view.values) if exact else blocks.companded(view.values, low, high),
+        "values": blocks.f32(view.values) if exact else blocks.companded(view.values, *bounds(view)),
         "panels": _labels(view.panels),
         "rows": _labels(view.rows),
         "columns": _labels(view.columns),
         "row_axis": label(view.row_axis),
         "column_axis": label(view.column_axis),
-        "low": float(low),
-        "high": float(high),
         "marks": marks,
     }
 

@@ -16,6 +16,8 @@ from stagescope.runs.run import Run
 
 CLASSES = 4
 """Classes whose strongest tokens are followed by name."""
+WIDEST = 1200
+"""Rows and columns of the decoder that are drawn."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def _per_class(seen: _Seen, values: np.ndarray) -> list[Curve]:
 def _common_mass(seen: _Seen) -> View:
     about = "Attention on tokens that several classes share. It is lost while the model scans; the snap freezes the rest."
     made = _per_class(seen, seen.curves.common_mass)
-    more = left_out(len(seen.classes))
+    more = left_out(len(seen.classes), what="classes")
     return curves("common-mass", "Attention on common tokens", about + more, "attention", made, frames=seen.frames)
 
 
@@ -130,14 +132,15 @@ def _attention_speed(seen: _Seen) -> View:
     about = "Sum of |dc_n/dt| over tokens: largest at `peak`, below a tenth of that at `snap`."
     made = _per_class(seen, seen.curves.speed)
     title, axis = "Speed of attention", f"per unit of {seen.curves.clock}"
-    return curves("attention-speed", title, about + left_out(len(seen.classes)), axis, made, log=True, frames=seen.frames)
+    about += left_out(len(seen.classes), what="classes")
+    return curves("attention-speed", title, about, axis, made, log=True, frames=seen.frames)
 
 
 def _entropy(seen: _Seen) -> View:
     about = "Entropy of class attention on the class's distinct tokens, in nats: the lower, the sparser."
     made = _per_class(seen, seen.curves.entropy)
-    title = "Entropy on distinct tokens"
-    return curves("entropy", title, about + left_out(len(seen.classes)), "nats", made, frames=seen.frames)
+    title, about = "Entropy on distinct tokens", about + left_out(len(seen.classes), what="classes")
+    return curves("entropy", title, about, "nats", made, frames=seen.frames)
 
 
 def _tokens(seen: _Seen) -> View:
@@ -153,7 +156,7 @@ def _tokens(seen: _Seen) -> View:
         faint += [Curve(f"common {seen.keys[key]}", found.attention[:, n, key], f"class {name}", faint=True) for key in shared]
     made = [*named, *faint][:MOST]
     about = "Attention of each class on its tokens; named are the two distinct tokens of each that end strongest."
-    more = left_out(len(named) + len(faint))
+    more = left_out(len(seen.classes), CLASSES, "classes") + left_out(len(named) + len(faint))
     return curves("tokens", "Attention token by token", about + more, "attention", made, frames=seen.frames)
 
 
@@ -175,21 +178,21 @@ def _scores(seen: _Seen) -> View:
     )
 
 
-def _decoder(run: Run, seen: _Seen) -> View | None:
-    shape = run.params["Y"].shape[1:]
-    if shape[1] > 4 * MOST_POINTS:
-        return None
-    some = shown(run, shape[0] * shape[1], CELLS)
-    values = np.asarray(some.run.params["Y"])
+def _decoder(run: Run, seen: _Seen) -> View:
+    """At most WIDEST rows and columns: beyond, cells are smaller than a pixel."""
+    rows, columns = (min(size, WIDEST) for size in run.params["Y"].shape[1:])
+    some = shown(run, rows * columns, CELLS)
+    values = np.asarray(some.run.params["Y"])[:, :rows, :columns]
+    more = left_out(len(seen.keys), WIDEST, "tokens") + left_out(len(seen.outputs), WIDEST, "outputs")
     high = largest(values)
     return Matrices(
         "decoder",
         "Decoder Y",
-        "What a token, if it is all that is attended to, adds to the logit of each output.",
+        "What a token, if it is all that is attended to, adds to the logit of each output." + more,
         values[:, None],
         panels=("",),
-        rows=seen.keys,
-        columns=seen.outputs,
+        rows=seen.keys[:rows],
+        columns=seen.outputs[:columns],
         row_axis="token",
         column_axis="output",
         low=-high,
@@ -202,4 +205,5 @@ def _rows(seen: _Seen) -> View:
     chosen = slice(0, MOST_POINTS)
     places, shares = plane(np.asarray(seen.run.params["Y"])[:, chosen])
     about = "Rows of Y in the plane of their largest variance, all frames together: tokens of one class move together."
+    about += left_out(len(seen.keys), MOST_POINTS, "tokens")
     return Points("embedding", "Tokens by their decoder rows", about, places, seen.keys[chosen], shares, frames=seen.frames)

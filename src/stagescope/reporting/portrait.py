@@ -1,6 +1,8 @@
 """A portrait: everything a page says about one run. What cannot be computed is left out, and a note says why."""
 
+import os
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import TypeVar
 
 from stagescope.errors import StagescopeError, unknown
@@ -39,9 +41,8 @@ def portrait(
     It never raises for what a run is: one that failed, was interrupted, has a single frame or numbers that are not finite
     has a portrait of what there is.
     """
-    for part in skip:
-        if part not in SKIPPED:
-            raise unknown("part to skip", part, SKIPPED)
+    skip = skipped(skip)
+    run = replace(run, reason=_without_path(run.reason, run))
     notes: list[str] = _condition(run)
     views = _views(run, notes)
     done("views")
@@ -51,16 +52,26 @@ def portrait(
         notes.append(f"stages and claims are written for runs of the three papers; this is a run of {kind!r}")
     found = _tried("stages", lambda: stages(run), notes) if read else None
     done("stages")
-    wanted = read and not _left_out("ledger", skip, f"stagescope check {_place(run)}", notes)
-    ledger = _tried("the ledger", lambda: check(run), notes) if wanted else None
+    if read and "ledger" in skip:
+        notes.append(_as_asked("ledger", "check", run))
+    ledger = _tried("the ledger", lambda: check(run), notes) if read and "ledger" not in skip else None
     done("ledger")
-    why = _no_ladder(run)
+    why = no_ladder(run, skip)
     if why is not None:
         notes.append(why)
-    wanted = why is None and not _left_out("ladder", skip, f"stagescope ladder {_place(run)}", notes)
-    ladder = _tried("the saddle ladder", lambda: saddle_ladder(run), notes) if wanted else None
+    ladder = _tried("the saddle ladder", lambda: saddle_ladder(run), notes) if why is None else None
     done("ladder")
-    return Portrait(name or named(run), run, views, found, ledger, ladder, provenance(run), tuple(notes))
+    told = tuple(_without_path(note, run) for note in notes)
+    return Portrait(name or named(run), run, views, found, ledger, ladder, provenance(run), told)
+
+
+def skipped(skip: Collection[str]) -> tuple[str, ...]:
+    """The parts to leave out, checked; a single one may be given as it is."""
+    parts = (skip,) if isinstance(skip, str) else tuple(skip)
+    for part in parts:
+        if part not in SKIPPED:
+            raise unknown("part to skip", part, SKIPPED)
+    return parts
 
 
 def named(run: Run) -> str:
@@ -71,7 +82,16 @@ def named(run: Run) -> str:
 
 
 def _place(run: Run) -> str:
-    return str(run.path) if run.path is not None else "RUN"
+    return named(run) if run.path is not None else "RUN"
+
+
+def _without_path(text: str, run: Run) -> str:
+    """A page is made to be sent: of where the run is stored it says the name of the folder alone."""
+    if run.path is None:
+        return text
+    for path in sorted({str(run.path.resolve()), str(run.path.absolute()), str(run.path)}, key=len, reverse=True):
+        text = text.replace(path, named(run)) if os.sep in path else text
+    return text
 
 
 def _condition(run: Run) -> list[str]:
@@ -118,14 +138,12 @@ def _tried(what: str, make: Callable[[], Found], notes: list[str]) -> Found | No
     return None
 
 
-def _left_out(part: str, skip: Collection[str], how: str, notes: list[str]) -> bool:
-    if part in skip:
-        notes.append(f"the {part} was left out as asked; `{how}` computes it")
-    return part in skip
+def _as_asked(part: str, command: str, run: Run) -> str:
+    return f"the {part} was left out as asked; `stagescope {command} {_place(run)}` computes it"
 
 
-def _no_ladder(run: Run) -> str | None:
-    """Why a run has no saddle ladder on the page by default."""
+def no_ladder(run: Run, skip: Collection[str] = ()) -> str | None:
+    """Why a run has no saddle ladder on the page; None where one is computed."""
     field, size = run.spec["field"], sum(run.params[name][0].size for name in run.params) if run.frames else 0
     if run.frames < 2:
         return "a saddle ladder needs more than one frame"
@@ -136,4 +154,4 @@ def _no_ladder(run: Run) -> str | None:
     if not own and (size > LARGE or field["type"] in STUDENTS):
         how = f"`stagescope ladder {_place(run)}` computes it"
         return f"the saddle ladder of {size:,} parameters takes minutes and was left out; {how}"
-    return None
+    return _as_asked("ladder", "ladder", run) if "ladder" in skip else None

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 from typing import Any
 
 import stagescope
@@ -50,7 +51,12 @@ def _brief(described: Any) -> str:
 
 def _settings(run: Run) -> list[tuple[str, str]]:
     config = run.config or {}
-    return [(name, _plain(value)) for name, value in config.items() if value is not None and name not in FACTS]
+    return [(name, _plain(_local(value))) for name, value in config.items() if value is not None and name not in FACTS]
+
+
+def _local(value: Any) -> Any:
+    """A file by its name alone: the page is made to be sent, and whoever makes the run again has the file elsewhere."""
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
 def _plain(value: Any) -> str:
@@ -90,7 +96,7 @@ def _changed(run: Run) -> dict[str, Any]:
         value = config.get(name)
         default = list(info.default) if isinstance(info.default, tuple) else info.default
         if name in config and value is not None and value != default:
-            found[name] = value
+            found[name] = _local(value)
     return found
 
 

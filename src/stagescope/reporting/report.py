@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from pathlib import Path
 
-from stagescope.errors import InputError, unknown
+from stagescope.errors import InputError
 from stagescope.progress import progress_for
 from stagescope.reporting.page import GENERATOR, page
-from stagescope.reporting.portrait import PARTS, SKIPPED, named, portrait
+from stagescope.reporting.portrait import PARTS, named, portrait, skipped
 from stagescope.reporting.views import Portrait
 from stagescope.runs.files import publish
 from stagescope.runs.run import Run
@@ -24,13 +24,13 @@ def report(
     *,
     exact: bool = False,
     title: str | None = None,
-    skip: Sequence[str] = (),
+    skip: str | Sequence[str] = (),
     progress: bool | None = None,
 ) -> Path:
     """One offline page in which to watch runs learn; returns its path.
 
-    Runs, or their folders, of one study on one clock share a scrubber and are shown side by side; others get a tab of their
-    own. An earlier report at `path` is replaced, no other file ever is.
+    Runs, or their folders, of one kind of model on one clock share a scrubber and are shown side by side; others get a tab of
+    their own. An earlier report at `path` is replaced, no other file ever is.
 
     Args:
         runs: a run, a folder of one, or several of them.
@@ -44,9 +44,7 @@ def report(
         ss.report(ss.run_study("scan-snap", preset="syn-small-flow"), "scan-snap.html")
     """
     target = _target(Path(path))
-    for part in skip:
-        if part not in SKIPPED:
-            raise unknown("part to skip", part, SKIPPED)
+    skip = skipped(skip)
     opened = [_opened(run) for run in _several(runs)]
     if not opened:
         raise InputError("no run to report on; give at least one run or the folder of one")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stagescope.detect.stage import Stages
 from stagescope.errors import InputError
-from stagescope.figures.figure import save
+from stagescope.figures.figure import FORMATS, MARK, save
 from stagescope.landscape.ladder import Rung
 from stagescope.progress import Progress
 from stagescope.reporting.portrait import PARTS, portrait
@@ -18,6 +18,8 @@ from stagescope.runs.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
+
+LEDGER = "ledger.md"
 
 
 def run_figures(run: Run, out: Path, progress: Progress, skip: Collection[str] = ()) -> tuple[list[Path], tuple[str, ...]]:
@@ -30,23 +32,35 @@ def run_figures(run: Run, out: Path, progress: Progress, skip: Collection[str] =
 
 
 def figures(found: Portrait, out: str | Path) -> list[Path]:
-    """Write SLOT.{pdf,svg,png} for every view, ladder.* where there are rungs, and ledger.md; returns the PNGs and the text."""
+    """Write SLOT.{pdf,svg,png} for every view, ladder.* where there are rungs, and ledger.md; returns the PNGs and the text.
+
+    Files of these names that were made with Stagescope are replaced; any other is left alone, and nothing is written then.
+    """
     out = Path(out)
     _check_folder(out)
-    made = []
+    drawn, made = drawings(found), []
+    for path in (out / f"{name}.{kind}" for name in drawn for kind in FORMATS):
+        _check_file(path)
     with told(out), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")  # a token that the font lacks is drawn as a box
         out.mkdir(parents=True, exist_ok=True)
-        for name, draw in drawings(found).items():
+        for name, draw in drawn.items():
             save(draw, out / name)
             made.append(out / f"{name}.png")
-        publish(out / "ledger.md", text(found).encode("utf-8", "replace"))
-    return [*made, out / "ledger.md"]
+        publish(out / LEDGER, text(found).encode("utf-8", "replace"))
+    return [*made, out / LEDGER]
 
 
 def _check_folder(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; give a folder for the figures")
+    _check_file(out / LEDGER)
+
+
+def _check_file(path: Path) -> None:
+    with told(path):
+        if path.exists() and (path.is_dir() or MARK.encode() not in path.read_bytes()):
+            raise InputError(f"{path} exists and was not made with Stagescope; choose another folder or remove it")
 
 
 def drawings(found: Portrait) -> "dict[str, Callable[[], Drawing]]":
@@ -89,7 +103,7 @@ def text(found: Portrait) -> str:
     if found.ladder is not None and len(found.ladder):
         heads = ("rung", found.ladder.clock, "distance", "opens", "rate", "measured", "leaves at", "left at", "note")
         lines += ["", "## Saddle ladder", "", *_table(heads, [_rung(rung) for rung in found.ladder])]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", f"<!-- {MARK} -->"]) + "\n"
 
 
 def _stages(found: Stages) -> list[str]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from stagescope.figures.figure import COLORS, GREY
 from stagescope.landscape.ladder import Ladder
+from stagescope.reporting.axes import log_time, log_values
 from stagescope.reporting.views import Curve, Curves, Matrices, Points, Portrait, View
 
 if TYPE_CHECKING:
@@ -23,10 +24,6 @@ LANES = 5
 """Stages may overlap; they are drawn in so many rows at most."""
 TINTS = ("#cfe0ee", "#f6d9c6", "#cde8dc", "#efd9e6", "#f6e6bf", "#d8ecf8")
 STYLES = ("-", "--", ":", "-.")
-SPREAD = 30.0
-"""Ratio of the largest to the smallest value from which a logarithmic axis, where it makes sense, is drawn."""
-EARLY = 0.15
-"""Time is on a logarithmic axis if half of the frames are before this share of it."""
 LABELLED = 24
 """Points up to which each has a colour and a label."""
 LABEL = 0.15
@@ -102,7 +99,7 @@ def _looks(named: Sequence[Curve]) -> list[tuple[int, int]]:
 
 def _time_axis(axes: "Axes", time: np.ndarray, clock: str) -> None:
     last = float(time[-1])
-    if len(time) > 3 and float(np.median(time)) < EARLY * last:
+    if log_time(time):
         axes.set_xscale("log")
         first = float(time[time > 0][0])
         axes.set_xlim(first, last)
@@ -112,10 +109,9 @@ def _time_axis(axes: "Axes", time: np.ndarray, clock: str) -> None:
 
 
 def _value_axis(axes: "Axes", view: Curves) -> None:
-    values = np.concatenate([curve.values for curve in view.curves])
-    values = values[np.isfinite(values)]
-    positive = values[values > 0]
-    if view.log and len(positive) and len(positive) >= 0.5 * len(values) and positive.max() > SPREAD * positive.min():
+    if log_values([view]):
+        values = np.concatenate([curve.values for curve in view.curves])
+        positive = values[np.isfinite(values) & (values > 0)]
         axes.set_yscale("log")
         axes.set_ylim(max(positive.min(), 1e-12 * positive.max()) / 1.5, positive.max() * 1.5)
 

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from stagescope.figures.figure import STYLE
-from stagescope.reporting.portrait import portrait
+from stagescope.reporting.portrait import no_ladder, portrait
 from stagescope.reporting.static_draw import WIDE, curves_on, matrix_on, moments, plain, ribbon, times
 from stagescope.reporting.views import Curves, Matrices, Portrait
 from stagescope.runs.run import Run
@@ -38,8 +38,8 @@ def summary(run: Run) -> Summary:
     """Figure, stages and ledger of a run. It never raises: a run that cannot be read shows why."""
     try:
         slow = run.spec["field"]["type"] in SLOW
-        found = portrait(run, skip=("ladder", *(("ledger",) if slow else ())))
-        return Summary(_html(found))
+        skip = ("ladder", "ledger") if slow else ("ladder",)
+        return Summary(_html(portrait(run, skip=skip), no_ladder(run, skip)))
     except Exception as error:
         return Summary(f"<pre>{escape(_named(run))}\n{escape(f'{type(error).__name__}: {error}')}</pre>")
 
@@ -51,9 +51,10 @@ def _named(run: Run) -> str:
         return f"<Run in {run.path}>"
 
 
-def _html(found: Portrait) -> str:
+def _html(found: Portrait, unsaid: str | None) -> str:
+    """`unsaid` is the note on the ladder, which a notebook never shows."""
     parts = [f"<p><strong>{_said(found.name)}</strong> <code>{_said(repr(found.run))}</code></p>"]
-    parts += [f"<p><em>{_said(note)}</em></p>" for note in found.notes if "ladder" not in note]
+    parts += [f"<p><em>{_said(note)}</em></p>" for note in found.notes if note != unsaid]
     picture = _picture(found)
     if picture:
         parts.append(f'<img alt="loss and attention over the run" style="max-width:100%" src="data:image/png;base64,{picture}">')

@@ -14,7 +14,7 @@ from stagescope.reporting.thin import OBSERVED, shown
 from stagescope.reporting.views import Level, Maker, Matrices, Points, View
 from stagescope.runs.run import Run
 
-OPENS = Level(f"opens at {LEVEL:g}", LEVEL)
+OPENS = Level("a direction opens", LEVEL)
 """Where the events E_k and Q_k are."""
 
 
@@ -133,6 +133,7 @@ def _values(seen: _Seen, name: str, slot: str, events: str | None) -> View:
     about = f"Singular values of {what}, largest first."
     if events is not None:
         about += f" A direction opens when its value passes {LEVEL:g}: the events {events}."
+    about += left_out(values.shape[1], NAMED, "values")
     made = crowd(values[:, :NAMED], [f"{k + 1}" for k in range(values.shape[1])])
     levels = [OPENS] if events is not None else []
     title = f"Singular values of {what}"
@@ -158,5 +159,7 @@ def _embedding(seen: _Seen) -> View:
     chosen = seen.often[:MOST_POINTS]
     places, shares = plane(np.asarray(seen.curves.params["W0"])[:, chosen])
     about = "Rows of W0 in the plane of their largest variance, all frames together; a row at the origin is zero."
+    if len(seen.tokens) > MOST_POINTS:
+        about += f" The {MOST_POINTS} most frequent of {len(seen.tokens):,} tokens are drawn."
     labels = tuple(seen.tokens[i] for i in chosen)
     return Points("embedding", "Embedding of the tokens", about, places, labels, shares, frames=seen.frames)

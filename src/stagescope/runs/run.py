@@ -111,7 +111,7 @@ class Run:
     def only(self, frames: np.ndarray) -> "Run":
         """The same run with some of its frames, which are read when asked for."""
         kept = {
-            name: Arrays(tuple(arrays), lambda part, arrays=arrays: np.array(arrays[part][frames]))
+            name: Arrays(tuple(arrays), lambda part, arrays=arrays: np.take(arrays[part], frames, axis=0))
             for name, arrays in (("params", self.params), ("series", self.series))
         }
         return replace(self, **kept)

@@ -224,5 +224,5 @@ CLAIMS = (
         _linear(1, 1, 0.2),
         ("Q1", "E2"),
     ),
-    Claim("FD:third", "At (2,2) the third embedding direction opens at rate sv_1(B)", passing(2, 2), _third, ("E2", "E3")),
+    Claim("FD:third", "At (2,2) the third embedding direction opens at rate sv_1(B)", passing(2, 2), _third, ("Q2", "E3")),
 )

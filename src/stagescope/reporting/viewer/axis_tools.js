@@ -11,18 +11,19 @@ import { el } from "./dom.js";
  * @param {import("./lines.js").RunCurves[]} views
  * @returns {HTMLElement|undefined}
  */
-export function axisTools({ settings, clock, runs }, views) {
+export function axisTools(scene, views) {
+  const { settings, clock, runs } = scene;
   const { slot } = views[0].view;
   const first = runs.flatMap(({ data }) => data.views).find(({ kind }) => kind === "curves");
   const parts = [];
   if (views.some(({ view }) => view.log)) {
     const set = (/** @type {string} */ value) => settings.setLog(slot, value === "log");
-    parts.push(chooser("values", ["linear", "log"], () => (settings.isLog(slot) ? "log" : "linear"), set, settings));
+    parts.push(chooser("values", ["linear", "log"], () => (scene.isLog(slot) ? "log" : "linear"), set, settings));
   }
   if (first?.slot === slot) {
     const names = clock === "step" ? ["step", "log step"] : ["time", "log time"];
     const set = (/** @type {string} */ value) => settings.set("axis", value === names[1] ? "log" : "time");
-    parts.push(chooser("horizontal axis", names, () => names[settings.get("axis") === "log" ? 1 : 0], set, settings));
+    parts.push(chooser("horizontal axis", names, () => names[scene.logTime ? 1 : 0], set, settings));
   }
   return parts.length ? el("div", { class: "tools" }, parts) : undefined;
 }

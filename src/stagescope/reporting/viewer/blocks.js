@@ -11,6 +11,12 @@
 /** @typedef {Float64Array|Float32Array|Int32Array|Uint8Array} Numbers */
 
 export const NOT_A_NUMBER = 255;
+const OLD_BROWSER =
+  "this browser cannot unpack the data. Open the file with Chrome or Edge 80, Firefox 113, Safari 16.4, or a later one";
+const ANEW = "the file was cut or edited. Make the report anew, or copy it again";
+
+/** Bytes of an item. */
+const WIDTHS = { f64: 8, f32: 4, i32: 4, u8: 1, companded: 1 };
 
 /** @param {Block} block Number of items. */
 export function sizeOf(block) {
@@ -22,6 +28,7 @@ export function sizeOf(block) {
  * @returns {Promise<Uint8Array>}
  */
 async function inflate(bytes) {
+  if (typeof DecompressionStream === "undefined") throw new Error(OLD_BROWSER);
   const stream = new Blob([/** @type {BlobPart} */ (bytes)]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
@@ -169,11 +176,24 @@ export class Store {
    */
   async read(block) {
     const holder = document.getElementById(`block-${block.id}`);
-    if (!holder) throw new Error(`block ${block.id} is missing: the file was cut or edited`);
-    const numbers = decode(block, await inflate(fromBase64((holder.textContent ?? "").trim())));
-    if (numbers.length !== sizeOf(block)) {
-      throw new Error(`block ${block.id} holds ${numbers.length} numbers, ${sizeOf(block)} expected: the file was cut or edited`);
+    if (!holder) throw new Error(`block ${block.id} of the data is missing: ${ANEW}`);
+    const bytes = await this.unpack(block, (holder.textContent ?? "").trim());
+    if (bytes.length !== sizeOf(block) * WIDTHS[block.encoding]) {
+      throw new Error(`block ${block.id} of the data has another size than it should: ${ANEW}`);
     }
-    return numbers;
+    return decode(block, bytes);
+  }
+
+  /**
+   * @param {Block} block
+   * @param {string} text base64
+   */
+  async unpack(block, text) {
+    try {
+      return await inflate(fromBase64(text));
+    } catch (error) {
+      if (error instanceof Error && error.message === OLD_BROWSER) throw error;
+      throw new Error(`block ${block.id} of the data cannot be unpacked: ${ANEW}`, { cause: error });
+    }
   }
 }

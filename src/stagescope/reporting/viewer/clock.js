@@ -49,13 +49,16 @@ export function union(arrays) {
 }
 
 /**
- * Names without their common beginning, which ends at a sign between words; as they are if one of them would be left empty.
+ * Names without their common beginning, which ends at a sign between words; "flow-seed-1" is "seed-1". As they are if one of them would be left empty.
  * @param {string[]} names
  */
 export function shortNames(names) {
   let same = 0;
   while (names.length > 1 && same < names[0].length && names.every((name) => name[same] === names[0][same])) same++;
-  const start = names[0].slice(0, same).search(/[-_/ ,:][^-_/ ,:]*$/) + 1;
+  const common = names[0].slice(0, same);
+  let start = common.search(/[-_/ ,:][^-_/ ,:]*$/) + 1;
+  if (names.some((name) => !/[^\d.]/.test(name.slice(start)))) start = common.slice(0, start).search(/[^-_/ ,:]+[-_/ ,:]+$/);
+  start = Math.max(0, start); // a number alone names nothing: it keeps the word before it
   return names.every((name) => name.length > start) ? names.map((name) => name.slice(start)) : names;
 }
 
@@ -72,6 +75,7 @@ export class Scene {
     this.clock = data.clock;
     this.runs = runs;
     this.settings = settings;
+    this.data = data;
     this.times = union(runs.map((run) => run.time));
     this.position = 0;
     /** @type {[number, number]|null} */
@@ -89,6 +93,19 @@ export class Scene {
     this.listeners = [];
     /** @type {((span: [number, number]|null) => void)[]} */
     this.markers = [];
+  }
+
+  /** Whether time runs on a logarithmic axis: as the reader chose, else as suits the runs. */
+  get logTime() {
+    const chosen = this.settings.get("axis");
+    return chosen === "auto" ? this.data.log_time === true : chosen === "log";
+  }
+
+  /** Whether values are on a logarithmic axis: as the reader chose, else as suits them. @param {string} slot */
+  isLog(slot) {
+    const views = this.runs.flatMap(({ data }) => data.views);
+    const starts = () => views.some((view) => view.kind === "curves" && view.slot === slot && view.start_log === true);
+    return this.settings.logOf(slot) ?? starts();
   }
 
   /** The present time. */

@@ -131,13 +131,8 @@ export function colourMap(diverging, of = themeNow()) {
   return made;
 }
 
-/** Colours of kinds (curves, runs, marks), most telling first. @param {Theme} [of] */
-export function categories(of = themeNow()) {
-  return CATEGORIES[of];
-}
-
 /**
- * The i-th colour of a kind; they repeat after eight.
+ * The i-th colour of a kind (curve, run, mark), most telling first; they repeat after eight.
  * @param {number} i
  * @param {Theme} [of]
  */

@@ -2,6 +2,7 @@
 
 import { clockText, count, el, full, nameOf, setText, short, svgEl } from "./dom.js";
 import { onePerRun } from "./lines.js";
+import { levelName } from "./plot.js";
 
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./lines.js").Line} Line */
@@ -34,19 +35,23 @@ export function curveLegend(scene, views, lines, levels, toggle) {
         { class: "legend-list" },
         main.map(({ element }) => el("li", {}, element)),
       );
+  const alike = el("span", { class: "frame-said" });
   const items = new Map(levels.map((level) => [level, levelItem(level)]));
   const said = table
     ? null
     : el(
         "p",
         { class: "legend-frames" },
-        heads.map(({ element }) => element),
+        [alike, ...heads.map(({ element }) => element)],
       );
   const element = el("div", { class: "legend" }, [body, el("ul", { class: "legend-list" }, [...items.values()]), folded, said]);
 
   /** @param {number} time */
   function show(time) {
-    for (const head of heads) head.show(time);
+    const frames = new Set(heads.map((head) => head.show(time)));
+    const same = !table && heads.length > 1 && frames.size === 1; // said once for all runs
+    setText(alike, same ? `all runs: ${[...frames][0]}` : "");
+    if (!table) for (const head of heads) head.element.hidden = same;
     for (const entry of main) entry.show(time);
     if (folded?.open) for (const entry of crowd) entry.show(time);
   }
@@ -67,7 +72,9 @@ function headOf(scene, run, view, named) {
   const element = el("span", { class: "legend-head" }, [named ? nameOf(scene.runs[run].short, NAMED) : null, frame]);
   const show = (/** @type {number} */ time) => {
     const shown = scene.frameAt(run, view, time);
-    setText(frame, `frame ${count(shown.frame + 1)}, ${clockText(scene.clock, shown.at)}`);
+    const text = `frame ${count(shown.frame + 1)}, ${clockText(scene.clock, shown.at)}`;
+    setText(frame, text);
+    return text;
   };
   return { run, element, show };
 }
@@ -135,8 +142,7 @@ function tableOf(heads, entries, views) {
 function levelItem(level) {
   return el("li", { class: "level" }, [
     el("span", { class: "level-swatch", "aria-hidden": "true" }),
-    nameOf(level.name, NAMED),
-    el("span", { class: "value", text: short(level.value), title: full(level.value) }),
+    el("bdi", { text: levelName(level, NAMED), title: `${level.name}: ${full(level.value)}` }),
   ]);
 }
 

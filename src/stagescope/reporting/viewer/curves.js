@@ -97,9 +97,9 @@ export class CurvesPlot {
   /** @returns {[Axis, Axis]} */
   axes() {
     const { scene, views, lines, levels } = this;
-    const log = scene.settings.isLog(this.slot) && views.some(({ view }) => view.log);
+    const log = scene.isLog(this.slot) && views.some(({ view }) => view.log);
     const ends = extent([...lines.map((line) => line.values), levels.map((level) => level.value)], log);
-    return [timeAxis(scene.times, scene.settings.get("axis") === "log"), valueAxis(ends, log)];
+    return [timeAxis(scene.times, scene.logTime), valueAxis(ends, log)];
   }
 
   /** What the axis of time is called, and where it begins if zero has no place on it. */
@@ -120,8 +120,8 @@ export class CurvesPlot {
   build() {
     this.measure();
     if (!this.width) return;
-    const ends = [this.y.min, this.y.max];
-    const u = new uPlot(plotOptions(this), [[this.x.min, this.x.max], ...this.lines.map(() => ends)], this.plot);
+    const ends = [0, 1];
+    const u = new uPlot(plotOptions(this), [ends, ...this.lines.map(() => ends)], this.plot);
     this.uplot = u;
     u.under.append(this.band);
     u.over.append(this.now, ...this.marks, ...this.names.values(), this.tag);

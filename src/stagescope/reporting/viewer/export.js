@@ -10,10 +10,17 @@ import { clean, el, setText } from "./dom.js";
 const SCALE = 2;
 const KEPT = 60_000; // ms a finished file stays in memory for the browser to fetch
 
-/** @param {string|number|null} cell quoted where commas, quotes or line breaks ask for it */
+const FORMULA = /^[=+\-@\t\r]/;
+const NUMBERS = /^-?[\d.]+(e[-+]?\d+)?( -?[\d.]+(e[-+]?\d+)?)*$/;
+
+/**
+ * Quoted where commas, quotes or line breaks ask for it. A text that a spreadsheet would run as a formula begins with '.
+ * @param {string|number|null} cell
+ */
 function csvCell(cell) {
   if (cell === null) return "";
-  const text = clean(cell);
+  const risky = typeof cell === "string" && FORMULA.test(cell) && !NUMBERS.test(cell);
+  const text = (risky ? "'" : "") + clean(cell);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
@@ -81,12 +88,11 @@ function fileName(name) {
  * @returns {Map<string, () => Promise<Blob>>}
  */
 export function exportsOf(panel) {
-  const { table, svg, canvas } = panel;
+  const { table, svg } = panel;
   /** @type {Map<string, () => Promise<Blob>>} */
   const ways = new Map();
   if (table) ways.set("CSV", async () => new Blob([csvOf(table())], { type: "text/csv" }));
-  if (canvas) ways.set("PNG", () => png(canvas()));
-  else if (svg) ways.set("PNG", async () => png(await rasterOf(svg())));
+  if (svg) ways.set("PNG", async () => png(await rasterOf(svg())));
   if (svg) ways.set("SVG", async () => new Blob([svg()], { type: "image/svg+xml" }));
   return ways;
 }

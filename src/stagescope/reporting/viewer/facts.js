@@ -34,11 +34,17 @@ export function statusBanner(scene) {
           data.reason ? ": " : ". ",
           data.reason ? nameOf(data.reason) : null,
           data.reason ? (/[.!?]$/.test(data.reason) ? " " : ". ") : null,
-          data.frames ? `What is shown are the ${count(data.frames)} frames recorded before${last}.` : "No frame was recorded.",
+          recordedText(data.frames, last),
         ]),
       ]);
     }),
   );
+}
+
+/** @param {number} frames @param {string} last */
+function recordedText(frames, last) {
+  if (!frames) return "No frame was recorded.";
+  return frames === 1 ? `Only one frame was recorded${last}.` : `The ${count(frames)} frames recorded before are shown${last}.`;
 }
 
 /** @param {string} status */

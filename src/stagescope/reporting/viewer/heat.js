@@ -24,8 +24,9 @@ const GAP = 16;
 const CAPTION = 22;
 const NARROWEST = 250; // px for a run beside another
 const TALLEST = 520; // px for all maps of a run, if they can be read at that size
-const AROUND_ZOOMED = 330; // px that header, legend and player take from one map alone
+const AROUND_ZOOMED = 290; // px that header, legend and player take from one map alone
 const LEAST_ZOOMED = 300;
+const MOST_ZOOMED = 2; // runs whose maps are enlarged side by side: more would not be larger than before
 const SMALLEST_TILE = 68;
 
 /**
@@ -73,11 +74,11 @@ class Heat {
     /** @type {number|null} */
     this.zoomed = null;
     this.scrolled = 0;
-    this.element.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || this.zoomed === null) return;
+    this.closer = (/** @type {KeyboardEvent} */ event) => {
+      if (event.key !== "Escape" || !this.element.isConnected || document.querySelector("dialog[open]")) return;
       this.enlarge(this.tiles[0]);
       event.stopPropagation();
-    });
+    };
     this.tiles.forEach((tile) => this.listen(tile));
     if (this.tiles.length) this.tiles[0].canvas.tabIndex = 0;
     new ResizeObserver(() => this.layout()).observe(this.element);
@@ -139,8 +140,8 @@ class Heat {
     const value = tile.place < 0 ? "no frame" : tile.matrices.reading(tile.place, tile.panel, row, column).text;
     return [
       value,
-      `${view.row_axis} ${brief(view.rows[row], 80)}`,
-      `${view.column_axis} ${brief(view.columns[column], 80)}`,
+      `${view.row_axis} ${brief(view.rows[row], 80)}`.trim(),
+      `${view.column_axis} ${brief(view.columns[column], 80)}`.trim(),
       ...mark,
     ];
   }
@@ -201,13 +202,24 @@ class Heat {
     this.read(to, { row: Math.min(rows - 1, Math.max(0, row)), column: at });
   }
 
-  /** Shows one map alone over the page, in every run, or all again. The player stays below it. @param {Tile} tile */
+  /**
+   * Shows one map alone over the page, or all again; of two runs both, so that they can be compared. The player stays below.
+   * @param {Tile} tile
+   */
   enlarge(tile) {
     if (this.zoomed === null) this.scrolled = scrollY;
     this.zoomed = this.zoomed === null ? tile.panel : null;
     this.element.classList.toggle("zoomed", this.zoomed !== null);
     if (this.zoomed === null) scrollTo({ top: this.scrolled, behavior: "instant" });
-    for (const other of this.tiles) other.element.hidden = this.zoomed !== null && other.panel !== this.zoomed;
+    const together = this.groups.length <= MOST_ZOOMED;
+    for (const group of this.groups) {
+      const beside = this.zoomed === null || together || group.tiles.includes(tile);
+      group.element.hidden = !beside;
+      for (const other of group.tiles) other.element.hidden = !beside || (this.zoomed !== null && other.panel !== this.zoomed);
+    }
+    // wherever the focus is: a map enlarged with the mouse has none
+    if (this.zoomed === null) document.removeEventListener("keydown", this.closer, true);
+    else document.addEventListener("keydown", this.closer, true);
     this.layout();
     this.tell();
   }
@@ -216,7 +228,8 @@ class Heat {
   layout() {
     const width = Math.floor(this.element.getBoundingClientRect().width); // clientWidth may be rounded up
     if (!width) return;
-    const across = Math.max(1, Math.min(this.groups.length, Math.floor((width + GAP) / NARROWEST)));
+    const shown = this.groups.filter((group) => !group.element.hidden);
+    const across = Math.max(1, Math.min(shown.length, Math.floor((width + GAP) / NARROWEST)));
     const share = Math.floor((width - GAP * (across - 1)) / across);
     const large = this.zoomed !== null;
     for (const group of this.groups) {

@@ -11,32 +11,34 @@ import { markColour } from "./tile.js";
 /** @typedef {import("./shapes.js").Shape} Shape */
 
 const BAR = 132; // px
-const PRECISIONS = { companded: "8-bit display", f32: "float32", f64: "float64", i32: "whole numbers", u8: "whole numbers" };
+const PAGE_BAR = { sequential: 140, diverging: 220 }; // px, as in the style
+const DIGIT = 6; // px
 
 /**
- * Values named under the bar, each with its place on it.
+ * Values named under the bar, each with its place on it. The ends are always named; a value between them where it fits.
  * @param {Matrices} matrices
+ * @param {number} width px of the bar
  * @returns {[number, string][]}
  */
-function barTicks({ view: { low, high }, diverging }) {
-  if (diverging)
-    return [
-      [0, short(low, 3)],
-      [0.25, short(low / 4, 2)],
-      [0.5, "0"],
-      [0.75, short(high / 4, 2)],
-      [1, short(high, 3)],
-    ];
-  return [
-    [0, short(low, 3)],
-    [0.5, short(low + (high - low) / 4, 3)],
-    [1, short(high, 3)],
-  ];
+function barTicks({ view: { low, high }, diverging }, width) {
+  /** @type {[number, string][]} */
+  const between = diverging
+    ? [
+        [0.25, short(low / 4, 2)],
+        [0.5, "0"],
+        [0.75, short(high / 4, 2)],
+      ]
+    : [[0.5, short(low + (high - low) / 4, 3)]];
+  const [first, last] = [short(low, 3), short(high, 3)];
+  const reach = (/** @type {string} */ text) => (text.length * DIGIT) / 2;
+  const beside = Math.max(...between.map(([, text]) => reach(text)));
+  const crowded = width * between[0][0] < DIGIT * Math.max(first.length, last.length) + beside + DIGIT;
+  return [[0, first], ...(crowded ? between.filter(([, text]) => text === "0") : between), [1, last]];
 }
 
 /** @param {Matrices} matrices what is said of the scale and of the numbers behind it */
-function scaleText({ view }) {
-  return `square-root scale, ${PRECISIONS[view.values.encoding]}`;
+function scaleText({ coded }) {
+  return `square-root scale, ${coded ? "8-bit display" : "float32"}`;
 }
 
 /**
@@ -71,15 +73,18 @@ export function heatLegend(matrices) {
     role: "img",
     "aria-label": `colours from ${short(matrices.view.low)} to ${short(matrices.view.high)}`,
   });
-  const numbers = barTicks(matrices).map(([at, text]) => {
+  const numbers = barTicks(matrices, matrices.diverging ? PAGE_BAR.diverging : PAGE_BAR.sequential).map(([at, text]) => {
     const tick = el("span", { text });
     tick.style.left = `${at * 100}%`;
     return tick;
   });
   const marks = (matrices.view.marks?.names ?? []).map((name, kind) => markEntry(kind, name));
-  const missing = el("span", { class: "legend-key", hidden: true }, [el("i", { class: "hatched" }), "no number"]);
+  const missing = el("span", { class: "legend-key", hidden: true }, [el("i", { class: "hatched" }), "no finite number"]);
   const { row_axis, column_axis } = matrices.view;
-  const axes = el("span", { class: "axes" }, [nameOf(row_axis, 40), " \u2193\u2002", nameOf(column_axis, 40), " \u2192"]);
+  const axes = el("span", { class: "axes" }, [
+    ...(row_axis ? [nameOf(row_axis, 40), " \u2193\u2002"] : []),
+    ...(column_axis ? [nameOf(column_axis, 40), " \u2192"] : []),
+  ]);
   const scale = el("span", { class: "scale" }, [
     el("span", { class: matrices.diverging ? "bar-box wide" : "bar-box" }, [bar, el("span", { class: "bar-ticks" }, numbers)]),
     el("span", { class: "scale-text", text: scaleText(matrices) }),
@@ -117,12 +122,13 @@ export function heatLegendShapes(matrices, y) {
   const step = BAR / STEPS;
   /** @type {Shape[]} */
   const shapes = colours.map((colour, i) => ["rect", { x: i * step, y, width: step + 0.5, height: 8, fill: css(colour) }]);
-  for (const [at, text] of barTicks(matrices)) {
+  for (const [at, text] of barTicks(matrices, BAR)) {
     shapes.push(textShape(at * BAR, y + 19, text, { ...small, "text-anchor": at === 0 ? "start" : at === 1 ? "end" : "middle" }));
   }
   shapes.push(textShape(BAR + 12, y + 8, scaleText(matrices), small));
   const { row_axis, column_axis, marks } = matrices.view;
-  shapes.push(textShape(BAR + 12, y + 21, `rows: ${row_axis}, columns: ${column_axis}`, small));
+  const axes = [row_axis && `rows: ${row_axis}`, column_axis && `columns: ${column_axis}`].filter(Boolean).join(", ");
+  shapes.push(textShape(BAR + 12, y + 21, axes, small));
   (marks?.names ?? []).forEach((name, kind) => {
     const x = kind * 160;
     shapes.push(

@@ -47,13 +47,13 @@ export const BINDINGS = [
     keys: ["l", "L"],
     shown: "L",
     says: "loss on a linear or a logarithmic axis",
-    does: ({ scene }) => scene().settings.setLog("loss", !scene().settings.isLog("loss")),
+    does: ({ scene }) => scene().settings.setLog("loss", !scene().isLog("loss")),
   },
   {
     keys: ["x", "X"],
     shown: "X",
     says: "time or logarithm of time across",
-    does: ({ scene }) => scene().settings.set("axis", scene().settings.get("axis") === "log" ? "time" : "log"),
+    does: ({ scene }) => scene().settings.set("axis", scene().logTime ? "time" : "log"),
   },
   {
     keys: ["s", "S"],
@@ -62,7 +62,7 @@ export const BINDINGS = [
     does: ({ scenes }, event) => scenes(event.shiftKey ? -1 : 1),
   },
   { keys: ["d", "D"], shown: "D", says: "light or dark", does: ({ theme }) => theme() },
-  { keys: ["Escape"], shown: "Esc", says: "clear the highlighted span", does: ({ scene }) => scene().mark(null) },
+  { keys: ["Escape"], shown: "Esc", says: "close an enlarged map; clear the highlighted span", does: ({ scene }) => scene().mark(null) },
   { keys: ["?"], shown: "?", says: "this help", does: ({ help }) => help() },
 ];
 
@@ -110,8 +110,9 @@ export function listenToKeys(actions) {
 const ADVICE = [
   "One scrubber moves everything. Drag the slider, click or drag in a plot, click a stage, an event or a row of the ledger. " +
     "Hover over a cell or a curve for its value. Entries of a legend hide and show curves.",
-  "Frames are counted from 1 on the page. The address of the page holds the frame's index, counted from 0 as in Python, and " +
-    "every choice: copy it to send somebody this view.",
+  "Frames are counted from 1 on the page. The address of the page holds scene, frame (its index, counted from 0 as in " +
+    "Python), axes, theme and speed: copy it to send somebody this frame. Hidden curves, enlarged maps, highlighted spans and " +
+    "filters of the ledger are not in it.",
 ];
 
 /** A window with all keys; open it with showModal(). */

@@ -115,7 +115,7 @@ class RunLadder {
   }
 
   axis() {
-    return timeAxis(this.scene.times, this.scene.settings.get("axis") === "log");
+    return timeAxis(this.scene.times, this.scene.logTime);
   }
 
   /** Draws the moments of all rungs along the axis the reader chose. */

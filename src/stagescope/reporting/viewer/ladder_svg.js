@@ -16,7 +16,7 @@ const LABELS = 300; // px beside the chart
 const ROW = 30; // px
 const ACROSS = 900; // px
 
-export const DOT_NAMES = { slowest: "slowest", predicted: "predicted escape", measured: "measured escape" };
+export const DOT_NAMES = { slowest: "where the run moves slowest", predicted: "predicted escape", measured: "measured escape" };
 
 /** @param {Rung} rung -> measured over predicted rate */
 export function ratioOf({ measured_rate, rates }) {
@@ -53,7 +53,7 @@ export function rungLook(name) {
 
 /** @param {string} clock @param {RungDot} dot */
 export function dotText(clock, { name, value, beyond }) {
-  const what = name === "slowest" ? "slowest" : `${name} escape`;
+  const what = name === "slowest" ? "moves slowest" : `${name} escape`;
   return `${what}: ${clockText(clock, value)}${beyond ? " (after the last frame)" : ""}`;
 }
 
@@ -104,8 +104,8 @@ function dotShapes(y) {
   return Object.entries(DOT_NAMES).flatMap(
     ([name, text], i) =>
       /** @type {Shape[]} */ ([
-        ["circle", { cx: LABELS + 6 + i * 130, cy: y - 4, ...rungLook(name) }],
-        textShape(LABELS + 18 + i * 130, y, text, { fill: inks().muted, "font-size": 10 }),
+        ["circle", { cx: LABELS + 6 + i * 170, cy: y - 4, ...rungLook(name) }],
+        textShape(LABELS + 18 + i * 170, y, text, { fill: inks().muted, "font-size": 10 }),
       ]),
   );
 }

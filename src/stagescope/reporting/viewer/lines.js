@@ -14,7 +14,7 @@ import { category, colourMap, css, inks } from "./colours.js";
  *   `colour` asks for the theme each time; `on` is false while the reader hides the line.
  */
 
-/** Dashes tell runs apart where colours tell curves apart. */
+/** Dashes tell runs apart where colours tell curves apart, and where runs are more than colours. */
 const DASHES = [[], [6, 4], [2, 3], [9, 3, 2, 3], [12, 4], [1, 4]];
 const OWN_COLOURS = 8; // as many as the categories hold; more curves of one family share a ramp
 const TINT = 0.45; // of the page's colour in the palest curve of a family
@@ -54,7 +54,7 @@ export async function linesOf(store, views) {
         view,
         values: /** @type {Float64Array} */ (await store.get(curve.values)),
         faint: curve.faint,
-        dash: single ? [] : DASHES[place % DASHES.length],
+        dash: DASHES[(single ? Math.floor(place / OWN_COLOURS) : place) % DASHES.length],
         colour: single ? () => category(place) : palette(curve),
         on: true,
       })),

@@ -7,6 +7,7 @@ import { brief, count, el, nameOf } from "./dom.js";
 import { DONE, statusBanner } from "./facts.js";
 import { helpDialog, listenToKeys } from "./keys.js";
 import { Panels } from "./panels.js";
+import { listenToPrinting } from "./printing.js";
 import { scrubberOf } from "./scrubber.js";
 import { hashWriter, readHash, Settings } from "./state.js";
 
@@ -45,6 +46,7 @@ class Page {
     await this.choose(this.sceneInHash(), Number(readHash().get("frame")) || 0);
     window.addEventListener("hashchange", () => this.follow());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
+    listenToPrinting({ panels: () => this.stage.panels, recolour: () => this.recolour() });
     listenToKeys({
       scene: () => this.stage.scene,
       scrubber: () => this.stage.scrubber,
@@ -131,6 +133,7 @@ class Page {
     await stage.panels.first();
     this.redraw();
     this.writeHash();
+    void stage.panels.rest();
   }
 
   /**

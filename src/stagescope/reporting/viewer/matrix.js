@@ -75,7 +75,7 @@ export class Matrices {
   }
 
   /**
-   * Writes the pixels of one matrix; true if a cell has no number.
+   * Writes the pixels of one matrix; true if a cell has no finite number.
    * @param {number} place
    * @param {number} panel
    * @param {Uint32Array} out
@@ -85,7 +85,7 @@ export class Matrices {
     let missing = false;
     for (let i = 0, from = this.start(place, panel); i < out.length; i++, from++) {
       const number = numbers[from];
-      const code = coded ? number : Number.isNaN(number) ? NOT_A_NUMBER : this.step(number);
+      const code = coded ? number : Number.isFinite(number) ? this.step(number) : NOT_A_NUMBER;
       out[i] = pixels[code];
       if (code === NOT_A_NUMBER) missing = true;
     }
@@ -102,8 +102,7 @@ export class Matrices {
   reading(place, panel, row, column) {
     const number = this.numbers[this.start(place, panel) + row * this.columns + column];
     if (!this.coded) {
-      const single = this.view.values.encoding === "f32";
-      return { value: number, precision: 0, text: `${short(number, single ? 7 : 15)}, ${single ? "float32" : "float64"}` };
+      return { value: number, precision: 0, text: `${short(number, 7)}, float32` };
     }
     const value = this.levels[number];
     if (number === NOT_A_NUMBER) return { value, precision: NaN, text: "not a finite number" };
@@ -112,7 +111,7 @@ export class Matrices {
   }
 
   /**
-   * The colour of a cell for a file; null if it holds no number.
+   * The colour of a cell for a file; null if it holds no finite number.
    * @param {number} place
    * @param {number} panel
    * @param {number} row
@@ -121,7 +120,7 @@ export class Matrices {
   colour(place, panel, row, column) {
     const number = this.numbers[this.start(place, panel) + row * this.columns + column];
     const value = this.coded ? this.levels[number] : number;
-    return Number.isNaN(value) ? null : css(colourMap(this.diverging)[this.step(value)]);
+    return !Number.isFinite(value) ? null : css(colourMap(this.diverging)[this.step(value)]);
   }
 
   /** @param {number} row @param {number} column -> the kind of a marked cell, or -1 */

@@ -2,6 +2,7 @@
  * The panels of a scene: a frame around each view, built when it comes near the screen, drawn only while it is on it.
  */
 
+import { sizeOf } from "./blocks.js";
 import { brief, count, el, nameOf } from "./dom.js";
 import { curvesPanel } from "./curves.js";
 import { exportMenu } from "./export.js";
@@ -21,6 +22,8 @@ import { notesOf, provenancePanel } from "./facts.js";
 
 const NEAR_SCREEN = "400px"; // from here on a panel is built
 const BEHIND_PLAYER = "0px 0px -70px"; // what only the player covers is not seen
+const ABOUT = 900; // characters: runs that differ have a sentence each
+const CHEAP = 4e6; // numbers of a panel that is built before anybody scrolls to it
 const SIDE_BY_SIDE = 4; // maps that fit beside the loss
 
 /**
@@ -97,6 +100,14 @@ function panelOf(store, scene, views) {
   }
 }
 
+/** Numbers that must be decoded before a slot can be drawn. @param {Views} views */
+function costOf(views) {
+  return views.reduce((sum, { view }) => {
+    const blocks = view.kind === "curves" ? view.curves.map((curve) => curve.values) : [view.values];
+    return sum + blocks.reduce((size, block) => size + sizeOf(block), 0);
+  }, 0);
+}
+
 /** What is left out of a panel, said for each run: "1,200 of 100,000 frames shown". @param {Scene} scene @param {Views} views */
 function thinned(scene, views) {
   const said = views.filter(({ view }) => view.shown < view.of);
@@ -115,11 +126,13 @@ export class Framed {
    * @param {string} about
    * @param {string} width
    * @param {() => Promise<AnyPanel>} make
+   * @param {number} cost numbers to decode before it can be drawn
    */
-  constructor(scene, slot, title, about, width, make) {
+  constructor(scene, slot, title, about, width, make, cost = 0) {
     this.scene = scene;
     this.slot = slot;
     this.make = make;
+    this.cost = cost;
     /** @type {AnyPanel|null} */
     this.panel = null;
     /** @type {Promise<void>|null} */
@@ -128,7 +141,7 @@ export class Framed {
     this.tools = el("div", { class: "panel-tools" });
     this.body = el("div", { class: "panel-body", "aria-busy": "true" });
     this.head = el("header", { class: "panel-head" }, [el("h3", {}, nameOf(title, 120)), this.tools]);
-    const said = about ? el("p", { class: "about" }, nameOf(about)) : null;
+    const said = about ? el("p", { class: "about" }, nameOf(about, ABOUT)) : null;
     this.element = el("section", { class: `panel ${width}`, data: { slot } }, [this.head, said, this.body]);
   }
 
@@ -160,6 +173,11 @@ export class Framed {
   }
 }
 
+/** @returns {Promise<unknown>} until the browser has nothing else to do */
+function idle() {
+  return new Promise((done) => ("requestIdleCallback" in window ? requestIdleCallback(done) : setTimeout(done, 50)));
+}
+
 /** All panels of a scene in their grid. */
 export class Panels {
   /**
@@ -169,7 +187,8 @@ export class Panels {
   constructor(store, scene) {
     this.framed = arrange(slotsOf(scene)).map(({ views, width }) => {
       const { view } = views[0];
-      const framed = new Framed(scene, view.slot, view.title, view.about, width, () => panelOf(store, scene, views));
+      const make = () => panelOf(store, scene, views);
+      const framed = new Framed(scene, view.slot, view.title, view.about, width, make, costOf(views));
       framed.body.before(...thinned(scene, views));
       return framed;
     });
@@ -227,6 +246,20 @@ export class Panels {
   /** What stands at the top: decoded before the page says that it is ready. */
   async first() {
     await Promise.all(this.framed.slice(0, 2).map((framed) => framed.load()));
+  }
+
+  /** The others, one by one whenever the browser has nothing to do, so that they can be searched and printed. */
+  async rest() {
+    for (const framed of this.framed) {
+      if (framed.panel || framed.cost > CHEAP) continue;
+      await idle();
+      await framed.load();
+    }
+  }
+
+  /** Everything, now. */
+  async all() {
+    await Promise.all(this.framed.map((framed) => framed.load()));
   }
 
   /**

@@ -1,6 +1,6 @@
 /** What a plot has besides its curves: stages above, levels across, and how these look on a canvas. */
 
-import { brief, short } from "./dom.js";
+import { brief, clean, short } from "./dom.js";
 import { category, inks } from "./colours.js";
 import { spread } from "./traces.js";
 
@@ -14,7 +14,7 @@ export const PLOT_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helveti
 const SMALL = 10.5; // pixels of the smallest type
 export const LEVEL_GAP = 6; // pixels between a level's line and its name
 const HAIRLINES = 12; // events that are drawn across a plot
-const LONGEST_LEVEL = 24; // characters of a level's name beside a plot; the legend has all of it
+const LONGEST_LEVEL = 34; // characters of a level's name beside a plot; the legend has all of it
 
 /**
  * Where the stages of all runs lie above a plot: named lanes on the loss if they are few, else thin ones.
@@ -132,9 +132,16 @@ export function levelRoom(levels) {
   return Math.ceil(Math.max(...levels.map((level) => pen.measureText(levelName(level)).width))) + LEVEL_GAP;
 }
 
-/** @param {LevelLine} level */
-export function levelName(level) {
-  return `${brief(level.name, LONGEST_LEVEL)} ${short(level.value)}`;
+/**
+ * A level with its value, which its name may have said already.
+ * @param {import("./types.js").Level} level
+ */
+export function levelName(level, longest = LONGEST_LEVEL) {
+  const whole = clean(level.name);
+  const end = Math.floor(longest / 2); // both ends are kept: the last word may be the run
+  const name = whole.length > longest ? brief(whole, longest - end) + clean(whole.slice(-end)) : whole;
+  const value = short(level.value);
+  return `${name} `.includes(` at ${value} `) ? name : `${name} = ${value}`;
 }
 
 /**

@@ -13,6 +13,7 @@ const LETTER = 6.2; // pixels of a digit
 const RIGHT_EDGE = 18; // pixels to the right of a plot: half of the last number under it
 
 /**
+ * uPlot is given shares of the axes, 0 to 1, whatever the values are: beyond 17 digits or below 1e-16 it would draw no axis.
  * @param {CurvesPlot} plot
  * @returns {object}
  */
@@ -33,8 +34,8 @@ export function plotOptions(plot) {
     legend: { show: false },
     cursor: { show: false },
     scales: {
-      x: { time: false, distr: x.log ? 3 : 1, range: () => [x.min, x.max] },
-      y: { distr: y.log ? 3 : 1, range: () => [y.min, y.max] },
+      x: { time: false, range: () => [0, 1] },
+      y: { range: () => [0, 1] },
     },
     axes: [
       { ...axisOptions(x, 80, "width"), grid: { show: false }, size: 26, label: plot.timeName },
@@ -52,6 +53,7 @@ export function plotOptions(plot) {
  */
 function axisOptions(axis, gap, side) {
   const font = `11px ${PLOT_FONT}`;
+  const ticks = (/** @type {uPlot} */ u) => axisTicks(axis, u.bbox[side] / devicePixelRatio, gap);
   return {
     font,
     labelFont: font,
@@ -61,9 +63,8 @@ function axisOptions(axis, gap, side) {
     stroke: () => inks().muted,
     grid: { stroke: () => inks().line, width: 1 },
     ticks: { stroke: () => inks().line, width: 1, size: 4 },
-    filter: (/** @type {uPlot} */ _, /** @type {number[]} */ marks) => marks, // uPlot would hide 2 and 5 of a decade
-    splits: (/** @type {uPlot} */ u) => axisTicks(axis, u.bbox[side] / devicePixelRatio, gap),
-    values: (/** @type {uPlot} */ _, /** @type {number[]} */ marks) => marks.map((mark) => short(mark, 6)),
+    splits: (/** @type {uPlot} */ u) => ticks(u).map((value) => axis.at(value)),
+    values: (/** @type {uPlot} */ u) => ticks(u).map((value) => short(value, 6)),
   };
 }
 

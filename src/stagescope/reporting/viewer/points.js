@@ -2,7 +2,6 @@
  * Points in the plane over time, such as the first two principal components of embeddings; runs side by side.
  */
 
-import { levels } from "./blocks.js";
 import { brief, clockText, count, el, nameOf, setText, short } from "./dom.js";
 import { Plane } from "./plane.js";
 import { drawShapes, svgFile, textShape } from "./shapes.js";
@@ -10,7 +9,6 @@ import { drawShapes, svgFile, textShape } from "./shapes.js";
 /** @typedef {import("./types.js").Panel} Panel */
 /** @typedef {import("./types.js").View} View */
 /** @typedef {import("./types.js").PointsView} PointsView */
-/** @typedef {import("./types.js").Block} Block */
 /** @typedef {import("./blocks.js").Store} Store */
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./shapes.js").Shape} Shape */
@@ -20,17 +18,6 @@ const LARGEST = 460; // px a side
 const NARROWEST_PLANE = 240;
 const PLANE_GAP = 20;
 const HEAD = 20; // px for the name above a plane in a file
-
-/**
- * Numbers of a block as values.
- * @param {Block} block
- * @param {import("./blocks.js").Numbers} numbers
- */
-function valuesOf(block, numbers) {
-  if (block.encoding !== "companded") return Float64Array.from(numbers);
-  const table = levels(block);
-  return Float64Array.from(numbers, (code) => table[code]);
-}
 
 /** The points of one run, with what pointer and keys choose among them. */
 class RunPoints {
@@ -146,10 +133,9 @@ class RunPoints {
       .value(place, this.chosen)
       .map((value) => short(value, 3))
       .join(", ");
-    const coded = this.view.values.encoding === "companded" ? ", 8-bit display" : "";
     this.tip.replaceChildren(
       el("b", {}, nameOf(this.view.labels[this.chosen], 80)),
-      el("span", { text: `(${numbers})${coded}` }),
+      el("span", { text: `(${numbers})` }),
     );
     const left = x + 12 + this.tip.offsetWidth > this.plane.width ? x - 12 - this.tip.offsetWidth : x + 12;
     this.tip.style.transform = `translate(${Math.max(0, left)}px, ${y + 8}px)`;
@@ -188,7 +174,7 @@ export async function pointsPanel(store, scene, views) {
     views.map(async ({ run, view: any }) => {
       const view = /** @type {PointsView} */ (any);
       const [values, explained] = await Promise.all([store.get(view.values), store.get(view.explained)]);
-      return new RunPoints(scene, run, view, valuesOf(view.values, values), valuesOf(view.explained, explained));
+      return new RunPoints(scene, run, view, Float64Array.from(values), Float64Array.from(explained));
     }),
   );
   const element = el(

@@ -196,11 +196,11 @@ function chipsOf(scene, moments) {
   ]);
   let latest = -1;
   const show = () => {
-    for (const { chip, at } of reached) {
-      chip.classList.toggle("passed", at <= scene.position);
+    for (const { chip, at, moment } of reached) {
+      chip.classList.toggle("passed", moment.time <= scene.time);
       chip.classList.toggle("here", at === scene.position);
     }
-    const passed = reached.filter(({ at }) => at <= scene.position).length - 1;
+    const passed = reached.filter(({ moment }) => moment.time <= scene.time).length - 1;
     if (passed === latest) return;
     latest = passed; // the row may be longer than the bar: the latest event stays in sight
     element.scrollLeft = passed < 0 ? 0 : reached[passed].chip.offsetLeft - element.clientWidth / 2;

@@ -5,16 +5,20 @@
 
 /** @typedef {"theme"|"axis"|"speed"} Choice */
 
-/** Each choice and its values; the first is the default and is not written into the hash. */
+/**
+ * Each choice and its values; the first is the default and is not written into the hash. "auto" is what the reader's system
+ * prefers, or what suits the scene.
+ */
 export const CHOICES = {
   theme: ["auto", "light", "dark"],
-  axis: ["time", "log"],
+  axis: ["auto", "time", "log"],
   speed: ["1", "0.1", "0.25", "0.5", "2", "4", "8"],
 };
 
 /** Speeds from slow to fast. */
 export const SPEEDS = CHOICES.speed.map(Number).sort((a, b) => a - b);
 
+const SCALES = ["linear", "log"];
 const HASH_PAUSE = 250; // ms between two writes: browsers refuse more than about 100 in 30 s
 
 /** Choices shared by all scenes of the page. */
@@ -22,8 +26,8 @@ export class Settings {
   constructor() {
     /** @type {Record<Choice, string>} */
     this.chosen = { theme: CHOICES.theme[0], axis: CHOICES.axis[0], speed: CHOICES.speed[0] };
-    /** Slots whose values are on a logarithmic axis. @type {Set<string>} */
-    this.logs = new Set();
+    /** Slots for which a logarithmic (true) or a linear axis was chosen. @type {Map<string, boolean>} */
+    this.logs = new Map();
     /** @type {((name: string) => void)[]} */
     this.listeners = [];
   }
@@ -43,9 +47,9 @@ export class Settings {
     this.tell(name);
   }
 
-  /** @param {string} slot */
-  isLog(slot) {
-    return this.logs.has(slot);
+  /** @param {string} slot -> what was chosen for it, undefined if nothing was */
+  logOf(slot) {
+    return this.logs.get(slot);
   }
 
   /**
@@ -54,9 +58,8 @@ export class Settings {
    * @param {boolean} log
    */
   setLog(slot, log) {
-    if (this.logs.has(slot) === log) return;
-    if (log) this.logs.add(slot);
-    else this.logs.delete(slot);
+    if (this.logs.get(slot) === log) return;
+    this.logs.set(slot, log);
     this.tell(slot);
   }
 
@@ -76,9 +79,15 @@ export class Settings {
       const value = hash.get(name) ?? "";
       this.set(name, CHOICES[name].includes(value) ? value : CHOICES[name][0]);
     }
-    const logs = new Set(hash.getAll("log"));
-    if (hash.get("loss") === "log") logs.add("loss");
-    for (const slot of new Set([...logs, ...this.logs])) this.setLog(slot, logs.has(slot));
+    const before = this.logs;
+    this.logs = new Map();
+    for (const scale of SCALES) {
+      for (const slot of hash.getAll(scale)) this.logs.set(slot, scale === "log");
+      if (hash.get("loss") === scale) this.logs.set("loss", scale === "log");
+    }
+    for (const slot of new Set([...before.keys(), ...this.logs.keys()])) {
+      if (before.get(slot) !== this.logs.get(slot)) this.tell(slot);
+    }
   }
 
   /** @param {URLSearchParams} hash receives every choice that is not the default */
@@ -86,9 +95,10 @@ export class Settings {
     for (const name of /** @type {Choice[]} */ (Object.keys(CHOICES))) {
       if (this.chosen[name] !== CHOICES[name][0]) hash.set(name, this.chosen[name]);
     }
-    for (const slot of this.logs) {
-      if (slot === "loss") hash.set("loss", "log");
-      else hash.append("log", slot);
+    for (const [slot, log] of this.logs) {
+      const scale = SCALES[Number(log)];
+      if (slot === "loss") hash.set("loss", scale);
+      else hash.append(scale, slot);
     }
   }
 }

@@ -20,6 +20,7 @@ const ELONGATED = 3; // from this ratio of sides on cells may be stretched, and 
 const STRETCHED = 36; // px a stretched cell takes at most
 const SMALLEST_LABELLED = 110; // px a side below which a map carries no labels
 const SMALLEST_MARKED = 7; // px a cell below which marks are only named on hover
+const LAST_LABEL = 4; // px a label of the last column may stand beside it
 const OVERHANG = 4; // px a label of the first row may stand above it
 const STRIP = 11; // px of the strip of marks above the columns
 
@@ -94,7 +95,7 @@ export class Tile {
    */
   margins(labelled) {
     const { view } = this.matrices;
-    if (!labelled) return { left: 0, bottom: 0, top: this.strip() ? STRIP : 0 };
+    if (!labelled) return { left: 0, right: 0, bottom: 0, top: this.strip() ? STRIP : 0 };
     pen.font = `${FONT_SIZE}px system-ui`;
     const widest = (/** @type {string[]} */ names) =>
       Math.min(
@@ -103,6 +104,7 @@ export class Tile {
       );
     return {
       left: Math.ceil(widest(view.rows)) + 6,
+      right: LAST_LABEL,
       bottom: Math.ceil(widest(view.columns)) + 6,
       top: this.strip() ? STRIP : OVERHANG,
     };
@@ -122,7 +124,7 @@ export class Tile {
   cell(width, height) {
     const { rows, columns } = this.matrices;
     const margin = this.margins(Math.min(width, height) >= SMALLEST_LABELLED);
-    const across = Math.min(LARGEST_CELL, (width - margin.left) / columns);
+    const across = Math.min(LARGEST_CELL, (width - margin.left - margin.right) / columns);
     const down = Math.min(LARGEST_CELL, (height - margin.bottom - margin.top) / rows);
     const side = Math.min(across, down);
     const whole = (/** @type {number} */ size) => (size >= 2 ? Math.floor(size) : Math.max(0.2, size));
@@ -138,13 +140,13 @@ export class Tile {
    */
   resize(width, height) {
     const labelled = Math.min(width, height) >= SMALLEST_LABELLED;
-    const { left, bottom, top } = this.margins(labelled);
+    const { left, right, bottom, top } = this.margins(labelled);
     const [cellWidth, cellHeight] = this.cell(width, height);
     const { rows, columns } = this.matrices;
     this.grid = { left, top, width: cellWidth * columns, height: cellHeight * rows, cellWidth, cellHeight };
     this.labels = labelled ? this.labelsOf(bottom) : [];
     const flat = bottom > 0 && this.labels.every((label) => !label.turned);
-    this.width = left + this.grid.width;
+    this.width = left + this.grid.width + right;
     this.height = top + this.grid.height + (flat ? LINE + 4 : bottom);
     for (const [node, box] of /** @type {[HTMLElement, number[]][]} */ ([
       [this.plot, [0, 0, this.width, this.height]],
@@ -227,7 +229,7 @@ export class Tile {
     const ink = inks();
     const context = /** @type {CanvasRenderingContext2D} */ (over.getContext("2d"));
     context.setTransform(scale, 0, 0, scale, 0, 0);
-    context.font = `${FONT_SIZE}px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif`;
+    context.font = `${FONT_SIZE}px system-ui`; // as it was measured
     context.fillStyle = ink.muted;
     for (const { x, y, anchor, turned, text } of labels) {
       context.save();

@@ -48,6 +48,8 @@ export function extent(arrays, log) {
   return min <= max ? [min, max] : null;
 }
 
+const FARTHEST = Number.MAX_VALUE / 2; // ends of an axis: the distance between them is still a number
+
 /**
  * The axis of values: some air at its ends, from zero if the values come near it.
  * @param {[number, number]|null} ends
@@ -63,7 +65,7 @@ export function valueAxis(ends, log) {
   const air = (max - min) * 0.05 || Math.abs(max) * 0.1 || 1;
   const low = min >= 0 && min < 0.4 * max ? 0 : min - air;
   const high = max <= 0 && max > 0.4 * min ? 0 : max + air;
-  return new Axis(low, high, false);
+  return new Axis(Math.max(low, -FARTHEST), Math.min(high, FARTHEST), false);
 }
 
 /**

@@ -9,6 +9,7 @@ import { ribbonsOf } from "./stages.js";
 
 const STRIPS = 58; // pixels all lanes together may take
 const LANE = [5, 15]; // pixels, least and most
+const MOST_STRIPS = 6; // runs in sight; with more the strips scroll, and the page keeps its room
 const NAMED_LANE = 13; // pixels below which a name cannot be read
 
 /**
@@ -66,7 +67,8 @@ export function stageRibbon(scene, moments) {
   });
   const recolour = () => painted.forEach(([button, colour]) => button.style.setProperty("--stage", category(colour)));
   recolour();
-  return { element: el("div", { class: "ribbon" }, [el("div", { class: "ribbon-band" }, band), ...strips]), recolour };
+  const element = el("div", { class: "ribbon" }, [el("div", { class: "ribbon-band" }, band), ...strips]);
+  return { element: strips.length > MOST_STRIPS ? el("div", { class: "ribbons" }, element) : element, recolour };
 }
 
 /**

@@ -9,7 +9,9 @@
  * @typedef {{name: string, value: number}} Level
  * @typedef {{slot: string, title: string, about: string, frames: Block|null, of: number, shown: number}} AnyView
  *   `frames`: which of the run's `of` frames are shown, null for all; `shown` is their number.
- * @typedef {AnyView & {kind: "curves", axis: string, log: boolean, curves: Curve[], levels: Level[]}} CurvesView
+ * @typedef {AnyView & {kind: "curves", axis: string, log: boolean, start_log?: boolean,
+ *   curves: Curve[], levels: Level[]}} CurvesView
+ *   `log`: a logarithmic axis makes sense; `start_log`: the page opens with one.
  * @typedef {AnyView & {kind: "matrices", values: Block, panels: string[], rows: string[], columns: string[],
  *   row_axis: string, column_axis: string, low: number, high: number,
  *   marks: {names: string[], cells: Block}|null}} MatricesView
@@ -28,13 +30,14 @@
  * @typedef {{name: string, status: string, reason: string, clock: string, frames: number, time: Block,
  *   notes: string[], stages: Stage[], events: Object<string, number|null>, event_notes: Object<string, string>,
  *   ledger: Verdict[]|null, ladder: Rung[]|null, provenance: Facts[], views: View[]}} RunData
- * @typedef {{title: string, clock: string, runs: RunData[]}} SceneData
+ * @typedef {{title: string, clock: string, log_time?: boolean, runs: RunData[]}} SceneData
+ *   `log_time`: the page opens with a logarithmic axis of time.
  * @typedef {{title: string, version: string, scenes: SceneData[]}} PageData
  *
  * @typedef {{columns: string[], rows: (string|number|null)[][]}} Table
  * @typedef {{element: HTMLElement, tools?: HTMLElement, show: (time: number) => void, recolour?: () => void,
- *   table?: () => Table, svg?: () => string, canvas?: () => HTMLCanvasElement}} Panel
+ *   table?: () => Table, svg?: () => string}} Panel
  *   One view on the page. `show` draws the frame each run has at a time of the scene's clock and must be cheap;
- *   `table`, `svg` and `canvas` give what is seen now for export.
+ *   `table` and `svg` give what is seen now for export.
  */
 export {};
