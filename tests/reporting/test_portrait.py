@@ -281,7 +281,9 @@ def test_a_large_general_ladder_is_left_out(made, monkeypatch):
 def test_the_command_on_the_page_makes_the_same_run(made, kind, tmp_path):
     """Parsed by the command line itself, with the same digest of the settings and the same numbers."""
     run = made[kind][0]
-    line, python = reproduce(run)
+    found = reproduce(run)
+    assert found is not None
+    line, python = found
     words = shlex.split(line)
     words[words.index("--out") + 1] = str(tmp_path / "again")
     assert command([*words[1:], "--quiet"]) == 0

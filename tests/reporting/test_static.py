@@ -115,6 +115,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     printed = capsys.readouterr().out.split()
     assert all(line.startswith(str(tmp_path / "figures")) for line in printed)
     assert {"loss.png", "block-W.png", "ledger.md"} <= {path.name for path in (tmp_path / "figures").iterdir()}
+    assert run.path is not None
     assert command(["figures", str(run.path), "--out", str(run.path / "manifest.json")]) == 2
     assert "is a file" in capsys.readouterr().err
 

@@ -49,6 +49,7 @@ def test_curves_beyond_the_budget(monkeypatch):
     monkeypatch.setattr("stagescope.reporting.crowd.NUMBERS", 20)
     made = [Curve("a", np.arange(100.0)), Curve("b", -np.arange(100.0))]
     found = curves("s", "t", "about.", "axis", made, frames=2 * np.arange(100))
+    assert found.frames is not None
     assert len(found.frames) == len(found.curves[0].values) == 10
     np.testing.assert_array_equal(found.curves[1].values, -found.frames / 2)
 

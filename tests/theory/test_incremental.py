@@ -118,7 +118,9 @@ def test_heads_under_a_flow_part_at_the_landscape_s_rate():
     run = ss.evolve(loss, model.init(0, 1e-3), moved, until=3000, record=ss.LogSpaced(frames=120))
     start = {name: np.repeat(np.mean(run.params[name][0], axis=0, keepdims=True), 2, axis=0) for name in run.params}
     both = ss.evolve(loss, start, moved, until=3000, record=ss.AtTimes(at=tuple(run.t[1:].tolist())))
-    equal = beside(run).equal(None)
+    move = beside(run).equal
+    assert move is not None
+    equal = move(None)
     np.testing.assert_allclose(equal.loss, both.series["loss"], atol=1e-8)
     for name in run.params:
         np.testing.assert_allclose(equal.params[name], both.params[name], atol=1e-7)
