@@ -199,7 +199,7 @@ class Report(Command):
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Field(
         Path("report.html"), description="the file; an earlier report is replaced, no other file"
     )
-    exact: bool = Field(False, description="matrices as float32 instead of 8 bits a cell; a file about ten times as large")
+    exact: bool = Field(False, description="matrices as float32 instead of 8 bits a cell; a file up to ten times as large")
     title: str | None = Field(None, description="of the page; default: the names of the runs")
     skip: tuple[Literal["ledger", "ladder"], ...] = Field((), description="what to leave out because it takes long")
     open: bool = Field(False, description="show it in the browser")

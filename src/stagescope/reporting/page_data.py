@@ -156,11 +156,12 @@ def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
 
 
 def _rung(rung: Rung) -> dict[str, Any]:
-    numbers = ("residual", "distance", "loss", "measured_rate", "local_rate", "predicted_escape", "measured_escape")
+    numbers = ("residual", "loss", "measured_rate", "local_rate", "predicted_escape", "measured_escape")
     return {
         "label": label(rung.label),
         "t": float(rung.t),
         **{name: number(getattr(rung, name)) for name in numbers},
+        "distance": number(rung.distance) if rung.found else None,
         "opening": None if rung.opening is None else label(rung.opening),
         "rates": [float(rate) for rate in rung.rates if math.isfinite(rate)],
         "cosines": [float(cosine) for cosine in rung.cosines if math.isfinite(cosine)],

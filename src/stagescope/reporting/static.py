@@ -88,7 +88,7 @@ def _drawn(found: Portrait, view: View) -> "Callable[[], Drawing]":
 
 def text(found: Portrait) -> str:
     """Notes, stages, events, ledger and ladder as Markdown."""
-    lines = [f"# {_inline(found.name)}", "", f"`{_inline(repr(found.run))}`"]
+    lines = [f"# {_inline(found.name)}", "", _inline(repr(found.run))]
     for note in found.notes:
         lines += ["", f"> {_inline(note)}"]
     if found.stages is not None:

@@ -1,6 +1,7 @@
 """One drawing for each kind of view: curves under a ribbon of stages, matrices and points at a few moments, the ladder."""
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,7 +129,8 @@ def ribbon(axes: "Axes", portrait: Portrait) -> "tuple[float, list[Artist]]":
     points = axes.get_window_extent().height * 72 / axes.figure.dpi
     share, used, missing, unnamed = height / points, 1, 0, []
     across = axes.get_xaxis_transform()
-    for place, stage in enumerate(found):
+    tints = dict(zip(dict.fromkeys(stage.name for stage in found), cycle(TINTS), strict=False))
+    for stage in found:
         start, stop = max(stage.start, low), min(end if stage.stop is None else stage.stop, high)
         lane = next((i for i in range(LANES) if busy[i] <= start + 1e-9 * abs(end)), None)
         if stop <= start:
@@ -138,7 +140,7 @@ def ribbon(axes: "Axes", portrait: Portrait) -> "tuple[float, list[Artist]]":
             continue
         busy[lane], used = stop, max(used, lane + 1)
         bottom, name = 1.01 + lane * share, plain(stage.name, 18)
-        look = {"color": TINTS[place % len(TINTS)], "lw": 0}
+        look = {"color": tints[stage.name], "lw": 0}
         axes.add_patch(Rectangle((start, bottom), stop - start, share * 0.92, transform=across, clip_on=False, **look))
         if _width(axes, start, stop) > 4.6 * len(name):
             middle = np.sqrt(start * stop) if axes.get_xscale() == "log" else (start + stop) / 2

@@ -120,8 +120,8 @@ class RunPoints {
   variance(place) {
     const [first, second] = this.explained.subarray(2 * place, 2 * place + 2);
     const percent = (/** @type {number} */ share) => `${(100 * share).toFixed(1)} %`;
-    if (!Number.isFinite(first + second)) return "Explained variance: not defined at this frame.";
-    return `Explained variance: first ${percent(first)}, second ${percent(second)}, together ${percent(first + second)}.`;
+    if (!Number.isFinite(first + second)) return "Variance explained: not defined at this frame.";
+    return `Variance explained at this frame: first ${percent(first)}, second ${percent(second)}, together ${percent(first + second)}.`;
   }
 
   /** Names the chosen point. @param {number} place */
