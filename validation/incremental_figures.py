@@ -10,7 +10,7 @@ import numpy as np
 
 from stagescope.figures import incremental_flows as flows
 from stagescope.figures import incremental_numbers as numbers
-from stagescope.figures.incremental_runs import FILE, at, reference_features
+from stagescope.figures.incremental_runs import FILE, Trial, at, panels, reference_features
 from stagescope.progress import Progress
 
 _READ = "read off the plot"
@@ -21,8 +21,16 @@ def main() -> bool:
     if reference_features() is None:
         print(f"NOT CHECKED: figures 1, 4, 5, 7, 13, 15 need STAGESCOPE_DATA with {FILE}")
         return _told(list(_flow()))
+    panels(_trials(), Progress())  # both cores stay busy: afterwards every figure finds its runs made
     held = [_told(list(check())) for check in (_flow, _minimal, _inits, _ratios, _sizes, _online, _weighted, _overlapping)]
     return all(held)
+
+
+def _trials() -> tuple[Trial, ...]:
+    """The runs of all these figures, each once."""
+    drawn = (*numbers.RATIOS.values(), *numbers.SIZES.values())
+    alone = (numbers.SMALL, numbers.WEIGHTED, *numbers.XAVIERS, *numbers.NOISES.values(), *numbers.OVERLAPPING.values())
+    return (*alone, *(item for draws in drawn for item in draws))
 
 
 def _told(rows: list[Row]) -> bool:

@@ -64,6 +64,8 @@ _HOME = {
     "studies.early_stopping": ("EarlyStopping", "early_stopping"),
     "reopen": ("resume", "replay"),
     "reading": ("stages", "check", "saddle_ladder"),
+    "reporting.report": ("report",),
+    "reporting.summary": ("Summary", "summary"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 __all__ = sorted(_MODULE)  # pyright: ignore[reportUnsupportedDunderAll]
@@ -131,6 +133,8 @@ if TYPE_CHECKING:
     from stagescope.processes.topic_windows import TopicWindows, topic_windows
     from stagescope.reading import check, saddle_ladder, stages
     from stagescope.reopen import replay, resume
+    from stagescope.reporting.report import report
+    from stagescope.reporting.summary import Summary, summary
     from stagescope.runs.run import Run
     from stagescope.runs.store import load, verify
     from stagescope.studies.early_stopping import EarlyStopping, early_stopping

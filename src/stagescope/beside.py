@@ -61,30 +61,28 @@ def _equal_flow(run: Run, law: Any, until: float | None) -> Equal:
     """By the exact reduction to one head [ISA:symmetric]."""
     small = type(law)(model=law.model.symmetric())
     start = {name: np.mean(run.params[name][0], axis=0, keepdims=True) for name in run.params}
-    dynamics = build(run.spec["dynamics"])
-    if isinstance(dynamics, Descent):
-        made = _done(evolve(small, start, dynamics, record=_at_steps(run), progress=False))
-    else:
-        end, record = _frames(run, until)
-        made = _done(evolve(small, start, dynamics, until=end, record=record, progress=False))
+    made = _moved(run, small, start, build(run.spec["dynamics"]), until)
     params = {name: np.repeat(made.params[name], law.model.heads, axis=1) for name in made.params}
     return Equal(made.time, small.model.losses(made.params), params)
 
 
-def _at_steps(run: Run) -> AtTimes:
-    return AtTimes(at=tuple(run.step[1:].astype(float).tolist()))
+def _moved(run: Run, law: Any, start: Params, dynamics: Any, until: float | None) -> Run:
+    """The motion of one head: at the run's own steps where it descends, as a flow to `until` where it flows."""
+    if isinstance(dynamics, Descent):
+        record = AtTimes(at=tuple(run.step[1:].astype(float).tolist()))
+        return _done(evolve(law, start, dynamics, record=record, progress=False))
+    end, record = _frames(run, until)
+    return _done(evolve(law, start, dynamics, until=end, record=record, progress=False))
 
 
 def _equal_heads(run: Run, law: HeadsLoss | RegressionSampled, until: float | None) -> Equal:
     """One head with U = H V: V_h' = F_V gives U' = H F_V, and a' = F_a(U)/H, so that rates are H times and 1/H of the run's."""
-    if until is not None:
-        raise ValueError("a descent beside another one has its steps")
     heads = law.model.heads
     one = law.model_copy(update={"model": _single(law.model)})
     start = {"a": np.mean(run.params["a"][0], axis=0, keepdims=True), "V": np.sum(run.params["V"][0], axis=0, keepdims=True)}
     dynamics = build(run.spec["dynamics"])
     rates = {"a": dynamics.rates.get("a", 1.0) / heads, "V": dynamics.rates.get("V", 1.0) * heads}
-    made = _done(evolve(one, start, dynamics.model_copy(update={"rates": rates}), record=_at_steps(run), progress=False))
+    made = _moved(run, one, start, dynamics.model_copy(update={"rates": rates}), until)
     params = {name: np.repeat(made.params[name], heads, axis=1) for name in made.params}
     return Equal(made.time, np.asarray(made.series["loss"]), {"a": params["a"], "V": params["V"] / heads})
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -73,19 +74,28 @@ def build(spec: Any) -> Any:
     return Described.registry[spec["type"]](**fields)
 
 
-def explain(error: ValidationError, kind: type[BaseModel]) -> str:
-    """Pydantic's findings as one sentence each, naming field, value and what was expected."""
+def explain(error: ValidationError, kind: type[BaseModel], spelled: Callable[[str], str] = str) -> str:
+    """Pydantic's findings as one sentence each, naming field, value and what was expected; fields as the caller spells them."""
     sentences = []
     for item in error.errors():
-        where = ".".join(str(part) for part in item["loc"])
+        where = spelled(".".join(str(part) for part in item["loc"]))
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
             sentences.append(str(unknown(f"field of {kind.__name__}", where, kind.model_fields)))
         elif item["type"] == "value_error":
             sentences.append(f"{where}: {message}" if where else message)
         else:
-            sentences.append(f"{where}: {message}, got {_short(item['input'])}")
+            sentences.append(
+                f"{where}: {message.replace('Input should', 'must')}, got {_short(item['input'])}{_default(item, kind)}"
+            )
     return "; ".join(sentences)
+
+
+def _default(item: Any, kind: type[BaseModel]) -> str:
+    """A value that would do: the default of the field, where it has one."""
+    field = kind.model_fields.get(str(item["loc"][0])) if item["loc"] else None
+    known = field is not None and not field.is_required() and field.default_factory is None and field.default is not None
+    return f"; the default is {_short(field.default)}" if field is not None and known else ""
 
 
 def _short(value: Any) -> str:

@@ -31,8 +31,8 @@ class DamagedRun(StoreError):
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """The error for a name that does not exist, with the nearest one that does."""
-    choices = sorted(known)
-    near = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
+    """The error for a name that does not exist, with the nearest one that does; a number is never a slip for another."""
+    choices = sorted(sorted(known), key=lambda each: int(each) if each.isdigit() else float("inf"))
+    near = [] if name.isdigit() else difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(choices)
     return InputError(f"unknown {kind} {name!r}; {hint}")

@@ -15,13 +15,13 @@ from stagescope.detect import incremental_stages
 from stagescope.detect import scan_snap as scan_snap_stages
 from stagescope.detect import text_incremental as text_incremental_stages
 from stagescope.detect.focus_dilution import Visit
-from stagescope.detect.incremental import transitions
+from stagescope.detect.incremental import no_ladder, transitions
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes, Every, LogSpaced, Uniform
 from stagescope.errors import InputError, StagescopeError
-from stagescope.landscape.ladder import Ladder, Rung, field_ladder
+from stagescope.landscape.ladder import Ladder, Rung, field_ladder, search_cost
 from stagescope.landscape.token_ladder import rung as token_rung
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
@@ -80,16 +80,25 @@ def check(run: Run) -> Ledger:
     return judge(run)
 
 
-def saddle_ladder(run: Run, what: Objective | Field | None = None) -> Ladder:
+def saddle_ladder(run: Run, what: Objective | Field | None = None, progress: bool | None = False) -> Ladder:
     """The critical points a run passed, what opens at each, and when it was and should have been left.
 
     Runs of TokenAttention at equal rates use the small models (r, rq) inside it. Any other run, also of your own objective,
-    which then is given as `what`, is searched for critical points where it is slow.
+    which then is given as `what`, is searched for critical points where it is slow: `progress` shows how far that is.
     """
+    own = _own_ladder(run) if what is None else None
+    return own(run) if own is not None else field_ladder(run, field_of(run.spec, what), progress=progress)
+
+
+def ladder_cost(run: Run) -> tuple[float, str]:
+    """Seconds that the search for critical points of a run may take, and the sentence that says what is searched."""
+    return (0.0, "") if _own_ladder(run) is not None else search_cost(run, field_of(run.spec))
+
+
+def _own_ladder(run: Run) -> Callable[[Run], Ladder] | None:
+    """The ladder by small models, where the model of a run has them."""
     rules = TABLE.get(run.spec["field"]["type"])
-    if rules is not None and rules.ladder is not None and what is None and set(run.spec["dynamics"]["rates"].values()) <= {1.0}:
-        return rules.ladder(run)
-    return field_ladder(run, field_of(run.spec, what))
+    return rules.ladder if rules is not None and set(run.spec["dynamics"]["rates"].values()) <= {1.0} else None
 
 
 def dense_attention(run: Run) -> ClassAttention:
@@ -285,6 +294,8 @@ def _regression_check(run: Run) -> Ledger:
 def _dense_heads(run: Run, heads_of: Callable[[Run], incremental_stages.Heads]) -> Run:
     """A run, replayed from its first frame where it was recorded so coarsely that a transition falls between two frames."""
     heads = heads_of(run)
+    if no_ladder(heads.levels) is not None:  # there are no transitions to resolve; the claims say so
+        return run
     first = transitions(heads.time, heads.loss, heads.levels)[0]
     jump = np.max(np.abs(np.diff(heads.loss)), initial=0) / (heads.levels[0] - heads.levels[-1])
     early = run.frames if first is None else int(np.sum(heads.time < first))

@@ -10,6 +10,7 @@ import pytest
 import tyro
 
 import stagescope as ss
+from stagescope.cli import demo as tour
 from stagescope.cli.commands import COMMANDS
 from stagescope.cli.main import CONFIG, run
 from stagescope.cli.render import option
@@ -124,7 +125,7 @@ def test_check(made, ask):
     assert "confirmed" in ask("check", made)
     found = json.loads(ask("check", made, "--json"))
     assert {"status", "claims"} <= set(found)
-    keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason"}
+    keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason", "shown"}
     assert all(set(claim) == keys for claim in found["claims"])
     assert {claim["verdict"] for claim in found["claims"]} <= {"confirmed", "violated", "inconclusive", "not applicable"}
 
@@ -172,10 +173,16 @@ def test_completion(ask):
 
 
 def test_demo(ask, tmp_path, monkeypatch):
-    """The tour may be taken twice: it replaces its own runs."""
+    """The tour ends with a report over the three studies. It may be taken twice: it replaces its own runs and report."""
     monkeypatch.chdir(tmp_path)
-    assert "confirmed" in ask("demo", "--quiet")
+    said = ask("demo", "--quiet")
+    assert "confirmed" in said
+    assert f"{Path('demo/report.html')}: all of it on one page" in said
+    text = Path("demo/report.html").read_text()
+    assert all(study.title.split(":")[0] in text for study in STUDIES.values())
+    monkeypatch.setattr(tour, "TOUR", tour.TOUR[1:2])
     assert "confirmed" in ask("demo", "--quiet", "--out", "demo")
+    assert len(Path("demo/report.html").read_text()) < len(text)
     assert all(ss.load(path).done for path in Path("demo").iterdir() if path.is_dir())
 
 

@@ -24,13 +24,16 @@ def test_table_json_and_figure(tmp_path, capsys):
     table = capsys.readouterr().out
     assert f"{said['summary'][0]['loss']['oracle']:.3f}" in table
     assert "of 4 runs" in table
+    first = said["summary"][0]
+    assert " ".join(map(str, first["class_at_stop"])) in table
+    assert f"in {sum(entry['same_class'] for entry in said['summary'])} of " in table
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ("--sizes 0", "size 0"),
-        ("--repetitions 1", "no spread"),
+        ("--repetitions 0", "repetitions is 0, but it takes at least 2"),
         ("--preset gd-ladder", "labels hard"),
         ("--preset nothing", "unknown preset"),
         ("--batch 60", "larger than the 50"),

@@ -44,7 +44,9 @@ def test_a_slide_has_no_plateau():
 
 
 def test_bad_levels():
-    with pytest.raises(ss.InputError, match="decrease"):
+    with pytest.raises(ss.InputError, match="at least two"):
+        transitions(np.arange(3.0), np.ones(3), np.array([1.0]))
+    with pytest.raises(ss.InputError, match=r"do not decrease: level 1 \(2\) is not below level 0 \(1\)"):
         transitions(np.arange(3.0), np.ones(3), np.array([1.0, 2.0]))
     with pytest.raises(ss.InputError, match="3 times"):
         transitions(np.arange(3.0), np.ones(2), LEVELS)

@@ -44,3 +44,17 @@ def test_what_is_not_reached_is_said():
     assert found.events["t2"] is None
     assert "above half-way" in found.notes["t2"]
     assert found.notes["onset"] == "there is one head"
+
+
+def test_levels_that_do_not_decrease_are_said():
+    """Importances below rounding: every class is as good as the uniform law, and no transition can be seen or claimed."""
+    small = {"vocab": 4, "spans": (1, 1), "targets": 1, "sequences": 50, "heads": 2, "steps": 3, "init_scale": 0.0}
+    run = ss.run_study("incremental", scale=1e-9, **small)
+    found = ss.stages(run)
+    assert dict(found.events) == {"t1": None, "t2": None, "onset": None}
+    assert [stage.name for stage in found] == ["start"]
+    for name in ("t1", "t2"):
+        assert "levels do not decrease: level" in found.notes[name]
+    rows = list(ss.check(run))
+    assert not {"confirmed", "violated"} & {row.verdict for row in rows}
+    assert sum("levels do not decrease" in row.reason for row in rows) >= 5

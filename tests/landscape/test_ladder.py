@@ -28,6 +28,30 @@ def test_own_objective():
         ss.saddle_ladder(run)
 
 
+def test_the_work_is_heard_and_foretold():
+    loss = product_loss()
+    run = ss.evolve(loss, product_start(), ss.GradientFlow(), until=12.0, record=ss.Uniform(frames=200))
+    heard: list[int] = []
+    ss.critical_points(run, loss, heard=heard.append)
+    assert heard == sorted(heard)
+    assert heard[-1] > 0
+    seconds, sentence = ladders.search_cost(run, loss)
+    assert seconds > 0
+    size = sum(run.params[name][0].size for name in run.params)
+    assert f"of {size:,} parameters from" in sentence
+
+
+def test_bars_of_the_ladder(capsys):
+    loss = product_loss()
+    run = ss.evolve(loss, product_start(), ss.GradientFlow(), until=12.0, record=ss.Uniform(frames=200))
+    shown = ss.saddle_ladder(run, loss, progress=True)
+    said = capsys.readouterr().err
+    assert "searching critical points" in said
+    assert "following escapes" in said
+    assert ss.saddle_ladder(run, loss) == shown
+    assert capsys.readouterr().err == ""
+
+
 def test_scan_and_snap_drifts():
     """Its late slowness is no saddle: no critical point is near, and the note says how slowly anything still grows."""
     ladder = ss.saddle_ladder(ss.run_study("scan-snap", "syn-small-flow", until=300.0))

@@ -46,6 +46,13 @@ def test_init_is_small_scores_and_no_values():
     assert not MODEL.init(0, 0.0)["a"].any()
 
 
+@pytest.mark.parametrize("seed", [-1, -2, 2**63, 2**64 - 1])
+def test_seeds_that_would_collapse_are_refused(seed):
+    with pytest.raises(ss.InputError, match=rf"seed is {seed}, but must be >= 0 and below 2\^63"):
+        MODEL.init(seed)
+    assert not np.array_equal(MODEL.init(2**63 - 1)["a"], MODEL.init(2**63 - 2)["a"])
+
+
 def test_bad_arguments():
     with pytest.raises(ss.InputError, match="init scale is -1"):
         MODEL.init(0, -1.0)

@@ -33,7 +33,7 @@ def test_noise_on_logits_and_on_weights():
         ({"gains": (1.0, -1.0)}, "positive"),
         ({"places": (1, 1)}, "different places"),
         ({"places": (1, 5)}, "0..4"),
-        ({"positions": 1}, "0..0"),
+        ({"positions": 1}, "2 gains need at least 2 positions, got 1"),
         ({"heads": 0}, "heads"),
     ],
 )

@@ -82,7 +82,7 @@ def test_matrices_survive_the_file(tmp_path, suffix, reverse):
         (np.full((1, 2, 2), np.nan), r"shape \(1, 2, 2\) has 4 entries not finite"),
         (np.ones((1, 2, 2), dtype=complex), "type complex128"),
         (np.ones((2, 1, 1)), "at least 2 x 2"),
-        (np.array([[[{}]]]), "cannot read the features in .*allow_pickle=False"),
+        (np.array([[[{}]]]), "cannot read the features in .*: it holds Python objects, not numbers; expected"),
     ],
 )
 def test_bad_arrays(tmp_path, array, words):
@@ -99,7 +99,7 @@ def test_bad_files(tmp_path):
     (tmp_path / "empty.npy").write_bytes(b"")
     for name, words in (
         ("two.npz", r"2 arrays \['a', 'b'\]"),
-        ("text.npz", "cannot read"),
+        ("text.npz", r"cannot read .* neither an \.npy nor an \.npz file; expected"),
         ("cut.npz", "cannot read"),
         ("empty.npy", "cannot read"),
         ("none.npz", "No such file"),

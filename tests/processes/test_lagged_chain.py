@@ -11,6 +11,9 @@ import stagescope as ss
 from stagescope.described import build
 from stagescope.keys import key
 
+SHIFTS = np.broadcast_to([0.3, 0.1, -2.0, 0.7], (4, 4))
+"""1 v^T: all scores shift alike, which softmax ignores."""
+
 
 @st.composite
 def chains(draw):
@@ -166,6 +169,9 @@ def test_the_floor_is_the_bayes_loss():
         ({"features": ss.GivenFeatures(matrices=np.ones((2, 3, 3)))}, r"shape \(2, 3, 3\), but 2 groups .* 4 tokens"),
         ({"features": ss.GivenFeatures(matrices=np.ones((3, 4, 4)))}, r"shape \(3, 4, 4\)"),
         ({"features": ss.GivenFeatures(matrices=np.full((2, 4, 4), 1e308)), "importances": (9.0, 1.0)}, "could reach inf"),
+        ({"features": ss.GivenFeatures(matrices=np.zeros((2, 4, 4)))}, "feature of group 0 is all zero, .*leave the group out"),
+        ({"features": ss.GivenFeatures(matrices=np.stack([np.eye(4), np.full((4, 4), 0.3)]))}, "group 1 has equal rows"),
+        ({"features": ss.GivenFeatures(matrices=np.stack([np.eye(4), SHIFTS]))}, "group 1 has equal rows, so .* no effect"),
         ({"lag": 3}, "unknown field"),
     ],
 )

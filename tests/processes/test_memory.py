@@ -28,6 +28,8 @@ def test_numbers_and_limit(monkeypatch):
     [
         ({"spans": (10**6, 2), "steps": 1}, "tables of all lags .* shorter spans"),
         ({"spans": (10**12, 2)}, "tables of all lags .* shorter spans"),
+        ({"spans": (1,), "vocab": 100_000}, r"tables of all lags .* take a smaller vocabulary \(--vocab\)$"),
+        ({"spans": (2, 2), "vocab": 100_000}, r"tables of all lags .* smaller vocabulary \(--vocab\) or fewer groups$"),
         ({"spans": (10**6, 2), "vocab": 4, "heads": 12, "steps": 1}, "parameters of this model .* shorter spans"),
         ({"spans": (10**6, 2), "vocab": 4, "targets": 1, "steps": 1}, "these sequences .* shorter spans"),
         ({"pad": 10**8}, "parameters .* less padding"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.studies.early_stopping import checked_sizes, early_stopping
+from stagescope.studies.early_stopping import Agreement, checked_sizes, early_stopping
 
 SMALL = {"vocab": 6, "spans": (1, 1), "targets": 4, "heads": 2, "scale": 3.0, "frames": 60, "steps": 300}
 
@@ -27,7 +27,7 @@ def test_sizes():
         ({"sizes": "2:4:9"}, "repeat"),
         ({"sizes": "5:2:3"}, "lo < hi"),
         ({"sizes": "a:b"}, "neither numbers"),
-        ({"repetitions": 1}, "no spread"),
+        ({"repetitions": 1}, "repetitions is 1, but it takes at least 2"),
         ({"workers": 0}, "at least 1 process"),
         ({"seed": -1}, "seed is -1"),
         ({"sequences": 30}, "given as sizes"),
@@ -67,6 +67,18 @@ def test_the_summary_is_of_the_rows(found):
     assert first["stop_gain"] > last["stop_gain"] + 0.1
     assert last["loss"]["oracle"] < first["loss"]["oracle"]
     assert len(found.levels) == 3
+
+
+def test_only_runs_in_the_regime_of_the_claim_are_counted(found):
+    """200 sequences are not overfitted: the claim says nothing of them, nor does the headline."""
+    summary, rows = found.summary(), found.rows
+    assert [row["not_judged"] is None for row in rows if row["sequences"] == 200] == [False, False]
+    assert all("not overfitted" in row["not_judged"] for row in rows if row["sequences"] == 200)
+    judged = [row for row in rows if row["not_judged"] is None]
+    same = sum(row["rules"]["oracle"]["class"] == row["best_class"] for row in judged)
+    assert Agreement.of(summary) == Agreement(same, len(judged), 4)
+    assert str(Agreement(0, 2, 4)) == "0 of 2 runs, 2 not judged"
+    assert str(Agreement(1, 2, 2)) == "1 of 2 runs"
 
 
 def test_a_run_that_diverges_is_listed_and_stops_nothing():

@@ -57,7 +57,7 @@ def test_unknown_names_have_a_suggestion():
         ss.run_study("scan-snap", "syn-small-flo")
     with pytest.raises(ss.InputError, match="did you mean 'scan-snap'"):
         ss.run_study("scansnap")
-    with pytest.raises(ss.InputError, match=r"rate_y: .*got -1"):
+    with pytest.raises(ss.InputError, match=r"--rate-y: .*got -1"):
         ss.run_study("scan-snap", rate_y=-1.0)
     with pytest.raises(ss.InputError, match="seed"):
         ss.run_study("scan-snap", seed=-1)

@@ -47,7 +47,7 @@ def test_ledger_json_and_text():
     ledger = Ledger.of(RUN, (claim(True), claim(False)), None)
     body = ledger.json()
     assert body["status"] == "finished"
-    keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason"}
+    keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason", "shown"}
     assert all(set(row) == keys for row in body["claims"])
     assert "1 confirmed, 1 violated" in str(ledger)
 

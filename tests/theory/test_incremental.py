@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.beside import beside
 from stagescope.errors import StagescopeError
 from stagescope.theory.claim import Claim, Regime
 
@@ -105,6 +107,31 @@ def test_regression_transformer_keeps_the_flow_s_time():
 
 
 SMALL = {"vocab": 5, "spans": (1, 1), "pad": 2, "sequences": 1500, "heads": 2, "importance_ratio": 1.8}
+
+
+def test_heads_under_a_flow_part_at_the_landscape_s_rate():
+    """The motion of equal heads under a flow is one head at rates H and 1/H: as two heads that start equal move."""
+    features = ss.RandomFeatures(kind="gram-schmidt", seed=4)
+    chain = ss.LaggedChain(vocab=5, groups=((1,), (2,)), importances=(2.0, 1.0), features=features)
+    model = ss.PositionalHeads(vocab=5, heads=2, context=3, targets=1)
+    loss, moved = ss.HeadsLoss(model=model, process=chain, sequences=300, labels="soft"), ss.GradientFlow(rtol=1e-9)
+    run = ss.evolve(loss, model.init(0, 1e-3), moved, until=3000, record=ss.LogSpaced(frames=120))
+    start = {name: np.repeat(np.mean(run.params[name][0], axis=0, keepdims=True), 2, axis=0) for name in run.params}
+    both = ss.evolve(loss, start, moved, until=3000, record=ss.AtTimes(at=tuple(run.t[1:].tolist())))
+    move = beside(run).equal
+    assert move is not None
+    equal = move(None)
+    np.testing.assert_allclose(equal.loss, both.series["loss"], atol=1e-8)
+    for name in run.params:
+        np.testing.assert_allclose(equal.params[name], both.params[name], atol=1e-7)
+    found = verdicts(run)["parting"]
+    assert found.verdict == "confirmed"
+    assert found.measured == pytest.approx(found.predicted, rel=0.02)
+
+
+def test_equal_gains_are_the_reason_that_is_given():
+    for heads, gains, why in ((3, (2.0, 2.0, 1.0), "g_1 = g_2 = 2"), (1, (2.0, 1.0), "one head"), (2, (2.0,), "one group")):
+        assert why in verdicts(flow("mirror", heads=heads, gains=gains, until=5.0, frames=50))["wkb"].reason
 
 
 def test_small_logits_keep_the_clock():

@@ -87,8 +87,8 @@ def test_rate_at_the_run_is_the_linearisation(law):
     assert not found.found
 
 
-def test_ladder_calls_plateaus_a_drift():
-    """Plateaus are reached only as a power of t: the ladder finds the run slow there, and no critical point."""
+def test_ladder_finds_no_critical_point_at_a_plateau():
+    """Plateaus are reached only as a power of t: the run is slow there, and a search given up claims nothing, no distance."""
     model = ss.RegressionHeads(positions=5, gains=(3.0, 1.5), heads=2)
     loss = ss.RegressionLoss(model=model)
     run = ss.evolve(loss, model.init(0, 1e-6), ss.GradientFlow(), until=3000.0, record=ss.LogSpaced(frames=300, first=1e-2))
@@ -96,7 +96,10 @@ def test_ladder_calls_plateaus_a_drift():
     assert last.t == run.t[-1]
     assert first.t < times(ss.head_curves(run), model, "exact")[1]
     assert not first.near
-    assert "A drift: the fastest direction grows" in first.note
+    assert "whether a critical point is near is not known" in first.note
+    assert "no critical point is near" not in first.note
+    assert "At the run itself, the fastest direction grows" in first.note
+    assert "distance -" in str(first)
 
 
 @pytest.mark.parametrize(("law", "tolerance"), [("exact", 0.10), ("mirror", 0.25)])

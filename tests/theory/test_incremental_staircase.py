@@ -108,6 +108,37 @@ def test_a_noisy_descent_does_not_rest():
     assert still.rested(1) is not None
 
 
+@pytest.mark.parametrize(("fall", "verdict"), [(0.0, "violated"), (0.02, "violated"), (0.06, "inconclusive")])
+def test_a_plateau_left_too_early_is_not_judged(fall, verdict):
+    """It is 5 % of the step above its level or more when left; falling by 6 % a doubling it had not settled, by 2 % it had."""
+    run, evidence = synthetic()
+    time = evidence.time
+    slope = 0.5 * fall * np.log(100 / np.maximum(time, 10)) / np.log(2)
+    loss = np.where(time < 10, 1.0, np.where(time < 100, 0.525 + slope, 0.0))
+    row = judged(run, replace(evidence, heads=replace(evidence.heads, loss=loss)))["plateaus"]
+    assert row.verdict == verdict, row.reason
+    assert ("left before it settled" in row.reason) == (verdict == "inconclusive")
+
+
+def test_a_plateau_passed_below_its_level_is_violated_however_it_falls():
+    run, evidence = synthetic()
+    time = evidence.time
+    loss = np.where(time < 10, 1.0, np.where(time < 100, 0.4 - 0.04 * np.log(np.maximum(time, 10) / 10), 0.0))
+    row = judged(run, replace(evidence, heads=replace(evidence.heads, loss=loss)))["plateaus"]
+    assert row.verdict == "violated", row.reason
+
+
+def test_rows_say_what_was_measured():
+    time = np.geomspace(0.1, 1000, 400)
+    rows = judged(*synthetic(learned=np.stack([time > 10, 0.6 * (time > 100)], axis=1)))
+    assert "pass 0.30" in rows["order"].reason
+    assert "largest shares of the true maps 1.00 0.60" in rows["order"].reason
+    assert "top groups 1 2;" in rows["cooperation"].reason
+    small = judged(*synthetic(learned=np.full((400, 2), 0.15)))["order"]
+    assert small.verdict == "inconclusive"
+    assert "maps 0.15 0.15, 0.2 is needed; t_2 was passed all the same" in small.reason
+
+
 def clocked(end, model=(1.0, 10.0), its=(1.0, 10.0), heads=2):
     """A model with transitions at given times, seen up to an end, beside a flow with its own."""
     run, evidence = synthetic()

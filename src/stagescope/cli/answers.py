@@ -1,5 +1,7 @@
 """What a finished command says of a run, without a single heavy import."""
 
+import sys
+from pathlib import Path
 from typing import Any
 
 from stagescope.runs.run import Run
@@ -32,3 +34,11 @@ def outcome(run: Run) -> str:
     loss = f", loss {run.series['loss'][-1]:.6g}" if "loss" in run.series and run.frames else ""
     said = f"{run.status}: {run.frames} frames to {last}{loss}"
     return f"{said}\nnext: stagescope stages {run.path}  |  stagescope check {run.path}" if run.done else said
+
+
+def open_page(path: Path) -> None:
+    """Show a file in the browser, or say that there is none."""
+    import webbrowser
+
+    if not webbrowser.open(path.resolve().as_uri()):
+        print(f"stagescope: no browser was found; open {path} by hand", file=sys.stderr)

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from stagescope.errors import InputError, unknown
 
+LONG_SECONDS = 20.0
+"""A command that will take longer says so before it begins."""
 RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
 
@@ -150,13 +152,19 @@ class Ladder(Command):
     """The critical points a run passed, what opens at each, and when it should have been and was left."""
 
     folder: RunFolder
+    quiet: bool = Field(False, description="no progress bar, no word on how long it will take")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.reading import saddle_ladder
+        from stagescope.reading import ladder_cost, saddle_ladder
         from stagescope.runs.store import load
 
-        found = saddle_ladder(load(self.folder))
+        stored = load(self.folder)
+        if not self.quiet:
+            seconds, sentence = ladder_cost(stored)
+            if seconds > LONG_SECONDS:
+                print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
+        found = saddle_ladder(stored, progress=False if self.quiet else None)
         if self.json_:
             _print_json(found.json())
         else:
@@ -181,6 +189,54 @@ class Export(Command):
         from stagescope.runs.store import load
 
         print(export(load(self.folder), self.to, self.out, self.overwrite))
+        return 0
+
+
+class Report(Command):
+    """Write runs as one offline page in which to watch them learn; runs of one study share its scrubber."""
+
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN...", help="folders of runs")]
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Field(
+        Path("report.html"), description="the file; an earlier report is replaced, no other file"
+    )
+    exact: bool = Field(False, description="matrices as float32 instead of 8 bits a cell; a file up to ten times as large")
+    title: str | None = Field(None, description="of the page; default: the names of the runs")
+    skip: tuple[Literal["ledger", "ladder"], ...] = Field((), description="what to leave out because it takes long")
+    open: bool = Field(False, description="show it in the browser")
+    quiet: bool = Field(False, description="no progress bar; print the path alone")
+
+    def run(self) -> int:
+        from stagescope.reporting.report import report
+
+        shown = False if self.quiet else None
+        made = report(self.folders, self.out, exact=self.exact, title=self.title, skip=self.skip, progress=shown)
+        print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
+        if self.open:
+            from stagescope.cli.answers import open_page
+
+            open_page(made)
+        return 0
+
+
+class Figures(Command):
+    """Write the views of a run's report as static figures (PDF, SVG, PNG), with its stages and ledger as Markdown."""
+
+    folder: RunFolder
+    out: Path = Field(description="folder for the figures; those made there before are replaced, no other file is")
+    skip: tuple[Literal["ledger", "ladder"], ...] = Field((), description="what to leave out because it takes long")
+    quiet: bool = Field(False, description="no progress bar; print the paths alone")
+
+    def run(self) -> int:
+        from stagescope.progress import progress_for
+        from stagescope.reporting.static import run_figures
+        from stagescope.runs.store import load
+
+        found = load(self.folder)
+        with progress_for(False if self.quiet else None) as bar:
+            made, notes = run_figures(found, self.out, bar, self.skip)
+        print("\n".join(map(str, made)) if self.quiet else f"{len(made) - 1} figures (PDF, SVG, PNG) and {made[-1]}")
+        if not self.quiet:
+            print("\n".join(f"note: {note}" for note in notes), end="\n" if notes else "")
         return 0
 
 
@@ -332,15 +388,16 @@ class Cite(Command):
 
 
 class Demo(Command):
-    """A short tour: run a study, read its stages, put its paper's claims to it."""
+    """A short tour: run each study, read its stages, put its paper's claims to it, and show all of it on one page."""
 
-    out: Path = Field(Path("demo"), description="folder for the tour's runs")
+    out: Path = Field(Path("demo"), description="folder for the tour's runs and their report")
+    open: bool = Field(False, description="show the report in the browser")
     quiet: bool = Field(False, description="no progress bar")
 
     def run(self) -> int:
         from stagescope.cli.demo import demo
 
-        return demo(self.out, quiet=self.quiet)
+        return demo(self.out, quiet=self.quiet, show=self.open)
 
 
 class Completion(Command):
@@ -366,6 +423,8 @@ COMMANDS: dict[str, type[Command]] = {
     "check": Check,
     "ladder": Ladder,
     "export": Export,
+    "report": Report,
+    "figures": Figures,
     "stopping": Stopping,
     "reproduce": Reproduce,
     "corpus": Corpus,

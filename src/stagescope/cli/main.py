@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, create_model
 
 import stagescope
 from stagescope.cli import commands
-from stagescope.errors import StagescopeError, unknown
+from stagescope.errors import InputError, StagescopeError, unknown
 from stagescope.studies.study import Study
 from stagescope.studies.table import STUDIES
 
@@ -28,6 +28,7 @@ def run(arguments: list[str]) -> int:
         print(f"stagescope {stagescope.__version__}")
         return 0
     try:
+        _refuse_repeats(arguments)
         _early_names(arguments)
         command = tyro.cli(_tree(arguments), prog="stagescope", args=arguments, description=_DESCRIPTION, config=CONFIG)
         return command.run()
@@ -109,6 +110,14 @@ def _preset(arguments: list[str]) -> str | None:
         if word.startswith("--preset="):
             return word.removeprefix("--preset=")
     return None
+
+
+def _refuse_repeats(arguments: list[str]) -> None:
+    """An option given twice: the parser would silently keep one of the two values."""
+    options = [word.partition("=")[0].replace("_", "-") for word in arguments if word.startswith("--")]
+    for name in options:
+        if options.count(name) > 1:
+            raise InputError(f"{name} is given {options.count(name)} times; give it once, with all its values after it")
 
 
 def _early_names(arguments: list[str]) -> None:

@@ -46,7 +46,7 @@ def print_ladder(found: Ladder) -> None:
     table.padding = (0, 1, 0, 0)
     for rung in found:
         rate = rung.rates[0] if rung.rates else None
-        cells = (rung.label, _brief(rung.t), f"{rung.distance:.3f}", rung.opening or "nothing")
+        cells = (rung.label, _brief(rung.t), f"{rung.distance:.3f}" if rung.found else "-", rung.opening or "nothing")
         pairs = (_pair(rate, rung.measured_rate, 3), _pair(rung.predicted_escape, rung.measured_escape, 4))
         cosines = " ".join(f"{cosine:.3f}" for cosine in rung.cosines) or "-"
         table.add_row(*(Text(cell, style="" if rung.near else "dim") for cell in (*cells, *pairs, cosines)))
@@ -81,13 +81,15 @@ def print_ledger(ledger: Ledger) -> None:
 
 def print_stopping(found: "EarlyStopping") -> None:
     """One size a row: losses as means over the runs, classes run by run."""
+    from stagescope.studies.early_stopping import Agreement
+
     console = Console()
     summary = found.summary()
     table = _table("N", "oracle", "held-out", "adaptive", "end", "gain", "class", "best fit", "ridge")
     table.padding = (0, 1, 0, 0)
     for entry in summary:
         losses = [f"{entry['loss'][rule]:.3f}" for rule in ("oracle", "held-out", "adaptive", "end")]
-        classes = ["".join("?" if j is None else str(j) for j in entry[name]) for name in ("class_at_stop", "best_class")]
+        classes = [" ".join("?" if j is None else str(j) for j in entry[name]) for name in ("class_at_stop", "best_class")]
         rest = (f"{entry['stop_gain']:.3f}", *classes, f"{entry['loss']['ridge']:.3f}")
         table.add_row(str(entry["sequences"]), *losses, *rest)
     console.print(table)
@@ -95,10 +97,19 @@ def print_stopping(found: "EarlyStopping") -> None:
     console.print(Text(f"losses to the true law, mean over runs; levels of the classes: {levels}", style="dim"))
     told = "class: nearest at the best stop, run by run; best fit: class of the best likelihood fit, ? where it has not settled"
     console.print(Text(f"{told}; ridge: best ridge fit; fits are to the same sequences and told the lags", style="dim"))
-    same, settled = (sum(entry[name] for entry in summary) for name in ("same_class", "settled"))
     wins, runs = (sum(entry[name] for entry in summary) for name in ("ridge_wins", "runs"))
-    console.print(f"class at the best stop = class of the best likelihood fit in {same} of {settled} runs")
+    console.print(f"class at the best stop = class of the best likelihood fit in {Agreement.of(summary)}")
+    _print_not_judged(console, found)
     console.print(f"the ridge fit predicts better than the best stop in {wins} of {runs} runs")
+
+
+def _print_not_judged(console: Console, found: "EarlyStopping") -> None:
+    """Why runs are outside the regime of the claim, size by size."""
+    for size in sorted({row["sequences"] for row in found.rows}):
+        reasons = [row["not_judged"] for row in found.rows if row["sequences"] == size and row.get("not_judged")]
+        if reasons:
+            more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+            console.print(Text(f"not judged at N = {size}: {reasons[0]}{more}", style="dim"))
 
 
 def catalogue() -> dict[str, Any]:

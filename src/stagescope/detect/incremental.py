@@ -71,8 +71,20 @@ def _steps(levels: np.ndarray) -> list[tuple[float, float]]:
     return list(pairwise(levels))
 
 
+def no_ladder(levels: np.ndarray) -> str | None:
+    """Why there is no ladder to descend, where a level is not below the one before; None where all decrease."""
+    flat = np.flatnonzero(np.diff(levels) >= 0)
+    if not flat.size:
+        return None
+    j = int(flat[0]) + 1
+    sizes = f"level {j} ({levels[j]:.4g}) is not below level {j - 1} ({levels[j - 1]:.4g})"
+    return f"levels do not decrease: {sizes}, so group {j} has too little effect to be seen; raise its importance or feature"
+
+
 def _check(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> None:
-    if len(levels) < 2 or np.any(np.diff(levels) >= 0):
-        raise InputError(f"levels must decrease, at least two of them, got {np.asarray(levels)}")
+    if len(levels) < 2:
+        raise InputError(f"levels are {np.asarray(levels)}, but a ladder needs at least two")
+    if (why := no_ladder(levels)) is not None:
+        raise InputError(why)
     if len(time) != len(loss):
         raise InputError(f"{len(time)} times for {len(loss)} losses")

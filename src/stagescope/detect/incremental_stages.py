@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.detect.incremental import plateaus, transitions
+from stagescope.detect.incremental import no_ladder, plateaus, transitions
 from stagescope.detect.stage import Stage, Stages
 
 ALIKE, APART, SPLIT = 0.95, 0.6, 0.2
@@ -26,20 +26,24 @@ class Heads:
 
 
 def detect(heads: Heads, *, clock: str, status: str) -> Stages:
-    """Events t1 .. tk and `onset`, the last frame at which heads agree before they part; a stage for every plateau."""
-    when = transitions(heads.time, heads.loss, heads.levels)
+    """Events t1 .. tk and `onset`, the last frame at which heads agree before they part; a stage for every plateau.
+
+    Where levels do not decrease there are no transitions, and the notes say so.
+    """
+    flat = no_ladder(heads.levels)
+    when = (None,) * (len(heads.levels) - 1) if flat else transitions(heads.time, heads.loss, heads.levels)
     onset = _onset(heads)
     events: dict[str, float | None] = {f"t{j + 1}": t for j, t in enumerate(when)} | {"onset": onset}
     end = f"{clock}={heads.time[-1]:.4g}"
     notes = {
-        name: f"the loss reached {heads.loss.min():.4g} by {end}, above half-way between levels {j - 1} and {j}"
+        name: flat or f"the loss reached {heads.loss.min():.4g} by {end}, above half-way between levels {j - 1} and {j}"
         for j, name in enumerate(events, start=1)
         if events[name] is None and name != "onset"
     }
     if onset is None:
         alone = heads.mass.shape[1] == 1
         notes["onset"] = "there is one head" if alone else f"heads agree to {heads.agreement[-1]:.2f} at the end"
-    return Stages(status, clock, events, _stages(heads, when), notes)
+    return Stages(status, clock, events, (_whole(heads, flat),) if flat else _stages(heads, when), notes)
 
 
 def _onset(heads: Heads) -> float | None:
@@ -47,6 +51,10 @@ def _onset(heads: Heads) -> float | None:
     if alike[-1] or not alike.any() or heads.mass.shape[1] == 1:
         return None
     return float(heads.time[np.flatnonzero(alike)[-1]])
+
+
+def _whole(heads: Heads, why: str) -> Stage:
+    return Stage("start", float(heads.time[0]), None, why)
 
 
 def _stages(heads: Heads, when: tuple[float | None, ...]) -> tuple[Stage, ...]:

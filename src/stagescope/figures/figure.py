@@ -17,7 +17,7 @@ Numbers = dict[str, Any]
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette: distinguishable without colour vision."""
 GREY = "#8a8a8a"
-_STYLE = {
+STYLE = {
     "figure.dpi": 110,
     "savefig.dpi": 200,
     "font.size": 9,
@@ -35,6 +35,8 @@ _STYLE = {
     "svg.hashsalt": "stagescope",
 }
 FORMATS = ("pdf", "svg", "png")
+MARK = "Made with Stagescope"
+"""In every file that is written: what tells it from anybody's own of the same name."""
 
 
 @dataclass(frozen=True)
@@ -78,24 +80,25 @@ def store(figure: Figure, found: Numbers, out: Path) -> Path:
     with told(out):
         out.mkdir(parents=True, exist_ok=True)
         publish(stem.with_suffix(".json"), (json.dumps(numbers, indent=1, allow_nan=False) + "\n").encode())
-        _save(figure.draw, numbers, stem)
+        save(lambda: figure.draw(numbers), stem)
     return stem.with_suffix(".png")
 
 
-def _save(draw: Callable[[Numbers], "Drawing"], numbers: Numbers, stem: Path) -> None:
+def save(draw: Callable[[], "Drawing"], stem: Path) -> None:
+    """Draw in the style of all figures and write STEM.{pdf,svg,png}; the same drawing gives the same bytes."""
     import io
 
     import matplotlib
     from matplotlib import pyplot
 
     matplotlib.use("Agg")
-    with matplotlib.rc_context(_STYLE):  # pyright: ignore[reportArgumentType]
-        drawing = draw(numbers)
+    with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
+        drawing = draw()
         pyplot.close(drawing)  # it can still be saved, but pyplot no longer keeps it
         for kind in FORMATS:
             buffer = io.BytesIO()
-            undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[kind]
-            drawing.savefig(buffer, format=kind, metadata=undated)
+            undated = {"pdf": {"CreationDate": None, "Creator": MARK}, "svg": {"Date": None, "Creator": MARK}}
+            drawing.savefig(buffer, format=kind, metadata=undated.get(kind, {"Software": MARK}))
             publish(stem.with_suffix(f".{kind}"), buffer.getvalue())
 
 

@@ -63,7 +63,7 @@ def clocks(numbers: Numbers) -> Drawing:
         ratios = ", ".join("-" if ratio is None else f"{ratio:.3f}" for ratio in panel["ratios"])
         promise = "inside" if panel["promised"] else "outside"
         axis.set_title(f"{panel['label']} ({promise} the clock's regime)\n$t_j$ over the flow's: {ratios}", fontsize=8.5)
-        axis.set(xscale="log", xlabel="t")
+        axis.set(xscale="log", xlabel="t of the run (learning rate x step)")
         axis.set_xlim(left=max(panel["model"]["t"][0], panel["model"]["t"][-1] * 1e-3))
         axis.legend(loc="upper left")
     axes[0].set(ylabel="place on the ladder, j at level j", ylim=(-0.05, 4.1), yticks=range(4))

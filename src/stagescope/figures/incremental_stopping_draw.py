@@ -8,6 +8,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from stagescope.figures.figure import COLORS, GREY, Numbers
+from stagescope.studies.early_stopping import Agreement
 
 DARK = "#444444"
 STYLES: dict[str, dict[str, Any]] = {
@@ -31,7 +32,7 @@ MOST = 1.15
 
 
 def stopping(numbers: Numbers) -> Drawing:
-    drawing, axes = plt.subplots(2, 3, figsize=(11.4, 7.0), layout="constrained")
+    drawing, axes = plt.subplots(2, 3, figsize=(11.4, 7.8), layout="constrained")
     for axis, panel in zip(axes[0], numbers["panels"], strict=False):
         _curves(axis, panel, numbers["levels"])
     for axis in axes[0, len(numbers["panels"]) :]:
@@ -44,14 +45,13 @@ def stopping(numbers: Numbers) -> Drawing:
     _gains(axes[1, 2], numbers)
     for axis in axes[1]:
         _sizes(axis, [entry["sequences"] for entry in numbers["summary"]])
-    drawing.suptitle(_headline(numbers["summary"]), fontsize=10.5, x=0.01, ha="left")
+    drawing.suptitle(_headline(numbers["summary"]), fontsize=10, x=0.01, ha="left")
     return drawing
 
 
 def _headline(summary: list[Numbers]) -> str:
-    same, settled = (sum(entry[name] for entry in summary) for name in ("same_class", "settled"))
     wins, runs = (sum(entry[name] for entry in summary) for name in ("ridge_wins", "runs"))
-    said = f"The class at the best stop is the best likelihood fit in {same} of {settled} runs"
+    said = f"The class at the best stop is the best likelihood fit in {Agreement.of(summary)}"
     return f"{said}; a ridge fit that knows the lags predicts better than the best stop in {wins} of {runs}"
 
 
@@ -91,7 +91,7 @@ def _losses(axis: Any, numbers: Numbers) -> None:
     axis.yaxis.set_minor_locator(NullLocator())
     axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_title(r"what a stop costs (dashed: Bayes)")
-    axis.legend(fontsize=7, loc="upper right")
+    _legend_below(axis)
 
 
 def _classes(axis: Any, numbers: Numbers) -> None:
@@ -116,7 +116,7 @@ def _classes(axis: Any, numbers: Numbers) -> None:
     axis.grid(visible=False)
     axis.set(ylabel="class j")
     axis.set_title("which class it is (one mark a run)")
-    axis.legend(fontsize=7, loc="lower right")
+    _legend_below(axis)
 
 
 def _gains(axis: Any, numbers: Numbers) -> None:
@@ -133,7 +133,12 @@ def _gains(axis: Any, numbers: Numbers) -> None:
     axis.set(yscale="log", ylabel="loss above that of the best frame")
     axis.set_ylim(0.8e-4, 60)
     axis.set_title("what each rule misses (below 1e-4: at 1e-4)")
-    axis.legend(fontsize=7, loc="upper right")
+    _legend_below(axis)
+
+
+def _legend_below(axis: Any) -> None:
+    """Under the axis: how much room curves leave inside depends on the task."""
+    axis.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.17), frameon=False)
 
 
 def _sizes(axis: Any, sizes: list[int]) -> None:

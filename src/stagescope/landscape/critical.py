@@ -1,6 +1,6 @@
 """Critical points: where a field vanishes, what kind of point that is, and which of them a run passed by."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,19 +168,25 @@ def _point(near: Derivatives, found: _Found, start: np.ndarray, least_length: fl
     )
 
 
-def critical_points(run: Run, what: Objective | Field, rates: Mapping[str, float] | None = None) -> list[CriticalPoint]:
+def critical_points(
+    run: Run,
+    what: Objective | Field,
+    rates: Mapping[str, float] | None = None,
+    heard: Callable[[int], None] = lambda products: None,
+) -> list[CriticalPoint]:
     """The critical points a run passed by: from every slow point, and from the end where the run is still slowing.
 
     A run leaves a saddle along what grows there while the rest still approaches it, so where the slowest frame leads to no
     close point, frames up to the next peak of |F| are tried as well, and the point nearest to the slow frame is kept. The work
     of all searches is bounded and shared among the slow points; a point whose share was used up says so in `stopped`.
+    `heard` is told the number of products with J so far, of which the searches make about PRODUCTS at most.
     """
     chosen = rates if rates is not None else run.spec["dynamics"].get("rates", {})
     lengths = [np.linalg.norm([np.linalg.norm(run.params[name][i]) for name in run.params]) for i in range(run.frames)]
     length = ORIGIN * float(np.max(lengths))
     speed = run.series["speed"]
     frames = slow_frames(speed, MOST_SLOW)
-    near = Derivatives(what, run.at(0), chosen)
+    near = Derivatives(what, run.at(0), chosen, heard)
     found, spent = [], 0
     for number, (frame, following) in enumerate(zip(frames, [*frames[1:], run.frames], strict=True)):
         share, before = max(PRODUCTS - spent, 0) / (len(frames) - number), near.products

@@ -28,10 +28,16 @@ class Derivatives:
 
     Of a gradient field, J = -D H with the diagonal D = rate / multiplicity: it has the real spectrum of the symmetric
     -D^(1/2) H D^(1/2), and eigenvectors D^(1/2) times those. `products` counts those with J and J^T; a whole J is one of each
-    column.
+    column. `heard` is told their number after each.
     """
 
-    def __init__(self, what: Objective | Field, params: Params, rates: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        what: Objective | Field,
+        params: Params,
+        rates: Mapping[str, float] | None = None,
+        heard: Callable[[int], None] = lambda products: None,
+    ) -> None:
         self.field = what.field() if isinstance(what, Objective) else what
         if not isinstance(self.field, Field):
             raise InputError(f"expected an Objective or a Field, got {type(what).__name__}; wrap a JAX loss in JaxObjective")
@@ -40,7 +46,7 @@ class Derivatives:
             raise InputError(f"this model has parameter blocks {names}, got {sorted(params)}")
         self.layout = Layout.of({name: params[name] for name in names})
         self.rates = _block_rates(self.layout, rates or {})
-        self.products = 0
+        self.products, self.heard = 0, heard
 
     @property
     def dense(self) -> bool:
@@ -69,6 +75,12 @@ class Derivatives:
     def _call(self, name: str, *vectors: np.ndarray) -> np.ndarray:
         return np.array(self._functions[name](*vectors, self.field.data))
 
+    def _counted(self, products: int, name: str, *vectors: np.ndarray) -> np.ndarray:
+        found = self._call(name, *vectors)
+        self.products += products
+        self.heard(self.products)
+        return found
+
     @cached_property
     def _functions(self) -> dict[str, Any]:
         return _compiled(_Source(self.field.objective or self.field), self.layout, tuple(self.rates.items()))
@@ -84,21 +96,18 @@ class Derivatives:
         return self.field.flat(self.layout, self.rates)
 
     def jacobian(self, vector: np.ndarray) -> np.ndarray:
-        self.products += self.layout.size
-        found = self._call("jacobian", vector)
+        found = self._counted(self.layout.size, "jacobian", vector)
         if not np.all(np.isfinite(found)):
             raise NotFinite("the Jacobian at this point is not finite")
         return found
 
     def jvp(self, vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """J direction."""
-        self.products += 1
-        return self._call("jvp", vector, direction)
+        return self._counted(1, "jvp", vector, direction)
 
     def vjp(self, vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """J^T direction."""
-        self.products += 1
-        return self._call("vjp", vector, direction)
+        return self._counted(1, "vjp", vector, direction)
 
     def second(self, vector: np.ndarray, direction: np.ndarray, other: np.ndarray | None = None) -> np.ndarray:
         """F''[direction, other], by default twice the same direction."""

@@ -1,6 +1,7 @@
 """The saddle ladder: the critical points a run passes, how it leaves each, and when theory says it should."""
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -8,12 +9,14 @@ import numpy as np
 
 from stagescope.detect.stage import first_crossing
 from stagescope.errors import StagescopeError, unknown
-from stagescope.landscape.critical import CRITICAL, FASTEST, MOST_SLOW, CriticalPoint, critical_points, slow_frames
+from stagescope.landscape.critical import CRITICAL, FASTEST, MOST_SLOW, PRODUCTS, CriticalPoint, critical_points, slow_frames
+from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.linearise import linearise
 from stagescope.landscape.rise import last_rise
 from stagescope.landscape.spectrum import spectrum
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import Objective
+from stagescope.progress import progress_for
 from stagescope.runs.run import Run
 
 NEAR = 0.3
@@ -30,9 +33,10 @@ class Rung:
     """One critical point near a run.
 
     `t` is when the run is slowest there, `residual` is |F| at the critical point, `distance` that of the run from it at t
-    (relative). `opening` says what grows there (None: nothing does, or no critical point is near), `rates` how fast, fastest
-    first; `measured_rate`, the cosines of the directions and the escape are the run's own. `local_rate` is what linearising
-    at the run itself gives, averaged over the rise that is measured. What cannot be said is None; `note` says why.
+    (relative); where `found` is False they are of the place where the search ended. `opening` says what grows there (None:
+    nothing does, or no critical point is near), `rates` how fast, fastest first; `measured_rate`, the
+    cosines of the directions and the escape are the run's own. `local_rate` is what linearising at the run itself gives,
+    averaged over the rise that is measured. What cannot be said is None; `note` says why.
     """
 
     label: str
@@ -50,9 +54,14 @@ class Rung:
     note: str = ""
 
     @property
+    def found(self) -> bool:
+        """Whether the point is critical."""
+        return self.residual <= CRITICAL
+
+    @property
     def near(self) -> bool:
         """Whether linearisation may be believed: the point is critical and the run is close to it."""
-        return self.residual <= CRITICAL and self.distance <= NEAR
+        return self.found and self.distance <= NEAR
 
     def noted(self, sentence: str) -> "Rung":
         return replace(self, note="; ".join(part for part in (self.note, sentence) if part))
@@ -65,7 +74,8 @@ class Rung:
         rate = f"{self.opening} opens at {self.rates[0]:.4g}" if self.opening else "nothing opens"
         seen = "" if self.measured_rate is None else f" (measured {self.measured_rate:.4g})"
         note = f"; {self.note}" if self.note else ""
-        return f"{self.label:<8} t {self.t:<8.4g} distance {self.distance:<7.2g} {rate}{seen}{note}"
+        away = f"{self.distance:.2g}" if self.found else "-"
+        return f"{self.label:<8} t {self.t:<8.4g} distance {away:<7} {rate}{seen}{note}"
 
 
 @dataclass(frozen=True)
@@ -96,16 +106,49 @@ class Ladder:
         return {"status": self.status, "clock": self.clock, "rungs": rungs}
 
 
-def field_ladder(run: Run, what: Objective | Field, rates: Mapping[str, float] | None = None) -> Ladder:
-    """The ladder of any run: critical points from its slow points, and escape along their growing directions."""
+def field_ladder(
+    run: Run, what: Objective | Field, rates: Mapping[str, float] | None = None, progress: bool | None = False
+) -> Ladder:
+    """The ladder of any run: critical points from its slow points, and escape along their growing directions.
+
+    `progress` shows bars, one for the searches and one for the escapes; None: on a terminal.
+    """
     chosen = dict(rates if rates is not None else run.spec["dynamics"].get("rates", {}))
     frames = slow_frames(run.series["speed"], MOST_SLOW)
-    points = critical_points(run, what, chosen)
-    rungs = [_rung(run, what, chosen, point, frame, i + 1) for i, (point, frame) in enumerate(zip(points, frames, strict=True))]
+    with progress_for(progress) as bar:
+        bar.begin("searching critical points", PRODUCTS, "products")
+        points = critical_points(run, what, chosen, lambda products: bar.update(min(products, PRODUCTS)))
+        bar.update(PRODUCTS)  # searches that succeed need fewer
+    rungs = []
+    with progress_for(progress) as bar:
+        bar.begin("following escapes", len(points), "rungs")
+        for point, frame in zip(points, frames, strict=True):
+            rungs.append(_rung(run, what, chosen, point, frame, len(rungs) + 1))
+            bar.update(len(rungs))
     others = len(slow_frames(run.series["speed"])) - len(frames)
     if others:
         rungs[-1] = rungs[-1].noted(f"of {others + len(frames)} slow points only the {MOST_SLOW} most marked were looked at")
     return Ladder(run.status, run.clock, tuple(rungs))
+
+
+def search_cost(run: Run, what: Objective | Field, rates: Mapping[str, float] | None = None) -> tuple[float, str]:
+    """Seconds that the searches of `field_ladder` take at most, by timing products with J, and a sentence that says so."""
+    chosen = dict(rates if rates is not None else run.spec["dynamics"].get("rates", {}))
+    near = Derivatives(what, run.at(0), chosen)
+    start, slow = near.layout.pack(run.at(0)), len(slow_frames(run.series["speed"], MOST_SLOW))
+    kinds = (near.jvp,) if near.dense else (near.jvp, near.vjp)
+    seconds = PRODUCTS * sum(_timed(kind, start) for kind in kinds) / len(kinds) if slow else 0.0
+    long = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    what_for = f"searching critical points of {near.layout.size:,} parameters from {slow} slow point{'s' if slow > 1 else ''}"
+    work = f"at most about {PRODUCTS:,} products with the Jacobian"
+    return seconds, f"{what_for}: {work}, about {long}; what opens at each is computed after that"
+
+
+def _timed(product: Callable[[np.ndarray, np.ndarray], np.ndarray], vector: np.ndarray) -> float:
+    product(vector, vector)  # compiles
+    begun = time.perf_counter()
+    product(vector, vector)
+    return time.perf_counter() - begun
 
 
 def _rung(run: Run, what: Objective | Field, rates: dict[str, float], point: CriticalPoint, frame: int, number: int) -> Rung:
@@ -113,7 +156,7 @@ def _rung(run: Run, what: Objective | Field, rates: dict[str, float], point: Cri
     near = point.found and point.distance <= NEAR
     base |= {"label": f"{number} {point.kind}" if near else f"{number}", "loss": point.loss}
     if not near:
-        return Rung(**base, opening=None, rates=(), note=_drift(run, what, rates, point, frame)).noted(point.stopped)
+        return Rung(**base, opening=None, rates=(), note=_drift(run, what, rates, point, frame))
     growing = tuple(float(rate) for rate in np.real(point.growing)[:FASTEST])
     if not growing:
         flat = "" if point.flat is None else f", {point.flat} flat directions"
@@ -123,16 +166,23 @@ def _rung(run: Run, what: Objective | Field, rates: dict[str, float], point: Cri
 
 
 def _drift(run: Run, what: Objective | Field, rates: dict[str, float], point: CriticalPoint, frame: int) -> str:
-    """A slow point without a critical point beside it: what the linearisation at the run itself says."""
-    where = f"the one found is at relative distance {point.distance:.2f}" if point.found else f"|F| stays at {point.residual:.1e}"
+    """A slow point without a critical point beside it: what the linearisation at the run itself says.
+
+    A search that was given up shows nothing: neither that a critical point is near nor that none is.
+    """
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             fastest = float(np.real(spectrum(what, run.at(frame), 1, rates).rates[0]))
         grows = f"the fastest direction grows once in {1 / fastest:.3g}" if fastest > 0 else "nothing grows there"
     except StagescopeError as error:
         grows = str(error)
-    speed = float(run.series["speed"][frame])
-    return f"slow (|F| {speed:.1e}), but no critical point is near: {where}. A drift: {grows}"
+    slow = f"slow (|F| {float(run.series['speed'][frame]):.1e})"
+    if point.stopped and not point.found:
+        return f"{slow}; whether a critical point is near is not known: {point.stopped}. At the run itself, {grows}"
+    where = f"the one found is at relative distance {point.distance:.2f}" if point.found else f"|F| stays at {point.residual:.1e}"
+    if point.stopped:
+        return f"{slow}; {where}, nearer ones are not known: {point.stopped}. At the run itself, {grows}"
+    return f"{slow}, but no critical point is near: {where}. A drift: {grows}"
 
 
 def _blocks(direction: Mapping[str, np.ndarray]) -> str:

@@ -40,6 +40,9 @@ class RegressionHeads(Described):
             raise ValueError(f"gains must be positive and not increase, at least one, got {gains}")
         if len(places) != len(gains) or len(set(places)) != len(places):
             raise ValueError(f"{len(gains)} gains need as many different places, got {places}")
+        if self.places is None and len(gains) > self.positions:
+            way = f"raise positions (--positions) to {len(gains)} or more, or list fewer gains (--gains)"
+            raise ValueError(f"{len(gains)} gains need at least {len(gains)} positions, got {self.positions}; {way}")
         if min(places) < 0 or max(places) >= self.positions:
             raise ValueError(f"places must be among the positions 0..{self.positions - 1}, got {places}")
         try:

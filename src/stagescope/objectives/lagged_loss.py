@@ -11,7 +11,7 @@ from pydantic import model_validator
 from stagescope.errors import InputError
 from stagescope.keys import key
 from stagescope.objectives.sequence_loss import SequenceLoss, Sequences
-from stagescope.processes.lagged_chain import LaggedChain
+from stagescope.processes.lagged_chain import LaggedChain, smaller_tables
 from stagescope.processes.memory import require_memory
 
 
@@ -58,7 +58,8 @@ class LaggedLoss(SequenceLoss):
         model, count = self.model, max(self.sequences, self.batch or 1)
         yield "these sequences", "take fewer or shorter ones", (count, model.targets, model.vocab)
         yield "these sequences", "take fewer or shorter ones, or shorter spans", (count, model.context + model.targets)
-        yield "the tables of all lags", "take shorter spans", (len(self.process.lags), model.vocab, model.vocab)
+        remedy = smaller_tables(len(self.process.groups), model.vocab)
+        yield "the tables of all lags", remedy, (len(self.process.lags), model.vocab, model.vocab)
 
     @cached_property
     def all(self) -> Sequences:

@@ -113,6 +113,9 @@ def read_features(path: str | Path, reverse: bool = False) -> GivenFeatures:
     expected = "expected one array of finite numbers of shape (groups, d, d) in an .npy or .npz file"
     try:
         with path.open("rb") as file:
+            if not file.read(6).startswith((b"\x93NUMPY", b"PK")):
+                raise InputError(f"cannot read the features in {path}: it is neither an .npy nor an .npz file; {expected}")
+            file.seek(0)
             found = np.load(file, allow_pickle=False)
             if isinstance(found, np.lib.npyio.NpzFile):
                 if len(found.files) != 1:
@@ -121,7 +124,8 @@ def read_features(path: str | Path, reverse: bool = False) -> GivenFeatures:
     except InputError:
         raise
     except Exception as error:  # a damaged archive can fail in zipfile, zlib, struct or NumPy, each in its own way
-        raise InputError(f"cannot read the features in {path}: {error}; {expected}") from None
+        why = "it holds Python objects, not numbers" if "allow_pickle" in str(error) else error
+        raise InputError(f"cannot read the features in {path}: {why}; {expected}") from None
     if found.dtype.kind not in "fiu":
         raise InputError(f"{path} has entries of type {found.dtype}; {expected}")
     if found.ndim != 3 or found.shape[1] != found.shape[2] or 0 in found.shape:

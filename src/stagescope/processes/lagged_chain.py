@@ -12,7 +12,7 @@ from stagescope.described import Integers, Numbers
 from stagescope.errors import InputError
 from stagescope.keys import key as stream
 from stagescope.processes.lag_features import Features, RandomFeatures
-from stagescope.processes.memory import require_memory
+from stagescope.processes.memory import affordable, require_memory
 from stagescope.processes.process import Process
 
 BLOCK = 2**21
@@ -63,6 +63,8 @@ class LaggedChain(Process):
         largest = sum(importance * size for importance, size in zip(self.importances, sizes, strict=True))
         if not largest < LARGEST:
             raise ValueError(f"scores could reach {largest:g}, beyond {LARGEST:g}; take smaller importances or features")
+        for number, matrix in enumerate(found):
+            _check_feature(number, matrix)
         return self
 
     def _check_weights(self, weights: tuple[Numbers, ...]) -> None:
@@ -91,7 +93,8 @@ class LaggedChain(Process):
         """
         near_to_far = spans[::-1] if reverse else spans
         starts = _starts(near_to_far, stride)
-        require_memory("the tables of all lags", "take shorter spans", sum(spans), max(vocab**2, LAG_NUMBERS))
+        remedy = smaller_tables(len(spans), vocab)
+        require_memory("the tables of all lags", remedy, sum(spans), max(vocab**2, LAG_NUMBERS))
         groups = tuple(tuple(range(first, first + length)) for first, length in zip(starts, near_to_far, strict=True))
         return cls(
             vocab=vocab,
@@ -140,7 +143,8 @@ class LaggedChain(Process):
 
     def tables(self, matrices: np.ndarray) -> Tables:
         """sum_i w_il M_i^T per lag l, for the matrices (j, d, d) of the first j groups: one gather per lag gives the scores."""
-        require_memory("the tables of all lags", "take shorter spans", len(self.lags), self.vocab, self.vocab)
+        remedy = smaller_tables(len(self.groups), self.vocab)
+        require_memory("the tables of all lags", remedy, len(self.lags), self.vocab, self.vocab)
         found: Tables = {}
         for number, matrix in enumerate(matrices):
             for lag, weight in zip(self.groups[number], self.group_weights(number), strict=True):
@@ -265,6 +269,22 @@ def _check_group(number: int, group: tuple[int, ...]) -> None:
         raise ValueError(f"group {number} has lag {twice} twice; give it a weight instead")
 
 
+def _check_feature(number: int, matrix: np.ndarray) -> None:
+    """Refuse 1 v^T, zero among them: it shifts all scores alike, which softmax ignores."""
+    told = matrix - matrix.mean(axis=0)
+    if np.abs(told).max() <= len(matrix) * np.finfo(float).eps * np.abs(matrix).max():
+        kind = "has equal rows" if matrix.any() else "is all zero"
+        why = "so its lags have no effect on the next token; leave the group out or give another matrix"
+        raise ValueError(f"the feature of group {number} {kind}, {why}")
+
+
+def smaller_tables(groups: int, vocab: int) -> str:
+    """What makes the tables of all lags fit: spans can only shrink to one lag a group."""
+    if affordable(groups, vocab, vocab):
+        return "take shorter spans"
+    return "take a smaller vocabulary (--vocab)" + (" or fewer groups" if groups > 1 else "")
+
+
 def _importances(count: int, ratio: float, scale: float) -> tuple[float, ...]:
     if not (np.isfinite(ratio) and ratio >= 1):
         raise InputError(f"ratio is {ratio:g}, but must be at least 1: the first group is the most important")
@@ -294,5 +314,7 @@ def _span_weights(
     shared = tuple(float(value) for value in weights if isinstance(value, float | int))
     found = (shared,) * len(spans) if shared else rows
     if (shared and rows) or [len(row) for row in found] != list(spans):
-        raise InputError(f"span_weights {weights} do not fit spans {spans}; give one weight per lag, once or for each span")
+        raise InputError(
+            f"span weights {weights} (--span-weights) do not fit spans {spans}; give one weight per lag, once or for each span"
+        )
     return found

@@ -15,10 +15,15 @@ COPIES = 8
 """Copies of the parameters that a run holds: state, step, gradient, its clipped form, two moments, the last frame, the draw."""
 
 
+def affordable(*shape: int) -> bool:
+    """Whether an array of 8-byte numbers is within the limit."""
+    return 8 * math.prod(shape) <= LIMIT
+
+
 def require_memory(what: str, remedy: str, *shape: int) -> None:
     """Refuse an array of 8-byte numbers above the limit, with its shape, its size and what would make it smaller."""
-    size = 8 * math.prod(shape)
-    if size > LIMIT:
+    if not affordable(*shape):
+        size = 8 * math.prod(shape)
         form = " x ".join(f"{part:,}" for part in shape)
         raise InputError(f"{what} would take {size / 2**30:,.1f} GiB ({form} numbers), above {LIMIT / 2**30:.2g} GiB; {remedy}")
 

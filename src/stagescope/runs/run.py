@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,14 @@ class Run:
         """The parameters of one frame."""
         return {name: self.params[name][frame] for name in self.params}
 
+    def only(self, frames: np.ndarray) -> "Run":
+        """The same run with some of its frames, which are read when asked for."""
+        kept = {
+            name: Arrays(tuple(arrays), lambda part, arrays=arrays: np.take(arrays[part], frames, axis=0))
+            for name, arrays in (("params", self.params), ("series", self.series))
+        }
+        return replace(self, **kept)
+
     def observe(self, observable: Callable[["Run"], Any]) -> Any:
         """An observable is a pure function of a run."""
         return observable(self)
@@ -126,6 +135,15 @@ class Run:
         data = {name: (self.axes[name], value) for name, value in arrays.items()}
         facts = {"clock": self.clock, "status": self.status, "study": self.study or ""}
         return xarray.Dataset(data, attrs=facts)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: figure, stages and ledger, made once.
+
+        Layer 0 may not import from above: the summary is asked for through the public names.
+        """
+        if "_summary" not in self.__dict__:
+            self.__dict__["_summary"] = import_module("stagescope").summary(self).html
+        return self.__dict__["_summary"]
 
     def __repr__(self) -> str:
         what = self.study or self.spec.get("field", {}).get("type", "run")

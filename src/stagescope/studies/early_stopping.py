@@ -12,6 +12,7 @@ from stagescope.observables.stopping import VALIDATION, Stopping, check_rules, n
 from stagescope.processes.class_levels import ClassLevels, class_levels
 from stagescope.progress import Progress, progress_for
 from stagescope.studies.incremental import FLOWS, STUDY, IncrementalOptions
+from stagescope.theory.incremental_stopping import decided
 from stagescope.workers import results
 
 SIZES = "50:3200:7"
@@ -21,6 +22,23 @@ CURVES = ("step", "training", "held", "validation")
 Row = dict[str, Any]
 Task = tuple[IncrementalOptions, int, int | None, float | None]
 """Options, seed, held-out sequences, patience: all that decides one row."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """In how many of the judged runs the class at the best stop is that of the best likelihood fit."""
+
+    same: int
+    judged: int
+    runs: int
+
+    @staticmethod
+    def of(summary: list[dict[str, Any]]) -> "Agreement":
+        return Agreement(*(sum(entry[name] for entry in summary) for name in ("same_class", "judged", "runs")))
+
+    def __str__(self) -> str:
+        rest = self.runs - self.judged
+        return f"{self.same} of {self.judged} runs" + (f", {rest} not judged" if rest else "")
 
 
 @dataclass(frozen=True)
@@ -41,7 +59,10 @@ class EarlyStopping:
         return [row for row in self.rows if "rules" not in row]
 
     def summary(self) -> list[dict[str, Any]]:
-        """Means over the repetitions of each size; [least, largest] where they are called a range."""
+        """Means over the repetitions of each size; [least, largest] where they are called a range.
+
+        `same_class` counts among the `judged` runs, those inside the regime of the claim; `not_judged` of a row says why not.
+        """
         sizes = sorted({row["sequences"] for row in self.rows})
         groups = ((size, [row for row in self.rows if row["sequences"] == size and "rules" in row]) for size in sizes)
         return [_summary(size, rows) for size, rows in groups if rows]
@@ -59,7 +80,7 @@ def _summary(size: int, rows: list[Row]) -> dict[str, Any]:
     losses = {rule: [row["rules"][rule]["loss"] for row in rows] for rule in RULES}
     losses["ridge"] = [min(row["ridge"]) for row in rows]
     losses["likelihood"] = [min(row["likelihood"]["1e-05"]) for row in rows]
-    settled = [row for row in rows if row["best_class"] is not None]
+    judged = [row for row in rows if row["not_judged"] is None]
     gains = [row["stop_gain"] for row in rows]
     return {
         "sequences": size,
@@ -73,8 +94,8 @@ def _summary(size: int, rows: list[Row]) -> dict[str, Any]:
         "class_at_stop": [row["rules"]["oracle"]["class"] for row in rows],
         "best_class": [row["best_class"] for row in rows],
         "best_by_ridge": {ridge: [row["best_by_ridge"][ridge] for row in rows] for ridge in rows[0]["best_by_ridge"]},
-        "same_class": sum(row["rules"]["oracle"]["class"] == row["best_class"] for row in settled),
-        "settled": len(settled),
+        "same_class": sum(row["rules"]["oracle"]["class"] == row["best_class"] for row in judged),
+        "judged": len(judged),
         "ridge_wins": sum(ridge < stop for ridge, stop in zip(losses["ridge"], losses["oracle"], strict=True)),
         "likelihood_by_class": np.mean([row["likelihood"]["1e-05"] for row in rows], axis=0).tolist(),
         "ridge_by_class": np.mean([row["ridge"] for row in rows], axis=0).tolist(),
@@ -147,7 +168,7 @@ def _read_sizes(text: str) -> tuple[int, ...]:
 
 def _check_counts(repetitions: int, seed: int, workers: int) -> None:
     if repetitions < 2:
-        raise InputError(f"repetitions is {repetitions}, but one run shows no spread: take at least 2")
+        raise InputError(f"repetitions is {repetitions}, but it takes at least 2 runs of a size to show their spread")
     if not 0 <= seed < 2**62:
         raise InputError(f"seed is {seed}, but must be >= 0 and below 2^62")
     if workers < 1:
@@ -175,7 +196,9 @@ def _one(task: Task) -> tuple[Row, Mapping[str, np.ndarray]]:
     if not run.done:
         return {"sequences": options.sequences, "seed": seed, "status": run.status, "reason": run.reason}, {}
     found: Stopping = stopping(run, held, patience)
-    return {**found.row(), "status": run.status}, {name: getattr(found, name) for name in CURVES}
+    regime = decided(found)
+    row = {**found.row(), "status": run.status, "not_judged": None if regime.holds else regime.sentence}
+    return row, {name: getattr(found, name) for name in CURVES}
 
 
 def _results(tasks: list[Task], workers: int) -> Iterator[tuple[int, Row, Mapping[str, np.ndarray]]]:

@@ -82,7 +82,7 @@ class IncrementalOptions(Options):
     init: Literal["scale", "xavier"] = Field(
         "scale", description="initial query matrices of content heads: uniform within +- --init-scale, or Xavier's range"
     )
-    init_seed: int | None = Field(None, ge=0, description="draw of the initial scores; default: --seed")
+    init_seed: int | None = Field(None, ge=0, description="draw of the initial scores; default: --seed; unused at --init-scale 0")
     record: Literal["log", "uniform", "every-step"] = Field("log", description="spacing of the recorded frames")
     frames: int = Field(300, ge=3, description="number of recorded frames (log and uniform)")
 
@@ -186,6 +186,8 @@ def _check_use(options: IncrementalOptions) -> None:
         refuse_unused(options, ("feature_kind", "feature_seed"), "the features come from --features")
     else:
         refuse_unused(options, ("feature_order",), "the features are random; give a file with --features")
+    if options.model in students.STUDENTS and len(options.spans) == 1:
+        refuse_unused(options, ("stride", "reverse", "importance_ratio", "feature_order"), "there is one group of lags")
     if options.record == "every-step":
         refuse_unused(options, ("frames",), "every step is recorded")
 

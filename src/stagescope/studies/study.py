@@ -29,12 +29,17 @@ class Options(BaseModel):
         """Read what takes long before the run is set up, with a bar; nothing by default."""
 
 
+def option(name: str) -> str:
+    """The name of an option as the command line spells it; a message in Python says the same."""
+    return f"--{name.replace('_', '-')}"
+
+
 def refuse_unused(options: Options, names: tuple[str, ...], why: str) -> None:
     """An option that would be ignored is an error: a changed value without effect is worse than a refusal."""
     for name in names:
         if getattr(options, name) != type(options).model_fields[name].default:
             value = getattr(options, name)
-            raise InputError(f"--{name.replace('_', '-')} {value} (given, or set by the preset) has no effect here: {why}")
+            raise InputError(f"{option(name)} {value} (given, or set by the preset) has no effect here: {why}")
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class Study:
         except ValidationError as error:
             from stagescope.described import explain
 
-            raise InputError(explain(error, self.options)) from None
+            raise InputError(explain(error, self.options, option)) from None
 
     def run(
         self,

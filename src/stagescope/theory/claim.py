@@ -33,7 +33,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One row of a ledger."""
+    """One row of a ledger. `shown` names where a run shows it, as `Claim.shown` does."""
 
     tag: str
     statement: str
@@ -43,6 +43,7 @@ class Verdict:
     tolerance: float | str | None
     verdict: Outcome
     reason: str
+    shown: tuple[str, ...] = ()
 
     def json(self) -> dict[str, Any]:
         return asdict(self)
@@ -50,12 +51,17 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claim:
-    """A tagged statement with a regime, decided first, and a comparison, made only inside it."""
+    """A tagged statement with a regime, decided first, and a comparison, made only inside it.
+
+    `shown` says where in a run a reader sees what the claim speaks of: from the first of the events or stages named to the
+    last. "focus*" stands for all names that begin so; "start" and "end" are those of the run.
+    """
 
     tag: str
     statement: str
     regime: Callable[[Any], Regime]
     compare: Callable[[Any], Comparison]
+    shown: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.tag not in TAGS:
@@ -71,12 +77,13 @@ class Claim:
             regime = self.regime(evidence)
             return self._decide(run, evidence, regime)
         except StagescopeError as error:
-            return Verdict(self.tag, self.statement, regime.sentence, None, None, None, "inconclusive", f"not computed: {error}")
+            why = f"not computed: {error}"
+            return Verdict(self.tag, self.statement, regime.sentence, None, None, None, "inconclusive", why, self.shown)
 
     def _decide(self, run: Run, evidence: Any, regime: Regime) -> Verdict:
         def row(verdict: Outcome, reason: str, found: Comparison | None = None) -> Verdict:
             numbers = (found.predicted, found.measured, found.tolerance) if found else (None, None, None)
-            return Verdict(self.tag, self.statement, regime.sentence, *numbers, verdict, reason)
+            return Verdict(self.tag, self.statement, regime.sentence, *numbers, verdict, reason, self.shown)
 
         if not regime.applies:
             return row("not applicable", regime.sentence)

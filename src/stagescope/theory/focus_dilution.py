@@ -86,10 +86,12 @@ def _dilution(evidence: Evidence) -> Comparison:
 
 CLAIMS = (
     *saddles.CLAIMS,
-    Claim("FD:directions", "Embeddings condense: W0 along pi, W1 along pi - 1/d", small_flow, _condensation_direction),
-    Claim("FD:frozen", "Attention is frozen while embeddings condense", small_flow, _frozen),
-    Claim("FD:focus", "Attention opens along sign(c) pi pi^T: focus or defocus", small_flow, _focus_direction),
-    Claim("FD:dilution", "A row is diluted exactly when its embedding crosses zero", small_flow, _dilution),
-    Claim("FD:stages", "Embedding, attention, embedding open in this order", small_flow, _order),
+    Claim("FD:directions", "Embeddings condense: W0 along pi, W1 along pi - 1/d", small_flow, _condensation_direction, ("E1",)),
+    Claim("FD:frozen", "Attention is frozen while embeddings condense", small_flow, _frozen, ("start", "E1")),
+    Claim("FD:focus", "Attention opens along sign(c) pi pi^T: focus or defocus", small_flow, _focus_direction, ("Q1",)),
+    Claim(
+        "FD:dilution", "A row is diluted exactly when its embedding crosses zero", small_flow, _dilution, ("focus*", "dilution*")
+    ),
+    Claim("FD:stages", "Embedding, attention, embedding open in this order", small_flow, _order, ("E1", "E2")),
     *laws.CLAIMS,
 )

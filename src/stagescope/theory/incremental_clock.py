@@ -101,6 +101,6 @@ def _clock(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim("ISA:first", "t_1 is the closed form's", _many_positions, _first),
-    Claim("ISA:clock", "The regression flow from the same logits gives the model's times", _clocked, _clock),
+    Claim("ISA:first", "t_1 is the closed form's", _many_positions, _first, ("t1",)),
+    Claim("ISA:clock", "The regression flow from the same logits gives the model's times", _clocked, _clock, ("t*",)),
 )

@@ -49,9 +49,17 @@ def _leaving(evidence: Evidence) -> Regime:
     base, forms = flows(evidence), evidence.task.forms
     if not base.applies or forms is None:
         return base
-    if forms.heads < 2 or len(forms.gains) < 2 or forms.gains[0] <= forms.gains[1]:
-        return Regime(False, "nothing leaves plateau 1: it takes two heads and a second, smaller gain", applies=False)
-    return base
+    stuck = _stuck(forms.heads, len(forms.gains))
+    if stuck is None and forms.gains[0] == forms.gains[1]:
+        stuck = f"g_1 = g_2 = {forms.gains[0]:g}: the closed forms need a second gain below the first"
+    return base if stuck is None else Regime(False, stuck, applies=False)
+
+
+def _stuck(heads: int, groups: int) -> str | None:
+    """Why nothing leaves plateau 1."""
+    if heads < 2:
+        return "nothing leaves plateau 1: there is one head"
+    return "nothing leaves plateau 1: there is one group" if groups < 2 else None
 
 
 def _settled(evidence: Evidence) -> Regime:
@@ -84,8 +92,9 @@ def _limit(evidence: Evidence) -> Regime:
 
 def _moving(evidence: Evidence) -> Regime:
     """Any heads with a flow time that can leave plateau 1."""
-    if evidence.task.heads < 2 or len(evidence.task.gains) < 2:
-        return Regime(False, "nothing leaves plateau 1: it takes two heads and a second group", applies=False)
+    stuck = _stuck(evidence.task.heads, len(evidence.task.gains))
+    if stuck is not None:
+        return Regime(False, stuck, applies=False)
     if evidence.beside.equal is None:
         return Regime(False, "there is no flow time, or no one-head motion of this model, to compare rates with", applies=False)
     failed = evidence.failures(noisy=False) + evidence.unlike(NEARLY_EQUAL)
@@ -169,7 +178,7 @@ def _slope(evidence: Evidence) -> Comparison:
         return Comparison("-", None, 0.1, None, _no_escape(evidence))
     limit, off = SLOPE[forms.mirror], found.slope / forms.escape_slope
     shown = ", ".join(f"{when:.4g}" for when in found.when)
-    reason = f"t_2 = {shown} at noise {SIGMAS[0]:g}, {SIGMAS[1]:g}, {SIGMAS[2]:g}: slope over the form {off:.3f}"
+    reason = f"t_2 = {shown} at noise on the logits {SIGMAS[0]:g}, {SIGMAS[1]:g}, {SIGMAS[2]:g}: slope over the form {off:.3f}"
     return Comparison(forms.escape_slope, found.slope, limit, abs(off - 1) <= limit, reason)
 
 
@@ -183,13 +192,19 @@ def _wkb(evidence: Evidence) -> Comparison:
         return Comparison(1.0, None, WKB, None, "the symmetric trajectory ends before the escape")
     worst = float(ratios[np.argmax(np.abs(ratios - 1))])
     shown = " and ".join(f"{ratio:.3f}" for ratio in ratios)
-    reason = f"foretold/measured t_2 at noise {SIGMAS[1]:g} and {SIGMAS[2]:g}, calibrated at {SIGMAS[0]:g}: {shown}"
+    reason = f"foretold/measured t_2 at noise on the logits {SIGMAS[1]:g} and {SIGMAS[2]:g}, calibrated at {SIGMAS[0]:g}: {shown}"
     return Comparison(1.0, worst, WKB, abs(worst - 1) <= WKB, reason)
 
 
 CLAIMS = (
-    Claim("ISA:parting", "On plateau 1 H - 1 equal modes part the heads, at the rate of the landscape", _moving, _parting),
-    Claim("ISA:escape", "The parting rate on plateau 1 is the closed form's", _settled, _rate),
-    Claim("ISA:escape-law", "The escape law: sqrt(t_2) is linear in ln(1/sigma), with the form's slope", _limit, _slope),
-    Claim("ISA:wkb", "WKB from one noise foretells t_2 at smaller ones", _leaving, _wkb),
+    Claim(
+        "ISA:parting",
+        "On plateau 1 H - 1 equal modes part the heads, at the rate of the landscape",
+        _moving,
+        _parting,
+        ("t1", "t2"),
+    ),
+    Claim("ISA:escape", "The parting rate on plateau 1 is the closed form's", _settled, _rate, ("t1", "t2")),
+    Claim("ISA:escape-law", "The escape law: sqrt(t_2) is linear in ln(1/sigma), with the form's slope", _limit, _slope, ("t2",)),
+    Claim("ISA:wkb", "WKB from one noise foretells t_2 at smaller ones", _leaving, _wkb, ("t2",)),
 )

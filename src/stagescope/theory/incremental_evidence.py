@@ -8,8 +8,9 @@ from itertools import pairwise
 import numpy as np
 
 from stagescope.described import build
-from stagescope.detect.incremental import Plateau, plateaus, transitions
+from stagescope.detect.incremental import Plateau, no_ladder, plateaus, transitions
 from stagescope.detect.incremental_stages import Heads
+from stagescope.errors import InputError
 from stagescope.runs.run import Run
 from stagescope.theory.claim import Regime
 from stagescope.theory.incremental_forms import RegressionForms, wkb_times
@@ -141,7 +142,9 @@ class Evidence:
 
     @cached_property
     def steps(self) -> np.ndarray:
-        """Heights l_{j-1} - l_j (k,)."""
+        """Heights l_{j-1} - l_j (k,), all positive: without a ladder no claim can be measured in them."""
+        if (why := no_ladder(self.levels)) is not None:
+            raise InputError(why)
         return -np.diff(self.levels)
 
     @cached_property
@@ -168,7 +171,11 @@ class Evidence:
         found = self.plateaus[j - 1]
         if found is None or (j < len(self.times) and self.times[j] is not None):
             return found
-        return found if abs(found.drift) * np.log(2) <= self.tolerance * self.steps[j - 1] else None
+        return found if self.fall(found) <= self.tolerance else None
+
+    def fall(self, plateau: Plateau) -> float:
+        """What the loss moves in a doubling of t at the drift of a plateau, in shares of its step."""
+        return float(abs(plateau.drift) * np.log(2) / self.steps[plateau.j - 1])
 
     def frame(self, when: float) -> int:
         return int(np.argmin(np.abs(self.time - when)))

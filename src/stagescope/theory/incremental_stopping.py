@@ -40,9 +40,8 @@ def _counts(found: Stopping) -> float:
     return COUNTS * float(losses[0] - losses[-1])
 
 
-def overfits(evidence: StoppingEvidence) -> Regime:
+def overfits(found: Stopping | str) -> Regime:
     """There is something to stop: the loss to the true law is higher at the end than at its least."""
-    found = evidence.stopping
     if isinstance(found, str):
         return Regime(False, found, applies=False)
     least, gain = _counts(found), found.gain
@@ -71,12 +70,12 @@ def _unlearned(found: Stopping) -> list[str]:
     return [sentence for good, sentence in kinds if not good]
 
 
-def decided(evidence: StoppingEvidence) -> Regime:
+def decided(found: Stopping | str) -> Regime:
     """Moreover j* does not depend on the ridge, and the run has come as far as class j*."""
-    regime = overfits(evidence)
-    if not regime.holds:
+    regime = overfits(found)
+    if not regime.holds or isinstance(found, str):
         return regime
-    found, best = evidence.found, evidence.found.best_class
+    best = found.best_class
     if best is None:
         by = ", ".join(f"{j} at ridge {ridge:g}" for ridge, j in found.best_by_ridge.items())
         return Regime(False, f"which likelihood fit is best has not settled as the ridge vanishes: {by}")
@@ -110,11 +109,18 @@ def against_ridge(evidence: StoppingEvidence) -> Comparison:
 
 
 STOPPING_CLAIMS = (
-    Claim("ISA:early-stopping", "Early stopping picks the best restricted class", decided, best_restricted),
+    Claim(
+        "ISA:early-stopping",
+        "Early stopping picks the best restricted class",
+        lambda evidence: decided(evidence.stopping),
+        best_restricted,
+        ("start", "end"),
+    ),
     Claim(
         "ISA:stop-ridge",
         "At its best stop the model predicts as well as a ridge fit that knows the lags",
-        overfits,
+        lambda evidence: overfits(evidence.stopping),
         against_ridge,
+        ("start", "end"),
     ),
 )

@@ -241,29 +241,41 @@ def _assumption_2(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim("SnS:lemma-1", "Row sums of Y and Z are conserved", _gradient_run, row_sums),
-    Claim("SnS:lemma-2", "Attention of a context of length L tends to c_n like L^-1/2", _any, _length_rate),
-    Claim("SnS:assumption-2", "Data assumption 2: eigenvalues of F^T F - I are below 1/K", _any, _assumption_2),
-    Claim("SnS:theorem-2-distinct", "Scores of distinct tokens grow", _distinct_regime, _distinct_grow),
-    Claim("SnS:theorem-2-common", "Scores of common tokens fall", _common_regime, _common_fall),
-    Claim("SnS:order", "Distinct tokens are dropped in the order of their co-occurrence P(l|n)", _distinct_regime, _order),
-    Claim("SnS:theorem-3", "Winner over runner-up grows as chi: r(t) = r(0) chi(t)", theorems.chi_regime, theorems.chi_identity),
-    Claim("SnS:sandwich", "2 f^2 B <= ln chi <= 2 B", lambda e: theorems.modified_regime(e, 30), theorems.sandwich),
+    Claim("SnS:lemma-1", "Row sums of Y and Z are conserved", _gradient_run, row_sums, ("start", "end")),
+    Claim("SnS:lemma-2", "Attention of a context of length L tends to c_n like L^-1/2", _any, _length_rate, ("end",)),
+    Claim("SnS:assumption-2", "Data assumption 2: eigenvalues of F^T F - I are below 1/K", _any, _assumption_2, ("start",)),
+    Claim("SnS:theorem-2-distinct", "Scores of distinct tokens grow", _distinct_regime, _distinct_grow, ("start", "end")),
+    Claim("SnS:theorem-2-common", "Scores of common tokens fall", _common_regime, _common_fall, ("start", "end")),
+    Claim(
+        "SnS:order", "Distinct tokens are dropped in the order of their co-occurrence P(l|n)", _distinct_regime, _order, ("end",)
+    ),
+    Claim(
+        "SnS:theorem-3",
+        "Winner over runner-up grows as chi: r(t) = r(0) chi(t)",
+        theorems.chi_regime,
+        theorems.chi_identity,
+        ("start", "end"),
+    ),
+    Claim(
+        "SnS:sandwich", "2 f^2 B <= ln chi <= 2 B", lambda e: theorems.modified_regime(e, 30), theorems.sandwich, ("start", "end")
+    ),
     Claim(
         "SnS:theorem-1",
         "Own-minus-other logit follows e^x + (M-1)x = M eta_Y t/K + 1",
         lambda e: theorems.modified_regime(e, 10),
         theorems.theorem_1,
+        ("start", "end"),
     ),
     Claim(
         "SnS:theorem-4",
         "The common token's score is -B(t0), B = 1/4 ln(1 + 4 Gamma/C0)",
         lambda e: theorems.modified_regime(e, 10),
         theorems.theorem_4,
+        ("start", "end"),
     ),
-    Claim("SnS:transition", "The transition is at K ln M / eta_Y", theorems.transition_regime, theorems.transition),
-    Claim("SnS:snap", "After its peak the attention speed falls", _any, _speed_falls),
-    Claim("SnS:sparsity", "A larger eta_Y/eta_Z ends less sparse", _flow_regime, _sparsity),
-    Claim("SnS:scaling", "In the flow only eta_Y/eta_Z and time matter", _flow_regime, _scaling),
-    Claim("SnS:finite-step", "Larger rates end sparser: an effect of finite steps", _finite_step_regime, _finite_step),
+    Claim("SnS:transition", "The transition is at K ln M / eta_Y", theorems.transition_regime, theorems.transition, ("peak",)),
+    Claim("SnS:snap", "After its peak the attention speed falls", _any, _speed_falls, ("peak", "end")),
+    Claim("SnS:sparsity", "A larger eta_Y/eta_Z ends less sparse", _flow_regime, _sparsity, ("end",)),
+    Claim("SnS:scaling", "In the flow only eta_Y/eta_Z and time matter", _flow_regime, _scaling, ("end",)),
+    Claim("SnS:finite-step", "Larger rates end sparser: an effect of finite steps", _finite_step_regime, _finite_step, ("end",)),
 )

@@ -1,0 +1,82 @@
+"""The page: one HTML file with its data, its script and its styles inside, and a policy that lets nothing else run or load.
+
+Names and tokens are untrusted. They travel as JSON in which no character can end the element, and the viewer puts them on
+screen as text. The policy names the scripts and styles of the page by their hashes: nothing else runs, and nothing is
+loaded from anywhere.
+"""
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import stagescope
+from stagescope.reporting.blocks import Blocks
+from stagescope.reporting.bundle import uplot_file, viewer_script, viewer_style
+from stagescope.reporting.page_data import clean, page_data
+from stagescope.reporting.views import Portrait
+
+GENERATOR = '<meta name="generator" content="Stagescope'
+"""Near the start of every page; what tells a report from any other file."""
+_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+LONGEST_TITLE = 200
+
+
+def page(
+    portraits: Sequence[Portrait], title: str | None = None, *, exact: bool = False, done: Callable[[], None] = lambda: None
+) -> str:
+    """The whole file. The same portraits give the same bytes; `done` is called after each run."""
+    blocks = Blocks()
+    named = title or default_title([portrait.name for portrait in portraits])
+    data = page_data(portraits, named, blocks, exact=exact, done=done)
+    styles = [uplot_file("uPlot.min.css"), viewer_style()]
+    scripts = [uplot_file("uPlot.iife.js"), viewer_script()]
+    parts = [
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(scripts, styles)}">',
+        f'{GENERATOR} {stagescope.__version__}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        '<link rel="icon" href="data:,">',  # or a browser asks a server for one
+        f"<title>{html.escape(clean(named)[:LONGEST_TITLE])}</title>",
+        *(f"<style>{style}</style>" for style in styles),
+        "</head>\n<body>",
+        "<noscript>This report is drawn by a script inside this file. Please allow scripts for it.</noscript>",
+        '<main id="page"></main>',
+        f'<script type="application/json" id="data">{safe_json(data)}</script>',
+        *(f'<script type="application/octet-stream" id="block-{i}">{text}</script>' for i, text in enumerate(blocks.payloads)),
+        f"<script>{scripts[0]}</script>",
+        f'<script type="module">{scripts[1]}</script>',
+        "</body>\n</html>\n",
+    ]
+    return "\n".join(parts)
+
+
+def default_title(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+    """Content Security Policy: these scripts, these styles, pictures the page itself makes, and nothing else."""
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {' '.join(map(_hash, scripts))}",
+            f"style-src {' '.join(map(_hash, styles))}",
+            "img-src data: blob:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def safe_json(value: Any) -> str:
+    """JSON that may stand inside <script>: no sign in it can end the element or open another."""
+    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)

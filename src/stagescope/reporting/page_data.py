@@ -1,0 +1,208 @@
+"""Portraits as the data of a page: scenes of runs, their views as blocks, everything else as plain JSON (`viewer/types.js`)."""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import stagescope
+from stagescope.detect.stage import Stage
+from stagescope.errors import InputError
+from stagescope.landscape.ladder import Rung
+from stagescope.reporting.blocks import Blocks
+from stagescope.reporting.scenes import bounds, by_slot, listed, scenes_of, shared, starts_log
+from stagescope.reporting.spans import span_of
+from stagescope.reporting.views import Curves, Matrices, Points, Portrait, View
+from stagescope.runs.run import Run
+from stagescope.studies.table import STUDIES
+from stagescope.theory.claim import Verdict
+
+LONGEST = 2000
+"""Characters of a name or a label that travel; the page shows fewer and puts the rest into a tooltip."""
+
+
+def page_data(
+    portraits: Sequence[Portrait], title: str, blocks: Blocks, *, exact: bool = False, done: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """What the viewer draws; the arrays go into `blocks`. `done` is called after each run."""
+    scenes = []
+    for group in scenes_of(portraits):
+        slots = by_slot((portrait.name, view) for portrait in group for view in portrait.views)
+        common = {slot: shared([view for _, view in owned]) for slot, owned in slots.items()}
+        runs = []
+        for portrait in group:
+            runs.append(_run(portrait, common, blocks, exact))
+            done()
+        run = group[0].run
+        scenes.append({"title": scene_title(run), "clock": run.clock, "log_time": starts_log(group), "runs": runs})
+    _tell_apart(scenes)
+    return {"title": label(title), "version": stagescope.__version__, "scenes": scenes}
+
+
+def scene_title(run: Run) -> str:
+    """The name of the paper's idea, which is what stands before the colon in the title of a study."""
+    if run.study in STUDIES:
+        return STUDIES[run.study].title.split(":")[0]
+    return label(run.study or str(run.spec["field"]["type"]))
+
+
+def _tell_apart(scenes: list[dict[str, Any]]) -> None:
+    """Scenes of one study have different clocks, which are said, or different models: then their runs are named."""
+    known = [(scene["title"], scene["clock"]) for scene in scenes]
+    for scene, (title, clock) in zip(scenes, known, strict=True):
+        if known.count((title, clock)) > 1:
+            scene["title"] += f" ({listed(run['name'] for run in scene['runs'])})"
+        elif [other for other, _ in known].count(title) > 1:
+            scene["title"] += f" (clock: {clock})"
+
+
+def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Blocks, exact: bool) -> dict[str, Any]:
+    """`common` is what all views of a slot start with, in every run of the scene."""
+    run, found = portrait.run, portrait.stages
+    return {
+        "name": label(portrait.name),
+        "status": label(run.status),
+        "reason": label(run.reason),
+        "clock": run.clock,
+        "frames": run.frames,
+        "time": blocks.f64(run.time),
+        "notes": [label(note) for note in portrait.notes],
+        "stages": [_stage(stage, run) for stage in found or ()],
+        "events": {label(name): number(when) for name, when in found.events.items()} if found else {},
+        "event_notes": {label(name): label(note) for name, note in found.notes.items()} if found else {},
+        "ledger": None if portrait.ledger is None else [_verdict(row, portrait) for row in portrait.ledger],
+        "ladder": None if portrait.ladder is None else [_rung(rung) for rung in portrait.ladder],
+        "provenance": [_facts(name, value) for name, value in portrait.provenance.items()],
+        "views": [_view(view, run, blocks, exact) | common[view.slot] for view in portrait.views],
+    }
+
+
+def _stage(stage: Stage, run: Run) -> dict[str, Any]:
+    """A stop that is not finite is none: the stage lasts; a start that is not is that of the run."""
+    start = stage.start if math.isfinite(stage.start) else run.time[0]
+    return {"name": label(stage.name), "start": float(start), "stop": number(stage.stop), "evidence": label(stage.evidence)}
+
+
+def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
+    shown = run.frames if view.frames is None else len(view.frames)
+    common = {
+        "slot": label(view.slot),
+        "title": label(view.title),
+        "about": label(view.about),
+        "frames": None if view.frames is None else blocks.i32(view.frames),
+        "of": run.frames,
+        "shown": shown,
+    }
+    for values in _arrays(view):
+        if len(values) != shown:
+            raise InputError(f"{view.slot}: a view of {shown} frames holds an array of {len(values)}")
+    match view:
+        case Curves():
+            return common | _curves(view, blocks)
+        case Matrices():
+            return common | _matrices(view, blocks, exact)
+        case Points():
+            return common | _points(view, blocks)
+    raise InputError(f"{view.slot}: a page cannot draw {type(view).__name__}; it draws Curves, Matrices and Points")
+
+
+def _arrays(view: View) -> list[np.ndarray]:
+    match view:
+        case Curves():
+            return [curve.values for curve in view.curves]
+        case Matrices():
+            return [view.values]
+        case Points():
+            return [view.values, view.explained]
+    return []
+
+
+def _curves(view: Curves, blocks: Blocks) -> dict[str, Any]:
+    curves = [
+        {"name": label(c.name), "family": label(c.family), "faint": c.faint, "values": blocks.f64(c.values)} for c in view.curves
+    ]
+    levels = [{"name": label(level.name), "value": float(level.value)} for level in view.levels if math.isfinite(level.value)]
+    return {"kind": "curves", "axis": label(view.axis), "log": view.log, "curves": curves, "levels": levels}
+
+
+def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> dict[str, Any]:
+    """Cells are coded in the view's own range, for precision; the range of colours is that of its slot (`scenes.shared`)."""
+    marks = view.marks and {"names": _labels(view.marks.names), "cells": blocks.u8(view.marks.cells)}
+    return {
+        "kind": "matrices",
+        "values": blocks.f32(view.values) if exact else blocks.companded(view.values, *bounds(view)),
+        "panels": _labels(view.panels),
+        "rows": _labels(view.rows),
+        "columns": _labels(view.columns),
+        "row_axis": label(view.row_axis),
+        "column_axis": label(view.column_axis),
+        "marks": marks,
+    }
+
+
+def _points(view: Points, blocks: Blocks) -> dict[str, Any]:
+    """Points are few and always f32: in 8 bits they would be seen to jump."""
+    values, explained = blocks.f32(view.values), blocks.f64(view.explained)
+    return {"kind": "points", "values": values, "labels": _labels(view.labels), "explained": explained}
+
+
+def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
+    texts = {name: label(getattr(row, name)) for name in ("tag", "statement", "regime", "verdict", "reason")}
+    cells = {name: cell(getattr(row, name)) for name in ("predicted", "measured", "tolerance")}
+    span = span_of(row, portrait.stages, portrait.run)
+    return {**texts, **cells, "span": None if span is None else list(span)}
+
+
+def _rung(rung: Rung) -> dict[str, Any]:
+    numbers = ("residual", "loss", "measured_rate", "local_rate", "predicted_escape", "measured_escape")
+    return {
+        "label": label(rung.label),
+        "t": float(rung.t),
+        **{name: number(getattr(rung, name)) for name in numbers},
+        "distance": number(rung.distance) if rung.found else None,
+        "opening": None if rung.opening is None else label(rung.opening),
+        "rates": [float(rate) for rate in rung.rates if math.isfinite(rate)],
+        "cosines": [float(cosine) for cosine in rung.cosines if math.isfinite(cosine)],
+        "note": label(rung.note),
+    }
+
+
+def _facts(name: str, value: Any) -> dict[str, Any]:
+    """One group of provenance: rows of a name and a value, or a text such as a citation."""
+    if isinstance(value, str):
+        return {"title": label(name), "text": clean(value)}
+    rows = value.items() if isinstance(value, Mapping) else value
+    return {"title": label(name), "rows": [[label(key), label(_said(item))] for key, item in rows]}
+
+
+def _said(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _labels(names: Sequence[str]) -> list[str]:
+    return [label(name) for name in names]
+
+
+def label(text: str) -> str:
+    """A name as it travels: cleaned, and cut where nobody would read on."""
+    whole = clean(str(text))
+    return whole if len(whole) <= LONGEST else f"{whole[:LONGEST]}… ({len(whole):,} characters)"
+
+
+def clean(text: str) -> str:
+    """Halves of surrogate pairs are no characters; each is replaced by U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def number(value: float | None) -> float | None:
+    """JSON has no infinity: a number that is none is null."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def cell(value: float | str | None) -> float | str | None:
+    """A cell of the ledger; numbers that JSON does not know are said in words."""
+    if isinstance(value, str):
+        return label(value)
+    return value if value is None else number(value) if math.isfinite(value) else str(float(value))

@@ -1,0 +1,157 @@
+"""A portrait: everything a page says about one run. What cannot be computed is left out, and a note says why."""
+
+import os
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import TypeVar
+
+from stagescope.errors import StagescopeError, unknown
+from stagescope.reading import TABLE, check, saddle_ladder, stages
+from stagescope.reporting.lag_views import lag_views
+from stagescope.reporting.own_views import own_views
+from stagescope.reporting.pairwise_views import pairwise_views
+from stagescope.reporting.provenance import provenance
+from stagescope.reporting.regression_views import regression_views
+from stagescope.reporting.token_views import token_views
+from stagescope.reporting.views import Maker, Portrait, View
+from stagescope.runs.run import Run
+
+Found = TypeVar("Found")
+VIEWS: dict[str, Callable[[Run], list[Maker]]] = {
+    **dict.fromkeys(("TokenPopulation", "TokenFinite", "TokenSampled"), token_views),
+    **dict.fromkeys(("PairwisePopulation", "PairwisePinv", "PairwiseSampled"), pairwise_views),
+    **dict.fromkeys(("HeadsLoss", "ContentLoss", "TransformerLoss"), lag_views),
+    **dict.fromkeys(("RegressionLoss", "MirrorFlow", "RegressionSampled"), regression_views),
+}
+"""What to show of runs of each field type; any other run has what every run has."""
+PARTS = ("views", "stages", "ledger", "ladder")
+SKIPPED = ("ledger", "ladder")
+"""Parts that can be slow and may be left out."""
+LARGE = 500
+"""Parameters from which the general search for critical points takes minutes."""
+STUDENTS = ("HeadsLoss", "ContentLoss", "TransformerLoss")
+"""Losses over thousands of sequences: there it takes minutes at any size."""
+
+
+def portrait(
+    run: Run, name: str | None = None, *, skip: Collection[str] = (), done: Callable[[str], None] = lambda part: None
+) -> Portrait:
+    """Views, stages, ledger and ladder of a run; `skip` leaves out "ledger" or "ladder", `done` hears of each part in PARTS.
+
+    It never raises for what a run is: one that failed, was interrupted, has a single frame or numbers that are not finite
+    has a portrait of what there is.
+    """
+    skip = skipped(skip)
+    run = replace(run, reason=_without_path(run.reason, run))
+    notes: list[str] = _condition(run)
+    views = _views(run, notes)
+    done("views")
+    kind = run.spec["field"]["type"]
+    read = kind in TABLE and run.frames > 0
+    if not read:
+        notes.append(f"stages and claims are written for runs of the three papers; this is a run of {kind!r}")
+    found = _tried("stages", lambda: stages(run), notes) if read else None
+    done("stages")
+    if read and "ledger" in skip:
+        notes.append(_as_asked("ledger", "check", run))
+    ledger = _tried("the ledger", lambda: check(run), notes) if read and "ledger" not in skip else None
+    done("ledger")
+    why = no_ladder(run, skip)
+    if why is not None:
+        notes.append(why)
+    ladder = _tried("the saddle ladder", lambda: saddle_ladder(run), notes) if why is None else None
+    done("ladder")
+    told = tuple(_without_path(note, run) for note in notes)
+    return Portrait(name or named(run), run, views, found, ledger, ladder, provenance(run), told)
+
+
+def skipped(skip: Collection[str]) -> tuple[str, ...]:
+    """The parts to leave out, checked; a single one may be given as it is."""
+    parts = (skip,) if isinstance(skip, str) else tuple(skip)
+    for part in parts:
+        if part not in SKIPPED:
+            raise unknown("part to skip", part, SKIPPED)
+    return parts
+
+
+def named(run: Run) -> str:
+    """A short name: that of its folder, or what it is."""
+    if run.path is not None:
+        return run.path.resolve().name
+    return f"{run.study or run.spec['field']['type']}, seed {run.seed}"
+
+
+def _place(run: Run) -> str:
+    return named(run) if run.path is not None else "RUN"
+
+
+def _without_path(text: str, run: Run) -> str:
+    """A page is made to be sent: of where the run is stored it says the name of the folder alone."""
+    if run.path is None:
+        return text
+    for path in sorted({str(run.path.resolve()), str(run.path.absolute()), str(run.path)}, key=len, reverse=True):
+        text = text.replace(path, named(run)) if os.sep in path else text
+    return text
+
+
+def _condition(run: Run) -> list[str]:
+    """What a reader must know before believing the rest."""
+    notes = []
+    if not run.done:
+        why = run.reason or "it did not reach its end"
+        notes.append(f"the run is {run.status}: {why}; nothing after its last frame is known")
+    if run.frames == 0:
+        notes.append("no frame was recorded: there is nothing to show")
+    elif run.frames == 1:
+        notes.append("a single frame was recorded: nothing is seen to move")
+    return notes
+
+
+def _views(run: Run, notes: list[str]) -> tuple[View, ...]:
+    if run.frames == 0:
+        return ()
+    makers = VIEWS.get(run.spec["field"]["type"], own_views)
+    listed = _tried("the views of its model", lambda: makers(run), notes)
+    if listed is None:
+        listed = own_views(run)
+    made = [_tried(f"a view ({_what(maker)})", maker, notes) for maker in listed]
+    return tuple(view for view in made if view is not None)
+
+
+def _what(maker: Maker) -> str:
+    function = getattr(maker, "func", maker)
+    return getattr(function, "__name__", "view").strip("_").replace("_", " ")
+
+
+def _tried(what: str, make: Callable[[], Found], notes: list[str]) -> Found | None:
+    """What `make` makes; None and a note where it fails.
+
+    Every error is caught: numbers that are not finite break solvers and fits in many ways, and the page that says so is
+    what its reader needs then.
+    """
+    try:
+        return make()
+    except StagescopeError as error:
+        notes.append(f"{what} could not be computed: {error}")
+    except Exception as error:
+        notes.append(f"{what} could not be computed: {type(error).__name__}: {error}")
+    return None
+
+
+def _as_asked(part: str, command: str, run: Run) -> str:
+    return f"the {part} was left out as asked; `stagescope {command} {_place(run)}` computes it"
+
+
+def no_ladder(run: Run, skip: Collection[str] = ()) -> str | None:
+    """Why a run has no saddle ladder on the page; None where one is computed."""
+    field, size = run.spec["field"], sum(run.params[name][0].size for name in run.params) if run.frames else 0
+    if run.frames < 2:
+        return "a saddle ladder needs more than one frame"
+    if field["type"] == "own":
+        return "the saddle ladder needs your objective: ss.saddle_ladder(run, objective)"
+    rules = TABLE.get(field["type"])
+    own = rules is not None and rules.ladder is not None and set(run.spec["dynamics"]["rates"].values()) <= {1.0}
+    if not own and (size > LARGE or field["type"] in STUDENTS):
+        how = f"`stagescope ladder {_place(run)}` computes it"
+        return f"the saddle ladder of {size:,} parameters takes minutes and was left out; {how}"
+    return _as_asked("ladder", "ladder", run) if "ladder" in skip else None

@@ -1,0 +1,119 @@
+"""Where a run comes from: its settings, what made it, how to make it again, and what to cite."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import stagescope
+from stagescope.runs.run import Run
+from stagescope.studies.table import STUDIES
+from stagescope.theory.tags import PAPERS
+
+FACTS = ("study", "seed")
+"""Entries of a config that are no options."""
+
+
+def provenance(run: Run) -> dict[str, Any]:
+    """Titled facts: rows (name, value) or a text. The order is that of the page."""
+    sections: dict[str, Any] = {"run": _run(run), "settings": _settings(run), "made with": _versions(run)}
+    again = reproduce(run)
+    if again is not None:
+        sections["on the command line"], sections["in Python"] = again
+    cited = citation(run)
+    if cited is not None:
+        sections["cite"] = cited
+    return {title: facts for title, facts in sections.items() if facts}
+
+
+def _run(run: Run) -> list[tuple[str, str]]:
+    last = f"{run.clock} = {run.time[-1]:.6g}" if run.frames else "none"
+    clock = "flow time: the sum of step sizes" if run.clock == "t" else "steps: this optimiser has no flow time"
+    rows = [
+        ("status", run.status + (f": {run.reason}" if run.reason else "")),
+        ("frames", f"{run.frames:,}, the last at {last}"),
+        ("clock", f"{run.clock} ({clock})"),
+        ("seed", str(run.seed)),
+        ("digest of the settings", run.config_digest),
+        ("model", str(run.spec["field"].get("name", run.spec["field"]["type"]))),
+        ("dynamics", _brief(run.spec["dynamics"])),
+        ("parameters", ", ".join(f"{name} {'x'.join(map(str, run.params[name].shape[1:])) or '1'}" for name in run.params)),
+    ]
+    if run.study is not None:
+        rows.insert(0, ("study", f"{run.study}: {STUDIES[run.study].title}" if run.study in STUDIES else run.study))
+    return rows
+
+
+def _brief(described: Any) -> str:
+    kept = {name: value for name, value in described.items() if name != "type" and value not in ({}, None)}
+    return f"{described['type']} {json.dumps(kept)}" if kept else str(described["type"])
+
+
+def _settings(run: Run) -> list[tuple[str, str]]:
+    config = run.config or {}
+    return [(name, _plain(_local(value))) for name, value in config.items() if value is not None and name not in FACTS]
+
+
+def _local(value: Any) -> Any:
+    """A file by its name alone: the page is made to be sent, and whoever makes the run again has the file elsewhere."""
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return " ".join(map(_plain, value)) or "none"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def _versions(run: Run) -> list[tuple[str, str]]:
+    environment = run.provenance.get("environment") or {}
+    rows = [(name, str(environment[name])) for name in ("python", "system", "machine", "cores") if name in environment]
+    rows += [(name, str(version)) for name, version in environment.get("packages", {}).items() if version != "absent"]
+    return [*rows, ("page written by stagescope", stagescope.__version__)]
+
+
+def reproduce(run: Run) -> tuple[str, str] | None:
+    """The command and the Python lines that make the run again; None for runs that are not a study's."""
+    if run.study not in STUDIES or run.config is None:
+        return None
+    changed = _changed(run)
+    words = ["stagescope", "run", run.study, *(word for name, value in changed.items() for word in _option(name, value))]
+    words += ["--seed", str(run.seed), "--out", named_folder(run)]
+    arguments = [repr(run.study), *(f"{name}={_literal(value)}" for name, value in changed.items()), f"seed={run.seed}"]
+    lines = f"import stagescope as ss\n\nrun = ss.run_study({', '.join(arguments)})\nprint(ss.check(run))"
+    return shlex.join(words), lines
+
+
+def named_folder(run: Run) -> str:
+    return run.path.name if run.path is not None and run.path.name else "run"
+
+
+def _changed(run: Run) -> dict[str, Any]:
+    """Options that differ from the study's defaults, as the config has them."""
+    fields, config = STUDIES[run.study or ""].options.model_fields, run.config or {}
+    found = {}
+    for name, info in fields.items():
+        value = config.get(name)
+        default = list(info.default) if isinstance(info.default, tuple) else info.default
+        if name in config and value is not None and value != default:
+            found[name] = _local(value)
+    return found
+
+
+def _option(name: str, value: Any) -> list[str]:
+    word = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        return [word] if value else []
+    return [word, *map(str, value)] if isinstance(value, list | tuple) else [word, str(value)]
+
+
+def _literal(value: Any) -> str:
+    return repr(tuple(value)) if isinstance(value, list) else repr(value)
+
+
+def citation(run: Run) -> str | None:
+    """The paper of the run's study, as text and BibTeX."""
+    if run.study not in STUDIES:
+        return None
+    paper = PAPERS[STUDIES[run.study].paper]
+    return f"{paper.text}\n\n{paper.bibtex}"

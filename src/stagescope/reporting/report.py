@@ -1,0 +1,126 @@
+"""Write the report of some runs: one HTML file that works from disk, without a network."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from pathlib import Path
+
+from stagescope.errors import InputError
+from stagescope.progress import progress_for
+from stagescope.reporting.page import GENERATOR, page
+from stagescope.reporting.portrait import PARTS, named, portrait, skipped
+from stagescope.reporting.views import Portrait
+from stagescope.runs.files import publish
+from stagescope.runs.run import Run
+from stagescope.runs.store import load
+
+HEAD = 4000
+"""Bytes at the start of a file that tell whether it is a report."""
+
+
+def report(
+    runs: Run | str | Path | Iterable[Run | str | Path],
+    path: str | Path = "report.html",
+    *,
+    exact: bool = False,
+    title: str | None = None,
+    skip: str | Sequence[str] = (),
+    progress: bool | None = None,
+) -> Path:
+    """One offline page in which to watch runs learn; returns its path.
+
+    Runs, or their folders, of one kind of model on one clock share a scrubber and are shown side by side; others get a tab of
+    their own. An earlier report at `path` is replaced, no other file ever is.
+
+    Args:
+        runs: a run, a folder of one, or several of them.
+        path: the file, ending in .html.
+        exact: embed matrices as float32 instead of 8 bits a cell; the file grows about tenfold.
+        title: of the page; default: the names of the runs.
+        skip: what to leave out because it takes long: "ledger", "ladder" or both.
+        progress: show a bar; default: on a terminal.
+
+    Example:
+        ss.report(ss.run_study("scan-snap", preset="syn-small-flow"), "scan-snap.html")
+    """
+    target = _target(Path(path))
+    skip = skipped(skip)
+    opened = [_opened(run) for run in _several(runs)]
+    if not opened:
+        raise InputError("no run to report on; give at least one run or the folder of one")
+    with progress_for(progress) as bar:
+        bar.begin("report", len(opened) * (len(PARTS) + 1), "parts")
+        finished = count(1)
+
+        def done(_: str = "") -> None:
+            bar.update(next(finished))
+
+        portraits = [portrait(run, name, skip=skip, done=done) for run, name in zip(opened, names(opened), strict=True)]
+        return write(portraits, target, exact=exact, title=title, done=done)
+
+
+def write(
+    portraits: Sequence[Portrait],
+    path: Path,
+    *,
+    exact: bool = False,
+    title: str | None = None,
+    done: Callable[[], None] = lambda: None,
+) -> Path:
+    """The page of portraits that are made already; `done` is called after each."""
+    target = _target(path)
+    publish(target, page(portraits, title, exact=exact, done=done).encode())
+    return target
+
+
+def names(runs: Sequence[Run]) -> list[str]:
+    """A name for each run; where two are alike, with the folder above it, or a number."""
+    plain = [named(run) for run in runs]
+    longer = [
+        f"{run.path.resolve().parent.name}/{name}" if run.path and plain.count(name) > 1 else name
+        for run, name in zip(runs, plain, strict=True)
+    ]
+    return [
+        f"{name} ({longer[: place + 1].count(name)})" if longer.count(name) > 1 else name for place, name in enumerate(longer)
+    ]
+
+
+def _several(runs: Run | str | Path | Iterable[Run | str | Path]) -> list[Run | str | Path]:
+    if isinstance(runs, Run | str | Path):
+        return [runs]
+    if isinstance(runs, Iterable):
+        return list(runs)
+    raise InputError(f"{runs!r} is no run; give a run, the folder of one, or several of them")
+
+
+def _opened(what: Run | str | Path) -> Run:
+    if not isinstance(what, Run | str | Path):
+        raise InputError(f"{what!r} is no run; give a run, the folder of one, or several of them")
+    run = what if isinstance(what, Run) else load(what)
+    if not run.frames:
+        raise InputError(f"{run.path or run!r}: the run has no frame yet, so there is nothing to show")
+    return run
+
+
+def _target(path: Path) -> Path:
+    """Where the report goes, checked before anything that takes long."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file in it, such as {path / 'report.html'}")
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{path}: a report is an HTML file; choose a name that ends in .html, such as {path.name}.html")
+    folder = path.parent
+    if not folder.is_dir():
+        raise InputError(f"{path}: the folder {folder} does not exist; create it first")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{path}: no permission to write into {folder}; choose another place")
+    if path.exists() and not _is_report(path):
+        raise InputError(f"{path} exists and is no report of Stagescope; choose another name or remove it")
+    return path
+
+
+def _is_report(path: Path) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return GENERATOR.encode() in file.read(HEAD)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}), so it is not replaced; choose another name") from None

@@ -1,0 +1,135 @@
+"""A portrait on paper: the views of a page as static figures, and its stages and ledger as text."""
+
+import warnings
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stagescope.detect.stage import Stages
+from stagescope.errors import InputError
+from stagescope.figures.figure import FORMATS, MARK, save
+from stagescope.landscape.ladder import Rung
+from stagescope.progress import Progress
+from stagescope.reporting.portrait import PARTS, portrait
+from stagescope.reporting.static_draw import draw_curves, draw_ladder, draw_matrices, draw_points
+from stagescope.reporting.views import Curves, Matrices, Points, Portrait, View
+from stagescope.runs.files import publish, told
+from stagescope.runs.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+LEDGER = "ledger.md"
+
+
+def run_figures(run: Run, out: Path, progress: Progress, skip: Collection[str] = ()) -> tuple[list[Path], tuple[str, ...]]:
+    """The figures of a run, from nothing: the files, and what its portrait notes."""
+    _check_folder(out)
+    progress.begin("reading", len(PARTS), "parts")
+    read = iter(range(1, len(PARTS) + 1))
+    found = portrait(run, skip=skip, done=lambda part: progress.update(next(read)))
+    return figures(found, out), found.notes
+
+
+def figures(found: Portrait, out: str | Path) -> list[Path]:
+    """Write SLOT.{pdf,svg,png} for every view, ladder.* where there are rungs, and ledger.md; returns the PNGs and the text.
+
+    Files of these names that were made with Stagescope are replaced; any other is left alone, and nothing is written then.
+    """
+    out = Path(out)
+    _check_folder(out)
+    drawn, made = drawings(found), []
+    for path in (out / f"{name}.{kind}" for name in drawn for kind in FORMATS):
+        _check_file(path)
+    with told(out), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")  # a token that the font lacks is drawn as a box
+        out.mkdir(parents=True, exist_ok=True)
+        for name, draw in drawn.items():
+            save(draw, out / name)
+            made.append(out / f"{name}.png")
+        publish(out / LEDGER, text(found).encode("utf-8", "replace"))
+    return [*made, out / LEDGER]
+
+
+def _check_folder(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; give a folder for the figures")
+    _check_file(out / LEDGER)
+
+
+def _check_file(path: Path) -> None:
+    with told(path):
+        if path.exists() and (path.is_dir() or MARK.encode() not in path.read_bytes()):
+            raise InputError(f"{path} exists and was not made with Stagescope; choose another folder or remove it")
+
+
+def drawings(found: Portrait) -> "dict[str, Callable[[], Drawing]]":
+    """What draws each figure, by the name of its files."""
+    made: dict[str, Callable[[], Drawing]] = {_file_name(view.slot): _drawn(found, view) for view in found.views}
+    ladder = found.ladder
+    if ladder is not None and any(rung.rates for rung in ladder):
+        made["ladder"] = lambda: draw_ladder(ladder)
+    return made
+
+
+def _file_name(slot: str) -> str:
+    """A slot may hold the name of a block, which is the user's."""
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in slot)[:100]
+
+
+def _drawn(found: Portrait, view: View) -> "Callable[[], Drawing]":
+    if isinstance(view, Curves):
+        return lambda: draw_curves(found, view)
+    if isinstance(view, Matrices):
+        return lambda: draw_matrices(found, view)
+    assert isinstance(view, Points)
+    return lambda: draw_points(found, view)
+
+
+def text(found: Portrait) -> str:
+    """Notes, stages, events, ledger and ladder as Markdown."""
+    lines = [f"# {_inline(found.name)}", "", _inline(repr(found.run))]
+    for note in found.notes:
+        lines += ["", f"> {_inline(note)}"]
+    if found.stages is not None:
+        lines += _stages(found.stages)
+    if found.ledger is not None:
+        rows = [
+            (row.verdict, f"{row.statement} [{row.tag}]", *map(_number, (row.predicted, row.measured, row.tolerance)), row.reason)
+            for row in found.ledger
+        ]
+        heads = ("verdict", "claim", "predicted", "measured", "tolerance", "reason")
+        lines += ["", "## Ledger", "", found.ledger.summary(), "", *_table(heads, rows)]
+    if found.ladder is not None and len(found.ladder):
+        heads = ("rung", found.ladder.clock, "distance", "opens", "rate", "measured", "leaves at", "left at", "note")
+        lines += ["", "## Saddle ladder", "", *_table(heads, [_rung(rung) for rung in found.ladder])]
+    return "\n".join([*lines, "", f"<!-- {MARK} -->"]) + "\n"
+
+
+def _stages(found: Stages) -> list[str]:
+    rows = [(stage.name, _number(stage.start), _number(stage.stop, "end"), stage.evidence) for stage in found]
+    events = [(name, _number(when, "not reached"), found.notes.get(name, "")) for name, when in found.events.items()]
+    lines = ["", "## Stages", "", *_table(("stage", f"from {found.clock}", "to", "evidence"), rows)]
+    return [*lines, "", "## Events", "", *_table(("event", found.clock, ""), events)]
+
+
+def _rung(rung: Rung) -> tuple[str, ...]:
+    rates = (rung.rates[0] if rung.rates else None, rung.measured_rate)
+    numbers = map(_number, (*rates, rung.predicted_escape, rung.measured_escape))
+    return (rung.label, _number(rung.t), _number(rung.distance), rung.opening or "nothing", *numbers, rung.note)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    return lines + ["| " + " | ".join(map(_inline, row)) + " |" for row in rows]
+
+
+def _number(value: Any, nothing: str = "-") -> str:
+    if value is None:
+        return nothing
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def _inline(value: str) -> str:
+    """One line, and nothing that Markdown would read as a cell or as HTML."""
+    return " ".join(value.split()).replace("|", "\\|").replace("<", "&lt;")

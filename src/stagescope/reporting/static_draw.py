@@ -1,0 +1,307 @@
+"""One drawing for each kind of view: curves under a ribbon of stages, matrices and points at a few moments, the ladder."""
+
+from collections.abc import Sequence
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stagescope.figures.figure import COLORS, GREY
+from stagescope.landscape.ladder import Ladder
+from stagescope.reporting.axes import log_time, log_values
+from stagescope.reporting.views import Curve, Curves, Matrices, Points, Portrait, View
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+MOMENTS = 6
+"""Frames of a row of small pictures, the first and the last among them."""
+PANELS = 4
+WIDE = 2.5
+"""Columns over rows from which matrices are put one above the other."""
+LANES = 5
+"""Stages may overlap; they are drawn in so many rows at most."""
+TINTS = ("#cfe0ee", "#f6d9c6", "#cde8dc", "#efd9e6", "#f6e6bf", "#d8ecf8")
+STYLES = ("-", "--", ":", "-.")
+LABELLED = 24
+"""Points up to which each has a colour and a label."""
+LABEL = 0.15
+"""Inches from one label of a matrix to the next."""
+LONGEST = 28
+
+
+def plain(text: str, longest: int = LONGEST) -> str:
+    """Text that matplotlib draws as it is: no mathematics, no half characters, one line, not too long."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    line = line if len(line) <= longest else line[: longest - 1] + "…"
+    return line.encode("utf-8", "replace").decode().replace("$", r"\$")
+
+
+def times(portrait: Portrait, view: View) -> np.ndarray:
+    """When the frames of a view are, on the run's clock."""
+    time = portrait.run.time
+    return time if view.frames is None else time[view.frames]
+
+
+def draw_curves(portrait: Portrait, view: Curves) -> "Drawing":
+    from matplotlib import pyplot
+
+    drawing, axes = pyplot.subplots(figsize=(7.2, 3.9), layout="constrained")
+    curves_on(axes, portrait, view)
+    height, unnamed = ribbon(axes, portrait)
+    axes.set_title(plain(view.title, 80), loc="left", pad=8 + height)
+    handles = axes.get_legend_handles_labels()[0]
+    handles = (handles if len(handles) > 1 else []) + unnamed
+    if handles:
+        axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, handlelength=1.6)
+    return drawing
+
+
+def curves_on(axes: "Axes", portrait: Portrait, view: Curves) -> None:
+    """Faint curves, named ones in front of them, levels across."""
+    time = times(portrait, view)
+    named = [curve for curve in view.curves if not curve.faint]
+    for curve in view.curves:
+        if curve.faint:
+            axes.plot(time, curve.values, color=GREY, lw=0.6, alpha=0.35, zorder=1)
+    for curve, (color, style) in zip(named, _looks(named), strict=True):
+        shown: dict[str, Any] = {
+            "color": COLORS[color % len(COLORS)],
+            "ls": STYLES[style % len(STYLES)],
+            "label": plain(curve.name),
+        }
+        axes.plot(time, curve.values, **shown, zorder=3, marker="o" if len(time) == 1 else None, markersize=4)
+    _time_axis(axes, time, portrait.run.clock)
+    _value_axis(axes, view)
+    for level in view.levels:
+        if axes.get_yscale() == "log" and level.value < axes.get_ylim()[0]:
+            continue  # zero has no place on a logarithmic axis, and lower levels would be drawn outside
+        axes.axhline(level.value, color="black", lw=0.7, ls=(0, (4, 3)), alpha=0.7, zorder=2)
+        place = {"xycoords": axes.get_yaxis_transform(), "xytext": (-2, 2), "textcoords": "offset points"}
+        axes.annotate(plain(level.name), (1.0, level.value), **place, ha="right", fontsize=7, color="#444444", zorder=4)
+    axes.set_ylabel(plain(view.axis, 40))
+
+
+def _looks(named: Sequence[Curve]) -> list[tuple[int, int]]:
+    """Numbers of colour and line style: the family's colour where families have several curves, else one colour each."""
+    families = list(dict.fromkeys(curve.family for curve in named))
+    largest = max(sum(curve.family == family for curve in named) for family in families) if named else 0
+    if not 1 < len(families) < len(named) or largest > len(STYLES):
+        return [(place % len(COLORS), place // len(COLORS)) for place in range(len(named))]
+    seen = dict.fromkeys(families, -1)
+    looks = []
+    for curve in named:
+        seen[curve.family] += 1
+        looks.append((families.index(curve.family), seen[curve.family]))
+    return looks
+
+
+def _time_axis(axes: "Axes", time: np.ndarray, clock: str) -> None:
+    last = float(time[-1])
+    if log_time(time):
+        axes.set_xscale("log")
+        first = float(time[time > 0][0])
+        axes.set_xlim(first, last)
+    elif len(time) > 1 and last > float(time[0]):
+        axes.set_xlim(float(time[0]), last)
+    axes.set_xlabel(clock)
+
+
+def _value_axis(axes: "Axes", view: Curves) -> None:
+    if log_values([view]):
+        values = np.concatenate([curve.values for curve in view.curves])
+        positive = values[np.isfinite(values) & (values > 0)]
+        axes.set_yscale("log")
+        axes.set_ylim(max(positive.min(), 1e-12 * positive.max()) / 1.5, positive.max() * 1.5)
+
+
+def ribbon(axes: "Axes", portrait: Portrait) -> "tuple[float, list[Artist]]":
+    """Stages as named strips above the axes; the points of height they take, and handles of those too narrow for a name."""
+    found = portrait.stages
+    if found is None or not len(found):
+        return 0.0, []
+    from matplotlib.patches import Rectangle
+
+    low, high = axes.get_xlim()
+    end, busy, height = float(portrait.run.time[-1]), [low] * LANES, 11.0
+    points = axes.get_window_extent().height * 72 / axes.figure.dpi
+    share, used, missing, unnamed = height / points, 1, 0, []
+    across = axes.get_xaxis_transform()
+    tints = dict(zip(dict.fromkeys(stage.name for stage in found), cycle(TINTS), strict=False))
+    for stage in found:
+        start, stop = max(stage.start, low), min(end if stage.stop is None else stage.stop, high)
+        lane = next((i for i in range(LANES) if busy[i] <= start + 1e-9 * abs(end)), None)
+        if stop <= start:
+            continue
+        if lane is None:
+            missing += 1
+            continue
+        busy[lane], used = stop, max(used, lane + 1)
+        bottom, name = 1.01 + lane * share, plain(stage.name, 18)
+        look = {"color": tints[stage.name], "lw": 0}
+        axes.add_patch(Rectangle((start, bottom), stop - start, share * 0.92, transform=across, clip_on=False, **look))
+        if _width(axes, start, stop) > 4.6 * len(name):
+            middle = np.sqrt(start * stop) if axes.get_xscale() == "log" else (start + stop) / 2
+            axes.text(middle, bottom + 0.42 * share, name, transform=across, ha="center", va="center", fontsize=7)
+        else:
+            unnamed.append(Rectangle((0, 0), 1, 1, label=name, **look))
+        if start > low:
+            axes.axvline(start, color=GREY, lw=0.5, alpha=0.6, zorder=0)
+    if missing:
+        unnamed.append(Rectangle((0, 0), 1, 1, label=f"and {missing} more at once", color="white", lw=0))
+    return used * height, unnamed
+
+
+def _width(axes: "Axes", start: float, stop: float) -> float:
+    """How many points wide a stretch of time is drawn."""
+    ends = axes.transData.transform([(start, 1.0), (stop, 1.0)])
+    return float(ends[1, 0] - ends[0, 0]) * 72 / axes.figure.dpi
+
+
+def moments(portrait: Portrait, view: View, most: int = MOMENTS) -> list[tuple[int, str]]:
+    """Places in a view's frames, and what happens there: the start, events that were reached, and the end."""
+    time, found = times(portrait, view), portrait.stages
+    seen: dict[int, str] = {0: "start"}
+    events = {} if found is None else found.events
+    for name, when in sorted(((n, w) for n, w in events.items() if w is not None), key=lambda item: item[1]):
+        place = int(np.argmin(np.abs(time - when)))
+        if 0 < place < len(time) - 1:
+            seen[place] = f"{seen[place]}, {name}" if place in seen else name
+    if not events and len(time) > 2:
+        seen |= {int(place): "" for place in np.linspace(0, len(time) - 1, most)[1:-1]}
+    if len(time) > 1:
+        seen[len(time) - 1] = "end"
+    chosen = sorted(seen)
+    if len(chosen) > most:
+        chosen = [chosen[i] for i in np.rint(np.linspace(0, len(chosen) - 1, most)).astype(int)]
+    return [(place, seen[place]) for place in chosen]
+
+
+def _caption(portrait: Portrait, view: View, place: int, what: str) -> str:
+    when = f"{portrait.run.clock} = {times(portrait, view)[place]:.4g}"
+    return f"{plain(what, 16)}\n{when}" if what else when
+
+
+def draw_matrices(portrait: Portrait, view: Matrices, most: int = MOMENTS) -> "Drawing":
+    """Moments side by side, or one above the other where matrices are wide; heads in the other direction."""
+    from matplotlib import pyplot
+
+    shown, panels = moments(portrait, view, most), min(len(view.panels), PANELS)
+    rows, columns = len(view.rows), len(view.columns)
+    wide = columns > WIDE * rows
+    grid = (len(shown), panels) if wide else (panels, len(shown))
+    cell = (1.75, 1.75 * min(2.5, max(0.4, rows / columns)))
+    if wide:
+        cell = (min(7.0, max(2.6, 0.2 * columns)), min(2.0, max(0.75, 0.2 * rows)))
+    size = (max(4.2, grid[1] * cell[0] + 1.3), grid[0] * (cell[1] + 0.4) + 0.9)
+    drawing, all_axes = pyplot.subplots(*grid, figsize=size, layout="constrained", squeeze=False, sharex=True, sharey=True)
+    image: Any = None
+    for number, (place, what) in enumerate(shown):
+        for panel in range(panels):
+            axes = all_axes[number, panel] if wide else all_axes[panel, number]
+            image = matrix_on(axes, view, place, panel)
+            caption = _caption(portrait, view, place, what)
+            head = plain(view.panels[panel])
+            if wide:
+                axes.set_title(caption.replace("\n", ", ") + (f" ({head})" if head else ""), fontsize=8, loc="left")
+            else:
+                axes.set_title(caption if panel == 0 else "", fontsize=8)
+                if number == 0 and head:
+                    axes.set_ylabel(head)
+    for axes in all_axes[-1]:
+        axes.set_xlabel(plain(view.column_axis))
+    if not any(view.panels) or wide:
+        for row in all_axes:
+            row[0].set_ylabel(plain(view.row_axis))
+    drawing.colorbar(image, ax=all_axes, shrink=0.8, aspect=25, pad=0.01)
+    _key(drawing, view)
+    left = f" (first {PANELS} of {len(view.panels)})" if len(view.panels) > PANELS else ""
+    drawing.suptitle(plain(view.title, 80) + left, fontsize=9.5, x=0.01, ha="left")
+    return drawing
+
+
+def matrix_on(axes: "Axes", view: Matrices, place: int, panel: int = 0) -> Any:
+    """One matrix with its labels, where these are few, and its marks."""
+    diverging = view.low < 0 and view.low == -view.high
+    image = axes.imshow(
+        view.values[place, panel], cmap="PuOr_r" if diverging else "viridis", vmin=view.low, vmax=view.high, aspect="auto"
+    )
+    axes.grid(False)
+    size = axes.get_window_extent()
+    for axis, labels, pixels in ((axes.xaxis, view.columns, size.width), (axes.yaxis, view.rows, size.height)):
+        step = max(1, -(-len(labels) // max(2, int(pixels / axes.figure.dpi / LABEL))))
+        axis.set_ticks(range(0, len(labels), step), [plain(name, 12) for name in labels[::step]], fontsize=6.5)
+    if max(map(len, view.columns)) > 3:
+        axes.tick_params(axis="x", rotation=90)
+    if view.marks is not None:
+        for number, color in zip(range(1, len(view.marks.names) + 1), _mark_colors(), strict=False):
+            row, column = np.nonzero(view.marks.cells == number)
+            axes.scatter(column, row, s=5, color=color, lw=0.4, edgecolor="black")
+    return image
+
+
+def _mark_colors() -> tuple[str, ...]:
+    return ("white", COLORS[1], COLORS[5], COLORS[3], COLORS[4], COLORS[2])
+
+
+def _key(drawing: "Drawing", view: Matrices) -> None:
+    if view.marks is None:
+        return
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], marker="o", ls="", color=color, markeredgecolor="black", markersize=4, label=plain(name))
+        for name, color in zip(view.marks.names, _mark_colors(), strict=False)
+    ]
+    drawing.legend(handles=handles, loc="outside lower center", ncols=len(handles), handletextpad=0.2)
+
+
+def draw_points(portrait: Portrait, view: Points) -> "Drawing":
+    """Paths of the points, and where they end; the shares of variance at the end."""
+    from matplotlib import pyplot
+
+    drawing, axes = pyplot.subplots(figsize=(5.4, 4.4), layout="constrained")
+    good = np.isfinite(view.values).all(axis=(1, 2))
+    values = view.values[good]
+    axes.axhline(0, color=GREY, lw=0.5)
+    axes.axvline(0, color=GREY, lw=0.5)
+    many = values.shape[1] > LABELLED if len(values) else False
+    for i in range(values.shape[1] if len(values) else 0):
+        color = GREY if many else COLORS[i % len(COLORS)]
+        axes.plot(*values[:, i].T, color=color, lw=0.8, alpha=0.6)
+        axes.plot(*values[-1, i], "o", color=color, markersize=4)
+        if not many:
+            axes.annotate(plain(view.labels[i], 12), values[-1, i], xytext=(4, 3), textcoords="offset points", fontsize=7)
+    if len(values):
+        shares = view.explained[good][-1]
+        for name, share, setter in zip("12", shares, (axes.set_xlabel, axes.set_ylabel), strict=True):
+            setter(f"axis {name}" + (f" ({share:.0%} of the variance at the end)" if np.isfinite(share) else ""))
+    axes.set_title(plain(view.title, 80), loc="left")
+    return drawing
+
+
+def draw_ladder(ladder: Ladder) -> "Drawing":
+    """Rates and times of escape at every rung, predicted and measured."""
+    from matplotlib import pyplot
+
+    rungs = [rung for rung in ladder if rung.rates]
+    drawing, pair = pyplot.subplots(1, 2, figsize=(7.2, 1.5 + 0.42 * len(rungs)), layout="constrained", sharey=True)
+    rows = np.arange(len(rungs))
+    rates = ([rung.rates[0] for rung in rungs], [rung.measured_rate for rung in rungs])
+    leaves = ([rung.predicted_escape for rung in rungs], [rung.measured_escape for rung in rungs])
+    for axes, (predicted, measured), title in zip(pair, (rates, leaves), ("growth rate", f"left at {ladder.clock}"), strict=True):
+        axes.plot(_numbers(predicted), rows, "o", mfc="none", color=COLORS[0], label="predicted", markersize=7)
+        axes.plot(_numbers(measured), rows, "o", color=COLORS[1], label="measured", markersize=3.5)
+        axes.set_xlabel(title)
+    names = [plain(f"{rung.label}: {rung.opening}" if rung.opening else rung.label) for rung in rungs]
+    pair[0].set_yticks(rows, names)
+    pair[0].set_ylim(len(rungs) - 0.5, -0.5)
+    drawing.legend(*pair[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
+    drawing.suptitle("Saddle ladder: what opens at each critical point", fontsize=9.5, x=0.01, ha="left")
+    return drawing
+
+
+def _numbers(values: Sequence[float | None]) -> list[float]:
+    return [np.nan if value is None else value for value in values]

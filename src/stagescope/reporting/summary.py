@@ -1,0 +1,138 @@
+"""A run in a notebook: one small figure, its stages and its ledger, as static HTML."""
+
+import base64
+import io
+import warnings
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from stagescope.figures.figure import STYLE
+from stagescope.reporting.portrait import no_ladder, portrait
+from stagescope.reporting.static_draw import WIDE, curves_on, matrix_on, moments, plain, ribbon, times
+from stagescope.reporting.views import Curves, Matrices, Portrait
+from stagescope.runs.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+    from matplotlib.figure import SubFigure
+
+SLOW = ("ContentLoss", "TransformerLoss", "TokenSampled", "TokenFinite")
+"""Runs whose claims take a minute or more: a cell that shows a run should not wait for them."""
+SHOWN = 3
+_SYMBOL = {"confirmed": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"}
+_CELL = "text-align:left;vertical-align:top;padding:1px 12px 1px 0"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a notebook shows of a run."""
+
+    html: str
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def summary(run: Run) -> Summary:
+    """Figure, stages and ledger of a run. It never raises: a run that cannot be read shows why."""
+    try:
+        slow = run.spec["field"]["type"] in SLOW
+        skip = ("ladder", "ledger") if slow else ("ladder",)
+        return Summary(_html(portrait(run, skip=skip), no_ladder(run, skip)))
+    except Exception as error:
+        return Summary(f"<pre>{escape(_named(run))}\n{escape(f'{type(error).__name__}: {error}')}</pre>")
+
+
+def _named(run: Run) -> str:
+    try:
+        return repr(run)
+    except Exception:
+        return f"<Run in {run.path}>"
+
+
+def _html(found: Portrait, unsaid: str | None) -> str:
+    """`unsaid` is the note on the ladder, which a notebook never shows."""
+    parts = [f"<p><strong>{_said(found.name)}</strong> <code>{_said(repr(found.run))}</code></p>"]
+    parts += [f"<p><em>{_said(note)}</em></p>" for note in found.notes if note != unsaid]
+    picture = _picture(found)
+    if picture:
+        parts.append(f'<img alt="loss and attention over the run" style="max-width:100%" src="data:image/png;base64,{picture}">')
+    if found.stages is not None:
+        rows = [(stage.name, _number(stage.start), _number(stage.stop, "end"), stage.evidence) for stage in found.stages]
+        parts.append(_table(("stage", f"from {found.stages.clock}", "to", "evidence"), rows))
+    if found.ledger is not None:
+        rows = [
+            (f"{_SYMBOL[row.verdict]} {row.verdict}", row.statement, _number(row.predicted), _number(row.measured), row.reason)
+            for row in found.ledger
+            if row.verdict != "not applicable"
+        ]
+        parts.append(_table(("verdict", "claim", "predicted", "measured", "reason"), rows))
+        parts.append(f"<p>{_said(found.ledger.summary())}</p>")
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _said(text: str, longest: int = 300) -> str:
+    """Escaped, without half characters, and not longer than anybody reads."""
+    whole = text.encode("utf-8", "replace").decode()
+    return escape(whole if len(whole) <= longest else whole[:longest] + "…")
+
+
+def _number(value: float | str | None, nothing: str = "–") -> str:
+    if value is None:
+        return nothing
+    return value if isinstance(value, str) else f"{value:.4g}"
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    top = "".join(f'<th style="{_CELL}">{_said(head)}</th>' for head in heads)
+    body = "".join("<tr>" + "".join(f'<td style="{_CELL}">{_said(cell)}</td>' for cell in row) + "</tr>" for row in rows)
+    return f'<table style="font-size:90%"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _picture(found: Portrait) -> str:
+    """The loss under the ribbon, beside it attention at the start, on the way and at the end; empty where there is neither."""
+    loss = next((view for view in found.views if isinstance(view, Curves)), None)
+    matrices = sorted((view for view in found.views if isinstance(view, Matrices)), key=lambda view: len(view.panels) > 1)
+    attention = next(iter(matrices), None)  # the first with a single panel: all heads by lag rather than one head
+    if loss is None:
+        return ""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():  # pyright: ignore[reportArgumentType]
+        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
+        drawing = _draw(found, loss, attention)
+        buffer = io.BytesIO()
+        FigureCanvasAgg(drawing).print_png(buffer)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def _draw(found: Portrait, loss: Curves, attention: Matrices | None) -> "Drawing":
+    """Made without pyplot, so that the notebook's own figures and backend are left alone."""
+    from matplotlib.figure import Figure
+
+    shown = [] if attention is None else moments(found, attention, SHOWN)
+    drawing = Figure(figsize=(9.0, 2.9), layout="constrained", dpi=110)
+    parts = drawing.subfigures(1, 1 + bool(shown), squeeze=False, width_ratios=(1.3, 1.0)[: 1 + bool(shown)])[0]
+    axes = parts[0].subplots()
+    curves_on(axes, found, loss)
+    if len(axes.get_legend_handles_labels()[0]) > 1:
+        axes.legend(loc="best", fontsize=7)
+    axes.set_title(plain(loss.title), loc="left", pad=8 + ribbon(axes, found)[0])
+    if attention is not None and shown:
+        _small(parts[1], found, attention, shown)
+    return drawing
+
+
+def _small(figure: "SubFigure", found: Portrait, view: Matrices, shown: list[tuple[int, str]]) -> None:
+    """Small pictures side by side, or one above the other where they are wide."""
+    wide = len(view.columns) > WIDE * len(view.rows)
+    grid = (len(shown), 1) if wide else (1, len(shown))
+    for axes, (place, what) in zip(figure.subplots(*grid, squeeze=False).flat, shown, strict=True):
+        matrix_on(axes, view, place)
+        axes.label_outer()
+        caption = (plain(what, 14), f"{found.run.clock} = {times(found, view)[place]:.3g}")
+        axes.set_title((", " if wide else "\n").join(filter(None, caption)), fontsize=8, loc="left" if wide else "center")
+    if any(view.panels):
+        figure.suptitle(plain(view.panels[0]), fontsize=8)

@@ -1,0 +1,252 @@
+/**
+ * The saddle ladder: the critical points a run passes, in order, with what grows there and when it should be and was left.
+ * Times are drawn in each row on the scene's clock; a click moves the scrubber to the rung.
+ */
+
+import { category } from "./colours.js";
+import { brief, clockText, el, nameOf, short, svgEl } from "./dom.js";
+import { DOT_NAMES, dotText, dotsOf, ladderSvg, ratioOf, rungLook } from "./ladder_svg.js";
+import { axisTicks, timeAxis } from "./traces.js";
+
+/** @typedef {import("./types.js").Panel} Panel */
+/** @typedef {import("./types.js").Rung} Rung */
+/** @typedef {import("./clock.js").Scene} Scene */
+
+const HEADS = ["rung", "loss", "distance", "opens", "rate", "measured rate", "ratio", "predicted escape", "measured escape"];
+const TICKS_ROOM = 420; // px the time column has at least; its ticks are chosen for it
+
+/** @param {number} share of the axis -> place in the column of times, with air at both ends */
+function percent(share) {
+  return `${2 + 94 * share}%`;
+}
+
+/** One run's rungs: a row each. */
+class RunLadder {
+  /** @param {Scene} scene @param {number} run @param {Rung[]} rungs */
+  constructor(scene, run, rungs) {
+    this.scene = scene;
+    this.run = run;
+    this.rungs = rungs;
+    this.ticks = el("div", { class: "time-ticks", "aria-hidden": "true" });
+    /** @type {SVGSVGElement[]} */
+    this.charts = [];
+    /** @type {SVGLineElement[]} */
+    this.hands = [];
+    const heads = HEADS.map((text, i) => el("th", { scope: "col", class: i === 0 || i === 3 ? "" : "number", text }));
+    const head = el(
+      "thead",
+      {},
+      el("tr", {}, [
+        ...heads,
+        el("th", { scope: "col", class: "time-head" }, [this.ticks, el("span", { class: "unseen", text: "times" })]),
+      ]),
+    );
+    const table = el("table", { class: "ladder-table" }, [
+      head,
+      el(
+        "tbody",
+        {},
+        rungs.flatMap((rung) => this.row(rung)),
+      ),
+    ]);
+    const name = scene.runs.length > 1 ? el("h4", {}, nameOf(scene.runs[run].data.name, 60)) : null;
+    this.element = el("div", { class: "ladder-run" }, [name, el("div", { class: "scroll" }, table)]);
+  }
+
+  /** @param {Rung} rung */
+  row(rung) {
+    const jump = () => this.jump(rung);
+    const button = el(
+      "button",
+      { type: "button", class: "jump", title: `go to ${clockText(this.scene.clock, rung.t)}`, on: { click: jump } },
+      nameOf(rung.label, 40),
+    );
+    const rates = rung.rates.map((rate) => short(rate)).join(", ");
+    const ratio = ratioOf(rung);
+    const cells = [
+      short(rung.loss),
+      short(rung.distance, 2),
+      rung.opening,
+      short(rung.rates[0]),
+      short(rung.measured_rate),
+      short(ratio, 3),
+      short(rung.predicted_escape),
+      short(rung.measured_escape),
+    ];
+    const titles = [
+      "",
+      `residual ${short(rung.residual, 2)}`,
+      rung.cosines.length ? `cosines of the directions: ${rung.cosines.map((c) => short(c, 3)).join(", ")}` : "",
+      rates && `all growing rates: ${rates}`,
+      rung.local_rate === null ? "" : `linearised at the run itself: ${short(rung.local_rate)}`,
+    ];
+    const hand = svgEl("line", { class: "hand", y1: 0, y2: "100%" });
+    const chart = svgEl("svg", {
+      class: "times",
+      role: "img",
+      "aria-label": dotsOf(rung, this.axis())
+        .map((dot) => dotText(this.scene.clock, dot))
+        .join(", "),
+    });
+    this.charts.push(chart);
+    this.hands.push(hand);
+    const row = el("tr", { class: "leads", data: { rung: rung.label } }, [
+      el("th", { scope: "row" }, button),
+      ...cells.map((text, i) =>
+        el(
+          "td",
+          { class: i === 2 ? "" : "number", title: titles[i] || null },
+          el("bdi", { text: text === null ? "\u2013" : brief(text, 60) }),
+        ),
+      ),
+      el("td", { class: "times-cell" }, chart),
+    ]);
+    row.addEventListener("click", (event) => {
+      if (!(event.target instanceof Element && event.target.closest("button"))) jump();
+    });
+    return rung.note ? [row, el("tr", { class: "note" }, el("td", { colspan: HEADS.length + 1 }, nameOf(rung.note)))] : [row];
+  }
+
+  /** @param {Rung} rung */
+  jump(rung) {
+    const left = rung.measured_escape ?? rung.predicted_escape;
+    this.scene.goTime(rung.t);
+    this.scene.mark(left !== null && left > rung.t ? [rung.t, left] : [rung.t, rung.t]);
+  }
+
+  axis() {
+    return timeAxis(this.scene.times, this.scene.logTime);
+  }
+
+  /** Draws the moments of all rungs along the axis the reader chose. */
+  draw() {
+    const axis = this.axis();
+    this.rungs.forEach((rung, i) => {
+      const dots = dotsOf(rung, axis);
+      const [predicted, measured] = ["predicted", "measured"].map((name) => dots.find((dot) => dot.name === name));
+      const between =
+        predicted && measured
+          ? [
+              svgEl("line", {
+                x1: percent(predicted.share),
+                x2: percent(measured.share),
+                y1: "50%",
+                y2: "50%",
+                stroke: category(1),
+                "stroke-width": 2,
+              }),
+            ]
+          : [];
+      const circles = dots.map((dot) =>
+        svgEl(
+          "circle",
+          { cx: percent(dot.share), cy: "50%", ...rungLook(dot.name) },
+          svgEl("title", { text: dotText(this.scene.clock, dot) }),
+        ),
+      );
+      const base = svgEl("line", { class: "base", x1: percent(0), x2: percent(1), y1: "50%", y2: "50%" });
+      this.charts[i].replaceChildren(base, this.hands[i], ...between, ...circles);
+    });
+    this.ticks.replaceChildren(
+      ...axisTicks(axis, TICKS_ROOM, 90).map((value) => {
+        const tick = el("span", { text: short(value, 3) });
+        tick.style.left = percent(axis.at(value));
+        return tick;
+      }),
+    );
+    this.show();
+  }
+
+  /** Moves the hand to the present time. */
+  show() {
+    const share = this.axis().at(this.scene.time);
+    for (const hand of this.hands) {
+      const at = percent(Math.min(1, Math.max(0, share || 0)));
+      hand.setAttribute("x1", at);
+      hand.setAttribute("x2", at);
+    }
+  }
+
+  /** @returns {(string|number|null)[][]} */
+  rows() {
+    const { name } = this.scene.runs[this.run].data;
+    return this.rungs.map((rung) => [
+      name,
+      rung.label,
+      rung.t,
+      rung.loss,
+      rung.residual,
+      rung.distance,
+      rung.opening,
+      rung.rates.join(" "),
+      rung.measured_rate,
+      ratioOf(rung),
+      rung.local_rate,
+      rung.cosines.join(" "),
+      rung.predicted_escape,
+      rung.measured_escape,
+      rung.note,
+    ]);
+  }
+}
+
+/** What the circles mean. */
+function ladderLegend() {
+  return el(
+    "div",
+    { class: "ladder-legend" },
+    Object.entries(DOT_NAMES).map(([name, text]) => {
+      const swatch = svgEl(
+        "svg",
+        { width: 14, height: 14, "aria-hidden": "true" },
+        svgEl("circle", { cx: 7, cy: 7, ...rungLook(name) }),
+      );
+      return el("span", { class: "legend-key" }, [swatch, text]);
+    }),
+  );
+}
+
+/**
+ * The ladders of all runs of a scene; null if no run has one.
+ * @param {Scene} scene
+ * @returns {Panel|null}
+ */
+export function ladderPanel(scene) {
+  const ladders = scene.runs.flatMap(({ data }, run) => (data.ladder?.length ? [new RunLadder(scene, run, data.ladder)] : []));
+  if (!ladders.length) return null;
+  const legend = el("div", {}, ladderLegend());
+  const draw = () => {
+    legend.replaceChildren(ladderLegend());
+    for (const ladder of ladders) ladder.draw();
+  };
+  scene.settings.on((name) => name === "axis" && draw());
+  draw();
+  const columns = [
+    "run",
+    "rung",
+    scene.clock,
+    "loss",
+    "residual",
+    "distance",
+    "opens",
+    "rates",
+    "measured rate",
+    "ratio",
+    "local rate",
+    "cosines",
+    "predicted escape",
+    "measured escape",
+    "note",
+  ];
+  return {
+    element: el("div", { class: "ladder" }, [legend, ...ladders.map((ladder) => ladder.element)]),
+    show: () => ladders.forEach((ladder) => ladder.show()),
+    recolour: draw,
+    table: () => ({ columns, rows: ladders.flatMap((ladder) => ladder.rows()) }),
+    svg: () =>
+      ladderSvg(
+        ladders.map(({ run, rungs }) => ({ name: scene.runs[run].data.name, rungs })),
+        ladders[0].axis(),
+      ),
+  };
+}

@@ -1,0 +1,285 @@
+/**
+ * The ledger: what the papers claim, what the runs say, and a way to the frames that show it.
+ *
+ * One row a claim and run. With several runs the rows of a claim stand below each other, so that numbers compare down a column.
+ */
+
+import { brief, clockText, count, el, nameOf, setText } from "./dom.js";
+import { ledgerDrawing } from "./ledger_svg.js";
+import { svgFile } from "./shapes.js";
+import { KINDS, badge, cellText } from "./verdicts.js";
+
+/** @typedef {import("./types.js").Panel} Panel */
+/** @typedef {import("./types.js").Table} Table */
+/** @typedef {import("./types.js").Verdict} Verdict */
+/** @typedef {import("./clock.js").Scene} Scene */
+/** @typedef {{run: number, verdict: Verdict}} Entry */
+/** @typedef {{tag: string, statement: string, entries: Entry[]}} Claim */
+
+/** @param {Scene} scene -> the claims in the order given, each with the verdicts of all runs */
+function claimsOf(scene) {
+  /** @type {Map<string, Claim>} */
+  const claims = new Map();
+  scene.runs.forEach(({ data }, run) => {
+    for (const verdict of data.ledger ?? []) {
+      const key = `${verdict.tag}\n${verdict.statement}`;
+      const claim = claims.get(key) ?? { tag: verdict.tag, statement: verdict.statement, entries: [] };
+      claim.entries.push({ run, verdict });
+      claims.set(key, claim);
+    }
+  });
+  return [...claims.values()];
+}
+
+/**
+ * The frames of a run from one time to another: "frames 12\u201340".
+ * @param {Scene} scene
+ * @param {number} run
+ * @param {[number, number]} span
+ */
+function framesText(scene, run, span) {
+  const [first, last] = span.map((time) => count(scene.frameAt(run, null, time).frame + 1));
+  return first === last ? `frame ${first}` : `frames ${first}\u2013${last}`;
+}
+
+/** The regime, unless the reason already says it. @param {Verdict} verdict */
+function regimeOf({ regime, reason }) {
+  return !regime || reason.includes(regime) ? null : el("span", { class: "regime" }, ["regime: ", nameOf(regime)]);
+}
+
+/** Where a run shows a claim; nowhere if the claim does not speak of it. @param {Verdict} verdict */
+function spanOf({ verdict, span }) {
+  return verdict === "not applicable" ? null : span;
+}
+
+/** Why no button leads to frames. @param {Verdict} verdict */
+function nowhere({ verdict }) {
+  return verdict === "not applicable" ? "does not apply" : "no single moment";
+}
+
+class LedgerTable {
+  /** @param {Scene} scene @param {Claim[]} claims */
+  constructor(scene, claims) {
+    this.scene = scene;
+    this.claims = claims;
+    this.several = scene.runs.length > 1;
+    /** Kinds of verdicts that are hidden. @type {Set<string>} */
+    this.hidden = new Set();
+    /** @type {{entry: Entry, row: HTMLTableRowElement, body: HTMLElement}[]} */
+    this.rows = [];
+    this.said = el("span", { class: "ledger-said" });
+    this.now = el("div", { class: "ledger-now", role: "status", hidden: true }, [this.said, ...this.ways()]);
+    const heads = ["verdict", this.several ? "claim and run" : "claim", "predicted", "measured", "tolerance", "seen in"];
+    const head = el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        heads.map((text, i) => el("th", { scope: "col", class: i > 1 && i < 5 ? "number" : "", text })),
+      ),
+    );
+    this.table = el("table", { class: "ledger-table" }, [head, ...claims.map((claim) => this.body(claim))]);
+    this.element = el("div", { class: "ledger" }, [this.chips(), this.missing(), el("div", { class: "scroll" }, this.table)]);
+    scene.onMark((span) => span ?? this.choose(null));
+  }
+
+  /** What one can do after a jump. */
+  ways() {
+    const still = matchMedia("(prefers-reduced-motion: reduce)");
+    const up = () =>
+      document.querySelector(".panel")?.scrollIntoView({ behavior: still.matches ? "instant" : "smooth", block: "start" });
+    return [
+      el("button", { type: "button", class: "quiet", text: "To the figures \u2191", on: { click: up } }),
+      el("button", { type: "button", class: "quiet", text: "Clear the mark", on: { click: () => this.scene.mark(null) } }),
+    ];
+  }
+
+  /** Counts by verdict; each is a switch that shows or hides its rows. */
+  chips() {
+    const all = this.claims.flatMap((claim) => claim.entries);
+    return el(
+      "div",
+      { class: "verdict-chips", role: "group", "aria-label": "verdicts shown" },
+      KINDS.map((kind) => {
+        const number = all.filter(({ verdict }) => verdict.verdict === kind.name).length;
+        const chip = el(
+          "button",
+          {
+            type: "button",
+            class: `verdict-chip ${kind.style}`,
+            "aria-pressed": "true",
+            disabled: !number,
+            title: `show or hide the rows that are ${kind.name}`,
+          },
+          [
+            el("span", { class: "symbol", "aria-hidden": "true", text: kind.symbol }),
+            el("b", { text: count(number) }),
+            kind.name,
+          ],
+        );
+        chip.addEventListener("click", () => {
+          if (!this.hidden.delete(kind.name)) this.hidden.add(kind.name);
+          chip.setAttribute("aria-pressed", String(!this.hidden.has(kind.name)));
+          this.filter();
+        });
+        return chip;
+      }),
+    );
+  }
+
+  /** Runs without a ledger, named. */
+  missing() {
+    const without = this.scene.runs.filter(({ data }) => !data.ledger);
+    if (!without.length) return null;
+    return el("p", { class: "aside" }, [
+      "No ledger for ",
+      ...without.flatMap(({ data }, i) => [i ? ", " : "", nameOf(data.name, 60)]),
+      ": see its notes.",
+    ]);
+  }
+
+  filter() {
+    for (const { entry, row } of this.rows) row.hidden = this.hidden.has(entry.verdict.verdict);
+    for (const body of this.table.tBodies) {
+      body.hidden = this.rows.filter((one) => one.body === body).every(({ entry }) => this.hidden.has(entry.verdict.verdict));
+    }
+  }
+
+  /** @param {Claim} claim */
+  body(claim) {
+    const body = el("tbody", { class: "claim", data: { tag: claim.tag } });
+    const title = [
+      el("span", { class: "statement" }, nameOf(claim.statement)),
+      el("code", { class: "claim-tag" }, nameOf(claim.tag, 60)),
+    ];
+    if (this.several) body.append(el("tr", { class: "claim-head" }, el("th", { colspan: 6, scope: "rowgroup" }, title)));
+    for (const entry of claim.entries) {
+      const row = this.row(entry, this.several ? [nameOf(this.scene.runs[entry.run].data.name, 60)] : title);
+      this.rows.push({ entry, row, body });
+      body.append(row);
+    }
+    return body;
+  }
+
+  /** @param {Entry} entry @param {HTMLElement[]} title */
+  row(entry, title) {
+    const { verdict, run } = entry;
+    const span = spanOf(verdict);
+    const seen = span ? this.button(entry, span) : el("span", { class: "nowhere", text: nowhere(verdict) });
+    const why = el("p", { class: "reason" }, [nameOf(verdict.reason), regimeOf(verdict)]);
+    const numbers = [verdict.predicted, verdict.measured, verdict.tolerance].map((cell) =>
+      el("td", { class: "number" }, el("bdi", { text: cellText(cell), title: cell })),
+    );
+    const row = el("tr", { class: span ? "leads" : "", data: { verdict: verdict.verdict, run } }, [
+      el("td", {}, badge(verdict.verdict)),
+      el("td", { class: "claim-text" }, [el("div", {}, title), why]),
+      ...numbers,
+      el("td", { class: "seen" }, seen),
+    ]);
+    row.addEventListener("click", (event) => {
+      const inside = event.target instanceof Element && event.target.closest("button");
+      if (span && !inside && getSelection()?.isCollapsed !== false) this.jump(entry, span);
+    });
+    return row;
+  }
+
+  /** @param {Entry} entry @param {[number, number]} span */
+  button(entry, span) {
+    const { clock } = this.scene;
+    return el("button", {
+      type: "button",
+      class: "jump",
+      text: framesText(this.scene, entry.run, span),
+      title: `${clockText(clock, span[0])} to ${clockText(clock, span[1])}: go there`,
+      "aria-label": `show ${framesText(this.scene, entry.run, span)}: ${brief(entry.verdict.statement, 100)}`,
+      on: { click: () => this.jump(entry, span) },
+    });
+  }
+
+  /**
+   * Moves the scrubber to where a run shows a claim, marks the stretch, and says which frames.
+   * @param {Entry} entry
+   * @param {[number, number]} span
+   */
+  jump(entry, span) {
+    const { scene } = this;
+    const { data } = scene.runs[entry.run];
+    scene.goTime(span[0]);
+    scene.mark(span);
+    this.choose(entry);
+    const [from, to] = span.map((time) => clockText(scene.clock, time));
+    const frames = `${framesText(scene, entry.run, span)} of ${count(data.frames)}`;
+    setText(this.said, `Now at ${frames}, ${from} to ${to}; marked on the time bar.`);
+  }
+
+  /** Marks the row of a verdict and puts the word on where it is seen into it; null for none. @param {Entry|null} chosen */
+  choose(chosen) {
+    this.now.hidden = !chosen;
+    for (const { entry, row } of this.rows) {
+      row.classList.toggle("chosen", entry === chosen);
+      if (entry === chosen) row.cells[1].append(this.now);
+    }
+  }
+
+  /** What is not hidden, claim by claim. @returns {Claim[]} */
+  shown() {
+    const claims = this.claims.map((claim) => ({
+      ...claim,
+      entries: claim.entries.filter(({ verdict }) => !this.hidden.has(verdict.verdict)),
+    }));
+    return claims.filter((claim) => claim.entries.length);
+  }
+
+  /** @returns {Table} */
+  csv() {
+    const { clock, runs } = this.scene;
+    const columns = [
+      "tag",
+      "statement",
+      "run",
+      "verdict",
+      "predicted",
+      "measured",
+      "tolerance",
+      "reason",
+      "regime",
+      `from ${clock}`,
+      `to ${clock}`,
+    ];
+    const rows = this.shown().flatMap(({ tag, statement, entries }) =>
+      entries.map(({ run, verdict: v }) => [
+        tag,
+        statement,
+        runs[run].data.name,
+        v.verdict,
+        v.predicted,
+        v.measured,
+        v.tolerance,
+        v.reason,
+        v.regime,
+        v.span?.[0] ?? null,
+        v.span?.[1] ?? null,
+      ]),
+    );
+    return { columns, rows };
+  }
+}
+
+/**
+ * The ledger of all runs of a scene; null if no run has one.
+ * @param {Scene} scene
+ * @returns {Panel|null}
+ */
+export function ledgerPanel(scene) {
+  const claims = claimsOf(scene);
+  if (!claims.length) return null;
+  const ledger = new LedgerTable(scene, claims);
+  const names = scene.runs.length > 1 ? scene.runs.map(({ data }) => data.name) : null;
+  return {
+    element: ledger.element,
+    show: () => {},
+    table: () => ledger.csv(),
+    svg: () => svgFile(ledgerDrawing(ledger.shown(), names, ledger.element.clientWidth)),
+  };
+}

@@ -1,0 +1,306 @@
+/**
+ * The panels of a scene: a frame around each view, built when it comes near the screen, drawn only while it is on it.
+ */
+
+import { sizeOf } from "./blocks.js";
+import { brief, count, el, nameOf } from "./dom.js";
+import { curvesPanel } from "./curves.js";
+import { exportMenu } from "./export.js";
+import { heatPanel } from "./heat.js";
+import { ladderPanel } from "./ladder.js";
+import { ledgerPanel } from "./ledger.js";
+import { pointsPanel } from "./points.js";
+import { notesOf, provenancePanel } from "./facts.js";
+
+/** @typedef {import("./types.js").Panel} Panel */
+/** @typedef {import("./types.js").View} View */
+/** @typedef {import("./clock.js").Scene} Scene */
+/** @typedef {import("./blocks.js").Store} Store */
+/** @typedef {{value: number, precision: number, text: string}} Reading */
+/** @typedef {Panel & {value?: (run: number, panel: number, row: number, column: number) => Reading}} AnyPanel */
+/** @typedef {{run: number, view: View}[]} Views what runs show in one slot */
+
+const NEAR_SCREEN = "400px"; // from here on a panel is built
+const BEHIND_PLAYER = "0px 0px -70px"; // what only the player covers is not seen
+const ABOUT = 900; // characters: runs that differ have a sentence each
+const CHEAP = 4e6; // numbers of a panel that is built before anybody scrolls to it
+const SIDE_BY_SIDE = 4; // maps that fit beside the loss
+
+/**
+ * Views of all runs by slot, in the order in which runs name them. Views of different kinds never share a panel.
+ * @param {Scene} scene
+ * @returns {Views[]}
+ */
+export function slotsOf(scene) {
+  /** @type {Map<string, Views>} */
+  const slots = new Map();
+  scene.runs.forEach(({ data }, run) => {
+    for (const view of data.views) {
+      const key = `${view.kind} ${view.slot}`;
+      const views = slots.get(key) ?? [];
+      views.push({ run, view });
+      slots.set(key, views);
+    }
+  });
+  return [...slots.values()];
+}
+
+/** @typedef {"most"|"rest"|"half"|"whole"} Width of the page a panel takes */
+
+/** How many maps a slot shows. @param {Views} views */
+function mapsIn(views) {
+  return views.reduce((sum, { view }) => sum + (view.kind === "matrices" ? view.panels.length : 0), 0);
+}
+
+/**
+ * Slots in the order and width in which they are shown: the loss first, beside it the first maps if they are few; many maps
+ * take a row of their own; the others go in pairs. Plots of curves can be wide: if one is left over, it is the last of these.
+ * @param {Views[]} slots
+ * @returns {{views: Views, width: Width}[]}
+ */
+export function arrange(slots) {
+  const loss = slots.find(([{ view }]) => view.slot === "loss" && view.kind === "curves");
+  const maps = slots.find(([{ view }]) => view.kind === "matrices");
+  const beside = loss && maps && mapsIn(maps) <= SIDE_BY_SIDE;
+  /** @type {{views: Views, width: Width}[]} */
+  const top = [];
+  if (loss) top.push({ views: loss, width: beside ? "most" : "whole" });
+  if (maps) top.push({ views: maps, width: beside ? "rest" : "whole" });
+  const others = slots.filter((views) => views !== loss && views !== maps);
+  /** @type {{views: Views, width: Width}[]} */
+  const rest = others.map((views) => {
+    const wide = mapsIn(views) > SIDE_BY_SIDE || (views[0].view.kind === "points" && views.length > 2);
+    return { views, width: wide ? "whole" : "half" };
+  });
+  const halves = rest.filter(({ width }) => width === "half");
+  const spare = halves.filter(({ views }) => views[0].view.kind === "curves").pop();
+  const paired = halves.filter((one) => halves.length % 2 === 0 || one !== spare);
+  return [
+    ...top,
+    ...rest.filter(({ width }) => width === "whole"),
+    ...paired,
+    ...(halves.length % 2 && spare ? [{ views: spare.views, width: /** @type {Width} */ ("whole") }] : []),
+  ];
+}
+
+/**
+ * @param {Store} store
+ * @param {Scene} scene
+ * @param {Views} views
+ * @returns {Promise<AnyPanel>}
+ */
+function panelOf(store, scene, views) {
+  switch (views[0].view.kind) {
+    case "curves":
+      return curvesPanel(store, scene, /** @type {import("./lines.js").RunCurves[]} */ (views));
+    case "matrices":
+      return heatPanel(store, scene, views);
+    case "points":
+      return pointsPanel(store, scene, views);
+  }
+}
+
+/** Numbers that must be decoded before a slot can be drawn. @param {Views} views */
+function costOf(views) {
+  return views.reduce((sum, { view }) => {
+    const blocks = view.kind === "curves" ? view.curves.map((curve) => curve.values) : [view.values];
+    return sum + blocks.reduce((size, block) => size + sizeOf(block), 0);
+  }, 0);
+}
+
+/** What is left out of a panel, said for each run: "1,200 of 100,000 frames shown". @param {Scene} scene @param {Views} views */
+function thinned(scene, views) {
+  const said = views.filter(({ view }) => view.shown < view.of);
+  return said.map(({ run, view }) => {
+    const whose = views.length > 1 ? `${brief(scene.runs[run].data.name, 40)}: ` : "";
+    return el("p", { class: "thinned", text: `${whose}${count(view.shown)} of ${count(view.of)} frames shown` });
+  });
+}
+
+/** One panel with its frame. */
+export class Framed {
+  /**
+   * @param {Scene} scene
+   * @param {string} slot
+   * @param {string} title
+   * @param {string} about
+   * @param {string} width
+   * @param {() => Promise<AnyPanel>} make
+   * @param {number} cost numbers to decode before it can be drawn
+   */
+  constructor(scene, slot, title, about, width, make, cost = 0) {
+    this.scene = scene;
+    this.slot = slot;
+    this.make = make;
+    this.cost = cost;
+    /** @type {AnyPanel|null} */
+    this.panel = null;
+    /** @type {Promise<void>|null} */
+    this.loading = null;
+    this.visible = false;
+    this.tools = el("div", { class: "panel-tools" });
+    this.body = el("div", { class: "panel-body", "aria-busy": "true" });
+    this.head = el("header", { class: "panel-head" }, [el("h3", {}, nameOf(title, 120)), this.tools]);
+    const said = about ? el("p", { class: "about" }, nameOf(about, ABOUT)) : null;
+    this.element = el("section", { class: `panel ${width}`, data: { slot } }, [this.head, said, this.body]);
+  }
+
+  /** Builds the panel, once. What goes wrong is said in its place; the rest of the page stays. */
+  load() {
+    this.loading ??= this.make().then(
+      (panel) => {
+        this.panel = panel;
+        if (panel.tools) this.tools.append(panel.tools);
+        const menu = exportMenu(panel, () => `${this.slot}-frame-${this.scene.position + 1}`);
+        if (menu) this.tools.append(menu);
+        this.body.replaceChildren(panel.element);
+        this.body.setAttribute("aria-busy", "false");
+        panel.show(this.scene.time);
+      },
+      (error) => {
+        this.body.setAttribute("aria-busy", "false");
+        this.body.replaceChildren(
+          el("p", { class: "failure", role: "alert", text: `Not shown: ${brief(error?.message ?? error)}` }),
+        );
+      },
+    );
+    return this.loading;
+  }
+
+  /** Draws the present frame if anybody can see it. */
+  show() {
+    if (this.visible) this.panel?.show(this.scene.time);
+  }
+}
+
+/** @returns {Promise<unknown>} until the browser has nothing else to do */
+function idle() {
+  return new Promise((done) => ("requestIdleCallback" in window ? requestIdleCallback(done) : setTimeout(done, 50)));
+}
+
+/** All panels of a scene in their grid. */
+export class Panels {
+  /**
+   * @param {Store} store
+   * @param {Scene} scene
+   */
+  constructor(store, scene) {
+    this.framed = arrange(slotsOf(scene)).map(({ views, width }) => {
+      const { view } = views[0];
+      const make = () => panelOf(store, scene, views);
+      const framed = new Framed(scene, view.slot, view.title, view.about, width, make, costOf(views));
+      framed.body.before(...thinned(scene, views));
+      return framed;
+    });
+    this.notes = notesOf(scene);
+    this.element = el("div", { class: "panels" }, [...this.framed.map(({ element }) => element), this.notes]);
+    for (const [slot, title, about, panel] of closing(scene)) {
+      if (!panel) continue;
+      const framed = new Framed(scene, slot, title, about, "whole", async () => panel);
+      this.framed.push(framed);
+      this.element.append(framed.element);
+    }
+    this.near = new IntersectionObserver((entries) => this.came(entries), { rootMargin: NEAR_SCREEN });
+    this.seen = new IntersectionObserver((entries) => this.moved(entries), { rootMargin: BEHIND_PLAYER });
+    for (const { element } of this.framed) {
+      this.near.observe(element);
+      this.seen.observe(element);
+    }
+  }
+
+  /** @param {Element} element */
+  of(element) {
+    return /** @type {Framed} */ (this.framed.find((framed) => framed.element === element));
+  }
+
+  /** @param {IntersectionObserverEntry[]} entries */
+  came(entries) {
+    for (const { target, isIntersecting } of entries) {
+      if (!isIntersecting) continue;
+      this.near.unobserve(target);
+      this.of(target).load();
+    }
+  }
+
+  /** @param {IntersectionObserverEntry[]} entries */
+  moved(entries) {
+    for (const { target, isIntersecting } of entries) {
+      const framed = this.of(target);
+      framed.visible = isIntersecting;
+      framed.show();
+    }
+  }
+
+  show() {
+    for (const framed of this.framed) framed.show();
+  }
+
+  recolour() {
+    for (const { panel } of this.framed) panel?.recolour?.();
+  }
+
+  toNotes() {
+    this.notes?.scrollIntoView({ block: "center" });
+  }
+
+  /** What stands at the top: decoded before the page says that it is ready. */
+  async first() {
+    await Promise.all(this.framed.slice(0, 2).map((framed) => framed.load()));
+  }
+
+  /** The others, one by one whenever the browser has nothing to do, so that they can be searched and printed. */
+  async rest() {
+    for (const framed of this.framed) {
+      if (framed.panel || framed.cost > CHEAP) continue;
+      await idle();
+      await framed.load();
+    }
+  }
+
+  /** Everything, now. */
+  async all() {
+    await Promise.all(this.framed.map((framed) => framed.load()));
+  }
+
+  /**
+   * What a heat map shows at the present frame; a promise of it if the panel was not near the screen yet.
+   * @param {string} slot
+   * @param {number} run
+   * @param {number} panel
+   * @param {number} row
+   * @param {number} column
+   * @returns {Reading|Promise<Reading>}
+   */
+  value(slot, run, panel, row, column) {
+    const framed = this.framed.find((one) => one.slot === slot);
+    if (!framed) throw new Error(`no panel ${slot}; there are: ${this.framed.map((one) => one.slot).join(", ")}`);
+    const read = () => {
+      if (!framed.panel?.value) throw new Error(`${slot} is no heat map`);
+      return framed.panel.value(run, panel, row, column);
+    };
+    return framed.panel ? read() : framed.load().then(read);
+  }
+}
+
+/**
+ * What every scene ends with.
+ * @param {Scene} scene
+ * @returns {[slot: string, title: string, about: string, panel: AnyPanel|null][]}
+ */
+function closing(scene) {
+  return [
+    [
+      "ledger",
+      "Ledger",
+      "Claims of the papers against these runs. A click on a row goes to the frames that show it.",
+      ledgerPanel(scene),
+    ],
+    [
+      "ladder",
+      "Saddle ladder",
+      "Critical points the runs pass, their rates of escape, and when they were left: predicted and measured.",
+      ladderPanel(scene),
+    ],
+    ["provenance", "Provenance", "", provenancePanel(scene)],
+  ];
+}

@@ -1,0 +1,176 @@
+/** What a plot has besides its curves: stages above, levels across, and how these look on a canvas. */
+
+import { brief, clean, short } from "./dom.js";
+import { category, inks } from "./colours.js";
+import { spread } from "./traces.js";
+
+/** @typedef {import("./traces.js").Axis} Axis */
+/** @typedef {import("./stages.js").Ribbon} Ribbon */
+/** @typedef {import("./stages.js").Moment} Moment */
+/** @typedef {import("./lines.js").LevelLine} LevelLine */
+/** @typedef {{left: number, top: number, width: number, height: number}} Box */
+
+export const PLOT_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
+const SMALL = 10.5; // pixels of the smallest type
+export const LEVEL_GAP = 6; // pixels between a level's line and its name
+const HAIRLINES = 12; // events that are drawn across a plot
+const LONGEST_LEVEL = 34; // characters of a level's name beside a plot; the legend has all of it
+
+/**
+ * Where the stages of all runs lie above a plot: named lanes on the loss if they are few, else thin ones.
+ * @param {Ribbon[]} ribbons
+ * @param {boolean} named
+ * @returns {{rows: {segments: import("./stages.js").Segment[], top: number}[], lane: number, height: number}}
+ */
+export function ribbonRows(ribbons, named) {
+  const lanes = ribbons.reduce((sum, ribbon) => sum + ribbon.lanes, 0);
+  const lane = named && lanes <= 4 ? 15 : 4;
+  let top = 0;
+  const rows = ribbons.flatMap((ribbon) => {
+    if (!ribbon.lanes) return [];
+    const row = { segments: ribbon.segments, top };
+    top += ribbon.lanes * (lane + 1) + 2;
+    return [row];
+  });
+  return { rows, lane, height: top };
+}
+
+/**
+ * Rectangles of a ribbon in pixels.
+ * @param {ReturnType<typeof ribbonRows>} ribbon
+ * @param {Axis} x
+ * @param {Box} box of the plot; the ribbon lies above it
+ * @param {number} unit pixels a CSS pixel
+ */
+export function ribbonBoxes(ribbon, x, box, unit) {
+  const clip = (/** @type {number} */ t) => box.left + box.width * Math.min(1, Math.max(0, Number.isNaN(x.at(t)) ? 0 : x.at(t)));
+  return ribbon.rows.flatMap(({ segments, top }) =>
+    segments.map((segment) => {
+      const left = clip(segment.start);
+      const width = Math.max(unit, clip(segment.stop) - left - unit);
+      const y = box.top - (ribbon.height + 4 - top - segment.lane * (ribbon.lane + 1)) * unit;
+      return { segment, left, width, top: y, height: ribbon.lane * unit };
+    }),
+  );
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {ReturnType<typeof ribbonBoxes>} boxes
+ * @param {number} unit
+ */
+export function drawRibbon(pen, boxes, unit) {
+  pen.save();
+  pen.font = `${SMALL * unit}px ${PLOT_FONT}`;
+  pen.textAlign = "left";
+  pen.textBaseline = "middle";
+  for (const { segment, left, width, top, height } of boxes) {
+    pen.fillStyle = category(segment.colour);
+    pen.globalAlpha = height < 6 * unit ? 0.7 : 0.22;
+    pen.fillRect(left, top, width, height);
+    pen.globalAlpha = 1;
+    if (height < 12 * unit) continue;
+    pen.fillRect(left, top + height - 1.5 * unit, width, 1.5 * unit);
+    const name = brief(segment.name, 40);
+    if (pen.measureText(name).width + 8 * unit > width) continue;
+    pen.fillStyle = inks().ink;
+    pen.fillText(name, left + 4 * unit, top + height / 2);
+  }
+  pen.restore();
+}
+
+/**
+ * Events as ticks at the top, and as hairlines behind the curves unless they are so many that these would be in the way.
+ * @param {CanvasRenderingContext2D} pen
+ * @param {Moment[]} moments
+ * @param {Axis} x
+ * @param {Box} box
+ * @param {number} unit
+ */
+export function drawMoments(pen, moments, x, box, unit) {
+  pen.save();
+  pen.lineWidth = unit;
+  for (const { time } of moments) {
+    const at = x.at(time);
+    if (!(at >= 0 && at <= 1)) continue;
+    const left = Math.round(box.left + at * box.width) + 0.5;
+    pen.strokeStyle = inks().muted;
+    pen.globalAlpha = 0.28;
+    if (moments.length <= HAIRLINES) strokeLine(pen, left, box.top, left, box.top + box.height, [2 * unit, 3 * unit]);
+    pen.globalAlpha = 1;
+    strokeLine(pen, left, box.top - 4 * unit, left, box.top + 3 * unit, []);
+  }
+  pen.restore();
+}
+
+/**
+ * Levels as dashed lines.
+ * @param {CanvasRenderingContext2D} pen
+ * @param {LevelLine[]} levels
+ * @param {Axis} y
+ * @param {Box} box
+ * @param {number} unit
+ */
+export function drawLevels(pen, levels, y, box, unit) {
+  pen.save();
+  pen.lineWidth = unit;
+  for (const { level, at } of levelPlaces(levels, y, box, unit)) {
+    pen.strokeStyle = level.colour();
+    strokeLine(pen, box.left, at, box.left + box.width, at, [5 * unit, 4 * unit]);
+  }
+  pen.restore();
+}
+
+/**
+ * Pixels to keep free to the right of a plot for the names of its levels.
+ * @param {LevelLine[]} levels
+ */
+export function levelRoom(levels) {
+  const pen = document.createElement("canvas").getContext("2d");
+  if (!pen || !levels.length) return 0;
+  pen.font = `${SMALL}px ${PLOT_FONT}`;
+  return Math.ceil(Math.max(...levels.map((level) => pen.measureText(levelName(level)).width))) + LEVEL_GAP;
+}
+
+/**
+ * A level with its value, which its name may have said already.
+ * @param {import("./types.js").Level} level
+ */
+export function levelName(level, longest = LONGEST_LEVEL) {
+  const whole = clean(level.name);
+  const end = Math.floor(longest / 2); // both ends are kept: the last word may be the run
+  const name = whole.length > longest ? brief(whole, longest - end) + clean(whole.slice(-end)) : whole;
+  const value = short(level.value);
+  return `${name} `.includes(` at ${value} `) ? name : `${name} = ${value}`;
+}
+
+/**
+ * Levels the axis can show, where their lines and where their names go (NaN: no room for the name; the legend has it).
+ * @param {LevelLine[]} levels
+ * @param {Axis} y
+ * @param {Box} box
+ * @param {number} unit
+ */
+export function levelPlaces(levels, y, box, unit) {
+  const seen = levels.filter(({ value }) => y.at(value) >= 0 && y.at(value) <= 1);
+  const at = seen.map(({ value }) => Math.round(box.top + box.height * (1 - y.at(value))) + 0.5);
+  const wanted = at.map((place) => place + 3.5 * unit);
+  const labels = spread(wanted, 13 * unit, box.top + 8 * unit, box.top + box.height + 4 * unit);
+  return seen.map((level, i) => ({ level, at: at[i], label: labels[i] }));
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {number} x0
+ * @param {number} y0
+ * @param {number} x1
+ * @param {number} y1
+ * @param {number[]} dash
+ */
+function strokeLine(pen, x0, y0, x1, y1, dash) {
+  pen.setLineDash(dash);
+  pen.beginPath();
+  pen.moveTo(x0, y0);
+  pen.lineTo(x1, y1);
+  pen.stroke();
+}

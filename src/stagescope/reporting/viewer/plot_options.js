@@ -1,0 +1,111 @@
+/** What uPlot is told: axes, scales, and how to trace a line from the frames of its run. */
+
+import { inks } from "./colours.js";
+import { brief, short } from "./dom.js";
+import { PLOT_FONT, drawLevels, drawMoments, drawRibbon, levelRoom, ribbonBoxes } from "./plot.js";
+import { axisTicks, polylines } from "./traces.js";
+
+/** @typedef {import("./curves.js").CurvesPlot} CurvesPlot */
+/** @typedef {import("./lines.js").Line} Line */
+/** @typedef {import("./traces.js").Axis} Axis */
+
+const LETTER = 6.2; // pixels of a digit
+const RIGHT_EDGE = 18; // pixels to the right of a plot: half of the last number under it
+
+/**
+ * uPlot is given shares of the axes, 0 to 1, whatever the values are: beyond 17 digits or below 1e-16 it would draw no axis.
+ * @param {CurvesPlot} plot
+ * @returns {object}
+ */
+export function plotOptions(plot) {
+  const { x, y, lines, levels, moments, ribbon } = plot;
+  const trace = tracer(plot);
+  const labelled = (/** @type {uPlot} */ _, /** @type {string[]|null} */ marks) =>
+    14 + LETTER * Math.max(3, ...(marks ?? []).map((mark) => mark.length));
+  const behind = (/** @type {uPlot} */ u) => {
+    drawMoments(u.ctx, moments, x, u.bbox, devicePixelRatio);
+    drawLevels(u.ctx, levels, y, u.bbox, devicePixelRatio);
+  };
+  const above = (/** @type {uPlot} */ u) => drawRibbon(u.ctx, ribbonBoxes(ribbon, x, u.bbox, devicePixelRatio), devicePixelRatio);
+  return {
+    width: plot.width,
+    height: plot.height,
+    padding: [ribbon.height + 8, Math.max(RIGHT_EDGE, levelRoom(levels)), 0, 0],
+    legend: { show: false },
+    cursor: { show: false },
+    scales: {
+      x: { time: false, range: () => [0, 1] },
+      y: { range: () => [0, 1] },
+    },
+    axes: [
+      { ...axisOptions(x, 80, "width"), grid: { show: false }, size: 26, label: plot.timeName },
+      { ...axisOptions(y, 34, "height"), size: labelled, label: brief(plot.views[0].view.axis, 50) },
+    ],
+    series: [{}, ...lines.map((line) => seriesOptions(line, trace))],
+    hooks: { drawAxes: [behind], draw: [above] },
+  };
+}
+
+/**
+ * @param {Axis} axis
+ * @param {number} gap pixels between two numbers
+ * @param {"width"|"height"} side
+ */
+function axisOptions(axis, gap, side) {
+  const font = `11px ${PLOT_FONT}`;
+  const ticks = (/** @type {uPlot} */ u) => axisTicks(axis, u.bbox[side] / devicePixelRatio, gap);
+  return {
+    font,
+    labelFont: font,
+    labelSize: 18,
+    labelGap: 0,
+    gap: 4,
+    stroke: () => inks().muted,
+    grid: { stroke: () => inks().line, width: 1 },
+    ticks: { stroke: () => inks().line, width: 1, size: 4 },
+    splits: (/** @type {uPlot} */ u) => ticks(u).map((value) => axis.at(value)),
+    values: (/** @type {uPlot} */ u) => ticks(u).map((value) => short(value, 6)),
+  };
+}
+
+/**
+ * @param {Line} line
+ * @param {(u: uPlot, line: Line) => Path2D} trace
+ */
+function seriesOptions(line, trace) {
+  const rest = { fill: null, clip: null, band: null, gaps: null, flags: 0 };
+  return {
+    show: line.on,
+    width: line.faint ? 1 : 1.75,
+    stroke: line.colour,
+    dash: line.dash,
+    points: { show: false },
+    paths: (/** @type {uPlot} */ u) => ({ stroke: trace(u, line), ...rest }),
+  };
+}
+
+/**
+ * Traces lines in pixels of the canvas. Lines of one run share where their frames lie across.
+ * @param {CurvesPlot} plot
+ * @returns {(u: uPlot, line: Line) => Path2D}
+ */
+function tracer({ scene, x, y }) {
+  /** @type {Map<Float64Array, Float64Array>} */
+  const across = new Map();
+  let drawn = "";
+  return (u, line) => {
+    const { left, top, width, height } = u.bbox;
+    if (drawn !== `${left} ${width}`) across.clear();
+    drawn = `${left} ${width}`;
+    const times = scene.timesOf(line.run, line.view);
+    const xs = across.get(times) ?? times.map((t) => (x.log && t < x.min ? NaN : left + width * x.at(t)));
+    across.set(times, xs);
+    const path = new Path2D();
+    for (const points of polylines(xs, line.values, y, top, height)) {
+      path.moveTo(points[0], points[1]);
+      if (points.length === 2) path.arc(points[0], points[1], devicePixelRatio, 0, 7); // a frame alone between gaps
+      for (let i = 2; i < points.length; i += 2) path.lineTo(points[i], points[i + 1]);
+    }
+    return path;
+  };
+}

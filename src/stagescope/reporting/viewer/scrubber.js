@@ -1,0 +1,209 @@
+/** The player bar: slider, play and pause, speed, the stages above the slider and the events below it. */
+
+import { clockText, count, el, nameOf, setText, short } from "./dom.js";
+import { nearest } from "./clock.js";
+import { momentsOf, missedIn, ribbonsOf, stagesAt } from "./stages.js";
+import { SPEEDS } from "./state.js";
+import { stageRibbon } from "./track.js";
+
+/** @typedef {import("./clock.js").Scene} Scene */
+/** @typedef {import("./stages.js").Moment} Moment */
+
+const FRAMES_A_SECOND = 24; // at speed 1, if that takes no longer than LONGEST
+const LONGEST = 20; // seconds from start to end at speed 1
+
+/** Moves through the frames of a scene by itself. */
+class Player {
+  /**
+   * @param {Scene} scene
+   * @param {() => void} changed
+   */
+  constructor(scene, changed) {
+    this.scene = scene;
+    this.changed = changed;
+    this.playing = false;
+    this.at = 0;
+    this.last = 0;
+  }
+
+  toggle() {
+    if (this.playing) return this.stop();
+    const { scene } = this;
+    if (scene.times.length < 2) return;
+    if (scene.position === scene.times.length - 1) scene.go(0);
+    this.playing = true;
+    this.at = scene.position;
+    this.last = performance.now();
+    this.changed();
+    requestAnimationFrame((now) => this.step(now));
+  }
+
+  stop() {
+    this.playing = false;
+    this.changed();
+  }
+
+  /** @param {number} now milliseconds */
+  step(now) {
+    const { scene } = this;
+    if (!this.playing) return;
+    if (Math.floor(this.at) !== scene.position) this.at = scene.position; // somebody else moved: go on from there
+    const frames = scene.times.length;
+    const pace = Math.max(FRAMES_A_SECOND, frames / LONGEST) * Number(scene.settings.get("speed"));
+    this.at = Math.min(frames - 1, this.at + (Math.max(0, now - this.last) / 1000) * pace);
+    this.last = now;
+    scene.go(Math.floor(this.at));
+    if (scene.position === frames - 1) this.stop();
+    else requestAnimationFrame((later) => this.step(later));
+  }
+}
+
+/**
+ * @typedef {{element: HTMLElement, show: () => void, recolour: () => void, toggle: () => void, stop: () => void,
+ *   speed: (faster: boolean) => void, event: (forward: boolean) => void}} Scrubber
+ */
+
+/**
+ * @param {Scene} scene
+ * @returns {Scrubber}
+ */
+export function scrubberOf(scene) {
+  const moments = momentsOf(scene);
+  const ribbon = stageRibbon(scene, moments);
+  const slider = el("input", {
+    type: "range",
+    min: 0,
+    max: Math.max(0, scene.times.length - 1),
+    step: 1,
+    "aria-label": "frame",
+    class: "slider",
+  });
+  slider.disabled = scene.times.length < 2;
+  slider.addEventListener("input", () => scene.go(Number(slider.value)));
+  const play = el("button", { type: "button", class: "play", "aria-label": "play", title: "Play or pause (Space)" });
+  const player = new Player(scene, () => {
+    play.setAttribute("aria-label", player.playing ? "pause" : "play");
+    play.classList.toggle("playing", player.playing);
+  });
+  play.addEventListener("click", () => player.toggle());
+  play.disabled = scene.times.length < 2;
+  const speed = speedChoice(scene.settings);
+  const said = readout(scene);
+  const chips = chipsOf(scene, moments);
+  const track = el("div", { class: "track" }, [ribbon.element, slider]);
+  if (scene.runs.length > 1) track.style.setProperty("--gutter", `${gutter(scene)}px`);
+  const bar = el("div", { class: "player-row" }, [el("div", { class: "buttons" }, [play, speed]), track, said.element]);
+
+  const show = () => {
+    slider.value = String(scene.position);
+    slider.setAttribute("aria-valuetext", said.show());
+    chips?.show();
+  };
+  const event = (/** @type {boolean} */ forward) => {
+    const places = moments.map(({ time }) => nearest(scene.times, time));
+    const to = forward ? places.find((at) => at > scene.position) : places.filter((at) => at < scene.position).pop();
+    if (to !== undefined) scene.go(to);
+  };
+  const change = (/** @type {boolean} */ faster) => {
+    const at = SPEEDS.indexOf(Number(scene.settings.get("speed"))) + (faster ? 1 : -1);
+    if (SPEEDS[at]) scene.settings.set("speed", String(SPEEDS[at]));
+  };
+  show();
+  return {
+    element: el("section", { class: "player", "aria-label": "player" }, [bar, chips?.element]),
+    show,
+    recolour: ribbon.recolour,
+    toggle: () => player.toggle(),
+    stop: () => player.stop(),
+    speed: change,
+    event,
+  };
+}
+
+/** Pixels for the names of the runs beside their ribbons. @param {Scene} scene */
+function gutter(scene) {
+  const longest = Math.max(...scene.runs.map((run) => run.short.length));
+  return Math.min(130, 14 + 6.2 * longest);
+}
+
+/** @param {import("./state.js").Settings} settings */
+function speedChoice(settings) {
+  const options = SPEEDS.map((speed) => el("option", { value: speed, text: `${speed}\u00d7` }));
+  const choice = el("select", { class: "speed", "aria-label": "speed", title: "Speed ([ slower, ] faster)" }, options);
+  const show = () => (choice.value = settings.get("speed"));
+  choice.addEventListener("change", () => settings.set("speed", choice.value));
+  settings.on(show);
+  show();
+  return choice;
+}
+
+/**
+ * Time, frame and stage in words.
+ * @param {Scene} scene
+ */
+function readout(scene) {
+  const ribbons = ribbonsOf(scene);
+  const time = el("span", { class: "readout-time" });
+  const frame = el("span", { class: "readout-frame" });
+  const element = el("div", { class: "readout" }, [time, frame]);
+  const show = () => {
+    const stages = [...new Set(ribbons.flatMap((ribbon) => stagesAt(ribbon, scene.time)))].join(", ");
+    const when = clockText(scene.clock, scene.time);
+    const which = `frame ${count(scene.position + 1)} of ${count(scene.times.length)}`;
+    setText(time, when);
+    setText(frame, which);
+    return `${which}, ${when}${stages ? `, stage ${stages}` : ""}`;
+  };
+  return { element, show };
+}
+
+/**
+ * One chip for each event: reached ones are buttons, the others say why not.
+ * @param {Scene} scene
+ * @param {Moment[]} moments
+ */
+function chipsOf(scene, moments) {
+  const missed = missedIn(scene);
+  if (!moments.length && !missed.length) return null;
+  const whose = (/** @type {number} */ run) =>
+    scene.runs.length > 1 ? el("span", { class: "chip-run" }, nameOf(scene.runs[run].short, 24)) : null;
+  const reached = moments.map((moment) => {
+    const chip = el(
+      "button",
+      {
+        type: "button",
+        class: "chip",
+        title: `Go to ${moment.name} at ${clockText(scene.clock, moment.time)}${moment.note ? `\n${moment.note}` : ""}`,
+        data: { event: moment.name },
+        on: { click: () => scene.goTime(moment.time) },
+      },
+      [whose(moment.run), nameOf(moment.name, 60), el("span", { class: "chip-time", text: short(moment.time) })],
+    );
+    return { moment, chip, at: nearest(scene.times, moment.time) };
+  });
+  const others = missed.map(({ name, run, note }) => {
+    const said = `${name} was not reached${note ? `: ${note}` : ""}`;
+    return el("span", { class: "chip missed", title: said }, [
+      whose(run),
+      nameOf(name, 60),
+      el("span", { class: "chip-time", text: "not reached" }),
+    ]);
+  });
+  const element = el("div", { class: "chips", role: "group", "aria-label": "events" }, [
+    el("span", { class: "chips-name", text: "events" }),
+    ...reached.map(({ chip }) => chip),
+    ...others,
+  ]);
+  let latest = -1;
+  const show = () => {
+    for (const { chip, at, moment } of reached) {
+      chip.classList.toggle("passed", moment.time <= scene.time);
+      chip.classList.toggle("here", at === scene.position);
+    }
+    const passed = reached.filter(({ moment }) => moment.time <= scene.time).length - 1;
+    if (passed === latest) return;
+    latest = passed; // the row may be longer than the bar: the latest event stays in sight
+    element.scrollLeft = passed < 0 ? 0 : reached[passed].chip.offsetLeft - element.clientWidth / 2;
+  };
+  return { element, show };
+}

@@ -1,0 +1,165 @@
+/**
+ * Drawings as data: a list of shapes that becomes nodes of the page or the text of an SVG file.
+ * Every string is escaped here, and characters that XML cannot carry are replaced.
+ */
+
+import { clean, svgEl } from "./dom.js";
+import { inks } from "./colours.js";
+
+/**
+ * @typedef {Object<string, string|number>} Attributes
+ * @typedef {[tag: "path"|"rect"|"circle"|"line"|"text"|"g", attributes: Attributes, inner?: string|Shape[]]} Shape
+ */
+/** @typedef {{width: number, height: number, shapes: Shape[]}} Drawing */
+
+export const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
+
+/** @param {unknown} text */
+export function escapeXml(text) {
+  const known = clean(text).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd");
+  return known.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+/** @param {Shape} shape @returns {string} */
+function written([tag, attributes, inner = ""]) {
+  const named = Object.entries(attributes).map(
+    ([name, value]) => ` ${name}="${escapeXml(typeof value === "number" ? round(value) : value)}"`,
+  );
+  const content = typeof inner === "string" ? escapeXml(inner) : inner.map(written).join("");
+  return `<${tag}${named.join("")}>${content}</${tag}>`;
+}
+
+/** @param {number} value to a hundredth: files stay small and lines stay where they are */
+export function round(value) {
+  return Math.round(value * 100) / 100;
+}
+
+/**
+ * The text of an SVG file on the page's paper.
+ * @param {Drawing} drawing
+ */
+export function svgFile({ width, height, shapes }) {
+  const [w, h] = [Math.ceil(width), Math.ceil(height)];
+  const size = `width="${w}" height="${h}" viewBox="0 0 ${w} ${h}"`;
+  const head = `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="${escapeXml(FONT)}" font-size="11">`;
+  return `${head}${written(["rect", { width: w, height: h, fill: inks().paper }])}${shapes.map(written).join("")}</svg>`;
+}
+
+/** @param {Shape} shape @returns {SVGElement} */
+export function svgNode([tag, attributes, inner = ""]) {
+  const node = svgEl(tag, { ...attributes }, typeof inner === "string" ? inner : inner.map(svgNode));
+  return node;
+}
+
+/**
+ * @param {number} x
+ * @param {number} y baseline
+ * @param {string} text
+ * @param {Object<string, string|number>} [attributes]
+ * @returns {Shape}
+ */
+export function textShape(x, y, text, attributes = {}) {
+  return ["text", { x, y, fill: inks().ink, ...attributes }, text];
+}
+
+/** Outlines of marks, told apart by shape before colour: triangle, disc, square, diamond. */
+const OUTLINES = [
+  (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ r) =>
+    `M${x} ${y - r}L${x + r} ${y + 0.8 * r}L${x - r} ${y + 0.8 * r}Z`,
+  (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ r) =>
+    `M${x - 0.9 * r} ${y}A${0.9 * r} ${0.9 * r} 0 1 0 ${x + 0.9 * r} ${y}A${0.9 * r} ${0.9 * r} 0 1 0 ${x - 0.9 * r} ${y}Z`,
+  (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ r) =>
+    `M${x - 0.8 * r} ${y - 0.8 * r}h${1.6 * r}v${1.6 * r}h${-1.6 * r}Z`,
+  (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ r) =>
+    `M${x} ${y - r}L${x + r} ${y}L${x} ${y + r}L${x - r} ${y}Z`,
+];
+
+/**
+ * The path of a mark of some kind around a point.
+ * @param {number} kind
+ * @param {number} x
+ * @param {number} y
+ * @param {number} r
+ */
+export function markPath(kind, x, y, r) {
+  return OUTLINES[kind % OUTLINES.length](x, y, r);
+}
+
+/**
+ * Draws shapes on a canvas as an SVG of them would look. Groups, and turns other than that of `turnedShape`, are not known.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Shape[]} shapes
+ */
+export function drawShapes(context, shapes) {
+  for (const [tag, attributes, inner] of shapes) {
+    const number = (/** @type {string} */ name, otherwise = 0) => Number(attributes[name] ?? otherwise);
+    context.globalAlpha = number("opacity", 1);
+    context.fillStyle = String(attributes.fill ?? "#000");
+    if (tag === "rect") context.fillRect(number("x"), number("y"), number("width"), number("height"));
+    else if (tag === "text") drawText(context, attributes, String(inner));
+    else {
+      const path = new Path2D(
+        tag === "line" ? `M${attributes.x1} ${attributes.y1}L${attributes.x2} ${attributes.y2}` : String(attributes.d),
+      );
+      context.lineWidth = number("stroke-width", 1);
+      context.strokeStyle = String(attributes.stroke);
+      if (attributes.fill !== "none" && tag !== "line") context.fill(path);
+      if (attributes.stroke) context.stroke(path);
+    }
+  }
+  context.globalAlpha = 1;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Object<string, string|number>} attributes
+ * @param {string} text
+ */
+function drawText(context, attributes, text) {
+  const [x, y] = [Number(attributes.x), Number(attributes.y)];
+  context.font = `${attributes["font-weight"] ?? 400} ${attributes["font-size"] ?? 11}px ${FONT}`;
+  context.textAlign = attributes["text-anchor"] === "middle" ? "center" : attributes["text-anchor"] === "end" ? "right" : "left";
+  if (!attributes.transform) return context.fillText(text, x, y);
+  context.save();
+  context.translate(x, y);
+  context.rotate(-Math.PI / 2);
+  context.fillText(text, 0, 0);
+  context.restore();
+}
+
+/**
+ * Text that reads upwards from a point.
+ * @param {number} x
+ * @param {number} y
+ * @param {string} text
+ * @param {Object<string, string|number>} [attributes]
+ * @returns {Shape}
+ */
+export function turnedShape(x, y, text, attributes = {}) {
+  return textShape(x, y, text, { ...attributes, transform: `rotate(-90 ${round(x)} ${round(y)})` });
+}
+
+/**
+ * Text in lines that fit a width; a word that is longer than a line is cut.
+ * @param {string} text
+ * @param {number} width px
+ * @param {number} size of the type, px
+ * @param {number} most lines; the last ends with an ellipsis if more would follow
+ */
+export function wrapped(text, width, size, most = 6) {
+  const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
+  pen.font = `${size}px ${FONT}`;
+  const fits = (/** @type {string} */ line) => pen.measureText(line).width <= width;
+  const lines = [""];
+  for (const word of clean(text).split(/\s+/)) {
+    const longer = `${lines[lines.length - 1]} ${word}`.trim();
+    if (fits(longer)) lines[lines.length - 1] = longer;
+    else lines.push(word);
+    const last = lines[lines.length - 1];
+    let end = last.length;
+    while (end > 1 && !fits(last.slice(0, end))) end = Math.floor(end * 0.9);
+    if (end < last.length) lines[lines.length - 1] = `${last.slice(0, end - 1)}\u2026`;
+  }
+  const shown = lines.filter(Boolean);
+  return shown.length > most ? [...shown.slice(0, most - 1), `${shown[most - 1]} \u2026`] : shown;
+}

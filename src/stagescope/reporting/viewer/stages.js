@@ -1,0 +1,76 @@
+/** The stages and events of a scene, ready to be drawn along any axis of time. */
+
+/** @typedef {import("./clock.js").Scene} Scene */
+/**
+ * @typedef {{name: string, start: number, stop: number, lane: number, colour: number, evidence: string}} Segment
+ *   A stage of a run. Stages may overlap: each lies in the first lane that is free. `colour` is the same for equal names.
+ * @typedef {{segments: Segment[], lanes: number}} Ribbon
+ * @typedef {{name: string, time: number, run: number, note: string}} Moment An event that was reached.
+ */
+
+/**
+ * The stages of each run. A stage without an end lasts until the run's last frame.
+ * @param {Scene} scene
+ * @returns {Ribbon[]}
+ */
+export function ribbonsOf(scene) {
+  /** @type {Map<string, number>} */
+  const colours = new Map();
+  return scene.runs.map(({ data, time }) => {
+    const last = time.length ? time[time.length - 1] : 0;
+    /** @type {number[]} */
+    const ends = [];
+    const segments = data.stages.map((stage) => {
+      const stop = Math.max(stage.start, stage.stop ?? last);
+      let lane = ends.findIndex((end) => end <= stage.start);
+      if (lane < 0) lane = ends.length;
+      ends[lane] = stop;
+      if (!colours.has(stage.name)) colours.set(stage.name, colours.size);
+      return { name: stage.name, start: stage.start, stop, lane, colour: colours.get(stage.name) ?? 0, evidence: stage.evidence };
+    });
+    return { segments, lanes: ends.length };
+  });
+}
+
+/**
+ * What a detector said of an event. Names are anybody's: one may be called like a member of every object.
+ * @param {import("./types.js").RunData} data
+ * @param {string} name
+ */
+function noteOn({ event_notes }, name) {
+  return Object.hasOwn(event_notes, name) ? event_notes[name] : "";
+}
+
+/**
+ * Events all runs reached, in order of time.
+ * @param {Scene} scene
+ * @returns {Moment[]}
+ */
+export function momentsOf(scene) {
+  const moments = scene.runs.flatMap(({ data }, run) =>
+    Object.entries(data.events).flatMap(([name, time]) => (time === null ? [] : [{ name, time, run, note: noteOn(data, name) }])),
+  );
+  return moments.sort((a, b) => a.time - b.time || a.run - b.run);
+}
+
+/**
+ * Events a run did not reach, with the reason if there is one.
+ * @param {Scene} scene
+ * @returns {{name: string, run: number, note: string}[]}
+ */
+export function missedIn(scene) {
+  return scene.runs.flatMap(({ data }, run) =>
+    Object.entries(data.events).flatMap(([name, time]) => (time === null ? [{ name, run, note: noteOn(data, name) }] : [])),
+  );
+}
+
+/**
+ * Names of the stages a run is in at a time; the end of a stage belongs to the next one.
+ * @param {Ribbon} ribbon
+ * @param {number} time
+ */
+export function stagesAt(ribbon, time) {
+  const inside = ribbon.segments.filter((s) => s.start <= time && (time < s.stop || s.start === s.stop));
+  const closing = ribbon.segments.filter((s) => s.stop === time && s.start < time);
+  return (inside.length ? inside : closing).map((s) => s.name);
+}

@@ -1,0 +1,122 @@
+/** The ribbon of stages over the slider: one strip for each run, on the slider's own scale, which is frames. */
+
+import { category } from "./colours.js";
+import { clockText, el, nameOf } from "./dom.js";
+import { ribbonsOf } from "./stages.js";
+
+/** @typedef {import("./clock.js").Scene} Scene */
+/** @typedef {import("./stages.js").Moment} Moment */
+
+const STRIPS = 58; // pixels all lanes together may take
+const LANE = [5, 15]; // pixels, least and most
+const MOST_STRIPS = 6; // runs in sight; with more the strips scroll, and the page keeps its room
+const NAMED_LANE = 13; // pixels below which a name cannot be read
+
+/**
+ * Where a time lies on the slider, 0..1: between two frames in proportion.
+ * @param {Scene} scene
+ * @param {number} time
+ */
+export function shareOf({ times }, time) {
+  if (times.length < 2) return 0;
+  let low = 0;
+  let high = times.length - 1;
+  if (time <= times[low]) return 0;
+  if (time >= times[high]) return 1;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (times[middle] <= time) low = middle;
+    else high = middle;
+  }
+  return (low + (time - times[low]) / (times[high] - times[low])) / (times.length - 1);
+}
+
+/**
+ * @param {Scene} scene
+ * @param {Moment[]} moments
+ * @returns {{element: HTMLElement|null, recolour: () => void}}
+ */
+export function stageRibbon(scene, moments) {
+  const ribbons = ribbonsOf(scene);
+  const lanes = ribbons.reduce((sum, { lanes }) => sum + lanes, 0);
+  if (scene.times.length < 2 || (!lanes && !moments.length)) return { element: null, recolour: () => {} };
+  const height = Math.max(LANE[0], Math.min(LANE[1], Math.floor(STRIPS / Math.max(1, lanes))));
+  /** @type {[HTMLElement, number][]} */
+  const painted = [];
+  const strips = ribbons.map((ribbon, run) => {
+    const segments = ribbon.segments.map((segment) => {
+      const button = segmentButton(scene, run, segment, height >= NAMED_LANE);
+      button.style.top = `${segment.lane * (height + 1)}px`;
+      button.style.height = `${height}px`;
+      painted.push([button, segment.colour]);
+      return button;
+    });
+    const strip = el("div", { class: "strip", role: "group", "aria-label": "stages" }, [
+      ...segments,
+      ...ticksOf(scene, moments, run),
+    ]);
+    strip.style.height = `${Math.max(1, ribbon.lanes) * (height + 1)}px`;
+    const name = scene.runs.length > 1 ? el("span", { class: "strip-name" }, nameOf(scene.runs[run].short, 60)) : null;
+    return el("div", { class: "strip-row" }, [name, strip]);
+  });
+  const band = el("div", { class: "marked-frames" });
+  band.style.visibility = "hidden";
+  scene.onMark((span) => {
+    band.style.visibility = span ? "visible" : "hidden";
+    if (span) place(band, scene, span[0], span[1]);
+  });
+  const recolour = () => painted.forEach(([button, colour]) => button.style.setProperty("--stage", category(colour)));
+  recolour();
+  const element = el("div", { class: "ribbon" }, [el("div", { class: "ribbon-band" }, band), ...strips]);
+  return { element: strips.length > MOST_STRIPS ? el("div", { class: "ribbons" }, element) : element, recolour };
+}
+
+/**
+ * @param {HTMLElement} element
+ * @param {Scene} scene
+ * @param {number} start
+ * @param {number} stop
+ */
+function place(element, scene, start, stop) {
+  const left = shareOf(scene, start);
+  element.style.left = `${100 * left}%`;
+  element.style.width = `max(2px, ${100 * (shareOf(scene, stop) - left)}%)`;
+}
+
+/**
+ * @param {Scene} scene
+ * @param {number} run
+ * @param {import("./stages.js").Segment} segment
+ * @param {boolean} named
+ */
+function segmentButton(scene, run, segment, named) {
+  const when = `${clockText(scene.clock, segment.start)} to ${clockText(scene.clock, segment.stop)}`;
+  const whose = scene.runs.length > 1 ? `${scene.runs[run].data.name}: ` : "";
+  const go = () => {
+    scene.goTime(segment.start);
+    scene.mark([segment.start, segment.stop]);
+  };
+  const label = `${whose}stage ${segment.name}, ${when}`;
+  const button = el(
+    "button",
+    { type: "button", class: "segment", title: `${label}\n${segment.evidence}`, "aria-label": label, on: { click: go } },
+    named ? nameOf(segment.name, 40) : null,
+  );
+  place(button, scene, segment.start, segment.stop);
+  return button;
+}
+
+/**
+ * @param {Scene} scene
+ * @param {Moment[]} moments
+ * @param {number} run
+ */
+function ticksOf(scene, moments, run) {
+  return moments
+    .filter((moment) => moment.run === run)
+    .map((moment) => {
+      const tick = el("i", { class: "tick", title: `${moment.name}, ${clockText(scene.clock, moment.time)}` });
+      tick.style.left = `${100 * shareOf(scene, moment.time)}%`;
+      return tick;
+    });
+}

@@ -1,0 +1,43 @@
+/**
+ * The shape of the data a page carries, and what its parts promise each other. Only types: nothing of this runs.
+ *
+ * @typedef {{id: number, shape: number[], encoding: "f64"|"f32"|"i32"|"u8"|"companded", low?: number, high?: number,
+ *   order?: number}} Block
+ *   A compressed array in <script type="application/octet-stream" id="block-ID">. See blocks.js; `order` is for f32 only.
+ *
+ * @typedef {{name: string, family: string, faint: boolean, values: Block}} Curve
+ * @typedef {{name: string, value: number}} Level
+ * @typedef {{slot: string, title: string, about: string, frames: Block|null, of: number, shown: number}} AnyView
+ *   `frames`: which of the run's `of` frames are shown, null for all; `shown` is their number.
+ * @typedef {AnyView & {kind: "curves", axis: string, log: boolean, start_log?: boolean,
+ *   curves: Curve[], levels: Level[]}} CurvesView
+ *   `log`: a logarithmic axis makes sense; `start_log`: the page opens with one.
+ * @typedef {AnyView & {kind: "matrices", values: Block, panels: string[], rows: string[], columns: string[],
+ *   row_axis: string, column_axis: string, low: number, high: number,
+ *   marks: {names: string[], cells: Block}|null}} MatricesView
+ * @typedef {AnyView & {kind: "points", values: Block, labels: string[], explained: Block}} PointsView
+ * @typedef {CurvesView | MatricesView | PointsView} View
+ *
+ * @typedef {{name: string, start: number, stop: number|null, evidence: string}} Stage
+ * @typedef {number|string|null} Cell
+ * @typedef {{tag: string, statement: string, regime: string, predicted: Cell, measured: Cell, tolerance: Cell,
+ *   verdict: "confirmed"|"violated"|"inconclusive"|"not applicable", reason: string, span: [number, number]|null}} Verdict
+ *   `span`: from when to when the run shows it, on the run's clock.
+ * @typedef {{label: string, t: number, residual: number|null, distance: number|null, loss: number|null, opening: string|null,
+ *   rates: number[], measured_rate: number|null, local_rate: number|null, cosines: number[],
+ *   predicted_escape: number|null, measured_escape: number|null, note: string}} Rung
+ * @typedef {{title: string, rows?: [string, string][], text?: string}} Facts
+ * @typedef {{name: string, status: string, reason: string, clock: string, frames: number, time: Block,
+ *   notes: string[], stages: Stage[], events: Object<string, number|null>, event_notes: Object<string, string>,
+ *   ledger: Verdict[]|null, ladder: Rung[]|null, provenance: Facts[], views: View[]}} RunData
+ * @typedef {{title: string, clock: string, log_time?: boolean, runs: RunData[]}} SceneData
+ *   `log_time`: the page opens with a logarithmic axis of time.
+ * @typedef {{title: string, version: string, scenes: SceneData[]}} PageData
+ *
+ * @typedef {{columns: string[], rows: (string|number|null)[][]}} Table
+ * @typedef {{element: HTMLElement, tools?: HTMLElement, show: (time: number) => void, recolour?: () => void,
+ *   table?: () => Table, svg?: () => string}} Panel
+ *   One view on the page. `show` draws the frame each run has at a time of the scene's clock and must be cheap;
+ *   `table` and `svg` give what is seen now for export.
+ */
+export {};

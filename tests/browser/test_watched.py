@@ -1,0 +1,34 @@
+"""The watch itself: a page that is not silent or not offline is found out."""
+
+import pytest
+
+from tests.browser.watched import Watched
+
+NOISY = {
+    "console": "console.warn('careful')",
+    "error": "setTimeout(() => { throw new Error('broken'); })",
+    "dialog": "alert(1)",
+    "request": "fetch('http://localhost:9/').catch(() => {})",
+    "picture": "new Image().src = 'http://localhost:9/x.png'",
+    "popup": "window.open('about:blank')",
+}
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_noise_is_noticed(browser, tmp_path, name):
+    path = tmp_path / "page.html"
+    ready = "document.documentElement.dataset.ready = 'true'"
+    path.write_text(f"<!doctype html><title>x</title><main></main><script>{NOISY[name]}; {ready};</script>", encoding="utf-8")
+    seen = Watched(browser, path)
+    seen.page.wait_for_timeout(50)
+    with pytest.raises(AssertionError):
+        seen.check()
+    seen.close()
+
+
+def test_silence_passes(browser, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text("<!doctype html><html data-ready=true><title>x</title><main></main>", encoding="utf-8")
+    seen = Watched(browser, path)
+    seen.check()
+    seen.close()

@@ -1,0 +1,102 @@
+"""A page under watch: everything it asks the network for, logs, throws or pops up is kept, and must be nothing."""
+
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Locator
+
+PATIENCE = 20_000
+"""Milliseconds until a wait is given up; long, because a test machine may be busy."""
+
+
+class Watched:
+    """One file opened in a context of its own."""
+
+    def __init__(
+        self, browser: Browser, path: Path, hash: str = "", scheme: Any = "light", width: int = 1280, height: int = 800
+    ) -> None:
+        self.path, self.requests, self.noise = path, [], []
+        self.context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", accept_downloads=True
+        )
+        self.context.set_default_timeout(PATIENCE)
+        self.page = self.context.new_page()
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("websocket", lambda socket: self.requests.append(socket.url))
+        self.page.on("popup", lambda other: self.noise.append(f"popup {other.url}"))
+        self.page.on("pageerror", lambda error: self.noise.append(f"error {error}"))
+        self.page.on("console", lambda message: self.noise.append(f"{message.type}: {message.text}"))
+        self.page.on("dialog", self._dialog)
+        self.open(hash)
+
+    def _dialog(self, dialog: Any) -> None:
+        self.noise.append(f"dialog {dialog.message}")
+        dialog.dismiss()
+
+    def open(self, hash: str = "") -> None:
+        """Load the file afresh, at a hash, until it says that it can be used."""
+        self.page.goto("about:blank")
+        self.requests.clear()
+        self.page.goto(self.path.as_uri() + hash)
+        self.until("() => document.documentElement.dataset.ready === 'true'")
+
+    def until(self, condition: str, argument: Any = None) -> None:
+        """Wait for a condition, a function in JavaScript. Playwright's own wait evaluates text, which the policy forbids."""
+        holds = self.page.evaluate(
+            f"""async ([argument, patience]) => {{ const holds = {condition}, began = performance.now();
+                while (!holds(argument) && performance.now() - began < patience) await new Promise(requestAnimationFrame);
+                return Boolean(holds(argument)); }}""",
+            [argument, PATIENCE],
+        )
+        assert holds, condition
+
+    def check(self) -> None:
+        """Nothing but the file itself was asked for; blobs and data never leave the page."""
+        asked = [url for url in self.requests if not url.startswith(("blob:", "data:"))]
+        assert [url.split("#")[0] for url in asked] == [self.path.as_uri()]
+        assert not self.noise, self.noise
+
+    def close(self) -> None:
+        self.context.close()
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def settle(self) -> None:
+        """Two animation frames: what was asked for has been drawn."""
+        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def whole(self) -> None:
+        """Every panel built, everything folded opened, back at the top: panels are made when they come near the screen."""
+        self.page.evaluate(
+            """async () => { const tick = () => new Promise(requestAnimationFrame);
+                for (const panel of document.querySelectorAll('section.panel')) {
+                    panel.scrollIntoView(); await tick(); await tick(); }
+                for (const fold of document.querySelectorAll('details:not(.export)')) fold.open = true; }"""
+        )
+        self.until("() => !document.querySelector('[aria-busy=true]')")
+        self.page.evaluate("() => scrollTo(0, 0)")
+        self.settle()
+
+    @property
+    def slider(self) -> Locator:
+        return self.page.locator("input[type=range]").first
+
+    @property
+    def position(self) -> int:
+        """Where the scrubber stands, as its slider says."""
+        return int(self.slider.input_value())
+
+    def scrub(self, position: int) -> None:
+        """Move the slider as a pointer does: its value, then the event."""
+        self.slider.evaluate(
+            "(slider, to) => { slider.value = String(to); slider.dispatchEvent(new Event('input', {bubbles: true})); }", position
+        )
+        self.settle()
+
+    def panel(self, slot: str) -> Locator:
+        return self.page.locator(f'section.panel[data-slot="{slot}"]')
+
+    def value(self, slot: str, run: int, panel: int, row: int, column: int) -> dict[str, Any]:
+        return self.page.evaluate("at => window.stagescope.value(...at)", [slot, run, panel, row, column])

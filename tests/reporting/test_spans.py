@@ -1,0 +1,71 @@
+"""Where a run shows what a claim speaks of."""
+
+import re
+
+import pytest
+
+from stagescope.detect.stage import Stage, Stages
+from stagescope.reporting.spans import span_of
+from stagescope.studies.table import STUDIES
+from stagescope.theory.claim import Verdict
+from stagescope.theory.focus_dilution_saddles import CLAIMS
+from tests.runs.samples import memory_run
+
+RUN = memory_run(frames=11)  # t from 0 to 1
+STAGES = Stages(
+    "finished",
+    "t",
+    {"E1": 0.2, "Q1": 0.5, "E2": None, "focus1": 0.55, "focus2": 0.6, "late": 3.0},
+    (Stage("condensation", 0.0, 0.5, ""), Stage("plateau 1", 0.5, None, "")),
+    {},
+)
+
+
+def span(*shown, stages=STAGES):
+    return span_of(Verdict("SnS:lemma-1", "s", "r", None, None, None, "confirmed", "", shown), stages, RUN)
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (("E1",), (0.2, 0.2)),
+        (("start", "E1"), (0.0, 0.2)),
+        (("Q1", "E2"), (0.5, 1.0)),  # not reached: until the end
+        (("E2", "Q1"), None),  # not begun: not shown
+        (("focus*",), (0.55, 0.6)),
+        (("plateau *",), (0.5, 1.0)),
+        (("condensation",), (0.0, 0.5)),
+        (("late",), (1.0, 1.0)),  # a detector that saw more than the recorded frames
+        (("end",), (1.0, 1.0)),
+        (("nothing*",), None),
+        ((), None),
+    ],
+)
+def test_spans(shown, expected):
+    assert span(*shown) == (None if expected is None else pytest.approx(expected))
+
+
+def test_without_stages_only_the_ends_are_known():
+    assert span("start", "end", stages=None) == pytest.approx((0.0, 1.0))
+    assert span("E1", stages=None) is None
+
+
+KNOWN = {
+    "focus-dilution": r"[EQ]\d|focus\*|dilution\*",
+    "scan-snap": "onset|winner|peak|snap",
+    "incremental": r"t\d|t\*|onset|plateau \d|plateau \*",
+}
+"""Names that the detectors give; an unknown one would never be found in any run."""
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_claim_says_where_it_is_shown(name):
+    for claim in STUDIES[name].claims():
+        assert claim.shown, claim.tag
+        for word in claim.shown:
+            assert re.fullmatch(f"start|end|{KNOWN[name]}", word), (claim.tag, word)
+
+
+def test_the_third_direction_opens_after_the_second_of_attention():
+    """At (2,2) embedding and attention have two directions each: the run is there from Q2 on, not from E2."""
+    assert next(claim for claim in CLAIMS if claim.tag == "FD:third").shown == ("Q2", "E3")
