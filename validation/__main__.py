@@ -14,6 +14,7 @@ MODULES = (
     "incremental_figures",
     "text_focus",
     "text_snap",
+    "text_incremental",
     "kill",
 )
 """Modules of this package with a `main() -> bool`, in the order they run; name some as arguments to run only those."""

@@ -1,13 +1,14 @@
 """Focus and dilution on real text: TinyStories, WikiText-2 and Tiny Shakespeare, plain steps and Adam, and what r predicts.
 
 Corpora are looked for in the folder named by STAGESCOPE_DATA; those that are not there are left out and said. TinyStories and
-WikiText-2 have targets, Tiny Shakespeare is shown: thresholds were chosen without it.
+WikiText-2 have targets, Tiny Shakespeare is shown: thresholds were chosen without it. About a quarter of an hour.
 """
 
 import stagescope as ss
 from stagescope.errors import InputError
 from stagescope.processes.known_corpora import locate
 from stagescope.reading_text_focus import evidence_of
+from stagescope.studies.text_focus import PRESETS
 from stagescope.theory.claim import Verdict
 from stagescope.theory.text_focus import CLAIMS
 
@@ -34,12 +35,14 @@ def main() -> bool:
 def _corpus(corpus: str) -> bool:
     held = True
     for seed in SEEDS:
-        held &= _run(f"{corpus}, plain steps, seed {seed}", PLAIN, corpus=corpus, seed=seed)
-        held &= _run(f"{corpus}, Adam, seed {seed}", ADAM, corpus=corpus, optimizer="adam", seed=seed)
-    return held & _run(f"{corpus}, with positions, residual and LayerNorm", ("FD:text-separability",), corpus=corpus, **VARIANT)
+        held &= _run(f"{corpus}, plain steps, seed {seed}", PLAIN, corpus=corpus, seed=seed) == {"confirmed"}
+        adam = PRESETS.get(f"{corpus}-adam", {"corpus": corpus, "optimizer": "adam"})
+        held &= _run(f"{corpus}, Adam, seed {seed}", ADAM, **adam, seed=seed) == {"confirmed"}
+    title = f"{corpus}, with positions, residual and LayerNorm"
+    return held & ("violated" not in _run(title, ("FD:text-separability",), corpus=corpus, **VARIANT))
 
 
-def _run(title: str, tags: tuple[str, ...], **options) -> bool:
+def _run(title: str, tags: tuple[str, ...], **options) -> set[str]:
     """One run with its events and the verdicts of some claims; the others are out of regime."""
     run = ss.run_study("text-focus", progress=False, **options)
     evidence = evidence_of(run)
@@ -48,4 +51,4 @@ def _run(title: str, tags: tuple[str, ...], **options) -> bool:
     print(f"\n{title}: {run.status}; {events}")
     for row in found:
         print(f"  {row.verdict:<13} {row.tag:<21} {row.reason}", flush=True)
-    return all(row.verdict == "confirmed" for row in found)
+    return {row.verdict for row in found}

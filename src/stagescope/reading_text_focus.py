@@ -24,7 +24,7 @@ FLOW_STEP, FLOW_FRAMES = 0.2, 441
 """Largest step of descents that stand for a flow: the edge of stability of these losses is near .3."""
 EARLY_FRAMES = 60
 PROBES = 3
-"""Words that are probed where none were asked for: the most frequent ones after the most frequent of all."""
+"""Words that are probed where none were asked for: the most frequent ones, without the most frequent type of all."""
 SEPARABLE_WINDOWS = 2**15
 """Windows on which the separability of a variant is measured: to about .005."""
 
@@ -40,8 +40,10 @@ def probes(run: Run, curves: TextCurves) -> dict[str, int]:
     asked = (run.config or {}).get("probe")
     if asked:
         return {word: curves.law.process.token(word) for word in asked}  # pyright: ignore[reportAttributeAccessIssue]
-    order = np.argsort(-curves.pi, kind="stable")[1 : PROBES + 1].tolist()
-    return {curves.law.process.label(token): token for token in order}  # pyright: ignore[reportAttributeAccessIssue]
+    order = np.argsort(-curves.pi, kind="stable")[1:].tolist()
+    labels = {curves.law.process.label(token): token for token in order}  # pyright: ignore[reportAttributeAccessIssue]
+    written = sorted(labels, key=lambda word: not word[:1].isalpha())  # stable: by frequency, marks after words
+    return {word: labels[word] for word in written[:PROBES]}
 
 
 def check(run: Run) -> Ledger:

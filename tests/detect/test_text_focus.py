@@ -106,3 +106,35 @@ def test_swings_want_a_fall_first_and_all_three():
     assert TextStory(curves(mean_entropy=bumps(3.0, 0.5, 2.0))).swings(0.3) is None
     assert TextStory(curves(mean_entropy=bumps(1.0, 3.0, 0.5, 2.0, 1.0))).swings(0.3) == pytest.approx((2.5, 1.5, 1.0), abs=0.03)
     assert TextStory(curves(rare_norm=np.exp(bumps(-3.0, 0.5)))).retraction(0.16) is None
+
+
+@pytest.mark.parametrize(
+    ("curve", "open_end"),
+    [
+        (bumps(3.0, 0.5), True),  # still falling at the end
+        (bumps(3.0, 0.5, 0.5, 0.5, 0.5), False),  # fell early and stayed
+        (bumps(3.0, 3.0, 3.0, 0.5), True),  # fell late
+        (bumps(3.0, 0.5, 2.0, 2.0, 2.0, 2.0, 2.0), False),  # rose early and stayed
+        (bumps(3.0, 3.0), False),  # never moved
+    ],
+)
+def test_what_came_to_rest_early_decides(curve, open_end):
+    story = TextStory(curves(mean_entropy=curve, rare_norm=np.exp(curve)))
+    assert story.entropy_moves(0.3) is open_end
+    assert story.norms_move(0.16) is open_end
+
+
+def test_rows_with_a_late_focus_may_still_dilute():
+    rows = [bumps(0.2, 0.9, 0.1), bumps(0.2, 0.9, 0.9, 0.9, 0.9), bumps(0.2, 0.2, 0.9), bumps(0.2, 0.2, 0.9, 0.8)]
+    story = TextStory(curves(on_frequent=np.stack(rows, axis=1)))
+    assert story.diluted == [0]
+    assert story.on_their_way == [2, 3]
+
+
+def test_a_probe_word_has_one_stage_with_all_its_turns():
+    found = detect(
+        curves(on_frequent=np.tile(bumps(0.2, 0.9, 0.1, 0.6)[:, None], (1, 4))), {"the": 1}, clock="t", status="finished"
+    )
+    (row,) = [stage for stage in found if stage.name == "row 'the'"]
+    assert row.stop is None
+    assert "0.200 -> 0.900 -> 0.100 -> 0.600" in row.evidence

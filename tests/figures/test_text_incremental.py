@@ -1,17 +1,14 @@
 """The figure of lags: its numbers are those of the runs, and it draws them."""
 
-import json
-
 import numpy as np
 
 from stagescope.figures import text_incremental
-from stagescope.figures.figure import reproduce
-from stagescope.progress import Progress
 from stagescope.studies.table import run_study
 from stagescope.theory.text_incremental import CLAIMS
+from tests.figures.drawing import drawn
 
 
-def test_numbers_and_pictures(tmp_path, monkeypatch):
+def test_numbers_and_pictures(monkeypatch):
     """With short runs in place of those of the preset."""
 
     def short(name, preset, **options):
@@ -19,11 +16,9 @@ def test_numbers_and_pictures(tmp_path, monkeypatch):
 
     monkeypatch.setattr("stagescope.studies.table.run_study", short)
     monkeypatch.setattr(text_incremental, "SEEDS", 2)
-    path = reproduce(text_incremental.FIGURES["lags"], tmp_path, Progress())
-    found = json.loads(path.with_suffix(".json").read_text())
+    found = drawn(text_incremental.FIGURES["lags"])
     assert [run["seed"] for run in found["runs"]] == [0, 1]
     assert np.array(found["runs"][0]["mass"]).shape[1:] == (3, 8)
     assert found["runs"][0]["loss"][0] == found["runs"][1]["loss"][0]
     assert set(found["runs"][0]["verdicts"]) == {claim.tag for claim in CLAIMS}
     assert found["information"]["order"][0] == 1
-    assert all(path.with_suffix(f".{kind}").stat().st_size > 5000 for kind in ("png", "pdf", "svg"))

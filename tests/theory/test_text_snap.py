@@ -8,7 +8,7 @@ import stagescope as ss
 from stagescope.observables.text_snap import Motion, TextAttention, text_attention
 from stagescope.reading import check, stages
 from stagescope.theory.text_snap import CLAIMS
-from stagescope.theory.text_snap_evidence import TextEvidence, late_motion, rank_correlation
+from stagescope.theory.text_snap_evidence import TextEvidence, highest, late_motion, late_rise, rank_correlation
 from tests.planted import NEXTS, planted_text
 
 
@@ -82,6 +82,22 @@ def test_rank_correlation_is_spearmans():
     left, right = ((r := stats.rankdata(v)) - np.polyval(np.polyfit(stats.rankdata(z), r, 1), stats.rankdata(z)) for v in (x, y))
     assert rank_correlation(x, y, z) == pytest.approx(np.corrcoef(left, right)[0, 1], rel=1e-10)
     assert np.isnan(rank_correlation(np.ones(60), y))
+
+
+def test_two_standard_errors_above_a_rank_correlation():
+    """Of samples of two normal numbers, whose rank correlation is 6/pi asin(r/2), 2.3 % have all of it below the true one."""
+    draw, true = np.random.default_rng(1), 6 / np.pi * np.arcsin(0.55 / 2)
+    pairs = draw.multivariate_normal([0, 0], [[1, 0.55], [0.55, 1]], size=(2000, 100))
+    found = [highest(rank_correlation(x[:, 0], x[:, 1]), 100) < true for x in pairs]
+    assert np.mean(found) == pytest.approx(0.023, abs=0.012)
+    assert highest(1.0, 50) == highest(0.2, 3) == 1.0
+
+
+def test_the_rise_over_the_last_doubling():
+    """A curve that grows by the logarithm of time rises by ln 2 in every doubling."""
+    curve = np.log(np.arange(1, 3001))
+    assert late_rise(curve) == pytest.approx(np.log(2), rel=0.01)
+    np.testing.assert_allclose(late_rise(np.stack([curve, -curve], axis=1)), late_rise(curve) * np.array([1, -1]))
 
 
 # the transformer: verdicts by what its curves would be

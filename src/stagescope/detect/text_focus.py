@@ -38,7 +38,12 @@ def smoothed(curve: np.ndarray) -> np.ndarray:
 
 def openings(time: np.ndarray, values: np.ndarray) -> list[float | None]:
     """When singular values open: a start that is not small beside .1 is a floor of noise, to be left by a factor."""
-    return passes(time, values, max(LEVEL, NOISE_FLOOR * float(values[0, 0])))
+    return passes(time, values, opening_level(values))
+
+
+def opening_level(values: np.ndarray) -> float:
+    """What a singular value must pass to be open."""
+    return max(LEVEL, NOISE_FLOOR * float(values[0, 0]))
 
 
 def row_cycles(time: np.ndarray, attention: np.ndarray) -> list[RowCycle]:
@@ -59,6 +64,14 @@ def _cycle(time: np.ndarray, curve: np.ndarray, row: int) -> RowCycle:
 
 def _turns(time: np.ndarray, curve: np.ndarray, least: float) -> list[Turn]:
     return turns(time, curve, least, least)
+
+
+def under_way(time: np.ndarray, curve: np.ndarray, found: Sequence[Turn], least: float) -> bool:
+    """Whether the last turn of a curve came near its end only in the latter half of the run: more may follow it."""
+    if not found or found[-1].stop is not None:
+        return False
+    near = (time >= found[-1].start) & (np.abs(curve - found[-1].after) <= least)
+    return bool(time[near][0] > (time[0] + time[-1]) / 2)
 
 
 @dataclass(frozen=True)
@@ -108,6 +121,23 @@ class TextStory:
         """Rows that focused and then lost half of their gain."""
         return [cycle.row for cycle in self.rows if cycle.half is not None]
 
+    @property
+    def opened_late(self) -> bool:
+        """Whether attention opened in the latter half of the run only, or not at all."""
+        time, first = self.curves.time, self.attentions[0]
+        return bool(first is None or first > (time[0] + time[-1]) / 2)
+
+    @cached_property
+    def on_their_way(self) -> list[int]:
+        """Rows that have not lost half of their gain but may still: they came to their focus in the latter half of the run."""
+        time, middle, found = self.curves.time, (self.curves.time[0] + self.curves.time[-1]) / 2, []
+        for cycle in (cycle for cycle in self.rows if cycle.half is None):
+            curve = self.attention[:, cycle.row]
+            rising = under_way(time, curve, _turns(time, curve, LEAST_ATTENTION), LEAST_ATTENTION)
+            late = cycle.focus is not None and cycle.focus > middle
+            found += [cycle.row] if late or (cycle.focus is None and rising) else []
+        return found
+
     def mass(self, rows: Sequence[int]) -> float:
         """The frequency of rows together."""
         return float(np.sum(self.curves.pi[list(rows)]))
@@ -121,6 +151,16 @@ class TextStory:
     def norms(self) -> list[Turn]:
         """Rises and falls of the logarithm of the mean norm of rare rows."""
         return _turns(self.curves.time, smoothed(np.log(self.curves.rare_norm)), LEAST_NORM)
+
+    def entropy_moves(self, least: float) -> bool:
+        """Whether the mean entropy was still on its way in the latter half of the run, in turns of at least so much."""
+        curve = smoothed(self.curves.mean_entropy)
+        return under_way(self.curves.time, curve, _turns(self.curves.time, curve, least), least)
+
+    def norms_move(self, least: float) -> bool:
+        """The same of the logarithm of the mean norm of rare rows."""
+        curve = smoothed(np.log(self.curves.rare_norm))
+        return under_way(self.curves.time, curve, _turns(self.curves.time, curve, least), least)
 
     def swings(self, least: float) -> tuple[float, float, float] | None:
         """How far the mean entropy first falls, then rises, then falls again, in turns of at least so much; None if not."""
@@ -157,9 +197,7 @@ def stages_of(story: TextStory, probes: Mapping[str, int]) -> tuple[Stage, ...]:
     found = [*_openings(story), *_row_stages(story)]
     found += [_turned("entropy", turn, "mean entropy", "falls", "rises", "nat") for turn in story.entropy]
     found += [_turned("rare norms", turn, "log of the mean norm of rare rows", "retract", "grow", "") for turn in story.norms]
-    for word, token in probes.items():
-        own = _turns(story.curves.time, story.attention[:, token], LEAST_ATTENTION)
-        found += [_turned(f"row {word}", turn, "attention on the frequent type", "dilutes", "focuses", "") for turn in own]
+    found += [stage for word, token in probes.items() for stage in _probe_stage(story, word, token)]
     return tuple(sorted(found, key=lambda stage: stage.start))
 
 
@@ -200,6 +238,15 @@ def _row_stages(story: TextStory) -> list[Stage]:
     return [Stage("rows focus", start, middle, said), Stage("rows dilute", middle, end, lost)]
 
 
+def _probe_stage(story: TextStory, word: str, token: int) -> list[Stage]:
+    """All turns of a probe word's row as one stage: it may focus and dilute many times."""
+    own = _turns(story.curves.time, story.attention[:, token], LEAST_ATTENTION)
+    if not own:
+        return []
+    path = " -> ".join(f"{level:.3f}" for level in (own[0].before, *(turn.after for turn in own)))
+    return [Stage(f"row {word!r}", own[0].start, own[-1].stop, f"attention on the frequent type {path}")]
+
+
 def _turned(name: str, turn: Turn, what: str, down: str, up: str, unit: str) -> Stage:
     still = ", not turned yet" if turn.stop is None else ""
     text = f"{what} {turn.before:.3f} -> {turn.after:.3f}{' ' + unit if unit else ''}{still}"
@@ -209,7 +256,7 @@ def _turned(name: str, turn: Turn, what: str, down: str, up: str, unit: str) -> 
 def _notes(story: TextStory, probes: Mapping[str, int], by: str) -> dict[str, str]:
     curves, notes = story.curves, {}
     for letter, values in (("E", curves.embedding_values), ("Q", curves.score_values)):
-        level = max(LEVEL, NOISE_FLOOR * float(values[0, 0]))
+        level = opening_level(values)
         for k, most in enumerate(values.max(axis=0)[:NAMED]):
             notes[f"{letter}{k + 1}"] = f"its singular value reached {most:.2e} {by}, below {level:.2g}"
     notes |= {"focused": f"the mean entropy did not fall by more than {LEAST_ENTROPY} nat and turn {by}"}

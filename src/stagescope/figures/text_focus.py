@@ -1,6 +1,7 @@
 """Figures of focus and dilution on a text: plain steps against the bigram flow, the published curves of Adam, and a variant."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from stagescope.reading_text_focus import bigram_flow, evidence_of, probes, sepa
 from stagescope.runs.run import Run
 from stagescope.studies.table import run_study
 from stagescope.theory.text_focus import CLAIMS
+from stagescope.theory.text_focus_evidence import TextEvidence
 from stagescope.theory.text_forms import predict
 
 MEASURED = {
@@ -20,10 +22,11 @@ MEASURED = {
     "wikitext-2": {"E1": 18.0, "Q1": 62.0, "E2": 361.0, "E3": 2323.0, "Q2": 2702.0},
 }
 """Events of an independent implementation on the same corpora, with its own windows and start."""
+_COST = "about 5 minutes"
 SHOWN = 3
 """Singular values drawn."""
-PARTS = {"positions": True, "residual": True, "norm": True}
-SHORTER = {"steps": 2500, "batch": 512, "watched": 1024}
+PARTS = ("positions", "residual", "norm")
+VARIANT: dict[str, Any] = {**dict.fromkeys(PARTS, True), "steps": 2500, "batch": 512, "watched": 1024}
 """The variant is compiled, not fused, and what it shows is early."""
 
 
@@ -31,14 +34,14 @@ def of_corpus(corpus: str) -> Callable[[Progress], Numbers]:
     """The numbers of the figure of one corpus."""
 
     def compute(progress: Progress) -> Numbers:
-        progress.begin(corpus, 4, "runs")
+        progress.begin(f"{corpus}, {_COST}", 4, "runs")
         plain = run_study("text-focus", corpus, progress=False)
         progress.update(1)
         flow = bigram_flow(plain, float(plain.time[-1]))
         progress.update(2)
         adam = run_study("text-focus", f"{corpus}-adam", progress=False)
         progress.update(3)
-        variant = run_study("text-focus", corpus, progress=False, **PARTS, **SHORTER)
+        variant = run_study("text-focus", corpus, progress=False, **VARIANT)
         progress.update(4)
         made = predict(text_curves(plain).law.process, plain.spec["field"]["length"])  # pyright: ignore[reportArgumentType]
         sign = {"c_windows": made.c_windows, "c_error": made.c_error, "c_bigram": made.c_bigram}
@@ -49,14 +52,16 @@ def of_corpus(corpus: str) -> Callable[[Progress], Numbers]:
             "bigram": _opened(flow, None),
             "adam": _rows(adam),
             "variant": {**_opened(variant, None), "separability": separability(variant), "parts": list(PARTS)},
-            "claims": {"plain": _verdicts(plain), "adam": _verdicts(adam)},
+            "claims": {
+                "plain": _verdicts(plain, replace(evidence_of(plain), bigram=lambda until: text_curves(flow))),
+                "adam": _verdicts(adam, evidence_of(adam)),
+            },
         }
 
     return compute
 
 
-def _verdicts(run: Run) -> list[dict[str, Any]]:
-    evidence = evidence_of(run)
+def _verdicts(run: Run, evidence: TextEvidence) -> list[dict[str, Any]]:
     return [claim.judge(run, evidence).json() for claim in CLAIMS]
 
 
@@ -120,7 +125,6 @@ def _draw(numbers: Numbers) -> Any:
     return draw(numbers)
 
 
-_COST = "some minutes"
 WIKITEXT = Figure("-wikitext", "Focus and dilution on WikiText-2", of_corpus("wikitext-2"), _draw, _COST, needs="wikitext-2")
 TINYSTORIES = Figure(
     "-tinystories", "Focus and dilution on TinyStories", of_corpus("tinystories"), _draw, _COST, needs="tinystories"

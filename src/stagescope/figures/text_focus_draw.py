@@ -50,7 +50,7 @@ def _openings(axis: Any, numbers: Numbers) -> None:
     marked(axis, plain, ("E1", "Q1", "E2", "E3", "Q2"))
     handles = [Line2D([], [], color=EMBEDDING, label="$W_0$"), Line2D([], [], color=PHI, label=r"$\Phi$")]
     handles += [Line2D([], [], color=GREY, label="text"), Line2D([], [], color=GREY, ls=":", label="bigram flow")]
-    axis.legend(handles=handles, loc="lower right")
+    axis.legend(handles=handles, loc="upper left", ncols=2)
     axis.set_ylabel("largest singular values")
     axis.set_title("openings, against the bigram flow", pad=16)
 
@@ -98,7 +98,7 @@ def _variant(axis: Any, numbers: Numbers) -> None:
     marked(axis, variant, ("E1", "E2", "E3"))
     axis.set_title(f"with {', '.join(variant['parts'])}", pad=16)
     said = f"$r$ = {variant['separability']:.3f}\n(attention alone: {made['separability']:.3f})"
-    axis.text(0.97, 0.05, said, transform=axis.transAxes, ha="right", fontsize=8.5)
+    axis.text(0.03, 0.87, said, transform=axis.transAxes, fontsize=8.5)
 
 
 def _adam_rows(axis: Any, panel: Numbers) -> None:
@@ -120,16 +120,16 @@ def _adam_rows(axis: Any, panel: Numbers) -> None:
 def _entropy(axis: Any, panel: Numbers) -> None:
     axis.plot(panel["time"], panel["entropy"], color=COLORS[2])
     axis.set_ylim(bottom=0)
-    axis.set_ylabel("mean entropy of attention rows (nats)")
-    axis.set_title("entropy falls, rises, falls", fontsize=9)
+    axis.set_ylabel("entropy of attention rows (nats)")
+    axis.set_title("mean entropy", fontsize=9)
     _steps(axis, panel)
 
 
 def _norms(axis: Any, panel: Numbers) -> None:
     axis.plot(panel["time"], panel["rare_norm"], color=COLORS[3])
     axis.set_ylim(bottom=0)
-    axis.set_ylabel("mean norm of the rarer half of rows of $W_0$")
-    axis.set_title("embeddings of rare types grow, retract, grow", fontsize=9)
+    axis.set_ylabel("mean norm of the rarer half")
+    axis.set_title("embeddings of rare types", fontsize=9)
     _steps(axis, panel)
 
 

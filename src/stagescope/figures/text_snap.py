@@ -7,7 +7,7 @@ import numpy as np
 
 from stagescope.described import build
 from stagescope.figures.figure import Figure, Numbers
-from stagescope.observables.text_snap import TopicAttention, held_out, text_attention
+from stagescope.observables.text_snap import TopicAttention, held_out, known_windows, text_attention
 from stagescope.progress import Progress
 from stagescope.reading_text_snap import check, stages
 from stagescope.runs.run import Run
@@ -48,8 +48,8 @@ def maps(preset: str, **changes: Any) -> Callable[[Progress], Numbers]:
 def _maps(run: Run) -> Numbers:
     """Attention on the held-out window with the most known words, at equal distances of steps."""
     judge = held_out(build(run.spec["field"]))
-    windows = np.asarray(judge.arrays(judge.seen)["tokens"])[:, :-1]
-    best = int(np.argmin(np.sum(windows == 0, axis=1)))
+    windows = judge.watched_tokens
+    (best,) = known_windows(windows, judge.process.words, 1)
     frames = [int(np.argmin(np.abs(run.step - at))) for at in np.linspace(0, int(run.step[-1]), MAPS)]
     words = [judge.process.label(int(token)) for token in windows[best]]
     return {

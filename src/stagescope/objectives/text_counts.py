@@ -97,8 +97,11 @@ class TextCounts(TextLoss):
         if len(found) == 1:
             return found[0]
         shares = [len(part) / len(starts) for part in parts]
-        sums = {name: sum(w * grads[name] for w, (_, grads) in zip(shares, found, strict=True)) for name in params}
-        return sum(w * loss for w, (loss, _) in zip(shares, found, strict=True)), sums
+        sums = {name: np.zeros(block.shape) for name, block in params.items()}
+        for share, (_, grads) in zip(shares, found, strict=True):
+            for name, total in sums.items():
+                total += share * grads[name]
+        return sum(share * loss for share, (loss, _) in zip(shares, found, strict=True)), sums
 
 
 class TextCausal(TextCounts):

@@ -4,7 +4,7 @@ With hundreds of types the matrices of all frames together are large, so attenti
 asked for of it is kept.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -51,13 +51,13 @@ class TextCurves:
     @cached_property
     def embedding_values(self) -> np.ndarray:
         """Singular values of W0 (frames, .)."""
-        return _values(self.params["W0"])
+        return _values(_triangles(self.params["W0"]))
 
     @cached_property
     def score_values(self) -> np.ndarray:
         """Singular values of Phi (frames, .), of two small factors: Phi is never formed."""
-        small = [np.linalg.qr(factor, mode="r") for factor in self._factors]
-        return self.law.model.scale * np.linalg.svd(small[0] @ np.swapaxes(small[1], 1, 2), compute_uv=False)
+        query, key = (_triangles(factor) for factor in self._factors)
+        return self.law.model.scale * _values(query @ np.swapaxes(key, 1, 2))
 
     @cached_property
     def alignment(self) -> np.ndarray:
@@ -83,49 +83,53 @@ class TextCurves:
         return np.exp(np.mean(np.log(np.maximum(self.norms[:, self.rare], np.finfo(float).tiny)), axis=1))
 
     @cached_property
-    def _rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        frequent = self.frequent
+    def _rows(self) -> np.ndarray:
+        """Of every frame's attention (d, d): its column of the most frequent type, its diagonal, its entropies (frames, 3, d)."""
+        return np.array([self._seen(k) for k in range(len(self.time))])
 
-        def seen(attention: np.ndarray) -> tuple[np.ndarray, ...]:
-            logs = np.log(attention, out=np.zeros_like(attention), where=attention > 0)
-            return attention[:, frequent].copy(), np.diagonal(attention).copy(), -np.einsum("ij,ij->i", attention, logs)
-
-        kept = self._each(seen)
-        return np.array([k[0] for k in kept]), np.array([k[1] for k in kept]), np.array([k[2] for k in kept])
-
-    def _each(self, seen: Callable[[np.ndarray], tuple[np.ndarray, ...]]) -> list[tuple[np.ndarray, ...]]:
-        """Something of the attention (d, d) of every frame, for windows with the frequencies pi."""
-        frames = ({name: self.params[name][k] for name in ("W0", "WQ", "WK")} for k in range(len(self.time)))
-        return [seen(self.law.model.attention(frame, self.pi)) for frame in frames]
+    def _seen(self, frame: int) -> np.ndarray:
+        attention = self.law.model.attention({name: self.params[name][frame] for name in ("W0", "WQ", "WK")}, self.pi)
+        logs = np.log(attention, out=np.zeros_like(attention), where=attention > 0)
+        return np.array([attention[:, self.frequent], np.diagonal(attention), -np.einsum("ij,ij->i", attention, logs)])
 
     @property
     def on_frequent(self) -> np.ndarray:
         """Attention of every row on the most frequent type (frames, d)."""
-        return self._rows[0]
+        return self._rows[:, 0]
 
     @property
     def on_itself(self) -> np.ndarray:
         """Attention of every row on its own type (frames, d)."""
-        return self._rows[1]
+        return self._rows[:, 1]
 
     @property
     def entropy(self) -> np.ndarray:
         """Entropy of every row (frames, d), in nats."""
-        return self._rows[2]
+        return self._rows[:, 2]
 
     @cached_property
     def mean_entropy(self) -> np.ndarray:
         """Entropy of attention rows, each with the frequency of its query (frames,)."""
         return self.entropy @ self.pi
 
-    def row(self, token: int) -> np.ndarray:
-        """Attention of one query type on every type (frames, d)."""
-        return np.array([kept[0] for kept in self._each(lambda attention: (attention[token].copy(),))])
+    def attention(self, tokens: Sequence[int]) -> np.ndarray:
+        """Attention of some query types on every type (frames, queries, d), for windows with the frequencies pi."""
+        query, key = self._factors
+        scores = self.law.model.scale * query[:, list(tokens)] @ np.swapaxes(key, 1, 2) + np.log(self.pi)
+        weights = np.exp(scores - scores.max(axis=2, keepdims=True))
+        return weights / weights.sum(axis=2, keepdims=True)
+
+
+def _triangles(matrices: np.ndarray) -> np.ndarray:
+    """The triangular factors of tall matrices (frames, d, m): small, with the same singular values."""
+    return np.asarray(np.linalg.qr(matrices, mode="r"))
 
 
 def _values(matrices: np.ndarray) -> np.ndarray:
-    """Singular values of tall matrices (frames, d, m), largest first."""
-    return np.linalg.svd(np.linalg.qr(matrices, mode="r"), compute_uv=False)
+    """Singular values of matrices (frames, n, m), largest first; nan where one has numbers that are not finite."""
+    good = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))[:, None]
+    found = np.linalg.svd(np.where(good[..., None], matrices, 0.0), compute_uv=False)
+    return np.where(good, found, np.nan)
 
 
 def text_curves(run: Run) -> TextCurves:

@@ -9,6 +9,7 @@ import numpy as np
 from stagescope.described import build
 from stagescope.objectives.pairwise_windows import PairwiseWindows
 from stagescope.objectives.text_transformer import TextTransformerLoss
+from stagescope.processes.text_vocabulary import UNKNOWN
 from stagescope.processes.topic_windows import TopicWindows, Windows
 from stagescope.runs.run import Run
 
@@ -123,6 +124,13 @@ def _transformer(run: Run, law: TextTransformerLoss) -> TextAttention:
                 moved.append(0.5 * float(np.abs(attention - before).sum(axis=2).mean()))
             before = attention
     return TextAttention(**_shared(run, law.process.unigram_loss(), np.array(entropy), moved))
+
+
+def known_windows(tokens: np.ndarray, words: tuple[str, ...], count: int) -> list[int]:
+    """Windows (rows of tokens) that show words: of so many equal stretches the one of each with the fewest unknown tokens."""
+    unknown = np.sum(tokens == (words.index(UNKNOWN) if UNKNOWN in words else -1), axis=1)
+    stretches = np.array_split(np.arange(len(tokens)), min(count, len(tokens)))
+    return [int(some[np.argmin(unknown[some])]) for some in stretches]
 
 
 def held_out(law: TextTransformerLoss) -> TextTransformerLoss:

@@ -12,6 +12,9 @@ from stagescope.reporting.own_views import own_views
 from stagescope.reporting.pairwise_views import pairwise_views
 from stagescope.reporting.provenance import provenance
 from stagescope.reporting.regression_views import regression_views
+from stagescope.reporting.text_focus_views import text_focus_views
+from stagescope.reporting.text_lag_views import text_lag_views
+from stagescope.reporting.text_snap_views import topic_views, transformer_views
 from stagescope.reporting.token_views import token_views
 from stagescope.reporting.views import Maker, Portrait, View
 from stagescope.runs.run import Run
@@ -19,8 +22,12 @@ from stagescope.runs.run import Run
 Found = TypeVar("Found")
 VIEWS: dict[str, Callable[[Run], list[Maker]]] = {
     **dict.fromkeys(("TokenPopulation", "TokenFinite", "TokenSampled"), token_views),
+    **dict.fromkeys(("TextCounts", "TextCausal", "TextVariant"), text_focus_views),
     **dict.fromkeys(("PairwisePopulation", "PairwisePinv", "PairwiseSampled"), pairwise_views),
     **dict.fromkeys(("HeadsLoss", "ContentLoss", "TransformerLoss"), lag_views),
+    "PairwiseWindows": topic_views,
+    "TextTransformerLoss": transformer_views,
+    "TextHeads": text_lag_views,
     **dict.fromkeys(("RegressionLoss", "MirrorFlow", "RegressionSampled"), regression_views),
 }
 """What to show of runs of each field type; any other run has what every run has."""

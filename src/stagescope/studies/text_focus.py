@@ -50,7 +50,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "wikitext-2": {"corpus": "wikitext-2"},
     "topics-adam": {"optimizer": "adam"},
     "tinystories-adam": {"corpus": "tinystories", "optimizer": "adam"},
-    "wikitext-2-adam": {"corpus": "wikitext-2", "optimizer": "adam"},
+    "wikitext-2-adam": {"corpus": "wikitext-2", "optimizer": "adam", "lr": 2e-3, "steps": 6000},  # at 1e-3 rare rows dilute later
     "causal": {"corpus": "wikitext-2", "form": "causal", "steps": 8000},
     "residual": {"corpus": "tinystories", "residual": True, "steps": 2500, "batch": 512, "watched": 1024},
     "transformer": {

@@ -148,9 +148,11 @@ def _reach(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim("ISA:text-order", "on a text, lags are acquired in the order of the information they add", _seen, _order),
-    Claim("ISA:text-competition", "all heads first look at the most informative lag", _several, _competition),
-    Claim("ISA:text-level", "before the second lag the loss rests where the first lag alone leaves it", _seen, _level),
-    Claim("ISA:text-parting", "heads leave the first lag one at a time", _several, _parting),
-    Claim("ISA:text-reach", "every head ends with a lag of its own", _several, _reach),
+    Claim("ISA:text-order", "on a text, lags are acquired in the order of the information they add", _seen, _order, ("t1", "t*")),
+    Claim("ISA:text-competition", "all heads first look at the most informative lag", _several, _competition, ("t1",)),
+    Claim(
+        "ISA:text-level", "before the second lag the loss rests where the first lag alone leaves it", _seen, _level, ("t1", "t2")
+    ),
+    Claim("ISA:text-parting", "heads leave the first lag one at a time", _several, _parting, ("t1", "t2")),
+    Claim("ISA:text-reach", "every head ends with a lag of its own", _several, _reach, ("end",)),
 )
