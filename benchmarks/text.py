@@ -1,9 +1,9 @@
 """A training step of focus and dilution on a text (count form, 200 types, 1024 windows of 256) against PyTorch eager.
 
-Baselines, float32 like ours, autograd, plain steps, vectorised over the batch: the count form on the same count rows, the same with
-the logarithms of counts ready made, and ordinary attention over the tokens of each window. Ours is timed twice: on these count
-rows, and with drawing, cutting and counting the windows, as a run does. One thread, CPU time, the sides alternate, medians. All must end
-at the same parameters. The text is TinyStories where it is at hand, else the one inside CPython. Needs the extra
+Baselines, float32 like ours, autograd, plain steps, vectorised over the batch: the count form on the same count rows, the same
+with the logarithms of counts ready made, and ordinary attention over the tokens of each window. Ours is timed twice: on these
+count rows, and with drawing, cutting and counting the windows, as a run does. One thread, CPU time, the sides alternate, medians.
+All must end at the same parameters. The text is TinyStories where it is at hand, else the one inside CPython. Needs the extra
 `stagescope[benchmarks]`.
 """
 
@@ -186,9 +186,7 @@ def main() -> None:
     top = float(np.median(peaks))
     share, torch_share = operations() / given / top, operations() / counts / top
     print(f"{text.source}, a step on given count rows: {given * 1e3:.2f} ms, with drawing them {drawn * 1e3:.2f} ms")
-    print(
-        f"PyTorch on the same rows {counts * 1e3:.2f} ms, on their logarithms {logs * 1e3:.2f} ms, on tokens {tokens * 1e3:.1f} ms"
-    )
+    print(f"PyTorch on the same rows {counts * 1e3:.2f} ms, on logarithms {logs * 1e3:.2f} ms, on tokens {tokens * 1e3:.1f} ms")
     print(f"{BATCH * WINDOW / given / 1e6:.0f} M tokens/s at {share:.0%} of the matmul peak; PyTorch {torch_share:.0%}")
     found = {"count_form": counts / given, "against_ready_logarithms": logs / given}
     found |= {"with_drawing": counts / drawn, "token_form_with_drawing": tokens / drawn}
