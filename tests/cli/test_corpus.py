@@ -48,6 +48,7 @@ BAD = {
     "latin": (b"na\xefve words here", (), "0xef at position 2 (line 1)"),
     "few types": (b"a b c a b c", ("--vocab", 50), "choose 2 to"),
     "short": (b"a b c " * 50, ("--vocab", 3), "shorter than one window of 257"),
+    "no window": (b"a b c " * 50, ("--vocab", 3, "--window", 0), "--window 0 has no token"),
     "bad events": (b"a b", ("--events", -1), "--events -1"),
 }
 

@@ -26,10 +26,11 @@ def test_figure_7_maps_and_curves():
 
 
 def test_figure_10_rates_and_seeds():
-    compute = text_snap.entropies("figure-10", rates=(0.1, 5.0), seeds=2, **SMALL)
+    compute = text_snap.entropies("figure-10", rates=(0.1, 5.0), seeds=1, **SMALL)
     numbers = made("10", compute)
     assert [(row["rate"], row["decay"]) for row in numbers["rows"]] == [(0.1, None), (5.0, None), (5.0, 0.01)]
-    assert numbers["largest_sparser_than_smallest"] == [True, True]
+    assert numbers["largest_sparser_than_smallest"] == [True]
+    assert numbers["falls_at_every_rate"] == [True]
 
 
 def test_topical_figure():

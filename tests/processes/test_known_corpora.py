@@ -1,8 +1,11 @@
 """Where corpora are looked for, and what is said when they are not there."""
 
+from pathlib import Path
+
 import pytest
 
 import stagescope as ss
+from stagescope.described import build
 from stagescope.errors import InputError
 from stagescope.processes import corpus_hub
 from stagescope.processes.known_corpora import KNOWN, locate
@@ -68,6 +71,29 @@ def test_paths_are_found_here_and_in_the_folders(places):
         locate("mine")
 
 
+def test_a_name_that_nobody_has_says_where_it_was_looked_for(places):
+    for name in ("novel", ""):
+        with pytest.raises(InputError, match=r"there is no corpus .* looked for it in .* one of topics, wikitext-2"):
+            locate(name)
+
+
+@pytest.mark.parametrize("name", ["a" * 300 + ".txt", "~nobody-of-this-name/a.txt"])
+def test_a_path_that_cannot_be_followed_is_named(places, name):
+    with pytest.raises(InputError, match="cannot read the corpus"):
+        locate(name)
+
+
+def test_a_folder_that_may_not_be_entered_is_named(places, monkeypatch):
+    """Told by a path that refuses, as tests may run with all rights."""
+
+    def refused(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    with pytest.raises(InputError, match=r"cannot read the corpus closed/a.txt: Permission denied"):
+        locate("closed/a.txt")
+
+
 def test_a_misspelt_name_gets_the_near_one(places):
     with pytest.raises(InputError, match="did you mean 'wikitext-2'"):
         locate("wikitext2")
@@ -78,6 +104,17 @@ def test_a_folder_with_its_own_valid_file_is_split_by_it(places):
     put(places[0], "own/valid.txt", text="c b")
     corpus = ss.read_corpus("own", vocab=3)
     assert (len(corpus.train), len(corpus.held_out)) == (6, 2)
+
+
+def test_where_one_part_ends_is_part_of_what_a_corpus_is(places):
+    """The same bytes in all, cut elsewhere, are another corpus."""
+    put(places[0], "own/train.txt", text="a b c a b c ")
+    put(places[0], "own/valid.txt", text="c b a b")
+    described = ss.read_corpus("own", vocab=3).describe()
+    put(places[0], "own/train.txt", text="a b c a b c c ")
+    put(places[0], "own/valid.txt", text="b a b")
+    with pytest.raises(InputError, match="has changed"):
+        _ = build(described | {"split_seed": 5}).train  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_a_file_that_is_not_the_known_one_is_refused(places):

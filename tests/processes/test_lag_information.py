@@ -39,6 +39,14 @@ def test_a_text_of_independent_tokens_tells_nothing(tmp_path):
     assert found.bias == pytest.approx(9 / 2e5, rel=0.8)
 
 
+def test_a_text_that_repeats_itself_is_not_taken_for_biased(tmp_path):
+    """Two copies of it: one of the far lags is a whole copy away, where every token tells itself."""
+    once = chain().sample(np.random.default_rng(5), 1, 6000)[0]
+    alone, again = (lag_information(text_of(tmp_path, np.tile(once, copies), 4), 3) for copies in (1, 2))
+    np.testing.assert_allclose(again.alone, alone.alone, atol=2e-3)
+    assert again.spread < 1e-3
+
+
 def test_importance_is_not_nearness(tmp_path):
     """Three chains take turns: the token three before is the best, and the one six before is all that another can add to."""
     parts = chain(0.8).sample(np.random.default_rng(2), 30, 5000).reshape(3, -1)
@@ -61,6 +69,17 @@ def test_added_is_at_most_what_three_tokens_tell():
     found = lag_information(corpus, 3)
     assert found.first == 1
     assert 0 < found.added[1] < most
+
+
+def test_errors_are_those_of_other_texts_of_the_same_law(tmp_path):
+    """Two chains take turns, so lags 2 and 4 matter; over twelve such texts `added` varies as `errors` say."""
+    found = []
+    for seed in range(12):
+        parts = chain(0.7).sample(np.random.default_rng(seed), 4, 2000).reshape(2, -1)
+        found.append(lag_information(text_of(tmp_path, parts.T.ravel(), 4), 3))
+    assert {one.first for one in found} == {2}
+    said = np.mean([one.errors[1] for one in found])
+    assert 0.5 < np.std([one.added[1] for one in found], ddof=1) / said < 2
 
 
 def test_order_and_differences():

@@ -31,14 +31,20 @@ def test_the_embedded_text_needs_no_file(corpus):
     assert len(corpus.train) + len(corpus.held_out) > 50_000
 
 
-def test_parts_are_whole_documents(corpus):
+def test_parts_are_whole_documents():
     """Put together again, train and held-out documents are those of the text."""
-    end = corpus.token("endoftext") if "endoftext" in corpus.words else None
-    whole = ss.read_corpus(vocab=60, valid=0.0)
+    parts, whole = ss.read_corpus(vocab=1000), ss.read_corpus(vocab=1000, valid=0.0)
+
+    def split(corpus, stream):
+        words = " ".join(corpus.words[token] if corpus.words[token] in shared else "?" for token in stream)
+        return [text.strip() for text in words.split("endoftext")]
+
+    shared = set(parts.words) & set(whole.words) - {"<unk>"}
+    train, held, every = split(parts, parts.train), split(parts, parts.held_out), split(whole, whole.train)
+    assert train[-1] == held[-1] == every[-1] == ""
+    assert sorted([*train[:-1], *held[:-1]]) == sorted(every[:-1])
+    assert len(held) - 1 == round(0.1 * len(topics()))
     assert len(whole.held_out) == 0
-    assert len(corpus.train) + len(corpus.held_out) == len(whole.train)
-    assert end is None or (corpus.train[-1] == corpus.held_out[-1] == end)
-    assert round(0.1 * len(topics())) == 8
 
 
 def test_pi_is_stationary_for_the_bigram_chain(corpus):
@@ -124,6 +130,32 @@ def test_a_word_outside_the_vocabulary_says_its_rank_and_the_size_needed(corpus)
         ss.read_corpus(vocab=size - 1).token("continue")
 
 
+def test_the_rarest_word_needs_all_types_and_no_unknown(tmp_path):
+    path = tmp_path / "few.txt"
+    path.write_text("a a a a b b b c c d")
+    with pytest.raises(InputError, match=r"its rank is 4, .* use --vocab 4 or more"):
+        ss.read_corpus(path, vocab=3, valid=0.0).token("d")
+    assert ss.read_corpus(path, vocab=4, valid=0.0).token("d") == 3
+
+
+def test_labels_show_what_cannot_be_seen(tmp_path):
+    path = tmp_path / "signs.txt"
+    path.write_text("a\tb c\n\x1b[1md\u00a0e" * 3)
+    corpus = ss.read_corpus(path, tokens="char", vocab=13, valid=0.0)
+    assert {"␣", "⏎", "⇥", "\\x1b", "\\xa0", "a"} <= {corpus.label(token) for token in range(13)}
+
+
+def test_a_layout_that_the_embedded_text_cannot_have_is_refused():
+    with pytest.raises(InputError, match="--layout lines does not fit topics"):
+        ss.read_corpus(layout="lines")
+
+
+def test_a_text_beyond_memory_is_refused_before_it_is_read(small, monkeypatch):
+    monkeypatch.setattr("stagescope.processes.memory.LIMIT", 16)
+    with pytest.raises(InputError, match=r"the lower tokens of .* would take .* give a part of the text"):
+        ss.read_corpus(small, vocab=4)
+
+
 def test_a_word_that_is_not_there_names_near_ones(corpus):
     with pytest.raises(InputError, match=r"'thes' is no token .* near it: 'the'"):
         corpus.token("thes")
@@ -134,8 +166,8 @@ BAD = {
     "only blanks": (" \n \n", {}, "holds no lower tokens"),
     "another script": ("Все люди рождаются свободными", {}, "--tokens word, char or bpe"),
     "larger than the types": ("a b c a b c", {"vocab": 4, "valid": 0.0}, "has 3 types: choose 2 to 3"),
-    "one type": ("a a a", {"vocab": 2, "valid": 0.0}, "has 1 types"),
-    "size of one": ("a b c", {"vocab": 1}, "greater than or equal to 2"),
+    "one type": ("a a a", {"vocab": 2, "valid": 0.0}, "has 1 types: give more of it"),
+    "size of one": ("a b c", {"vocab": 1}, "--vocab 1 is no vocabulary"),
     "share held out": ("a b c", {"vocab": 2, "valid": 1.0}, "less than 1"),
 }
 

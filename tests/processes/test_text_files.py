@@ -7,6 +7,7 @@ import pytest
 from stagescope.errors import InputError
 from stagescope.processes import text_files
 from stagescope.processes.text_files import documents, guess_layout
+from stagescope.processes.text_tokens import SPLIT
 
 
 def read(path, layout):
@@ -83,10 +84,37 @@ def test_a_binary_file_is_refused(tmp_path, content, words):
         read(write(tmp_path, content), "text")
 
 
-@pytest.mark.parametrize(("line", "words"), [("{", "line 2, is not JSON"), ('{"body": 1}', "'body'"), ("3", "found int")])
+@pytest.mark.parametrize("layout", ["text", "separated"])
+def test_a_line_longer_than_a_block_is_cut_between_words(tmp_path, monkeypatch, layout):
+    """Corpora of one line are never held whole."""
+    path = write(tmp_path, "some words  in one line" * 20)
+    monkeypatch.setattr(text_files, "BLOCK", 16)
+    found = [block[0] for block in documents(path, layout, lambda _: None) if block]
+    assert "".join(found) == path.read_text()
+    assert layout == "separated" or max(map(len, found)) <= 32
+    pieces = [piece for text in found for piece in SPLIT["bpe"](text)]
+    assert pieces == SPLIT["bpe"](path.read_text())
+
+
+HALF = r'{"text": "half \ud83d"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "line 2, is not JSON"),
+        ('{"body": 1}', "'body'"),
+        ("3", "found int"),
+        (HALF, r"line 2: \\ud83d is half of a pair"),
+    ],
+)
 def test_bad_json_lines_are_named(tmp_path, line, words):
     with pytest.raises(InputError, match=words):
         read(write(tmp_path, f'"fine"\n{line}\n'), "jsonl")
+
+
+def test_both_halves_of_a_pair_are_a_character(tmp_path):
+    assert read(write(tmp_path, r'{"text": "\ud83d\ude00"}'), "jsonl") == ["\U0001f600"]
 
 
 def test_a_file_that_cannot_be_opened_is_named(tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from stagescope.errors import InputError
+from stagescope.processes import text_pieces
 from stagescope.processes.text_pieces import learn_pieces
 
 TYPES = (" low", " lower", " newest", " widest", "<|endoftext|>")
@@ -78,17 +79,32 @@ def test_characters_never_seen_are_unknown_or_left_out():
     assert "".join(spelled(found, 5)).endswith("ow")
 
 
+def test_a_text_is_encoded_in_parts(monkeypatch):
+    found, stream = learn_pieces(TYPES, COUNTS, 12), np.random.default_rng(0).integers(0, 5, 50)
+    whole = found.encode(stream)
+    monkeypatch.setattr(text_pieces, "_PIECE", 7)
+    assert np.array_equal(found.encode(stream), whole)
+    assert len(found.encode(stream[:0])) == 0
+
+
 CODE = """
-from stagescope.processes.text_corpus import read_corpus
 import hashlib
-corpus = read_corpus("topics", tokens="bpe", vocab=150)
-print(hashlib.sha256(corpus.train.tobytes() + "|".join(corpus.words).encode()).hexdigest())
+import numpy as np
+from stagescope.processes.text_pieces import learn_pieces
+common = [f" {a}{b}" for a in "abcdefgh" for b in "ijkl"]
+rare = [f" {chr(0x400 + i)}a" for i in range(40)]
+counts = np.array([3000] * len(common) + [10] * len(rare))
+found = learn_pieces((*common, *rare), counts, 45)
+print(found.words, hashlib.sha256(found.tokens.tobytes()).hexdigest())
 """
 
 
 def test_learning_does_not_depend_on_the_process_or_its_threads():
+    """Forty characters are equally rare, and some of them are too rare to be kept: the same ones in every process."""
     found = set()
-    for threads in ("true", "false"):
+    for threads in ("true", "false", "true"):
         env = {**os.environ, "TOKENIZERS_PARALLELISM": threads, "PYTHONHASHSEED": "random"}
         found.add(subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True, env=env).stdout)
     assert len(found) == 1
+    kept = sum("\u0400" <= sign < "\u0428" for sign in found.pop())
+    assert 0 < kept < 40

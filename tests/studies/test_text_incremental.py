@@ -69,7 +69,8 @@ def test_it_resumes_bit_for_bit(tmp_path, monkeypatch):
 
 def test_a_file_of_ones_own_and_another_lag(tmp_path):
     """Two texts take turns word by word: the word two before is the one that tells, and heads find it."""
-    words = " ".join(ss.read_corpus(vocab=30).label(token) for token in ss.read_corpus(vocab=30).train[:30000]).split()
+    corpus = ss.read_corpus(vocab=30)
+    words = [corpus.words[token] for token in corpus.train[:30000]]
     half = len(words) // 2
     mixed = [word for pair in zip(words[:half], words[half:], strict=False) for word in pair]
     (tmp_path / "turns.txt").write_text(" ".join(mixed))
@@ -84,7 +85,7 @@ def test_a_file_of_ones_own_and_another_lag(tmp_path):
     [
         ({"momentum": 0.5}, "--momentum 0.5 .* has no effect"),
         ({"window": 1}, "greater than or equal to 2"),
-        ({"corpus": "nowhere"}, "unknown corpus"),
+        ({"corpus": "nowhere"}, "there is no corpus 'nowhere'"),
         ({"vocab": 10**6}, "cannot be made"),
     ],
 )

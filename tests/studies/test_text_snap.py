@@ -58,7 +58,8 @@ def test_the_transformer_learns_and_is_read():
         (["--width", "8"], "belongs to --model transformer"),
         (["--nexts", "function", "module", "--topics", "3"], "named by --nexts"),
         (["--rate-y", "0"], "take a rate above 0"),
-        (["--corpus", "nowhere.txt"], "there is no corpus nowhere.txt"),
+        (["--steps", "100000000"], "the recorded frames would take"),
+        (["--corpus", "nowhere.txt"], "there is no corpus 'nowhere.txt'"),
     ],
 )
 def test_bad_input_is_one_sentence(tmp_path, capsys, arguments, said):

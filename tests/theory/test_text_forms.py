@@ -1,11 +1,14 @@
 """Predictions for a text, against sums written out and derivatives of the loss they speak of."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import stagescope as ss
 from stagescope.errors import InputError
 from stagescope.objectives.token_family import plateau_amplitude
+from stagescope.theory import text_forms
 from stagescope.theory.focus_dilution_forms import attention_rate
 from stagescope.theory.text_forms import predict, separability, window_attention_rate
 from tests.corpora import needs
@@ -63,10 +66,26 @@ def test_separability_is_that_of_the_matrix_written_out(corpus):
     assert separability(corpus, length)[1] == pytest.approx(values[1] / values[0], rel=1e-3)  # ends of the text
 
 
-def test_a_sign_within_its_error_is_undecided(corpus):
-    made = predict(corpus, 12)
-    assert made.sign in (-1, 0, 1)
-    assert (made.sign == 0) == (abs(made.c_windows) < 2 * made.c_error)
+@pytest.mark.parametrize(("rate", "sign"), [(0.25, 1), (0.15, 0), (-0.15, 0), (-0.25, -1)])
+def test_a_sign_within_two_errors_is_undecided(corpus, rate, sign):
+    assert replace(predict(corpus, 12), c_windows=rate, c_error=0.1).sign == sign
+
+
+def test_two_singular_values_of_a_large_matrix_are_those_of_all(corpus, monkeypatch):
+    every = separability(corpus, 7)
+    monkeypatch.setattr(text_forms, "LARGE", 10)
+    assert separability(corpus, 7) == pytest.approx(every, rel=1e-9)
+
+
+def test_the_table_of_predictions_may_be_made_in_parts(corpus, monkeypatch):
+    whole = window_attention_rate(corpus, 12)
+    monkeypatch.setattr(text_forms, "CELLS", 1000)
+    assert window_attention_rate(corpus, 12) == pytest.approx(whole, rel=1e-12)
+
+
+def test_a_window_of_nothing_is_refused(corpus):
+    with pytest.raises(InputError, match="--window 0 has no token"):
+        predict(corpus, 0)
 
 
 def test_a_text_shorter_than_a_window_is_refused(corpus):

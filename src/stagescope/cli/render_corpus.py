@@ -59,5 +59,6 @@ def _lags(console: Console, lags: dict[str, Any]) -> None:
     table = Table("nats at lag", *names, box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_row("alone", *(f"{value:.3f}" for value in lags["alone"]))
     table.add_row("added", *(f"{value:.3f}" for value in lags["added"]))
+    table.add_row("+-", *(f"{value:.3f}" for value in lags["errors"]))
     console.print(table)
-    console.print(Text(f"order of importance: {' '.join(map(str, lags['order']))} (error {lags['error']:.2g} nats)"))
+    console.print(Text(f"order of importance: {' '.join(map(str, lags['order']))}"))

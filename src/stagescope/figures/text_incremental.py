@@ -42,7 +42,7 @@ def compute(progress: Progress) -> Numbers:
             }
         )
         progress.update(seed + 1)
-    information = {"alone": found.alone.tolist(), "added": found.added.tolist(), "error": found.error, "order": list(found.order)}
+    information = {name: getattr(found, name).tolist() for name in ("alone", "added", "errors")} | {"order": list(found.order)}
     return {"corpus": "topics", "runs": rows, "information": information}
 
 
@@ -72,7 +72,7 @@ def draw(found: Numbers) -> "Drawing":
 def _importances(axis: "Axes", found: Numbers) -> None:
     lags = np.arange(1, len(found["alone"]) + 1)
     axis.bar(lags - 0.2, found["alone"], 0.4, color=COLORS[0], label="alone")
-    axis.bar(lags + 0.2, found["added"], 0.4, color=COLORS[1], label="added to the first")
+    axis.bar(lags + 0.2, found["added"], 0.4, yerr=found["errors"], color=COLORS[1], ecolor=GREY, label="added to the first")
     axis.set(xlabel="lag", ylabel="nats", title="information on the next word", xticks=lags)
     axis.legend()
 

@@ -1,11 +1,12 @@
 """Corpora known by name: where they are looked for, which files they have, and what must be in them."""
 
+import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stagescope.errors import InputError, unknown
+from stagescope.errors import InputError
 from stagescope.processes import corpus_hub
 from stagescope.processes.text_files import Layout
 from stagescope.processes.text_tokens import Tokens
@@ -103,23 +104,28 @@ def locate(source: str) -> dict[str, Path]:
     """
     if source in KNOWN:
         return _located(source, KNOWN[source])
-    for root in (Path(), *folders()):
-        path = root / Path(source).expanduser()
-        if path.is_file():
-            return {"train": path}
-        if path.is_dir():
-            found = {part: path / f"{part}.txt" for part in ("train", "valid", "test") if (path / f"{part}.txt").is_file()}
-            if "train" not in found:
-                raise InputError(f"the folder {path} has no train.txt; name one file, or put train.txt and valid.txt there")
-            return found
-    if not {"/", "."} & set(source):
-        raise unknown("corpus", source, KNOWN)
-    places = ", ".join(str(root) for root in (Path.cwd(), *folders()))
-    raise InputError(f"there is no corpus {source}: looked for it in {places}; give the path of a text file or one of {_names()}")
+    try:
+        found = next(filter(None, (_at(root / Path(source).expanduser()) for root in (Path(), *folders()) if source)), None)
+    except (OSError, RuntimeError) as error:  # a folder that may not be entered, a name too long; a home that nobody has
+        raise InputError(f"cannot read the corpus {source}: {getattr(error, 'strerror', None) or error}") from None
+    if found is None:
+        places = ", ".join(str(root) for root in (Path.cwd(), *folders()))
+        near = difflib.get_close_matches(source, KNOWN, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"give the path of a text file or one of {', '.join(KNOWN)}"
+        raise InputError(f"there is no corpus {source!r}: looked for it in {places}; {hint}")
+    return found
 
 
-def _names() -> str:
-    return ", ".join(KNOWN)
+def _at(path: Path) -> dict[str, Path] | None:
+    """The files of a corpus that is a file or a folder; None where there is nothing."""
+    if path.is_file():
+        return {"train": path}
+    if not path.is_dir():
+        return None
+    found = {part: path / f"{part}.txt" for part in ("train", "valid", "test") if (path / f"{part}.txt").is_file()}
+    if "train" not in found:
+        raise InputError(f"the folder {path} has no train.txt; name one file, or put train.txt and valid.txt there")
+    return found
 
 
 def _located(name: str, known: Known) -> dict[str, Path]:

@@ -15,15 +15,17 @@ from stagescope.processes.known_corpora import KNOWN, TOPICS, locate
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.processes.memory import require_memory
 from stagescope.processes.text_files import Layout, guess_layout
+from stagescope.processes.text_kernel import lagged_pairs
 from stagescope.processes.text_pieces import learn_pieces
 from stagescope.processes.text_reading import RawText, read_text
 from stagescope.processes.text_tokens import Tokens
-from stagescope.processes.text_vocabulary import UNKNOWN, most_frequent
+from stagescope.processes.text_vocabulary import UNKNOWN, most_frequent, tally
 from stagescope.progress import Progress
 
 PartName = Literal["train", "held-out"]
 STRETCHES = 100
 """A plain text is one document: to hold some of it out, it is cut into this many stretches of equal length."""
+_SIGNS = {" ": "␣", "\n": "⏎", "\t": "⇥"}
 
 
 class TextCorpus(Chain):
@@ -74,7 +76,7 @@ class TextCorpus(Chain):
 
     def label(self, token: int) -> str:
         """A token as people should see it."""
-        return self.words[token].replace(" ", "␣").replace("\n", "⏎")
+        return "".join(_SIGNS.get(sign) or (sign if sign.isprintable() else f"\\x{ord(sign):02x}") for sign in self.words[token])
 
     def token(self, word: str) -> int:
         """The token of a word; one outside the vocabulary is refused with its rank and the size it needs."""
@@ -87,7 +89,8 @@ class TextCorpus(Chain):
             raise InputError(f"{word!r} is no token of the train part of {self.source}, read as {self.tokens} tokens{hint}")
         order = [i for i in np.argsort(-counts, kind="stable").tolist() if types[i] != UNKNOWN]
         rank = order.index(types.index(word)) + 1
-        how = f"its rank is {rank:,}, with {int(counts[types.index(word)]):,} occurrences; use --vocab {rank + 1} or more"
+        size = min(rank + 1, np.count_nonzero(counts))  # a vocabulary of all types has no <unk>
+        how = f"its rank is {rank:,}, with {int(counts[types.index(word)]):,} occurrences; use --vocab {size} or more"
         raise InputError(f"the word {word!r} is outside the vocabulary of {self.size:,}: {how}")
 
     def part(self, name: PartName) -> np.ndarray:
@@ -104,7 +107,7 @@ class TextCorpus(Chain):
     @cached_property
     def counts(self) -> np.ndarray:
         """How often each token occurs in the train part (d,)."""
-        return np.bincount(self.train, minlength=self.size)
+        return tally(self.train, self.size)
 
     @cached_property
     def pairs(self) -> np.ndarray:
@@ -114,9 +117,7 @@ class TextCorpus(Chain):
         to rounding, and every token can be reached from every other without any smoothing.
         """
         require_memory("the pairs of neighbouring tokens", "choose a smaller --vocab", self.size, self.size)
-        stream = self.train.astype(np.int64)
-        flat = np.bincount(stream * self.size + np.roll(stream, -1), minlength=self.size**2)
-        return flat.reshape(self.size, self.size)
+        return lagged_pairs(self.train, 1, self.size)
 
     def _law(self) -> np.ndarray:
         return self.counts / self.counts.sum()
@@ -144,8 +145,12 @@ def read_corpus(
 
     The text is read at once, so that whatever is wrong with it is said here.
     """
+    if vocab < 2:
+        raise InputError(f"--vocab {vocab} is no vocabulary; take 2 or more")
     source = str(source)
     known = KNOWN.get(source)
+    if source == TOPICS and layout not in (None, KNOWN[TOPICS].layout):
+        raise InputError(f"--layout {layout} does not fit {TOPICS}, whose documents are separate already; leave it out")
     tokens = tokens or (known.tokens if known else "lower")
     layout = layout or (known.layout if known else guess_layout(locate(source)["train"]))
     sha256 = read_text(source, tokens, layout, progress).sha256
@@ -168,7 +173,7 @@ def _tokenise(corpus: TextCorpus) -> _Tokenised:
     """Parts and vocabulary; kept for equal descriptions, as a run and its readings each make the corpus again."""
     raw = corpus.raw
     train, held_out = _split(raw, corpus.valid, corpus.split_seed)
-    counts = np.bincount(train, minlength=len(raw.types))
+    counts = tally(train, len(raw.types))
     try:
         found = (learn_pieces if corpus.tokens == "bpe" else most_frequent)(raw.types, counts, corpus.size)
     except InputError as error:

@@ -1,6 +1,7 @@
 """Text files, read in blocks and cut into documents: plain text, one document a line, separated, JSON lines."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -13,6 +14,8 @@ BLOCK = 1 << 23
 """Bytes read at a time: a corpus is never held as text."""
 _BEGINNINGS = {b"\x1f\x8b": "gzip", b"PK": "zip", b"%PDF": "PDF", b"\x89PNG": "PNG", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 """How files begin that are easily taken for text."""
+_HALF = re.compile("[\ud800-\udfff]")
+"""JSON can write half of a surrogate pair, which nothing can print or store."""
 
 
 def guess_layout(path: Path) -> Layout:
@@ -28,7 +31,7 @@ def documents(path: Path, layout: Layout, seen: Callable[[bytes], None]) -> Iter
 
     Every block goes to `seen` as it is read: the one pass over the file also serves checksums and progress.
     """
-    blocks = _blocks(path, seen)
+    blocks = _blocks(path, seen, _after_line if layout in ("lines", "jsonl") else _between_words)
     if layout == "text":
         return ([text] for text in blocks)
     if layout == "lines":
@@ -43,24 +46,32 @@ def _opened(path: Path) -> BinaryIO:
         raise InputError(f"cannot read the corpus {path}: {error.strerror}") from None
 
 
-def _blocks(path: Path, seen: Callable[[bytes], None]) -> Iterator[str]:
-    """Text of whole lines; says where a byte is not text."""
-    place, line, held, start = 0, 1, b"", b""
+def _after_line(block: bytes) -> int:
+    """Where the last whole line ends, 0 if there is none."""
+    return block.rfind(b"\n") + 1
+
+
+def _between_words(block: bytes) -> int:
+    """The same, or before the last blank where a line is longer than the block: some corpora are one line."""
+    return _after_line(block) or max(block.rfind(b" "), 0)
+
+
+def _blocks(path: Path, seen: Callable[[bytes], None], cut_of: Callable[[bytes], int]) -> Iterator[str]:
+    """Text up to a cut of each block; says where a byte is not text."""
+    place, line, held, start = 0, 1, bytearray(), b""
     with _opened(path) as file:
         while block := file.read(BLOCK):
             seen(block)
             start = start or block[:8]
             if (zero := block.find(0)) >= 0:
                 raise _not_text(path, start, place + len(held) + zero)
-            cut = block.rfind(b"\n") + 1
-            if not cut:
-                held += block
-                continue
-            whole, held = held + block[:cut], block[cut:]
-            yield _decoded(path, whole, place, line)
-            place, line = place + len(whole), line + whole.count(b"\n")
+            cut = cut_of(block)
+            held += block[:cut] if cut else block
+            if cut:
+                yield _decoded(path, bytes(held), place, line)
+                place, line, held = place + len(held), line + held.count(b"\n"), bytearray(block[cut:])
     if held:
-        yield _decoded(path, held, place, line)
+        yield _decoded(path, bytes(held), place, line)
 
 
 def _not_text(path: Path, start: bytes, at: int) -> InputError:
@@ -115,4 +126,8 @@ def _text_of(path: Path, number: int, line: str) -> str:
     if not isinstance(text, str):
         names = ", ".join(map(repr, list(body)[:6])) if isinstance(body, dict) else type(body).__name__
         raise InputError(f'{path}, line {number:,}: expected an object with the field "text" or a string, found {names}')
+    half = _HALF.search(text)
+    if half is not None:
+        why = f"\\u{ord(half[0]):04x} is half of a pair and no character"
+        raise InputError(f"{path}, line {number:,}: {why}; write both halves, or leave it out")
     return text

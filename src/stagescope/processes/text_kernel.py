@@ -1,7 +1,20 @@
-"""Numba kernel of a text: what a sliding window holds before each token."""
+"""Numba kernels of a text: how often tokens follow each other, and what a sliding window holds before each token."""
 
 import numpy as np
 from numba import njit
+
+
+@njit(cache=True)
+def lagged_pairs(stream: np.ndarray, lag: int, size: int) -> np.ndarray:
+    """How often j is `lag` places after i (d, d); the end of the text is joined to its beginning, a lag may be negative."""
+    pairs = np.zeros((size, size), dtype=np.int64)
+    other = lag % stream.size
+    for t in range(stream.size):
+        pairs[stream[t], stream[other]] += 1
+        other += 1
+        if other == stream.size:
+            other = 0
+    return pairs
 
 
 @njit(cache=True)

@@ -15,7 +15,7 @@ from stagescope.processes.text_vocabulary import UNKNOWN, most_frequent
 
 RARE = 5e-4
 """Characters that together make up less than this share of the text are <unk>, as is usual for byte-pair encoding."""
-_BETWEEN, _AT_ONCE = "\0", 4096
+_BETWEEN, _AT_ONCE, _PIECE = "\0", 4096, 1 << 22
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,11 @@ class Pieces:
     starts: np.ndarray
 
     def encode(self, types: np.ndarray) -> np.ndarray:
-        """Tokens of a text given by types."""
+        """Tokens of a text given by types, some at a time: the places of pieces are eight bytes each."""
+        parts = [self._encoded(types[i : i + _PIECE]) for i in range(0, len(types), _PIECE)]
+        return np.concatenate(parts) if parts else self.tokens[:0]
+
+    def _encoded(self, types: np.ndarray) -> np.ndarray:
         lengths = np.diff(self.starts)[types]
         before = np.cumsum(lengths) - lengths
         return self.tokens[np.arange(lengths.sum()) + np.repeat(self.starts[types] - before, lengths)]
@@ -69,33 +73,43 @@ def _learned(types: tuple[str, ...], counts: np.ndarray, size: int) -> tuple[lis
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Split(_BETWEEN, "removed")
-    kept = _characters(types, counts)
-    options: Any = {"limit_alphabet": kept, "min_frequency": 2, "show_progress": False}
-    trainer = trainers.BpeTrainer(vocab_size=2 * size + kept, **options)
-    tokenizer.train_from_iterator(_texts(types, counts), trainer)
+    kept, rare = _characters(types, counts)
+    options: Any = {"min_frequency": 2, "show_progress": False}
+    trainer = trainers.BpeTrainer(vocab_size=2 * size + len(kept), **options)
+    tokenizer.train_from_iterator(_texts(types, counts, rare), trainer)
     model = json.loads(tokenizer.to_str())["model"]
     merges = [(left, right) for left, right in model["merges"]]
     made = {left + right for left, right in merges}
     return [piece for piece in model["vocab"] if piece not in made], merges
 
 
-def _characters(types: tuple[str, ...], counts: np.ndarray) -> int:
-    """How many of the most frequent characters make up the text but for a share of `RARE`."""
+def _characters(types: tuple[str, ...], counts: np.ndarray) -> tuple[list[str], list[str]]:
+    """The most frequent characters, which make up the text but for a share of `RARE`, and the rest; ties go to the first seen.
+
+    The library has a limit of its own, but its choice among equally frequent characters differs from process to process.
+    """
     found: Counter[str] = Counter()
     for name, count in zip(types, counts.tolist(), strict=True):
         for character in name if name != SEPARATOR else "":
             found[character] += count
-    shares = np.cumsum([count for _, count in found.most_common()]) / max(found.total(), 1)
-    return int(np.searchsorted(shares, 1 - RARE)) + 1
+    ranked = found.most_common()
+    shares = np.cumsum([count for _, count in ranked]) / max(found.total(), 1)
+    enough, names = int(np.searchsorted(shares, 1 - RARE)) + 1, [name for name, _ in ranked]
+    return names[:enough], names[enough:]
 
 
-def _texts(types: tuple[str, ...], counts: np.ndarray) -> Iterator[str]:
-    """Every type as often as it occurs, a few thousand at a time: the library counts words of long texts fastest."""
+def _texts(types: tuple[str, ...], counts: np.ndarray, rare: list[str]) -> Iterator[str]:
+    """Every type as often as it occurs, a few thousand at a time: the library counts words of long texts fastest.
+
+    Types are cut at rare characters, which are <unk> and never merged.
+    """
+    cuts = dict.fromkeys(map(ord, rare), _BETWEEN)
     for name, count in zip(types, counts.tolist(), strict=True):
         if name != SEPARATOR:
             whole, rest = divmod(count, _AT_ONCE)
-            yield from repeat((name + _BETWEEN) * _AT_ONCE, whole)
-            yield (name + _BETWEEN) * rest
+            text = name.translate(cuts) + _BETWEEN
+            yield from repeat(text * _AT_ONCE, whole)
+            yield text * rest
 
 
 def _spell(

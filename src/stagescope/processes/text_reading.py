@@ -7,12 +7,15 @@ from pathlib import Path
 
 from stagescope.errors import InputError
 from stagescope.processes.known_corpora import KNOWN, TOPICS, Known, Part, locate
+from stagescope.processes.memory import require_memory
 from stagescope.processes.text_files import Layout, documents
 from stagescope.processes.text_tokens import Reader, Stream, Tokens
 from stagescope.progress import Progress
 
 KEPT = 3
 """Texts that stay in memory, so that a run and its reading share one pass over the files."""
+SHORTEST = 4
+"""Bytes of text to a word, at least: so many more words than one byte for four are not to be expected."""
 _kept: dict[tuple[object, ...], "RawText"] = {}
 
 
@@ -39,10 +42,12 @@ def read_text(source: str, tokens: Tokens, layout: Layout, progress: Progress | 
 
 
 def _read_parts(source: str, paths: Mapping[str, Path], tokens: Tokens, layout: Layout, progress: Progress) -> RawText:
-    reader, parts, every = Reader(tokens), {}, hashlib.sha256()
-    known, done = KNOWN.get(source), 0
+    reader, parts, digests = Reader(tokens), {}, []
+    known, done, size = KNOWN.get(source), 0, sum(path.stat().st_size for path in paths.values())
+    numbers = size // 2 if tokens == "char" else size // (2 * SHORTEST)  # a token takes half of the eight bytes of a number
+    require_memory(f"the {tokens} tokens of {source}", "give a part of the text", numbers)
     with progress as bar:
-        bar.begin(f"reading {source}", sum(path.stat().st_size for path in paths.values()), "bytes")
+        bar.begin(f"reading {source}", size, "bytes")
         for part, path in paths.items():
             own, before = hashlib.sha256(), done
 
@@ -50,17 +55,22 @@ def _read_parts(source: str, paths: Mapping[str, Path], tokens: Tokens, layout: 
                 nonlocal done
                 done += len(block)
                 own.update(block)
-                every.update(block)
                 bar.update(done)
 
             parts[part] = reader.stream(documents(path, layout, seen), marked=layout != "text")
             if done == before:
                 raise InputError(f"the corpus {path} is empty; give a file that holds text")
+            digests.append(own.hexdigest())
             if known is not None:
-                _verify(known, tokens, layout, path, own.hexdigest(), parts[part])
+                _verify(known, tokens, layout, path, digests[-1], parts[part])
     if not len(parts["train"].ids):
         raise InputError(f"{paths['train']} holds no {tokens} tokens; {_remedy(tokens)}")
-    return RawText(reader.types, parts, every.hexdigest())
+    return RawText(reader.types, parts, _digest(digests))
+
+
+def _digest(digests: list[str]) -> str:
+    """The sha256 of a corpus: that of its file, or of those of its files, which tells where one ends and the next begins."""
+    return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
 def _remedy(tokens: Tokens) -> str:

@@ -75,7 +75,7 @@ class Reader:
     def stream(self, blocks: Iterable[list[str]], marked: bool) -> Stream:
         """The tokens of documents; `marked` says that each ends with a mark, else all of them are one document."""
         split, mark, number = SPLIT[self.tokens], end_mark(self.tokens), self._numbers.__getitem__
-        parts, ends, total = [np.zeros(0, dtype=np.int32)], [], 0
+        parts, ends, total = [], [], 0
         for block in blocks:
             words: list[str] = []
             for document in block:
@@ -85,5 +85,14 @@ class Reader:
                     ends.append(total + len(words))
             parts.append(np.fromiter(map(number, words), np.int32, len(words)))
             total += len(words)
-        ids = np.concatenate(parts)
-        return Stream(ids, np.array(ends if marked else [total], dtype=np.int64))
+        return Stream(_joined(parts, total), np.array(ends if marked else [total], dtype=np.int64))
+
+
+def _joined(parts: list[np.ndarray], total: int) -> np.ndarray:
+    """One array of all parts, each let go once it is copied: never are there two copies of a text."""
+    whole = np.empty(total, dtype=np.int32)
+    while parts:
+        part = parts.pop()
+        whole[total - len(part) : total] = part
+        total -= len(part)
+    return whole

@@ -7,6 +7,8 @@ import numpy as np
 from stagescope.errors import InputError
 
 UNKNOWN = "<unk>"
+_PIECE = 1 << 24
+"""Tokens counted at a time: NumPy counts a copy of 8 bytes each."""
 
 
 @dataclass(frozen=True)
@@ -18,11 +20,15 @@ class Vocabulary:
 
     def encode(self, types: np.ndarray) -> np.ndarray:
         """Tokens of a text given by types; without <unk>, types that the vocabulary lacks are left out."""
-        narrow = np.uint16 if len(self.words) <= 1 << 16 else np.int32
-        found = self.tokens[types]
         if self.words[0] != UNKNOWN:
-            found = found[found >= 0]
-        return found.astype(narrow)
+            types = types[(self.tokens >= 0)[types]]
+        return self.tokens.astype(np.uint16 if len(self.words) <= 1 << 16 else np.int32)[types]
+
+
+def tally(numbers: np.ndarray, size: int) -> np.ndarray:
+    """How often each number below `size` occurs (size,)."""
+    parts = (np.bincount(numbers[i : i + _PIECE], minlength=size) for i in range(0, len(numbers), _PIECE))
+    return sum(parts, np.zeros(size, dtype=np.int64))
 
 
 def most_frequent(types: tuple[str, ...], counts: np.ndarray, size: int) -> Vocabulary:
@@ -33,7 +39,7 @@ def most_frequent(types: tuple[str, ...], counts: np.ndarray, size: int) -> Voca
     """
     present = int(np.count_nonzero(counts))
     if not 2 <= size <= present:
-        most = f"the text has {present:,} types: choose 2 to {present:,}"
+        most = f"the text has {present:,} types: " + (f"choose 2 to {present:,}" if present > 1 else "give more of it")
         raise InputError(f"a vocabulary of {size:,} cannot be made: {most}")
     marked = np.array([name == UNKNOWN for name in types])
     order = np.argsort(-counts, kind="stable")

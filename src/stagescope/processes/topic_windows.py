@@ -180,10 +180,11 @@ def choose_nexts(corpus: TextCorpus, query: str, *, topics: int = 8, window: int
     information that types which are not common give about it, in nats for each of its windows: sum_l (G_l - 1)/2n, with G_l the
     likelihood ratio of type l and 1 what chance gives [SnS:text-windows].
     """
-    stream, token = corpus.train.astype(np.int64), corpus.token(query)
+    stream, token = corpus.train, corpus.token(query)
     places = _places(stream, token, window, STRETCHES)[0]
     if not len(places):
-        raise InputError(f"{query!r} is never in {corpus.source} with {window} tokens before it; take a shorter --window")
+        where = f"in any training stretch of {corpus.source} ({STRETCHES} in all, some held out)"
+        raise InputError(f"{query!r} is never {where} with {window} tokens before it; take a shorter --window")
     places = places[np.arange(min(MOST, len(places))) * len(places) // min(MOST, len(places))]
     after = stream[places + 1]
     row, kind = _types(stream, places, window, token)
@@ -231,7 +232,7 @@ class _Cut:
 def _cut(process: TopicWindows) -> _Cut:
     """Keys and windows; kept for equal descriptions, as a run and its readings each make the process again."""
     corpus = process.corpus
-    stream, token, targets = corpus.train.astype(np.int64), process.token, np.array(process.targets)
+    stream, token, targets = corpus.train, process.token, np.array(process.targets)
     number = np.full(corpus.size, -1)
     number[targets] = np.arange(len(targets))
     parts = []

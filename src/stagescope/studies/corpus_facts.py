@@ -40,7 +40,7 @@ def corpus_facts(corpus: "TextCorpus", window: int) -> dict[str, Any]:
             "separability": made.separability,
             "separability_residual": made.separability_residual,
         },
-        "lags": {"alone": lags.alone.tolist(), "added": lags.added.tolist(), "error": lags.error, "order": list(lags.order)},
+        "lags": {name: getattr(lags, name).tolist() for name in ("alone", "added", "errors")} | {"order": list(lags.order)},
     }
 
 

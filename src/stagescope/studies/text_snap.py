@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stagescope.dynamics.dynamics import Dynamics
-    from stagescope.dynamics.record import Record
     from stagescope.figures.figure import Figure
     from stagescope.processes.text_corpus import TextCorpus
     from stagescope.theory.claim import Claim
@@ -66,6 +65,9 @@ FINE, MOST_FRAMES = 10, 1000
 
 
 def setup(options: TextSnapOptions, seed: int) -> Setup:
+    from stagescope.dynamics.record import Every
+    from stagescope.processes.memory import require_memory
+
     topical = options.model == "topics"
     refused = _OF_TRANSFORMER if topical else _OF_TOPICS
     refuse_unused(options, refused, f"it belongs to --model {'transformer' if topical else 'topics'}")
@@ -73,8 +75,10 @@ def setup(options: TextSnapOptions, seed: int) -> Setup:
         refuse_unused(options, ("topics",), "the next words are named by --nexts")
     corpus = options.read()
     what, params, facts = (_topics if topical else _transformer)(options, corpus, seed)
-    facts = {**text_facts(corpus), **facts}
-    return Setup(what=what, params=params, dynamics=_dynamics(options), record=_record(options), facts=facts)
+    facts, apart = {**text_facts(corpus), **facts}, _apart(options)
+    size = sum(block.size for block in params.values())
+    require_memory("the recorded frames", "take fewer --steps or a smaller model", _steps(options) // apart + 2, size)
+    return Setup(what=what, params=params, dynamics=_dynamics(options), record=Every(n=apart), facts=facts)
 
 
 def _topics(options: TextSnapOptions, corpus: "TextCorpus", seed: int) -> tuple[Any, Any, dict[str, Any]]:
@@ -124,11 +128,9 @@ def _dynamics(options: TextSnapOptions) -> "Dynamics":
     return Descent(optimizer=chosen, rates=rates, lr=rate, steps=steps, clip=clip, half_life=half_life)
 
 
-def _record(options: TextSnapOptions) -> "Record":
-    """Frames hold every 50th step, between which the motion of attention is measured."""
-    from stagescope.dynamics.record import Every
-
-    return Every(n=FINE if options.model == "topics" and _steps(options) <= FINE * MOST_FRAMES else 5 * FINE)
+def _apart(options: TextSnapOptions) -> int:
+    """Steps between frames, which hold every 50th step: between those the motion of attention is measured."""
+    return FINE if options.model == "topics" and _steps(options) <= FINE * MOST_FRAMES else 5 * FINE
 
 
 def _claims() -> "tuple[Claim, ...]":

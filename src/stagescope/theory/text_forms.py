@@ -1,9 +1,13 @@
-"""What can be said of training on a text before it begins: rates and separability from its counts"""
+"""What can be said of training on a text before it begins: rates and separability from its counts."""
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
+from stagescope.errors import InputError
+from stagescope.keys import key
 from stagescope.objectives.token_family import plateau_amplitude
 from stagescope.processes.text_corpus import TextCorpus
 from stagescope.processes.text_kernel import window_pairs
@@ -13,6 +17,10 @@ STRETCHES = 100
 """Overlapping windows are not independent: standard errors are those of means over this many stretches of the text."""
 GRID = 20001
 """Points at which the prediction of a condensed model is tabulated; linear interpolation errs by less than 1e-6 of it."""
+CELLS = 1 << 22
+"""Numbers of that table's logits that are held at a time."""
+LARGE = 1000
+"""Tokens from which only two singular values are computed: all of them would take minutes."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +65,33 @@ def window_attention_rate(corpus: TextCorpus, window: int) -> tuple[float, float
     condensed point, p = softmax((u . g) w) what it predicts, lc = log pi less its mean. With infinitely long windows of the
     bigram chain this is `attention_rate`.
     """
-    corpus.windows(window + 1)  # refuses a text that is too short
+    _refuse_short(corpus, window)
     pi, stream = corpus.stationary, corpus.train
     size = plateau_amplitude(pi)
     centred = np.log(pi) - np.mean(np.log(pi))
     g, w = size * pi / np.linalg.norm(pi), size * centred / np.linalg.norm(centred)
-    values = g[stream]
-    first, second = (_sliding_mean(power, window) for power in (values, values**2))
-    pull = w[stream[window:]] - _predicted(w, first)
-    each = values[window - 1 : -1] * (second - first**2) * pull
-    means = np.array([part.mean() for part in np.array_split(each, min(STRETCHES, len(each)))])
+    grid = np.linspace(g.min(), g.max(), GRID)
+    table, count = _predicted(w, grid), len(stream) - window
+    cuts = np.linspace(0, count, min(STRETCHES, count) + 1).round().astype(int)
+
+    def total(start: int, stop: int) -> float:
+        """Over the windows that begin from `start` on, before `stop`; a text of any size is held a stretch at a time."""
+        part = stream[start : stop + window]
+        values = g[part]
+        first, second = (_sliding_mean(power, window) for power in (values, values**2))
+        pull = w[part[window:]] - np.interp(first, grid, table)
+        return float(np.sum(values[window - 1 : -1] * (second - first**2) * pull))
+
+    sums = np.array([total(start, stop) for start, stop in pairwise(cuts.tolist())])
+    means = sums / np.diff(cuts)
     error = float(np.std(means, ddof=1) / np.sqrt(len(means))) if len(means) > 1 else float("inf")
-    return float(each.mean()), error
+    return float(sums.sum() / count), error
+
+
+def _refuse_short(corpus: TextCorpus, window: int) -> None:
+    if window < 1:
+        raise InputError(f"--window {window} has no token to look at; take 1 or more")
+    corpus.windows(window + 1)  # refuses a text that is too short
 
 
 def _sliding_mean(values: np.ndarray, window: int) -> np.ndarray:
@@ -78,11 +101,14 @@ def _sliding_mean(values: np.ndarray, window: int) -> np.ndarray:
 
 
 def _predicted(w: np.ndarray, reading: np.ndarray) -> np.ndarray:
-    """w . softmax(x w) at each reading x = u . g, from a table over their range."""
-    grid = np.linspace(reading.min(), reading.max(), GRID)
-    logits = grid[:, None] * w
-    law = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.interp(reading, grid, (law @ w) / law.sum(axis=1))
+    """w . softmax(x w) at each reading x = u . g."""
+
+    def some(x: np.ndarray) -> np.ndarray:
+        logits = x[:, None] * w
+        law = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return (law @ w) / law.sum(axis=1)
+
+    return np.concatenate([some(x) for x in np.array_split(reading, len(reading) * len(w) // CELLS + 1)])
 
 
 def separability(corpus: TextCorpus, window: int) -> tuple[float, float]:
@@ -90,10 +116,10 @@ def separability(corpus: TextCorpus, window: int) -> tuple[float, float]:
 
     Small: the first mode grows alone, and a plateau follows. Large: modes grow together, and there are no stages.
     """
-    corpus.windows(window + 1)
+    _refuse_short(corpus, window)
+    last = corpus.pairs / corpus.pairs.sum()
     joint = window_pairs(corpus.train, window, corpus.vocab) / (window * (len(corpus.train) - window))
     attention = _excess(joint)
-    last = corpus.pairs / corpus.pairs.sum()
     return _ratio(attention), _ratio(attention + _excess(last))
 
 
@@ -102,5 +128,13 @@ def _excess(joint: np.ndarray) -> np.ndarray:
 
 
 def _ratio(matrix: np.ndarray) -> float:
-    values = np.linalg.svd(matrix, compute_uv=False)
+    """sigma_2 / sigma_1."""
+    if len(matrix) < LARGE:
+        values = np.linalg.svd(matrix, compute_uv=False)
+    else:
+        from scipy.sparse.linalg import svds
+
+        start = key(0, "separability").standard_normal(len(matrix))
+        found: Any = svds(matrix, k=2, v0=start, return_singular_vectors=False)
+        values = np.sort(found)[::-1]
     return float(values[1] / values[0])

@@ -60,7 +60,7 @@ def _seen(evidence: Evidence) -> Regime:
     failed = [
         (added[found.first - 1] < DISTINCT * second, f"the first lag tells less than {DISTINCT:g} times the next"),
         (before < BEFORE, f"{before} frames before t1; at least {BEFORE} are needed"),
-        (added[found.first - 1] <= 3 * found.error, "no lag tells anything of the next token"),
+        (added[found.first - 1] <= 3 * found.errors[found.first - 1], "no lag tells anything of the next token"),
     ]
     sentences = [sentence for bad, sentence in failed if bad]
     told = f"lag {found.first} tells {found.alone.max():.3g} nats, the next one adds {second:.3g}"

@@ -188,6 +188,8 @@ def _larger_sparser(evidence: TextEvidence) -> Comparison:
         return Comparison(
             "sparser", here, "sign", None, f"entropy {first:.3f} -> {evidence.curves.entropy.min():.3f} -> {here:.3f}"
         )
+    if not evidence.learned:
+        return Comparison("sparser", here, "sign", None, _UNLEARNED)
     half = late_entropy(evidence.at_rate(evidence.rate / 2))
     reason = f"entropy of held-out attention {here:.3f} at rate {evidence.rate:g}, {half:.3f} at half of it, same seed and steps"
     return Comparison(f"< {half:.4g}", here, "sign", here < half, reason)
@@ -199,11 +201,15 @@ def _freezing_regime(evidence: TextEvidence) -> Regime:
 
 def _freezing(evidence: TextEvidence) -> Comparison:
     """A constant rate must not freeze; a decaying one must, where the same run at a constant rate does not."""
-    here = late_motion(evidence.curves)
-    steady = late_motion(evidence.constant()) if evidence.decays else here
+    if not evidence.learned:
+        return Comparison(f">= {FROZEN}", None, "bound", None, _UNLEARNED)
+    beside = evidence.constant() if evidence.decays else evidence.curves
+    here, steady = late_motion(evidence.curves), late_motion(beside)
     if here is None or steady is None:
         return Comparison(f">= {FROZEN}", None, "bound", None, _TOO_SHORT)
     said = f"total variation per {INTERVAL} steps at the end: {steady:.3f} at the constant rate {evidence.rate:g}"
+    if np.max(beside.motion.variation) < FROZEN:
+        return Comparison(f">= {FROZEN}", here, "bound", None, f"{said}: attention hardly moves at any time, take a larger --lr")
     if not evidence.decays:
         entropy = late_entropy(evidence.curves)
         state = "it still hops" if steady >= FROZEN else "it is frozen"
