@@ -18,6 +18,8 @@ Uniform Verdict check class_attention critical_point critical_points evolve fini
 read_classes replay resume run_study saddle_ladder sampled_loss spectrum stages study verify
 ClassLevels GivenFeatures LaggedChain RandomFeatures class_levels read_features
 ContentHeads ContentLoss LagCurves Transformer TransformerLoss lag_curves student_loss
+TextCorpus read_corpus
+PairwiseWindows TextAttention TextTransformer TextTransformerLoss TopicWindows text_attention topic_windows
 HeadCurves MirrorFlow RegressionHeads RegressionLoss RegressionSampled RegressionTransformer head_curves
 Summary report summary
 """

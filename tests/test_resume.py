@@ -168,6 +168,30 @@ def test_students_go_on_the_same_after_a_resume(tmp_path, stop_after, options):
     assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"decay": 0.1},
+        {"optimizer": "adam"},
+        {"model": "transformer", "vocab": 50, "width": 6, "window": 6, "batch": 3, "decay": 0.1},
+    ],
+    ids=["topics", "topics, decaying", "topics, adam", "transformer"],
+)
+def test_text_snap_goes_on_the_same_after_a_resume(tmp_path, stop_after, options):
+    """Windows are cut again from the corpus; batches and step sizes depend on the seed and the step alone."""
+    more = {"steps": 100, "seed": 5, "progress": False}
+    whole = ss.run_study("text-snap", out=tmp_path / "whole", **options, **more)
+    assert whole.done
+    stop_after(2)
+    with pytest.raises(ss.Interrupted):
+        ss.run_study("text-snap", out=tmp_path / "run", **options, **more)
+    stop_after(None)
+    assert ss.load(tmp_path / "run").frames < whole.frames
+    assert ss.resume(tmp_path / "run").done
+    assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
+
+
 def test_the_command_line_says_that_an_own_objective_needs_python(tmp_path, stop_after, capsys):
     stop_after(5)
     with pytest.raises(ss.Interrupted):

@@ -12,6 +12,9 @@ MODULES = (
     "incremental_flow",
     "incremental",
     "incremental_figures",
+    "text_focus",
+    "text_snap",
+    "text_incremental",
     "kill",
 )
 """Modules of this package with a `main() -> bool`, in the order they run; name some as arguments to run only those."""

@@ -16,12 +16,15 @@ _HOME = {
     "processes.lag_features": ("RandomFeatures", "GivenFeatures", "read_features"),
     "processes.lagged_chain": ("LaggedChain",),
     "processes.class_levels": ("ClassLevels", "class_levels"),
+    "processes.text_corpus": ("TextCorpus", "read_corpus"),
+    "processes.topic_windows": ("TopicWindows", "topic_windows"),
     "models.pairwise_attention": ("PairwiseAttention",),
     "models.content_heads": ("ContentHeads",),
     "models.positional_heads": ("PositionalHeads",),
     "models.regression_heads": ("RegressionHeads",),
     "models.regression_transformer": ("RegressionTransformer",),
     "models.transformer": ("Transformer",),
+    "models.text_transformer": ("TextTransformer",),
     "models.token_attention": ("TokenAttention",),
     "objectives.field": ("Field",),
     "objectives.objective": ("Objective", "JaxObjective"),
@@ -30,9 +33,11 @@ _HOME = {
     "objectives.token_sampled": ("TokenSampled",),
     "objectives.pairwise": ("PairwisePopulation", "PairwisePinv"),
     "objectives.pairwise_sampled": ("PairwiseSampled",),
+    "objectives.pairwise_windows": ("PairwiseWindows",),
     "objectives.heads": ("HeadsLoss",),
     "objectives.content": ("ContentLoss",),
     "objectives.transformer": ("TransformerLoss",),
+    "objectives.text_transformer": ("TextTransformerLoss",),
     "objectives.students": ("student_loss", "held_out"),
     "objectives.regression": ("RegressionLoss", "MirrorFlow"),
     "objectives.regression_sampled": ("RegressionSampled",),
@@ -44,6 +49,7 @@ _HOME = {
     "runs.run": ("Run",),
     "runs.store": ("load", "verify"),
     "observables.pairwise": ("ClassAttention", "class_attention"),
+    "observables.text_snap": ("TextAttention", "text_attention"),
     "observables.stopping": ("Stopping", "stopping"),
     "observables.lags": ("LagCurves", "lag_curves"),
     "observables.regression": ("HeadCurves", "head_curves"),
@@ -93,6 +99,7 @@ if TYPE_CHECKING:
     from stagescope.models.positional_heads import PositionalHeads
     from stagescope.models.regression_heads import RegressionHeads
     from stagescope.models.regression_transformer import RegressionTransformer
+    from stagescope.models.text_transformer import TextTransformer
     from stagescope.models.token_attention import TokenAttention
     from stagescope.models.transformer import Transformer
     from stagescope.objectives.content import ContentLoss
@@ -102,9 +109,11 @@ if TYPE_CHECKING:
     from stagescope.objectives.objective import JaxObjective, Objective
     from stagescope.objectives.pairwise import PairwisePinv, PairwisePopulation
     from stagescope.objectives.pairwise_sampled import PairwiseSampled
+    from stagescope.objectives.pairwise_windows import PairwiseWindows
     from stagescope.objectives.regression import MirrorFlow, RegressionLoss
     from stagescope.objectives.regression_sampled import RegressionSampled
     from stagescope.objectives.students import held_out, student_loss
+    from stagescope.objectives.text_transformer import TextTransformerLoss
     from stagescope.objectives.token import TokenPopulation
     from stagescope.objectives.token_finite import TokenFinite
     from stagescope.objectives.token_sampled import TokenSampled
@@ -113,12 +122,15 @@ if TYPE_CHECKING:
     from stagescope.observables.pairwise import ClassAttention, class_attention
     from stagescope.observables.regression import HeadCurves, head_curves
     from stagescope.observables.stopping import Stopping, stopping
+    from stagescope.observables.text_snap import TextAttention, text_attention
     from stagescope.processes.class_levels import ClassLevels, class_levels
     from stagescope.processes.class_table import read_classes
     from stagescope.processes.lag_features import GivenFeatures, RandomFeatures, read_features
     from stagescope.processes.lagged_chain import LaggedChain
     from stagescope.processes.markov_chain import Chain, LazyChain, MarkovChain
     from stagescope.processes.sequence_classes import SequenceClass, SequenceClasses
+    from stagescope.processes.text_corpus import TextCorpus, read_corpus
+    from stagescope.processes.topic_windows import TopicWindows, topic_windows
     from stagescope.reading import check, saddle_ladder, stages
     from stagescope.reopen import replay, resume
     from stagescope.reporting.report import report

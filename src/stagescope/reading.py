@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from stagescope import reading_text_focus as text_focus
+from stagescope import reading_text_snap as text_snap
 from stagescope.beside import beside, clock
 from stagescope.detect import focus_dilution as focus_dilution_stages
 from stagescope.detect import incremental_stages
 from stagescope.detect import scan_snap as scan_snap_stages
+from stagescope.detect import text_incremental as text_incremental_stages
 from stagescope.detect.focus_dilution import Visit
 from stagescope.detect.incremental import no_ladder, transitions
 from stagescope.detect.stage import Stages
@@ -27,12 +30,14 @@ from stagescope.observables.lags import LagCurves, lag_curves
 from stagescope.observables.learned import learned_lags, learned_places
 from stagescope.observables.pairwise import ClassAttention, class_attention, law_of
 from stagescope.observables.regression import HeadCurves, head_curves
+from stagescope.observables.text_lags import TextLagCurves, text_lag_curves
 from stagescope.observables.token import TokenCurves, token_curves
 from stagescope.reopen import as_flow, field_of, replay, variant
 from stagescope.runs.run import Run
 from stagescope.theory import focus_dilution as focus_dilution_theory
 from stagescope.theory import incremental as incremental_theory
 from stagescope.theory import scan_snap as scan_snap_theory
+from stagescope.theory import text_incremental as text_incremental_theory
 from stagescope.theory.focus_dilution_evidence import Evidence as TokenEvidence
 from stagescope.theory.focus_dilution_forms import attention_rate
 from stagescope.theory.incremental_evidence import BEFORE, Task
@@ -299,14 +304,37 @@ def _dense_heads(run: Run, heads_of: Callable[[Run], incremental_stages.Heads]) 
     return replay(run, LogSpaced(frames=HEAD_FRAMES, first=None if "step" in run.series else float(run.t[-1]) * 1e-5))
 
 
+def _text_heads(curves: TextLagCurves) -> text_incremental_stages.LagHeads:
+    parts = (curves.mass, curves.mass_agreement, curves.levels)
+    return text_incremental_stages.LagHeads(curves.time, curves.loss, *parts)
+
+
+def _text_incremental_stages(run: Run) -> Stages:
+    return text_incremental_stages.detect(_text_heads(text_lag_curves(run)), clock=run.clock, status=run.status)
+
+
+def _text_incremental_check(run: Run) -> Ledger:
+    curves = text_lag_curves(run)
+    evidence = text_incremental_theory.Evidence(run, _text_heads(curves), curves.information)
+    return Ledger.of(run, text_incremental_theory.CLAIMS, evidence)
+
+
 _HEADS = Rules(_heads_stages, _heads_check)
 _REGRESSION = Rules(_regression_stages, _regression_check)
 _SCAN_SNAP = Rules(_scan_snap_stages, _scan_snap_check)
+_TEXT_SNAP = Rules(text_snap.stages, text_snap.check, text_snap.ladder)
+_TEXT_FOCUS = Rules(text_focus.stages, text_focus.check, text_focus.ladder)
 TABLE: dict[str, Rules] = {
     "TokenPopulation": _FOCUS_DILUTION,
     "TokenFinite": _FOCUS_DILUTION,
     "TokenSampled": _FOCUS_DILUTION,
+    "TextCounts": _TEXT_FOCUS,
+    "TextCausal": _TEXT_FOCUS,
+    "TextVariant": _TEXT_FOCUS,
+    "PairwiseWindows": _TEXT_SNAP,
+    "TextTransformerLoss": _TEXT_SNAP,
     "HeadsLoss": _HEADS,
+    "TextHeads": Rules(_text_incremental_stages, _text_incremental_check),
     "ContentLoss": _HEADS,
     "TransformerLoss": _HEADS,
     "RegressionLoss": _REGRESSION,

@@ -13,14 +13,20 @@ from stagescope.objectives import content as _content  # noqa: F401
 from stagescope.objectives import heads as _heads  # noqa: F401
 from stagescope.objectives import pairwise as _pairwise  # noqa: F401
 from stagescope.objectives import pairwise_sampled as _pairwise_sampled  # noqa: F401
+from stagescope.objectives import pairwise_windows as _pairwise_windows  # noqa: F401
 from stagescope.objectives import regression as _regression  # noqa: F401
 from stagescope.objectives import regression_sampled as _regression_sampled  # noqa: F401
+from stagescope.objectives import text_counts as _text_counts  # noqa: F401
+from stagescope.objectives import text_heads as _text_heads  # noqa: F401
+from stagescope.objectives import text_transformer as _text_transformer  # noqa: F401
+from stagescope.objectives import text_variant as _text_variant  # noqa: F401
 from stagescope.objectives import token as _token  # noqa: F401
 from stagescope.objectives import token_finite as _token_finite  # noqa: F401
 from stagescope.objectives import token_sampled as _token_sampled  # noqa: F401
 from stagescope.objectives import transformer as _transformer  # noqa: F401
 from stagescope.objectives.field import Field
 from stagescope.objectives.objective import JaxObjective, Objective
+from stagescope.processes import text_corpus as _text_corpus  # noqa: F401
 from stagescope.runs import manifest as manifests
 from stagescope.runs import store
 from stagescope.runs.run import DONE, Run

@@ -16,6 +16,7 @@ from stagescope.cli.main import CONFIG, run
 from stagescope.cli.render import option
 from stagescope.dynamics.evolve import Journey
 from stagescope.studies.table import STUDIES
+from stagescope.theory.tags import PAPERS
 from tests.runs import samples
 
 
@@ -179,7 +180,8 @@ def test_demo(ask, tmp_path, monkeypatch):
     assert "confirmed" in said
     assert f"{Path('demo/report.html')}: all of it on one page" in said
     text = Path("demo/report.html").read_text()
-    assert all(study.title.split(":")[0] in text for study in STUDIES.values())
+    assert all(STUDIES[name].title.split(":")[0] in text for name, *_ in tour.TOUR)
+    assert {STUDIES[name].paper for name, *_ in tour.TOUR} == set(PAPERS)
     monkeypatch.setattr(tour, "TOUR", tour.TOUR[1:2])
     assert "confirmed" in ask("demo", "--quiet", "--out", "demo")
     assert len(Path("demo/report.html").read_text()) < len(text)

@@ -123,3 +123,18 @@ def test_bad_arguments():
         ss.Descent(steps=1, clip=0.0)
     with pytest.raises(InputError, match="steps"):
         ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(steps=2), until=3.0)
+
+
+@pytest.mark.parametrize("optimizer", [ss.GD(), ss.HeavyBall(), ss.Adam()])
+def test_step_sizes_that_fall(optimizer):
+    """On L = x^2/2 against steps by hand, whatever pieces they are taken in; t is the sum of the step sizes."""
+    descent = ss.Descent(optimizer=optimizer, lr=0.1, steps=30, half_life=7.0)
+    run = ss.evolve(ss.JaxObjective(lambda params: (params["a"] ** 2).sum() / 2), {"a": np.array([2.0])}, descent)
+    x, memory, expected, sizes = np.array([2.0]), [np.zeros(1) for _ in range(optimizer.moments)], [2.0], []
+    for k in range(30):
+        sizes.append(0.1 * 2 ** (-k / 7))
+        x = x - sizes[-1] * optimizer.direction(x.copy(), memory, x, k + 1)
+        expected.append(float(x[0]))
+    np.testing.assert_allclose(run.params["a"][:, 0], expected, rtol=1e-12)
+    if run.clock == "t":
+        np.testing.assert_allclose(run.t[1:], np.cumsum(sizes) * optimizer.flow_time, rtol=1e-12)

@@ -10,6 +10,19 @@ from stagescope.runs.run import Arrays, Run
 
 SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "token": ("focus-dilution", {"until": 120.0, "frames": 60}),
+    "text": (
+        "text-focus",
+        {"vocab": 60, "width": 4, "window": 16, "steps": 60, "batch": 16, "watched": 64, "frames": 20, "probe": ("list", "the")},
+    ),
+    "topics": ("text-snap", {"vocab": 300, "topics": 4, "steps": 100}),
+    "text-transformer": (
+        "text-snap",
+        {"model": "transformer", "vocab": 100, "width": 8, "window": 8, "batch": 4, "steps": 100},
+    ),
+    "text-heads": (
+        "text-incremental",
+        {"vocab": 30, "window": 4, "steps": 40, "batch": 256, "watched": 500, "frames": 12, "heads": 2},
+    ),
     "pairwise": ("scan-snap", {"until": 50.0, "frames": 40, "num_common": 3, "num_unique": 4}),
     "pinv": ("scan-snap", {"until": 5.0, "frames": 20, "num_common": 1, "num_unique": 3, "decoder": "pinv"}),
     "heads": (

@@ -9,6 +9,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
+from stagescope.processes import text_corpus
 from stagescope.reporting.own_views import largest, norms
 from stagescope.reporting.portrait import PARTS, VIEWS, portrait
 from stagescope.reporting.provenance import reproduce
@@ -193,6 +194,21 @@ def test_a_page_that_is_sent_says_no_path(tmp_path):
     assert "resume" in found.run.reason
     assert any("`stagescope check flow`" in note for note in found.notes)
     assert ("transition", "chain.csv") in found.provenance["settings"]
+
+
+def test_a_text_that_is_not_at_hand_is_named_without_its_folder(tmp_path, monkeypatch):
+    """Nor are the folders named in which it was looked for."""
+    monkeypatch.setenv("STAGESCOPE_DATA", str(tmp_path / "secret place" / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "secret"))
+    path = tmp_path / "secret place" / "novel.txt"
+    path.parent.mkdir()
+    path.write_text("a b c b a c a b " * 60)
+    run = ss.run_study("text-incremental", corpus=str(path), vocab=3, window=2, heads=2, steps=20, frames=12, progress=False)
+    path.unlink()
+    monkeypatch.setattr(text_corpus, "_tokenise", text_corpus._tokenise.__wrapped__)
+    found = portrait(run)
+    assert any("there is no corpus 'novel.txt': looked for it in " in note for note in found.notes)
+    assert not [note for note in found.notes if "secret" in note]
 
 
 def about_of(run, slot):

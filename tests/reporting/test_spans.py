@@ -54,6 +54,9 @@ KNOWN = {
     "focus-dilution": r"[EQ]\d|focus\*|dilution\*",
     "scan-snap": "onset|winner|peak|snap",
     "incremental": r"t\d|t\*|onset|plateau \d|plateau \*",
+    "text-snap": "prior|peak|snap",
+    "text-incremental": r"t\d|t\*",
+    "text-focus": r"[EQ]\d|rows focus|rows dilute|entropy \*|rare norms \*",
 }
 """Names that the detectors give; an unknown one would never be found in any run."""
 

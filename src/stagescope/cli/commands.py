@@ -1,28 +1,19 @@
 """The commands. Each is a typed set of arguments with a `run` that returns an exit code; heavy imports are inside."""
 
-import json
-import math
 import sys
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from stagescope.cli.command import Command, print_json
+from stagescope.cli.corpus_command import Corpus
 from stagescope.errors import unknown
 
 LONG_SECONDS = 20.0
 """A command that will take longer says so before it begins."""
 RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-
-
-class Command(BaseModel):
-    """Arguments of one command."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    def run(self) -> int:
-        raise AssertionError("abstract")
 
 
 class RunFlags(BaseModel):
@@ -80,7 +71,7 @@ class Verify(Command):
 
         problems = verify(self.folder)
         if self.json_:
-            _print_json({"run": str(self.folder), "intact": not problems, "problems": problems})
+            print_json({"run": str(self.folder), "intact": not problems, "problems": problems})
         elif problems:
             print("\n".join(problems), file=sys.stderr)
         else:
@@ -100,7 +91,7 @@ class Info(Command):
 
         found = info(load(self.folder))
         if self.json_:
-            _print_json(found)
+            print_json(found)
         else:
             from stagescope.cli.render import print_info
 
@@ -120,7 +111,7 @@ class Stages(Command):
 
         found = stages(load(self.folder))
         if self.json_:
-            _print_json(found.json())
+            print_json(found.json())
         else:
             from stagescope.cli.render import print_stages
 
@@ -140,7 +131,7 @@ class Check(Command):
 
         ledger = check(load(self.folder))
         if self.json_:
-            _print_json(ledger.json())
+            print_json(ledger.json())
         else:
             from stagescope.cli.render import print_ledger
 
@@ -166,7 +157,7 @@ class Ladder(Command):
                 print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
         found = saddle_ladder(stored, progress=False if self.quiet else None)
         if self.json_:
-            _print_json(found.json())
+            print_json(found.json())
         else:
             from stagescope.cli.render import print_ladder
 
@@ -271,7 +262,7 @@ class Stopping(Command):
 
             store(STOPPING, stopping_numbers(found), self.out)
         if self.json_:
-            _print_json(found.json())
+            print_json(found.json())
         else:
             from stagescope.cli.render import print_stopping
 
@@ -309,7 +300,8 @@ class Reproduce(Command):
             print(f"{write_ledgers(found, self.out)}: which claim holds where")
             for name, figure in figures.items():
                 if figure not in made:
-                    print(f"left out: figure {name} ({figure.title}), {figure.cost}; add --full to make it")
+                    why = figure.lacking or f"{figure.cost}; add --full to make it"
+                    print(f"left out: figure {name} ({figure.title}), {why}")
         return 0
 
 
@@ -323,7 +315,7 @@ class List(Command):
 
         found = catalogue()
         if self.json_:
-            _print_json(found)
+            print_json(found)
         else:
             print_catalogue(found)
         return 0
@@ -349,7 +341,7 @@ class Cite(Command):
 
 
 class Demo(Command):
-    """A short tour: run each study, read its stages, put its paper's claims to it, and show all of it on one page."""
+    """A short tour: run a study of each paper, read its stages, put its paper's claims to it, and show all of it on one page."""
 
     out: Path = Field(Path("demo"), description="folder for the tour's runs and their report")
     open: bool = Field(False, description="show the report in the browser")
@@ -388,6 +380,7 @@ COMMANDS: dict[str, type[Command]] = {
     "figures": Figures,
     "stopping": Stopping,
     "reproduce": Reproduce,
+    "corpus": Corpus,
     "cite": Cite,
     "demo": Demo,
     "completion": Completion,
@@ -398,22 +391,9 @@ def _report_run(made: Any, quiet: bool, as_json: bool) -> int:
     from stagescope.cli.answers import info, outcome
 
     if as_json:
-        _print_json(info(made))
+        print_json(info(made))
     elif not quiet:
         print(outcome(made))
     if not made.done:
         print(f"stagescope: {made.status}: {made.reason}", file=sys.stderr)
     return 0 if made.done else 1
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(_finite(value), indent=2, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: a number that overflowed, as in a run that diverged, is null."""
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

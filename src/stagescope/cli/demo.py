@@ -1,4 +1,4 @@
-"""`stagescope demo`: each study small, on screen, and all of them on one page."""
+"""`stagescope demo`: a study of each paper, small, on screen, and all of them on one page."""
 
 from pathlib import Path
 

@@ -130,21 +130,28 @@ class AdamW(Adam):
 
 
 class Descent(Dynamics):
-    """theta_b <- theta_b + lr rate_b d_b, with d the optimiser's direction; t = lr x step / (1 - momentum).
+    """theta_b <- theta_b + lr rate_b d_b, with d the optimiser's direction; t = (sum of lr) / (1 - momentum).
 
     With `clip`, a gradient (of all blocks, before their rates) longer than that is shortened to it; steps then are no flow time.
+    With `half_life` the step size falls, lr_k = lr 2^(-k/half_life) in step k = 0, 1, ..., however many steps there are.
     """
 
     optimizer: SerializeAsAny[Optimizer] = GD()
     lr: float = Limits(default=1.0, gt=0)
     steps: int = Limits(ge=1)
     clip: float | None = Limits(default=None, gt=0)
+    half_life: float | None = Limits(default=None, gt=0)
 
     @model_validator(mode="after")
     def _final(self) -> "Descent":
         if type(self.optimizer) is Optimizer:
             raise ValueError("optimizer must be GD(), HeavyBall(...), Adam(...) or AdamW(...)")
         return self
+
+    @property
+    def ratio(self) -> float:
+        """The step size of a step over that of the step before."""
+        return 1.0 if self.half_life is None else 0.5 ** (1 / self.half_life)
 
     @property
     def flow_time(self) -> float | None:
@@ -163,7 +170,8 @@ class Descent(Dynamics):
 
     def times(self, position: float) -> dict[str, float]:
         unit = self.flow_time
-        clock = {} if unit is None else {"t": self.lr * unit * position}
+        units = position if self.half_life is None else (1 - self.ratio**position) / (1 - self.ratio)
+        clock = {} if unit is None else {"t": self.lr * unit * units}
         return {**clock, "step": int(position)}
 
     def start(self, field: Field, layout: Layout, vector: np.ndarray) -> State:

@@ -32,7 +32,7 @@ class Loop(Protocol):
 def loop_for(descent: "Descent", field: Field, layout: Layout) -> Loop:
     """A kernel where the objective has one for this optimiser, else the compiled definition."""
     fused = getattr(field.objective, "fused", None)
-    if fused is not None and descent.optimizer.decay is not None and descent.clip is None:
+    if fused is not None and descent.optimizer.decay is not None and descent.clip is None and descent.half_life is None:
         rates = descent.block_rates(layout.names)
         lr = {name: descent.lr * rates[name] for name in layout.names}
         return KernelLoop(fused(layout, descent.optimizer.decay, lr))
@@ -72,6 +72,7 @@ class GradientLoop:
     def __init__(self, descent: "Descent", field: Field, layout: Layout, gradient: StepGradient) -> None:
         rates, counts = descent.block_rates(layout.names), field.multiplicity
         self._gradient, self._optimizer, self._clip = gradient, descent.optimizer, descent.clip
+        self._ratio = descent.ratio
         self._lr = layout.pack({name: np.full(shape, descent.lr * rates[name]) for name, shape in layout.shapes})
         self._counts = layout.pack({name: np.broadcast_to(counts.get(name, 1.0), shape) for name, shape in layout.shapes})
 
@@ -95,7 +96,8 @@ class GradientLoop:
                 norm = np.sqrt(np.dot(self._counts * gradient, gradient))
                 if norm > self._clip:
                     gradient *= self._clip / norm
-            theta -= self._lr * self._optimizer.direction(gradient, memory, theta, first + done + 1)
+            lr = self._ratio ** (first + done) * self._lr
+            theta -= lr * self._optimizer.direction(gradient, memory, theta, first + done + 1)
             if not np.max(np.abs(theta)) < LIMIT:
                 return carry, done
         return (theta, *memory), steps
@@ -124,20 +126,21 @@ class CompiledLoop:
             norm = jnp.sqrt(sum(jnp.sum(grads[name] ** 2 * counts.get(name, 1.0)) for name in layout.names))
             return {name: grads[name] * jnp.where(norm > descent.clip, descent.clip / norm, 1.0) for name in layout.names}
 
-        def body(carry: Any, data: Any) -> Any:
+        def body(carry: Any, data: Any, first: Any) -> Any:
             params, memory, count, _ = carry
+            lr = descent.lr * descent.ratio ** (first + count)
             grads = clipped({name: -value for name, value in field.law(params, data).items()})
             directions, memory_next = self._transform.update(grads, memory, params)
-            updates = {name: -descent.lr * rates[name] * directions[name] for name in layout.names}
+            updates = {name: -lr * rates[name] * directions[name] for name in layout.names}
             moved: Any = optax.apply_updates(params, updates)
             finite = jnp.all(jnp.array([jnp.all(jnp.abs(moved[name]) < LIMIT) for name in layout.names]))
             kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), (moved, memory_next), (params, memory))
             return *kept, count + finite, finite
 
         @jax.jit
-        def advance(params: Any, memory: Any, steps: Any, data: Any) -> Any:
-            first = (params, memory, jnp.zeros((), jnp.int64), jnp.array(True))
-            return jax.lax.while_loop(lambda c: (c[2] < steps) & c[3], lambda c: body(c, data), first)
+        def advance(params: Any, memory: Any, first: Any, steps: Any, data: Any) -> Any:
+            start = (params, memory, jnp.zeros((), jnp.int64), jnp.array(True))
+            return jax.lax.while_loop(lambda c: (c[2] < steps) & c[3], lambda c: body(c, data, first), start)
 
         self._advance = advance
 
@@ -157,10 +160,10 @@ class CompiledLoop:
 
     def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]:
         if self._draw(first) is None:
-            params, memory, done, _ = self._advance(*carry, steps, self._data)
+            params, memory, done, _ = self._advance(*carry, first, steps, self._data)
             return (params, memory), int(done)
         for step in range(steps):
-            params, memory, done, _ = self._advance(*carry, 1, self._draw(first + step))
+            params, memory, done, _ = self._advance(*carry, first + step, 1, self._draw(first + step))
             if not int(done):
                 return carry, step
             carry = params, memory

@@ -50,6 +50,17 @@ class LogSpaced(Record):
         return np.unique(np.concatenate([[0], np.rint(grid).astype(np.int64)]))
 
 
+class Graded(Record):
+    """Equally spaced frames, and up to the tenth of them others at equal ratios: where the first things happen."""
+
+    frames: int = Limits(default=400, ge=12)
+    early: int = Limits(default=60, ge=2)
+
+    def times(self, until: float) -> np.ndarray:
+        grid = np.linspace(0.0, until, self.frames)
+        return np.unique(np.concatenate([grid, np.geomspace(grid[10] * 1e-3, grid[10], self.early)]))
+
+
 class AtTimes(Record):
     """Frames at chosen positions of the clock."""
 

@@ -43,7 +43,7 @@ MARK = "Made with Stagescope"
 class Figure:
     """One figure of a paper, or one it lacks. One that is `full` takes hours and is made only when that is asked for.
 
-    `cost` says in words how long it takes, where that is worth knowing.
+    `cost` says in words how long it takes, where that is worth knowing; `needs` names a corpus that must be at hand.
     """
 
     name: str
@@ -52,6 +52,20 @@ class Figure:
     draw: Callable[[Numbers], "Drawing"]
     cost: str = ""
     full: bool = False
+    needs: str | None = None
+
+    @property
+    def lacking(self) -> str:
+        """Why this figure cannot be made on this machine; empty where it can."""
+        if self.needs is None:
+            return ""
+        from stagescope.processes.known_corpora import locate
+
+        try:
+            locate(self.needs)
+        except InputError as error:
+            return str(error)
+        return ""
 
 
 def reproduce(figure: Figure, out: Path, progress: Progress) -> Path:
@@ -89,9 +103,9 @@ def save(draw: Callable[[], "Drawing"], stem: Path) -> None:
 
 
 def chosen(figures: Mapping[str, Figure], name: str | None, full: bool = False) -> list[Figure]:
-    """One figure by name, or all of them; those that take hours only with `full`."""
+    """One figure by name, or all of them that can be made here; those that take hours only with `full`."""
     if name is None:
-        return [figure for figure in figures.values() if full or not figure.full]
+        return [figure for figure in figures.values() if (full or not figure.full) and not figure.lacking]
     if name not in figures:
         raise unknown("figure", name, figures)
     if figures[name].full and not full:

@@ -7,6 +7,7 @@ from typing import Any
 from stagescope.figures import focus_dilution_chains as chains
 from stagescope.figures import focus_dilution_laws as laws
 from stagescope.figures import focus_dilution_numbers as numbers
+from stagescope.figures import text_focus
 from stagescope.figures.figure import Figure, Numbers
 
 LAWS = "focus_dilution_laws_draw"
@@ -32,5 +33,6 @@ _ALL = (
     Figure("-eps-law", "Times of events against the initial scale", laws.eps_law, _draw("eps_law", LAWS)),
     Figure("-delta-law", "Rates at (1,1) against asymmetry, and the stall without it", laws.delta_law, _draw("delta_law", LAWS)),
     Figure("-transitions", "Chains with one law that focus or move away", chains.transitions, _draw("transitions")),
+    *text_focus.FIGURES.values(),
 )
 FIGURES = {figure.name.removeprefix("-"): figure for figure in _ALL}

@@ -11,6 +11,8 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from stagescope.figures.figure import COLORS, GREY, Numbers
 
 INK = "#000000"
+NEAR = 0.06
+"""Share of an axis's width below which names of events would overlap."""
 
 
 def row_color(row: int) -> str:
@@ -37,15 +39,18 @@ def log_time(axis: Any, panel: Numbers, first: float = 0.5) -> None:
 
 
 def marked(axis: Any, panel: Numbers, names: tuple[str, ...]) -> None:
-    """Thin vertical lines at events inside the axis, named above it."""
+    """Thin vertical lines at events inside the axis, named above it; names of two that are near each other stand apart."""
     low, high = axis.get_xlim()
-    for name in names:
-        when = panel["events"].get(name)
-        if when is None or not low < when < high:
-            continue
+    events = {name: panel["events"].get(name) for name in names}
+    inside = sorted((when, name) for name, when in events.items() if when is not None and low < when < high)
+    across = [axis.transLimits.transform(axis.transScale.transform((when, 1.0)))[0] for when, _ in inside]
+    for k, (when, name) in enumerate(inside):
         axis.axvline(when, color=GREY, lw=0.7, ls=":", zorder=0)
         place, text = axis.get_xaxis_transform(), f"${name[0]}_{name[1:]}$"
-        axis.text(when, 1.01, text, transform=place, ha="center", va="bottom", fontsize=8, color="#444444")
+        before = k > 0 and across[k] - across[k - 1] < NEAR
+        after = k + 1 < len(inside) and across[k + 1] - across[k] < NEAR
+        side = "center" if before == after else "left" if before else "right"
+        axis.text(when, 1.01, text, transform=place, ha=side, va="bottom", fontsize=8, color="#444444")
 
 
 def title_of(panel: Numbers) -> str:

@@ -1,9 +1,10 @@
-"""The figures of scan and snap (arXiv 2305.16380): nine of the paper and two it lacks."""
+"""The figures of scan and snap (arXiv 2305.16380): eleven of the paper and three it lacks."""
 
 from collections.abc import Callable
 from typing import Any
 
 from stagescope.figures import scan_snap_numbers as numbers
+from stagescope.figures import text_snap
 from stagescope.figures.figure import Figure, Numbers
 
 
@@ -26,11 +27,14 @@ _ALL = (
     Figure(
         "6", "Entropy over rates and number of classes, against the published means", numbers.entropy_grid, _draw("entropy_grid")
     ),
+    text_snap.FIGURES["7"],
     Figure("8", "Discrete against continuous h", numbers.discrete, _draw("discrete")),
     Figure("9", "B(t), the fall of the common token", numbers.common_growth, _draw("common_growth")),
+    text_snap.FIGURES["10"],
     Figure("11", "Recall of distinct tokens, 2 and 6 classes", numbers.recall((1, 3)), _draw("recall")),
     Figure("12", "Recall of distinct tokens, 10 and 20 classes", numbers.recall((5, 10)), _draw("recall")),
     Figure("-finite-step", "Flow against heavy ball over the rate", numbers.finite_step, _draw("finite_step")),
     Figure("-collapse", "Transition times collapse on K ln M / eta_Y", numbers.collapse, _draw("collapse")),
+    text_snap.FIGURES["topics"],
 )
 FIGURES = {figure.name.removeprefix("-"): figure for figure in _ALL}

@@ -7,6 +7,7 @@ from stagescope.described import Described, Integers
 from stagescope.errors import InputError
 from stagescope.keys import key
 from stagescope.processes.sequence_classes import SequenceClasses
+from stagescope.processes.topic_windows import TopicWindows
 from stagescope.types import Params
 
 
@@ -42,6 +43,11 @@ class PairwiseAttention(Described):
     def every_output(cls, process: SequenceClasses) -> "PairwiseAttention":
         """Rows for the tokens in use and a column for every output: what a random initial Y needs."""
         return cls.merged(process).model_copy(update={"outputs": tuple(range(process.vocab))})
+
+    @classmethod
+    def on_windows(cls, process: TopicWindows) -> "PairwiseAttention":
+        """One query, the types in its windows, the next words and one column for all other outputs."""
+        return cls(vocab=process.vocab, keys=process.keys, queries=(process.token,), outputs=process.targets)
 
     @classmethod
     def full(cls, vocab: int) -> "PairwiseAttention":

@@ -5,7 +5,8 @@ from typing import Any, Literal
 import numpy as np
 
 from stagescope.models.content_heads import ContentHeads
-from stagescope.objectives.lagged_loss import Found, LaggedLoss, Sequences
+from stagescope.objectives.lagged_loss import LaggedLoss
+from stagescope.objectives.sequence_loss import Found, Sequences
 from stagescope.types import Params
 
 

@@ -1,4 +1,4 @@
-"""Positional heads on sequences of a lagged chain: the mean cross-entropy of its targets [ISA:loss]."""
+"""Positional heads on sequences of a lagged chain or on windows of a text: the mean cross-entropy [ISA:loss]."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,19 +6,15 @@ from typing import Any
 import numpy as np
 
 from stagescope.models.positional_heads import PositionalHeads
-from stagescope.objectives.lagged_loss import Found, LaggedLoss, Sequences
+from stagescope.objectives.lagged_loss import LaggedLoss
+from stagescope.objectives.sequence_loss import Found, SequenceLoss, Sequences
 from stagescope.types import Params
 
 
-class HeadsLoss(LaggedLoss):
-    """The loss of PositionalHeads, by a kernel [ISA:loss]. See LaggedLoss for the choices."""
+class HeadsKernel(SequenceLoss):
+    """The loss of PositionalHeads on any sequences, by a kernel [ISA:loss]."""
 
     model: PositionalHeads  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
-
-    def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-        yield from super()._largest()
-        size = (self.model.positions, self.model.vocab, self.model.vocab)
-        yield "the work space of the heads", "take shorter spans, less padding or a smaller vocabulary", size
 
     def predict(self, params: Any, data: Any) -> Any:
         """Rows of V gathered by token, mixed by attention."""
@@ -41,3 +37,12 @@ class HeadsLoss(LaggedLoss):
         loss = heads_pass(attention, values, on.tokens, on.soft, *sizes, d_attention, d_values)
         centred = d_attention - np.sum(attention * d_attention, axis=-1, keepdims=True)
         return loss, {"a": attention * centred, "V": np.swapaxes(d_values, 1, 2)}
+
+
+class HeadsLoss(HeadsKernel, LaggedLoss):  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
+    """On sequences of a lagged chain. See LaggedLoss for the choices."""
+
+    def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        yield from super()._largest()
+        size = (self.model.positions, self.model.vocab, self.model.vocab)
+        yield "the work space of the heads", "take shorter spans, less padding or a smaller vocabulary", size

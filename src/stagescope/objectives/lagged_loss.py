@@ -1,69 +1,30 @@
-"""Students on sequences of a lagged chain: what is drawn, what each step sees, and the mean cross-entropy [ISA:loss]."""
+"""Students on sequences of a lagged chain: what is drawn, and what each step sees [ISA:loss]."""
 
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.described import Described
 from stagescope.errors import InputError
 from stagescope.keys import key
-from stagescope.models.lagged_model import LaggedModel
-from stagescope.objectives.field import FlatField, StepGradient
-from stagescope.objectives.objective import Objective
-from stagescope.objectives.of_model import OfModel
+from stagescope.objectives.sequence_loss import SequenceLoss, Sequences
 from stagescope.processes.lagged_chain import LaggedChain, smaller_tables
 from stagescope.processes.memory import require_memory
-from stagescope.types import Layout, Params
-
-Found = tuple[float, dict[str, np.ndarray]]
-"""A loss and its gradient by block."""
 
 
-@dataclass(frozen=True)
-class Sequences:
-    """Tokens position by position (P + L, N), and the true law of each target (N, L d), empty for hard labels."""
+class LaggedLoss(SequenceLoss):
+    """The loss of a student on a lagged chain [ISA:loss].
 
-    tokens: np.ndarray
-    soft: np.ndarray
-
-    @classmethod
-    def of(cls, tokens: np.ndarray, laws: np.ndarray | None) -> "Sequences":
-        """From sequences (N, P + L) and laws (N, L, d) in any layout."""
-        soft = np.empty((0, 0)) if laws is None else np.ascontiguousarray(laws.reshape(len(tokens), -1))
-        return cls(np.ascontiguousarray(tokens.T, dtype=np.uint32), soft)
-
-    def take(self, chosen: np.ndarray | slice) -> "Sequences":
-        return Sequences(np.ascontiguousarray(self.tokens[:, chosen]), self.soft[chosen] if self.soft.size else self.soft)
-
-    @cached_property
-    def by_sequence(self) -> np.ndarray:
-        """Tokens (N, P + L)."""
-        return np.ascontiguousarray(self.tokens.T)
-
-    def arrays(self) -> dict[str, Any]:
-        """What the JAX definition reads."""
-        from stagescope.autodiff import jnp
-
-        return {"tokens": jnp.asarray(self.tokens.T.astype(np.int64)), "soft": jnp.asarray(self.soft)}
-
-
-class LaggedLoss(OfModel, Described, Objective):
-    """L = -mean over sequences and targets of sum_y q_t(y) log softmax(logits_t)_y [ISA:loss].
-
-    q is the token drawn (`hard`) or the true law (`soft`). With `batch`, each step of a descent sees that many of the
+    The label q is the token drawn (`hard`) or the true law (`soft`). With `batch`, each step of a descent sees that many of the
     `sequences`, drawn without repetition from (seed, step); with `fresh` it sees new ones, `batch` of them or as many as
     `sequences`: data without end. `value` and `grad`, and so the recorded loss, are over the `sequences`, which with
     `fresh` are never trained on, or over the first `watched` of them. `part` separates the draws of training and evaluation
     under one seed.
     """
 
-    model: LaggedModel
     process: LaggedChain
     sequences: int = Limits(ge=1)
     seed: int = Limits(default=0, ge=0, lt=2**63)
@@ -130,75 +91,9 @@ class LaggedLoss(OfModel, Described, Objective):
         return type(self)(**chosen, **kept, labels="soft", part="held-out")
 
     @cached_property
-    def _arrays(self) -> Any:
-        return self.seen.arrays()
-
-    @property
-    def data(self) -> Any:
-        return self._arrays
-
-    def draw(self, step: int) -> Any:
-        batch = self.minibatch(step)
-        return None if batch is None else batch.arrays()
-
-    @abstractmethod
-    def predict(self, params: Any, data: Any) -> Any:
-        """Logits (N, L, d), traceable by JAX: the definition of the student."""
-
-    def loss(self, params: Any, data: Any) -> Any:
-        """The definition: cross-entropy of what the student predicts."""
-        from stagescope.autodiff import jax, jnp
-
-        predicted = jax.nn.log_softmax(self.predict(params, data), axis=-1)
-        if self.labels == "soft":
-            return -jnp.mean(jnp.sum(data["soft"].reshape(predicted.shape) * predicted, axis=-1))
-        return -jnp.mean(jnp.take_along_axis(predicted, data["tokens"][:, self.model.context :, None], axis=-1))
-
-    @abstractmethod
-    def _kernel(self, params: Params, on: Sequences, wanted: bool = True, gradient: bool = True) -> Found:
-        """Loss, where it is wanted, and gradient on some sequences, faster than by the definition."""
-
-    def _step_gradient(self, params: Params, step: int) -> dict[str, np.ndarray]:
-        batch = self.minibatch(step)
-        return self._kernel(params, self.all if batch is None else batch, wanted=False)[1]
-
-    def value(self, params: Params) -> float:
-        return self._kernel(params, self.seen, gradient=False)[0]
-
-    def values(self, params: Params) -> np.ndarray:
-        """The loss of every frame of recorded parameters (K, ...)."""
-        frames = len(next(iter(params.values())))
-        return np.array([self.value({name: params[name][frame] for name in params}) for frame in range(frames)])
-
-    @cached_property
     def floor(self) -> float:
         """The entropy of the true law over these very targets: with soft labels `value` - `floor` is a mean divergence.
 
         It is far less noisy than the value, most of whose noise is that of the contexts drawn.
         """
         return self.process.bayes_loss(self.seen.tokens.T.astype(np.int64), self.model.context)
-
-    def grad(self, params: Params) -> dict[str, np.ndarray]:
-        return self._kernel(params, self.seen)[1]
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        where = layout.slices()
-
-        def flat(vector: np.ndarray, out: np.ndarray) -> float:
-            loss, found = self._kernel(layout.unpack(vector), self.seen)
-            for name in layout.names:
-                out[where[name]] = -rates[name] * found[name].ravel()
-            return loss
-
-        return flat
-
-    def step_gradient(self, layout: Layout) -> StepGradient:
-        """The gradient that a step of a descent sees."""
-        where = layout.slices()
-
-        def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
-            found = self._step_gradient(layout.unpack(vector), step)
-            for name in layout.names:
-                out[where[name]] = found[name].ravel()
-
-        return gradient

@@ -52,6 +52,17 @@ class Contexts:
         return {"log_counts": jnp.asarray(logs), "query": jnp.asarray(self.query), "weights": jnp.asarray(self.weights.T)}
 
 
+def contexts_loss(scale: float, params: Any, data: Any) -> Any:
+    """- sum_(n,i) sum_k p(n, i, k) log softmax(A(n, i) W0 W1)_k with A_j ~ n_j exp(Phi_ij), in JAX [FD:finite]."""
+    from stagescope.autodiff import jax, jnp
+
+    w0 = params["W0"]
+    scores = scale * (w0 @ params["WQ"]) @ (w0 @ params["WK"]).T
+    attention = jax.nn.softmax(scores[data["query"]] + data["log_counts"], axis=1)
+    predicted = jax.nn.log_softmax(attention @ (w0 @ params["W1"]), axis=1)
+    return -jnp.sum(data["weights"] * predicted)
+
+
 class TokenCounts(TokenLoss):
     """L = - sum_(n,i) sum_k p(n, i, k) log softmax(A(n, i) W0 W1)_k with A_j ~ n_j exp(Phi_ij) [FD:finite].
 
@@ -84,13 +95,7 @@ class TokenCounts(TokenLoss):
         return None if batch is None else batch.arrays()
 
     def loss(self, params: Any, data: Any) -> Any:
-        from stagescope.autodiff import jax, jnp
-
-        w0 = params["W0"]
-        scores = self.model.scale * (w0 @ params["WQ"]) @ (w0 @ params["WK"]).T
-        attention = jax.nn.softmax(scores[data["query"]] + data["log_counts"], axis=1)
-        predicted = jax.nn.log_softmax(attention @ (w0 @ params["W1"]), axis=1)
-        return -jnp.sum(data["weights"] * predicted)
+        return contexts_loss(self.model.scale, params, data)
 
     def value(self, params: Params) -> float:
         return self._kernel(params, self.contexts)[0]

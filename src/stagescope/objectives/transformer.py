@@ -8,7 +8,8 @@ import numpy as np
 
 from stagescope.keys import key
 from stagescope.models.transformer import Transformer
-from stagescope.objectives.lagged_loss import Found, LaggedLoss, Sequences
+from stagescope.objectives.lagged_loss import LaggedLoss
+from stagescope.objectives.sequence_loss import Found, Sequences
 from stagescope.types import Params
 
 CHUNK = 1000

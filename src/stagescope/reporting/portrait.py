@@ -1,32 +1,45 @@
 """A portrait: everything a page says about one run. What cannot be computed is left out, and a note says why."""
 
 import os
+import re
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 from stagescope.errors import StagescopeError, unknown
+from stagescope.processes.known_corpora import folders
 from stagescope.reading import TABLE, check, saddle_ladder, stages
 from stagescope.reporting.lag_views import lag_views
 from stagescope.reporting.own_views import own_views
 from stagescope.reporting.pairwise_views import pairwise_views
 from stagescope.reporting.provenance import provenance
 from stagescope.reporting.regression_views import regression_views
+from stagescope.reporting.text_focus_views import text_focus_views
+from stagescope.reporting.text_lag_views import text_lag_views
+from stagescope.reporting.text_snap_views import topic_views, transformer_views
 from stagescope.reporting.token_views import token_views
 from stagescope.reporting.views import Maker, Portrait, View
 from stagescope.runs.run import Run
+from stagescope.theory.ledger import Ledger
 
 Found = TypeVar("Found")
 VIEWS: dict[str, Callable[[Run], list[Maker]]] = {
     **dict.fromkeys(("TokenPopulation", "TokenFinite", "TokenSampled"), token_views),
+    **dict.fromkeys(("TextCounts", "TextCausal", "TextVariant"), text_focus_views),
     **dict.fromkeys(("PairwisePopulation", "PairwisePinv", "PairwiseSampled"), pairwise_views),
     **dict.fromkeys(("HeadsLoss", "ContentLoss", "TransformerLoss"), lag_views),
+    "PairwiseWindows": topic_views,
+    "TextTransformerLoss": transformer_views,
+    "TextHeads": text_lag_views,
     **dict.fromkeys(("RegressionLoss", "MirrorFlow", "RegressionSampled"), regression_views),
 }
 """What to show of runs of each field type; any other run has what every run has."""
 PARTS = ("views", "stages", "ledger", "ladder")
 SKIPPED = ("ledger", "ladder")
 """Parts that can be slow and may be left out."""
+_ABSOLUTE = re.compile(r"(?<![^\s'\"(=])/[^\s,;:'\"()]+")
+"""An absolute path in a sentence."""
 LARGE = 500
 """Parameters from which the general search for critical points takes minutes."""
 STUDENTS = ("HeadsLoss", "ContentLoss", "TransformerLoss")
@@ -54,7 +67,7 @@ def portrait(
     done("stages")
     if read and "ledger" in skip:
         notes.append(_as_asked("ledger", "check", run))
-    ledger = _tried("the ledger", lambda: check(run), notes) if read and "ledger" not in skip else None
+    ledger = _tried("the ledger", lambda: _judged(run), notes) if read and "ledger" not in skip else None
     done("ledger")
     why = no_ladder(run, skip)
     if why is not None:
@@ -86,12 +99,20 @@ def _place(run: Run) -> str:
 
 
 def _without_path(text: str, run: Run) -> str:
-    """A page is made to be sent: of where the run is stored it says the name of the folder alone."""
-    if run.path is None:
-        return text
-    for path in sorted({str(run.path.resolve()), str(run.path.absolute()), str(run.path)}, key=len, reverse=True):
+    """A page is made to be sent: of where a run or another file is stored it says the last name alone."""
+    places = set() if run.path is None else {str(run.path.resolve()), str(run.path.absolute()), str(run.path)}
+    for path in sorted(places, key=len, reverse=True):
         text = text.replace(path, named(run)) if os.sep in path else text
-    return text
+    files = {value for value in (run.config or {}).values() if isinstance(value, str) and Path(value).is_absolute()}
+    for path in files | set(map(str, folders())):  # they may hold blanks, where the pattern would end
+        text = text.replace(path, Path(path).name)
+    return _ABSOLUTE.sub(lambda found: Path(found[0]).name, text)
+
+
+def _judged(run: Run) -> Ledger:
+    """The ledger; what could not be computed for a claim may name a file."""
+    found = check(run)
+    return replace(found, verdicts=tuple(replace(row, reason=_without_path(row.reason, run)) for row in found))
 
 
 def _condition(run: Run) -> list[str]:

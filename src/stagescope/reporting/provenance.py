@@ -12,6 +12,8 @@ from stagescope.theory.tags import PAPERS
 
 FACTS = ("study", "seed")
 """Entries of a config that are no options."""
+LISTED = 24
+"""Items of a setting that are listed: a vocabulary would fill the page."""
 
 
 def provenance(run: Run) -> dict[str, Any]:
@@ -61,7 +63,8 @@ def _local(value: Any) -> Any:
 
 def _plain(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return " ".join(map(_plain, value)) or "none"
+        more = f" ... ({len(value):,} in all)" if len(value) > LISTED else ""
+        return " ".join(map(_plain, value[:LISTED])) + more or "none"
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 

@@ -25,6 +25,8 @@ LANES = 5
 """Stages may overlap; they are drawn in so many rows at most."""
 TINTS = ("#cfe0ee", "#f6d9c6", "#cde8dc", "#efd9e6", "#f6e6bf", "#d8ecf8")
 STYLES = ("-", "--", ":", "-.")
+KEYED = 6
+"""Stages too narrow for a name that are named beside the axes; more would leave these no room."""
 LABELLED = 24
 """Points up to which each has a colour and a label."""
 LABEL = 0.15
@@ -76,8 +78,9 @@ def curves_on(axes: "Axes", portrait: Portrait, view: Curves) -> None:
     _time_axis(axes, time, portrait.run.clock)
     _value_axis(axes, view)
     for level in view.levels:
-        if axes.get_yscale() == "log" and level.value < axes.get_ylim()[0]:
-            continue  # zero has no place on a logarithmic axis, and lower levels would be drawn outside
+        low, high = axes.get_ylim()
+        if axes.get_yscale() == "log" and not low <= level.value <= high:
+            continue  # zero has no place on a logarithmic axis, and levels far from the curves would be drawn outside
         axes.axhline(level.value, color="black", lw=0.7, ls=(0, (4, 3)), alpha=0.7, zorder=2)
         place = {"xycoords": axes.get_yaxis_transform(), "xytext": (-2, 2), "textcoords": "offset points"}
         axes.annotate(plain(level.name), (1.0, level.value), **place, ha="right", fontsize=7, color="#444444", zorder=4)
@@ -127,7 +130,7 @@ def ribbon(axes: "Axes", portrait: Portrait) -> "tuple[float, list[Artist]]":
     low, high = axes.get_xlim()
     end, busy, height = float(portrait.run.time[-1]), [low] * LANES, 11.0
     points = axes.get_window_extent().height * 72 / axes.figure.dpi
-    share, used, missing, unnamed = height / points, 1, 0, []
+    share, used, missing, written, narrow = height / points, 1, 0, set(), {}
     across = axes.get_xaxis_transform()
     tints = dict(zip(dict.fromkeys(stage.name for stage in found), cycle(TINTS), strict=False))
     for stage in found:
@@ -145,12 +148,15 @@ def ribbon(axes: "Axes", portrait: Portrait) -> "tuple[float, list[Artist]]":
         if _width(axes, start, stop) > 4.6 * len(name):
             middle = np.sqrt(start * stop) if axes.get_xscale() == "log" else (start + stop) / 2
             axes.text(middle, bottom + 0.42 * share, name, transform=across, ha="center", va="center", fontsize=7)
+            written.add(name)
         else:
-            unnamed.append(Rectangle((0, 0), 1, 1, label=name, **look))
+            narrow[name] = Rectangle((0, 0), 1, 1, label=name, **look)
         if start > low:
             axes.axvline(start, color=GREY, lw=0.5, alpha=0.6, zorder=0)
+    unnamed = [handle for name, handle in narrow.items() if name not in written]
+    missing += len(unnamed[KEYED:])
     if missing:
-        unnamed.append(Rectangle((0, 0), 1, 1, label=f"and {missing} more at once", color="white", lw=0))
+        unnamed[KEYED:] = [Rectangle((0, 0), 1, 1, label=f"and {missing} more", color="white", lw=0)]
     return used * height, unnamed
 
 

@@ -25,6 +25,9 @@ class Options(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    def prepare(self, progress: bool | None) -> None:
+        """Read what takes long before the run is set up, with a bar; nothing by default."""
+
 
 def option(name: str) -> str:
     """The name of an option as the command line spells it; a message in Python says the same."""
@@ -98,6 +101,7 @@ class Study:
 
         if not 0 <= seed < 2**63:
             raise InputError(f"seed is {seed}, but must be >= 0 and below 2^63")
+        options.prepare(progress)
         plan = self.setup(options, seed)
         config = {"study": self.name, "seed": seed, **options.model_dump(mode="json"), **plan.facts}
         return evolve(

@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stagescope.errors import unknown
-from stagescope.studies import focus_dilution, incremental, scan_snap
+from stagescope.studies import focus_dilution, incremental, scan_snap, text_focus, text_incremental, text_snap
 from stagescope.studies.study import Study
 
 if TYPE_CHECKING:
     from stagescope.runs.run import Run
 
-STUDIES: dict[str, Study] = {study.name: study for study in (focus_dilution.STUDY, incremental.STUDY, scan_snap.STUDY)}
+_ALL = (focus_dilution.STUDY, incremental.STUDY, scan_snap.STUDY, text_focus.STUDY, text_incremental.STUDY, text_snap.STUDY)
+STUDIES: dict[str, Study] = {study.name: study for study in _ALL}
 
 
 def study(name: str) -> Study:

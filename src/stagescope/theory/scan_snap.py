@@ -26,7 +26,8 @@ def _gradient_run(evidence: Evidence) -> Regime:
     return ADAM if evidence.is_adam else Regime(True, "any gradient or modified-decoder run")
 
 
-def _row_sums(evidence: Evidence) -> Comparison:
+def row_sums(evidence: Evidence) -> Comparison:
+    """How far row sums of Y and Z drift; on a text too."""
     weights = evidence.law.model.multiplicity
     sums = (evidence.run.params["Y"] @ weights, evidence.run.params["Z"].sum(axis=2))
     size = max(1.0, *(float(np.max(np.abs(evidence.run.params[name]))) for name in ("Y", "Z")))
@@ -240,7 +241,7 @@ def _assumption_2(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim("SnS:lemma-1", "Row sums of Y and Z are conserved", _gradient_run, _row_sums, ("start", "end")),
+    Claim("SnS:lemma-1", "Row sums of Y and Z are conserved", _gradient_run, row_sums, ("start", "end")),
     Claim("SnS:lemma-2", "Attention of a context of length L tends to c_n like L^-1/2", _any, _length_rate, ("end",)),
     Claim("SnS:assumption-2", "Data assumption 2: eigenvalues of F^T F - I are below 1/K", _any, _assumption_2, ("start",)),
     Claim("SnS:theorem-2-distinct", "Scores of distinct tokens grow", _distinct_regime, _distinct_grow, ("start", "end")),

@@ -121,6 +121,27 @@ TAGS = {
     "FD:finite": Tag("focus-dilution", "loss", "-sum_(n,i) p(n,i) sum_k P_ik log softmax(A(n,i) W0 W1)_k at length s, exact"),
     "FD:sampled": Tag("focus-dilution", "loss", "mean cross-entropy of the token after N sampled contexts of length s"),
     "FD:population": Tag("focus-dilution", "loss", "-sum_i pi_i sum_k P_ik log softmax(A_i W0 W1)_k, counts replaced by pi"),
+    "FD:text-loss": Tag("focus-dilution", "real text", "mean cross-entropy of the token after windows of a text"),
+    "FD:text-counts": Tag(
+        "focus-dilution", "real text", "a window enters through its counts and its last token, A_j ~ n_j exp(Phi_ij)"
+    ),
+    "FD:text-causal": Tag("focus-dilution", "real text", "the loss at all positions, attention over the tokens up to each"),
+    "FD:text-variants": Tag("focus-dilution", "real text", "with positions, residual stream or LayerNorm before the output"),
+    "FD:text-stages": Tag("focus-dilution", "real text", "openings E_k and Q_k, turns of attention rows, entropy and rare norms"),
+    "FD:text-origin": Tag("focus-dilution", "real text", "the first mode grows at mu0 = |pi| |pi - 1/d|"),
+    "FD:text-order": Tag("focus-dilution", "real text", "E1 < Q1 < E2 < min(E3, Q2)"),
+    "FD:text-bigram": Tag("focus-dilution", "real text", "the flow on the bigram chain gives the times of E2, E3 and Q2"),
+    "FD:text-sign": Tag("focus-dilution", "real text", "Phi opens along sign(c) pi pi^T, c measured on real windows"),
+    "FD:text-rows": Tag(
+        "focus-dilution", "real text", "under Adam rows focus on the most frequent type, then lose half of their gain"
+    ),
+    "FD:text-entropy": Tag("focus-dilution", "real text", "under Adam the entropy of attention falls, rises and falls again"),
+    "FD:text-norms": Tag("focus-dilution", "real text", "under Adam embeddings of rare types grow, retract and grow"),
+    "FD:text-separability": Tag(
+        "focus-dilution",
+        "real text",
+        "r = sigma_2/sigma_1 of E[h (y - 1/d)^T]: small r, one mode grows alone; large r, no stages",
+    ),
     "ISA:task": Tag("incremental", "task", "x_t ~ softmax(sum_i beta_i A_i sum_{l in I_i} w_il e_{x_{t-l}})"),
     "ISA:features": Tag("incremental", "task", "A_i random orthogonal, |A_i|_F = sqrt d; centred; tr(A_i^T A_j) = 0"),
     "ISA:bayes": Tag("incremental", "task", "Bayes loss: mean exact conditional entropy over sampled contexts"),
@@ -168,6 +189,14 @@ TAGS = {
     "ISA:contrast": Tag("incremental", "observables", "Hungarian matching of heads to groups on mass less the heads' mean"),
     "ISA:stages": Tag("incremental", "stages", "transitions, plateaus, competitive then cooperative heads"),
     "ISA:shoulders": Tag("incremental", "stages", "transitions: maxima of |dL/d ln step|; shoulders: the minima between them"),
+    "ISA:text-heads": Tag("incremental", "real text", "positional heads on windows: logits sum_h V_h sum_l s_h(l) e_{x_{t-l}}"),
+    "ISA:text-importance": Tag("incremental", "real text", "I(x_{t-l}; x_t), and what a lag adds to the most informative one"),
+    "ISA:text-stages": Tag("incremental", "real text", "t_j: the j-th lag that some head gives most of its attention to"),
+    "ISA:text-order": Tag("incremental", "real text", "lags are acquired in the order of the information they add"),
+    "ISA:text-competition": Tag("incremental", "real text", "all heads first look at the most informative lag"),
+    "ISA:text-level": Tag("incremental", "real text", "before t_2 the loss rests at the entropy given the first lag"),
+    "ISA:text-parting": Tag("incremental", "real text", "heads leave the first lag one at a time"),
+    "ISA:text-reach": Tag("incremental", "real text", "every head ends with a lag of its own"),
     "ISA:stopping-rules": Tag("incremental", "early stopping", "least held-out loss, with patience in steps or in stages"),
     "ISA:early-stopping": Tag(
         "incremental", "early stopping", "argmin_j KL(F_j || model) at the best stop = best likelihood fit"
@@ -175,5 +204,19 @@ TAGS = {
     "ISA:stop-ridge": Tag(
         "incremental", "early stopping", "loss at the best stop <= that of the best ridge fit that knows the lags"
     ),
+    "SnS:text-windows": Tag("scan-snap", "real text", "classes of windows before a query word, by the word after it"),
+    "SnS:text-transformer": Tag(
+        "scan-snap", "figures 7 and 10", "one layer, one head, LayerNorm after attention and after the MLP"
+    ),
+    "SnS:text-motion": Tag("scan-snap", "real text", "total variation of held-out attention between checkpoints 50 steps apart"),
+    "SnS:text-stages": Tag("scan-snap", "real text", "prior, scan, snap: attention moves by less than .05 between checkpoints"),
+    "SnS:text-distinct": Tag("scan-snap", "real text", "z_l ranks types by KL(next | l in the window || next)"),
+    "SnS:text-frequency": Tag("scan-snap", "real text", "it does so at equal frequency, by the partial rank correlation"),
+    "SnS:text-held": Tag("scan-snap", "real text", "z_l ranks types by KL(next | l in the window || next) of held-out windows"),
+    "SnS:text-common": Tag("scan-snap", "real text", "types in more than 15 % of the windows end with z below 0"),
+    "SnS:text-mass": Tag("scan-snap", "real text", "attention on distinct types of held-out windows at least doubles"),
+    "SnS:text-snap": Tag("scan-snap", "figure 7", "at a constant rate the motion of attention falls below .05"),
+    "SnS:text-rate": Tag("scan-snap", "figure 10", "larger learning rates give sparser attention"),
+    "SnS:text-freezing": Tag("scan-snap", "figure 7", "the full transformer freezes under a decaying rate only"),
     "SnS:snap": Tag("scan-snap", "after the transition", "after the transition the attention speed keeps falling"),
 }

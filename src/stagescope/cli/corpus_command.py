@@ -1,0 +1,48 @@
+"""`stagescope corpus`: a text before anything is trained on it."""
+
+import math
+from typing import Annotated, Any, Literal
+
+import tyro
+from pydantic import Field
+
+from stagescope.cli.command import Command, print_json
+from stagescope.errors import InputError
+
+
+class Corpus(Command):
+    """A text before anything is trained on it: counts, vocabulary, importance of lags, and what the papers foretell for it."""
+
+    corpus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|PATH")]
+    tokens: Literal["word", "lower", "char", "bpe"] | None = Field(
+        None, description="words, lower-case words, characters or BPE; default: as usual for the corpus, else lower-case words"
+    )
+    layout: Literal["text", "lines", "separated", "jsonl"] | None = Field(
+        None, description="documents: one text, one a line, separated by <|endoftext|>, or JSON lines; default: told by the file"
+    )
+    vocab: int = Field(200, description="tokens: the most frequent types, and one for all others")
+    window: int = Field(256, description="tokens per window of the predictions")
+    events: float | None = Field(None, description="also follow the bigram flow up to this t (4000 shows most; a minute)")
+    quiet: bool = Field(False, description="no progress bar")
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.processes.text_corpus import read_corpus
+        from stagescope.progress import progress_for
+        from stagescope.studies.corpus_facts import bigram_events, corpus_facts
+
+        shown = False if self.quiet or self.json_ else None
+        if self.events is not None and not 0 < self.events < math.inf:
+            raise InputError(f"--events {self.events:g} is no time to follow the flow to; take one above 0, such as 4000")
+        chosen: Any = {name: getattr(self, name) for name in ("tokens", "layout", "vocab")}
+        text = read_corpus(self.corpus, **chosen, progress=progress_for(shown))
+        found = corpus_facts(text, self.window)
+        if self.events is not None:
+            found["bigram_events"] = bigram_events(text, self.events, progress=shown)
+        if self.json_:
+            print_json(found)
+        else:
+            from stagescope.cli.render_corpus import print_corpus
+
+            print_corpus(found)
+        return 0

@@ -1,0 +1,51 @@
+"""The vocabulary of a corpus: its most frequent types, the rest as one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stagescope.errors import InputError
+
+UNKNOWN = "<unk>"
+_PIECE = 1 << 24
+"""Tokens counted at a time: NumPy counts a copy of 8 bytes each."""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words, most frequent first after <unk>, and the token of each type of the text, -1 for a type that has none."""
+
+    words: tuple[str, ...]
+    tokens: np.ndarray
+
+    def encode(self, types: np.ndarray) -> np.ndarray:
+        """Tokens of a text given by types; without <unk>, types that the vocabulary lacks are left out."""
+        if self.words[0] != UNKNOWN:
+            types = types[(self.tokens >= 0)[types]]
+        return self.tokens.astype(np.uint16 if len(self.words) <= 1 << 16 else np.int32)[types]
+
+
+def tally(numbers: np.ndarray, size: int) -> np.ndarray:
+    """How often each number below `size` occurs (size,)."""
+    parts = (np.bincount(numbers[i : i + _PIECE], minlength=size) for i in range(0, len(numbers), _PIECE))
+    return sum(parts, np.zeros(size, dtype=np.int64))
+
+
+def most_frequent(types: tuple[str, ...], counts: np.ndarray, size: int) -> Vocabulary:
+    """The `size` - 1 most frequent types after <unk>, which stands for all others; ties go to the type that came first.
+
+    If the text has just `size` types there is nothing left for <unk>, which then is no token: a token that never occurs has
+    no place in a chain.
+    """
+    present = int(np.count_nonzero(counts))
+    if not 2 <= size <= present:
+        most = f"the text has {present:,} types: " + (f"choose 2 to {present:,}" if present > 1 else "give more of it")
+        raise InputError(f"a vocabulary of {size:,} cannot be made: {most}")
+    marked = np.array([name == UNKNOWN for name in types])
+    order = np.argsort(-counts, kind="stable")
+    order = order[~marked[order]]
+    needed = size < present or bool(counts[marked].any())
+    kept = order[: size - needed]
+    tokens = np.full(len(types), 0 if needed else -1, dtype=np.int32)
+    tokens[kept] = np.arange(needed, size)
+    return Vocabulary((UNKNOWN,) * needed + tuple(types[i] for i in kept.tolist()), tokens)

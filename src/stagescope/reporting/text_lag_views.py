@@ -1,0 +1,116 @@
+"""Heads on a text, on a page: which of the words before they look at, and what they make of it."""
+
+from functools import partial
+
+import numpy as np
+
+from stagescope.observables.text_lags import TextLagCurves, text_lag_curves
+from stagescope.reporting.crowd import curves, left_out
+from stagescope.reporting.head_views import heads_in_plane, pairs
+from stagescope.reporting.own_views import largest, loss_view, norms_view, values_view
+from stagescope.reporting.thin import CELLS, shown
+from stagescope.reporting.views import Curve, Level, Maker, Marks, Matrices, View
+from stagescope.runs.run import Run
+
+WORDS = 40
+"""Words whose values are drawn: more labels could not be read."""
+
+
+def text_lag_views(run: Run) -> list[Maker]:
+    """Loss with what lags alone can give, attention by lag, agreement of heads, values by words."""
+    found = text_lag_curves(run)
+    heads = found.mass.shape[1]
+    return [
+        partial(_loss, run, found),
+        partial(_lags, found),
+        partial(_masses, found),
+        partial(_agreement, found),
+        partial(_values, run, found),
+        partial(_plane, run, heads),
+        partial(values_view, run, ("V",)),
+        partial(norms_view, run),
+    ]
+
+
+def _loss(run: Run, found: TextLagCurves) -> View | None:
+    unigram, first = found.levels
+    lag = found.information.first
+    levels = (
+        Level("uniform prediction, ln M", float(np.log(found.law.process.vocab))),
+        Level("entropy of the words", float(unigram)),
+        Level(f"best with lag {lag} alone", float(first)),
+    )
+    about = f"Cross-entropy of the next word in nats. The best with lag {lag} alone is that of the counts of the very text."
+    return loss_view(run, levels, about, (Curve("held-out loss", found.held_out),))
+
+
+def _lags(found: TextLagCurves) -> View:
+    heads, lags = found.mass.shape[1:]
+    told = found.information
+    cells = np.zeros((heads, lags), dtype=np.uint8)
+    for place, lag in enumerate(told.order[:2]):
+        cells[:, lag - 1] = place + 1
+    added = ", ".join(f"{value:.3f}" for value in told.added)
+    about = f"Row = head, column = how far back it looks. Information on the next word, in nats, lag by lag: {added} "
+    about += f"(lag {told.first} alone, the others what they add to it)."
+    return Matrices(
+        "attention",
+        "Attention of each head by lag",
+        about,
+        found.mass[:, None],
+        panels=("",),
+        rows=tuple(f"head {h + 1}" for h in range(heads)),
+        columns=tuple(str(lag + 1) for lag in range(lags)),
+        row_axis="head",
+        column_axis="lag",
+        marks=Marks(("most informative lag", "second"), cells),
+    )
+
+
+def _masses(found: TextLagCurves) -> View:
+    heads, lags = found.mass.shape[1:]
+    made = pairs(found.mass, [f"lag {lag + 1}" for lag in range(lags)])
+    about = "Lag 1 is the word before, lag 2 the one before that; one colour for each lag." + left_out(heads * lags)
+    return curves("mass", "Attention of each head on each lag", about, "attention", made)
+
+
+def _agreement(found: TextLagCurves) -> View | None:
+    """None for one head, which agrees with itself."""
+    if found.mass.shape[1] == 1:
+        return None
+    made = [Curve("agreement of attention", found.mass_agreement), Curve("specialisation", found.specialisation)]
+    made.append(Curve("contrast", found.contrast))
+    about = "Agreement: mean cosine between two heads. Specialisation: mass of the best matching of heads to lags; contrast: the "
+    about += "same without what all heads share. Heads compete while they agree, and part when one leaves the first lag."
+    return curves("heads", "Agreement and specialisation of heads", about, "", made)
+
+
+def _values(run: Run, found: TextLagCurves) -> View:
+    """The values of the most frequent words: tokens are ordered by frequency."""
+    heads, size = run.params["V"].shape[1], min(WORDS, found.law.process.vocab)
+    some = shown(run, heads * size**2, CELLS)
+    values = np.swapaxes(np.asarray(some.run.params["V"])[:, :, :size, :size], 2, 3)  # stored (head, output, token)
+    words = tuple(map(found.law.process.label, range(size)))
+    high = largest(values)
+    return Matrices(
+        "value-maps",
+        "Values of each head",
+        "Row = word that a head looks at, column = next word whose logit it moves."
+        + left_out(found.law.process.vocab, size, "words"),
+        values,
+        panels=tuple(f"head {h + 1}" for h in range(heads)),
+        rows=words,
+        columns=words,
+        row_axis="word",
+        column_axis="next word",
+        low=-high,
+        high=high,
+        frames=some.frames,
+    )
+
+
+def _plane(run: Run, heads: int) -> View | None:
+    if heads == 1:
+        return None
+    some = shown(run, run.params["V"][0].size, CELLS)
+    return heads_in_plane(np.asarray(some.run.params["V"]), some.frames)

@@ -1,0 +1,114 @@
+"""What the claims on focus and dilution in a text look at: a run's story, predictions from its corpus, and runs beside it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stagescope.detect.text_focus import TextStory
+from stagescope.observables.text_focus import TextCurves
+from stagescope.runs.run import Run
+from stagescope.theory.claim import Regime
+from stagescope.theory.text_forms import Predictions, predict
+
+SMALL_START = 2e-2
+"""Largest rms of the initial parameters for which a run on text begins near the origin."""
+SHORT = 128
+"""Windows of fewer tokens have counts too far from their mean for the times of the bigram flow."""
+ADAM = Regime(False, "Adam has no flow time and does not align W0 with pi: the saddle theory is out of regime", applies=False)
+
+
+@dataclass(frozen=True)
+class TextEvidence:
+    """A run on a text with its curves, and what can be made beside it.
+
+    `early(steps)` repeats its first steps with more frames; `bigram(until)` is the flow on the bigram chain from the same
+    start; `separability()` is r of what enters the output at the start.
+    """
+
+    run: Run
+    curves: TextCurves
+    early: Callable[[int], TextCurves]
+    bigram: Callable[[float], TextCurves]
+    separability: Callable[[], float]
+
+    @cached_property
+    def story(self) -> TextStory:
+        return TextStory(self.curves)
+
+    @property
+    def window(self) -> int:
+        return int(self.run.spec["field"]["length"])
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        return predict(self.curves.law.process, self.window)  # pyright: ignore[reportArgumentType]  # a text's process is its corpus
+
+    @cached_property
+    def r(self) -> float:
+        return self.separability()
+
+    @property
+    def parts(self) -> list[str]:
+        """What the model has beside attention."""
+        model = self.run.spec["field"]["model"]
+        return [name for name in ("positions", "residual", "norm") if model.get(name)]
+
+    @cached_property
+    def start(self) -> float:
+        blocks = [self.run.params[name][0].ravel() for name in self.run.params]
+        return float(np.sqrt(np.mean(np.concatenate(blocks) ** 2)))
+
+    @cached_property
+    def flow_story(self) -> TextStory:
+        """What the bigram flow did by the end of the run."""
+        return TextStory(self.bigram(float(self.curves.time[-1])))
+
+    def failures(self) -> list[str]:
+        """Why the theory of gradient descent from a small start does not speak of this run; empty where it does."""
+        kinds = (
+            (self.start <= SMALL_START, f"initial rms {self.start:.1e} is above {SMALL_START:g}"),
+            (set(self.run.spec["dynamics"]["rates"].values()) <= {1.0}, "block rates differ"),
+        )
+        return [sentence for good, sentence in kinds if not good]
+
+
+def descent(evidence: TextEvidence) -> Regime:
+    """Gradient steps from a small start."""
+    if evidence.run.clock != "t":
+        return ADAM
+    failed = evidence.failures()
+    return Regime(not failed, "; ".join(failed) or "gradient steps from a small start")
+
+
+def attention_only(evidence: TextEvidence) -> Regime:
+    """The same, with nothing but attention between embedding and output."""
+    if evidence.run.clock != "t":
+        return ADAM
+    failed = evidence.failures()
+    if evidence.parts:
+        failed.append(f"the model has {', '.join(evidence.parts)}")
+    return Regime(not failed, "; ".join(failed) or "attention alone, gradient steps from a small start")
+
+
+def long_windows(evidence: TextEvidence) -> Regime:
+    """The same, on windows whose counts are near their mean: the bigram flow is the limit of long windows."""
+    at = attention_only(evidence)
+    if not at.applies:
+        return at
+    failed = [] if at.holds else [at.sentence]
+    if evidence.run.spec["field"]["type"] == "TextCausal":
+        failed.append("the loss is at all positions, so most contexts are short")
+    if evidence.window < SHORT:
+        failed.append(f"windows of {evidence.window} tokens are short (below {SHORT})")
+    return Regime(not failed, "; ".join(failed) or f"{at.sentence}, windows of {evidence.window} tokens")
+
+
+def adaptive(evidence: TextEvidence) -> Regime:
+    """The published curves are those of Adam on attention alone."""
+    if evidence.run.clock == "t":
+        return Regime(False, "gradient steps; the published curves of all rows together are Adam's")
+    if evidence.parts:
+        return Regime(False, f"the model has {', '.join(evidence.parts)}")
+    return Regime(True, "Adam, attention alone")

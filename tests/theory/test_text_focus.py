@@ -1,0 +1,174 @@
+"""Claims on text: a real run on the text that every machine has, and made-up ones that must fail."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.detect.text_focus import TextStory
+from stagescope.models.attention_variant import AttentionVariant
+from stagescope.objectives.text_variant import TextVariant
+from stagescope.reading import check
+from stagescope.reading_text_focus import bigram_flow, evidence_of, separability
+from stagescope.theory import text_focus as theory
+from stagescope.theory.text_forms import predict
+
+SMALL = {"vocab": 30, "width": 8, "window": 128, "batch": 128, "watched": 256, "frames": 200}
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return ss.run_study("text-focus", steps=4000, progress=False, **SMALL)
+
+
+@pytest.fixture(scope="module")
+def adam():
+    return ss.run_study("text-focus", optimizer="adam", lr=5e-3, steps=400, progress=False, **SMALL)
+
+
+def verdicts(run):
+    return {row.tag: row for row in check(run)}
+
+
+def test_the_first_openings_on_a_real_text(plain):
+    found = verdicts(plain)
+    assert found["FD:text-origin"].verdict == "confirmed"
+    assert found["FD:text-sign"].verdict == "confirmed"
+    assert found["FD:text-separability"].verdict == "confirmed"
+    assert found["FD:text-order"].verdict != "violated"
+    for tag in ("FD:text-rows", "FD:text-entropy", "FD:text-norms"):
+        assert found[tag].verdict == "inconclusive"
+
+
+def test_under_adam_the_saddle_theory_is_out_of_regime(adam):
+    found = verdicts(adam)
+    for tag in ("FD:text-origin", "FD:text-order", "FD:text-bigram", "FD:text-sign", "FD:text-separability"):
+        assert found[tag].verdict == "not applicable"
+        assert "out of regime" in found[tag].reason
+    for tag in ("FD:text-rows", "FD:text-norms"):
+        assert found[tag].verdict != "not applicable"
+
+
+def test_a_run_too_short_for_its_shapes_decides_nothing():
+    """After 40 steps everything is still under way: neither confirmed nor violated."""
+    found = verdicts(ss.run_study("text-focus", optimizer="adam", lr=5e-3, steps=40, progress=False, **SMALL))
+    for tag in ("FD:text-rows", "FD:text-entropy", "FD:text-norms"):
+        assert found[tag].verdict == "inconclusive", found[tag]
+
+
+def test_the_bigram_flow_is_the_population_flow(plain):
+    """Steps of .2 against an integrator, early: second opinion on the flow beside a run."""
+    from stagescope.objectives.token import TokenPopulation
+
+    law = evidence_of(plain).curves.law
+    steps = bigram_flow(plain, 60.0)
+    flow = ss.evolve(
+        TokenPopulation(model=law.model, process=law.process), plain.at(0), ss.GradientFlow(), until=60.0, progress=False
+    )
+    assert steps.t[-1] == pytest.approx(60.0)
+    np.testing.assert_allclose(steps.series["loss"][-1], flow.series["loss"][-1], rtol=2e-3)
+
+
+def test_separability_of_a_variant_is_that_of_the_corpus():
+    """Measured on features of drawn windows, where they are the frequencies themselves, against the sum over all windows."""
+    corpus = ss.read_corpus("topics", vocab=30)
+    model = AttentionVariant(vocab=30, width=30, scale=1.0, length=64, residual=True)
+    law = TextVariant(model=model, process=corpus, length=64, batch=8, watched=8)
+    params = {**model.init(0, 1e-3), "W0": 0.01 * np.eye(30)}
+    run = ss.evolve(law, params, ss.Descent(lr=0.1, steps=1), progress=False)
+    made = predict(corpus, 64)
+    assert separability(run) == pytest.approx(made.separability_residual, rel=0.05)
+
+
+def evidence(run=None, **given):
+    """Made-up evidence of a run by steps on the clock t."""
+    spec = {"field": {"type": "TextCounts", "length": 256, "model": {}}, "dynamics": {"rates": {}}}
+    made = SimpleNamespace(sign=1, c_windows=1.0, c_error=0.1, c_bigram=1.0)
+    base = {
+        "run": run or SimpleNamespace(clock="t", spec=spec, step=np.arange(2)),
+        "curves": SimpleNamespace(time=np.array([0.0, 100.0]), mean_entropy=np.array([4.0, 1.0])),
+        "predictions": made,
+        "parts": [],
+        "window": 256,
+        "r": 0.01,
+        "failures": list,
+    }
+    return SimpleNamespace(**{**base, **given})
+
+
+def story(embeddings, attentions, **given):
+    opened = {f"E{k + 1}": t for k, t in enumerate(embeddings)} | {f"Q{k + 1}": t for k, t in enumerate(attentions)}
+    return SimpleNamespace(embeddings=embeddings, attentions=attentions, opened=opened, **given)
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "attentions", "holds"),
+    [
+        ([1.0, 3.0, 5.0], [2.0, 4.0], True),
+        ([1.0, 3.0, 2.5], [2.0, 4.0], False),
+        ([1.0, 3.0, 5.0], [4.0, 6.0], False),
+        ([1.0, 3.0, None], [2.0, None], None),
+        ([1.0, 3.0, None], [2.0, 4.0], True),
+        ([1.0, None, None], [2.0, None], None),
+    ],
+)
+def test_order(embeddings, attentions, holds):
+    assert theory._order(evidence(story=story(embeddings, attentions))).holds is holds
+
+
+def test_the_bigram_flow_may_be_off():
+    near, far = story([1.0, 100.0, 1000.0], [2.0, 1100.0]), story([1.0, 130.0, 1000.0], [2.0, 1100.0])
+    assert theory._bigram(evidence(story=near, flow_story=near)).holds is True
+    assert theory._bigram(evidence(story=far, flow_story=near)).holds is False
+    short = story([1.0, 100.0, None], [2.0, None])
+    assert theory._bigram(evidence(story=near, flow_story=short)).holds is None
+    assert theory._bigram(evidence(story=far, flow_story=short)).holds is False
+
+
+@pytest.mark.parametrize(("cosine", "holds"), [(0.995, True), (0.98, False), (-0.999, False), (None, None)])
+def test_sign(cosine, holds):
+    assert theory._sign(evidence(story=story([], [], direction=cosine))).holds is holds
+
+
+def test_an_undecided_sign_predicts_nothing():
+    made = SimpleNamespace(sign=0, c_windows=0.1, c_error=0.1, c_bigram=1.0)
+    assert not theory._sign_regime(evidence(predictions=made)).holds
+
+
+@pytest.mark.parametrize(("r", "second", "holds"), [(0.01, 10.0, True), (0.01, 2.0, False), (0.3, 1.2, True), (0.3, 10.0, False)])
+def test_separability_predicts_a_plateau(r, second, holds):
+    found = theory._separability(evidence(r=r, story=story([1.0, second], [])))
+    assert found.holds is holds
+
+
+def test_between_small_and_large_r_predicts_nothing():
+    assert not theory._separable(evidence(r=0.05)).holds
+
+
+def test_a_plateau_that_outlasts_the_run_counts_as_long_as_it_was_seen():
+    ended = SimpleNamespace(curves=SimpleNamespace(time=np.array([0.0, 50.0])), embeddings=[2.0, None])
+    assert theory.plateau(ended) == 25
+    assert theory.plateau(SimpleNamespace(curves=ended.curves, embeddings=[20.0, None])) is None
+
+
+def test_published_shapes_can_fail(adam):
+    curves = evidence_of(adam).curves
+    flat = SimpleNamespace(
+        time=curves.time,
+        pi=curves.pi,
+        on_frequent=np.full_like(curves.on_frequent, 0.3),
+        mean_entropy=np.full(len(curves.time), 3.0),
+        rare_norm=np.minimum(np.linspace(0.1, 8, len(curves.time)), 2),
+        score_values=curves.score_values,
+    )
+    found = evidence(curves=flat, story=TextStory(flat))
+    assert theory._rows(found).holds is False
+    assert theory._entropy(found).holds is False
+    assert theory._norms(found).holds is False
+
+
+def test_an_unfinished_run_confirms_nothing(plain):
+    from dataclasses import replace
+
+    assert {row.verdict for row in check(replace(plain, status="interrupted", reason="Ctrl-C"))} == {"inconclusive"}
