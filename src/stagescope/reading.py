@@ -305,8 +305,7 @@ def _dense_heads(run: Run, heads_of: Callable[[Run], incremental_stages.Heads]) 
 
 
 def _text_heads(curves: TextLagCurves) -> text_incremental_stages.LagHeads:
-    parts = (curves.mass, curves.mass_agreement, curves.levels)
-    return text_incremental_stages.LagHeads(curves.time, curves.loss, *parts)
+    return text_incremental_stages.LagHeads(curves.time, curves.loss, curves.mass, curves.mass_agreement)
 
 
 def _text_incremental_stages(run: Run) -> Stages:
@@ -315,7 +314,7 @@ def _text_incremental_stages(run: Run) -> Stages:
 
 def _text_incremental_check(run: Run) -> Ledger:
     curves = text_lag_curves(run)
-    evidence = text_incremental_theory.Evidence(run, _text_heads(curves), curves.information)
+    evidence = text_incremental_theory.Evidence(run, _text_heads(curves), curves.information, curves.levels)
     return Ledger.of(run, text_incremental_theory.CLAIMS, evidence)
 
 

@@ -15,6 +15,7 @@ from stagescope.models.token_attention import TokenAttention
 from stagescope.objectives.text_variant import TextVariant
 from stagescope.objectives.token import BLOCKS, TokenPopulation
 from stagescope.observables.text_focus import TextCurves, text_curves
+from stagescope.processes.text_corpus import written
 from stagescope.runs.run import Run
 from stagescope.theory.ledger import Ledger
 from stagescope.theory.text_focus import CLAIMS
@@ -39,11 +40,11 @@ def probes(run: Run, curves: TextCurves) -> dict[str, int]:
     """The words whose rows are followed, with their tokens."""
     asked = (run.config or {}).get("probe")
     if asked:
-        return {word: curves.law.process.token(word) for word in asked}  # pyright: ignore[reportAttributeAccessIssue]
+        return {word: curves.words.index(written(word)) for word in asked}
     order = np.argsort(-curves.pi, kind="stable")[1:].tolist()
-    labels = {curves.law.process.label(token): token for token in order}  # pyright: ignore[reportAttributeAccessIssue]
-    written = sorted(labels, key=lambda word: not word[:1].isalpha())  # stable: by frequency, marks after words
-    return {word: labels[word] for word in written[:PROBES]}
+    labels = {curves.words[token]: token for token in order}
+    ordered = sorted(labels, key=lambda word: not word[:1].isalpha())  # stable: by frequency, marks after words
+    return {word: labels[word] for word in ordered[:PROBES]}
 
 
 def check(run: Run) -> Ledger:

@@ -1,8 +1,11 @@
 """One scrubber: slider, keys, play, events, stages, ledger and ladder all move it, and everything follows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from stagescope.detect.stage import Stage
 from stagescope.reporting.page import page
 from tests.browser.samples import DILUTION, FOCUS, attention, portrait
 
@@ -182,6 +185,21 @@ def test_a_rung_jumps_to_its_time(seen):
 def test_a_stage_jumps_to_its_start(seen):
     seen.page.locator(".ribbon button").nth(1).click()
     assert here(seen) == round(FOCUS * UNTIL / STEP)
+
+
+def test_parts_have_lanes_of_their_own_as_long_as_names_can_be_read(visit, tmp_path):
+    """Six tracks of a run: the first five are named in lanes one below the other, the sixth is left to the spoken words."""
+    parts = [Stage(f"part {k}", 0.0, None, "", f"track {k}") for k in range(1, 6)]
+    base = portrait(frames=FRAMES, until=UNTIL)
+    path = tmp_path / "page.html"
+    made = replace(base, stages=replace(base.stages, stages=(*parts, *base.stages.stages)))
+    path.write_text(page([made]), encoding="utf-8")
+    seen = visit(path)
+    strips = seen.page.locator(".ribbon .segment")
+    assert strips.all_inner_texts() == ["focus", "plateau", "dilution", "part 1", "part 2", "part 3", "part 4"]
+    tops = [box.bounding_box()["y"] for box in strips.all()]
+    assert tops[0] == tops[1] == tops[2] < tops[3] < tops[4] < tops[5] < tops[6]
+    assert "part 5" in seen.slider.get_attribute("aria-valuetext")
 
 
 def test_an_event_jumps_to_its_time(seen):

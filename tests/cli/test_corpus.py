@@ -1,10 +1,15 @@
 """`stagescope corpus`: what is known of a text before training, and what is said of one that cannot be read."""
 
 import json
+import re
 
 import pytest
 
+import stagescope as ss
 from stagescope.cli.main import run
+from stagescope.cli.render_corpus import _modes
+from stagescope.processes import text_corpus
+from stagescope.theory.text_forms import predict
 
 
 @pytest.fixture
@@ -42,11 +47,56 @@ def test_people_see_the_same(call):
         assert words in out
 
 
+def test_the_embedded_text_is_the_default_and_r_says_what_it_means(call):
+    code, out, _ = call("corpus", "--vocab", 20, "--window", 16)
+    assert code == 0
+    assert out.startswith("topics")
+    assert re.search(r"separability r +0\.(0[0-2]\d +below 0.03: one|0[3-9]\d +from 0.03|[1-9]\d\d +above 0.1: modes)", out)
+    assert [_modes(r).split(":")[0] for r in (0.01, 0.073, 0.103)] == ["below 0.03", "from 0.03 to 0.1", "above 0.1"]
+
+
+def test_c_is_that_of_the_claims(call):
+    found = json.loads(call("corpus", "topics", "--vocab", 20, "--window", 16, "--json")[1])["predictions"]
+    made = predict(ss.read_corpus("topics", vocab=20), 16)
+    assert (found["c_windows"], found["c_bigram"]) == (made.c_windows, made.c_bigram)
+
+
+def test_of_pieces_the_words_before_them_are_counted_as_such(call):
+    code, out, _ = call("corpus", "--tokens", "bpe", "--vocab", 120, "--window", 16)
+    assert code == 0
+    assert re.search(r"train +[\d,]+ words and marks, before they are cut", out)
+    assert re.search(r"[\d,]+ different ones, vocabulary 120; [\d,]+ tokens to train on", out)
+
+
+def test_a_run_on_a_relative_path_is_read_from_any_folder(tmp_path, call, monkeypatch):
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "here" / "own.txt").write_text("a b c b a c a b " * 60)
+    options = ("--vocab", 3, "--window", 2, "--heads", 2, "--steps", 20, "--frames", 12, "--quiet")
+    assert call("run", "text-incremental", "--corpus", "own.txt", *options, "--out", tmp_path / "run")[0] == 0
+    monkeypatch.chdir(tmp_path / "there")
+    for command in ("stages", "check"):
+        assert call(command, tmp_path / "run", "--json")[0] == 0
+    code, out, _ = call("report", tmp_path / "run", "--skip", "ladder")
+    assert (code, out.count("note: "), "own.txt" in out) == (0, 1, False)
+    (tmp_path / "here" / "own.txt").unlink()
+    text_corpus._tokenise.cache_clear()
+    code, _, err = call("check", tmp_path / "run")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "own.txt cannot be found any more: looked for own.txt with sha256" in err
+    code, out, _ = call("report", tmp_path / "run", "--skip", "ladder")
+    assert code == 0
+    assert "note: the ledger could not be computed: the corpus own.txt cannot be found any more" in out
+    assert "own.txt" in (tmp_path / "there" / "report.html").read_text()
+    assert str(tmp_path) not in (tmp_path / "there" / "report.html").read_text()
+
+
 BAD = {
     "empty": (b"", (), "is empty"),
     "binary": (b"ab\0cd", (), "position 2 is zero"),
     "latin": (b"na\xefve words here", (), "0xef at position 2 (line 1)"),
-    "few types": (b"a b c a b c", ("--vocab", 50), "choose 2 to"),
+    "few types": (b"a b c a b c", ("--vocab", 50), "give --vocab from 2 to 3"),
     "short": (b"a b c " * 50, ("--vocab", 3), "shorter than one window of 257"),
     "no window": (b"a b c " * 50, ("--vocab", 3, "--window", 0), "--window 0 has no token"),
     "bad events": (b"a b", ("--events", -1), "--events -1"),

@@ -90,7 +90,18 @@ def test_events_of_a_run():
     names = [stage.name for stage in found]
     assert {"condensation", "defocus", "lifting", "rows focus", "rows dilute"} <= set(names)
     assert names.count("entropy falls") == 2
-    assert [stage.start for stage in found] == sorted(stage.start for stage in found)
+    tracks = [stage.track for stage in found]
+    assert list(dict.fromkeys(tracks)) == ["", "rows", "entropy", "rare norms", "row 'the'"]
+    for track in set(tracks):
+        starts = [stage.start for stage in found if stage.track == track]
+        assert starts == sorted(starts)
+
+
+def test_an_embedding_of_width_one_has_stages():
+    values = 0.01 * np.exp(0.2 * TIME)[:, None]
+    found = detect(curves(embedding_values=values, score_values=values), {}, clock="t", status="finished")
+    assert found.events["E1"] == pytest.approx(np.log(10) / 0.2, rel=1e-3)
+    assert "sv_2" not in next(stage.evidence for stage in found if stage.name == "condensation")
 
 
 def test_more_frames_do_not_change_the_story():

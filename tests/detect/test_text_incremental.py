@@ -7,9 +7,9 @@ from stagescope.detect.text_incremental import LagHeads, acquired, detect
 from stagescope.observables.masses import agreement
 
 
-def heads(*curves, frames=201):
+def heads(*curves, frames=201, end=50):
     """Heads that move from one lag to the next of `curves` at t = 10.1, 20.1, ...; four lags, ramps of one unit."""
-    time = np.linspace(0, 50, frames)
+    time = np.linspace(0, end, frames)
     mass = np.zeros((frames, len(curves), 4))
     for h, lags in enumerate(curves):
         share = np.full((frames, 4), 0.25)
@@ -17,7 +17,7 @@ def heads(*curves, frames=201):
             moved = np.clip(time - 10 * (j + 1) - 0.1, 0, 1)[:, None]
             share = (1 - moved) * share + moved * np.eye(4)[lag - 1]
         mass[:, h] = share
-    return LagHeads(time, 3 - np.linspace(0, 1, frames), mass, agreement(mass), np.array([3.0, 2.0]))
+    return LagHeads(time, 3 - np.linspace(0, 1, frames), mass, agreement(mass))
 
 
 def test_lags_in_the_order_in_which_heads_turn_to_them():

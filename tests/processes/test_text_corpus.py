@@ -8,6 +8,7 @@ import pytest
 import stagescope as ss
 from stagescope.described import build
 from stagescope.errors import InputError
+from stagescope.processes.text_corpus import _tokenise
 from stagescope.processes.text_reading import topics
 from tests.corpora import needs
 
@@ -114,6 +115,36 @@ def test_characters_need_no_unknown_token(small):
     assert "".join(corpus.words[i] for i in corpus.train) == "a b a c<|endoftext|>b a b d<|endoftext|>a a b c<|endoftext|>"
 
 
+def test_a_relative_path_is_good_from_any_folder(small, tmp_path, monkeypatch):
+    monkeypatch.chdir(small.parent)
+    described = ss.read_corpus(small.name, vocab=3).describe()
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert described["source"] == str(small)
+    assert build(described).words == ss.read_corpus(small, vocab=3).words
+
+
+def test_a_text_that_was_moved_is_known_by_its_name_and_sha256(small, tmp_path, monkeypatch):
+    described = ss.read_corpus(small, vocab=3).describe()
+    words, content = ss.read_corpus(small, vocab=3).words, small.read_text()
+    small.unlink()
+    data, here = tmp_path / "data", tmp_path / "here"
+    for folder in (data, here):
+        folder.mkdir()
+    monkeypatch.setenv("STAGESCOPE_DATA", str(data))
+    monkeypatch.chdir(here)
+    _tokenise.cache_clear()
+    with pytest.raises(InputError, match=rf"cannot be found any more: looked for .* in {here}, {data}, .* put it into"):
+        _ = build(described).words
+    (here / small.name).write_text("another text")
+    with pytest.raises(InputError, match=rf"\(another text: {here / small.name}\)"):
+        _ = build(described).words
+    (data / small.name).write_text(content)
+    assert build(described).words == words
+    (data / small.name).rename(here / small.name)
+    assert build(described).raw.parts["train"].ids.size
+
+
 def test_a_changed_file_is_refused_when_a_run_is_opened_again(small):
     described = ss.read_corpus(small, vocab=3).describe()
     small.write_text("a b c d <|endoftext|> other words")
@@ -163,10 +194,12 @@ def test_a_word_that_is_not_there_names_near_ones(corpus):
 
 BAD = {
     "empty file": ("", {}, "is empty"),
-    "only blanks": (" \n \n", {}, "holds no lower tokens"),
+    "only blanks": (" \n \n", {}, "nothing but white space"),
+    "no such tokens": ("a b c", {"tokens": "words"}, "unknown tokens 'words'; did you mean 'word'"),
+    "no such layout": ("a b c", {"layout": "csv"}, "unknown layout 'csv'; known: jsonl, lines"),
     "another script": ("Все люди рождаются свободными", {}, "--tokens word, char or bpe"),
-    "larger than the types": ("a b c a b c", {"vocab": 4, "valid": 0.0}, "has 3 types: choose 2 to 3"),
-    "one type": ("a a a", {"vocab": 2, "valid": 0.0}, "has 1 types: give more of it"),
+    "larger than the types": ("a b c a b c", {"vocab": 4, "valid": 0.0}, "has 3 types: give --vocab from 2 to 3"),
+    "one type": ("a a a", {"vocab": 2, "valid": 0.0}, "has 1 types: give more text"),
     "size of one": ("a b c", {"vocab": 1}, "--vocab 1 is no vocabulary"),
     "share held out": ("a b c", {"vocab": 2, "valid": 1.0}, "less than 1"),
 }

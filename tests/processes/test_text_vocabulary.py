@@ -32,7 +32,7 @@ def test_a_text_with_its_own_unknown_keeps_it_at_zero():
 
 @pytest.mark.parametrize("size", [1, 5])
 def test_a_vocabulary_beyond_the_types_is_refused(size):
-    with pytest.raises(InputError, match=r"4 types: choose 2 to 4"):
+    with pytest.raises(InputError, match=r"4 types: give --vocab from 2 to 4"):
         most_frequent(TYPES, COUNTS, size)
 
 

@@ -192,7 +192,7 @@ def test_a_page_that_is_sent_says_no_path(tmp_path):
     said = [*found.notes, found.run.reason, str(found.provenance)]
     assert not [text for text in said if "secret" in text]
     assert "resume" in found.run.reason
-    assert any("`stagescope check flow`" in note for note in found.notes)
+    assert any("`stagescope check` on the folder" in note for note in found.notes)
     assert ("transition", "chain.csv") in found.provenance["settings"]
 
 
@@ -203,12 +203,21 @@ def test_a_text_that_is_not_at_hand_is_named_without_its_folder(tmp_path, monkey
     path = tmp_path / "secret place" / "novel.txt"
     path.parent.mkdir()
     path.write_text("a b c b a c a b " * 60)
-    run = ss.run_study("text-incremental", corpus=str(path), vocab=3, window=2, heads=2, steps=20, frames=12, progress=False)
+    monkeypatch.chdir(path.parent)
+    options = {"vocab": 3, "window": 2, "heads": 2, "steps": 20, "frames": 12}
+    run = ss.run_study("text-incremental", corpus="novel.txt", **options, progress=False)
+    whole = portrait(run, skip=SLOW)
     path.unlink()
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(text_corpus, "_tokenise", text_corpus._tokenise.__wrapped__)
     found = portrait(run)
-    assert any("there is no corpus 'novel.txt': looked for it in " in note for note in found.notes)
-    assert not [note for note in found.notes if "secret" in note]
+    assert any("the corpus novel.txt cannot be found any more: looked for novel.txt with sha256" in note for note in found.notes)
+    assert not [note for note in (*found.notes, str(found.provenance)) if "secret" in note]
+    assert found.ledger is None
+    assert found.stages == whole.stages
+    assert [item.slot for item in found.views] == [item.slot for item in whole.views]
+    assert view(found, "value-maps").rows == view(whole, "value-maps").rows == ("a", "b", "c")
+    np.testing.assert_array_equal(curve(found, "loss", "loss"), curve(whole, "loss", "loss"))
 
 
 def about_of(run, slot):
@@ -290,7 +299,7 @@ def test_a_large_general_ladder_is_left_out(made, monkeypatch):
     for kind in ("pairwise", "heads"):
         found = portrait(made[kind][0], skip=("ledger",))
         assert found.ladder is None
-        assert any("takes minutes" in note and "stagescope ladder" in note for note in found.notes)
+        assert any("from minutes to hours" in note and "stagescope ladder" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("kind", ["token", "pairwise", "heads", "regression"])

@@ -3,12 +3,15 @@
 import io
 import shlex
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
+from stagescope.detect.stage import Stage
+from stagescope.processes.text_corpus import _tokenise
 from stagescope.reporting import text_focus_views
 from stagescope.reporting.portrait import portrait
 from stagescope.reporting.provenance import reproduce
@@ -107,6 +110,47 @@ def test_static_figures(found):
     labels = {label.get_text() for axes in attention.axes for label in axes.get_xticklabels()}
     assert {"<unk>", "the"} & labels
     assert "list" in probe.axes[0].get_title(loc="left")
+
+
+def written_on(axes):
+    return {text.get_text() for text in axes.texts}
+
+
+def test_stages_of_parts_are_above_the_loss_alone(found):
+    """Each track has lanes of its own; other panels show the stages of the run itself."""
+    parts = (Stage("condensation", 0.0, 4.0, ""), Stage("rows focus", 0.0, 6.0, "", "rows"), Stage("focus", 4.0, None, ""))
+    made = drawings(replace(found, stages=replace(found.stages, stages=parts)))
+    loss, focus = (made[name]().axes[0] for name in ("loss", "focus"))
+    assert {"condensation", "rows focus", "focus"} <= written_on(loss)
+    assert {"condensation", "focus"} <= written_on(focus)
+    assert "rows focus" not in written_on(focus)
+    heights = {text.get_text(): text.get_position()[1] for text in loss.texts}
+    assert heights["condensation"] == heights["focus"] < heights["rows focus"]
+
+
+def test_attention_is_drawn_on_the_square_root_scale_of_the_page(found):
+    image = drawings(found)["attention"]().axes[0].images[0]
+    np.testing.assert_allclose(image.norm(np.array([0.0, 0.04, 0.25, 1.0])), [0.0, 0.2, 0.5, 1.0])
+
+
+def test_a_run_whose_text_is_gone_has_its_views_and_stages(tmp_path):
+    """Words, frequencies and the loss given the last token are kept; claims that look at the text are not decided."""
+    text = tmp_path / "own.txt"
+    text.write_text("the cat sat on the mat . a dog saw the cat and sat down . " * 60)
+    options = {"vocab": 8, "width": 4, "window": 8, "steps": 40, "batch": 8, "watched": 32, "frames": 20}
+    made = ss.run_study("text-focus", corpus=str(text), out=tmp_path / "run", progress=False, **options)
+    before = portrait(made, skip=SLOW)
+    text.unlink()
+    _tokenise.cache_clear()
+    after = portrait(ss.load(tmp_path / "run"), skip=SLOW)
+    assert [item.slot for item in after.views] == [item.slot for item in before.views]
+    assert view(after, "attention").rows == view(before, "attention").rows
+    np.testing.assert_array_equal(view(after, "attention").values, view(before, "attention").values)
+    assert view(after, "loss").levels == view(before, "loss").levels
+    assert after.stages == before.stages
+    rows = {row.tag: row for row in ss.check(ss.load(tmp_path / "run"))}
+    assert rows["FD:text-sign"].verdict == "inconclusive"
+    assert "own.txt" in rows["FD:text-sign"].reason
 
 
 def test_events_are_in_the_text(found):

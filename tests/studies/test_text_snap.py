@@ -8,6 +8,7 @@ from stagescope.cli.main import run as command
 from stagescope.described import build
 from stagescope.observables.text_snap import held_out, text_attention
 from stagescope.reading import check
+from stagescope.studies.table import study
 from tests.corpora import needs
 
 SMALL = {"model": "transformer", "vocab": 100, "width": 8, "window": 8, "batch": 4, "steps": 60, "progress": False}
@@ -24,6 +25,11 @@ def test_a_run_carries_its_words(tmp_path):
     assert ss.verify(tmp_path / "run") == []
     assert run.clock == "t"
     assert run.t[-1] == 60
+
+
+def test_one_word_may_be_given_where_several_may():
+    assert study("text-focus").configured(probe="the").probe == ("the",)  # pyright: ignore[reportAttributeAccessIssue]
+    assert study("text-snap").configured(nexts="game").nexts == ("game",)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_decay_is_a_clock_too():

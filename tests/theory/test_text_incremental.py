@@ -1,5 +1,6 @@
 """The claims on heads of a text, on made-up heads: each can hold, fail, and stay open."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,14 +13,18 @@ from tests.detect.test_text_incremental import heads
 SURE = np.zeros((4, 2))
 """Stretches that all say the same."""
 IMPORTANT = LagInformation(np.array([0.9, 0.4, 0.2, 0.1]), np.array([0.9, 0.2, 0.1, 0.05]), 0.01, 0.001, SURE)
+LEVELS = np.array([3.0, 2.0])
+"""Losses of those who see nothing, and lag 1 alone."""
+LONG = 300
+"""Last of what heads do comes before t = 50: by then it is long over."""
 THIRD_FIRST = LagInformation(np.array([0.1, 0.2, 0.9, 0.1]), np.array([0.05, 0.2, 0.9, 0.04]), 0.01, 0.001, SURE)
 
 
 def verdicts(made, information=IMPORTANT, loss=None, done=True):
     if loss is not None:
-        made = type(made)(made.time, loss, made.mass, made.agreement, made.levels)
+        made = replace(made, loss=loss)
     run = SimpleNamespace(clock="step", done=done, status="finished" if done else "running", reason="")
-    found = {claim.tag.removeprefix("ISA:text-"): claim.judge(run, Evidence(run, made, information)) for claim in CLAIMS}
+    found = {claim.tag.removeprefix("ISA:text-"): claim.judge(run, Evidence(run, made, information, LEVELS)) for claim in CLAIMS}
     return {tag: row.verdict for tag, row in found.items()}
 
 
@@ -61,9 +66,14 @@ def test_stretches_that_disagree_leave_the_order_of_two_lags_open():
 
 def test_one_lag_decides_no_order():
     found = verdicts(heads([1], [1]))
-    assert found["order"] == "inconclusive"
-    assert found["parting"] == "inconclusive"
-    assert found["reach"] == "violated"
+    assert (found["order"], found["parting"], found["reach"]) == ("inconclusive",) * 3
+
+
+def test_heads_that_have_not_parted_yet_may_still_do_so():
+    """However long they rest: from one step to the next the clock can grow by any factor."""
+    for end in (12, 20, LONG):
+        assert verdicts(heads([1, 1], [1, 1], end=end, frames=1201))["reach"] == "inconclusive"
+    assert verdicts(heads([], [], end=LONG))["reach"] == "inconclusive"
 
 
 def test_heads_that_part_at_once_violate_competition():
@@ -80,16 +90,29 @@ def test_the_loss_must_rest_near_its_level(level, verdict):
     assert verdicts(made, loss=resting(made, level))["level"] == verdict
 
 
+@pytest.mark.parametrize(("end", "verdict"), [(12, "inconclusive"), (20, "inconclusive"), (LONG, "violated")])
+def test_before_the_second_lag_the_level_is_open_until_the_loss_rests(end, verdict):
+    """The loss passes +40 % of the step on its way down, and then stays there."""
+    made = heads([1, 1], [1, 1], end=end, frames=1201)
+    way = np.interp(made.time, [0, 10, 14], [4.0, 2.9, 2.4])
+    assert verdicts(made, loss=way)["level"] == verdict
+    assert verdicts(made, loss=way - 0.4)["level"] == {"violated": "confirmed"}.get(verdict, verdict)
+
+
+def test_a_loss_that_still_falls_has_no_level():
+    made = heads([1, 1], [1, 1], end=LONG)
+    assert verdicts(made, loss=np.interp(made.time, [0, LONG], [4.0, 2.4]))["level"] == "inconclusive"
+
+
 def test_a_run_that_still_moves_says_nothing_of_its_end():
-    made = heads([1, 1, 1, 1], [1, 1, 1, 2])
-    short = type(made)(made.time[:163], made.loss[:163], made.mass[:163], made.agreement[:163], made.levels)
-    assert verdicts(short)["reach"] == "inconclusive"
+    assert verdicts(heads([1, 1, 1, 1], [1, 1, 1, 2], end=40.5))["reach"] == "inconclusive"
 
 
-def test_a_lag_that_was_left_again_is_no_lag_of_ones_own():
-    found = verdicts(heads([1, 1, 1], [1, 2, 1]))
+@pytest.mark.parametrize(("end", "verdict"), [(50, "inconclusive"), (LONG, "violated")])
+def test_a_lag_that_was_left_again_is_no_lag_of_ones_own(end, verdict):
+    found = verdicts(heads([1, 1, 1], [1, 2, 1], end=end, frames=1201))
     assert found["order"] == "confirmed"
-    assert found["reach"] == "violated"
+    assert found["reach"] == verdict
 
 
 def test_out_of_regime_nothing_is_confirmed():

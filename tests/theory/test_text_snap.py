@@ -69,6 +69,27 @@ def test_a_run_that_is_too_short_decides_nothing(tmp_path):
     assert {row.verdict for tag, row in found.items() if "text" in tag} <= {"inconclusive", "not applicable"}
 
 
+def test_what_has_not_come_yet_is_not_violated(planted):
+    """However early a run is cut: its end confirms all of it, so nothing before may speak against any of it."""
+    for last in (150, 250, 400, 600, 900):
+        cut = planted.only(np.flatnonzero(planted.step <= last))
+        assert not [row.tag for row in check(cut) if row.verdict == "violated"], last
+
+
+def risen(planted, length):
+    """Scores of which all common types' stay up from the start on, in a run of `length` times the steps."""
+    curves = text_attention(planted)
+    common = curves.process.common  # pyright: ignore[reportAttributeAccessIssue]
+    scores = curves.scores + np.where(common, 1.0 - curves.scores[-1], 0.0) * (np.arange(len(curves.time)) > 0)[:, None]  # pyright: ignore[reportAttributeAccessIssue]
+    late = replace(curves, time=np.append(curves.time[:-1], length * curves.time[-1]), scores=scores)
+    evidence = TextEvidence(planted, late, at_rate=lambda rate: late, constant=lambda: late)
+    return {claim.tag: claim.judge(planted, evidence).verdict for claim in CLAIMS}["SnS:text-common"]
+
+
+def test_common_types_that_stay_up_violate_once_the_run_rests(planted):
+    assert (risen(planted, 1), risen(planted, 100)) == ("inconclusive", "violated")
+
+
 def test_coarse_runs_are_read_as_fine_ones(tmp_path):
     run = run_on(tmp_path, steps=500)
     coarse, fine = (ss.replay(run, ss.Every(n=n)) for n in (133, 50))
@@ -126,6 +147,11 @@ def test_a_constant_rate_that_hops_is_no_snap_and_shows_that_freezing_needs_deca
     found = judged(seen(HOPS, 1.0), seen(HOPS, 2.0), None)
     assert (found["SnS:text-snap"], found["SnS:text-rate"], found["SnS:text-freezing"]) == ("violated", "confirmed", "confirmed")
     assert found["SnS:text-mass"] == "not applicable"
+
+
+def test_attention_that_still_slows_down_has_not_failed_to_snap():
+    for motion, verdict in ((np.linspace(0.4, 0.1, 40), "inconclusive"), (np.linspace(0.2, 0.4, 40), "violated")):
+        assert judged(seen(motion, 1.0), seen(HOPS, 2.0), None)["SnS:text-snap"] == verdict
 
 
 def test_a_constant_rate_that_freezes_speaks_against_it():

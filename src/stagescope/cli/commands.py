@@ -1,6 +1,7 @@
 """The commands. Each is a typed set of arguments with a `run` that returns an exit code; heavy imports are inside."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -197,11 +198,12 @@ class Report(Command):
     quiet: bool = Field(False, description="no progress bar; print the path alone")
 
     def run(self) -> int:
-        from stagescope.reporting.report import report
+        from stagescope.reporting.report import noted_report
 
-        shown = False if self.quiet else None
-        made = report(self.folders, self.out, exact=self.exact, title=self.title, skip=self.skip, progress=shown)
+        chosen: Any = {name: getattr(self, name) for name in ("exact", "title", "skip")}
+        made, notes = noted_report(self.folders, self.out, **chosen, progress=False if self.quiet else None)
         print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
+        _print_notes(() if self.quiet else notes)
         if self.open:
             from stagescope.cli.answers import open_page
 
@@ -226,8 +228,7 @@ class Figures(Command):
         with progress_for(False if self.quiet else None) as bar:
             made, notes = run_figures(found, self.out, bar, self.skip)
         print("\n".join(map(str, made)) if self.quiet else f"{len(made) - 1} figures (PDF, SVG, PNG) and {made[-1]}")
-        if not self.quiet:
-            print("\n".join(f"note: {note}" for note in notes), end="\n" if notes else "")
+        _print_notes(() if self.quiet else notes)
         return 0
 
 
@@ -385,6 +386,11 @@ COMMANDS: dict[str, type[Command]] = {
     "demo": Demo,
     "completion": Completion,
 }
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        print(f"note: {note}")
 
 
 def _report_run(made: Any, quiet: bool, as_json: bool) -> int:

@@ -13,7 +13,9 @@ from stagescope.errors import InputError
 class Corpus(Command):
     """A text before anything is trained on it: counts, vocabulary, importance of lags, and what the papers foretell for it."""
 
-    corpus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|PATH")]
+    corpus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|PATH")] = Field(
+        "topics", description="a known corpus (topics, wikitext-2, tinystories, ...) or the path of a text"
+    )
     tokens: Literal["word", "lower", "char", "bpe"] | None = Field(
         None, description="words, lower-case words, characters or BPE; default: as usual for the corpus, else lower-case words"
     )

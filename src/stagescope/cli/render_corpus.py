@@ -24,10 +24,12 @@ def _counts(console: Console, found: dict[str, Any]) -> None:
     about = found["corpus"]
     console.print(Text(about["source"], style="bold"), Text(f"{about['tokens']} tokens, layout {about['layout']}"))
     console.print(Text(f"sha256 {about['sha256']}", style="dim"))
+    unit = "words and marks, before they are cut" if about["tokens"] == "bpe" else "tokens"
     for name, part in found["parts"].items():
         documents = f" in {part['documents']:,} documents" if part["documents"] > 1 else ""
-        console.print(f"{name:<6} {part['tokens']:>12,} tokens{documents}", highlight=False)
-    kept = f"{found['types']:,} types, vocabulary {found['vocabulary']:,}"
+        console.print(f"{name:<6} {part['tokens']:>12,} {unit}{documents}", highlight=False)
+    types = "different ones" if about["tokens"] == "bpe" else "types"
+    kept = f"{found['types']:,} {types}, vocabulary {found['vocabulary']:,}"
     split = f"{found['train_tokens']:,} tokens to train on, {found['held_out_tokens']:,} held out"
     console.print(f"{kept}; {split}", highlight=False)
     words = "  ".join(f"{word} {share:.3f}" for word, share in found["frequent"].items())
@@ -40,18 +42,30 @@ def _predictions(console: Console, made: dict[str, Any]) -> None:
     table = Table("before training", "", "", box=box.SIMPLE_HEAD, pad_edge=False)
     rows = (
         ("mu0", f"{made['mu0']:.4g}", "growth from a small start"),
-        ("c on the bigram chain", f"{made['c_bigram']:+.3f}", "opening of attention, scale 1/sqrt(32)"),
+        ("c on the bigram chain", f"{made['c_bigram']:+.3f}", "opening of attention, scale one"),
         (
             "c on real windows",
             f"{made['c_windows']:+.3f} +- {made['c_error']:.3f}",
             f"of {made['window']}: {_SIGNS[made['sign']]}",
         ),
-        ("separability r", f"{made['separability']:.3f}", "small: one mode grows alone, a plateau follows"),
-        ("r with residual", f"{made['separability_residual']:.3f}", "with the last token's embedding added"),
+        ("separability r", f"{made['separability']:.3f}", _modes(made["separability"])),
+        (
+            "r with residual",
+            f"{made['separability_residual']:.3f}",
+            f"with the last token added; {_modes(made['separability_residual'])}",
+        ),
     )
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table)
+
+
+def _modes(r: float) -> str:
+    from stagescope.theory.text_focus_evidence import APART, TOGETHER
+
+    if r < APART:
+        return f"below {APART:g}: one mode grows alone, a plateau follows"
+    return f"above {TOGETHER:g}: modes grow together, no stages" if r > TOGETHER else f"from {APART:g} to {TOGETHER:g}: between"
 
 
 def _lags(console: Console, lags: dict[str, Any]) -> None:

@@ -9,12 +9,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Stage:
-    """A stretch of a run; `stop` is None where the run ended inside it."""
+    """A stretch of a run; `stop` is None where the run ended inside it.
+
+    `track` is what goes through it, where that is a part with a story of its own, such as one row; "" is the run itself.
+    """
 
     name: str
     start: float
     stop: float | None
     evidence: str
+    track: str = ""
 
     def __str__(self) -> str:
         stop = "end" if self.stop is None else f"{self.stop:.4g}"

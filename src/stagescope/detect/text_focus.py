@@ -193,20 +193,24 @@ def detect(curves: "TextCurves", probes: Mapping[str, int], *, clock: str, statu
 
 
 def stages_of(story: TextStory, probes: Mapping[str, int]) -> tuple[Stage, ...]:
-    """Condensation, focus or defocus, one stage for each later opening; then rows, entropy, rare norms and probe words."""
-    found = [*_openings(story), *_row_stages(story)]
+    """Condensation, focus or defocus, one stage for each later opening; then rows, entropy, rare norms and probe words.
+
+    Each of these is a track, in this order.
+    """
+    found = [*sorted(_openings(story), key=lambda stage: stage.start), *_row_stages(story)]
     found += [_turned("entropy", turn, "mean entropy", "falls", "rises", "nat") for turn in story.entropy]
     found += [_turned("rare norms", turn, "log of the mean norm of rare rows", "retract", "grow", "") for turn in story.norms]
     found += [stage for word, token in probes.items() for stage in _probe_stage(story, word, token)]
-    return tuple(sorted(found, key=lambda stage: stage.start))
+    return tuple(found)
 
 
 def _openings(story: TextStory) -> list[Stage]:
     curves, first, opened = story.curves, story.embeddings[0], story.attentions[0]
     said = "no embedding direction has opened"
     if first is not None:
-        ratio = np.interp(first, curves.time, curves.embedding_values[:, 1] / curves.embedding_values[:, 0])
-        said = f"E1 at {first:.4g}: sv_2/sv_1 {ratio:.2f}, |W0^T pi|/|pi| {np.interp(first, curves.time, curves.condensed):.2f}"
+        said = f"E1 at {first:.4g}: |W0^T pi|/|pi| {np.interp(first, curves.time, curves.condensed):.2f}"
+        for second in curves.embedding_values.T[1:2]:  # an embedding may have one direction only
+            said += f", sv_2/sv_1 {np.interp(first, curves.time, second / curves.embedding_values[:, 0]):.2f}"
     found = [Stage("condensation", float(curves.time[0]), opened, said)]
     later = [when for when in story.embeddings[1:] if when is not None]
     if opened is not None and story.direction is not None:
@@ -235,7 +239,7 @@ def _row_stages(story: TextStory) -> list[Stage]:
     lost = f"{len(halves)} of them (mass {story.mass(story.diluted):.3f}) lose half of it"
     end = float(np.median(halves)) if halves else None
     start = float(story.curves.time[0])
-    return [Stage("rows focus", start, middle, said), Stage("rows dilute", middle, end, lost)]
+    return [Stage("rows focus", start, middle, said, "rows"), Stage("rows dilute", middle, end, lost, "rows")]
 
 
 def _probe_stage(story: TextStory, word: str, token: int) -> list[Stage]:
@@ -244,13 +248,14 @@ def _probe_stage(story: TextStory, word: str, token: int) -> list[Stage]:
     if not own:
         return []
     path = " -> ".join(f"{level:.3f}" for level in (own[0].before, *(turn.after for turn in own)))
-    return [Stage(f"row {word!r}", own[0].start, own[-1].stop, f"attention on the frequent type {path}")]
+    name = f"row {word!r}"
+    return [Stage(name, own[0].start, own[-1].stop, f"attention on the frequent type {path}", name)]
 
 
 def _turned(name: str, turn: Turn, what: str, down: str, up: str, unit: str) -> Stage:
     still = ", not turned yet" if turn.stop is None else ""
     text = f"{what} {turn.before:.3f} -> {turn.after:.3f}{' ' + unit if unit else ''}{still}"
-    return Stage(f"{name} {up if turn.rising else down}", turn.start, turn.stop, text)
+    return Stage(f"{name} {up if turn.rising else down}", turn.start, turn.stop, text, name)
 
 
 def _notes(story: TextStory, probes: Mapping[str, int], by: str) -> dict[str, str]:

@@ -18,7 +18,6 @@ class LagHeads:
     loss: np.ndarray
     mass: np.ndarray
     agreement: np.ndarray
-    levels: np.ndarray
 
     def tops(self, frame: int) -> tuple[int, ...]:
         """The lag that each head looks at most."""

@@ -8,14 +8,12 @@ import numpy as np
 
 from stagescope.detect.text_focus import TextStory
 from stagescope.figures.figure import Figure, Numbers
-from stagescope.observables.text_focus import TextCurves
 from stagescope.progress import Progress
 from stagescope.reading_text_focus import bigram_flow, evidence_of, probes, separability, text_curves
 from stagescope.runs.run import Run
 from stagescope.studies.table import run_study
 from stagescope.theory.text_focus import CLAIMS
 from stagescope.theory.text_focus_evidence import TextEvidence
-from stagescope.theory.text_forms import predict
 
 MEASURED = {
     "tinystories": {"E1": 44.0, "Q1": 79.0, "E2": 352.0, "E3": 2376.0, "Q2": 2992.0},
@@ -43,7 +41,7 @@ def of_corpus(corpus: str) -> Callable[[Progress], Numbers]:
         progress.update(3)
         variant = run_study("text-focus", corpus, progress=False, **VARIANT)
         progress.update(4)
-        made = predict(text_curves(plain).law.process, plain.spec["field"]["length"])  # pyright: ignore[reportArgumentType]
+        made = evidence_of(plain).predictions
         sign = {"c_windows": made.c_windows, "c_error": made.c_error, "c_bigram": made.c_bigram}
         return {
             "corpus": corpus,
@@ -91,7 +89,7 @@ def _probed(run: Run) -> dict[str, Any]:
         word: {"frequent": _rounded(curves.on_frequent[:, token]), "itself": _rounded(curves.on_itself[:, token])}
         for word, token in probes(run, curves).items()
     }
-    return {"frequent": _label(curves, curves.frequent), "base": float(curves.pi[curves.frequent]), "rows": rows}
+    return {"frequent": curves.words[curves.frequent], "base": float(curves.pi[curves.frequent]), "rows": rows}
 
 
 def _rows(run: Run) -> dict[str, Any]:
@@ -109,10 +107,6 @@ def _rows(run: Run) -> dict[str, Any]:
         "diluted": [len(story.diluted), story.mass(story.diluted)],
         **_probed(run),
     }
-
-
-def _label(curves: TextCurves, token: int) -> str:
-    return curves.law.process.label(token)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _rounded(values: Any) -> Any:

@@ -11,9 +11,11 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.described import build
+from stagescope.models.token_attention import TokenAttention
 from stagescope.objectives import text_counts as _counts  # noqa: F401 (registers a type that a spec may name)
 from stagescope.objectives import text_variant as _variant  # noqa: F401
 from stagescope.objectives.token import TokenLoss
+from stagescope.processes.text_corpus import TextCorpus, written
 from stagescope.runs.run import Run
 
 RARE = 0.5
@@ -22,15 +24,22 @@ RARE = 0.5
 
 @dataclass(frozen=True)
 class TextCurves:
-    """A run of attention between the types of a text, frame by frame; rows are query types, `pi` the law of types."""
+    """A run of attention between the types of a text, frame by frame; rows are query types.
+
+    `pi` is the law of types, `words` their labels, `floor` the loss of the best prediction from the last token alone.
+    """
 
     time: np.ndarray
     params: dict[str, np.ndarray]
-    law: TokenLoss
+    model: TokenAttention
+    pi: np.ndarray
+    words: tuple[str, ...]
+    floor: float
 
     @property
-    def pi(self) -> np.ndarray:
-        return self.law.process.stationary
+    def unigram(self) -> float:
+        """H(pi), the loss of the best prediction without context."""
+        return float(-np.sum(self.pi * np.log(self.pi)))
 
     @property
     def frequent(self) -> int:
@@ -57,7 +66,7 @@ class TextCurves:
     def score_values(self) -> np.ndarray:
         """Singular values of Phi (frames, .), of two small factors: Phi is never formed."""
         query, key = (_triangles(factor) for factor in self._factors)
-        return self.law.model.scale * _values(query @ np.swapaxes(key, 1, 2))
+        return self.model.scale * _values(query @ np.swapaxes(key, 1, 2))
 
     @cached_property
     def alignment(self) -> np.ndarray:
@@ -88,7 +97,7 @@ class TextCurves:
         return np.array([self._seen(k) for k in range(len(self.time))])
 
     def _seen(self, frame: int) -> np.ndarray:
-        attention = self.law.model.attention({name: self.params[name][frame] for name in ("W0", "WQ", "WK")}, self.pi)
+        attention = self.model.attention({name: self.params[name][frame] for name in ("W0", "WQ", "WK")}, self.pi)
         logs = np.log(attention, out=np.zeros_like(attention), where=attention > 0)
         return np.array([attention[:, self.frequent], np.diagonal(attention), -np.einsum("ij,ij->i", attention, logs)])
 
@@ -115,7 +124,7 @@ class TextCurves:
     def attention(self, tokens: Sequence[int]) -> np.ndarray:
         """Attention of some query types on every type (frames, queries, d), for windows with the frequencies pi."""
         query, key = self._factors
-        scores = self.law.model.scale * query[:, list(tokens)] @ np.swapaxes(key, 1, 2) + np.log(self.pi)
+        scores = self.model.scale * query[:, list(tokens)] @ np.swapaxes(key, 1, 2) + np.log(self.pi)
         weights = np.exp(scores - scores.max(axis=2, keepdims=True))
         return weights / weights.sum(axis=2, keepdims=True)
 
@@ -133,7 +142,14 @@ def _values(matrices: np.ndarray) -> np.ndarray:
 
 
 def text_curves(run: Run) -> TextCurves:
-    """The curves of a focus-dilution run on a text."""
+    """The curves of a focus-dilution run on a text. A run of the study keeps what they need: the text may be elsewhere."""
+    params, kept = {name: run.params[name] for name in run.params}, run.config or {}
+    if "frequencies" in kept:
+        words = tuple(map(written, kept["words"]))
+        model = build(run.spec["field"]["model"])
+        return TextCurves(run.time, params, model, np.array(kept["frequencies"]), words, kept["last_token_loss"])
     law = build(run.spec["field"])
     assert isinstance(law, TokenLoss)
-    return TextCurves(run.time, {name: run.params[name] for name in run.params}, law)
+    assert isinstance(law.process, TextCorpus)
+    words = tuple(map(law.process.label, range(law.process.vocab)))
+    return TextCurves(run.time, params, law.model, law.process.stationary, words, law.process.floor())

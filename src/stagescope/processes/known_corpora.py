@@ -3,6 +3,7 @@
 import difflib
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,10 +103,28 @@ def locate(source: str) -> dict[str, Path]:
 
     A relative path is looked for here, then in the folders of corpora.
     """
-    if source in KNOWN:
-        return _located(source, KNOWN[source])
+    return _located(source, KNOWN[source]) if source in KNOWN else _first(source)[1]
+
+
+def anchored(source: str) -> str:
+    """A known name as it is, a path as the absolute one that it means here: that is good from any folder."""
+    return source if source in KNOWN else os.path.abspath(_first(source)[0])
+
+
+def elsewhere(source: str) -> dict[Path, dict[str, Path]]:
+    """Files of texts that have the name of this one, in the current folder and the folders of corpora."""
+    found = {}
+    for path in (root / Path(source).name for root in (Path.cwd(), *folders())):
+        with suppress(OSError, InputError):  # a folder that may not be entered, or that holds no text
+            found[path] = _at(path)
+    return {path: files for path, files in found.items() if files}
+
+
+def _first(source: str) -> tuple[Path, dict[str, Path]]:
+    """The first place where there is something of that path, and its files."""
     try:
-        found = next(filter(None, (_at(root / Path(source).expanduser()) for root in (Path(), *folders()) if source)), None)
+        places = (root / Path(source).expanduser() for root in (Path(), *folders()) if source)
+        found = next(((place, files) for place in places if (files := _at(place))), None)
     except (OSError, RuntimeError) as error:  # a folder that may not be entered, a name too long; a home that nobody has
         raise InputError(f"cannot read the corpus {source}: {getattr(error, 'strerror', None) or error}") from None
     if found is None:

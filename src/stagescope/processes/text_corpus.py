@@ -4,20 +4,20 @@ import difflib
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from pydantic import Field
 
-from stagescope.errors import InputError
+from stagescope.errors import InputError, unknown
 from stagescope.keys import key
-from stagescope.processes.known_corpora import KNOWN, TOPICS, locate
+from stagescope.processes.known_corpora import KNOWN, TOPICS, anchored, locate
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.processes.memory import require_memory
 from stagescope.processes.text_files import Layout, guess_layout
 from stagescope.processes.text_kernel import lagged_pairs
 from stagescope.processes.text_pieces import learn_pieces
-from stagescope.processes.text_reading import RawText, read_text
+from stagescope.processes.text_reading import RawText, read_again, read_text
 from stagescope.processes.text_tokens import Tokens
 from stagescope.processes.text_vocabulary import UNKNOWN, most_frequent, tally
 from stagescope.progress import Progress
@@ -26,6 +26,11 @@ PartName = Literal["train", "held-out"]
 STRETCHES = 100
 """A plain text is one document: to hold some of it out, it is cut into this many stretches of equal length."""
 _SIGNS = {" ": "␣", "\n": "⏎", "\t": "⇥"}
+
+
+def written(word: str) -> str:
+    """A word as people should see it."""
+    return "".join(_SIGNS.get(sign) or (sign if sign.isprintable() else f"\\x{ord(sign):02x}") for sign in word)
 
 
 class TextCorpus(Chain):
@@ -49,11 +54,7 @@ class TextCorpus(Chain):
     @property
     def raw(self) -> RawText:
         """The whole text; refused if it is no longer the one described."""
-        found = read_text(self.source, self.tokens, self.layout)
-        if found.sha256 != self.sha256:
-            change = f"its sha256 is {found.sha256[:12]}... where {self.sha256[:12]}... was used"
-            raise InputError(f"the corpus {self.source} has changed: {change}; bring the old text back")
-        return found
+        return read_again(self.source, self.sha256, self.tokens, self.layout)
 
     @cached_property
     def _tokenised(self) -> "_Tokenised":
@@ -76,7 +77,7 @@ class TextCorpus(Chain):
 
     def label(self, token: int) -> str:
         """A token as people should see it."""
-        return "".join(_SIGNS.get(sign) or (sign if sign.isprintable() else f"\\x{ord(sign):02x}") for sign in self.words[token])
+        return written(self.words[token])
 
     def token(self, word: str) -> int:
         """The token of a word; one outside the vocabulary is refused with its rank and the size it needs."""
@@ -147,7 +148,10 @@ def read_corpus(
     """
     if vocab < 2:
         raise InputError(f"--vocab {vocab} is no vocabulary; take 2 or more")
-    source = str(source)
+    for name, value, choices in (("tokens", tokens, get_args(Tokens)), ("layout", layout, get_args(Layout))):
+        if value is not None and value not in choices:
+            raise unknown(name, str(value), choices)
+    source = anchored(str(source))
     known = KNOWN.get(source)
     if source == TOPICS and layout not in (None, KNOWN[TOPICS].layout):
         raise InputError(f"--layout {layout} does not fit {TOPICS}, whose documents are separate already; leave it out")

@@ -54,7 +54,7 @@ def learn_pieces(types: tuple[str, ...], counts: np.ndarray, size: int) -> Piece
         taken += size - present  # a piece that is always merged further never occurs; a merge adds one at most
     if present < size:
         raise InputError(
-            f"a vocabulary of {size:,} pieces cannot be made: the text is too small for so many merges; choose fewer"
+            f"a vocabulary of {size:,} pieces cannot be made: the text is too small for so many merges; give a smaller --vocab"
         )
     chosen = most_frequent(names, seen, size)
     return _without_lacking(chosen.words, chosen.tokens[spelled], starts)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stagescope.errors import InputError
-from stagescope.processes.known_corpora import KNOWN, TOPICS, Known, Part, locate
+from stagescope.processes.known_corpora import KNOWN, TOPICS, Known, Part, anchored, elsewhere, folders, locate
 from stagescope.processes.memory import require_memory
 from stagescope.processes.text_files import Layout, documents
 from stagescope.processes.text_tokens import Reader, Stream, Tokens
@@ -41,9 +41,45 @@ def read_text(source: str, tokens: Tokens, layout: Layout, progress: Progress | 
     return _kept[name]
 
 
+def read_again(source: str, sha256: str, tokens: Tokens, layout: Layout) -> RawText:
+    """The text of this sha256: at its source, else one of the same name in the current folder or the folders of corpora."""
+    found = read_text(source, tokens, layout) if _is_there(source) else None
+    if found is not None and found.sha256 == sha256:
+        return found
+    others = {} if source in KNOWN else elsewhere(source)
+    moved = next((path for path, files in others.items() if _digest(list(map(_file_digest, files.values()))) == sha256), None)
+    if moved is not None:
+        return read_text(str(moved), tokens, layout)
+    if found is not None:
+        change = f"its sha256 is {found.sha256[:12]}... where {sha256[:12]}... was used"
+        raise InputError(f"the corpus {source} has changed: {change}; bring the old text back")
+    places = ", ".join(str(root) for root in (Path.cwd(), *folders()))
+    different = f" (another text: {', '.join(map(str, others))})" if others else ""
+    looked = f"looked for {Path(source).name} with sha256 {sha256[:12]}... in {places}{different}"
+    raise InputError(
+        f"the corpus {source} cannot be found any more: {looked}; bring it back, or put it into one of these folders"
+    )
+
+
+def _is_there(source: str) -> bool:
+    """Whether there is a text to read; of a known name, what is missing is said when it is read."""
+    try:
+        return bool(anchored(source))
+    except InputError:
+        return False
+
+
+def _file_digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot read the corpus {path}: {error.strerror}") from None
+
+
 def _read_parts(source: str, paths: Mapping[str, Path], tokens: Tokens, layout: Layout, progress: Progress) -> RawText:
     reader, parts, digests = Reader(tokens), {}, []
-    known, done, size = KNOWN.get(source), 0, sum(path.stat().st_size for path in paths.values())
+    known, done, blank, size = KNOWN.get(source), 0, True, sum(path.stat().st_size for path in paths.values())
     numbers = size // 2 if tokens == "char" else size // (2 * SHORTEST)  # a token takes half of the eight bytes of a number
     require_memory(f"the {tokens} tokens of {source}", "give a part of the text", numbers)
     with progress as bar:
@@ -52,8 +88,8 @@ def _read_parts(source: str, paths: Mapping[str, Path], tokens: Tokens, layout: 
             own, before = hashlib.sha256(), done
 
             def seen(block: bytes, own=own) -> None:  # noqa: ANN001
-                nonlocal done
-                done += len(block)
+                nonlocal done, blank
+                done, blank = done + len(block), blank and block.isspace()
                 own.update(block)
                 bar.update(done)
 
@@ -64,6 +100,8 @@ def _read_parts(source: str, paths: Mapping[str, Path], tokens: Tokens, layout: 
             if known is not None:
                 _verify(known, tokens, layout, path, digests[-1], parts[part])
     if not len(parts["train"].ids):
+        if blank:
+            raise InputError(f"the corpus {paths['train']} holds nothing but white space; give a file that holds text")
         raise InputError(f"{paths['train']} holds no {tokens} tokens; {_remedy(tokens)}")
     return RawText(reader.types, parts, _digest(digests))
 

@@ -39,7 +39,9 @@ def most_frequent(types: tuple[str, ...], counts: np.ndarray, size: int) -> Voca
     """
     present = int(np.count_nonzero(counts))
     if not 2 <= size <= present:
-        most = f"the text has {present:,} types: " + (f"choose 2 to {present:,}" if present > 1 else "give more of it")
+        most = f"the part to train on has {present:,} types: " + (
+            f"give --vocab from 2 to {present}" if present > 1 else "give more text"
+        )
         raise InputError(f"a vocabulary of {size:,} cannot be made: {most}")
     marked = np.array([name == UNKNOWN for name in types])
     order = np.argsort(-counts, kind="stable")

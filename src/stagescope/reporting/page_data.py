@@ -82,7 +82,8 @@ def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Block
 def _stage(stage: Stage, run: Run) -> dict[str, Any]:
     """A stop that is not finite is none: the stage lasts; a start that is not is that of the run."""
     start = stage.start if math.isfinite(stage.start) else run.time[0]
-    return {"name": label(stage.name), "start": float(start), "stop": number(stage.stop), "evidence": label(stage.evidence)}
+    said = {name: label(getattr(stage, name)) for name in ("name", "evidence", "track")}
+    return {**said, "start": float(start), "stop": number(stage.stop)}
 
 
 def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 import os
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from stagescope.errors import StagescopeError, unknown
 from stagescope.processes.known_corpora import folders
@@ -66,7 +66,7 @@ def portrait(
     found = _tried("stages", lambda: stages(run), notes) if read else None
     done("stages")
     if read and "ledger" in skip:
-        notes.append(_as_asked("ledger", "check", run))
+        notes.append(_as_asked("ledger", "check"))
     ledger = _tried("the ledger", lambda: _judged(run), notes) if read and "ledger" not in skip else None
     done("ledger")
     why = no_ladder(run, skip)
@@ -94,19 +94,25 @@ def named(run: Run) -> str:
     return f"{run.study or run.spec['field']['type']}, seed {run.seed}"
 
 
-def _place(run: Run) -> str:
-    return named(run) if run.path is not None else "RUN"
-
-
 def _without_path(text: str, run: Run) -> str:
     """A page is made to be sent: of where a run or another file is stored it says the last name alone."""
     places = set() if run.path is None else {str(run.path.resolve()), str(run.path.absolute()), str(run.path)}
     for path in sorted(places, key=len, reverse=True):
         text = text.replace(path, named(run)) if os.sep in path else text
-    files = {value for value in (run.config or {}).values() if isinstance(value, str) and Path(value).is_absolute()}
-    for path in files | set(map(str, folders())):  # they may hold blanks, where the pattern would end
-        text = text.replace(path, Path(path).name)
+    files = {value for value in (*(run.config or {}).values(), *_strings(run.spec["field"])) if isinstance(value, str)}
+    files |= set(map(str, (*folders(), Path.cwd())))
+    for path in sorted(files, key=len, reverse=True):  # they may hold blanks, where the pattern would end
+        text = text.replace(path, Path(path).name) if Path(path).is_absolute() and Path(path).name else text
     return _ABSOLUTE.sub(lambda found: Path(found[0]).name, text)
+
+
+def _strings(described: Any) -> Iterator[str]:
+    """All texts in a description."""
+    if isinstance(described, str):
+        yield described
+    elif isinstance(described, dict | list):
+        for item in described.values() if isinstance(described, dict) else described:
+            yield from _strings(item)
 
 
 def _judged(run: Run) -> Ledger:
@@ -159,8 +165,8 @@ def _tried(what: str, make: Callable[[], Found], notes: list[str]) -> Found | No
     return None
 
 
-def _as_asked(part: str, command: str, run: Run) -> str:
-    return f"the {part} was left out as asked; `stagescope {command} {_place(run)}` computes it"
+def _as_asked(part: str, command: str) -> str:
+    return f"the {part} was left out as asked; `stagescope {command}` on the folder of the run computes it"
 
 
 def no_ladder(run: Run, skip: Collection[str] = ()) -> str | None:
@@ -173,6 +179,6 @@ def no_ladder(run: Run, skip: Collection[str] = ()) -> str | None:
     rules = TABLE.get(field["type"])
     own = rules is not None and rules.ladder is not None and set(run.spec["dynamics"]["rates"].values()) <= {1.0}
     if not own and (size > LARGE or field["type"] in STUDENTS):
-        how = f"`stagescope ladder {_place(run)}` computes it"
-        return f"the saddle ladder of {size:,} parameters takes minutes and was left out; {how}"
-    return _as_asked("ladder", "ladder", run) if "ladder" in skip else None
+        how = "`stagescope ladder` on the folder of the run says how long, and computes it"
+        return f"the saddle ladder of {size:,} parameters takes from minutes to hours and was left out; {how}"
+    return _as_asked("ladder", "ladder") if "ladder" in skip else None

@@ -43,6 +43,19 @@ def report(
     Example:
         ss.report(ss.run_study("scan-snap", preset="syn-small-flow"), "scan-snap.html")
     """
+    return noted_report(runs, path, exact=exact, title=title, skip=skip, progress=progress)[0]
+
+
+def noted_report(
+    runs: Run | str | Path | Iterable[Run | str | Path],
+    path: str | Path,
+    *,
+    exact: bool = False,
+    title: str | None = None,
+    skip: str | Sequence[str] = (),
+    progress: bool | None = None,
+) -> tuple[Path, tuple[str, ...]]:
+    """The same, with what the page notes of its runs, by name where there are several."""
     target = _target(Path(path))
     skip = skipped(skip)
     opened = [_opened(run) for run in _several(runs)]
@@ -56,7 +69,9 @@ def report(
             bar.update(next(finished))
 
         portraits = [portrait(run, name, skip=skip, done=done) for run, name in zip(opened, names(opened), strict=True)]
-        return write(portraits, target, exact=exact, title=title, done=done)
+        write(portraits, target, exact=exact, title=title, done=done)
+    several = len(portraits) > 1
+    return target, tuple(f"{found.name}: {note}" if several else note for found in portraits for note in found.notes)
 
 
 def write(

@@ -52,7 +52,7 @@ def draw_curves(portrait: Portrait, view: Curves) -> "Drawing":
 
     drawing, axes = pyplot.subplots(figsize=(7.2, 3.9), layout="constrained")
     curves_on(axes, portrait, view)
-    height, unnamed = ribbon(axes, portrait)
+    height, unnamed = ribbon(axes, portrait, whole=view.slot == "loss")
     axes.set_title(plain(view.title, 80), loc="left", pad=8 + height)
     handles = axes.get_legend_handles_labels()[0]
     handles = (handles if len(handles) > 1 else []) + unnamed
@@ -120,28 +120,33 @@ def _value_axis(axes: "Axes", view: Curves) -> None:
         axes.set_ylim(max(positive.min(), 1e-12 * positive.max()) / 1.5, positive.max() * 1.5)
 
 
-def ribbon(axes: "Axes", portrait: Portrait) -> "tuple[float, list[Artist]]":
-    """Stages as named strips above the axes; the points of height they take, and handles of those too narrow for a name."""
-    found = portrait.stages
-    if found is None or not len(found):
+def ribbon(axes: "Axes", portrait: Portrait, whole: bool = True) -> "tuple[float, list[Artist]]":
+    """Stages as named strips above the axes; the points of height they take, and handles of those too narrow for a name.
+
+    Not `whole`: the stages of the run itself, without those of its parts.
+    """
+    found = [stage for stage in portrait.stages or () if whole or not stage.track]
+    if not found:
         return 0.0, []
     from matplotlib.patches import Rectangle
 
     low, high = axes.get_xlim()
-    end, busy, height = float(portrait.run.time[-1]), [low] * LANES, 11.0
+    end, height = float(portrait.run.time[-1]), 11.0
+    busy: list[tuple[str, float]] = []  # of each lane its track, and until when it is taken
     points = axes.get_window_extent().height * 72 / axes.figure.dpi
-    share, used, missing, written, narrow = height / points, 1, 0, set(), {}
+    share, missing, written, narrow = height / points, 0, set(), {}
     across = axes.get_xaxis_transform()
     tints = dict(zip(dict.fromkeys(stage.name for stage in found), cycle(TINTS), strict=False))
     for stage in found:
         start, stop = max(stage.start, low), min(end if stage.stop is None else stage.stop, high)
-        lane = next((i for i in range(LANES) if busy[i] <= start + 1e-9 * abs(end)), None)
         if stop <= start:
             continue
-        if lane is None:
+        free = (i for i, (track, until) in enumerate(busy) if track == stage.track and until <= start + 1e-9 * abs(end))
+        lane = next(free, len(busy))
+        if lane == LANES:
             missing += 1
             continue
-        busy[lane], used = stop, max(used, lane + 1)
+        busy[lane : lane + 1] = [(stage.track, stop)]
         bottom, name = 1.01 + lane * share, plain(stage.name, 18)
         look = {"color": tints[stage.name], "lw": 0}
         axes.add_patch(Rectangle((start, bottom), stop - start, share * 0.92, transform=across, clip_on=False, **look))
@@ -157,7 +162,7 @@ def ribbon(axes: "Axes", portrait: Portrait) -> "tuple[float, list[Artist]]":
     missing += len(unnamed[KEYED:])
     if missing:
         unnamed[KEYED:] = [Rectangle((0, 0), 1, 1, label=f"and {missing} more", color="white", lw=0)]
-    return used * height, unnamed
+    return max(1, len(busy)) * height, unnamed
 
 
 def _width(axes: "Axes", start: float, stop: float) -> float:
@@ -229,11 +234,14 @@ def draw_matrices(portrait: Portrait, view: Matrices, most: int = MOMENTS) -> "D
 
 
 def matrix_on(axes: "Axes", view: Matrices, place: int, panel: int = 0) -> Any:
-    """One matrix with its labels, where these are few, and its marks."""
+    """One matrix with its labels, where these are few, and its marks; colours on a square-root scale, as on the page."""
+    from matplotlib.colors import FuncNorm, PowerNorm
+
     diverging = view.low < 0 and view.low == -view.high
-    image = axes.imshow(
-        view.values[place, panel], cmap="PuOr_r" if diverging else "viridis", vmin=view.low, vmax=view.high, aspect="auto"
-    )
+    norm = FuncNorm((_square_root, _square), vmin=view.low, vmax=view.high)
+    if not diverging:
+        norm = PowerNorm(0.5, vmin=view.low, vmax=view.high)
+    image = axes.imshow(view.values[place, panel], cmap="PuOr_r" if diverging else "viridis", norm=norm, aspect="auto")
     axes.grid(False)
     size = axes.get_window_extent()
     for axis, labels, pixels in ((axes.xaxis, view.columns, size.width), (axes.yaxis, view.rows, size.height)):
@@ -246,6 +254,14 @@ def matrix_on(axes: "Axes", view: Matrices, place: int, panel: int = 0) -> Any:
             row, column = np.nonzero(view.marks.cells == number)
             axes.scatter(column, row, s=5, color=color, lw=0.4, edgecolor="black")
     return image
+
+
+def _square_root(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.sqrt(np.abs(values))
+
+
+def _square(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.square(values)
 
 
 def _mark_colors() -> tuple[str, ...]:

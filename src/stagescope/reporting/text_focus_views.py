@@ -30,9 +30,9 @@ class _Seen:
     frames: np.ndarray | None
     probes: dict[str, int]
 
-    @cached_property
+    @property
     def words(self) -> tuple[str, ...]:
-        return tuple(self.curves.law.process.label(token) for token in range(len(self.curves.pi)))  # pyright: ignore[reportAttributeAccessIssue]
+        return self.curves.words
 
     @cached_property
     def often(self) -> list[int]:
@@ -87,11 +87,10 @@ def text_focus_views(run: Run) -> list[Maker]:
 
 
 def _loss(run: Run, seen: _Seen) -> View | None:
-    corpus = seen.curves.law.process
     levels = (
-        Level("uniform prediction, ln d", float(np.log(corpus.vocab))),
-        Level("without context, H(pi)", corpus.unigram_loss()),
-        Level("given the last token alone", corpus.floor()),
+        Level("uniform prediction, ln d", float(np.log(len(seen.words)))),
+        Level("without context, H(pi)", seen.curves.unigram),
+        Level("given the last token alone", seen.curves.floor),
     )
     about = f"Cross-entropy of the next token in nats, on {run.spec['field']['watched']:,} windows of the text."
     return loss_view(run, levels, f"{about} Longer contexts may go below what the last token alone tells.")
@@ -137,7 +136,7 @@ def _probe(seen: _Seen, place: int) -> View:
 
 
 def _entropy(seen: _Seen) -> View:
-    base = Level("entropy of the frequencies", seen.curves.law.process.unigram_loss())
+    base = Level("entropy of the frequencies", seen.curves.unigram)
     about = "Entropy of each word's row of attention, in nats: low where it looks at few words. Mean: weighed by frequency."
     rows = crowd(seen.curves.entropy, seen.words, first=seen.first, named=len(seen.probes))
     made = [Curve("mean", seen.curves.mean_entropy), *rows[: MOST - 1]]

@@ -4,7 +4,10 @@ from functools import partial
 
 import numpy as np
 
+from stagescope.errors import InputError
 from stagescope.observables.text_lags import TextLagCurves, text_lag_curves
+from stagescope.processes.lag_information import LagInformation
+from stagescope.processes.text_corpus import written
 from stagescope.reporting.crowd import curves, left_out
 from stagescope.reporting.head_views import heads_in_plane, pairs
 from stagescope.reporting.own_views import largest, loss_view, norms_view, values_view
@@ -17,12 +20,15 @@ WORDS = 40
 
 
 def text_lag_views(run: Run) -> list[Maker]:
-    """Loss with what lags alone can give, attention by lag, agreement of heads, values by words."""
+    """Loss with what lags alone can give, attention by lag, agreement of heads, values by words.
+
+    Without its text, of which stages and ledger then speak, a run is shown by what it stores: its words are among that.
+    """
     found = text_lag_curves(run)
-    heads = found.mass.shape[1]
+    heads, told = found.mass.shape[1], _importance(found)
     return [
-        partial(_loss, run, found),
-        partial(_lags, found),
+        partial(_loss, run, found, told),
+        partial(_lags, found, told),
         partial(_masses, found),
         partial(_agreement, found),
         partial(_values, run, found),
@@ -32,27 +38,38 @@ def text_lag_views(run: Run) -> list[Maker]:
     ]
 
 
-def _loss(run: Run, found: TextLagCurves) -> View | None:
+def _importance(found: TextLagCurves) -> LagInformation | None:
+    """What lags tell; None where the text is not at hand."""
+    try:
+        return found.information
+    except InputError:
+        return None
+
+
+def _loss(run: Run, found: TextLagCurves, told: LagInformation | None) -> View | None:
+    uniform = Level("uniform prediction, ln M", float(np.log(found.law.process.vocab)))
+    about = "Cross-entropy of the next word in nats."
+    if told is None:
+        return loss_view(run, (uniform,), f"{about} Its levels and the held-out loss need the text, which is not at hand.")
     unigram, first = found.levels
-    lag = found.information.first
     levels = (
-        Level("uniform prediction, ln M", float(np.log(found.law.process.vocab))),
+        uniform,
         Level("entropy of the words", float(unigram)),
-        Level(f"best with lag {lag} alone", float(first)),
+        Level(f"best with lag {told.first} alone", float(first)),
     )
-    about = f"Cross-entropy of the next word in nats. The best with lag {lag} alone is that of the counts of the very text."
+    about += f" The best with lag {told.first} alone is that of the counts of the very text."
     return loss_view(run, levels, about, (Curve("held-out loss", found.held_out),))
 
 
-def _lags(found: TextLagCurves) -> View:
+def _lags(found: TextLagCurves, told: LagInformation | None) -> View:
     heads, lags = found.mass.shape[1:]
-    told = found.information
-    cells = np.zeros((heads, lags), dtype=np.uint8)
-    for place, lag in enumerate(told.order[:2]):
-        cells[:, lag - 1] = place + 1
-    added = ", ".join(f"{value:.3f}" for value in told.added)
-    about = f"Row = head, column = how far back it looks. Information on the next word, in nats, lag by lag: {added} "
-    about += f"(lag {told.first} alone, the others what they add to it)."
+    cells, about = np.zeros((heads, lags), dtype=np.uint8), "Row = head, column = how far back it looks."
+    if told is not None:
+        for place, lag in enumerate(told.order[:2]):
+            cells[:, lag - 1] = place + 1
+        added = ", ".join(f"{value:.3f}" for value in told.added)
+        about += f" Information on the next word, in nats, lag by lag: {added} "
+        about += f"(lag {told.first} alone, the others what they add to it)."
     return Matrices(
         "attention",
         "Attention of each head by lag",
@@ -63,7 +80,7 @@ def _lags(found: TextLagCurves) -> View:
         columns=tuple(str(lag + 1) for lag in range(lags)),
         row_axis="head",
         column_axis="lag",
-        marks=Marks(("most informative lag", "second"), cells),
+        marks=None if told is None else Marks(("most informative lag", "second"), cells),
     )
 
 
@@ -90,7 +107,8 @@ def _values(run: Run, found: TextLagCurves) -> View:
     heads, size = run.params["V"].shape[1], min(WORDS, found.law.process.vocab)
     some = shown(run, heads * size**2, CELLS)
     values = np.swapaxes(np.asarray(some.run.params["V"])[:, :, :size, :size], 2, 3)  # stored (head, output, token)
-    words = tuple(map(found.law.process.label, range(size)))
+    kept = (run.config or {}).get("words") or found.law.process.words
+    words = tuple(map(written, kept[:size]))
     high = largest(values)
     return Matrices(
         "value-maps",

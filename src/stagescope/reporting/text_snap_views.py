@@ -213,25 +213,26 @@ def _entropy(found: TextAttention, frames: np.ndarray | None, of: str) -> View:
 
 
 def _decoder(seen: _Seen) -> View:
-    """Y of the types, the most distinct first."""
+    """Y of the types of the attention map, laid out as that is: a column each, so that cells are wide enough for labels."""
     process, model = seen.curves.process, seen.curves.law.model
-    order = np.argsort(-process.distinctness, kind="stable")[:WIDEST]
-    row = np.array([model.keys.index(token) for token in process.keys])[order]
+    types = seen.mapped if len(seen.mapped) else np.argsort(-process.distinctness, kind="stable")[:TYPES]
+    row = np.array([model.keys.index(token) for token in process.keys])[types]
     some = shown(seen.run, len(row) * seen.run.params["Y"].shape[2], CELLS)
-    values = np.asarray(some.run.params["Y"])[:, row]
+    values = np.swapaxes(np.asarray(some.run.params["Y"])[:, row], 1, 2)
     rest = (f"each of {model.rest} others",) if model.rest else ()
     high, frames = largest(values), some.frames if seen.frames is None or some.frames is None else seen.frames[some.frames]
     return Matrices(
         "decoder",
         "Decoder Y",
-        "What a type, if it is all that is attended to, adds to the logit of each next word; the most distinct types first."
-        + left_out(len(seen.words), WIDEST, "types"),
+        "What a type (column), if it is all that is attended to, adds to the logit of each next word (row)."
+        f" The types are those of class attention, {len(types)} of {len(seen.words)}.",
         values[:, None],
         panels=("",),
-        rows=tuple(seen.words[i] for i in order),
-        columns=(*map(process.label, model.outputs), *rest),
-        row_axis="type",
-        column_axis="next word",
+        rows=(*map(process.label, model.outputs), *rest),
+        columns=tuple(seen.words[i] for i in types),
+        row_axis="next word",
+        column_axis="type",
+        marks=Marks(KINDS, np.tile(seen.kinds[types], (values.shape[1], 1))),
         low=-high,
         high=high,
         frames=seen.frames if frames is None else frames,

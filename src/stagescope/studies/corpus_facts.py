@@ -14,12 +14,12 @@ WIDTH, START, STEP = 32, 1e-2, 0.2
 def corpus_facts(corpus: "TextCorpus", window: int) -> dict[str, Any]:
     """Counts, vocabulary, entropies, importance of lags, and the predictions for windows of some length.
 
-    The attention rates c are those of the default model of `text-focus`, of scale 1/sqrt(32).
+    The attention rates c are those at scale one, as in `check`: a model of scale s has s times as much.
     """
     from stagescope.processes.lag_information import lag_information
     from stagescope.theory.text_forms import predict
 
-    made, scale = predict(corpus, window), WIDTH**-0.5
+    made = predict(corpus, window)
     lags, raw = lag_information(corpus, LAGS), corpus.raw
     return {
         "corpus": {name: value for name, value in corpus.describe().items() if name != "type"},
@@ -33,9 +33,9 @@ def corpus_facts(corpus: "TextCorpus", window: int) -> dict[str, Any]:
         "predictions": {
             "window": window,
             "mu0": made.mu0,
-            "c_bigram": scale * made.c_bigram,
-            "c_windows": scale * made.c_windows,
-            "c_error": scale * made.c_error,
+            "c_bigram": made.c_bigram,
+            "c_windows": made.c_windows,
+            "c_error": made.c_error,
             "sign": made.sign,
             "separability": made.separability,
             "separability_residual": made.separability_residual,

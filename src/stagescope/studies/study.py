@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from stagescope.errors import InputError, unknown
 
@@ -24,6 +24,15 @@ class Options(BaseModel):
     """Flat, typed options of a study; every field has a default and a description."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_word(cls, given: Any) -> Any:
+        """A single word where several may be given."""
+        several = {name for name, info in cls.model_fields.items() if info.annotation == tuple[str, ...]}
+        if not isinstance(given, dict):
+            return given
+        return {name: (value,) if name in several and isinstance(value, str) else value for name, value in given.items()}
 
     def prepare(self, progress: bool | None) -> None:
         """Read what takes long before the run is set up, with a bar; nothing by default."""

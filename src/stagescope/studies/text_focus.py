@@ -88,7 +88,7 @@ def setup(options: TextFocusOptions, seed: int) -> Setup:
         params=model.init(seed, options.init_scale),
         dynamics=_dynamics(options),
         record=Graded(frames=options.frames),
-        facts=text_facts(corpus),
+        facts={**text_facts(corpus), "frequencies": corpus.stationary.tolist(), "last_token_loss": corpus.floor()},
     )
 
 

@@ -6,7 +6,7 @@ from stagescope.detect.text_focus import TextStory
 from stagescope.theory import text_focus_evidence as regimes
 from stagescope.theory.claim import Claim, Comparison, Regime
 from stagescope.theory.focus_dilution_forms import condensation_directions, condensation_rate
-from stagescope.theory.text_focus_evidence import TextEvidence
+from stagescope.theory.text_focus_evidence import APART, LEARNED, TOGETHER, TextEvidence
 
 RATE, COSINE = 0.05, 0.99
 CLOSE = (0.8, 1.25)
@@ -15,14 +15,17 @@ ROWS = 0.95
 FALL, RISE, AGAIN = 2.0, 1.0, 0.3
 """Nats by which the mean entropy falls, rises and falls again."""
 RETRACT = 0.15
-APART, TOGETHER, PLATEAU = 0.03, 0.1, 3.0
-"""Separability below which one mode grows alone, above which modes grow together; E2/E1 of a run with a plateau."""
+PLATEAU = 3.0
+"""E2/E1 of a run with a plateau."""
+NO_FLOW = "the steps of this optimiser have no flow time"
 
 
 def _origin(evidence: TextEvidence) -> Comparison:
     """The mode that grows at the origin, |W0^T u + W1 w| with u ~ pi, w ~ pi - 1/d, from its start until embeddings open."""
     pi, opened = evidence.curves.pi, evidence.story.embeddings[0]
     predicted = condensation_rate(pi)
+    if evidence.run.clock != "t":
+        return Comparison(predicted, None, RATE, None, NO_FLOW)
     if opened is None:
         return Comparison(predicted, None, RATE, None, "the first embedding direction never opened")
     steps = int(np.ceil(np.interp(opened, evidence.curves.time, evidence.run.step)))
@@ -58,7 +61,10 @@ def _listed(evidence: TextEvidence) -> list[tuple[str, float | None]]:
 
 def _bigram(evidence: TextEvidence) -> Comparison:
     """Ratios of E2, E3 and Q2 to those of the flow on the bigram chain from the same start."""
-    flow, text, tolerance = evidence.flow_story.opened, evidence.story.opened, f"{CLOSE[0]} to {CLOSE[1]}"
+    tolerance = f"{CLOSE[0]} to {CLOSE[1]}"
+    if evidence.run.clock != "t":
+        return Comparison(1.0, None, tolerance, None, NO_FLOW)
+    flow, text = evidence.flow_story.opened, evidence.story.opened
     ratios, lacking = {}, []
     for name in ("E2", "E3", "Q2"):
         here, there = text.get(name), flow.get(name)
@@ -76,11 +82,15 @@ def _bigram(evidence: TextEvidence) -> Comparison:
 
 
 def _sign_regime(evidence: TextEvidence) -> Regime:
+    """c is the rate at the condensed point: attention must open before a second embedding direction does."""
     at, made = regimes.attention_only(evidence), evidence.predictions
+    opened, second = evidence.story.opened.get("Q1"), evidence.story.opened.get("E2")
     if at.holds and made.sign == 0:
         return Regime(False, f"c = {made.c_windows:+.2f} +- {made.c_error:.2f} on real windows: its sign is not decided")
     if at.holds and evidence.run.spec["field"]["type"] == "TextCausal":
         return Regime(False, "the loss is at all positions: c on windows of full length is not its rate")
+    if at.holds and second is not None and (opened is None or opened >= second):
+        return Regime(False, f"W0 is no longer of rank one when attention opens: E2 is at {second:.4g}")
     return at
 
 
@@ -89,8 +99,19 @@ def _sign(evidence: TextEvidence) -> Comparison:
     said = f"c = {made.c_windows:+.2f} +- {made.c_error:.2f} on real windows (bigram {made.c_bigram:+.2f})"
     if found is None:
         return Comparison(f"{made.sign:+d}", None, COSINE, None, f"{said}; attention never opened")
-    reason = f"{said}; cos(Phi, pi pi^T) = {found:+.4f} at Q1"
+    sign = "not decided by c" if made.sign == 0 else "as foretold" if made.sign * found > 0 else "the other one"
+    size = "above" if abs(found) > COSINE else "not above"
+    reason = f"{said}; cos(Phi, pi pi^T) = {found:+.4f} at Q1: its sign is {sign}, its size {size} {COSINE}"
     return Comparison(f"{made.sign:+d}", found, COSINE, made.sign * found > COSINE, reason)
+
+
+def _waiting(evidence: TextEvidence) -> str | None:
+    """Why a turn that was not seen may still come, whatever its curve did by the end."""
+    if evidence.story.opened_late:
+        return "attention opened late in the run or not at all"
+    if evidence.learned < LEARNED:
+        return f"half-way the loss had learned {max(evidence.learned, 0):.0%} of what the last token tells, below {LEARNED:.0%}"
+    return None
 
 
 def _rows(evidence: TextEvidence) -> Comparison:
@@ -100,9 +121,9 @@ def _rows(evidence: TextEvidence) -> Comparison:
         f"{len(story.focused)} of {count} rows (mass {story.mass(story.focused):.3f}) focus on the most frequent type, "
         f"{len(story.diluted)} (mass {story.mass(story.diluted):.3f}) then lose half of their gain"
     )
-    late = len(story.on_their_way)
-    if share < ROWS and story.opened_late:
-        return Comparison(f">= {ROWS}", share, ROWS, None, f"{reason}; attention opened late in the run or not at all")
+    late, waiting = len(story.on_their_way), _waiting(evidence)
+    if share < ROWS and waiting:
+        return Comparison(f">= {ROWS}", share, ROWS, None, f"{reason}; {waiting}")
     if share < ROWS <= share + late / count:
         return Comparison(f">= {ROWS}", share, ROWS, None, f"{reason}; {late} others may still: their focus is late in the run")
     return Comparison(f">= {ROWS}", share, ROWS, share >= ROWS, reason)
@@ -119,9 +140,9 @@ def _entropy(evidence: TextEvidence) -> Comparison:
     wanted, found = f"falls > {FALL:g}, rises > {RISE:g}, falls > {AGAIN:g} nat", evidence.story.swings(AGAIN)
     shown = "; ".join(f"{turn.before:.2f} -> {turn.after:.2f}" for turn in evidence.story.entropy) or "it does not move"
     if found is None:
-        open_end = evidence.story.opened_late or evidence.story.entropy_moves(AGAIN)
-        holds, more = (None, ", by the end") if open_end else (False, "")
-        return Comparison(wanted, None, "shape", holds, f"the mean entropy does not fall, rise and fall{more}: {shown}")
+        waiting = _waiting(evidence) or ("it was on its way late in the run" if evidence.story.entropy_moves(AGAIN) else None)
+        said = f"the mean entropy does not fall, rise and fall{' by the end' if waiting else ''}: {shown}"
+        return Comparison(wanted, None, "shape", None if waiting else False, f"{said}; {waiting}" if waiting else said)
     holds = all(move > least for move, least in zip(found, (FALL, RISE, AGAIN), strict=True))
     measured = ", ".join(f"{move:.2f}" for move in found)
     return Comparison(wanted, measured, "shape", holds, f"it falls, rises and falls by {measured} nat")
@@ -132,9 +153,9 @@ def _norms(evidence: TextEvidence) -> Comparison:
     least = float(-np.log(1 - RETRACT))
     turns = evidence.story.retraction(least)
     if turns is None:
-        open_end = evidence.story.opened_late or evidence.story.norms_move(least)
-        holds, more = (None, " by the end") if open_end else (False, "")
-        return Comparison(wanted, None, RETRACT, holds, f"the norms of rare rows do not grow, retract and grow again{more}")
+        waiting = _waiting(evidence) or ("they were on their way late in the run" if evidence.story.norms_move(least) else None)
+        said = f"the norms of rare rows do not grow, retract and grow again{' by the end' if waiting else ''}"
+        return Comparison(wanted, None, RETRACT, None if waiting else False, f"{said}; {waiting}" if waiting else said)
     lost = float(1 - np.exp(turns[1].after - turns[1].before))
     sizes = [np.exp(turns[0].before), np.exp(turns[0].after), np.exp(turns[1].after), np.exp(turns[2].after)]
     shown = " -> ".join(f"{size:.3f}" for size in sizes)
@@ -144,25 +165,26 @@ def _norms(evidence: TextEvidence) -> Comparison:
 def _separable(evidence: TextEvidence) -> Regime:
     at = regimes.descent(evidence)
     if at.holds and APART < evidence.r < TOGETHER:
-        return Regime(False, f"r = {evidence.r:.3f} is between {APART:g} and {TOGETHER:g}: neither small nor large")
+        return Regime(False, f"r = {evidence.r:.3f} is between {APART:g} and {TOGETHER:g} and predicts neither")
     return at
 
 
 def _separability(evidence: TextEvidence) -> Comparison:
     """Whether there is a plateau with one embedding direction."""
     story, r = evidence.story, evidence.r
-    predicted = "a plateau" if r <= APART else "no plateau"
+    predicted = "a plateau" if r <= APART else "no plateau" if r >= TOGETHER else "neither"
     ratio = plateau(story)
     if ratio is None:
         return Comparison(predicted, None, PLATEAU, None, f"r = {r:.3f}; E2 was not reached, or E1 was not")
     found = "a plateau" if ratio >= PLATEAU else "no plateau"
-    reason = f"r = {r:.3f} predicts {predicted}; E2/E1 = {ratio:.2f} ({found} from {PLATEAU:g} on)"
+    sign = ">" if story.opened.get("E2") is None else "="  # a plateau may outlast the run
+    reason = f"r = {r:.3f} predicts {predicted}; E2/E1 {sign} {ratio:.2f}: {found} (one is from {PLATEAU:g} on)"
     return Comparison(predicted, found, PLATEAU, found == predicted, reason)
 
 
 def plateau(story: TextStory) -> float | None:
     """E2/E1, at least what the run has seen of it; None where it cannot be told."""
-    first, second = story.embeddings[0], story.embeddings[1]
+    first, second = story.opened["E1"], story.opened.get("E2")
     if first is None or first <= 0:
         return None
     if second is None:
@@ -176,7 +198,7 @@ CLAIMS = (
     Claim(
         "FD:text-order",
         "Embedding, attention, embedding open in this order, then the rest",
-        regimes.attention_only,
+        regimes.condensed,
         _order,
         ("E1", "Q1", "E2", "E3", "Q2"),
     ),

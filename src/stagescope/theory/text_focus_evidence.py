@@ -6,7 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.detect.text_focus import TextStory
+from stagescope.described import build
+from stagescope.detect.text_focus import TextStory, smoothed
 from stagescope.observables.text_focus import TextCurves
 from stagescope.runs.run import Run
 from stagescope.theory.claim import Regime
@@ -16,7 +17,14 @@ SMALL_START = 2e-2
 """Largest rms of the initial parameters for which a run on text begins near the origin."""
 SHORT = 128
 """Windows of fewer tokens have counts too far from their mean for the times of the bigram flow."""
-ADAM = Regime(False, "Adam has no flow time and does not align W0 with pi: the saddle theory is out of regime", applies=False)
+APART, TOGETHER = 0.03, 0.1
+"""Separability r below which one mode grows alone, above which modes grow together."""
+LEARNED = 0.1
+"""Share of what the last token tells that a run must have learned before a missing turn counts against it.
+
+Before that it may rest where all rows look at the most frequent type: attention then tells nothing, and the loss is H(pi).
+"""
+ADAM = Regime(False, "Adam has no flow time and does not align W0 with pi")
 
 
 @dataclass(frozen=True)
@@ -43,11 +51,18 @@ class TextEvidence:
 
     @cached_property
     def predictions(self) -> Predictions:
-        return predict(self.curves.law.process, self.window)  # pyright: ignore[reportArgumentType]  # a text's process is its corpus
+        return predict(build(self.run.spec["field"]).process, self.window)
 
     @cached_property
     def r(self) -> float:
         return self.separability()
+
+    @cached_property
+    def learned(self) -> float:
+        """By the middle of the run, how far the loss is below H(pi), as a share of what the last token alone tells."""
+        time, told = self.curves.time, self.curves.unigram - self.curves.floor
+        loss = np.interp((time[0] + time[-1]) / 2, time, smoothed(self.run.series["loss"]))
+        return float((self.curves.unigram - loss) / told)
 
     @property
     def parts(self) -> list[str]:
@@ -92,10 +107,19 @@ def attention_only(evidence: TextEvidence) -> Regime:
     return Regime(not failed, "; ".join(failed) or "attention alone, gradient steps from a small start")
 
 
+def condensed(evidence: TextEvidence) -> Regime:
+    """The same, where one mode grows alone: what is said of later openings is linearised at a point of rank one."""
+    at = attention_only(evidence)
+    if evidence.run.clock != "t" or evidence.r <= APART:
+        return at
+    failed = [] if at.holds else [at.sentence]
+    return Regime(False, "; ".join([*failed, f"r = {evidence.r:.3f} is above {APART:g}: one mode need not grow alone"]))
+
+
 def long_windows(evidence: TextEvidence) -> Regime:
     """The same, on windows whose counts are near their mean: the bigram flow is the limit of long windows."""
-    at = attention_only(evidence)
-    if not at.applies:
+    at = condensed(evidence)
+    if evidence.run.clock != "t":
         return at
     failed = [] if at.holds else [at.sentence]
     if evidence.run.spec["field"]["type"] == "TextCausal":

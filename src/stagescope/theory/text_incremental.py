@@ -19,16 +19,20 @@ from stagescope.theory.claim import Claim, Comparison, Regime
 from stagescope.theory.incremental_evidence import ALIKE_AT_FIRST, BEFORE, DISTINCT
 
 SETTLED, LATE = 0.05, 0.2
-"""A run has settled if no head's attention on a lag moves by more than this over its last fifth."""
+"""A run has settled if no head's attention on a lag moves by more than this over its last fifth, and rests if besides the last
+lag was acquired within its first fifth: what comes next may take several times as long as what came before."""
+_MORE = "take more --steps"
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A run of heads on a text and the importance of the lags it sees."""
+    """A run of heads on a text, the importance of the lags it sees, and the losses of the best predictors that see nothing and
+    the first lag alone."""
 
     run: Run
     heads: LagHeads
     information: LagInformation
+    levels: np.ndarray
 
     @cached_property
     def acquired(self) -> tuple[tuple[int, float], ...]:
@@ -41,7 +45,20 @@ class Evidence:
 
     @property
     def settled(self) -> bool:
-        late = self.heads.mass[self.heads.time >= (1 - LATE) * self.heads.time[-1]]
+        return self._still(self.heads.mass)
+
+    @property
+    def long(self) -> bool:
+        """Whether the last lag was acquired early enough for another one to have come."""
+        return bool(self.acquired) and self.acquired[-1][1] <= LATE * self.heads.time[-1]
+
+    @property
+    def loss_settled(self) -> bool:
+        """The same as `settled`, of the loss in units of the step that the first lag makes."""
+        return self._still(self.heads.loss / (self.levels[0] - self.levels[1]))
+
+    def _still(self, curve: np.ndarray) -> bool:
+        late = curve[self.heads.time >= (1 - LATE) * self.heads.time[-1]]
         return bool(len(late) > 2 and np.max(np.ptp(late, axis=0)) <= SETTLED)
 
     @property
@@ -116,9 +133,12 @@ def _level(evidence: Evidence) -> Comparison:
     inside = np.flatnonzero((evidence.heads.time > start) & (evidence.heads.time < stop))
     if len(inside) < 3:
         return Comparison(0.0, None, CLOSE, None, f"fewer than three frames between t1 and t2: {evidence.shown}")
+    if len(evidence.acquired) == 1 and not (evidence.long and evidence.loss_settled):
+        why = "no second lag yet, and the loss has not come to rest"
+        return Comparison(0.0, None, CLOSE, None, f"{why}: {evidence.shown}; {_MORE}")
     clock, loss = evidence.heads.time[inside], evidence.heads.loss[inside]
     at = int(np.argmin(np.abs(np.gradient(loss, np.log(clock)))))
-    above, below = evidence.heads.levels
+    above, below = evidence.levels
     gap = float((loss[at] - below) / (above - below))
     told = f"flattest at {evidence.run.clock} = {clock[at]:.4g} with loss {loss[at]:.4g}"
     reason = f"{told}; lag {evidence.information.first} alone gives {below:.4g}, nothing {above:.4g} ({gap:+.0%} of the step)"
@@ -144,6 +164,9 @@ def _reach(evidence: Evidence) -> Comparison:
     reason = f"{evidence.shown}; at the end heads look most at lag {looks}"
     if not evidence.settled:
         return Comparison(expected, held, 0, None, f"{reason}, and attention still moves")
+    if held != expected and (len(evidence.acquired) < 2 or not evidence.long):
+        why = "heads have not parted" if len(evidence.acquired) < 2 else "the last lag came late in the run"
+        return Comparison(expected, held, 0, None, f"{reason}; {why}, so more may follow: {_MORE}")
     return Comparison(expected, held, 0, held == expected, reason)
 
 

@@ -1,5 +1,7 @@
 """Scan and snap on real text: what the paper says of it, as claims that can be put to a run on any corpus and query word."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from stagescope.detect.text_snap import FROZEN, still
@@ -29,6 +31,7 @@ _FULL = Regime(False, "a statement about the full transformer (--model transform
 
 
 _TOO_SHORT = f"fewer than {LATE} stretches of {INTERVAL} steps: take more --steps"
+_MOVING = f"undecided until a run is {LATE} times as long as it takes to snap: take more --steps"
 _UNLEARNED = "the loss never fell below that of the prior, so windows came to nothing yet: take more --steps"
 
 
@@ -98,7 +101,14 @@ def _correlation(evidence: TextEvidence, given_frequency: bool) -> Comparison:
     reason = f"rank correlation of z with KL(next | type || next){at} {found:+.2f} over {len(order)} types; largest z: {named}"
     if found <= RANK < highest(found, len(order)):
         return Comparison(f"> {RANK}", found, "bound", None, f"{reason}; within two standard errors of {RANK}")
-    return Comparison(f"> {RANK}", found, "bound", found > RANK, reason)
+    return _at_rest(evidence, Comparison(f"> {RANK}", found, "bound", found > RANK, reason))
+
+
+def _at_rest(evidence: TextEvidence, found: Comparison) -> Comparison:
+    """What fails in a run that ended under way may still come: only rest decides against it."""
+    if found.holds is not False or evidence.at_rest:
+        return found
+    return replace(found, holds=None, reason=f"{found.reason}; {_MOVING}")
 
 
 def _held_correlation(evidence: TextEvidence) -> Comparison:
@@ -114,7 +124,8 @@ def _held_correlation(evidence: TextEvidence) -> Comparison:
     reason = (
         f"rank correlation of z with distinctness in held-out windows {found:+.2f} over {there.sum()} types, chance {bound:.2f}"
     )
-    return Comparison(f"> {bound:.2f}", found, "bound", True if found > bound else False if found < 0 else None, reason)
+    holds = True if found > bound else False if found < 0 else None
+    return _at_rest(evidence, Comparison(f"> {bound:.2f}", found, "bound", holds, reason))
 
 
 def _commons_fall(evidence: TextEvidence) -> Comparison:
@@ -133,7 +144,7 @@ def _commons_fall(evidence: TextEvidence) -> Comparison:
     )
     if falling:
         return Comparison("0 rise", int(risen.size), "exact", None, f"{reason}; all of them still fall: take more --steps")
-    return Comparison("0 rise", int(risen.size), "exact", not risen.size, reason)
+    return _at_rest(evidence, Comparison("0 rise", int(risen.size), "exact", not risen.size, reason))
 
 
 def _mass_doubles(evidence: TextEvidence) -> Comparison:
@@ -149,7 +160,7 @@ def _mass_doubles(evidence: TextEvidence) -> Comparison:
     if 0 < lacking <= PACE * rise:
         why = f"rising by {rise:.3f} in a doubling of --steps, of which {lacking / rise:.1f} more may do"
         return Comparison(f">= {MASS}", factor, "bound", None, f"{reason}, {why}")
-    return Comparison(f">= {MASS}", factor, "bound", factor >= MASS, reason)
+    return _at_rest(evidence, Comparison(f">= {MASS}", factor, "bound", factor >= MASS, reason))
 
 
 def _snap_regime(evidence: TextEvidence) -> Regime:
@@ -171,6 +182,12 @@ def _snaps(evidence: TextEvidence) -> Comparison:
     reason = f"total variation per {INTERVAL} steps after the prior: {top:.3f} at most, {late:.3f} in the last tenth"
     if late >= level and top < FROZEN:
         return Comparison(f"< {level:.3g}", late, "bound", None, f"{reason}: attention hardly moved at any time")
+    rise = float(late_rise(moved))
+    # the one scan of topical classes may not have come to its peak; a transformer goes on hopping, ever more
+    pace = abs(rise) if evidence.has_topics else -rise
+    if 0 < late - level <= PACE * pace:
+        why = f"changing by {rise:+.3f} in a doubling of --steps: take more of them"
+        return Comparison(f"< {level:.3g}", late, "bound", None, f"{reason}, {why}")
     return Comparison(f"< {level:.3g}", late, "bound", late < level, reason)
 
 

@@ -6,12 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.detect.text_snap import after_prior
+from stagescope.detect.text_snap import after_prior, still
 from stagescope.observables.text_snap import TextAttention, TopicAttention
 from stagescope.runs.run import Run
 
 LATE = 10
-"""The end of a run is its last tenth."""
+"""The end of a run is its last tenth, and what came to rest did so in its first tenth."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,15 @@ class TextEvidence:
         """Stretches between checkpoints after the prior was learned."""
         masses = (self.topics.common_mass, self.topics.distinct_mass) if self.has_topics else None
         return after_prior(self.curves, masses)[1]
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether attention snapped within the first tenth of the run: scores and masses go on for long after that."""
+        if not self.scan.size:
+            return False
+        motion = self.curves.motion
+        moving = self.scan[motion.variation[self.scan] >= still(motion.variation[self.scan])]
+        return bool(LATE * motion.stop[moving[-1]] <= self.curves.time[-1])
 
 
 def late_motion(curves: TextAttention) -> float | None:

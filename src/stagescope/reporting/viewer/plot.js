@@ -2,6 +2,7 @@
 
 import { brief, clean, short } from "./dom.js";
 import { category, inks } from "./colours.js";
+import { lanesOf } from "./stages.js";
 import { spread } from "./traces.js";
 
 /** @typedef {import("./traces.js").Axis} Axis */
@@ -12,24 +13,25 @@ import { spread } from "./traces.js";
 
 export const PLOT_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
 const SMALL = 10.5; // pixels of the smallest type
+const NAMED_LANES = 5; // lanes up to which stages have names above the loss
 export const LEVEL_GAP = 6; // pixels between a level's line and its name
 const HAIRLINES = 12; // events that are drawn across a plot
 const LONGEST_LEVEL = 34; // characters of a level's name beside a plot; the legend has all of it
 
 /**
- * Where the stages of all runs lie above a plot: named lanes on the loss if they are few, else thin ones.
+ * Where the stages of all runs lie above a plot: named lanes on the loss if they are few, else thin ones of the runs themselves.
  * @param {Ribbon[]} ribbons
  * @param {boolean} named
  * @returns {{rows: {segments: import("./stages.js").Segment[], top: number}[], lane: number, height: number}}
  */
 export function ribbonRows(ribbons, named) {
-  const lanes = ribbons.reduce((sum, ribbon) => sum + ribbon.lanes, 0);
-  const lane = named && lanes <= 4 ? 15 : 4;
+  const lanes = lanesOf(ribbons, named ? NAMED_LANES : 1);
+  const lane = named && lanes.reduce((sum, n) => sum + n, 0) <= NAMED_LANES ? 15 : 4;
   let top = 0;
-  const rows = ribbons.flatMap((ribbon) => {
-    if (!ribbon.lanes) return [];
-    const row = { segments: ribbon.segments, top };
-    top += ribbon.lanes * (lane + 1) + 2;
+  const rows = ribbons.flatMap((ribbon, run) => {
+    if (!lanes[run]) return [];
+    const row = { segments: ribbon.segments.filter((segment) => segment.lane < lanes[run]), top };
+    top += lanes[run] * (lane + 1) + 2;
     return [row];
   });
   return { rows, lane, height: top };

@@ -3,8 +3,10 @@
 /** @typedef {import("./clock.js").Scene} Scene */
 /**
  * @typedef {{name: string, start: number, stop: number, lane: number, colour: number, evidence: string}} Segment
- *   A stage of a run. Stages may overlap: each lies in the first lane that is free. `colour` is the same for equal names.
- * @typedef {{segments: Segment[], lanes: number}} Ribbon
+ *   A stage of a run. Stages may overlap: each lies in the first lane of its track that is free. `colour` is the same for
+ *   equal names.
+ * @typedef {{segments: Segment[], tracks: number[]}} Ribbon
+ *   `tracks` are the lanes up to the end of each track: first those of the run itself, then those of its parts.
  * @typedef {{name: string, time: number, run: number, note: string}} Moment An event that was reached.
  */
 
@@ -18,18 +20,42 @@ export function ribbonsOf(scene) {
   const colours = new Map();
   return scene.runs.map(({ data, time }) => {
     const last = time.length ? time[time.length - 1] : 0;
+    const names = [...new Set(data.stages.map(({ track }) => track))].sort((a, b) => Number(a !== "") - Number(b !== ""));
     /** @type {number[]} */
-    const ends = [];
-    const segments = data.stages.map((stage) => {
-      const stop = Math.max(stage.start, stage.stop ?? last);
-      let lane = ends.findIndex((end) => end <= stage.start);
-      if (lane < 0) lane = ends.length;
-      ends[lane] = stop;
-      if (!colours.has(stage.name)) colours.set(stage.name, colours.size);
-      return { name: stage.name, start: stage.start, stop, lane, colour: colours.get(stage.name) ?? 0, evidence: stage.evidence };
+    const tracks = [];
+    const segments = names.flatMap((track) => {
+      const above = tracks[tracks.length - 1] ?? 0;
+      /** @type {number[]} */
+      const ends = [];
+      const found = data.stages.filter((stage) => stage.track === track).map((stage) => {
+        const { name, start, evidence } = stage;
+        const stop = Math.max(start, stage.stop ?? last);
+        let lane = ends.findIndex((end) => end <= start);
+        if (lane < 0) lane = ends.length;
+        ends[lane] = stop;
+        if (!colours.has(name)) colours.set(name, colours.size);
+        return { name, start, stop, lane: above + lane, colour: colours.get(name) ?? 0, evidence };
+      });
+      tracks.push(above + ends.length);
+      return found;
     });
-    return { segments, lanes: ends.length };
+    return { segments, tracks };
   });
+}
+
+/**
+ * How many lanes each run has where all together may have `most`: as many tracks as fit, but always the first.
+ * @param {Ribbon[]} ribbons
+ * @param {number} most
+ * @returns {number[]}
+ */
+export function lanesOf(ribbons, most) {
+  const longest = Math.max(0, ...ribbons.map(({ tracks }) => tracks.length));
+  for (let count = longest; count > 1; count--) {
+    const lanes = ribbons.map(({ tracks }) => tracks[Math.min(count, tracks.length) - 1] ?? 0);
+    if (lanes.reduce((sum, n) => sum + n, 0) <= most) return lanes;
+  }
+  return ribbons.map(({ tracks }) => tracks[0] ?? 0);
 }
 
 /**

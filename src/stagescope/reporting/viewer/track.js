@@ -2,12 +2,12 @@
 
 import { category } from "./colours.js";
 import { clockText, el, nameOf } from "./dom.js";
-import { ribbonsOf } from "./stages.js";
+import { lanesOf, ribbonsOf } from "./stages.js";
 
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./stages.js").Moment} Moment */
 
-const STRIPS = 58; // pixels all lanes together may take
+const STRIPS = 72; // pixels all lanes together may take
 const LANE = [5, 15]; // pixels, least and most
 const MOST_STRIPS = 6; // runs in sight; with more the strips scroll, and the page keeps its room
 const NAMED_LANE = 13; // pixels below which a name cannot be read
@@ -38,13 +38,15 @@ export function shareOf({ times }, time) {
  */
 export function stageRibbon(scene, moments) {
   const ribbons = ribbonsOf(scene);
-  const lanes = ribbons.reduce((sum, { lanes }) => sum + lanes, 0);
+  const rows = lanesOf(ribbons, Math.floor(STRIPS / NAMED_LANE));
+  const lanes = rows.reduce((sum, n) => sum + n, 0);
   if (scene.times.length < 2 || (!lanes && !moments.length)) return { element: null, recolour: () => {} };
   const height = Math.max(LANE[0], Math.min(LANE[1], Math.floor(STRIPS / Math.max(1, lanes))));
   /** @type {[HTMLElement, number][]} */
   const painted = [];
   const strips = ribbons.map((ribbon, run) => {
-    const segments = ribbon.segments.map((segment) => {
+    const shown = ribbon.segments.filter(({ lane }) => lane < rows[run]);
+    const segments = shown.map((segment) => {
       const button = segmentButton(scene, run, segment, height >= NAMED_LANE);
       button.style.top = `${segment.lane * (height + 1)}px`;
       button.style.height = `${height}px`;
@@ -55,7 +57,7 @@ export function stageRibbon(scene, moments) {
       ...segments,
       ...ticksOf(scene, moments, run),
     ]);
-    strip.style.height = `${Math.max(1, ribbon.lanes) * (height + 1)}px`;
+    strip.style.height = `${Math.max(1, rows[run]) * (height + 1)}px`;
     const name = scene.runs.length > 1 ? el("span", { class: "strip-name" }, nameOf(scene.runs[run].short, 60)) : null;
     return el("div", { class: "strip-row" }, [name, strip]);
   });

@@ -18,7 +18,7 @@
  * @typedef {AnyView & {kind: "points", values: Block, labels: string[], explained: Block}} PointsView
  * @typedef {CurvesView | MatricesView | PointsView} View
  *
- * @typedef {{name: string, start: number, stop: number|null, evidence: string}} Stage
+ * @typedef {{name: string, start: number, stop: number|null, evidence: string, track: string}} Stage
  * @typedef {number|string|null} Cell
  * @typedef {{tag: string, statement: string, regime: string, predicted: Cell, measured: Cell, tolerance: Cell,
  *   verdict: "confirmed"|"violated"|"inconclusive"|"not applicable", reason: string, span: [number, number]|null}} Verdict
