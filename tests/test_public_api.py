@@ -19,7 +19,8 @@ read_classes replay resume run_study saddle_ladder sampled_loss spectrum stages 
 ClassLevels GivenFeatures LaggedChain RandomFeatures class_levels read_features
 ContentHeads ContentLoss LagCurves Transformer TransformerLoss lag_curves student_loss
 HeadCurves MirrorFlow RegressionHeads RegressionLoss RegressionSampled RegressionTransformer head_curves
-Summary report summary
+Diagram Summary diagram report summary
+Sweep load_sweep sweep
 """
 
 

@@ -13,6 +13,7 @@ MODULES = (
     "incremental",
     "incremental_figures",
     "kill",
+    "sweep_killing",
 )
 """Modules of this package with a `main() -> bool`, in the order they run; name some as arguments to run only those."""
 

@@ -52,7 +52,7 @@ class Run(Command):
         chosen = found.configured(None, **options)
         shown = False if flags.quiet or flags.json_ else None
         made = found.run(chosen, seed=flags.seed, out=flags.out, overwrite=flags.overwrite, progress=shown)
-        return _report_run(made, flags.quiet, flags.json_)
+        return report_run(made, flags.quiet, flags.json_)
 
 
 class Resume(Command):
@@ -66,7 +66,7 @@ class Resume(Command):
         from stagescope.reopen import resume
 
         made = resume(self.folder, progress=False if self.quiet or self.json_ else None)
-        return _report_run(made, self.quiet, self.json_)
+        return report_run(made, self.quiet, self.json_)
 
 
 class Verify(Command):
@@ -80,7 +80,7 @@ class Verify(Command):
 
         problems = verify(self.folder)
         if self.json_:
-            _print_json({"run": str(self.folder), "intact": not problems, "problems": problems})
+            print_json({"run": str(self.folder), "intact": not problems, "problems": problems})
         elif problems:
             print("\n".join(problems), file=sys.stderr)
         else:
@@ -100,7 +100,7 @@ class Info(Command):
 
         found = info(load(self.folder))
         if self.json_:
-            _print_json(found)
+            print_json(found)
         else:
             from stagescope.cli.render import print_info
 
@@ -120,7 +120,7 @@ class Stages(Command):
 
         found = stages(load(self.folder))
         if self.json_:
-            _print_json(found.json())
+            print_json(found.json())
         else:
             from stagescope.cli.render import print_stages
 
@@ -140,7 +140,7 @@ class Check(Command):
 
         ledger = check(load(self.folder))
         if self.json_:
-            _print_json(ledger.json())
+            print_json(ledger.json())
         else:
             from stagescope.cli.render import print_ledger
 
@@ -166,7 +166,7 @@ class Ladder(Command):
                 print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
         found = saddle_ladder(stored, progress=False if self.quiet else None)
         if self.json_:
-            _print_json(found.json())
+            print_json(found.json())
         else:
             from stagescope.cli.render import print_ladder
 
@@ -271,7 +271,7 @@ class Stopping(Command):
 
             store(STOPPING, stopping_numbers(found), self.out)
         if self.json_:
-            _print_json(found.json())
+            print_json(found.json())
         else:
             from stagescope.cli.render import print_stopping
 
@@ -323,7 +323,7 @@ class List(Command):
 
         found = catalogue()
         if self.json_:
-            _print_json(found)
+            print_json(found)
         else:
             print_catalogue(found)
         return 0
@@ -394,11 +394,12 @@ COMMANDS: dict[str, type[Command]] = {
 }
 
 
-def _report_run(made: Any, quiet: bool, as_json: bool) -> int:
+def report_run(made: Any, quiet: bool, as_json: bool) -> int:
+    """Say how a run ended; the exit code of its command."""
     from stagescope.cli.answers import info, outcome
 
     if as_json:
-        _print_json(info(made))
+        print_json(info(made))
     elif not quiet:
         print(outcome(made))
     if not made.done:
@@ -406,7 +407,8 @@ def _report_run(made: Any, quiet: bool, as_json: bool) -> int:
     return 0 if made.done else 1
 
 
-def _print_json(value: Any) -> None:
+def print_json(value: Any) -> None:
+    """The answer to --json."""
     print(json.dumps(_finite(value), indent=2, allow_nan=False))
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from stagescope.errors import InputError
+from stagescope.studies.scan_snap_numbers import many, numbers
 from stagescope.studies.study import Options, Setup, Study, refuse_unused
 
 if TYPE_CHECKING:
@@ -175,8 +176,11 @@ STUDY = Study(
     options=ScanSnapOptions,
     presets=PRESETS,
     setup=setup,
+    check_use=_check_use,
     tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),
     claims=_claims,
     figures=_figures,
     ledger=("syn-small-flow", "syn-small-heavy-ball", "figure-4", "syn-small-adam", "single-common-pinv", "collapse"),
+    numbers=numbers,
+    many=many,
 )
