@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import stagescope as ss
-from stagescope.figures.scan_snap_numbers import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z
+from stagescope.studies.scan_snap import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z
 
 CHEAP_POINTS = 2000
 CODE = "from stagescope.cli.main import main; main()"
@@ -62,7 +62,7 @@ def overhead(folder: Path) -> dict[str, float]:
     spent, took = [], []
     for count in (CHEAP_POINTS // 10, CHEAP_POINTS + CHEAP_POINTS // 10):
         out = folder / f"cheap-{count}"
-        words = ("scan-snap", "--until", 1, "--frames", 10, "--grid", f"rate_y=1:2:{count}", "--measure", "events", "numbers")
+        words = ("scan-snap", "--until", 1, "--frames", 10, "--grid", f"rate_y=1:2:{count}", "--measure", "numbers")
         seconds, _ = command("sweep", *words, "--workers", 1, "--out", out, "--quiet")
         took.append(seconds)
         spent.append(sum(row["seconds"] for row in ss.load_sweep(out).rows))

@@ -72,6 +72,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "figure-6": {**_SAMPLED, "optimizer": "heavy-ball", "num_last": 3, "num_next_per_last": 2, "init_scale": 79**-0.5},
     "collapse": {**_ONE_COMMON, "num_last": 5, "rate_y": 100.0, "until": 1.5},
 }
+SEEDS = 10
+MEDIUM_LAST, MEDIUM_Z, MEDIUM_RATIO = (1, 3, 5, 10), (0.5, 1, 2, 3), (1, 2, 5, 10)
+"""Figure 6: query tokens, eta_Z and eta_Y/eta_Z; ten runs of each."""
 
 
 def setup(options: ScanSnapOptions, seed: int) -> Setup:

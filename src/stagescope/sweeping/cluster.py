@@ -20,7 +20,9 @@ _LOCAL_SETTINGS = {
     "distributed.scheduler.allowed-failures": 1_000_000,  # deaths are counted per point, by the attempts on disk
     "distributed.scheduler.worker-ttl": None,  # a kernel may hold the interpreter, and so the heartbeat, for hours
     "distributed.deploy.lost-worker-timeout": "1000h",  # on a busy machine a restart takes long; `mend` sees the lost ones
-    "distributed.admin.event-loop-monitor-interval": "1h",
+    "distributed.worker.profile.enabled": False,  # it would stop the kernels a hundred times a second to look at the stack
+    "distributed.worker.memory.monitor-interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
 }
 _ONE_THREAD = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
 

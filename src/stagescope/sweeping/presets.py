@@ -24,8 +24,8 @@ class SweepPreset:
 
 def figure_six() -> list[dict[str, Any]]:
     """The 640 runs of figure 6 of scan and snap, each with a seed of its own, as `reproduce` makes them."""
-    from stagescope.figures.scan_snap_numbers import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
     from stagescope.processes.sequence_classes import SequenceClasses
+    from stagescope.studies.scan_snap import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
 
     rows = []
     for last in MEDIUM_LAST:
