@@ -154,6 +154,4 @@ def test_figures_are_written_with_their_numbers(name, tmp_path, monkeypatch):
     reproduce(FIGURES[name], tmp_path, QUIET)
     body = json.loads((tmp_path / f"figure-{name}.json").read_text())
     assert body["title"] == FIGURES[name].title
-    assert (tmp_path / f"figure-{name}.pdf").read_bytes().startswith(b"%PDF")
     assert (tmp_path / f"figure-{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert b"<svg" in (tmp_path / f"figure-{name}.svg").read_bytes()

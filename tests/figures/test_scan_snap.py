@@ -21,7 +21,8 @@ def test_figure_4_entropies():
     assert panels[0]["entropy"][0][0] == pytest.approx(2.151, abs=0.001)
 
 
-def test_figure_5_selects_different_tokens():
+def test_figure_5_selects_different_tokens(monkeypatch):
+    monkeypatch.setattr(numbers, "SEEDS", 4)
     tops = [panel["top"] for panel in numbers.adam(QUIET)["panels"]]
     assert tops[0] in (2, 3, 4)
     assert tops[1] in (4, 5, 6)
@@ -59,6 +60,7 @@ def _entropy(**options):
     return float(curves.mean(curves.entropy)[-1])
 
 
+@pytest.mark.all_formats
 @pytest.mark.parametrize("name", ["2", "3", "8", "9"])
 def test_figures_are_written_with_their_numbers(name, tmp_path):
     reproduce(FIGURES[name], tmp_path, QUIET)

@@ -1,0 +1,11 @@
+"""Figures of these tests are drawn once, as PNG, unless a test is about the files."""
+
+import pytest
+
+from stagescope.figures import figure
+
+
+@pytest.fixture(autouse=True)
+def drawn_once(monkeypatch, request):
+    if "all_formats" not in request.keywords:
+        monkeypatch.setattr(figure, "FORMATS", ("png",))
