@@ -1,4 +1,4 @@
-"""What the sweep engine costs: scaling over workers, overhead per cheap point, and figure 6 against `reproduce`.
+"""What the sweep engine costs: scaling, overhead per cheap point, figure 6 against `reproduce`, runs that refinement saves.
 
 `python -m benchmarks.sweep`; `--points N` for a smaller first part. Every sweep is a command in a process of its own; CPU time
 is that of the command and all processes under it. Run it on idle cores: scaling means nothing on busy ones.
@@ -100,13 +100,51 @@ def cell_means(sweep: ss.Sweep) -> dict[str, float]:
     return means
 
 
+def boundary(folder: Path) -> dict[str, float]:
+    """Where focus becomes defocus over (pi_0, persistence), by refinement: real flows; in theory at persistence 0 everywhere.
+
+    `boundary_width` is the widest gap, at any pi_0, between runs that go one way and runs that go the other, as a share of the
+    axis; `boundary_runs` the runs it took as a share of a full grid with steps of 1 %.
+    """
+    low, high, out = -0.05, 0.6, folder / "boundary"
+    grids = ("--grid", "pi.0=.3:.7:9", "--grid", f"persistence={low}:{high}:9", "--until", 300, "--frames", 60)
+    command(
+        "sweep",
+        "focus-dilution",
+        *grids,
+        "--measure",
+        "numbers",
+        "--refine",
+        4,
+        "--refine-by",
+        "first_move",
+        "--out",
+        out,
+        "--quiet",
+    )
+    found = ss.load_sweep(out)
+    columns: dict[float, list[tuple[float, float]]] = {}
+    for row in found.rows:
+        columns.setdefault(row["at"]["pi.0"], []).append((row["at"]["persistence"], row["numbers"]["first_move"]))
+    gaps = []
+    for column in columns.values():
+        below, above = (max(at for at, moved in column if moved < 0), min(at for at, moved in column if moved > 0))
+        assert below < 0 < above
+        gaps.append((above - below) / (high - low))
+    share = len(found) / 101**2
+    print(
+        f"focus and defocus: {len(found)} runs, {100 * share:.1f} % of 101 x 101; boundary to {100 * max(gaps):.2f} % of its axis"
+    )
+    return {"boundary_width": max(gaps), "boundary_runs": share}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=400, help="points of the grid, about")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        found = {**figure_six(folder), **overhead(folder), **scaling(asked.points, folder)}
+        found = {**figure_six(folder), **boundary(folder), **overhead(folder), **scaling(asked.points, folder)}
     print(json.dumps({name: round(value, 4) if value > 1e-4 else value for name, value in found.items()}))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from urllib.parse import quote
 
 import pytest
 
@@ -155,6 +156,13 @@ def test_the_address_holds_the_view_and_strange_ones_fall_back(visit, tmp_path):
     seen.open("#x=nothing&y=persistence&color=__proto__&at=delta=77&cell=NaN&theme=pink")
     state = seen.page.evaluate("async () => { const s = await stagescope.state(); return [s.x, s.y, s.color, s.cell, s.theme]; }")
     assert state == ["pi.0", "persistence", "stages", None, "auto"]
+
+
+@pytest.mark.parametrize(("color", "bars"), [("E2", 1), ("FD:focus", 0), ("stages", 0)])
+def test_numbers_have_a_bar_of_colours_and_names_have_none(visit, page, color, bars):
+    seen = visit(page, hash=f"#color={quote(color)}")
+    shapes = seen.page.evaluate("async () => (await stagescope.picture()).shapes")
+    assert sum(kind == "g" and all(part[0] == "rect" for part in parts) for kind, _, *rest in shapes for parts in rest) == bars
 
 
 def test_a_curve_and_both_themes(visit, tmp_path):

@@ -14,9 +14,8 @@ from stagescope.reporting.diagram import diagram
 from stagescope.reporting.diagram_curves import draw_curves
 from stagescope.reporting.diagram_maps import disagree, draw_maps
 from stagescope.reporting.diagram_numbers import MOST_CATEGORIES, asked, categories, numbers
-from stagescope.reporting.diagram_page import page_data, resamples
+from stagescope.reporting.diagram_page import page_data
 from stagescope.sweeping.axes import Axis
-from stagescope.sweeping.table import _interval
 from tests.reporting.decode import decoded
 from tests.reporting.sweeps import PERSISTENCE, PI, RATE, focus, sweep
 
@@ -203,13 +202,6 @@ def test_files_are_written_where_promised_and_only_ours_are_replaced(tmp_path):
         diagram(found, "pi.0", "lr", "E2", out=tmp_path / "other", page=tmp_path / "mine.html")
     with pytest.raises(InputError, match="is a file; give a folder"):
         diagram(found, "pi.0", "lr", "E2", out=tmp_path / "mine.html")
-
-
-@pytest.mark.parametrize("n", [2, 5])
-def test_the_page_has_the_draws_of_the_tables_intervals(n):
-    values = np.random.default_rng(n).normal(size=n)
-    draws = np.median(values[resamples(n)], axis=1)
-    assert np.quantile(draws, [0.025, 0.975]) == pytest.approx(_interval(values, np.median, 0.95), rel=1e-12)
 
 
 def test_the_page_carries_a_command_for_every_row_and_no_path_of_this_machine(tmp_path):

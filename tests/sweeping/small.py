@@ -9,7 +9,7 @@ from stagescope.sweeping.points import Point, points
 from stagescope.sweeping.request import requested
 from stagescope.sweeping.worker import Task, versions
 
-CHEAP: dict[str, Any] = {"until": 5.0, "frames": 20}
+CHEAP: dict[str, Any] = {"until": 0.01, "frames": 3}
 """A flow of scan and snap that takes milliseconds."""
 
 

@@ -15,6 +15,7 @@ FD = study("focus-dilution")
     ("name", "given", "kind", "values"),
     [
         ("pi.0", ".3,.4", "linear", (0.3, 0.4)),
+        ("persistence", "-.1:.2:4", "linear", (-0.1, 0.0, 0.1, 0.2)),
         ("persistence", ".1:.9:9", "linear", (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)),
         ("pi0", ".3:.5:2", "linear", (0.3, 0.5)),
         ("init-scale", "1e-4:1e-1:4:log", "log", (1e-4, 1e-3, 1e-2, 1e-1)),

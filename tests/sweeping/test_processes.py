@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import stagescope as ss
+from stagescope.errors import StagescopeError
 from validation.sweep_killing import Hunt, audit
 
 FLOWS = ("focus-dilution", "--grid", "pi.0=.4,.5,.6", "--grid", "persistence=.4:.7:4")
@@ -19,10 +20,10 @@ FLOWS = ("focus-dilution", "--grid", "pi.0=.4,.5,.6", "--grid", "persistence=.4:
 
 def test_workers_and_client_are_killed_at_random(tmp_path):
     hunt = Hunt(tmp_path / "sweep", FLOWS, workers=2, seed=3)
-    hunt.run(kills=3, client_kills=1)
+    hunt.run(kills=2, client_kills=1)
     found = audit(hunt.folder, points=12)
     assert found.holds, str(found)
-    assert (hunt.kills, hunt.client_kills) == (3, 1)
+    assert (hunt.kills, hunt.client_kills) == (2, 1)
     assert len(ss.load_sweep(hunt.folder)) == 12
 
 
@@ -43,14 +44,14 @@ def cluster(tmp_path):
     workers = [start("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard") for _ in range(2)]
     for worker in workers:
         threading.Thread(target=worker.stderr.read, daemon=True).start()
-    yield address, workers
+    yield address, scheduler, workers
     for process in reversed(started):
         process.kill()
         process.wait()
 
 
 def test_a_second_scheduler_and_the_death_of_one_of_its_workers(cluster, tmp_path):
-    address, workers = cluster
+    address, scheduler, workers = cluster
     folder = tmp_path / "sweep"
     killed = threading.Event()
 
@@ -74,3 +75,15 @@ def test_a_second_scheduler_and_the_death_of_one_of_its_workers(cluster, tmp_pat
     assert len(made) == 12
     assert not made.failed
     assert audit(Path(folder), points=12).holds
+    watch = threading.Thread(target=lambda: (wait_for_rows(folder, 13), scheduler.kill()))
+    watch.start()
+    with pytest.raises(StagescopeError, match="the scheduler is gone"):
+        ss.sweep("focus-dilution", grid={**grid, "persistence": ".1:.8:30"}, scheduler=address, out=folder, progress=False)
+    watch.join()
+    assert len(ss.load_sweep(folder)) >= 13
+
+
+def wait_for_rows(folder: Path, count: int) -> None:
+    until = time.monotonic() + 120
+    while time.monotonic() < until and len(ss.load_sweep(folder)) < count:
+        time.sleep(0.05)

@@ -90,6 +90,8 @@ def test_bad_requests(given, words):
 
 def test_a_million_points_need_a_yes():
     assert len(plan(grid={"until": "1:2:1000"}, seeds=1001, yes=True).grids[0]) == 1_001_000
+    with pytest.raises(InputError, match="1,001,000 points are more"):
+        plan(stored=plan(grid={"until": "1:2:1000"}), seeds=1001)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +122,16 @@ def test_a_file_is_known_by_its_bytes(tmp_path):
     made = [[point.digest for point in points(plan(grid={"scale": "1,2"}, transition=tmp_path / name))] for name in "abc"]
     assert made[0] == made[1]
     assert not set(made[0]) & set(made[2])
+
+
+def test_a_sweep_does_not_go_on_with_a_file_that_was_changed(tmp_path):
+    path = tmp_path / "chain.csv"
+    path.write_text(".9,.1\n.2,.8\n")
+    stored = plan(grid={"scale": "1,2"}, transition=path)
+    assert plan(stored=stored, seeds=2).files == stored.files
+    path.write_text(".8,.2\n.2,.8\n")
+    with pytest.raises(InputError, match=r"chain\.csv was changed since"):
+        plan(stored=stored)
 
 
 @pytest.mark.parametrize(("name", "preset"), [(name, preset) for name in PRESETS for preset in PRESETS[name]])

@@ -86,6 +86,18 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
     assert 85 <= hits <= 99
 
 
+@pytest.mark.parametrize("n", [2, 5, 12])
+@pytest.mark.parametrize("statistic", [np.mean, np.median])
+def test_intervals_are_those_of_scipy(n, statistic):
+    from scipy.stats import bootstrap
+
+    from stagescope.sweeping.table import RESAMPLES, _interval
+
+    values, rng = np.random.default_rng(n).normal(size=n), np.random.default_rng(0)
+    how = {"n_resamples": RESAMPLES, "confidence_level": 0.9, "method": "percentile", "rng": rng}
+    assert _interval(values, statistic, 0.9) == pytest.approx(bootstrap((values,), statistic, **how).confidence_interval)
+
+
 def test_a_row_is_found_and_recreated(sweep):
     row = sweep.find({"rate_y": 2.0000001, "optimizer": "flow"}, seed=1)
     assert row["seed"] == 1

@@ -24,7 +24,7 @@ def attempts(folder):
 
 
 def test_a_row_holds_what_the_run_shows(tmp_path):
-    plan = cheap_plan(tmp_path, grid={"rate_y": "1,10"}, measures=("events", "verdicts", "numbers"))
+    plan = cheap_plan(tmp_path, grid={"rate_y": "1,10"}, measures=("events", "verdicts", "numbers"), until=5.0, frames=20)
     work(task_of(plan, tmp_path))
     sweep = load_sweep(tmp_path)
     for row in sweep.rows:
@@ -77,6 +77,13 @@ def test_a_point_that_kills_its_workers_is_given_up(tmp_path):
     again = task_of(plan, tmp_path, [replace(first, retry=1), replace(second, retry=1)])
     assert [brief.status for brief in work(again).briefs] == ["finished", "finished"]
     assert attempts(tmp_path) == DEATHS + 3
+
+
+def test_a_damaged_line_among_the_attempts_harms_nothing(tmp_path):
+    plan = cheap_plan(tmp_path, grid={"rate_y": "1,2"})
+    (tmp_path / "attempts").mkdir()
+    (tmp_path / "attempts" / "a.jsonl").write_bytes(b'{"digest":"ab\n\xff\n3\n{}\n')
+    assert [brief.status for brief in work(task_of(plan, tmp_path)).briefs] == ["finished", "finished"]
 
 
 def test_a_point_that_takes_too_long_ends_its_process_and_is_a_row(tmp_path):

@@ -63,14 +63,17 @@ _DESCRIPTION = "A laboratory for how attention learns: exact flows, stages, clai
 def _tree(arguments: list[str]) -> Any:
     """All commands; `run` and `sweep` have one subcommand per study, its defaults those of the preset asked for.
 
-    Options of a study that is not named are left out: parsers of studies nobody asked for would slow every command.
+    Options of a verb that is not called, and of a study that is not named, are left out: parsers that nobody asked for would
+    slow every command.
     """
     whole = "--tyro-print-completion" in arguments
     preset = _preset(arguments)
     branches = []
     for verb, (kind, flags) in VERBS.items():
-        named = {name: whole or (arguments[:1] == [verb] and name in arguments) for name in STUDIES}
-        leaves = [_command(_study_options(study, flags, preset, named[name]), name) for name, study in STUDIES.items()]
+        called = whole or arguments[:1] == [verb]
+        shown = flags if called else BaseModel
+        named = {name: whole or (called and name in arguments) for name in STUDIES}
+        leaves = [_command(_study_options(study, shown, preset, named[name]), name) for name, study in STUDIES.items()]
         made = create_model(kind.__name__, __base__=kind, __doc__=kind.__doc__, study=(_union(leaves), ...))
         branches.append(_command(made, verb))
     kinds = {**COMMANDS, "stopping": _stopping(preset, whole or arguments[:1] == ["stopping"])}

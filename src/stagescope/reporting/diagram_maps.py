@@ -72,6 +72,8 @@ def _map(axes: "Axes", cells: Sequence[Mapping[str, Any]], x: Ruler, y: Ruler, c
             else:
                 plain_patches.append(patch)
                 shades.append(ABSENT if cell["value"] is None else colors(cell["value"]))
+    everything = PatchCollection([*plain_patches, *hatched], facecolors="none", edgecolors=GREY, linewidths=1.2, zorder=0.9)
+    axes.add_collection(everything)  # of it shows what borders on blank: a pale cell is not taken for one that does not exist
     # the thin edge closes the hairlines that readers of PDF leave between neighbours
     axes.add_collection(PatchCollection(plain_patches, facecolors=shades, edgecolors=shades, linewidths=0.25, zorder=1))
     if hatched:

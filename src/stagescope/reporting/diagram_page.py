@@ -16,7 +16,7 @@ from stagescope.reporting.provenance import run_command
 from stagescope.runs.run import DONE
 from stagescope.studies.table import STUDIES
 from stagescope.sweeping.axes import Axis
-from stagescope.sweeping.table import CONFIDENCE, RESAMPLES, Sweep
+from stagescope.sweeping.table import CONFIDENCE, Sweep, resamples
 
 HIDDEN = ("digest",)
 """Columns of the table that say nothing to a reader."""
@@ -127,11 +127,6 @@ def _folder(row: dict[str, Any]) -> str:
 def _texts(texts: Sequence[str], blocks: Blocks) -> dict[str, Any]:
     whole = BETWEEN.join(text.replace(BETWEEN, "\ufffd") for text in texts).encode("utf-8", "replace")
     return blocks.u8(np.frombuffer(whole, np.uint8))
-
-
-def resamples(n: int) -> np.ndarray:
-    """The draws behind the bootstrap intervals of n rows: those of `Sweep.statistics`, so that the page says the same."""
-    return np.random.default_rng(0).integers(0, n, (RESAMPLES, n))
 
 
 def _counts(sweep: Sweep, columns: Mapping[str, Sequence[Any]]) -> list[int]:

@@ -182,13 +182,16 @@ def _record(options: FocusDilutionOptions) -> "Record":
 
 
 def _numbers(run: "Run") -> dict[str, float]:
-    """Also the rate at which attention opens in theory: its sign says focus or defocus [FD:attention-rate]."""
+    """Also which way attention first goes, and the rate in theory: the signs of both say focus or defocus [FD:attention-rate]."""
+    from stagescope.detect.focus_dilution import first_move
     from stagescope.observables.token import token_curves
     from stagescope.theory.focus_dilution_forms import attention_rate
 
-    law = token_curves(run).law
-    chain = law.process
-    return {**final_loss(run), "attention_rate": attention_rate(chain.stationary, chain.transition, law.model.scale)}
+    curves = token_curves(run)
+    chain, scale = curves.law.process, curves.law.model.scale
+    moved = first_move(curves)
+    measured = {} if moved is None else {"first_move": moved}
+    return {**final_loss(run), **measured, "attention_rate": attention_rate(chain.stationary, chain.transition, scale)}
 
 
 def _claims() -> "tuple[Claim, ...]":

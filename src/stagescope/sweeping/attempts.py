@@ -27,9 +27,13 @@ class Attempts:
         return self._counts[call, digest]
 
     def refresh(self) -> None:
+        """Read what was begun since the last time. A line that was cut short, or damaged, counts nothing and harms nothing."""
         for _, _, line in self._lines.fresh():
-            entry = json.loads(line)
-            self._counts[entry["call"], entry["digest"]] += 1
+            try:
+                entry = json.loads(line)
+                self._counts[entry["call"], entry["digest"]] += 1
+            except (ValueError, TypeError, KeyError):
+                continue
 
     def begin(self, call: str, digest: str) -> None:
         """Note the start of a point. It need not outlive a crash of the machine: it only says who died computing what."""

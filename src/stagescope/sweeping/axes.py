@@ -76,15 +76,21 @@ def _spaced(name: str, text: str) -> list[float]:
     if count == 1:
         return [low]
     if len(parts) == 3:
-        return [low, *(_clean(low + (high - low) * i / (count - 1)) for i in range(1, count - 1)), high]
+        size = max(abs(low), abs(high))
+        return [low, *(_clean(low + (high - low) * i / (count - 1), size) for i in range(1, count - 1)), high]
     if min(low, high) <= 0:
         raise InputError(f"grid {name}={text}: geometric spacing needs ends above 0")
-    return [low, *(_clean(low * (high / low) ** (i / (count - 1))) for i in range(1, count - 1)), high]
+    between = [low * (high / low) ** (i / (count - 1)) for i in range(1, count - 1)]
+    return [low, *(_clean(value, value) for value in between), high]
 
 
-def _clean(value: float) -> float:
-    """Without the last digits that only rounding made: .1:.9:9 gives .3, not .30000000000000004, as a person would type it."""
-    return float(f"{value:.12g}")
+def _clean(value: float, size: float) -> float:
+    """Without the digits that only rounding made, as a person would type it: .1:.9:9 has .3, not .30000000000000004.
+
+    They are counted from the larger end, so that a grid through 0 has 0 itself.
+    """
+    short = float(f"{value:.12g}")
+    return 0.0 if abs(short) < 1e-13 * size else short
 
 
 def kind_of(values: Sequence[Value], log: bool = False) -> Kind:
@@ -117,7 +123,7 @@ def spelled(value: Value) -> str:
 def split(name: str) -> tuple[str, int | None]:
     """`pi.0` is element 0 of the option pi."""
     option, dot, place = name.partition(".")
-    return option, int(place) if dot and place.isdigit() else (-1 if dot else None)
+    return option, int(place) if dot and place.isdecimal() else (-1 if dot else None)
 
 
 def _kind(study: Study, name: str) -> Any:

@@ -1,9 +1,11 @@
 """Where workers come from: a cluster of processes on this machine, or any running Dask scheduler."""
 
+import asyncio
 import logging
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from stagescope.sweeping.worker import versions
 if TYPE_CHECKING:
     from distributed import Client
 
-CONNECT_SECONDS = 8
+CONNECT_SECONDS = 6
 MISSING_SECONDS = 10.0
 """A local worker that has had no process for so long is not being started again."""
 _LOCAL_SETTINGS = {
@@ -71,13 +73,19 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _quiet() -> None:
+    """What Dask logs of workers and schedulers that went away is said in our own words."""
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
 @contextmanager
 def local_pool(workers: int) -> Iterator[Pool]:
     """One single-threaded process for each worker on this machine; killed ones are started again."""
     from dask import config
     from distributed import Client, LocalCluster
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
+    _quiet()
     environment = {name: value for name, value in _ONE_THREAD.items() if name not in os.environ}
     with config.set(_LOCAL_SETTINGS):
         try:
@@ -112,8 +120,10 @@ def remote_pool(address: str) -> Iterator[Pool]:
     """The workers of a running scheduler, once it answers and they run the same code as this client."""
     from distributed import Client
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
+    _quiet()
     try:
+        with ThreadPoolExecutor(1) as thread:  # a notebook has a loop of its own in this one
+            thread.submit(asyncio.run, _knock(address)).result()
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except ValueError as error:
         raise InputError(f"scheduler {address!r} is no address: {error}; it looks like tcp://HOST:8786") from None
@@ -121,16 +131,30 @@ def remote_pool(address: str) -> Iterator[Pool]:
         raise StagescopeError(
             f"no scheduler answers at {address} within {CONNECT_SECONDS} s; start one with `dask scheduler`, or check the address"
         ) from None
+    except TypeError as error:  # no certificate for tls://
+        raise StagescopeError(f"the scheduler {address} cannot be used: {error}") from None
+    except MemoryError:  # its first words, read as the length of a message
+        raise StagescopeError(f"what answers at {address} is no Dask scheduler; check the address") from None
     with client:
         _same_versions(client)
         yield Pool(client)
+
+
+async def _knock(address: str) -> None:
+    """Shake hands once, in limited time: a client would wait for ever for something that accepts and says nothing."""
+    from distributed import Security
+    from distributed.comm.core import connect
+
+    security = Security().get_connection_args("client")
+    comm = await asyncio.wait_for(connect(address, timeout=CONNECT_SECONDS, **security), CONNECT_SECONDS)
+    comm.abort()
 
 
 def _same_versions(client: "Client") -> None:
     """Refuse a cluster whose scheduler or workers run other versions than this client."""
     mine = versions()
     found: Any = client.get_versions(packages=["stagescope"])
-    _compare("the scheduler", found["scheduler"], {name: mine[name] for name in ("python", "dask")})
+    _compare("the scheduler", found["scheduler"], {name: mine[name] for name in ("python", "stagescope", "dask")})
     for address, worker in found["workers"].items():
         _compare(f"worker {address}", worker, mine)
 

@@ -3,6 +3,8 @@
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import replace
 from math import ceil
 from statistics import median
@@ -50,8 +52,11 @@ class Dispatch:
                 for future in self._ended():
                     for point, brief in self._receive(future):
                         told(point, brief)
+        except OSError as error:  # what Dask raises of connections; our own files raise StoreError
+            raise self._gone() from error
         finally:
-            self._pool.client.cancel(list(self._flying), force=True)
+            with suppress(OSError):
+                self._pool.client.cancel(list(self._flying), force=True)
 
     @property
     def running(self) -> int:
@@ -95,6 +100,8 @@ class Dispatch:
                 return list(ended.done)
         except TimeoutError:
             return []
+        except CancelledError:  # those that were lost say so themselves
+            return [future for future in self._flying if future.done()]
 
     def _receive(self, future: "Future") -> list[tuple[Point, Brief]]:
         points = self._flying.pop(future)
@@ -103,7 +110,10 @@ class Dispatch:
         if future.status == "error":
             self._failed(points, future.exception())
             return self._given_up(points)
-        raise StagescopeError(f"the scheduler is gone, and with it {len(points)} points under way; what was committed is safe")
+        raise self._gone()
+
+    def _gone(self) -> StagescopeError:
+        return StagescopeError("the scheduler is gone, and with it the points under way; what was committed is safe")
 
     def _done(self, points: tuple[Point, ...], outcome: Done) -> list[tuple[Point, Brief]]:
         self._writer.commit(outcome.rows)

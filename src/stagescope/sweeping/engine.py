@@ -87,8 +87,8 @@ def sweep(
         found, preset, grid=grid, table=table, seeds=seeds, measures=measure, options=options, stored=stored, yes=yes
     )
     _check_refine(asked, refine, refine_by)
-    plan = asked if stored is None else stored.extended(asked)
     with _held(folder, stored is None), board_for(progress) as board:
+        plan = asked if stored is None else load_plan(folder).extended(asked)  # another call may have ended in between
         plan.save(folder)
         job = Job(folder, plan, terms, board)
         try:
@@ -153,7 +153,8 @@ class Job:
         first = self._missing(every)
         with self._pool(len(first)) if first or rounds else nullcontext() as pool:
             self._compute(pool, every, first, "points")
-            cells = {tuple(point.at.values()) for point in every}
+            names = [axis.name for axis in asked.axes]
+            cells = {tuple(point.at[name] for name in names) for point in every}
             for number in range(1, rounds + 1):
                 new = self._next(asked, cells, by)
                 if not new:
@@ -211,7 +212,7 @@ class Job:
 
     def _next(self, asked: Plan, cells: set[Cell], by: str | None) -> list[tuple[dict[str, Value], tuple[int, ...]]]:
         """Cells of the next round: between neighbours among `cells` that differ; a call repeated asks for the same ones."""
-        names = asked.grids[0].names
+        names = [axis.name for axis in asked.axes]
         made = load_sweep(self.folder)
         order = [[axis.name for axis in made.axes].index(name) for name in names]
         said = {tuple(cell[place] for place in order): found for cell, found in signatures(made, by).items()}

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stagescope.errors import InputError, NotARun
 from stagescope.runs.files import replace, told
-from stagescope.sweeping.axes import Axis, Value, merged
+from stagescope.sweeping.axes import Axis, Value, kind_of, merged, ordered
 
 SCHEMA = 1
 FILE = "sweep.json"
@@ -52,8 +52,6 @@ class Grid(BaseModel):
 
     def every_axis(self) -> tuple[Axis, ...]:
         """Axes of the table's columns, then those of the grid."""
-        from stagescope.sweeping.axes import kind_of, ordered
-
         found = []
         for place, name in enumerate(self.columns):
             values = ordered(line[place] for line in self.lines or ())
@@ -78,9 +76,11 @@ class Plan(BaseModel):
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """Every axis with all values that were asked for."""
-        each = [grid.every_axis() for grid in self.grids]
-        return tuple(merged(axes) for axes in zip(*each, strict=True))
+        """Every axis with all values that were asked for; a later call may have named them in another order."""
+        found: dict[str, list[Axis]] = {}
+        for axis in (axis for grid in self.grids for axis in grid.every_axis()):
+            found.setdefault(axis.name, []).append(axis)
+        return tuple(map(merged, found.values()))
 
     def extended(self, asked: "Plan") -> "Plan":
         """The same sweep with another call's grids; an error if the other call is of another sweep."""

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stagescope.errors import unknown
 from stagescope.studies.table import STUDIES
-from stagescope.sweeping.plan import Measure
+
+if TYPE_CHECKING:
+    from stagescope.sweeping.plan import Measure
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class SweepPreset:
     grid: Mapping[str, str] = field(default_factory=dict)
     table: Callable[[], list[dict[str, Any]]] | None = None
     seeds: int | None = None
-    measures: tuple[Measure, ...] = ("events", "numbers")
+    measures: "tuple[Measure, ...]" = ("events", "numbers")
 
 
 def figure_six() -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.errors import InputError, unknown
-from stagescope.runs.files import told
+from stagescope.runs.files import sha256, told
 from stagescope.studies.study import Study
 from stagescope.sweeping.axes import Value, checked, grid_axis, split
 from stagescope.sweeping.plan import MEASURES, Grid, Measure, Plan, new_id
@@ -38,8 +38,8 @@ def requested(
     options = dict(options or {})
     if stored is not None and preset is None and not (grid or table or options):
         _chosen_measures(measures, named, stored)
-        wanted = {"grids": _reseeded(stored, seeds), "versions": versions()}
-        return stored.model_copy(update=wanted)
+        _check_files(stored)
+        return _affordable(stored.model_copy(update={"grids": _reseeded(stored, seeds), "versions": versions()}), yes)
     asked = _grids(study, named, grid, table, seeds)
     swept = asked.names if asked else stored.grids[0].names if stored is not None else ()
     if not swept:
@@ -59,11 +59,25 @@ def requested(
         grids=(asked,) if asked else _reseeded(stored, seeds) if stored is not None else (),
         versions=versions(),
     )
+    check_effect(_affordable(plan, yes))
+    return plan
+
+
+def _affordable(plan: Plan, yes: bool) -> Plan:
+    """The plan itself, unless it has so many points that nobody means them."""
     count = sum(map(len, plan.grids))
     if count > MOST_POINTS and not yes:
         raise InputError(f"{count:,} points are more than {MOST_POINTS:,}; make the grid coarser, or add --yes to compute them")
-    check_effect(plan)
     return plan
+
+
+def _check_files(stored: Plan) -> None:
+    """Points are known by the bytes of their files: a file that was changed makes other points."""
+    for name, known in stored.files.items():
+        path = Path(stored.fixed[name])
+        with told(path):
+            if sha256(path) != known:
+                raise InputError(f"{path} was changed since this sweep began; restore it, or sweep into another folder")
 
 
 def _grids(study: Study, named: SweepPreset | None, grid: Axes | None, table: Table | None, seeds: Seeds | None) -> Grid | None:

@@ -5,7 +5,7 @@ import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ from stagescope.sweeping.plan import Plan, load_plan
 from stagescope.sweeping.rows import Row, Rows, reached_end
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from stagescope.runs.run import Run
 
 Cell = tuple[Value, ...]
@@ -236,16 +238,23 @@ def _statistics(values: list[Any], confidence: float) -> dict[str, Any]:
 
 
 def _interval(values: Any, statistic: Callable[..., Any], confidence: float) -> tuple[float, float] | None:
-    """Percentile bootstrap over the seeds of a cell, with a fixed generator: the same rows give the same interval."""
+    """Percentile bootstrap over the seeds of a cell, from the same draws for every cell: the same rows, the same interval."""
     import numpy as np
-    from scipy.stats import bootstrap
 
     if len(values) < 2:
         return None
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
-    rng = np.random.default_rng(0)
-    found = bootstrap(
-        (values,), statistic, n_resamples=RESAMPLES, confidence_level=confidence, method="percentile", rng=rng
-    ).confidence_interval
-    return float(found.low), float(found.high)
+    tail = (1 - confidence) / 2
+    low, high = np.percentile(statistic(values[resamples(len(values))], axis=1), [100 * tail, 100 * (1 - tail)])
+    return float(low), float(high)
+
+
+@cache
+def resamples(n: int) -> "np.ndarray":
+    """The draws behind the bootstrap intervals of n rows: which row each resample takes, from a fixed generator."""
+    import numpy as np
+
+    found = np.random.default_rng(0).integers(0, n, (RESAMPLES, n))
+    found.setflags(write=False)
+    return found

@@ -22,6 +22,7 @@ const ASPECT = 0.72;
 const TALLEST = 620;
 const ROW_GAP = 26;
 const COLUMN_GAP = 58;
+const RIM = 2; // px, half of them outside
 
 /**
  * @param {SweepTable} table
@@ -45,7 +46,7 @@ export function mapPicture(table, ask, cells, colours, width) {
   return {
     width,
     height: legend.bottom + 4,
-    shapes: [...areaShapes(cells, colours, rects), ...dots, ...frame.shapes(columns, ask.x, ask.y ?? ""), ...legend.shapes],
+    shapes: [rimShape(rects), ...areaShapes(cells, colours, rects), ...dots, ...frame.shapes(columns, ask.x, ask.y ?? ""), ...legend.shapes],
     hit: (px, py) => rects.findIndex((list) => list.some((rect) => holds(rect, px, py))),
     outline: (i) => [...outlineOf(rects[i]), ...areaShapes([cells[i]], colours, [rects[i]]), ...(cells[i].torn ? [dotShape(...point(i))] : [])],
     point,
@@ -75,8 +76,10 @@ function areaShapes(cells, colours, rects) {
   let hatched = "";
   cells.forEach(({ value, failed }, i) => {
     for (const rect of rects[i]) {
-      if (value === null && failed) hatched += hatching(rect.left, rect.top, rect.right, rect.bottom);
-      else paths.set(colours.fill(value), (paths.get(colours.fill(value)) ?? "") + pathOf(rect));
+      const broken = value === null && failed;
+      const fill = broken ? inks().paper : colours.fill(value);
+      paths.set(fill, (paths.get(fill) ?? "") + pathOf(rect));
+      if (broken) hatched += hatching(rect.left, rect.top, rect.right, rect.bottom);
     }
   });
   /** @type {Shape[]} */
@@ -84,6 +87,11 @@ function areaShapes(cells, colours, rects) {
   /** @type {Shape[]} */
   const strokes = hatched ? [["path", { d: hatched, fill: "none", stroke: inks().muted, "stroke-width": 1 }]] : [];
   return [["g", { "shape-rendering": "crispEdges" }, areas], ...strokes];
+}
+
+/** A line around all areas together, under them: a pale cell is not taken for one that does not exist. @param {Pixels[][]} rects @returns {Shape} */
+function rimShape(rects) {
+  return ["path", { d: rects.flat().map(pathOf).join(""), fill: "none", stroke: inks().muted, "stroke-width": RIM }];
 }
 
 /** @param {Pixels} rect */
