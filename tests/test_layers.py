@@ -15,7 +15,7 @@ LAYER = {
     **dict.fromkeys(("observables", "landscape", "detect"), 5),
     "theory": 6,
     **dict.fromkeys(("studies", "reopen", "beside", "reading", "reading_text_focus", "reading_text_snap", "figures"), 7),
-    "reporting": 8,
+    **dict.fromkeys(("sweeping", "reporting"), 8),
     "cli": 9,
 }
 FORBIDDEN = {

@@ -21,7 +21,8 @@ ContentHeads ContentLoss LagCurves Transformer TransformerLoss lag_curves studen
 TextCorpus read_corpus
 PairwiseWindows TextAttention TextTransformer TextTransformerLoss TopicWindows text_attention topic_windows
 HeadCurves MirrorFlow RegressionHeads RegressionLoss RegressionSampled RegressionTransformer head_curves
-Summary report summary
+Diagram Summary diagram report summary
+Sweep load_sweep sweep
 """
 
 

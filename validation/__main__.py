@@ -16,6 +16,7 @@ MODULES = (
     "text_snap",
     "text_incremental",
     "kill",
+    "sweep_killing",
 )
 """Modules of this package with a `main() -> bool`, in the order they run; name some as arguments to run only those."""
 

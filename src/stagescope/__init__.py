@@ -64,6 +64,9 @@ _HOME = {
     "studies.early_stopping": ("EarlyStopping", "early_stopping"),
     "reopen": ("resume", "replay"),
     "reading": ("stages", "check", "saddle_ladder"),
+    "sweeping.engine": ("sweep",),
+    "sweeping.table": ("Sweep", "load_sweep"),
+    "reporting.diagram": ("Diagram", "diagram"),
     "reporting.report": ("report",),
     "reporting.summary": ("Summary", "summary"),
 }
@@ -133,11 +136,14 @@ if TYPE_CHECKING:
     from stagescope.processes.topic_windows import TopicWindows, topic_windows
     from stagescope.reading import check, saddle_ladder, stages
     from stagescope.reopen import replay, resume
+    from stagescope.reporting.diagram import Diagram, diagram
     from stagescope.reporting.report import report
     from stagescope.reporting.summary import Summary, summary
     from stagescope.runs.run import Run
     from stagescope.runs.store import load, verify
     from stagescope.studies.early_stopping import EarlyStopping, early_stopping
     from stagescope.studies.table import run_study, study
+    from stagescope.sweeping.engine import sweep
+    from stagescope.sweeping.table import Sweep, load_sweep
     from stagescope.theory.claim import Claim, Verdict
     from stagescope.theory.ledger import Ledger

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.detect.focus_dilution import visits
+from stagescope.detect.focus_dilution import first_move, visits
 from stagescope.observables.token import token_curves
 from stagescope.reading import dense_token
 from stagescope.theory.focus_dilution_forms import attention_rate, condensation_rate
@@ -272,6 +272,11 @@ def test_a_defocus_is_named():
     found = sane(run)
     stage = next(stage for stage in found if stage.name == "defocus")
     assert "row" in stage.evidence
+    assert (first_move(token_curves(run)) or 0) < -0.01
+
+
+def test_the_first_move_is_a_focus_where_one_is_seen(ref):
+    assert (first_move(token_curves(ref)) or 0) > 0.01
 
 
 def test_visits_are_the_events(ref, ref_stages):

@@ -99,14 +99,23 @@ def test_bad_matrices_are_refused_with_the_reason(rows, words):
     [
         ({"pi": (0.5, 0.5, 0.0), "persistence": 0.5}, "never occurs"),
         ({"pi": (0.5, 0.4), "persistence": 0.5}, "sums to 0.9"),
-        ({"pi": (0.5, 0.5), "persistence": 1.0}, r"\[0, 1\)"),
-        ({"pi": (0.5, 0.5), "persistence": -0.1}, r"\[0, 1\)"),
+        ({"pi": (0.5, 0.5), "persistence": 1.0}, "below 1"),
+        ({"pi": (0.8, 0.2), "persistence": -0.25}, r"above -0\.25"),
         ({"pi": (0.5, float("nan")), "persistence": 0.1}, "finite"),
     ],
 )
 def test_bad_lazy_chains(fields, words):
     with pytest.raises(ss.InputError, match=words):
         ss.LazyChain(**fields)
+
+
+def test_a_chain_that_avoids_repeating():
+    """Negative persistence: rows are laws, pi is stationary, and P_ii is below pi_i."""
+    chain = ss.LazyChain(pi=(0.5, 0.3, 0.2), persistence=-0.24)
+    assert np.min(chain.transition) > 0
+    np.testing.assert_allclose(chain.transition.sum(axis=1), 1)
+    np.testing.assert_allclose(chain.stationary @ chain.transition, chain.stationary)
+    assert np.all(np.diag(chain.transition) < chain.stationary)
 
 
 @given(st.floats(0.05, 0.9), st.integers(3, 8), st.integers(0, 100))

@@ -7,6 +7,8 @@ import pytest
 
 from stagescope.reporting.bundle import VIEWER, BundleError, bundle, embeddable, uplot_file, viewer_script, viewer_style
 
+ENTRIES = ("main", "diagram")
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -65,11 +67,11 @@ def test_a_style_that_would_end_early_is_refused():
 
 
 def test_the_viewer_is_whole():
-    """Every module but the types is reached from main.js, so none is dead."""
-    script = viewer_script()
-    reached = set(re.findall(r"^// ([\w-]+)\.js$", script, re.MULTILINE))
+    """Every module but the types is reached from the entry of a page, so none is dead."""
+    scripts = [viewer_script(entry) for entry in ENTRIES]
+    reached = {name for script in scripts for name in re.findall(r"^// ([\w-]+)\.js$", script, re.MULTILINE)}
     assert reached == {path.stem for path in VIEWER.glob("*.js")} - {"types"}
-    assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
+    assert not any(re.search(r"^(import|export)\b", script, re.MULTILINE) for script in scripts)
     assert uplot_file("uPlot.iife.js").lstrip().startswith("/**")  # with its licence
     assert "var uPlot" in uplot_file("uPlot.iife.js")
 
@@ -78,7 +80,8 @@ BANNED = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new F
 REMOTE = r"\bfetch\(|XMLHttpRequest|WebSocket|EventSource|sendBeacon|importScripts|\bimport\s*\(|@import|url\(\s*[\"']?\w*:?//"
 
 
-def test_the_viewer_makes_no_html_from_text_and_asks_no_network():
-    script = re.sub(r"/\*.*?\*/", "", viewer_script(), flags=re.DOTALL)  # types in comments name other files
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_the_viewer_makes_no_html_from_text_and_asks_no_network(entry):
+    script = re.sub(r"/\*.*?\*/", "", viewer_script(entry), flags=re.DOTALL)  # types in comments name other files
     assert not re.findall(BANNED, script)
-    assert not re.findall(REMOTE, script + viewer_style())
+    assert not re.findall(REMOTE, script + viewer_style("style", "panels", "diagram"))

@@ -44,7 +44,7 @@ class Run(Command):
         chosen = found.configured(None, **options)
         shown = False if flags.quiet or flags.json_ else None
         made = found.run(chosen, seed=flags.seed, out=flags.out, overwrite=flags.overwrite, progress=shown)
-        return _report_run(made, flags.quiet, flags.json_)
+        return report_run(made, flags.quiet, flags.json_)
 
 
 class Resume(Command):
@@ -58,7 +58,7 @@ class Resume(Command):
         from stagescope.reopen import resume
 
         made = resume(self.folder, progress=False if self.quiet or self.json_ else None)
-        return _report_run(made, self.quiet, self.json_)
+        return report_run(made, self.quiet, self.json_)
 
 
 class Verify(Command):
@@ -393,7 +393,8 @@ def _print_notes(notes: Iterable[str]) -> None:
         print(f"note: {note}")
 
 
-def _report_run(made: Any, quiet: bool, as_json: bool) -> int:
+def report_run(made: Any, quiet: bool, as_json: bool) -> int:
+    """Say how a run ended; the exit code of its command."""
     from stagescope.cli.answers import info, outcome
 
     if as_json:

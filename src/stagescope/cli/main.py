@@ -8,12 +8,20 @@ import tyro
 from pydantic import BaseModel, Field, create_model
 
 import stagescope
-from stagescope.cli import commands
+from stagescope.cli import commands, sweep_commands
 from stagescope.errors import InputError, StagescopeError, unknown
 from stagescope.studies.study import Study
 from stagescope.studies.table import STUDIES
+from stagescope.sweeping.presets import PRESETS as SWEEP_PRESETS
+from stagescope.sweeping.presets import SweepPreset
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are small: a thread pool costs .2 s and gains nothing
+COMMANDS = {**commands.COMMANDS, **sweep_commands.COMMANDS}
+VERBS: dict[str, tuple[type[commands.Command], type[BaseModel]]] = {
+    "run": (commands.Run, commands.RunFlags),
+    "sweep": (sweep_commands.Sweep, sweep_commands.SweepFlags),
+}
+"""Commands that take a study and its options."""
 CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone, tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
 
 
@@ -53,17 +61,22 @@ _DESCRIPTION = "A laboratory for how attention learns: exact flows, stages, clai
 
 
 def _tree(arguments: list[str]) -> Any:
-    """All commands; `run` has one subcommand per study, its defaults those of the preset asked for.
+    """All commands; `run` and `sweep` have one subcommand per study, its defaults those of the preset asked for.
 
-    Options of a study that is not named are left out: parsers of studies nobody asked for would slow every command.
+    Options of a verb that is not called, and of a study that is not named, are left out: parsers that nobody asked for would
+    slow every command.
     """
     whole = "--tyro-print-completion" in arguments
     preset = _preset(arguments)
-    leaves = [_command(_run_options(study, preset, whole or name in arguments), name) for name, study in STUDIES.items()]
-    study_field = (_union(leaves), ...)
-    start = create_model("Run", __base__=commands.Run, __doc__=commands.Run.__doc__, study=study_field)
-    branches = [_command(start, "run")]
-    kinds = {**commands.COMMANDS, "stopping": _stopping(preset, whole or arguments[:1] == ["stopping"])}
+    branches = []
+    for verb, (kind, flags) in VERBS.items():
+        called = whole or arguments[:1] == [verb]
+        shown = flags if called else BaseModel
+        named = {name: whole or (called and name in arguments) for name in STUDIES}
+        leaves = [_command(_study_options(study, shown, preset, named[name]), name) for name, study in STUDIES.items()]
+        made = create_model(kind.__name__, __base__=kind, __doc__=kind.__doc__, study=(_union(leaves), ...))
+        branches.append(_command(made, verb))
+    kinds = {**COMMANDS, "stopping": _stopping(preset, whole or arguments[:1] == ["stopping"])}
     branches += [_command(kind, name) for name, kind in kinds.items()]
     return _union(branches)
 
@@ -78,9 +91,10 @@ def _command(kind: type[BaseModel], name: str) -> Any:
     return Annotated[kind, tyro.conf.subcommand(name, prefix_name=False)]
 
 
-def _fields(study: Study, preset: str | None) -> dict[str, Any]:
+def _fields(study: Study, preset: str | None, sweep: SweepPreset | None = None) -> dict[str, Any]:
     """The options of a study with their defaults, those of a preset first."""
-    chosen, fields = study.presets.get(preset or "", {}), {}
+    base = preset if sweep is None else sweep.preset
+    chosen, fields = {**study.presets.get(base or "", {}), **(sweep.options if sweep is not None else {})}, {}
     for name, info in study.options.model_fields.items():
         default = chosen.get(name, info.default)
         fields[name] = (info.annotation, Field(default, description=info.description))
@@ -94,10 +108,12 @@ def _stopping(preset: str | None, named: bool) -> type[BaseModel]:
     return create_model("Stopping", __base__=commands.Stopping, __doc__=commands.Stopping.__doc__, **fields)
 
 
-def _run_options(study: Study, preset: str | None, named: bool) -> type[BaseModel]:
-    fields = _fields(study, preset) if named else {}
-    about = f"{study.title} (presets: {', '.join(study.presets)})"
-    kind = create_model(study.options.__name__, __base__=commands.RunFlags, __doc__=about, **fields)
+def _study_options(study: Study, flags: Any, preset: str | None, named: bool) -> type[BaseModel]:
+    """The flags of a verb with the options of a study; a sweep has presets of its own besides."""
+    sweeps = SWEEP_PRESETS.get(study.name, {}) if flags is sweep_commands.SweepFlags else {}
+    fields = _fields(study, preset, sweeps.get(preset or "")) if named else {}
+    about = f"{study.title} (presets: {', '.join({**sweeps, **study.presets})})"
+    kind = create_model(study.options.__name__, __base__=flags, __doc__=about, **fields)
     kind.study_name = study.name
     return kind
 
@@ -116,7 +132,7 @@ def _refuse_repeats(arguments: list[str]) -> None:
     """An option given twice: the parser would silently keep one of the two values."""
     options = [word.partition("=")[0].replace("_", "-") for word in arguments if word.startswith("--")]
     for name in options:
-        if options.count(name) > 1:
+        if options.count(name) > 1 and name != "--grid":
             raise InputError(f"{name} is given {options.count(name)} times; give it once, with all its values after it")
 
 
@@ -124,9 +140,9 @@ def _early_names(arguments: list[str]) -> None:
     """Unknown commands, studies and presets, with the nearest known name."""
     if not arguments or arguments[0].startswith("-"):
         return
-    if arguments[0] not in ("run", *commands.COMMANDS):
-        raise unknown("command", arguments[0], ("run", *commands.COMMANDS))
-    if arguments[0] not in ("run", "stopping"):
+    if arguments[0] not in (*VERBS, *COMMANDS):
+        raise unknown("command", arguments[0], (*VERBS, *COMMANDS))
+    if arguments[0] not in (*VERBS, "stopping"):
         return
     name = "incremental" if arguments[0] == "stopping" else next(iter(arguments[1:]), "-")
     if name.startswith("-"):
@@ -134,6 +150,6 @@ def _early_names(arguments: list[str]) -> None:
     if name not in STUDIES:
         raise unknown("study", name, STUDIES)
     preset = _preset(arguments)
-    presets = STUDIES[name].presets
+    presets = {**STUDIES[name].presets, **(SWEEP_PRESETS.get(name, {}) if arguments[0] == "sweep" else {})}
     if preset is not None and preset not in presets:
         raise unknown(f"preset of {name}", preset, presets)

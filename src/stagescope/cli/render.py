@@ -115,6 +115,7 @@ def _print_not_judged(console: Console, found: "EarlyStopping") -> None:
 def catalogue() -> dict[str, Any]:
     """Everything that can be named on the command line."""
     from stagescope.studies.table import STUDIES
+    from stagescope.sweeping.presets import PRESETS as SWEEPS
     from stagescope.theory.tags import PAPERS
 
     return {
@@ -122,6 +123,7 @@ def catalogue() -> dict[str, Any]:
             "title": study.title,
             "paper": PAPERS[study.paper].text,
             "presets": {preset: dict(values) for preset, values in study.presets.items()},
+            "sweeps": {key: sweep.title for key, sweep in SWEEPS.get(name, {}).items()},
             "figures": {key: figure.title for key, figure in study.figures().items()},
             "claims": {claim.tag: claim.statement for claim in study.claims()},
         }
@@ -148,6 +150,10 @@ def print_catalogue(found: dict[str, Any]) -> None:
             settings = " ".join(filter(None, (option(key, value) for key, value in values.items())))
             presets.add_row(preset, Text(settings or "(defaults)", style="dim"))
         console.print(presets)
+        sweeps = _table("sweep", "")
+        for sweep, title in study["sweeps"].items():
+            sweeps.add_row(sweep, Text(title))
+        console.print(sweeps)
         figures = _table("figure", "")
         for figure, title in study["figures"].items():
             figures.add_row(figure, Text(title))

@@ -176,6 +176,29 @@ def detect(curves: "TokenCurves", sign: float, *, tolerance: float, clock: str, 
     return Stages(status, clock, events, stages_of(curves, events, ladder, rows, later, sign), missing)
 
 
+def first_move(curves: "TokenCurves") -> float | None:
+    """Which way attention first goes, measured: above 0 it focuses on the frequent token, below 0 it turns away from it.
+
+    The largest change of its attention, mean over queries by pi, from midway on the plateau of stage I until E2 or the end.
+    There d(uq.uk)/dt has the sign of c whatever the start was [FD:attention-rate], so a run that ends long before attention
+    opens shows it too. None where there is no such plateau.
+    """
+    time, end = curves.time, float(curves.time[-1])
+    opened = passes(time, curves.embedding_values)
+    first, second = opened[0], opened[1] if len(opened) > 1 else None
+    stop = end if second is None else second
+    if first is None:
+        return None
+    seen = passes(time, curves.score_values)[0]
+    midway = (first + min(stop, stop if seen is None else max(first, seen))) / 2
+    inside = (time > midway) & (time <= stop)
+    if not inside.any():
+        return None
+    mean = curves.attention[:, :, curves.frequent] @ curves.pi
+    moved = mean[inside] - np.interp(midway, time, mean)
+    return float(moved[np.argmax(np.abs(moved))])
+
+
 def _named(later: list[tuple[int, Turn]]) -> dict[str, tuple[int, Turn]]:
     """refocusI, redilutionI; refocusI.2 and so on where a row has more than one."""
     named: dict[str, tuple[int, Turn]] = {}

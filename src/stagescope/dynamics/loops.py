@@ -107,7 +107,10 @@ class GradientLoop:
 
 
 class CompiledLoop:
-    """Steps compiled by JAX; the body does not know how many are asked for. A stochastic law gets its data step by step."""
+    """Steps compiled by JAX; the body does not know how many are asked for. A stochastic law gets its data step by step.
+
+    Step sizes are arguments, not constants of the compiled code: runs that differ in them alone share it.
+    """
 
     def __init__(self, descent: "Descent", field: Field, layout: Layout) -> None:
         import optax
@@ -116,7 +119,8 @@ class CompiledLoop:
 
         rates = descent.block_rates(layout.names)
         self._jax, self._layout, self._draw = jax, layout, field.draw
-        self._data = field.data
+        self._data, self._ratio = field.data, descent.ratio
+        self._lr = {name: descent.lr * rates[name] for name in layout.names}
         self._transform = descent.optimizer.transform()
         counts = field.multiplicity
 
@@ -126,21 +130,21 @@ class CompiledLoop:
             norm = jnp.sqrt(sum(jnp.sum(grads[name] ** 2 * counts.get(name, 1.0)) for name in layout.names))
             return {name: grads[name] * jnp.where(norm > descent.clip, descent.clip / norm, 1.0) for name in layout.names}
 
-        def body(carry: Any, data: Any, first: Any) -> Any:
+        def body(carry: Any, first: Any, lr: Any, ratio: Any, data: Any) -> Any:
             params, memory, count, _ = carry
-            lr = descent.lr * descent.ratio ** (first + count)
+            shrunk = ratio ** (first + count)
             grads = clipped({name: -value for name, value in field.law(params, data).items()})
             directions, memory_next = self._transform.update(grads, memory, params)
-            updates = {name: -lr * rates[name] * directions[name] for name in layout.names}
+            updates = {name: -shrunk * lr[name] * directions[name] for name in layout.names}
             moved: Any = optax.apply_updates(params, updates)
             finite = jnp.all(jnp.array([jnp.all(jnp.abs(moved[name]) < LIMIT) for name in layout.names]))
             kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), (moved, memory_next), (params, memory))
             return *kept, count + finite, finite
 
         @jax.jit
-        def advance(params: Any, memory: Any, first: Any, steps: Any, data: Any) -> Any:
+        def advance(params: Any, memory: Any, first: Any, steps: Any, lr: Any, ratio: Any, data: Any) -> Any:
             start = (params, memory, jnp.zeros((), jnp.int64), jnp.array(True))
-            return jax.lax.while_loop(lambda c: (c[2] < steps) & c[3], lambda c: body(c, data, first), start)
+            return jax.lax.while_loop(lambda c: (c[2] < steps) & c[3], lambda c: body(c, first, lr, ratio, data), start)
 
         self._advance = advance
 
@@ -160,10 +164,11 @@ class CompiledLoop:
 
     def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]:
         if self._draw(first) is None:
-            params, memory, done, _ = self._advance(*carry, first, steps, self._data)
+            params, memory, done, _ = self._advance(*carry, first, steps, self._lr, self._ratio, self._data)
             return (params, memory), int(done)
         for step in range(steps):
-            params, memory, done, _ = self._advance(*carry, first + step, 1, self._draw(first + step))
+            data = self._draw(first + step)
+            params, memory, done, _ = self._advance(*carry, first + step, 1, self._lr, self._ratio, data)
             if not int(done):
                 return carry, step
             carry = params, memory

@@ -15,13 +15,12 @@ from stagescope.observables.pairwise import class_attention
 from stagescope.processes.sequence_classes import SequenceClasses
 from stagescope.progress import Progress
 from stagescope.reading import stages
+from stagescope.studies.scan_snap import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
 from stagescope.studies.table import run_study
 from stagescope.theory import scan_snap_forms as forms
 from stagescope.theory.scan_snap_evidence import Evidence
 
-SEEDS = 10
 SYN_SMALL = {"length": 128, "batch": 128, "steps": 100, "progress": False}
-MEDIUM_LAST, MEDIUM_Z, MEDIUM_RATIO = (1, 3, 5, 10), (0.5, 1, 2, 3), (1, 2, 5, 10)
 
 
 def _rounded(values: Any, digits: int = 6) -> Any:

@@ -182,7 +182,10 @@ def _reached(links: np.ndarray) -> np.ndarray:
 
 
 class LazyChain(Chain):
-    """P = lam I + (1 - lam) 1 pi^T: stay with probability `persistence`, else draw from pi [FD:lazy-chain]."""
+    """P = lam I + (1 - lam) 1 pi^T: stay with probability `persistence`, else draw from pi [FD:lazy-chain].
+
+    A negative `persistence` repeats a token less often than chance would: it may go down to where some P_ii would be 0.
+    """
 
     pi: Numbers
     persistence: float
@@ -196,8 +199,10 @@ class LazyChain(Chain):
         total = math.fsum(self.pi)
         if abs(total - 1) > SUM_TOLERANCE:
             raise ValueError(f"pi sums to {total:.12g}, not 1; divide it by its sum")
-        if not 0 <= self.persistence < 1:
-            raise ValueError(f"persistence is {self.persistence:g}, but must be in [0, 1): at 1 nothing is ever drawn")
+        least = -min(self.pi) / (1 - min(self.pi))
+        if not least < self.persistence < 1:
+            why = "at 1 nothing is ever drawn, below some token would repeat with a negative probability"
+            raise ValueError(f"persistence is {self.persistence:g}, but must be above {least:.4g} and below 1: {why}")
         return self
 
     def _law(self) -> np.ndarray:

@@ -12,7 +12,6 @@ from pathlib import Path
 from stagescope.errors import StagescopeError
 
 VIEWER = Path(__file__).parent / "viewer"
-ENTRY = "main"
 _IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"\./([\w-]+)\.js";\n?', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class)\b)", re.MULTILINE)
 _NAME = re.compile(r"^(export )?(?:async )?(?:function\*?|const|let|var|class) +([\w$]+)", re.MULTILINE)
@@ -23,10 +22,10 @@ class BundleError(StagescopeError):
     """A module of the viewer is not written in the way the bundler understands."""
 
 
-def bundle(folder: Path = VIEWER) -> str:
-    """All modules that `main.js` needs, each after those it imports from."""
+def bundle(folder: Path = VIEWER, entry: str = "main") -> str:
+    """All modules that the entry needs, each after those it imports from."""
     bodies: dict[str, str] = {}
-    _visit(ENTRY, folder, bodies, ())
+    _visit(entry, folder, bodies, ())
     owners: dict[str, str] = {}
     for module, body in bodies.items():
         for _, name in _NAME.findall(body):
@@ -72,14 +71,14 @@ def embeddable(text: str, what: str) -> str:
 
 
 @cache
-def viewer_script() -> str:
-    return bundle()
+def viewer_script(entry: str) -> str:
+    """`main` shows runs, `diagram` a sweep."""
+    return bundle(entry=entry)
 
 
 @cache
-def viewer_style() -> str:
-    sheets = [embeddable((VIEWER / name).read_text(encoding="utf-8"), name) for name in ("style.css", "panels.css")]
-    return "\n".join(sheets)
+def viewer_style(*sheets: str) -> str:
+    return "\n".join(embeddable((VIEWER / f"{name}.css").read_text(encoding="utf-8"), f"{name}.css") for name in sheets)
 
 
 @cache

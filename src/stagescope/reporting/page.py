@@ -31,24 +31,30 @@ def page(
     blocks = Blocks()
     named = title or default_title([portrait.name for portrait in portraits])
     data = page_data(portraits, named, blocks, exact=exact, done=done)
-    styles = [uplot_file("uPlot.min.css"), viewer_style()]
-    scripts = [uplot_file("uPlot.iife.js"), viewer_script()]
+    styles = [uplot_file("uPlot.min.css"), viewer_style("style", "panels")]
+    return document(named, data, blocks, [uplot_file("uPlot.iife.js")], viewer_script("main"), styles)
+
+
+def document(
+    title: str, data: Any, blocks: Blocks, libraries: Sequence[str], viewer: str, styles: Sequence[str], what: str = "report"
+) -> str:
+    """The HTML file: its data, scripts that are no modules, the viewer, and its styles."""
     parts = [
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy(scripts, styles)}">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy([*libraries, viewer], styles)}">',
         f'{GENERATOR} {stagescope.__version__}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         '<link rel="icon" href="data:,">',  # or a browser asks a server for one
-        f"<title>{html.escape(clean(named)[:LONGEST_TITLE])}</title>",
+        f"<title>{html.escape(clean(title)[:LONGEST_TITLE])}</title>",
         *(f"<style>{style}</style>" for style in styles),
         "</head>\n<body>",
-        "<noscript>This report is drawn by a script inside this file. Please allow scripts for it.</noscript>",
+        f"<noscript>This {what} is drawn by a script inside this file. Please allow scripts for it.</noscript>",
         '<main id="page"></main>',
         f'<script type="application/json" id="data">{safe_json(data)}</script>',
         *(f'<script type="application/octet-stream" id="block-{i}">{text}</script>' for i, text in enumerate(blocks.payloads)),
-        f"<script>{scripts[0]}</script>",
-        f'<script type="module">{scripts[1]}</script>',
+        *(f"<script>{library}</script>" for library in libraries),
+        f'<script type="module">{viewer}</script>',
         "</body>\n</html>\n",
     ]
     return "\n".join(parts)

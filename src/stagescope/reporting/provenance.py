@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +81,15 @@ def reproduce(run: Run) -> tuple[str, str] | None:
     if run.study not in STUDIES or run.config is None:
         return None
     changed = _changed(run)
-    words = ["stagescope", "run", run.study, *(word for name, value in changed.items() for word in _option(name, value))]
-    words += ["--seed", str(run.seed), "--out", named_folder(run)]
     arguments = [repr(run.study), *(f"{name}={_literal(value)}" for name, value in changed.items()), f"seed={run.seed}"]
     lines = f"import stagescope as ss\n\nrun = ss.run_study({', '.join(arguments)})\nprint(ss.check(run))"
-    return shlex.join(words), lines
+    return run_command(run.study, changed, run.seed, named_folder(run)), lines
+
+
+def run_command(study: str, changed: Mapping[str, Any], seed: int, out: str) -> str:
+    """The command that makes a run of a study, from the options that differ from its defaults."""
+    words = [word for name, value in changed.items() for word in _option(name, _local(value))]
+    return shlex.join(["stagescope", "run", study, *words, "--seed", str(seed), "--out", out])
 
 
 def named_folder(run: Run) -> str:

@@ -56,7 +56,7 @@ def noted_report(
     progress: bool | None = None,
 ) -> tuple[Path, tuple[str, ...]]:
     """The same, with what the page notes of its runs, by name where there are several."""
-    target = _target(Path(path))
+    target = html_target(Path(path))
     skip = skipped(skip)
     opened = [_opened(run) for run in _several(runs)]
     if not opened:
@@ -83,7 +83,7 @@ def write(
     done: Callable[[], None] = lambda: None,
 ) -> Path:
     """The page of portraits that are made already; `done` is called after each."""
-    target = _target(path)
+    target = html_target(path)
     publish(target, page(portraits, title, exact=exact, done=done).encode())
     return target
 
@@ -117,8 +117,8 @@ def _opened(what: Run | str | Path) -> Run:
     return run
 
 
-def _target(path: Path) -> Path:
-    """Where the report goes, checked before anything that takes long."""
+def html_target(path: Path) -> Path:
+    """Where a page goes, checked before anything that takes long."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file in it, such as {path / 'report.html'}")
     if path.suffix.lower() not in (".html", ".htm"):

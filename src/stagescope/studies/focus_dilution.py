@@ -1,21 +1,21 @@
 """Focus and dilution (arXiv 2605.01199): embeddings condense, attention focuses on the frequent token, then dilutes."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from stagescope.errors import InputError
-from stagescope.studies.study import Options, Setup, Study, refuse_unused
+from stagescope.studies.study import Options, Setup, Study, final_loss, refuse_unused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from stagescope.dynamics.dynamics import Dynamics
     from stagescope.dynamics.record import Record
     from stagescope.figures.figure import Figure
     from stagescope.objectives.objective import Objective
     from stagescope.processes.markov_chain import Chain
+    from stagescope.runs.run import Run
     from stagescope.theory.claim import Claim
 
 
@@ -23,7 +23,9 @@ class FocusDilutionOptions(Options):
     """Focus and dilution: one attention layer on a Markov chain, on contexts that are infinitely long, finite or sampled."""
 
     pi: tuple[float, ...] = Field((0.5, 0.25, 0.15, 0.10), description="stationary law of the lazy chain")
-    persistence: float = Field(0.6, description="probability of repeating the last token, in [0, 1)")
+    persistence: float = Field(
+        0.6, description="probability of repeating the last token, below 1; negative: less often than chance"
+    )
     pi0: float | None = Field(None, description="probability of the first token, the others nearly equal, in place of --pi")
     tokens: int = Field(4, ge=2, description="number of tokens (with --pi0)")
     delta: float = Field(0.0, description="asymmetry of the other tokens (with --pi0): pi_i = (1 - pi0)/(d - 1) + c_i delta")
@@ -52,6 +54,15 @@ class FocusDilutionOptions(Options):
     method: Literal["auto", "cvode", "lsoda", "dop853", "radau"] = Field("auto", description="integrator of the flow")
     rtol: float = Field(1e-10, gt=0, lt=1, description="relative tolerance of the flow")
     frames: int = Field(1000, ge=3, description="number of recorded frames, equally spaced")
+
+    def with_elements(self, name: str, elements: Mapping[int, Any]) -> tuple[Any, ...]:
+        """The other probabilities of pi keep their proportions, so that it still sums to 1."""
+        listed = super().with_elements(name, elements)
+        if name != "pi":
+            return listed
+        given, others = sum(elements.values()), sum(value for place, value in enumerate(listed) if place not in elements)
+        share = (1 - given) / others if others > 0 else 1.0
+        return tuple(value if place in elements else value * share for place, value in enumerate(listed))
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -170,6 +181,19 @@ def _record(options: FocusDilutionOptions) -> "Record":
     return Uniform(frames=options.frames)
 
 
+def _numbers(run: "Run") -> dict[str, float]:
+    """Also which way attention first goes, and the rate in theory: the signs of both say focus or defocus [FD:attention-rate]."""
+    from stagescope.detect.focus_dilution import first_move
+    from stagescope.observables.token import token_curves
+    from stagescope.theory.focus_dilution_forms import attention_rate
+
+    curves = token_curves(run)
+    chain, scale = curves.law.process, curves.law.model.scale
+    moved = first_move(curves)
+    measured = {} if moved is None else {"first_move": moved}
+    return {**final_loss(run), **measured, "attention_rate": attention_rate(chain.stationary, chain.transition, scale)}
+
+
 def _claims() -> "tuple[Claim, ...]":
     from stagescope.theory.focus_dilution import CLAIMS
 
@@ -189,8 +213,10 @@ STUDY = Study(
     options=FocusDilutionOptions,
     presets=PRESETS,
     setup=setup,
+    check_use=_check_use,
     tags=("FD:model", "FD:population", "FD:finite", "FD:sampled", "FD:origin", "FD:attention-rate", "FD:stages"),
     claims=_claims,
     figures=_figures,
     ledger=("ref", "paper", "near-symmetric", "zipf", "delta", "stall"),
+    numbers=_numbers,
 )

@@ -275,6 +275,7 @@ STUDY = Study(
     options=IncrementalOptions,
     presets=PRESETS,
     setup=setup,
+    check_use=_check_use,
     tags=(
         "ISA:task",
         "ISA:positional-heads",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from stagescope.errors import InputError
+from stagescope.studies.scan_snap_numbers import many, numbers
 from stagescope.studies.study import Options, Setup, Study, refuse_unused
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "figure-6": {**_SAMPLED, "optimizer": "heavy-ball", "num_last": 3, "num_next_per_last": 2, "init_scale": 79**-0.5},
     "collapse": {**_ONE_COMMON, "num_last": 5, "rate_y": 100.0, "until": 1.5},
 }
+SEEDS = 10
+MEDIUM_LAST, MEDIUM_Z, MEDIUM_RATIO = (1, 3, 5, 10), (0.5, 1, 2, 3), (1, 2, 5, 10)
+"""Figure 6: query tokens, eta_Z and eta_Y/eta_Z; ten runs of each."""
 
 
 def setup(options: ScanSnapOptions, seed: int) -> Setup:
@@ -175,8 +179,11 @@ STUDY = Study(
     options=ScanSnapOptions,
     presets=PRESETS,
     setup=setup,
+    check_use=_check_use,
     tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),
     claims=_claims,
     figures=_figures,
     ledger=("syn-small-flow", "syn-small-heavy-ball", "figure-4", "syn-small-adam", "single-common-pinv", "collapse"),
+    numbers=numbers,
+    many=many,
 )

@@ -1,6 +1,6 @@
 """A study is one paper: options, presets and how to set up a run. This module imports nothing heavy."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,15 @@ class Options(BaseModel):
     def prepare(self, progress: bool | None) -> None:
         """Read what takes long before the run is set up, with a bar; nothing by default."""
 
+    def with_elements(self, name: str, elements: Mapping[int, Any]) -> tuple[Any, ...]:
+        """The list of that name with some elements changed, as a sweep over `name.0` asks for."""
+        listed = list(getattr(self, name))
+        for place, value in elements.items():
+            if place >= len(listed):
+                raise InputError(f"{name}.{place}: {name} has {len(listed)} elements, numbered from 0")
+            listed[place] = value
+        return tuple(listed)
+
 
 def option(name: str) -> str:
     """The name of an option as the command line spells it; a message in Python says the same."""
@@ -63,12 +72,19 @@ class Setup:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+def final_loss(run: "Run") -> dict[str, float]:
+    """The numbers of a run that every study has."""
+    return {"loss": float(run.series["loss"][-1])} if "loss" in run.series and run.frames else {}
+
+
 @dataclass(frozen=True)
 class Study:
     """Name, paper, options with presets, the function that sets up a run, and what the paper claims and shows.
 
     `ledger` names the presets whose verdicts, side by side, say which claim holds where. Claims and figures are functions
-    because their modules are heavy: `stagescope --help` never calls them.
+    because their modules are heavy: `stagescope --help` never calls them. `check_use` refuses options that would have no
+    effect together, without any heavy import. `numbers` are what a sweep keeps of a run besides its events; `many` gives
+    them for several options and seeds at once where one kernel call can, and None for those it cannot.
     """
 
     name: str
@@ -77,10 +93,13 @@ class Study:
     options: type[Options]
     presets: Mapping[str, Mapping[str, Any]]
     setup: Callable[[Any, int], Setup]
+    check_use: Callable[[Any], None]
     tags: tuple[str, ...]
     claims: Callable[[], "tuple[Claim, ...]"]
     figures: Callable[[], "Mapping[str, Figure]"]
     ledger: tuple[str, ...]
+    numbers: Callable[["Run"], dict[str, float]] = final_loss
+    many: "Callable[[Sequence[Any], Sequence[int]], list[dict[str, float] | None]] | None" = None
 
     def configured(self, preset: str | None = None, **changes: Any) -> Options:
         """Options from a preset with changes on top."""

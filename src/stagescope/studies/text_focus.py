@@ -71,12 +71,7 @@ PARTS = ("positions", "residual", "norm")
 def setup(options: TextFocusOptions, seed: int) -> Setup:
     from stagescope.dynamics.record import Graded
 
-    if options.optimizer != "heavy-ball":
-        refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
-    if options.form == "causal":
-        refuse_unused(options, PARTS, "--form causal is for attention alone; choose --form last")
-    if options.init_scale == 0:
-        raise InputError("every block starts at 0, a critical point where nothing ever moves; take an --init-scale above 0")
+    _check_use(options)
     corpus = options.read()
     for word in options.probe:
         corpus.token(word)
@@ -90,6 +85,15 @@ def setup(options: TextFocusOptions, seed: int) -> Setup:
         record=Graded(frames=options.frames),
         facts={**text_facts(corpus), "frequencies": corpus.stationary.tolist(), "last_token_loss": corpus.floor()},
     )
+
+
+def _check_use(options: TextFocusOptions) -> None:
+    if options.optimizer != "heavy-ball":
+        refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
+    if options.form == "causal":
+        refuse_unused(options, PARTS, "--form causal is for attention alone; choose --form last")
+    if options.init_scale == 0:
+        raise InputError("every block starts at 0, a critical point where nothing ever moves; take an --init-scale above 0")
 
 
 def _model(options: TextFocusOptions, corpus: "TextCorpus", window: int) -> "TokenAttention":
@@ -140,6 +144,7 @@ STUDY = Study(
     options=TextFocusOptions,
     presets=PRESETS,
     setup=setup,
+    check_use=_check_use,
     tags=("FD:model", "FD:text-loss", "FD:text-counts", "FD:text-causal", "FD:text-stages", "FD:origin"),
     claims=_claims,
     figures=_figures,

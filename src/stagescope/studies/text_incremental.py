@@ -47,8 +47,7 @@ def setup(options: TextIncrementalOptions, seed: int) -> Setup:
     from stagescope.objectives.text_heads import TextHeads
     from stagescope.processes.memory import numbers, require_memory
 
-    if options.optimizer != "heavy-ball":
-        refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
+    _check_use(options)
     corpus = options.read()
     model = PositionalHeads(vocab=corpus.vocab, heads=options.heads, context=options.window, targets=1)
     require_memory("the recorded frames", "record fewer --frames", min(options.frames, options.steps + 1), numbers(model.shapes))
@@ -62,6 +61,11 @@ def setup(options: TextIncrementalOptions, seed: int) -> Setup:
         record=LogSpaced(frames=options.frames),
         facts=text_facts(corpus),
     )
+
+
+def _check_use(options: TextIncrementalOptions) -> None:
+    if options.optimizer != "heavy-ball":
+        refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
 
 
 def _dynamics(options: TextIncrementalOptions) -> "Dynamics":
@@ -93,6 +97,7 @@ STUDY = Study(
     options=TextIncrementalOptions,
     presets=PRESETS,
     setup=setup,
+    check_use=_check_use,
     tags=("ISA:text-heads", "ISA:text-importance", "ISA:text-stages", "ISA:mass"),
     claims=_claims,
     figures=_figures,

@@ -68,17 +68,22 @@ def setup(options: TextSnapOptions, seed: int) -> Setup:
     from stagescope.dynamics.record import Every
     from stagescope.processes.memory import require_memory
 
+    _check_use(options)
     topical = options.model == "topics"
-    refused = _OF_TRANSFORMER if topical else _OF_TOPICS
-    refuse_unused(options, refused, f"it belongs to --model {'transformer' if topical else 'topics'}")
-    if options.nexts:
-        refuse_unused(options, ("topics",), "the next words are named by --nexts")
     corpus = options.read()
     what, params, facts = (_topics if topical else _transformer)(options, corpus, seed)
     facts, apart = {**text_facts(corpus), **facts}, _apart(options)
     size = sum(block.size for block in params.values())
     require_memory("the recorded frames", "take fewer --steps or a smaller model", _steps(options) // apart + 2, size)
     return Setup(what=what, params=params, dynamics=_dynamics(options), record=Every(n=apart), facts=facts)
+
+
+def _check_use(options: TextSnapOptions) -> None:
+    topical = options.model == "topics"
+    refused = _OF_TRANSFORMER if topical else _OF_TOPICS
+    refuse_unused(options, refused, f"it belongs to --model {'transformer' if topical else 'topics'}")
+    if options.nexts:
+        refuse_unused(options, ("topics",), "the next words are named by --nexts")
 
 
 def _topics(options: TextSnapOptions, corpus: "TextCorpus", seed: int) -> tuple[Any, Any, dict[str, Any]]:
@@ -152,6 +157,7 @@ STUDY = Study(
     options=TextSnapOptions,
     presets=PRESETS,
     setup=setup,
+    check_use=_check_use,
     tags=("SnS:model", "SnS:merged-columns", "SnS:text-windows", "SnS:text-transformer", "SnS:text-stages"),
     claims=_claims,
     figures=_figures,

@@ -72,7 +72,7 @@ export function notesOf(scene) {
  * @param {string} text
  * @param {HTMLElement} source what is selected if copying fails
  */
-function copyButton(text, source) {
+export function copyButton(text, source) {
   const button = el("button", { type: "button", class: "quiet copy", text: "Copy" });
   button.addEventListener("click", async () => {
     let said = "Copied";

@@ -1,83 +1,11 @@
-/** The keyboard, and the help that lists it. */
+/** The keyboard, and the help that lists it. What keys do is said by the page: `report_keys.js`, `diagram_keys.js`. */
 
 import { el } from "./dom.js";
 
-/** @typedef {import("./clock.js").Scene} Scene */
-/** @typedef {import("./scrubber.js").Scrubber} Scrubber */
 /**
- * @typedef {{scene: () => Scene, scrubber: () => Scrubber, theme: () => void, help: () => void,
- *   scenes: (step: number) => void}} Actions
- *   What keys can do to the page.
+ * @template Actions
+ * @typedef {{keys: string[], shown: string, says: string, does: (actions: Actions, event: KeyboardEvent) => void}} Binding
  */
-/** @typedef {{keys: string[], shown: string, says: string, does: (actions: Actions, event: KeyboardEvent) => void}} Binding */
-
-/** @type {Binding[]} */
-export const BINDINGS = [
-  {
-    keys: ["ArrowRight"],
-    shown: "\u2192",
-    says: "next frame; with Shift ten frames",
-    does: ({ scene }, event) => move(scene(), event.shiftKey ? 10 : 1),
-  },
-  {
-    keys: ["ArrowLeft"],
-    shown: "\u2190",
-    says: "previous frame; with Shift ten frames",
-    does: ({ scene }, event) => move(scene(), event.shiftKey ? -10 : -1),
-  },
-  {
-    keys: ["PageDown"],
-    shown: "Page Down",
-    says: "5 % of the frames forward",
-    does: ({ scene }) => move(scene(), twentieth(scene())),
-  },
-  { keys: ["PageUp"], shown: "Page Up", says: "5 % of the frames back", does: ({ scene }) => move(scene(), -twentieth(scene())) },
-  { keys: ["Home"], shown: "Home", says: "first frame", does: ({ scene }) => scene().go(0) },
-  { keys: ["End"], shown: "End", says: "last frame", does: ({ scene }) => scene().go(scene().times.length - 1) },
-  { keys: [" "], shown: "Space", says: "play or pause", does: ({ scrubber }) => scrubber().toggle() },
-  { keys: ["["], shown: "[", says: "slower", does: ({ scrubber }) => scrubber().speed(false) },
-  { keys: ["]"], shown: "]", says: "faster", does: ({ scrubber }) => scrubber().speed(true) },
-  {
-    keys: ["e", "E"],
-    shown: "E",
-    says: "next event; with Shift the one before",
-    does: ({ scrubber }, event) => scrubber().event(!event.shiftKey),
-  },
-  {
-    keys: ["l", "L"],
-    shown: "L",
-    says: "loss on a linear or a logarithmic axis",
-    does: ({ scene }) => scene().settings.setLog("loss", !scene().isLog("loss")),
-  },
-  {
-    keys: ["x", "X"],
-    shown: "X",
-    says: "time or logarithm of time across",
-    does: ({ scene }) => scene().settings.set("axis", scene().logTime ? "time" : "log"),
-  },
-  {
-    keys: ["s", "S"],
-    shown: "S",
-    says: "next scene; with Shift the one before",
-    does: ({ scenes }, event) => scenes(event.shiftKey ? -1 : 1),
-  },
-  { keys: ["d", "D"], shown: "D", says: "light or dark", does: ({ theme }) => theme() },
-  { keys: ["Escape"], shown: "Esc", says: "close an enlarged map; clear the highlighted span", does: ({ scene }) => scene().mark(null) },
-  { keys: ["?"], shown: "?", says: "this help", does: ({ help }) => help() },
-];
-
-/**
- * @param {Scene} scene
- * @param {number} frames
- */
-function move(scene, frames) {
-  scene.go(scene.position + frames);
-}
-
-/** @param {Scene} scene */
-function twentieth(scene) {
-  return Math.max(1, Math.round(scene.times.length / 20));
-}
 
 /**
  * Whether the focused element wants this key for itself.
@@ -91,11 +19,16 @@ function taken(event) {
   return event.key === " " && target.matches("button, summary, a");
 }
 
-/** @param {Actions} actions listens to the whole page; what a panel handles itself does not come this far */
-export function listenToKeys(actions) {
+/**
+ * Listens to the whole page; what a panel handles itself does not come this far.
+ * @template Actions
+ * @param {Binding<Actions>[]} bindings
+ * @param {Actions} actions
+ */
+export function listenToKeys(bindings, actions) {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || taken(event)) return;
-    const binding = BINDINGS.find(({ keys }) => keys.includes(event.key));
+    const binding = bindings.find(({ keys }) => keys.includes(event.key));
     if (!binding) return;
     event.preventDefault();
     binding.does(actions, event);
@@ -107,23 +40,19 @@ export function listenToKeys(actions) {
   });
 }
 
-const ADVICE = [
-  "One scrubber moves everything. Drag the slider, click or drag in a plot, click a stage, an event or a row of the ledger. " +
-    "Hover over a cell or a curve for its value. Entries of a legend hide and show curves.",
-  "Frames are counted from 1 on the page. The address of the page holds scene, frame (its index, counted from 0 as in " +
-    "Python), axes, theme and speed: copy it to send somebody this frame. Hidden curves, enlarged maps, highlighted spans and " +
-    "filters of the ledger are not in it.",
-];
-
-/** A window with all keys; open it with showModal(). */
-export function helpDialog() {
-  const rows = BINDINGS.map(({ shown, says }) =>
+/**
+ * A window with all keys; open it with showModal().
+ * @param {{shown: string, says: string}[]} bindings
+ * @param {string[]} advice
+ */
+export function helpDialog(bindings, advice) {
+  const rows = bindings.map(({ shown, says }) =>
     el("tr", {}, [el("th", { scope: "row" }, el("kbd", { text: shown })), el("td", { text: says })]),
   );
   const close = el("button", { type: "button", class: "plain", text: "Close", on: { click: () => dialog.close() } });
   const dialog = el("dialog", { class: "help", "aria-labelledby": "help-title" }, [
     el("h2", { id: "help-title", text: "How to read this page" }),
-    ...ADVICE.map((text) => el("p", { text })),
+    ...advice.map((text) => el("p", { text })),
     el("table", {}, el("tbody", {}, rows)),
     close,
   ]);

@@ -3,11 +3,13 @@
 import { Store } from "./blocks.js";
 import { openScene } from "./clock.js";
 import { themeNow } from "./colours.js";
-import { brief, count, el, nameOf } from "./dom.js";
+import { count, el, nameOf } from "./dom.js";
 import { DONE, statusBanner } from "./facts.js";
 import { helpDialog, listenToKeys } from "./keys.js";
+import { confess, titleRow } from "./page_head.js";
 import { Panels } from "./panels.js";
 import { listenToPrinting } from "./printing.js";
+import { ADVICE, BINDINGS } from "./report_keys.js";
 import { scrubberOf } from "./scrubber.js";
 import { hashWriter, readHash, Settings } from "./state.js";
 
@@ -28,7 +30,7 @@ class Page {
     this.present = null;
     this.index = 0;
     this.drawing = false;
-    this.help = helpDialog();
+    this.help = helpDialog(BINDINGS, ADVICE);
     this.tabs = data.scenes.map((scene, i) => tab(scene.title, i, () => this.choose(i)));
     this.body = el("div", { class: "scene", id: "scene", role: data.scenes.length > 1 ? "tabpanel" : null });
     this.dock = el("footer", { class: "dock" });
@@ -47,7 +49,7 @@ class Page {
     window.addEventListener("hashchange", () => this.follow());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
     listenToPrinting({ panels: () => this.stage.panels, recolour: () => this.recolour() });
-    listenToKeys({
+    listenToKeys(BINDINGS, {
       scene: () => this.stage.scene,
       scrubber: () => this.stage.scrubber,
       theme: () => this.turnTheme(),
@@ -58,20 +60,6 @@ class Page {
 
   header() {
     const { title, scenes, version } = this.data;
-    const theme = el("button", {
-      type: "button",
-      class: "plain",
-      text: "Light / dark",
-      title: "Light or dark (D)",
-      on: { click: () => this.turnTheme() },
-    });
-    const help = el("button", {
-      type: "button",
-      class: "plain",
-      text: "Help",
-      title: "Keys and how to read this page (?)",
-      on: { click: () => this.help.showModal() },
-    });
     const tabs =
       scenes.length > 1
         ? el(
@@ -81,10 +69,7 @@ class Page {
           )
         : null;
     return el("header", { class: "page-head" }, [
-      el("div", { class: "title-row" }, [
-        el("h1", {}, nameOf(title, 160)),
-        el("div", { class: "page-tools" }, [el("span", { class: "made-by", text: `Stagescope ${version}` }), theme, help]),
-      ]),
+      titleRow(title, version, { theme: () => this.turnTheme(), help: () => this.help.showModal() }),
       tabs,
     ]);
   }
@@ -254,14 +239,6 @@ function runsOf(scene, title, toNotes) {
     on: { click: toNotes },
   });
   return el("ul", { class: "runs", "aria-label": "runs" }, [...items, notes ? el("li", {}, link) : null]);
-}
-
-/** @param {unknown} error says in the page what went wrong: nobody reads a console */
-function confess(error) {
-  const said = brief(error instanceof Error ? error.message : error);
-  document
-    .getElementById("page")
-    ?.replaceChildren(el("p", { class: "failure", role: "alert", text: `This report cannot be shown: ${said}` }));
 }
 
 const page = new Page(JSON.parse(document.getElementById("data")?.textContent ?? "{}"));

@@ -39,5 +39,18 @@
  *   table?: () => Table, svg?: () => string}} Panel
  *   One view on the page. `show` draws the frame each run has at a time of the scene's clock and must be cheap;
  *   `table` and `svg` give what is seen now for export.
+ *
+ * The page of a sweep:
+ * @typedef {{name: string, kind: "linear"|"log"|"integer"|"log integer"|"categorical", values: (number|string)[]}} SweepAxis
+ *   `values`: of the grid, ascending; of categories their names.
+ * @typedef {{name: string, group: "axes"|"run"|"events"|"starts"|"durations"|"verdicts"|"numbers", absent: string,
+ *   kind: "number"|"category", values: Block, names?: string[]}} SweepColumn
+ *   A value a row: f64 with NaN for none, or i32 into `names` with -1 for none. `absent`: what it means that a run which
+ *   reached its end has none.
+ * @typedef {{title: string, version: string, study: string, rows: number, axes: SweepAxis[], columns: SweepColumn[],
+ *   done: string[], recreate: Block, run: Block, confidence: number, resamples: [number, Block][], damaged: number,
+ *   start: {x: string, y: string|null, color: string, at: [string, string][]}}} SweepData
+ *   `done`: statuses of runs that reached their end; `recreate`, `run`: a command a row, as UTF-8 with NUL between them;
+ *   `resamples`: for each number of rows, which of them each bootstrap sample draws.
  */
 export {};

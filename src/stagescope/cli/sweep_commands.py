@@ -1,0 +1,184 @@
+"""Commands for many points of a study; heavy imports are inside."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import tyro
+from pydantic import BaseModel, Field
+
+from stagescope.cli.command import Command, print_json
+from stagescope.errors import InputError
+
+if TYPE_CHECKING:
+    from stagescope.sweeping.table import Sweep as Table
+
+SweepFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SWEEP")]
+
+
+class SweepFlags(BaseModel):
+    """What a sweep of any study understands besides the study's options, which stay fixed."""
+
+    study_name: ClassVar[str] = ""
+
+    out: Path = Field(description="folder of the sweep; a call with the same folder continues and extends it")
+    preset: str | None = Field(None, description="named sweep, or named settings of the study; options given here override them")
+    grid: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUES")] = Field(
+        (), description="a swept option: a,b,c or lo:hi:n or lo:hi:n:log; elements of a list are pi.0; give it once per option"
+    )
+    table: Path | None = Field(None, description="CSV file with a column for each swept option, and maybe seed; one point a line")
+    seeds: str | None = Field(None, description="how many (5 means 0 to 4), or which: 3,7,11; default: 1")
+    measure: tuple[Literal["events", "verdicts", "numbers"], ...] | None = Field(
+        None, description="what a row holds; verdicts take several times as long; default: events numbers"
+    )
+    refine: int = Field(0, description="rounds that add points only where neighbouring cells differ")
+    refine_by: str | None = Field(None, description="column in which they differ; default: which events occurred, and verdicts")
+    workers: int | None = Field(None, description="processes on this machine; default: one per core")
+    scheduler: str | None = Field(None, description="address of a running Dask scheduler to use instead, tcp://HOST:8786")
+    timeout: float | None = Field(None, description="seconds after which a point is given up")
+    keep_runs: bool = Field(False, description="store every run whole, in runs/ of the folder")
+    retry_failed: bool = Field(False, description="compute points again that failed, diverged or timed out")
+    yes: bool = Field(False, description="more than a million points are meant")
+    quiet: bool = Field(False, description="no progress, no summary")
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
+
+
+class Sweep(Command):
+    """Compute a grid of points on all cores or a cluster, as one table. Ctrl-C and crashes lose nothing that is committed."""
+
+    study: Any
+
+    def run(self) -> int:
+        from stagescope.studies.table import study
+        from stagescope.sweeping.engine import sweep
+
+        flags: SweepFlags = self.study
+        fields = type(flags).model_fields
+        options = {
+            name: getattr(flags, name)
+            for name in study(flags.study_name).options.model_fields
+            if getattr(flags, name) != fields[name].default
+        }
+        names = ("out", "table", "seeds", "measure", "refine", "refine_by", "workers", "scheduler")
+        names += ("timeout", "keep_runs", "retry_failed", "yes")
+        given = {name: getattr(flags, name) for name in names}
+        shown = False if flags.quiet or flags.json_ else None
+        made = sweep(flags.study_name, flags.preset, grid=_grids(flags.grid), progress=shown, **given, **options)
+        if flags.json_:
+            print_json(_facts(made))
+        elif not flags.quiet:
+            _print_outcome(made)
+        return 0
+
+
+class Recreate(Command):
+    """Compute the run of one row of a sweep again, from its config, and store it."""
+
+    folder: SweepFolder
+    at: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE...")] = Field(
+        (), description="where: a value for every swept option that has several"
+    )
+    seed: int | None = Field(None, description="which seed of the cell; default: its first")
+    out: Path = Field(description="folder of the run")
+    overwrite: bool = Field(False, description="replace a run in --out (never anything else)")
+    quiet: bool = Field(False, description="no progress bar, no summary")
+
+    def run(self) -> int:
+        from stagescope.cli.commands import report_run
+        from stagescope.studies.table import study
+        from stagescope.sweeping.axes import checked
+        from stagescope.sweeping.table import load_sweep
+
+        found = load_sweep(self.folder)
+        at = {}
+        for name, text in _grids(self.at).items():
+            if name in {axis.name for axis in found.axes}:
+                text = checked(study(found.plan.study), name, [text])[0]
+            at[name] = text
+        made = found.recreate(
+            found.find(at, self.seed), self.out, overwrite=self.overwrite, progress=False if self.quiet else None
+        )
+        return report_run(made, self.quiet, as_json=False)
+
+
+class Diagram(Command):
+    """Draw a column of a sweep over one or two of its axes: figure (PDF, SVG, PNG, numbers as JSON) and interactive page."""
+
+    folder: SweepFolder
+    x: str = Field(description="axis across")
+    y: str | None = Field(None, description="axis upwards; without it a curve is drawn")
+    color: str | None = Field(
+        None, description="column that is shown: an event, a claim by its tag, a number, stages; default: stages, else status"
+    )
+    at: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE...")] = Field(
+        (), description="values of other axes; those not named give a panel for each of their values"
+    )
+    out: Path | None = Field(None, description="folder for the figure; default: diagrams in the sweep's folder")
+    page: Path | None = Field(None, description="file of the page; default: diagram.html beside the figure")
+    open: bool = Field(False, description="show the page in the browser")
+    quiet: bool = Field(False, description="print the paths alone")
+
+    def run(self) -> int:
+        from stagescope.reporting.diagram import diagram
+
+        made = diagram(self.folder, self.x, self.y, self.color, at=_grids(self.at), out=self.out, page=self.page)
+        if self.quiet:
+            print(f"{made.figure}\n{made.page}")
+        else:
+            size = made.page.stat().st_size / 1e6
+            print(f"{made.figure.with_suffix('')}.{{pdf,svg,png,json}}\n{made.page}: {size:.1f} MB, works offline")
+        if self.open:
+            from stagescope.cli.answers import open_page
+
+            open_page(made.page)
+        return 0
+
+
+def _grids(words: tuple[str, ...]) -> dict[str, str]:
+    """`pi.0=.3,.4` as name and values."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, values = word.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name:
+            raise InputError(f"{word!r} has no name; write NAME=VALUES, such as pi.0=.3,.4 or persistence=.1:.9:9")
+        if name in found:
+            raise InputError(f"{name} is given twice; give it once, with all its values")
+        found[name] = values
+    return found
+
+
+def _facts(made: "Table") -> dict[str, Any]:
+    return {
+        "sweep": str(made.folder),
+        "study": made.plan.study,
+        "axes": {axis.name: len(axis.values) for axis in made.axes},
+        "cells": len(made.cells),
+        "rows": len(made),
+        "failed": [{name: row[name] for name in ("at", "seed", "status", "reason")} for row in made.failed],
+        "damaged": list(made.damaged),
+        "seconds": sum(row.get("seconds") or 0.0 for row in made.rows),
+        "table": str(made.folder / "table.csv"),
+    }
+
+
+def _print_outcome(made: "Table") -> None:
+    """How many rows there are, which failed and why, and what to do next."""
+    from stagescope.sweeping.rows import outcome
+
+    failed = f", {len(made.failed)} failed" if made.failed else ""
+    print(f"{made.folder}: {len(made)} rows in {len(made.cells)} cells{failed}; {made.folder / 'table.csv'}")
+    reasons: dict[str, int] = {}
+    for row in made.failed:
+        said = outcome(row["status"], row["reason"])
+        reasons[said] = reasons.get(said, 0) + 1
+    for said, count in sorted(reasons.items(), key=lambda item: -item[1])[:3]:
+        print(f"{count} {said}")
+    if len(reasons) > 3:
+        print(f"and {len(reasons) - 3} other reasons, in the table")
+    names = [axis.name for axis in made.axes if len(axis.values) > 1]
+    color = next((name for row in made.rows for part in ("events", "numbers") for name in row.get(part) or ()), None)
+    if len(names) > 1 and color:
+        print(f"next: stagescope diagram {made.folder} --x {names[0]} --y {names[1]} --color {color}")
+
+
+COMMANDS: dict[str, type[Command]] = {"recreate": Recreate, "diagram": Diagram}

@@ -1,0 +1,136 @@
+"""Which part of a diagram a cell covers.
+
+Every leaf box between cells is cut in four; each quarter belongs to the cell at its corner. On a plain grid a cell so covers
+everything that is nearer to it than to its neighbours along either axis; where a refinement put cells between, all of them
+shrink. Cells at the rim reach half a step outwards. A quarter whose corner is a cell of the grid that does not exist is
+nobody's: it stays blank. `viewer/areas.js` does the same on the page.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise, product
+from typing import Any, NamedTuple
+
+from stagescope.sweeping.boxes import Cell, Leaf, Scale, leaves
+
+ALONE = 0.5
+"""Half the width of the only value of an axis: of a category, of a zero, or as a share of a tenth of a number."""
+ALONE_LOG = 0.15
+"""The same on a logarithmic axis, in decades."""
+FAR = 8.0
+"""Ratio of the largest to the smallest value from which evenly growing numbers are drawn on a logarithmic axis."""
+
+
+class Rect(NamedTuple):
+    """In the places of the two axes: values, their decimal logarithms, or numbers of categories."""
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+
+@dataclass(frozen=True)
+class Ruler:
+    """Where the values of a scale lie on paper."""
+
+    scale: Scale
+
+    @cached_property
+    def log(self) -> bool:
+        """Logarithmic, or given one by one in about equal ratios."""
+        kind, values = self.scale.kind, self.scale.values
+        if kind in ("log", "log integer"):
+            return True
+        if kind == "categorical" or len(values) < 3 or values[0] <= 0 or values[-1] < FAR * values[0]:
+            return False
+        return _uneven([math.log(value) for value in values]) < _uneven(values)
+
+    def place(self, value: Any) -> float:
+        if self.scale.kind == "categorical":
+            return float(self.scale.values.index(value))
+        return math.log10(value) if self.log else float(value)
+
+    def on_axis(self, place: float) -> float:
+        """A place as plots know it, which take logarithms themselves."""
+        return 10.0**place if self.log else place
+
+    def place_on_axis(self, value: Any) -> float:
+        return self.on_axis(self.place(value))
+
+    @cached_property
+    def reach(self) -> tuple[float, float]:
+        """Where the outermost cells end, half a step beyond the first and the last value."""
+        places = [self.place(value) for value in self.scale.values]
+        if len(places) == 1 or self.scale.kind == "categorical":
+            half = ALONE_LOG if self.log else ALONE
+            half *= (0.2 * abs(places[0]) or 1.0) if self.scale.kind in ("linear", "integer") else 1.0
+            return places[0] - half, places[-1] + half
+        return places[0] - (places[1] - places[0]) / 2, places[-1] + (places[-1] - places[-2]) / 2
+
+
+def _uneven(values: Sequence[float]) -> float:
+    """The largest gap between neighbours over the smallest."""
+    gaps = [after - before for before, after in pairwise(values)]
+    return max(gaps) / min(gaps)
+
+
+def areas(x: Ruler, y: Ruler, cells: Collection[Cell]) -> dict[Cell, list[Rect]]:
+    """The rectangles of each cell (x, y), joined where they touch along a whole side."""
+    found: dict[Cell, list[Rect]] = {cell: [] for cell in cells}
+    known = frozenset(cells)
+    for leaf in leaves((x.scale, y.scale), cells):
+        parts = (_parts(x, *leaf.box[0]), _parts(y, *leaf.box[1]))
+        for (column, left, right), (row, bottom, top) in product(*parts):
+            owner = _owner((x, y), (column, row), leaf, known)
+            if owner is not None:
+                found[owner].append(Rect(left, right, bottom, top))
+    return {cell: _joined(rects) for cell, rects in found.items() if rects}
+
+
+def _parts(ruler: Ruler, low: Any, high: Any) -> list[tuple[Any, float, float]]:
+    """The halves of a side: whose they are, and from where to where."""
+    first, last = ruler.reach
+    if low == high:
+        at = ruler.place(low)
+        return [(low, at - ALONE, at + ALONE)] if ruler.scale.kind == "categorical" else [(low, first, last)]
+    start = first if low == ruler.scale.values[0] else ruler.place(low)
+    stop = last if high == ruler.scale.values[-1] else ruler.place(high)
+    middle = (ruler.place(low) + ruler.place(high)) / 2
+    return [(low, start, middle), (high, middle, stop)]
+
+
+def _owner(rulers: tuple[Ruler, Ruler], corner: Cell, leaf: Leaf, known: frozenset[Cell]) -> Cell | None:
+    """The cell at a corner. One that a refinement has not reached yet is stood in for by the nearest; a hole is nobody's."""
+    if corner in known:
+        return corner
+    if all(value in ruler.scale.values for ruler, value in zip(rulers, corner, strict=True)):
+        return None
+
+    def far(cell: Cell) -> float:
+        sides = zip(rulers, cell, corner, leaf.box, strict=True)
+        return sum(
+            abs(ruler.place(value) - ruler.place(end)) / ((ruler.place(side[1]) - ruler.place(side[0])) or 1.0)
+            for ruler, value, end, side in sides
+        )
+
+    return min(leaf.cells, key=far, default=None)
+
+
+def _joined(rects: Iterable[Rect]) -> list[Rect]:
+    """Neighbours made one, first along rows, then along columns."""
+    rows: list[Rect] = []
+    for rect in sorted(rects, key=lambda r: (r.bottom, r.top, r.left)):
+        if rows and rows[-1][2:] == rect[2:] and rows[-1].right == rect.left:
+            rows[-1] = rows[-1]._replace(right=rect.right)
+        else:
+            rows.append(rect)
+    whole: list[Rect] = []
+    for rect in sorted(rows, key=lambda r: (r.left, r.right, r.bottom)):
+        if whole and whole[-1][:2] == rect[:2] and whole[-1].top == rect.bottom:
+            whole[-1] = whole[-1]._replace(top=rect.top)
+        else:
+            whole.append(rect)
+    return whole

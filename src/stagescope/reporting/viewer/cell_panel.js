@@ -1,0 +1,162 @@
+/** One cell of a sweep: what its runs say, why some failed, and the commands that make them again. */
+
+import { clean, el, nameOf, short } from "./dom.js";
+import { copyButton } from "./facts.js";
+import { badge } from "./verdicts.js";
+
+/** @typedef {import("./sweep.js").SweepTable} SweepTable */
+/** @typedef {import("./sweep.js").SweepCell} SweepCell */
+/** @typedef {import("./sweep.js").Ask} Ask */
+/** @typedef {import("./types.js").SweepColumn} SweepColumn */
+
+/** Titles of the groups of columns, in the order they are shown. @type {[SweepColumn["group"], string][]} */
+const GROUPS = [
+  ["run", "Run"],
+  ["events", "Events"],
+  ["starts", "Stages begin"],
+  ["durations", "Stages last"],
+  ["verdicts", "Claims"],
+  ["numbers", "Numbers"],
+];
+const LONG = 40; // characters of a reading from which it is set smaller
+const SAID = ["seed", "reason"]; // columns that are shown elsewhere in the panel
+const BUTTONS = 10; // seeds up to which each has a button
+
+/** @param {SweepTable} table @param {Ask} ask @param {SweepCell} cell @returns {[name: string, value: string][]} */
+export function placeOf(table, ask, cell) {
+  /** @type {[string, number][]} */
+  const values = [[ask.x, cell.x], ...(ask.y === null ? [] : [/** @type {[string, number]} */ ([ask.y, cell.y])]), ...ask.at];
+  return values.map(([name, value]) => [name, table.ruler(name).named ? table.wordOf(name, value) : short(value, 6)]);
+}
+
+/** @param {[number, number]|null} interval */
+function spanText(interval) {
+  return interval ? ` (${percent(interval[0])} to ${percent(interval[1])})` : "";
+}
+
+/** @param {number} share */
+function percent(share) {
+  return `${Math.round(100 * share)} %`;
+}
+
+/**
+ * What a cell says in the column of the colour, in lines; the first is the value.
+ * @param {SweepTable} table
+ * @param {Ask} ask
+ * @param {SweepCell} cell
+ * @returns {string[]}
+ */
+export function readingOf(table, ask, cell) {
+  const column = table.column(ask.color);
+  const { rows, value, known, failed } = cell;
+  const lines = [];
+  if (value === null) lines.push(failed ? failedText(failed, rows.length) : column.absent);
+  else if (column.kind === "number") {
+    lines.push(short(value, 5));
+    const interval = table.interval(column, rows);
+    if (interval) lines.push(`${percent(table.data.confidence)} interval: ${short(interval[0])} to ${short(interval[1])}`);
+  }
+  else if (rows.length === 1) lines.push((column.names ?? [])[value]);
+  else {
+    for (const { item, share, interval } of table.shares(column, rows)) {
+      lines.push(`${(column.names ?? [])[item]}: ${percent(share)}${spanText(interval)}`);
+    }
+  }
+  if (rows.length > 1 && value !== null) lines.push(seedsText(known, rows.length, column.kind === "number"));
+  if (failed && value !== null && rows.length > 1) lines.push(failedText(failed, rows.length));
+  return lines;
+}
+
+/** @param {number} known @param {number} all @param {boolean} median */
+function seedsText(known, all, median) {
+  const of = known === all ? `${all} seeds` : `the ${known} of ${all} seeds that have a value`;
+  return median ? `median of ${of}` : of;
+}
+
+/** @param {number} failed @param {number} all */
+function failedText(failed, all) {
+  return all === 1 ? "failed" : failed === all ? `all ${all} runs failed` : `${failed} of ${all} runs failed`;
+}
+
+/** Reasons of failures in a cell, the most frequent first. @param {SweepTable} table @param {SweepCell} cell */
+export function reasonsOf(table, cell) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const row of cell.rows) {
+    if (table.done[row]) continue;
+    const said = [table.read("status", row), table.read("reason", row)].filter(Boolean).join(": ");
+    counts.set(said, (counts.get(said) ?? 0) + 1);
+  }
+  return [...counts].sort((a, b) => b[1] - a[1]);
+}
+
+/**
+ * @param {SweepTable} table
+ * @param {Ask} ask
+ * @param {SweepCell|null} cell
+ * @param {number|null} chosen row
+ * @param {(row: number) => void} choose
+ * @returns {HTMLElement}
+ */
+export function cellPanel(table, ask, cell, chosen, choose) {
+  if (!cell) return el("p", { class: "about", text: "Click a cell, or move with the arrow keys, to see its runs here and how to make them again." });
+  const row = chosen !== null && cell.rows.includes(chosen) ? chosen : cell.rows[0];
+  const reading = readingOf(table, ask, cell);
+  return el("div", { class: "cell" }, [
+    el("p", { class: "cell-place" }, placeOf(table, ask, cell).map(([name, value]) => el("span", {}, [nameOf(name, 60), " = ", el("b", {}, nameOf(value, 60))]))), // prettier-ignore
+    el("p", { class: reading[0].length > LONG ? "cell-reading long" : "cell-reading" }, [el("span", { class: "muted" }, nameOf(ask.color, 60)), el("b", {}, nameOf(reading[0], 120))]),
+    ...reading.slice(1).map((line) => el("p", { class: "cell-more" }, nameOf(line, 160))),
+    failures(table, cell),
+    cell.rows.length > 1 ? seeds(table, cell, row, choose) : null,
+    command("Make this run again, beside the folder of the sweep", table.recreate[row]),
+    command("The same from nothing", table.run[row]),
+    ...GROUPS.map(([group, title]) => facts(table, group, title, row)),
+  ]);
+}
+
+/** @param {SweepTable} table @param {SweepCell} cell */
+function failures(table, cell) {
+  const reasons = reasonsOf(table, cell);
+  if (!reasons.length) return null;
+  return el("ul", { class: "cell-failures" }, reasons.map(([said, times]) => el("li", {}, [nameOf(said, 400), times > 1 ? ` (${times} runs)` : null]))); // prettier-ignore
+}
+
+/** @param {SweepTable} table @param {SweepCell} cell @param {number} row @param {(row: number) => void} choose */
+function seeds(table, cell, row, choose) {
+  const named = cell.rows.map((each) => /** @type {const} */ ([each, `seed ${table.read("seed", each)}`]));
+  if (named.length <= BUTTONS) {
+    const buttons = named.map(([each, text]) =>
+      el("button", { type: "button", text, "aria-pressed": String(each === row), on: { click: () => choose(each) } }),
+    );
+    return el("div", { class: "chooser", role: "group", "aria-label": "seeds" }, buttons);
+  }
+  const options = named.map(([each, text]) => el("option", { value: each, text, selected: each === row }));
+  const change = (/** @type {Event} */ event) => choose(Number(/** @type {HTMLSelectElement} */ (event.target).value));
+  return el("select", { class: "ask-select", "aria-label": "seed", on: { change } }, options);
+}
+
+/** @param {SweepTable} table @param {SweepColumn["group"]} group @param {string} title @param {number} row */
+function facts(table, group, title, row) {
+  const columns = [...table.columns.values()].filter((column) => column.group === group && !SAID.includes(column.name));
+  const known = columns.filter(({ name }) => table.read(name, row) !== null);
+  const absent = group === "events" && table.done[row] ? columns.filter((column) => !known.includes(column)) : [];
+  if (!known.length && !absent.length) return null;
+  const pairs = known.map((column) => [nameOf(column.name.replace(/^(stage|duration) /, ""), 80), shownValue(column, table.read(column.name, row))]); // prettier-ignore
+  if (absent.length) pairs.push([el("span", { text: absent[0].absent }), el("span", { class: "muted" }, absent.flatMap(({ name }, i) => [i ? ", " : null, nameOf(name, 60)]))]); // prettier-ignore
+  return el("section", { class: "facts-part" }, [
+    el("header", {}, el("h5", { text: title })),
+    el("dl", {}, pairs.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])), // prettier-ignore
+  ]);
+}
+
+/** @param {SweepColumn} column @param {string|number|null} value */
+function shownValue(column, value) {
+  if (column.group === "verdicts") return badge(String(value));
+  return nameOf(typeof value === "number" ? short(value, 6) : value);
+}
+
+/** @param {string} title @param {string} text */
+function command(title, text) {
+  const shown = el("pre", { tabindex: 0 }, el("code", { text: clean(text) }));
+  return el("section", { class: "facts-part" }, [el("header", {}, [el("h5", { text: title }), copyButton(clean(text), shown)]), shown]);
+}

@@ -1,0 +1,157 @@
+"""Axes of a sweep: one swept option each, its values given as a list, or equally or geometrically spaced."""
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from stagescope.errors import InputError, unknown
+from stagescope.studies.study import Study
+from stagescope.sweeping.boxes import Kind
+
+Value = float | int | str | bool | None
+"""One value of a swept option."""
+MOST_VALUES = 1_000_000
+FORMS = "a list a,b,c, equally spaced lo:hi:n, or geometrically lo:hi:n:log"
+
+
+class Axis(BaseModel):
+    """One swept option: an element of a list is `pi.0`. `kind` says how its values lie, and so what lies half-way."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    kind: Kind
+    values: tuple[Value, ...]
+
+
+def grid_axis(study: Study, name: str, given: str | Sequence[Value]) -> Axis:
+    """An axis as `--grid` or Python gives it: text in one of three forms, or the values themselves."""
+    name = name.strip().replace("-", "_")
+    parts = _parts(_kind(study, name))
+    spaced = isinstance(given, str) and ":" in given and bool({int, float} & parts)
+    if isinstance(given, str):
+        raw: list[Any] = _spaced(name, given) if spaced else [word.strip() for word in given.split(",") if word.strip()]
+        raw = [round(value) for value in raw] if spaced and float not in parts else raw
+    else:
+        raw = [given] if isinstance(given, int | float) else list(given)
+    values = checked(study, name, raw)
+    if len(set(values)) < len(values) and not spaced:
+        raise InputError(f"grid {name}={given}: a value is given twice")
+    log = isinstance(given, str) and spaced and given.endswith(":log")
+    return Axis(name=name, kind=kind_of(values, log), values=ordered(values))
+
+
+def checked(study: Study, name: str, raw: Sequence[Any]) -> list[Value]:
+    """Values of the option's own type and within its limits; at least one."""
+    if not raw:
+        raise InputError(f"grid {name} is empty; give {FORMS}")
+    adapter, values = _adapter(study, name), []
+    for each in raw:
+        try:
+            values.append(adapter.validate_python(None if isinstance(each, str) and each.lower() == "none" else each))
+        except ValidationError as error:
+            said = error.errors()[0]["msg"].replace("Input should", "must")
+            raise InputError(f"grid {name}: {said}, got {each!r}") from None
+    return values
+
+
+def _spaced(name: str, text: str) -> list[float]:
+    parts = text.split(":")
+    try:
+        low, high, count = float(parts[0]), float(parts[1]), int(parts[2])
+        if len(parts) > 4 or (len(parts) == 4 and parts[3] != "log"):
+            raise ValueError
+    except (ValueError, IndexError):
+        raise InputError(f"grid {name}={text} is none of: {FORMS}") from None
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise InputError(f"grid {name}={text}: ends must be finite")
+    if not 1 <= count <= MOST_VALUES:
+        empty = "is empty" if count < 1 else f"has more than {MOST_VALUES:,} values"
+        raise InputError(f"grid {name}={text} {empty}; give a number of values n of at least 1 in lo:hi:n")
+    if (count == 1) != (low == high):
+        raise InputError(f"grid {name}={text}: {count} value{'s' if count > 1 else ''} from {low:g} to {high:g}")
+    if count == 1:
+        return [low]
+    if len(parts) == 3:
+        size = max(abs(low), abs(high))
+        return [low, *(_clean(low + (high - low) * i / (count - 1), size) for i in range(1, count - 1)), high]
+    if min(low, high) <= 0:
+        raise InputError(f"grid {name}={text}: geometric spacing needs ends above 0")
+    between = [low * (high / low) ** (i / (count - 1)) for i in range(1, count - 1)]
+    return [low, *(_clean(value, value) for value in between), high]
+
+
+def _clean(value: float, size: float) -> float:
+    """Without the digits that only rounding made, as a person would type it: .1:.9:9 has .3, not .30000000000000004.
+
+    They are counted from the larger end, so that a grid through 0 has 0 itself.
+    """
+    short = float(f"{value:.12g}")
+    return 0.0 if abs(short) < 1e-13 * size else short
+
+
+def kind_of(values: Sequence[Value], log: bool = False) -> Kind:
+    """How the values of an axis lie: numbers have an order and a middle, words and switches do not."""
+    if any(value is None or isinstance(value, bool | str) for value in values):
+        return "categorical"
+    if all(isinstance(value, int) for value in values):
+        return "log integer" if log else "integer"
+    return "log" if log else "linear"
+
+
+def ordered(values: Iterable[Value]) -> tuple[Value, ...]:
+    """Each once: numbers ascending, categories as they came."""
+    unique = list(dict.fromkeys(values))
+    return tuple(unique) if kind_of(unique) == "categorical" else tuple(sorted(unique))  # type: ignore[type-var]
+
+
+def merged(axes: Sequence[Axis]) -> Axis:
+    """One axis that holds the values of several of the same name."""
+    values = ordered(value for axis in axes for value in axis.values)
+    log = all(axis.kind.startswith("log") for axis in axes)
+    return Axis(name=axes[0].name, kind=kind_of(values, log), values=values)
+
+
+def spelled(value: Value) -> str:
+    """A value as a person writes it."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def split(name: str) -> tuple[str, int | None]:
+    """`pi.0` is element 0 of the option pi."""
+    option, dot, place = name.partition(".")
+    return option, int(place) if dot and place.isdecimal() else (-1 if dot else None)
+
+
+def _kind(study: Study, name: str) -> Any:
+    """The type of one value of a swept option; an error where it has none."""
+    option, place = split(name)
+    fields = study.options.model_fields
+    if option not in fields:
+        raise unknown(f"option of {study.name}", option, fields)
+    kind = fields[option].annotation
+    if Path in _parts(kind):
+        raise InputError(f"{name} is a file and cannot be swept; sweep each file into a folder of its own")
+    if get_origin(kind) is not tuple:
+        if place is not None:
+            raise InputError(f"{option} is no list, so {name} cannot be swept; sweep {option}")
+        return kind
+    if place is None or place < 0:
+        raise InputError(f"{option} is a list, so {name} cannot be swept; sweep its elements {option}.0, {option}.1, ...")
+    return get_args(kind)[0]
+
+
+def _parts(kind: Any) -> set[Any]:
+    """The types of `float | None` and the like."""
+    return {kind, *get_args(kind)}
+
+
+def _adapter(study: Study, name: str) -> "TypeAdapter[Any]":
+    """The check of one value, with the limits that the option has."""
+    option, place = split(name)
+    kind, limits = _kind(study, name), study.options.model_fields[option].metadata
+    whole: Any = Annotated[(kind, *limits)] if limits and place is None else kind
+    return TypeAdapter(whole, config=ConfigDict(allow_inf_nan=False))

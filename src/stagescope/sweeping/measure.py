@@ -1,0 +1,87 @@
+"""From a point to its row. Whatever goes wrong on the way is a row too."""
+
+import math
+import socket
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stagescope.errors import StagescopeError
+from stagescope.runs.run import Run
+from stagescope.studies.study import Study
+from stagescope.sweeping.plan import Measure
+from stagescope.sweeping.points import Point
+from stagescope.sweeping.rows import Row
+
+LONGEST_REASON = 400
+
+
+def measured(study: Study, point: Point, measures: Sequence[Measure], keep: Path | None = None) -> Row:
+    """Run a point and measure what was asked for; `keep` is the folder that its whole run is stored in."""
+    began, clock = time.time(), time.monotonic()
+    try:
+        run = study.run(study.configured(None, **point.config), seed=point.seed, out=keep, overwrite=True, progress=False)
+    except Exception as error:
+        found = {"status": "failed", "reason": reason(error)}
+    else:
+        found = _read(study, run, measures)
+    return row_at(study, point, {**found, "seconds": time.monotonic() - clock, "started": began})
+
+
+def row_at(study: Study, point: Point, found: Mapping[str, Any]) -> Row:
+    """A row with what it always has; numbers that are not finite are null."""
+    known = {"digest": point.digest, "study": study.name, "seed": point.seed, "at": dict(point.at), "config": dict(point.config)}
+    return _finite({**known, "retry": point.retry, "reason": "", "host": socket.gethostname(), **found})
+
+
+def _read(study: Study, run: Run, measures: Sequence[Measure]) -> dict[str, Any]:
+    """What a run shows. A finished run that cannot be read has failed: a row without events must not look like one."""
+    found: dict[str, Any] = {"status": run.status, "reason": run.reason, "clock": run.clock}
+    try:
+        if "numbers" in measures:
+            found["numbers"] = study.numbers(run)
+        if "events" in measures:
+            found |= _events(run)
+        if "verdicts" in measures:
+            from stagescope.reading import check
+
+            found["verdicts"] = {verdict.tag: verdict.verdict for verdict in check(run)}
+    except Exception as error:
+        if run.done:
+            return {**found, "status": "failed", "reason": f"the run is {run.status}, but cannot be read: {reason(error)}"}
+    return found
+
+
+def _events(run: Run) -> dict[str, Any]:
+    """Events, names of stages in order, when each first began, and how long it lasted in all; None where the run ended inside."""
+    from stagescope.reading import stages
+
+    seen = stages(run)
+    spans: dict[str, float | None] = {}
+    starts: dict[str, float] = {}
+    for stage in seen:
+        starts.setdefault(stage.name, stage.start)
+        before = spans.get(stage.name, 0.0)
+        spans[stage.name] = None if stage.stop is None or before is None else before + stage.stop - stage.start
+    return {"events": dict(seen.events), "stages": [stage.name for stage in seen], "starts": starts, "durations": spans}
+
+
+def reason(error: BaseException) -> str:
+    """A sentence for a row: ours as it is, any other with its type and where it came from."""
+    if isinstance(error, StagescopeError):
+        said = str(error)
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+        said = f"{type(error).__name__}: {error}{where}"
+    return said if len(said) <= LONGEST_REASON else said[: LONGEST_REASON - 3] + "..."
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,171 @@
+"""What a caller asks for, checked and made into a plan before anything runs."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stagescope.errors import InputError, unknown
+from stagescope.runs.files import sha256, told
+from stagescope.studies.study import Study
+from stagescope.sweeping.axes import Value, checked, grid_axis, split
+from stagescope.sweeping.plan import MEASURES, Grid, Measure, Plan, new_id
+from stagescope.sweeping.points import check_effect, fixed_options
+from stagescope.sweeping.presets import SweepPreset, preset_of
+from stagescope.sweeping.worker import versions
+
+MOST_POINTS = 1_000_000
+DEFAULT_MEASURES: tuple[Measure, ...] = ("events", "numbers")
+Axes = Mapping[str, str | Sequence[Value]]
+Table = str | Path | Sequence[Mapping[str, Any]]
+Seeds = int | str | Sequence[int]
+
+
+def requested(
+    study: Study,
+    preset: str | None,
+    *,
+    grid: Axes | None = None,
+    table: Table | None = None,
+    seeds: Seeds | None = None,
+    measures: Sequence[str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    stored: Plan | None = None,
+    yes: bool = False,
+) -> Plan:
+    """A plan from a caller's words. Without grids it is that of the sweep preset named, or of the sweep already stored."""
+    named = preset_of(study.name, preset)
+    options = dict(options or {})
+    if stored is not None and preset is None and not (grid or table or options):
+        _chosen_measures(measures, named, stored)
+        _check_files(stored)
+        return _affordable(stored.model_copy(update={"grids": _reseeded(stored, seeds), "versions": versions()}), yes)
+    asked = _grids(study, named, grid, table, seeds)
+    swept = asked.names if asked else stored.grids[0].names if stored is not None else ()
+    if not swept:
+        raise InputError("nothing to sweep: give --grid NAME=VALUES or --table FILE, or a --preset with grids of its own")
+    for name in swept:
+        if split(name)[0] in options and split(name)[1] is None:
+            raise InputError(f"{name} is both swept and fixed at {options[name]}; leave out one of them")
+    base = study.configured(named.preset if named else preset, **{**(named.options if named else {}), **options})
+    fixed, files = fixed_options(base, swept)
+    plan = Plan(
+        id=stored.id if stored is not None else new_id(),
+        study=study.name,
+        preset=preset,
+        fixed=fixed,
+        files=files,
+        measures=_chosen_measures(measures, named, stored),
+        grids=(asked,) if asked else _reseeded(stored, seeds) if stored is not None else (),
+        versions=versions(),
+    )
+    check_effect(_affordable(plan, yes))
+    return plan
+
+
+def _affordable(plan: Plan, yes: bool) -> Plan:
+    """The plan itself, unless it has so many points that nobody means them."""
+    count = sum(map(len, plan.grids))
+    if count > MOST_POINTS and not yes:
+        raise InputError(f"{count:,} points are more than {MOST_POINTS:,}; make the grid coarser, or add --yes to compute them")
+    return plan
+
+
+def _check_files(stored: Plan) -> None:
+    """Points are known by the bytes of their files: a file that was changed makes other points."""
+    for name, known in stored.files.items():
+        path = Path(stored.fixed[name])
+        with told(path):
+            if sha256(path) != known:
+                raise InputError(f"{path} was changed since this sweep began; restore it, or sweep into another folder")
+
+
+def _grids(study: Study, named: SweepPreset | None, grid: Axes | None, table: Table | None, seeds: Seeds | None) -> Grid | None:
+    """The caller's grid, or else that of the sweep preset."""
+    if not grid and table is None:
+        if named is None:
+            return None
+        grid, table = named.grid, named.table() if named.table is not None else None
+        seeds = named.seeds if seeds is None else seeds
+    axes = tuple(grid_axis(study, name, values) for name, values in (grid or {}).items())
+    columns, lines, line_seeds = _lines(study, table) if table is not None else ((), None, None)
+    names = (*columns, *(axis.name for axis in axes))
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"{name} is swept twice; give it once")
+    if line_seeds is not None and seeds is not None:
+        raise InputError(f"the table has a column seed; leave out --seeds {seeds}")
+    return Grid(axes=axes, seeds=_seeds(1 if seeds is None else seeds), lines=lines, line_seeds=line_seeds, columns=columns)
+
+
+def _lines(study: Study, table: Table) -> tuple[tuple[str, ...], tuple[tuple[Value, ...], ...], tuple[int, ...] | None]:
+    """Columns, lines and seeds of a table: a CSV file with a column for each option, or mappings."""
+    rows = _read_csv(Path(table)) if isinstance(table, str | Path) else [dict(row) for row in table]
+    if not rows:
+        raise InputError(f"table {table} has no lines" if isinstance(table, str | Path) else "the table has no lines")
+    named = [name for name in rows[0] if name is not None]
+    for number, row in enumerate(rows, 2):
+        if None in row or None in row.values() or set(row) != set(named):  # how the CSV reader shows a line too long or short
+            raise InputError(f"line {number} of the table: {len(named)} values expected, one for each of {', '.join(named)}")
+    columns = tuple(name.strip().replace("-", "_") for name in named)
+    if len(set(columns)) < len(columns) or not set(columns) - {"seed"}:
+        raise InputError(
+            f"a table needs one column for each swept option, each once; this one has {', '.join(columns) or 'none'}"
+        )
+    given = {name: [row[key] for row in rows] for name, key in zip(columns, rows[0], strict=True)}
+    own = given.pop("seed", None)
+    values = {name: checked(study, name, column) for name, column in given.items()}
+    seeds = None if own is None else tuple(_seed(each) for each in own)
+    return tuple(values), tuple(zip(*values.values(), strict=True)), seeds
+
+
+def _read_csv(path: Path) -> list[dict[str, Any]]:
+    with told(path), open(path, newline="", encoding="utf-8-sig") as file:
+        try:
+            return list(csv.DictReader(file, skipinitialspace=True))
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InputError(f"table {path} cannot be read as CSV: {error}") from None
+
+
+def _seeds(given: Seeds) -> tuple[int, ...]:
+    """5 means 0 to 4; "3,7" and [3, 7] are themselves."""
+    if isinstance(given, str) and given.strip().isdigit():
+        given = int(given)
+    if isinstance(given, int):
+        if not 1 <= given <= MOST_POINTS:
+            raise InputError(f"seeds is {given}; give how many, at least 1, or a list of seeds like 3,7,11")
+        return tuple(range(given))
+    found = tuple(_seed(each) for each in (given.split(",") if isinstance(given, str) else given))
+    if not found or len(set(found)) < len(found):
+        raise InputError(f"seeds {given!r}: give how many, or a list of different seeds like 3,7,11")
+    return found
+
+
+def _seed(value: Any) -> int:
+    try:
+        found = int(value)
+    except (TypeError, ValueError):
+        raise InputError(f"seed {value!r} is no whole number") from None
+    if not 0 <= found < 2**63:
+        raise InputError(f"seed is {found}, but must be >= 0 and below 2^63")
+    return found
+
+
+def _reseeded(stored: Plan, seeds: Seeds | None) -> tuple[Grid, ...]:
+    """The stored grids, at other seeds where some are given."""
+    if seeds is None:
+        return stored.grids
+    chosen = _seeds(seeds)
+    return tuple(grid if grid.line_seeds is not None else grid.model_copy(update={"seeds": chosen}) for grid in stored.grids)
+
+
+def _chosen_measures(given: Sequence[str] | None, named: SweepPreset | None, stored: Plan | None) -> tuple[Measure, ...]:
+    """In one order, whatever the caller's, so that the same measures are the same sweep."""
+    if given is None:
+        return stored.measures if stored is not None else named.measures if named is not None else DEFAULT_MEASURES
+    for name in given:
+        if name not in MEASURES:
+            raise unknown("measure", name, MEASURES)
+    if not given:
+        raise InputError(f"nothing to measure; choose among {', '.join(MEASURES)}")
+    return tuple(name for name in MEASURES if name in given)

@@ -1,0 +1,229 @@
+"""What a worker does with a batch of points: look for committed rows, compute the others, commit.
+
+Nothing here imports Dask: a worker is any process that can call `work`.
+"""
+
+import faulthandler
+import platform
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import stagescope
+from stagescope.errors import NotARun, StagescopeError
+from stagescope.studies.study import Study
+from stagescope.studies.table import study as study_named
+from stagescope.sweeping.attempts import Attempts
+from stagescope.sweeping.measure import measured, row_at
+from stagescope.sweeping.plan import Measure, load_plan
+from stagescope.sweeping.points import Point
+from stagescope.sweeping.rows import Row, RowWriter
+
+DEATHS = 8
+"""A point that was begun so often in one call and never ended is given up: whatever kills its worker will do so again."""
+COMMIT_SECONDS = 1.0
+"""At most about this much finished work is lost when a worker is killed."""
+
+
+def versions() -> dict[str, str]:
+    """What must be the same on client and workers: Python as it pickles, the others exactly."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"python": python, "stagescope": stagescope.__version__, "numpy": version("numpy"), "dask": version("dask")}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A batch of points of one sweep, as it travels to a worker."""
+
+    folder: str
+    sweep: str
+    call: str
+    study: str
+    measures: tuple[Measure, ...]
+    points: tuple[Point, ...]
+    versions: Mapping[str, str]
+    timeout: float | None = None
+    keep_runs: bool = False
+
+
+@dataclass(frozen=True)
+class Brief:
+    """What the client shows of a point that is done."""
+
+    digest: str
+    status: str
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Done:
+    """The outcome of a batch; `rows` are those that the client has to commit because this worker does not see its folder."""
+
+    briefs: tuple[Brief, ...]
+    rows: tuple[Row, ...] = ()
+
+
+class Mismatch(StagescopeError):
+    """Client and worker do not run the same code."""
+
+
+class Desk:
+    """What one process keeps for one sweep: its place among the rows, and its list of attempts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.writer = RowWriter(folder)
+        self.attempts = Attempts(folder, self.writer.name)
+        self.traces = folder / "attempts"
+
+    def begin(self, task: Task, point: Point) -> bool:
+        """Take up a point unless it has its row. Under the lock: what was committed is never begun again."""
+        with self.writer.locked() as rows:
+            if rows.has(point.digest, point.retry):
+                return False
+            self.attempts.begin(task.call, point.digest)
+            return True
+
+    def close(self) -> None:
+        self.writer.close()
+        self.attempts.close()
+
+
+_DESKS: dict[tuple[str, str, str], Desk | None] = {}
+_ONE = threading.Lock()
+"""One point at a time in a process: kernels hold the interpreter anyway, and there is one timer."""
+
+
+def work(task: Task) -> Done:
+    """Compute a batch."""
+    check_versions(task.versions)
+    study = study_named(task.study)
+    with _ONE:
+        desk = _desk(task)
+        if desk is None:
+            rows = _compute(study, task, list(task.points))
+            return Done(tuple(map(_brief, rows)), tuple(rows))
+        desk.attempts.refresh()
+        fresh = not any(desk.attempts.count(task.call, point.digest) for point in task.points)
+        if fresh and _at_once(study, task):
+            desk.writer.commit(_compute(study, task, [point for point in task.points if desk.begin(task, point)]))
+        else:
+            _one_by_one(study, task, desk)
+        current = desk.writer.rows.current
+        return Done(tuple(_brief(current[point.digest]) for point in task.points))
+
+
+def check_versions(asked: Mapping[str, str]) -> None:
+    """Refuse work from a client that runs other code: its rows would not be those of this one."""
+    mine = versions()
+    for name, there in asked.items():
+        if mine[name] != there:
+            raise Mismatch(f"a worker has {name} {mine[name]}, this client {there}; install the same version on both")
+
+
+def _desk(task: Task) -> Desk | None:
+    """The sweep's folder as this worker sees it; None if it is not there, or another sweep's."""
+    key = task.folder, task.sweep, task.call
+    if key not in _DESKS:  # another call: its files may have been changed by hand since the last one
+        for desk in filter(None, _DESKS.values()):
+            desk.close()
+        _DESKS.clear()
+        try:
+            seen = load_plan(Path(task.folder)).id == task.sweep
+        except NotARun:
+            seen = False
+        _DESKS[key] = Desk(Path(task.folder)) if seen else None
+    return _DESKS[key]
+
+
+def _at_once(study: Study, task: Task) -> bool:
+    """Whether one kernel call may serve many points: then there is no single one to time, or to keep."""
+    return study.many is not None and task.measures == ("numbers",) and task.timeout is None and not task.keep_runs
+
+
+def _compute(study: Study, task: Task, points: list[Point]) -> list[Row]:
+    """Rows of points, together where the study can, one by one where it cannot."""
+    found: list[dict[str, float] | None] = [None] * len(points)
+    began, clock = time.time(), time.monotonic()
+    if study.many is not None and _at_once(study, task) and points:
+        try:
+            found = study.many([study.configured(None, **point.config) for point in points], [point.seed for point in points])
+        except Exception:
+            found = [None] * len(points)  # one of them is at fault; one by one, that one says why
+    share = {"started": began, "seconds": (time.monotonic() - clock) / max(1, len(points))}
+    rows = []
+    for point, numbers in zip(points, found, strict=True):
+        if numbers is None:
+            with _timer(task.timeout, None):
+                rows.append(measured(study, point, task.measures))
+        else:
+            rows.append(row_at(study, point, {"status": "finished", "clock": "t", "numbers": numbers, **share}))
+    return rows
+
+
+def _one_by_one(study: Study, task: Task, desk: Desk) -> None:
+    waiting: list[Row] = []
+    due = time.monotonic() + COMMIT_SECONDS
+    for point in task.points:
+        tried = desk.attempts.count(task.call, point.digest)
+        if tried and waiting:  # it may kill this worker too: nothing else shall be lost
+            desk.writer.commit(waiting)
+            waiting = []
+        if not desk.begin(task, point):
+            continue
+        waiting.append(_row(study, task, desk, point, tried))
+        if time.monotonic() > due:
+            desk.writer.commit(waiting)
+            waiting, due = [], time.monotonic() + COMMIT_SECONDS
+    desk.writer.commit(waiting)
+
+
+def _row(study: Study, task: Task, desk: Desk, point: Point, tried: int) -> Row:
+    trace = desk.traces / f"{point.digest}.{point.retry}.trace"
+    if trace.exists() and trace.stat().st_size:
+        said = f"timed out after {_limit(trace, task.timeout)}{_where(trace)}"
+        return row_at(study, point, {"status": "timed out", "reason": said, "seconds": task.timeout, "started": time.time()})
+    if tried >= DEATHS:
+        said = f"its worker died {tried} times while computing it (out of memory?)"
+        return row_at(study, point, {"status": "failed", "reason": said, "seconds": None, "started": time.time()})
+    keep = Path(task.folder) / "runs" / point.digest if task.keep_runs else None
+    with _timer(task.timeout, trace):
+        return measured(study, point, task.measures, keep)
+
+
+@contextmanager
+def _timer(seconds: float | None, trace: Path | None) -> Iterator[None]:
+    """End this process when time is up, leaving a trace of where it was: compiled code hears no signals and no exceptions."""
+    if seconds is None:
+        yield
+        return
+    with open(trace or "/dev/null", "wb") as file:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=file)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+    if trace is not None:
+        trace.unlink()
+
+
+def _limit(trace: Path, timeout: float | None) -> str:
+    """The time that was given, as the trace says it: a later call may have another."""
+    found = re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", trace.read_text(errors="replace"))
+    seconds = sum(float(part) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else timeout
+    return f"{seconds:g} s"
+
+
+def _where(trace: Path) -> str:
+    """The innermost function of ours that was running."""
+    found = re.search(r'stagescope/([\w/]+\.py)", line \d+ in (\w+)', trace.read_text(errors="replace"))
+    return f" in {found.group(2)} of {found.group(1)}" if found else ""
+
+
+def _brief(row: Row) -> Brief:
+    return Brief(row["digest"], row["status"], row["reason"], row.get("seconds") or 0.0)

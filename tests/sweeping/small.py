@@ -1,0 +1,29 @@
+"""Small sweeps of cheap points for tests."""
+
+from pathlib import Path
+from typing import Any
+
+from stagescope.studies.table import study
+from stagescope.sweeping.plan import Plan, new_id
+from stagescope.sweeping.points import Point, points
+from stagescope.sweeping.request import requested
+from stagescope.sweeping.worker import Task, versions
+
+CHEAP: dict[str, Any] = {"until": 0.01, "frames": 3}
+"""A flow of scan and snap that takes milliseconds."""
+
+
+def cheap_plan(folder: Path | None = None, measures=("events", "numbers"), study_name="scan-snap", **given: Any) -> Plan:
+    of = study(study_name)
+    options = {name: given.pop(name) for name in list(given) if name in of.options.model_fields}
+    plan = requested(of, given.pop("preset", None), measures=measures, options=options or CHEAP, **given)
+    if folder is not None:
+        folder.mkdir(exist_ok=True)
+        plan.save(folder)
+    return plan
+
+
+def task_of(plan: Plan, folder: Path, chosen: list[Point] | None = None, **more: Any) -> Task:
+    fields = {"folder": str(folder), "sweep": plan.id, "call": new_id(), "study": plan.study, "measures": plan.measures}
+    fields |= {"points": tuple(points(plan) if chosen is None else chosen), "versions": versions()}
+    return Task(**{**fields, **more})

@@ -1,0 +1,230 @@
+"""The engine on a Dask cluster inside this process; real processes are in test_processes.py."""
+
+import json
+import platform
+import threading
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import stagescope as ss
+from stagescope.cli.main import run
+from stagescope.errors import InputError, StagescopeError, StoreError
+from stagescope.runs.files import Lock
+from stagescope.sweeping import cluster, engine
+from stagescope.sweeping.cluster import Pool
+from stagescope.sweeping.worker import versions
+from tests.sweeping.small import CHEAP
+
+
+@pytest.fixture(scope="module")
+def client():
+    from distributed import Client
+
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None, set_as_default=False) as made:
+        yield made
+
+
+@pytest.fixture
+def sweep(client, monkeypatch, tmp_path):
+    """`ss.sweep` of cheap points into one folder, on threads of this process."""
+    monkeypatch.setattr(engine, "local_pool", lambda workers: nullcontext(Pool(client)))
+
+    def sweep(*words, **given):
+        options, study = given.pop("options", CHEAP), given.pop("study", "scan-snap")
+        return ss.sweep(study, *words, out=tmp_path / "sweep", progress=False, **{**options, **given})
+
+    return sweep
+
+
+def begun(folder):
+    lines = [line for path in (folder / "attempts").glob("*.jsonl") for line in path.read_text().splitlines()]
+    return sorted(json.loads(line)["digest"] for line in lines)
+
+
+def test_a_sweep_continues_and_extends(sweep, tmp_path):
+    first = sweep(grid={"rate_y": "1,2", "rate_z": "1,2"}, measure=["numbers"])
+    assert len(first) == 4
+    assert (tmp_path / "sweep" / "table.csv").read_text() == first.csv()
+    assert sweep(grid={"rate_y": "1,2", "rate_z": "1,2"}).rows == first.rows
+    finer = sweep(grid={"rate_y": "1:2:3", "rate_z": "1,2"}, seeds=2)
+    assert len(finer) == 12
+    assert {row["digest"]: row for row in first.rows}.items() <= {row["digest"]: row for row in finer.rows}.items()
+    assert sweep(options={}).rows == finer.rows
+    assert len(sweep(options={}, seeds=3)) == 18
+    seen = begun(tmp_path / "sweep")
+    assert len(seen) == len(set(seen)) == 18
+
+
+def test_many_points_travel_in_batches(sweep, tmp_path):
+    assert len(sweep(grid={"rate_y": "1:3:60"}, measure=["numbers"])) == 60
+    assert len(begun(tmp_path / "sweep")) == 60
+
+
+def test_failed_points_are_retried_on_request_only(sweep, tmp_path):
+    grid = {"init_scale": "0,.1"}  # a random start needs every column
+    made = sweep(grid=grid)
+    assert [row["status"] for row in made.rows] == ["finished", "failed"]
+    assert sweep(grid=grid).rows == made.rows
+    again = sweep(grid=grid, retry_failed=True)
+    assert [row["retry"] for row in again.rows] == [0, 1]
+    assert len(begun(tmp_path / "sweep")) == 3
+
+
+def test_damaged_rows_are_said_and_computed_again(sweep, tmp_path, capsys):
+    first = sweep(grid={"rate_y": "1,2"})
+    path = next((tmp_path / "sweep" / "rows").iterdir())
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b'"status":"f', b'"status":"g', 1))
+    assert len(ss.load_sweep(tmp_path / "sweep").damaged) == 1
+    again = sweep(grid={"rate_y": "1,2"})
+    assert "damaged: " in (said := capsys.readouterr().err)
+    assert f"{path}, line" in said
+    assert [row["numbers"] for row in again.rows] == [row["numbers"] for row in first.rows]
+
+
+def test_refinement_adds_points_where_cells_differ_and_a_repeat_adds_none(sweep):
+    """The snap comes before the end of the run from some rate on: bisection finds it."""
+    asked = {"grid": {"until": "10:330:5"}, "refine": 3, "refine_by": "snap", "options": {"frames": 200}}
+    made = sweep(**asked)
+    snap = next(when for when in reversed(made.column("snap")) if when is not None)
+    reached = [row["at"]["until"] for row in made.rows if row["events"]["snap"] is not None]
+    missed = [row["at"]["until"] for row in made.rows if row["events"]["snap"] is None]
+    assert len(made) == 8
+    assert min(reached) - max(missed) == 10
+    assert max(missed) < snap
+    assert sweep(**asked).rows == made.rows
+    with pytest.raises(InputError, match="unknown column"):
+        sweep(**{**asked, "refine_by": "nope"})
+
+
+def test_refinement_finds_where_focus_becomes_defocus(sweep):
+    """Real flows: attention first turns to the frequent token above persistence 0, away from it below [FD:attention-rate]."""
+    asked = {"refine": 5, "refine_by": "first_move", "measure": ["numbers"], "options": {"until": 300.0, "frames": 60}}
+    made = sweep(study="focus-dilution", grid={"persistence": "-.09:.71:5"}, **asked)
+    focus = [row["at"]["persistence"] for row in made.rows if row["numbers"]["first_move"] > 0]
+    defocus = [row["at"]["persistence"] for row in made.rows if row["numbers"]["first_move"] < 0]
+    assert max(defocus) < 0 < min(focus)
+    assert min(focus) - max(defocus) <= 0.01 * (0.71 + 0.09)
+    assert len(made) == len(focus) + len(defocus) <= 101 / 5
+
+
+def test_a_call_may_name_its_grids_in_another_order(sweep):
+    sweep(grid={"rate_y": "1,2", "rate_z": "5,6"}, measure=["numbers"])
+    made = sweep(grid={"rate_z": "7,8", "rate_y": "3"}, measure=["numbers"])
+    assert [(axis.name, axis.values) for axis in made.axes] == [("rate_y", (1.0, 2.0, 3.0)), ("rate_z", (5.0, 6.0, 7.0, 8.0))]
+    assert len(made) == len(made.cells) == 6
+    assert made.find({"rate_y": 3, "rate_z": 8})["config"]["rate_z"] == 8
+
+
+def test_tables_are_not_refined(sweep):
+    with pytest.raises(InputError, match="cannot be refined"):
+        sweep(table=[{"rate_y": 1}], refine=1)
+
+
+def test_another_sweep_and_a_strange_folder_are_refused(sweep, tmp_path):
+    sweep(grid={"rate_y": "1,2"})
+    with pytest.raises(InputError, match=r"another sweep: the option until is 0\.01"):
+        sweep(grid={"rate_y": "1,2"}, options={**CHEAP, "until": 6.0})
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    with pytest.raises(InputError, match="not empty and holds no sweep"):
+        ss.sweep("scan-snap", grid={"rate_y": "1,2"}, out=tmp_path / "other")
+
+
+def test_one_client_at_a_time(sweep, tmp_path):
+    sweep(grid={"rate_y": "1,2"})
+    lock = Lock(tmp_path / "sweep")
+    with pytest.raises(StoreError, match="another call is computing this sweep"):
+        sweep(grid={"rate_y": "1,2,3"})
+    lock.release()
+
+
+def test_workers_with_other_versions_end_the_sweep_with_a_sentence(sweep, monkeypatch):
+    from stagescope.sweeping import request
+
+    monkeypatch.setattr(request, "versions", lambda: {**versions(), "stagescope": "0.0"})
+    with pytest.raises(StagescopeError, match=r"a worker has stagescope .*, this client 0\.0"):
+        sweep(grid={"rate_y": "1,2"})
+
+
+def test_an_interrupt_says_how_much_is_committed(sweep, monkeypatch, tmp_path):
+    from stagescope.sweeping.dispatch import Dispatch
+
+    def stop(self, points, told):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Dispatch, "run", stop)
+    with pytest.raises(ss.Interrupted, match=r"0 rows are committed.*call again"):
+        sweep(grid={"rate_y": "1,2"})
+    monkeypatch.undo()
+    assert threading.current_thread() is threading.main_thread()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--grid rate_y=1,2 --workers 0", "at least 1 process"),
+        ("--grid rate_y=1,2 --workers 1 --scheduler tcp://127.0.0.1:1", "has its own"),
+        ("--grid rate_y=1,2 --timeout 0", "timeout is 0 s"),
+        ("--grid rate_y=1,2 --refine -1", "refine is -1"),
+        ("--grid rate_y=1,2 --refine-by snap", "needs --refine"),
+        ("--grid rate_y=1,2 --grid rate_y=3", "rate_y is given twice"),
+        ("--grid rate_y", "'rate_y' has no name"),
+        ("--grid rat_y=1,2", "did you mean 'rate_y'"),
+        ("--grid classes=a,b", "is a file"),
+        ("--grid rate_y=", "is empty"),
+        ("--preset figure-66", "did you mean 'figure-6"),
+        ("--table nowhere.csv", "nowhere.csv: No such file"),
+        ("--grid rate_y=1,2 --scheduler nonsense://x", "nonsense://x"),
+    ],
+)
+def test_bad_words_on_the_command_line(capsys, tmp_path, words, said):
+    code = run(["sweep", "scan-snap", "--out", str(tmp_path / "s"), *words.split()])
+    error = capsys.readouterr().err
+    assert code in (1, 2)
+    assert error.startswith("stagescope: ")
+    assert said in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("listens", "says", "said"),
+    [
+        (False, b"", "no scheduler answers at"),
+        (True, b"", "no scheduler answers at"),  # it accepts and waits for ever
+        (True, b"SSH-2.0-OpenSSH_9.6 and more words\r\n", "is no Dask scheduler"),
+    ],
+)
+def test_a_scheduler_that_does_not_answer(capsys, tmp_path, monkeypatch, listens, says, said):
+    import socket
+
+    assert cluster.CONNECT_SECONDS < 8  # with what starting takes, a message within ten seconds
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    with socket.socket() as port:
+        port.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{port.getsockname()[1]}"
+        if listens:
+            port.listen()
+            threading.Thread(target=lambda: port.accept()[0].sendall(says) if says else None, daemon=True).start()
+        code = run(["sweep", "scan-snap", "--grid", "rate_y=1,2", "--scheduler", address, "--out", str(tmp_path / "s")])
+    error = capsys.readouterr().err
+    assert code == 1
+    assert said in error
+    assert address in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(("who", "package"), [("scheduler", "stagescope"), ("workers", "numpy"), ("workers", "stagescope")])
+def test_a_cluster_of_other_versions_is_refused_on_connecting(who, package):
+    mine = {"packages": {**versions(), "python": platform.python_version()}}
+    other = {"packages": {**mine["packages"], package: None if package == "stagescope" else "1.0"}}
+    found = {"scheduler": mine, "workers": {"tcp://a:1": mine}}
+    client: Any = SimpleNamespace(get_versions=lambda packages: found)
+    cluster._same_versions(client)
+    found[who] = other if who == "scheduler" else {"tcp://a:1": mine, "tcp://b:2": other}
+    there = "missing" if package == "stagescope" else "1.0"
+    with pytest.raises(StagescopeError, match=rf"{'the scheduler' if who == 'scheduler' else 'tcp://b:2'} has {package} {there}"):
+        cluster._same_versions(client)

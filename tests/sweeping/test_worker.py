@@ -1,0 +1,137 @@
+"""What a worker does with a batch, without any Dask."""
+
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+import stagescope as ss
+from stagescope.studies.table import study
+from stagescope.sweeping import worker
+from stagescope.sweeping.attempts import Attempts
+from stagescope.sweeping.plan import new_id
+from stagescope.sweeping.points import points
+from stagescope.sweeping.rows import Rows
+from stagescope.sweeping.table import load_sweep
+from stagescope.sweeping.worker import DEATHS, Mismatch, versions, work
+from tests.sweeping.small import cheap_plan, task_of
+
+
+def attempts(folder):
+    return sum(path.read_bytes().count(b"\n") for path in (folder / "attempts").glob("*.jsonl"))
+
+
+def test_a_row_holds_what_the_run_shows(tmp_path):
+    plan = cheap_plan(tmp_path, grid={"rate_y": "1,10"}, measures=("events", "verdicts", "numbers"), until=5.0, frames=20)
+    work(task_of(plan, tmp_path))
+    sweep = load_sweep(tmp_path)
+    for row in sweep.rows:
+        run = ss.run_study("scan-snap", **row["config"], seed=row["seed"], progress=False)
+        found = ss.stages(run)
+        assert row["events"] == dict(found.events)
+        assert row["stages"] == [stage.name for stage in found]
+        assert row["verdicts"] == {verdict.tag: verdict.verdict for verdict in ss.check(run)}
+        assert row["numbers"]["loss"] == run.series["loss"][-1]
+        curves = ss.class_attention(run)
+        assert row["numbers"]["entropy"] == pytest.approx(curves.mean(curves.entropy)[-1], rel=1e-12)
+        assert row["numbers"]["common_mass"] == pytest.approx(curves.mean(curves.common_mass)[-1], rel=1e-12)
+        assert [stage.start for stage in found][-1] == row["starts"][row["stages"][-1]]
+
+
+def test_a_committed_point_is_not_begun_again(tmp_path):
+    plan = cheap_plan(tmp_path, grid={"rate_y": "1,2,3"})
+    first = work(task_of(plan, tmp_path))
+    assert attempts(tmp_path) == 3
+    assert work(task_of(plan, tmp_path)) == first
+    assert attempts(tmp_path) == 3
+
+
+def test_failures_are_rows(tmp_path):
+    plan = cheap_plan(tmp_path, grid={"lr": "1,1e300"}, optimizer="heavy-ball", steps=20)
+    assert [brief.status for brief in work(task_of(plan, tmp_path)).briefs] == ["finished", "diverged"]
+    plan = cheap_plan(tmp_path / "b", grid={"init_scale": "0,.1"})
+    briefs = work(task_of(plan, tmp_path / "b")).briefs
+    assert [brief.status for brief in briefs] == ["finished", "failed"]
+    assert "merged column" in briefs[1].reason
+
+
+def test_an_error_of_ours_is_a_row_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(worker, "study_named", lambda name: replace(study(name), numbers=lambda run: 1 / 0))
+    plan = cheap_plan(tmp_path, grid={"rate_y": "1,2"})
+    for brief in work(task_of(plan, tmp_path)).briefs:
+        assert brief.status == "failed"
+        assert "cannot be read: ZeroDivisionError" in brief.reason
+
+
+def test_a_point_that_kills_its_workers_is_given_up(tmp_path):
+    plan = cheap_plan(tmp_path, grid={"rate_y": "1,2"})
+    first, second = points(plan)
+    call = new_id()
+    for number in range(DEATHS):  # as many processes began it and were never heard of again
+        Attempts(tmp_path, f"dead{number}").begin(call, first.digest)
+    briefs = work(task_of(plan, tmp_path, call=call)).briefs
+    assert f"died {DEATHS} times" in briefs[0].reason
+    assert briefs[1].status == "finished"
+    again = task_of(plan, tmp_path, [replace(first, retry=1), replace(second, retry=1)])
+    assert [brief.status for brief in work(again).briefs] == ["finished", "finished"]
+    assert attempts(tmp_path) == DEATHS + 3
+
+
+def test_a_damaged_line_among_the_attempts_harms_nothing(tmp_path):
+    plan = cheap_plan(tmp_path, grid={"rate_y": "1,2"})
+    (tmp_path / "attempts").mkdir()
+    (tmp_path / "attempts" / "a.jsonl").write_bytes(b'{"digest":"ab\n\xff\n3\n{}\n')
+    assert [brief.status for brief in work(task_of(plan, tmp_path)).briefs] == ["finished", "finished"]
+
+
+def test_a_point_that_takes_too_long_ends_its_process_and_is_a_row(tmp_path):
+    plan = cheap_plan(tmp_path, grid={"until": "1e6"}, study_name="focus-dilution", pi=(0.5, 0.5))
+    task = pickle.dumps(task_of(plan, tmp_path, timeout=0.01))
+    code = "import pickle, sys; from stagescope.sweeping.worker import work; work(pickle.loads(sys.stdin.buffer.read()))"
+    assert subprocess.run([sys.executable, "-c", code], input=task, capture_output=True).returncode == 1
+    assert not Rows(tmp_path).refresh().current
+    (brief,) = work(pickle.loads(task)).briefs
+    assert brief.status == "timed out"
+    assert "after 0.01 s" in brief.reason
+
+
+def test_rows_of_a_worker_that_does_not_see_the_folder_come_back(tmp_path):
+    plan = cheap_plan(tmp_path / "a", grid={"rate_y": "1,2"})
+    for task in (task_of(plan, tmp_path / "elsewhere"), task_of(plan, tmp_path / "a", sweep="another")):
+        done = work(task)
+        assert [row["status"] for row in done.rows] == ["finished"] * 2
+    assert not (tmp_path / "a" / "rows").exists()
+
+
+def test_versions_must_agree(tmp_path):
+    plan = cheap_plan(tmp_path, grid={"rate_y": "1,2"})
+    with pytest.raises(Mismatch, match=r"a worker has numpy .*, this client 1\.0; install the same"):
+        work(task_of(plan, tmp_path, versions={**versions(), "numpy": "1.0"}))
+
+
+def test_runs_are_kept(tmp_path):
+    plan = cheap_plan(tmp_path, grid={"rate_y": "1,2"})
+    work(task_of(plan, tmp_path, keep_runs=True))
+    for row in load_sweep(tmp_path).rows:
+        assert ss.load(tmp_path / "runs" / row["digest"]).series["loss"][-1] == row["numbers"]["loss"]
+        assert not ss.verify(tmp_path / "runs" / row["digest"])
+
+
+def test_many_points_in_one_call_are_the_points_one_by_one(tmp_path):
+    """Sampled heavy-ball runs of two problems and one that no kernel call can do: numbers are the same, bit for bit."""
+    lines = [
+        {"num_last": last, "rate_y": y, "rate_z": 0.5, "seed": seed}
+        for seed, (last, y) in enumerate([(1, 1.0), (2, 3.0), (1, 5.0)])
+    ]
+    found = []
+    for name, measures in (("together", ("numbers",)), ("apart", ("events", "numbers"))):
+        plan = cheap_plan(tmp_path / name, table=lines, preset="figure-6", measures=measures, steps=5)
+        work(task_of(plan, tmp_path / name))
+        found.append([row["numbers"] for row in load_sweep(tmp_path / name).rows])
+    assert found[0] == found[1]
+    of = study("scan-snap")
+    diverging = of.configured("figure-6", rate_y=1e30)
+    assert of.many is not None
+    assert of.many([of.configured("syn-small-flow"), diverging], [0, 0]) == [None, None]
