@@ -66,7 +66,7 @@ def test_the_escape_law_can_be_violated():
 
 @pytest.mark.parametrize("law", LAWS)
 def test_first_transition_in_closed_form(law):
-    found = verdicts(flow(law, heads=2, gains=(2.6, 1.3), positions=60, sigma=1e-4, until=80.0))
+    found = verdicts(flow(law, heads=2, gains=(2.6, 1.3), positions=44, sigma=1e-4, until=80.0))
     assert found["first"].verdict == "confirmed"
 
 
