@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
@@ -101,6 +102,15 @@ def _default(item: Any, kind: type[BaseModel]) -> str:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def finite(value: Any) -> Any:
+    """JSON has no infinity: a number that overflowed, as in a run that diverged, is null."""
+    if isinstance(value, dict):
+        return {name: finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def canonical(value: Any) -> bytes:

@@ -104,6 +104,7 @@ HALF = r'{"text": "half \ud83d"}'
     [
         ("{", "line 2, is not JSON"),
         ('{"body": 1}', "'body'"),
+        ('{"text": 5}', "must hold a string, not 5"),
         ("3", "found int"),
         (HALF, r"line 2: \\ud83d is half of a pair"),
     ],

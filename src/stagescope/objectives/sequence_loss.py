@@ -13,10 +13,8 @@ from stagescope.models.lagged_model import LaggedModel
 from stagescope.objectives.field import FlatField, StepGradient
 from stagescope.objectives.objective import Objective
 from stagescope.objectives.of_model import OfModel
+from stagescope.objectives.packed import Found, flat_field, flat_gradient
 from stagescope.types import Layout, Params
-
-Found = tuple[float, dict[str, np.ndarray]]
-"""A loss and its gradient by block."""
 
 
 @dataclass(frozen=True)
@@ -114,23 +112,8 @@ class SequenceLoss(OfModel, Described, Objective):
         return self._kernel(params, self.seen)[1]
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        where = layout.slices()
-
-        def flat(vector: np.ndarray, out: np.ndarray) -> float:
-            loss, found = self._kernel(layout.unpack(vector), self.seen)
-            for name in layout.names:
-                out[where[name]] = -rates[name] * found[name].ravel()
-            return loss
-
-        return flat
+        return flat_field(lambda params: self._kernel(params, self.seen), layout, rates)
 
     def step_gradient(self, layout: Layout) -> StepGradient:
         """The gradient that a step of a descent sees."""
-        where = layout.slices()
-
-        def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
-            found = self._step_gradient(layout.unpack(vector), step)
-            for name in layout.names:
-                out[where[name]] = found[name].ravel()
-
-        return gradient
+        return flat_gradient(self._step_gradient, layout)

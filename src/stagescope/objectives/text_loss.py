@@ -11,12 +11,10 @@ from pydantic import Field as Limits
 from stagescope.errors import InputError
 from stagescope.keys import key
 from stagescope.objectives.field import FlatField, StepGradient
+from stagescope.objectives.packed import Found, flat_field, flat_gradient
 from stagescope.objectives.token import TokenLoss
 from stagescope.processes.text_corpus import TextCorpus
 from stagescope.types import Layout, Params
-
-Found = tuple[float, dict[str, np.ndarray]]
-"""A loss and its gradient by block."""
 
 
 class TextLoss(TokenLoss):
@@ -82,23 +80,8 @@ class TextLoss(TokenLoss):
         return self.of_windows(params, self.seen)[1]
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        where = layout.slices()
-
-        def flat(vector: np.ndarray, out: np.ndarray) -> float:
-            loss, found = self.of_windows(layout.unpack(vector), self.seen)
-            for name in layout.names:
-                out[where[name]] = -rates[name] * found[name].ravel()
-            return loss
-
-        return flat
+        return flat_field(lambda params: self.of_windows(params, self.seen), layout, rates)
 
     def step_gradient(self, layout: Layout) -> StepGradient:
         """The gradient that a step of a descent sees."""
-        where = layout.slices()
-
-        def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
-            found = self.of_windows(layout.unpack(vector), self.minibatch(step))[1]
-            for name in layout.names:
-                out[where[name]] = found[name].ravel()
-
-        return gradient
+        return flat_gradient(lambda params, step: self.of_windows(params, self.minibatch(step))[1], layout)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.objectives.field import FlatField
+from stagescope.objectives.packed import flat_field
 from stagescope.objectives.token import BLOCKS, TokenLoss
 from stagescope.types import Layout, Params
 
@@ -118,15 +119,7 @@ class TokenCounts(TokenLoss):
         return loss, {"W0": d_w0, "W1": w0.T @ d_logits, "WQ": w0.T @ d_query, "WK": w0.T @ d_key}
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        contexts, where = self.contexts, layout.slices()
-
-        def flat(vector: np.ndarray, out: np.ndarray) -> float:
-            loss, found = self._kernel(layout.unpack(vector), contexts)
-            for name in BLOCKS:
-                out[where[name]] = -rates[name] * found[name].ravel()
-            return loss
-
-        return flat
+        return flat_field(lambda params: self._kernel(params, self.contexts), layout, rates)
 
     def fused(self, layout: Layout, decay: float, lr: Mapping[str, float]) -> Steps:
         """Steps with the kernel: memory <- decay memory + gradient, theta_b <- theta_b - lr_b memory_b."""

@@ -124,6 +124,8 @@ def _text_of(path: Path, number: int, line: str) -> str:
         raise InputError(f"{path}, line {number:,}, is not JSON: {error}") from None
     text = body.get("text") if isinstance(body, dict) else body
     if not isinstance(text, str):
+        if isinstance(body, dict) and "text" in body:
+            raise InputError(f'{path}, line {number:,}: the field "text" must hold a string, not {json.dumps(text)[:40]}')
         names = ", ".join(map(repr, list(body)[:6])) if isinstance(body, dict) else type(body).__name__
         raise InputError(f'{path}, line {number:,}: expected an object with the field "text" or a string, found {names}')
     half = _HALF.search(text)

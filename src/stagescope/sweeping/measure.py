@@ -1,6 +1,5 @@
 """From a point to its row. Whatever goes wrong on the way is a row too."""
 
-import math
 import socket
 import time
 import traceback
@@ -8,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stagescope.described import finite
 from stagescope.errors import StagescopeError
 from stagescope.runs.run import Run
 from stagescope.studies.study import Study
@@ -33,7 +33,7 @@ def measured(study: Study, point: Point, measures: Sequence[Measure], keep: Path
 def row_at(study: Study, point: Point, found: Mapping[str, Any]) -> Row:
     """A row with what it always has; numbers that are not finite are null."""
     known = {"digest": point.digest, "study": study.name, "seed": point.seed, "at": dict(point.at), "config": dict(point.config)}
-    return _finite({**known, "retry": point.retry, "reason": "", "host": socket.gethostname(), **found})
+    return finite({**known, "retry": point.retry, "reason": "", "host": socket.gethostname(), **found})
 
 
 def _read(study: Study, run: Run, measures: Sequence[Measure]) -> dict[str, Any]:
@@ -77,11 +77,3 @@ def reason(error: BaseException) -> str:
         where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
         said = f"{type(error).__name__}: {error}{where}"
     return said if len(said) <= LONGEST_REASON else said[: LONGEST_REASON - 3] + "..."
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
