@@ -14,7 +14,7 @@ LAYER = {
     "dynamics": 4,
     **dict.fromkeys(("observables", "landscape", "detect"), 5),
     "theory": 6,
-    **dict.fromkeys(("studies", "reopen", "beside", "reading", "reading_text_focus", "reading_text_snap", "figures"), 7),
+    **dict.fromkeys(("studies", "reopen", "beside", "reading", "figures"), 7),
     **dict.fromkeys(("sweeping", "reporting"), 8),
     "cli": 9,
 }

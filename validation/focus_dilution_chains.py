@@ -7,7 +7,7 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.landscape.token_points import condensed_start, small_point
-from stagescope.reading import dense_token
+from stagescope.reading.focus_dilution import dense_token
 from stagescope.theory.claim import Verdict
 from stagescope.theory.focus_dilution import CLAIMS
 from stagescope.theory.focus_dilution_evidence import Evidence

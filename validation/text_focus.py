@@ -7,7 +7,7 @@ WikiText-2 have targets, Tiny Shakespeare is shown: thresholds were chosen witho
 import stagescope as ss
 from stagescope.errors import InputError
 from stagescope.processes.known_corpora import locate
-from stagescope.reading_text_focus import evidence_of
+from stagescope.reading.text_focus import evidence_of
 from stagescope.studies.text_focus import PRESETS
 from stagescope.theory.claim import Verdict
 from stagescope.theory.text_focus import CLAIMS

@@ -63,7 +63,7 @@ _HOME = {
     "studies.table": ("study", "run_study"),
     "studies.early_stopping": ("EarlyStopping", "early_stopping"),
     "reopen": ("resume", "replay"),
-    "reading": ("stages", "check", "saddle_ladder"),
+    "reading.table": ("stages", "check", "saddle_ladder"),
     "sweeping.engine": ("sweep",),
     "sweeping.table": ("Sweep", "load_sweep"),
     "reporting.diagram": ("Diagram", "diagram"),
@@ -134,7 +134,7 @@ if TYPE_CHECKING:
     from stagescope.processes.sequence_classes import SequenceClass, SequenceClasses
     from stagescope.processes.text_corpus import TextCorpus, read_corpus
     from stagescope.processes.topic_windows import TopicWindows, topic_windows
-    from stagescope.reading import check, saddle_ladder, stages
+    from stagescope.reading.table import check, saddle_ladder, stages
     from stagescope.reopen import replay, resume
     from stagescope.reporting.diagram import Diagram, diagram
     from stagescope.reporting.report import report

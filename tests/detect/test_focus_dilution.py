@@ -1,6 +1,8 @@
 """Stages of focus and dilution: rows against measured values, later cycles, fresh chains, independence of recording."""
 
+from gc import collect
 from itertools import pairwise
+from weakref import ref as ref_to
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 import stagescope as ss
 from stagescope.detect.focus_dilution import first_move, visits
 from stagescope.observables.token import token_curves
-from stagescope.reading import dense_token
+from stagescope.reading.focus_dilution import dense_token
 from stagescope.theory.focus_dilution_forms import attention_rate, condensation_rate
 
 
@@ -312,3 +314,12 @@ def test_singular_values_of_scores_come_from_small_factors():
     run = ss.evolve(ss.TokenPopulation(model=model, process=chain), model.init(0, 0.5), ss.GradientFlow(), until=1.0)
     curves = token_curves(run)
     assert curves.score_values == pytest.approx(np.linalg.svd(curves.scores, compute_uv=False)[:, :3], abs=1e-12)
+
+
+def test_dense_curves_are_made_once_and_go_with_their_run():
+    run = ss.run_study("focus-dilution", "ref", until=20.0)
+    kept = ref_to(dense_token(run))
+    assert kept() is dense_token(run)
+    del run
+    collect()
+    assert kept() is None

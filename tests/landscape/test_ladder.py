@@ -105,17 +105,17 @@ def test_a_failed_linearisation_is_the_note_of_its_rung(monkeypatch):
 
 
 def test_a_token_rung_that_fails_leaves_the_others(monkeypatch):
-    from stagescope import reading
+    from stagescope.reading import focus_dilution as reading
 
     run = ss.run_study("focus-dilution", "ref", until=60.0)
-    made = reading.token_rung
+    made = reading.rung
 
     def once(passage):
         if passage.visit.label == "(1,0)":
             raise ss.StagescopeError("the flow of the small model failed")
         return made(passage)
 
-    monkeypatch.setattr(reading, "token_rung", once)
+    monkeypatch.setattr(reading, "rung", once)
     first, second = ss.saddle_ladder(run)
     assert first.near
     assert (second.label, second.near, second.rates) == ("(1,0)", False, ())

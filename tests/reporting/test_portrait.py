@@ -63,7 +63,7 @@ def test_a_slot_is_of_one_kind_in_every_run_of_a_study(made):
 
 
 def test_every_field_type_that_is_read_has_views():
-    from stagescope.reading import TABLE
+    from stagescope.reading.table import TABLE
 
     assert set(VIEWS) == set(TABLE)
 

@@ -5,7 +5,7 @@ import pytest
 import stagescope as ss
 from stagescope.objectives.text_counts import TextCausal, TextCounts
 from stagescope.objectives.text_variant import TextVariant
-from stagescope.reading import stages
+from stagescope.reading.table import stages
 from stagescope.studies.text_focus import STUDY
 from tests.corpora import needs
 

@@ -7,7 +7,7 @@ import stagescope as ss
 from stagescope.cli.main import run as command
 from stagescope.described import build
 from stagescope.observables.text_snap import held_out, text_attention
-from stagescope.reading import check
+from stagescope.reading.table import check
 from stagescope.studies.table import study
 from tests.corpora import needs
 

@@ -10,8 +10,8 @@ from stagescope.described import build
 from stagescope.detect.text_focus import TextStory
 from stagescope.models.attention_variant import AttentionVariant
 from stagescope.objectives.text_variant import TextVariant
-from stagescope.reading import check
-from stagescope.reading_text_focus import bigram_flow, evidence_of, separability
+from stagescope.reading.table import check
+from stagescope.reading.text_focus import bigram_flow, evidence_of, separability
 from stagescope.theory import text_focus as theory
 from stagescope.theory import text_focus_evidence as regimes
 from stagescope.theory.text_forms import predict

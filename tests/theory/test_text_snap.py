@@ -8,7 +8,7 @@ from scipy import stats
 
 import stagescope as ss
 from stagescope.observables.text_snap import Motion, TextAttention, text_attention
-from stagescope.reading import check, stages
+from stagescope.reading.table import check, stages
 from stagescope.theory.text_snap import CLAIMS
 from stagescope.theory.text_snap_evidence import TextEvidence, highest, late_motion, late_rise, rank_correlation
 from tests.planted import NEXTS, planted_text

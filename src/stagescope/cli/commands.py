@@ -107,7 +107,7 @@ class Stages(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.reading import stages
+        from stagescope.reading.table import stages
         from stagescope.runs.store import load
 
         found = stages(load(self.folder))
@@ -127,7 +127,7 @@ class Check(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.reading import check
+        from stagescope.reading.table import check
         from stagescope.runs.store import load
 
         ledger = check(load(self.folder))
@@ -148,7 +148,7 @@ class Ladder(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.reading import ladder_cost, saddle_ladder
+        from stagescope.reading.table import ladder_cost, saddle_ladder
         from stagescope.runs.store import load
 
         stored = load(self.folder)

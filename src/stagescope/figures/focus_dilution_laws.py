@@ -18,7 +18,8 @@ from stagescope.objectives.token import TokenPopulation
 from stagescope.observables.token import TokenCurves, token_curves
 from stagescope.processes.markov_chain import LazyChain, asymmetric_law
 from stagescope.progress import Progress
-from stagescope.reading import dense_token, saddle_ladder
+from stagescope.reading.focus_dilution import dense_token
+from stagescope.reading.table import saddle_ladder
 from stagescope.studies.table import run_study
 from stagescope.theory.focus_dilution_evidence import Evidence, following
 from stagescope.theory.focus_dilution_forms import attention_rate, condensation_rate

@@ -16,7 +16,8 @@ from stagescope.figures.figure import Numbers
 from stagescope.objectives.token_family import plateau_amplitude
 from stagescope.observables.token import TokenCurves, token_curves
 from stagescope.progress import Progress
-from stagescope.reading import dense_token, stages
+from stagescope.reading.focus_dilution import dense_token
+from stagescope.reading.table import stages
 from stagescope.reopen import replay
 from stagescope.runs.run import Run
 from stagescope.studies.table import run_study

@@ -7,7 +7,7 @@ from stagescope.figures.figure import Numbers
 from stagescope.figures.incremental_runs import WORKERS, by_lag, rounded
 from stagescope.observables.lags import lag_curves
 from stagescope.progress import Progress
-from stagescope.reading import check, stages
+from stagescope.reading.table import check, stages
 from stagescope.studies.table import run_study
 from stagescope.workers import results
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.progress import Progress
-from stagescope.reading import check
+from stagescope.reading.table import check
 from stagescope.runs.files import publish, told
 from stagescope.studies.study import Study
 from stagescope.theory.ledger import Ledger

@@ -14,7 +14,7 @@ from stagescope.objectives.pairwise_sampled import PairwiseSampled
 from stagescope.observables.pairwise import class_attention
 from stagescope.processes.sequence_classes import SequenceClasses
 from stagescope.progress import Progress
-from stagescope.reading import stages
+from stagescope.reading.table import stages
 from stagescope.studies.scan_snap import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
 from stagescope.studies.table import run_study
 from stagescope.theory import scan_snap_forms as forms

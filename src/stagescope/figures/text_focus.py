@@ -9,7 +9,7 @@ import numpy as np
 from stagescope.detect.text_focus import TextStory
 from stagescope.figures.figure import Figure, Numbers
 from stagescope.progress import Progress
-from stagescope.reading_text_focus import bigram_flow, evidence_of, probes, separability, text_curves
+from stagescope.reading.text_focus import bigram_flow, evidence_of, probes, separability, text_curves
 from stagescope.runs.run import Run
 from stagescope.studies.table import run_study
 from stagescope.theory.text_focus import CLAIMS

@@ -20,7 +20,7 @@ def compute(progress: Progress) -> Numbers:
     """A student on the embedded text, for several seeds: loss and attention over steps, and the information of each lag."""
     from stagescope.observables.text_lags import text_lag_curves
     from stagescope.processes.lag_information import lag_information
-    from stagescope.reading import check, stages
+    from stagescope.reading.table import check, stages
     from stagescope.studies.table import run_study
     from stagescope.studies.text_incremental import PRESETS, TextIncrementalOptions
 

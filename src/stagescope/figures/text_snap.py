@@ -9,7 +9,7 @@ from stagescope.described import build
 from stagescope.figures.figure import Figure, Numbers
 from stagescope.observables.text_snap import TopicAttention, held_out, known_windows, text_attention
 from stagescope.progress import Progress
-from stagescope.reading_text_snap import check, stages
+from stagescope.reading.text_snap import check, stages
 from stagescope.runs.run import Run
 from stagescope.studies.table import run_study
 from stagescope.theory.text_snap_evidence import late_entropy, late_motion

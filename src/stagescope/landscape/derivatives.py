@@ -118,11 +118,11 @@ class Derivatives:
 
 
 class _Source:
-    """An objective or field as a key: described ones are equal if their descriptions are, others only to themselves."""
+    """An objective or field as a key: described ones are equal if their forms are, others only to themselves."""
 
     def __init__(self, what: Objective | Field) -> None:
         self.what = what
-        self._key = digest(what.describe()) if isinstance(what, Described) else id(what)
+        self._key = digest(what.form()) if isinstance(what, Described) else id(what)
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -133,7 +133,7 @@ class _Source:
 
 @lru_cache(maxsize=64)
 def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...]) -> dict[str, Any]:
-    """Compiled once for equal objectives: points of one model differ only in the vectors and data they are called with."""
+    """Compiled once for equal forms: those differ only in the vectors and data they are called with."""
     from stagescope.autodiff import jax, jnp
 
     field = source.what.field() if isinstance(source.what, Objective) else source.what

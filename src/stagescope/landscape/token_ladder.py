@@ -9,7 +9,8 @@ from stagescope.detect.focus_dilution import Visit, passes
 from stagescope.landscape.ladder import NEAR, Rung
 from stagescope.landscape.token_passage import Passage, Seen
 from stagescope.landscape.token_points import OPENS, nearest_point, small_point
-from stagescope.objectives.token import TokenPopulation
+from stagescope.objectives.token import BLOCKS, TokenPopulation
+from stagescope.types import Layout, Params
 
 if TYPE_CHECKING:
     from stagescope.observables.token import TokenCurves
@@ -24,9 +25,18 @@ def seen(curves: "TokenCurves", loss: TokenPopulation) -> Seen:
     """A run as passages look at it."""
     events = {f"E{k + 1}": when for k, when in enumerate(passes(curves.time, curves.embedding_values))}
     events |= {f"Q{k + 1}": when for k, when in enumerate(passes(curves.time, curves.score_values))}
-    field = loss.field()
-    frames = ({name: block[i] for name, block in curves.params.items()} for i in range(len(curves.time)))
-    return Seen(curves.time, curves.params, np.array([field.speed(field.rhs(frame)) for frame in frames]), events)
+    return Seen(curves.time, curves.params, _speeds(loss, curves.params), events)
+
+
+def _speeds(loss: TokenPopulation, frames: Params) -> np.ndarray:
+    """|F| in every frame."""
+    layout = Layout.of({name: frames[name][0] for name in BLOCKS})
+    flat = loss.flat(layout, dict.fromkeys(BLOCKS, 1.0))
+    vectors = np.concatenate([frames[name].reshape(len(frames[name]), -1) for name in BLOCKS], axis=1)
+    velocities = np.empty_like(vectors)
+    for vector, velocity in zip(vectors, velocities, strict=True):
+        flat(vector, velocity)
+    return np.linalg.norm(velocities, axis=1)
 
 
 def passage(run: Seen, loss: TokenPopulation, visit: Visit) -> Passage:

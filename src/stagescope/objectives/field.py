@@ -70,6 +70,10 @@ class OnBlocks(ABC):
         """Arrays that are read; passed as arguments so that they are not compiled in."""
         return None
 
+    def form(self) -> Spec:
+        """What the expression depends on besides parameters and data: equal forms share compiled code. By default, all."""
+        return self.describe()
+
     def draw(self, step: int) -> Any:
         """The data of one step where steps are stochastic; None where every step sees the same data."""
         return None

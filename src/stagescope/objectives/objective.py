@@ -76,6 +76,9 @@ class GradientField(Field):
     def describe(self) -> Spec:
         return self.source.describe()
 
+    def form(self) -> Spec:
+        return self.source.form()
+
     @property
     def data(self) -> Any:
         return self.source.data

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic import SerializeAsAny, model_validator
 
-from stagescope.described import Described
+from stagescope.described import Described, Spec
 from stagescope.models.token_attention import TokenAttention
 from stagescope.objectives.field import Compiled
 from stagescope.objectives.objective import Objective
@@ -29,6 +29,10 @@ class TokenLoss(OfModel, Described, Objective):
         if self.model.vocab != self.process.vocab:
             raise ValueError(f"model vocabulary {self.model.vocab} differs from the chain's {self.process.vocab} tokens")
         return self
+
+    def form(self) -> Spec:
+        """The chain enters as data alone."""
+        return {"type": type(self).__name__, "model": self.model.describe()}
 
 
 class TokenPopulation(TokenLoss):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from stagescope.errors import StagescopeError, unknown
 from stagescope.processes.known_corpora import folders
-from stagescope.reading import TABLE, check, saddle_ladder, stages
+from stagescope.reading.table import TABLE, check, saddle_ladder, stages
 from stagescope.reporting.lag_views import lag_views
 from stagescope.reporting.own_views import own_views
 from stagescope.reporting.pairwise_views import pairwise_views

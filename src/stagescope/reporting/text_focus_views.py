@@ -7,7 +7,7 @@ import numpy as np
 
 from stagescope.detect.text_focus import opening_level
 from stagescope.observables.text_focus import TextCurves, text_curves
-from stagescope.reading_text_focus import probes
+from stagescope.reading.text_focus import probes
 from stagescope.reporting.crowd import MOST, NAMED, crowd, curves, left_out
 from stagescope.reporting.own_views import loss_view, norms_view, speed_view
 from stagescope.reporting.plane import MOST_POINTS, plane

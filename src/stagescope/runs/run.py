@@ -53,7 +53,7 @@ class Arrays(Mapping[str, np.ndarray]):
         return len(self._names)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """Frames of a trajectory with what is needed to know, check and repeat it.
 

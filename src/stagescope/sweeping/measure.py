@@ -45,7 +45,7 @@ def _read(study: Study, run: Run, measures: Sequence[Measure]) -> dict[str, Any]
         if "events" in measures:
             found |= _events(run)
         if "verdicts" in measures:
-            from stagescope.reading import check
+            from stagescope.reading.table import check
 
             found["verdicts"] = {verdict.tag: verdict.verdict for verdict in check(run)}
     except Exception as error:
@@ -56,7 +56,7 @@ def _read(study: Study, run: Run, measures: Sequence[Measure]) -> dict[str, Any]
 
 def _events(run: Run) -> dict[str, Any]:
     """Events, names of stages in order, when each first began, and how long it lasted in all; None where the run ended inside."""
-    from stagescope.reading import stages
+    from stagescope.reading.table import stages
 
     seen = stages(run)
     spans: dict[str, float | None] = {}

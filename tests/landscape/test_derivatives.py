@@ -1,0 +1,32 @@
+"""Compiled derivatives are shared between objectives of one form, and each still sees its own data."""
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.landscape.derivatives import Derivatives
+from stagescope.objectives.token import BLOCKS, TokenPopulation
+
+MODEL = ss.TokenAttention(vocab=3, width=2, key_width=2, scale=0.7)
+CHAINS = [ss.LazyChain(pi=(0.5, 0.3, 0.2), persistence=0.3), ss.LazyChain(pi=(0.2, 0.2, 0.6), persistence=0.7)]
+
+
+def point(seed=0):
+    draw = np.random.default_rng(seed)
+    return {name: draw.normal(size=MODEL.shapes[name]) for name in BLOCKS}
+
+
+@pytest.mark.parametrize("chain", CHAINS, ids=["first", "second"])
+def test_the_jacobian_is_that_of_each_chain(chain):
+    """Against central differences of the kernel, which knows nothing of the shared compiled code."""
+    near = Derivatives(TokenPopulation(model=MODEL, process=chain), point())
+    vector, step = near.layout.pack(point()), 1e-6
+    columns = [(near.velocity(vector + step * e) - near.velocity(vector - step * e)) / (2 * step) for e in np.eye(len(vector))]
+    np.testing.assert_allclose(near.jacobian(vector), np.array(columns).T, atol=1e-8)
+
+
+def test_chains_of_one_model_share_compiled_code_and_other_scales_do_not():
+    first, second = (Derivatives(TokenPopulation(model=MODEL, process=chain), point()) for chain in CHAINS)
+    assert first._functions is second._functions
+    scaled = MODEL.model_copy(update={"scale": 2 * MODEL.scale})
+    assert Derivatives(TokenPopulation(model=scaled, process=CHAINS[0]), point())._functions is not first._functions
