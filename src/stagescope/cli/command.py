@@ -1,9 +1,13 @@
 """What every command is, and how its answer is printed as JSON."""
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
+import tyro
 from pydantic import BaseModel, ConfigDict
+
+RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
 
 class Command(BaseModel):

@@ -8,7 +8,9 @@ import tyro
 from pydantic import BaseModel, Field, create_model
 
 import stagescope
-from stagescope.cli import commands, sweep_commands
+from stagescope.cli import paper_commands, run_commands, sweep_commands
+from stagescope.cli.command import Command
+from stagescope.cli.commands import COMMANDS
 from stagescope.errors import InputError, StagescopeError, unknown
 from stagescope.studies.study import Study
 from stagescope.studies.table import STUDIES
@@ -16,9 +18,8 @@ from stagescope.sweeping.presets import PRESETS as SWEEP_PRESETS
 from stagescope.sweeping.presets import SweepPreset
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are small: a thread pool costs .2 s and gains nothing
-COMMANDS = {**commands.COMMANDS, **sweep_commands.COMMANDS}
-VERBS: dict[str, tuple[type[commands.Command], type[BaseModel]]] = {
-    "run": (commands.Run, commands.RunFlags),
+VERBS: dict[str, tuple[type[Command], type[BaseModel]]] = {
+    "run": (run_commands.Run, run_commands.RunFlags),
     "sweep": (sweep_commands.Sweep, sweep_commands.SweepFlags),
 }
 """Commands that take a study and its options."""
@@ -105,7 +106,7 @@ def _stopping(preset: str | None, named: bool) -> type[BaseModel]:
     """`stopping` with the options of its study; the number of sequences is what it goes over."""
     fields = _fields(STUDIES["incremental"], preset or "ladder") if named else {}
     fields.pop("sequences", None)
-    return create_model("Stopping", __base__=commands.Stopping, __doc__=commands.Stopping.__doc__, **fields)
+    return create_model("Stopping", __base__=paper_commands.Stopping, __doc__=paper_commands.Stopping.__doc__, **fields)
 
 
 def _study_options(study: Study, flags: Any, preset: str | None, named: bool) -> type[BaseModel]:

@@ -83,7 +83,7 @@ class Recreate(Command):
     quiet: bool = Field(False, description="no progress bar, no summary")
 
     def run(self) -> int:
-        from stagescope.cli.commands import report_run
+        from stagescope.cli.run_commands import report_run
         from stagescope.studies.table import study
         from stagescope.sweeping.axes import checked
         from stagescope.sweeping.table import load_sweep
@@ -179,6 +179,3 @@ def _print_outcome(made: "Table") -> None:
     color = next((name for row in made.rows for part in ("events", "numbers") for name in row.get(part) or ()), None)
     if len(names) > 1 and color:
         print(f"next: stagescope diagram {made.folder} --x {names[0]} --y {names[1]} --color {color}")
-
-
-COMMANDS: dict[str, type[Command]] = {"recreate": Recreate, "diagram": Diagram}

@@ -1,0 +1,133 @@
+"""Commands that read a run: its stages, claims and ladder, its page and its figures."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from pydantic import Field
+
+from stagescope.cli.command import Command, RunFolder, print_json
+
+LONG_SECONDS = 20.0
+"""A command that will take longer says so before it begins."""
+
+
+class Stages(Command):
+    """Events and stages of a run; what was not reached is said so."""
+
+    folder: RunFolder
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.reading.table import stages
+        from stagescope.runs.store import load
+
+        found = stages(load(self.folder))
+        if self.json_:
+            print_json(found.json())
+        else:
+            from stagescope.cli.render import print_stages
+
+            print_stages(found)
+        return 0
+
+
+class Check(Command):
+    """Put the paper's claims to a run: the ledger of verdicts."""
+
+    folder: RunFolder
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.reading.table import check
+        from stagescope.runs.store import load
+
+        ledger = check(load(self.folder))
+        if self.json_:
+            print_json(ledger.json())
+        else:
+            from stagescope.cli.render import print_ledger
+
+            print_ledger(ledger)
+        return 0
+
+
+class Ladder(Command):
+    """The critical points a run passed, what opens at each, and when it should have been and was left."""
+
+    folder: RunFolder
+    quiet: bool = Field(False, description="no progress bar, no word on how long it will take")
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.reading.table import ladder_cost, saddle_ladder
+        from stagescope.runs.store import load
+
+        stored = load(self.folder)
+        if not self.quiet:
+            seconds, sentence = ladder_cost(stored)
+            if seconds > LONG_SECONDS:
+                print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
+        found = saddle_ladder(stored, progress=False if self.quiet else None)
+        if self.json_:
+            print_json(found.json())
+        else:
+            from stagescope.cli.render import print_ladder
+
+            print_ladder(found)
+        return 0
+
+
+class Report(Command):
+    """Write runs as one offline page in which to watch them learn; runs of one study share its scrubber."""
+
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN...", help="folders of runs")]
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Field(
+        Path("report.html"), description="the file; an earlier report is replaced, no other file"
+    )
+    exact: bool = Field(False, description="matrices as float32 instead of 8 bits a cell; a file up to ten times as large")
+    title: str | None = Field(None, description="of the page; default: the names of the runs")
+    skip: tuple[Literal["ledger", "ladder"], ...] = Field((), description="what to leave out because it takes long")
+    open: bool = Field(False, description="show it in the browser")
+    quiet: bool = Field(False, description="no progress bar; print the path alone")
+
+    def run(self) -> int:
+        from stagescope.reporting.report import noted_report
+
+        chosen: Any = {name: getattr(self, name) for name in ("exact", "title", "skip")}
+        made, notes = noted_report(self.folders, self.out, **chosen, progress=False if self.quiet else None)
+        print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
+        _print_notes(() if self.quiet else notes)
+        if self.open:
+            from stagescope.cli.answers import open_page
+
+            open_page(made)
+        return 0
+
+
+class Figures(Command):
+    """Write the views of a run's report as static figures (PDF, SVG, PNG), with its stages and ledger as Markdown."""
+
+    folder: RunFolder
+    out: Path = Field(description="folder for the figures; those made there before are replaced, no other file is")
+    skip: tuple[Literal["ledger", "ladder"], ...] = Field((), description="what to leave out because it takes long")
+    quiet: bool = Field(False, description="no progress bar; print the paths alone")
+
+    def run(self) -> int:
+        from stagescope.progress import progress_for
+        from stagescope.reporting.static import run_figures
+        from stagescope.runs.store import load
+
+        found = load(self.folder)
+        with progress_for(False if self.quiet else None) as bar:
+            made, notes = run_figures(found, self.out, bar, self.skip)
+        print("\n".join(map(str, made)) if self.quiet else f"{len(made) - 1} figures (PDF, SVG, PNG) and {made[-1]}")
+        _print_notes(() if self.quiet else notes)
+        return 0
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        print(f"note: {note}")

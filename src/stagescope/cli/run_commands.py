@@ -1,0 +1,124 @@
+"""Commands that make a run, continue it, and look after its files. Heavy imports are inside, as in all commands."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import tyro
+from pydantic import BaseModel, Field
+
+from stagescope.cli.command import Command, RunFolder, print_json
+
+
+class RunFlags(BaseModel):
+    """What every study's run understands besides its own options."""
+
+    study_name: ClassVar[str] = ""
+
+    out: Path = Field(description="folder of the new run")
+    preset: str | None = Field(None, description="named settings; options given here override them")
+    seed: int = Field(0, description="seed of the initial parameters and of all draws")
+    overwrite: bool = Field(False, description="replace a run in --out (never anything else)")
+    quiet: bool = Field(False, description="no progress bar, no summary")
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
+
+
+class Run(Command):
+    """Run a study and store it. Ctrl-C leaves a run that `stagescope resume` continues."""
+
+    study: Any
+
+    def run(self) -> int:
+        from stagescope.studies.table import study
+
+        flags: RunFlags = self.study
+        found = study(flags.study_name)
+        options = {name: getattr(flags, name) for name in found.options.model_fields}
+        chosen = found.configured(None, **options)
+        shown = False if flags.quiet or flags.json_ else None
+        made = found.run(chosen, seed=flags.seed, out=flags.out, overwrite=flags.overwrite, progress=shown)
+        return report_run(made, flags.quiet, flags.json_)
+
+
+class Resume(Command):
+    """Continue a run that was interrupted or killed."""
+
+    folder: RunFolder
+    quiet: bool = Field(False, description="no progress bar, no summary")
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
+
+    def run(self) -> int:
+        from stagescope.reopen import resume
+
+        made = resume(self.folder, progress=False if self.quiet or self.json_ else None)
+        return report_run(made, self.quiet, self.json_)
+
+
+class Verify(Command):
+    """Check every stored byte of a run."""
+
+    folder: RunFolder
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the findings as JSON")
+
+    def run(self) -> int:
+        from stagescope.runs.store import verify
+
+        problems = verify(self.folder)
+        if self.json_:
+            print_json({"run": str(self.folder), "intact": not problems, "problems": problems})
+        elif problems:
+            print("\n".join(problems), file=sys.stderr)
+        else:
+            print(f"{self.folder}: every byte is as it was committed")
+        return 1 if problems else 0
+
+
+class Info(Command):
+    """What a run is and how it ended."""
+
+    folder: RunFolder
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.cli.answers import info
+        from stagescope.runs.store import load
+
+        found = info(load(self.folder))
+        if self.json_:
+            print_json(found)
+        else:
+            from stagescope.cli.render import print_info
+
+            print_info(found)
+        return 0
+
+
+class Export(Command):
+    """Write the recorded arrays of a run for other tools."""
+
+    folder: RunFolder
+    to: Literal["npz", "csv", "netcdf"] = Field(
+        description="npz: all arrays; csv: one row a frame, series only; netcdf: all, named axes"
+    )
+    out: Path | None = Field(None, description="file to write; default: the run's name with the format's suffix")
+    overwrite: bool = Field(False, description="replace an existing file")
+
+    def run(self) -> int:
+        from stagescope.runs.export import export
+        from stagescope.runs.store import load
+
+        print(export(load(self.folder), self.to, self.out, self.overwrite))
+        return 0
+
+
+def report_run(made: Any, quiet: bool, as_json: bool) -> int:
+    """Say how a run ended; the exit code of its command."""
+    from stagescope.cli.answers import info, outcome
+
+    if as_json:
+        print_json(info(made))
+    elif not quiet:
+        print(outcome(made))
+    if not made.done:
+        print(f"stagescope: {made.status}: {made.reason}", file=sys.stderr)
+    return 0 if made.done else 1
