@@ -69,6 +69,10 @@ class PairwiseAttention(Described):
     def axes(self) -> dict[str, tuple[str, ...]]:
         return {"Y": ("key", "output"), "Z": ("query", "key")}
 
+    @property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        return {"Y": (len(self.keys), len(self.multiplicity)), "Z": (len(self.queries), len(self.keys))}
+
     def init(self, seed: int = 0, scale: float = 0.0) -> dict[str, np.ndarray]:
         """Zero, or uniform in +-scale; the merged column needs equal initial columns, so a random Y needs `rest` = 0."""
         if not (np.isfinite(scale) and scale >= 0):
@@ -77,10 +81,9 @@ class PairwiseAttention(Described):
             raise InputError(
                 "a random initial Y breaks the merged column; use --columns all (PairwiseAttention.every_output) or scale 0"
             )
-        shapes = {"Y": (len(self.keys), len(self.multiplicity)), "Z": (len(self.queries), len(self.keys))}
         if not scale:
-            return {name: np.zeros(shape) for name, shape in shapes.items()}
-        return {name: scale * key(seed, "init", name).uniform(-1, 1, shape) for name, shape in shapes.items()}
+            return {name: np.zeros(shape) for name, shape in self.shapes.items()}
+        return {name: scale * key(seed, "init", name).uniform(-1, 1, shape) for name, shape in self.shapes.items()}
 
     def logits(self, params: Params, counts: np.ndarray, queries: np.ndarray) -> np.ndarray:
         """Output logits (B, columns) of contexts with key counts (B, keys) and query rows (B,)."""

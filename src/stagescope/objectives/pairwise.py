@@ -11,11 +11,12 @@ from stagescope.described import Described, Spec
 from stagescope.models.pairwise_attention import PairwiseAttention
 from stagescope.objectives.field import Field, FlatField
 from stagescope.objectives.objective import Objective
+from stagescope.objectives.of_model import OfModel
 from stagescope.processes.sequence_classes import SequenceClasses
 from stagescope.types import Layout, Params
 
 
-class Pairing(Described):
+class Pairing(OfModel, Described):
     """A model and the classes it is trained on, as the arrays that definition and kernel read."""
 
     model: PairwiseAttention
@@ -31,14 +32,6 @@ class Pairing(Described):
         if self.model.vocab != self.process.vocab:
             raise ValueError(f"model vocabulary {self.model.vocab} differs from the process's {self.process.vocab}")
         return self
-
-    @property
-    def axes(self) -> Mapping[str, tuple[str, ...]]:
-        return self.model.axes
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        return {name: block.shape for name, block in self.model.init().items()}
 
     @property
     def multiplicity(self) -> Mapping[str, np.ndarray]:

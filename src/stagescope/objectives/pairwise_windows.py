@@ -13,11 +13,12 @@ from stagescope.keys import key
 from stagescope.models.pairwise_attention import PairwiseAttention
 from stagescope.objectives.field import FlatField, StepGradient
 from stagescope.objectives.objective import Objective
+from stagescope.objectives.of_model import OfModel
 from stagescope.processes.topic_windows import PartName, TopicWindows, Windows
 from stagescope.types import Layout, Params
 
 
-class PairwiseWindows(Described, Objective):
+class PairwiseWindows(OfModel, Described, Objective):
     """L = - mean over windows of log softmax(Y^T f)_next, f ~ N_l exp(z_l) of unit length [SnS:text-windows].
 
     The softmax is over the whole vocabulary; words that are never next share the merged column. Each step of a descent sees
@@ -37,14 +38,6 @@ class PairwiseWindows(Described, Objective):
         if len(self.model.queries) != 1:
             raise ValueError(f"windows have one query word, but the model has {len(self.model.queries)} queries")
         return self
-
-    @property
-    def axes(self) -> Mapping[str, tuple[str, ...]]:
-        return self.model.axes
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        return {name: block.shape for name, block in self.model.init().items()}
 
     @property
     def multiplicity(self) -> Mapping[str, np.ndarray]:
