@@ -11,11 +11,13 @@ def quadratic(params):
     return 0.5 * (params["a"] ** 2).sum() + 2.0 * (params["b"] ** 2).sum()
 
 
+QUADRATIC = ss.JaxObjective(quadratic)
+"""Compiled once for all tests."""
 START = {"a": np.array([1.0, -2.0]), "b": np.array([0.5])}
 
 
 def test_gd_is_closed_form_on_a_quadratic():
-    run = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(lr=0.1, rates={"b": 0.5}, steps=20))
+    run = ss.evolve(QUADRATIC, START, ss.Descent(lr=0.1, rates={"b": 0.5}, steps=20))
     k = np.arange(21)
     np.testing.assert_allclose(run.params["a"][:, 0], 0.9**k, rtol=1e-12)
     np.testing.assert_allclose(run.params["b"][:, 0], 0.5 * 0.8**k, rtol=1e-12)
@@ -25,8 +27,8 @@ def test_gd_is_closed_form_on_a_quadratic():
 
 def test_heavy_ball_and_adam_equal_hand_written_steps():
     lr, steps = 0.05, 30
-    ball = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.HeavyBall(momentum=0.8), lr=lr, steps=steps))
-    adam = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.Adam(), lr=lr, steps=steps))
+    ball = ss.evolve(QUADRATIC, START, ss.Descent(optimizer=ss.HeavyBall(momentum=0.8), lr=lr, steps=steps))
+    adam = ss.evolve(QUADRATIC, START, ss.Descent(optimizer=ss.Adam(), lr=lr, steps=steps))
     x, buffer = START["a"].copy(), np.zeros(2)
     y, m, v = START["a"].copy(), np.zeros(2), np.zeros(2)
     for k in range(1, steps + 1):
@@ -41,8 +43,8 @@ def test_heavy_ball_and_adam_equal_hand_written_steps():
 def test_adamw_and_clipping_equal_hand_written_steps():
     lr, steps, clip = 0.05, 30, 0.7
     choices = {"lr": lr, "steps": steps, "clip": clip, "rates": {"b": 0.5}}
-    adam = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.AdamW(weight_decay=0.3), **choices))
-    ball = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.HeavyBall(momentum=0.8), **choices))
+    adam = ss.evolve(QUADRATIC, START, ss.Descent(optimizer=ss.AdamW(weight_decay=0.3), **choices))
+    ball = ss.evolve(QUADRATIC, START, ss.Descent(optimizer=ss.HeavyBall(momentum=0.8), **choices))
     rate, curvature = np.array([1.0, 1.0, 0.5]), np.array([1.0, 1.0, 4.0])
     x = y = np.array([1.0, -2.0, 0.5])
     buffer, m, v = np.zeros(3), np.zeros(3), np.zeros(3)
@@ -58,10 +60,10 @@ def test_adamw_and_clipping_equal_hand_written_steps():
 
 
 def test_clocks():
-    ball = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.HeavyBall(momentum=0.75), lr=0.1, steps=10))
+    ball = ss.evolve(QUADRATIC, START, ss.Descent(optimizer=ss.HeavyBall(momentum=0.75), lr=0.1, steps=10))
     assert ball.clock == "t"
     assert ball.t[-1] == pytest.approx(0.1 * 10 / 0.25)
-    adam = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.Adam(), lr=0.1, steps=10))
+    adam = ss.evolve(QUADRATIC, START, ss.Descent(optimizer=ss.Adam(), lr=0.1, steps=10))
     assert adam.clock == "step"
     with pytest.raises(InputError, match="no flow time"):
         _ = adam.t
@@ -93,7 +95,7 @@ def test_merged_descent_is_the_full_descent(optimizer, clip):
 
 def test_frames_do_not_change_the_steps():
     runs = [
-        ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.Adam(), lr=0.01, steps=300), record=record)
+        ss.evolve(QUADRATIC, START, ss.Descent(optimizer=ss.Adam(), lr=0.01, steps=300), record=record)
         for record in (ss.Every(n=1), ss.Every(n=7), ss.LogSpaced(frames=10))
     ]
     for run in runs[1:]:
@@ -101,11 +103,11 @@ def test_frames_do_not_change_the_steps():
 
 
 def test_divergence_names_the_step_and_keeps_the_last_good_state():
-    run = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(lr=1e10, steps=50))
+    run = ss.evolve(QUADRATIC, START, ss.Descent(lr=1e10, steps=50))
     assert run.status == "diverged"
     assert "step 2" in run.reason
     assert run.step[-1] == 1
-    swift = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(lr=1e10, steps=50), record=ss.Every(n=10))
+    swift = ss.evolve(QUADRATIC, START, ss.Descent(lr=1e10, steps=50), record=ss.Every(n=10))
     assert "step 2" in swift.reason
     assert np.all(np.isfinite(run.params["a"]))
 
@@ -122,7 +124,7 @@ def test_bad_arguments():
     with pytest.raises(InputError, match="clip"):
         ss.Descent(steps=1, clip=0.0)
     with pytest.raises(InputError, match="steps"):
-        ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(steps=2), until=3.0)
+        ss.evolve(QUADRATIC, START, ss.Descent(steps=2), until=3.0)
 
 
 @pytest.mark.parametrize("optimizer", [ss.GD(), ss.HeavyBall(), ss.Adam()])

@@ -1,5 +1,7 @@
 """Lemma 1 and its company: kernel = definition = closed form, sums, merged columns, curvature."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,7 +22,9 @@ COMPILED = settings(max_examples=10)
 """Every new shape is a new compilation."""
 
 
+@cache
 def problem(shape=(2, 1, 10, 10), vocab=None):
+    """The same one for every example: it is compiled once."""
     process = SequenceClasses.synthetic(*shape, vocab=vocab)
     model = PairwiseAttention.merged(process)
     return process, model, PairwisePopulation(model=model, process=process)
