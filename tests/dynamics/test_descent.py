@@ -1,5 +1,7 @@
 """Descent: against hand-written steps, its clock, the limit of small steps, and divergence."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -70,9 +72,7 @@ def test_clocks():
 
 
 def test_gd_tends_to_the_flow_at_first_order():
-    process = ss.SequenceClasses.synthetic(2, 1, 3, 4)
-    model = ss.PairwiseAttention.merged(process)
-    loss = ss.population_loss(model, process)
+    model, loss = merged_and_full()[0]
     flow = ss.evolve(loss, model.init(), ss.GradientFlow(), until=20.0, record=ss.Uniform(frames=2))
     gaps = []
     for steps in (200, 400, 800):
@@ -82,14 +82,20 @@ def test_gd_tends_to_the_flow_at_first_order():
     assert 1.8 < gaps[1] / gaps[2] < 2.2
 
 
+@cache
+def merged_and_full():
+    process = ss.SequenceClasses.synthetic(2, 1, 3, 4)
+    models = ss.PairwiseAttention.merged(process), ss.PairwiseAttention.full(process.vocab)
+    return [(model, ss.population_loss(model, process)) for model in models]
+
+
 @pytest.mark.parametrize(
     ("optimizer", "clip"), [(ss.GD(), None), (ss.HeavyBall(), None), (ss.Adam(), None), (ss.AdamW(), None), (ss.GD(), 0.05)]
 )
 def test_merged_descent_is_the_full_descent(optimizer, clip):
-    process = ss.SequenceClasses.synthetic(2, 1, 3, 4)
-    merged, full = ss.PairwiseAttention.merged(process), ss.PairwiseAttention.full(process.vocab)
     dynamics = ss.Descent(optimizer=optimizer, lr=0.3, steps=40, clip=clip)
-    a, b = (ss.evolve(ss.population_loss(m, process), m.init(), dynamics) for m in (merged, full))
+    a, b = (ss.evolve(loss, model.init(), dynamics) for model, loss in merged_and_full())
+    merged = merged_and_full()[0][0]
     np.testing.assert_allclose(a.params["Z"], b.params["Z"][:, merged.queries][:, :, merged.keys], atol=1e-9)
 
 
