@@ -42,7 +42,10 @@ class Forced(ss.Field):
 
 @cache
 def product_loss() -> ss.JaxObjective:
-    """One for all tests, so that it is compiled once: |A B - diag(2, 1, .3)|^2 / 2, the two-layer linear network: k modes learnt is a saddle with rates VALUES[k:]."""
+    """|A B - diag(2, 1, .3)|^2 / 2, the two-layer linear network: k modes learnt is a saddle with rates VALUES[k:].
+
+    One for all tests, so that it is compiled once.
+    """
 
     def loss(params: Any) -> Any:
         from jax import numpy as jnp
