@@ -158,9 +158,13 @@ def ladder():
     return ss.run_study("incremental", "ladder", feature_seed=7, frames=120, progress=False)
 
 
-def test_stages_of_setting_a(ladder):
+@pytest.fixture(scope="module")
+def found(ladder):
+    return ss.stages(ladder)
+
+
+def test_stages_of_setting_a(found):
     """Three transitions in order; heads agree on the dominant group, then split; the nearest class is the stage."""
-    found = ss.stages(ladder)
     events = found.events
     assert 15 < events["t1"] < 40 < events["onset"] < events["t2"] < events["t3"]
     names = [stage.name for stage in found]
