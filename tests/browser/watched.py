@@ -42,11 +42,14 @@ class Watched:
         self.page.mouse.move(0, 0)
         self.path = path
         self.noise.clear()
-        self.open(hash)
+        self._go(hash)
 
     def open(self, hash: str = "") -> None:
         """Load the file afresh, at a hash, until it says that it can be used."""
         self.page.goto("about:blank")
+        self._go(hash)
+
+    def _go(self, hash: str) -> None:
         self.requests.clear()
         self.page.goto(self.path.as_uri() + hash)
         self.until("() => document.documentElement.dataset.ready === 'true'")
