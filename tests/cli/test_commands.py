@@ -176,7 +176,7 @@ def test_completion(ask):
 def test_demo(ask, tmp_path, monkeypatch):
     """The tour ends with a report over the three studies. It may be taken twice: it replaces its own runs and report.
 
-    Taken in small: its presets are judged, and their ladders climbed, in tests of their own.
+    Taken in small: what is tested is the tour, not the numbers of its presets.
     """
     monkeypatch.chdir(tmp_path)
     small = {"focus-dilution": {"until": 120.0}, "scan-snap": {"num_common": 3}, "incremental": {"positions": 8, "until": 200.0}}
