@@ -23,16 +23,29 @@ def browser() -> Iterator[Browser]:
         found.close()
 
 
-@pytest.fixture
-def visit(browser: Browser) -> Iterator[Callable[..., Watched]]:
-    """Opens a file (with `hash`, `scheme`, `width`, `height`); afterwards, every page opened must have been silent."""
-    opened: list[Watched] = []
+@pytest.fixture(scope="session")
+def windows() -> dict[tuple, list[Watched]]:
+    """Windows that are free, by colour scheme and size: a new one costs as much as the page that is opened in it."""
+    return {}
 
-    def visit(path: Path, **how: Any) -> Watched:
-        opened.append(Watched(browser, path, **how))
-        return opened[-1]
+
+@pytest.fixture
+def visit(browser: Browser, windows: dict[tuple, list[Watched]]) -> Iterator[Callable[..., Watched]]:
+    """Opens a file (with `hash`, `scheme`, `width`, `height`); afterwards, every page opened must have been silent."""
+    opened: list[tuple[tuple, Watched]] = []
+
+    def visit(path: Path, hash: str = "", **how: Any) -> Watched:
+        kind = tuple(sorted(how.items()))
+        free = windows.get(kind, [])
+        if free:
+            seen = free.pop()
+            seen.load(path, hash)
+        else:
+            seen = Watched(browser, path, hash, **how)
+        opened.append((kind, seen))
+        return seen
 
     yield visit
-    for page in opened:
-        page.check()
-        page.close()
+    for kind, seen in opened:
+        seen.check()  # a window that fails here is not used again
+        windows.setdefault(kind, []).append(seen)

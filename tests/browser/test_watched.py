@@ -1,4 +1,4 @@
-"""The watch itself: a page that is not silent or not offline is found out."""
+"""The watch itself: a page that is not silent, not offline or leaves something behind is found out."""
 
 import pytest
 
@@ -11,6 +11,10 @@ NOISY = {
     "request": "fetch('http://localhost:9/').catch(() => {})",
     "picture": "new Image().src = 'http://localhost:9/x.png'",
     "popup": "window.open('about:blank')",
+    "storage": "localStorage.setItem('a', 1)",
+    "session": "sessionStorage.setItem('a', 1)",
+    "database": "indexedDB.open('a', 1).onupgradeneeded = event => event.target.result.createObjectStore('b')",
+    "name": "window.name = 'a'",
 }
 
 
@@ -31,4 +35,22 @@ def test_silence_passes(browser, tmp_path):
     path.write_text("<!doctype html><html data-ready=true><title>x</title><main></main>", encoding="utf-8")
     seen = Watched(browser, path)
     seen.check()
+    seen.close()
+
+
+def test_a_window_that_is_used_again_forgets(browser, tmp_path):
+    """Noise and requests of the file before are not those of the next one, which must be silent of its own."""
+    noisy, quiet = tmp_path / "noisy.html", tmp_path / "quiet.html"
+    whole = "<!doctype html><html data-ready=true><title>x</title><main></main>"
+    noisy.write_text(
+        whole + "<script>console.warn('careful'); fetch('http://localhost:9/').catch(() => {})</script>", encoding="utf-8"
+    )
+    quiet.write_text(whole, encoding="utf-8")
+    seen = Watched(browser, noisy)
+    seen.load(quiet)
+    seen.check()
+    seen.load(noisy)
+    seen.page.wait_for_timeout(50)
+    with pytest.raises(AssertionError):
+        seen.check()
     seen.close()

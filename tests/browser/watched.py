@@ -7,15 +7,18 @@ from playwright.sync_api import Browser, Locator
 
 PATIENCE = 20_000
 """Milliseconds until a wait is given up; long, because a test machine may be busy."""
+KEPT = """async () => [localStorage.length, sessionStorage.length, (await indexedDB.databases()).length, window.name.length,
+    document.cookie.length]"""
+"""What outlives a page in its window, counted."""
 
 
 class Watched:
-    """One file opened in a context of its own."""
+    """A window in a context of its own, with one file opened in it, and perhaps another one after that."""
 
     def __init__(
         self, browser: Browser, path: Path, hash: str = "", scheme: Any = "light", width: int = 1280, height: int = 800
     ) -> None:
-        self.path, self.requests, self.noise = path, [], []
+        self.requests, self.noise = [], []
         self.context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", accept_downloads=True
         )
@@ -27,15 +30,26 @@ class Watched:
         self.page.on("pageerror", lambda error: self.noise.append(f"error {error}"))
         self.page.on("console", lambda message: self.noise.append(f"{message.type}: {message.text}"))
         self.page.on("dialog", self._dialog)
-        self.open(hash)
+        self.load(path, hash)
 
     def _dialog(self, dialog: Any) -> None:
         self.noise.append(f"dialog {dialog.message}")
         dialog.dismiss()
 
+    def load(self, path: Path, hash: str = "") -> None:
+        """A file as in a new window: nothing is remembered of the one before, and the pointer is where it was at first."""
+        self.page.goto("about:blank")
+        self.page.mouse.move(0, 0)
+        self.path = path
+        self.noise.clear()
+        self._go(hash)
+
     def open(self, hash: str = "") -> None:
         """Load the file afresh, at a hash, until it says that it can be used."""
         self.page.goto("about:blank")
+        self._go(hash)
+
+    def _go(self, hash: str) -> None:
         self.requests.clear()
         self.page.goto(self.path.as_uri() + hash)
         self.until("() => document.documentElement.dataset.ready === 'true'")
@@ -55,6 +69,7 @@ class Watched:
         asked = [url for url in self.requests if not url.startswith(("blob:", "data:"))]
         assert [url.split("#")[0] for url in asked] == [self.path.as_uri()]
         assert not self.noise, self.noise
+        assert not any(self.page.evaluate(KEPT)), "a page leaves nothing behind that another one could read"
 
     def close(self) -> None:
         self.context.close()

@@ -1,5 +1,7 @@
 """Descent: against hand-written steps, its clock, the limit of small steps, and divergence."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -11,11 +13,13 @@ def quadratic(params):
     return 0.5 * (params["a"] ** 2).sum() + 2.0 * (params["b"] ** 2).sum()
 
 
+QUADRATIC = ss.JaxObjective(quadratic)
+"""Compiled once for all tests."""
 START = {"a": np.array([1.0, -2.0]), "b": np.array([0.5])}
 
 
 def test_gd_is_closed_form_on_a_quadratic():
-    run = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(lr=0.1, rates={"b": 0.5}, steps=20))
+    run = ss.evolve(QUADRATIC, START, ss.Descent(lr=0.1, rates={"b": 0.5}, steps=20))
     k = np.arange(21)
     np.testing.assert_allclose(run.params["a"][:, 0], 0.9**k, rtol=1e-12)
     np.testing.assert_allclose(run.params["b"][:, 0], 0.5 * 0.8**k, rtol=1e-12)
@@ -25,8 +29,8 @@ def test_gd_is_closed_form_on_a_quadratic():
 
 def test_heavy_ball_and_adam_equal_hand_written_steps():
     lr, steps = 0.05, 30
-    ball = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.HeavyBall(momentum=0.8), lr=lr, steps=steps))
-    adam = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.Adam(), lr=lr, steps=steps))
+    ball = ss.evolve(QUADRATIC, START, ss.Descent(optimizer=ss.HeavyBall(momentum=0.8), lr=lr, steps=steps))
+    adam = ss.evolve(QUADRATIC, START, ss.Descent(optimizer=ss.Adam(), lr=lr, steps=steps))
     x, buffer = START["a"].copy(), np.zeros(2)
     y, m, v = START["a"].copy(), np.zeros(2), np.zeros(2)
     for k in range(1, steps + 1):
@@ -41,8 +45,8 @@ def test_heavy_ball_and_adam_equal_hand_written_steps():
 def test_adamw_and_clipping_equal_hand_written_steps():
     lr, steps, clip = 0.05, 30, 0.7
     choices = {"lr": lr, "steps": steps, "clip": clip, "rates": {"b": 0.5}}
-    adam = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.AdamW(weight_decay=0.3), **choices))
-    ball = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.HeavyBall(momentum=0.8), **choices))
+    adam = ss.evolve(QUADRATIC, START, ss.Descent(optimizer=ss.AdamW(weight_decay=0.3), **choices))
+    ball = ss.evolve(QUADRATIC, START, ss.Descent(optimizer=ss.HeavyBall(momentum=0.8), **choices))
     rate, curvature = np.array([1.0, 1.0, 0.5]), np.array([1.0, 1.0, 4.0])
     x = y = np.array([1.0, -2.0, 0.5])
     buffer, m, v = np.zeros(3), np.zeros(3), np.zeros(3)
@@ -58,19 +62,17 @@ def test_adamw_and_clipping_equal_hand_written_steps():
 
 
 def test_clocks():
-    ball = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.HeavyBall(momentum=0.75), lr=0.1, steps=10))
+    ball = ss.evolve(QUADRATIC, START, ss.Descent(optimizer=ss.HeavyBall(momentum=0.75), lr=0.1, steps=10))
     assert ball.clock == "t"
     assert ball.t[-1] == pytest.approx(0.1 * 10 / 0.25)
-    adam = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.Adam(), lr=0.1, steps=10))
+    adam = ss.evolve(QUADRATIC, START, ss.Descent(optimizer=ss.Adam(), lr=0.1, steps=10))
     assert adam.clock == "step"
     with pytest.raises(InputError, match="no flow time"):
         _ = adam.t
 
 
 def test_gd_tends_to_the_flow_at_first_order():
-    process = ss.SequenceClasses.synthetic(2, 1, 3, 4)
-    model = ss.PairwiseAttention.merged(process)
-    loss = ss.population_loss(model, process)
+    model, loss = merged_and_full()[0]
     flow = ss.evolve(loss, model.init(), ss.GradientFlow(), until=20.0, record=ss.Uniform(frames=2))
     gaps = []
     for steps in (200, 400, 800):
@@ -80,20 +82,26 @@ def test_gd_tends_to_the_flow_at_first_order():
     assert 1.8 < gaps[1] / gaps[2] < 2.2
 
 
+@cache
+def merged_and_full():
+    process = ss.SequenceClasses.synthetic(2, 1, 3, 4)
+    models = ss.PairwiseAttention.merged(process), ss.PairwiseAttention.full(process.vocab)
+    return [(model, ss.population_loss(model, process)) for model in models]
+
+
 @pytest.mark.parametrize(
     ("optimizer", "clip"), [(ss.GD(), None), (ss.HeavyBall(), None), (ss.Adam(), None), (ss.AdamW(), None), (ss.GD(), 0.05)]
 )
 def test_merged_descent_is_the_full_descent(optimizer, clip):
-    process = ss.SequenceClasses.synthetic(2, 1, 3, 4)
-    merged, full = ss.PairwiseAttention.merged(process), ss.PairwiseAttention.full(process.vocab)
     dynamics = ss.Descent(optimizer=optimizer, lr=0.3, steps=40, clip=clip)
-    a, b = (ss.evolve(ss.population_loss(m, process), m.init(), dynamics) for m in (merged, full))
+    a, b = (ss.evolve(loss, model.init(), dynamics) for model, loss in merged_and_full())
+    merged = merged_and_full()[0][0]
     np.testing.assert_allclose(a.params["Z"], b.params["Z"][:, merged.queries][:, :, merged.keys], atol=1e-9)
 
 
 def test_frames_do_not_change_the_steps():
     runs = [
-        ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(optimizer=ss.Adam(), lr=0.01, steps=300), record=record)
+        ss.evolve(QUADRATIC, START, ss.Descent(optimizer=ss.Adam(), lr=0.01, steps=300), record=record)
         for record in (ss.Every(n=1), ss.Every(n=7), ss.LogSpaced(frames=10))
     ]
     for run in runs[1:]:
@@ -101,11 +109,11 @@ def test_frames_do_not_change_the_steps():
 
 
 def test_divergence_names_the_step_and_keeps_the_last_good_state():
-    run = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(lr=1e10, steps=50))
+    run = ss.evolve(QUADRATIC, START, ss.Descent(lr=1e10, steps=50))
     assert run.status == "diverged"
     assert "step 2" in run.reason
     assert run.step[-1] == 1
-    swift = ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(lr=1e10, steps=50), record=ss.Every(n=10))
+    swift = ss.evolve(QUADRATIC, START, ss.Descent(lr=1e10, steps=50), record=ss.Every(n=10))
     assert "step 2" in swift.reason
     assert np.all(np.isfinite(run.params["a"]))
 
@@ -122,7 +130,7 @@ def test_bad_arguments():
     with pytest.raises(InputError, match="clip"):
         ss.Descent(steps=1, clip=0.0)
     with pytest.raises(InputError, match="steps"):
-        ss.evolve(ss.JaxObjective(quadratic), START, ss.Descent(steps=2), until=3.0)
+        ss.evolve(QUADRATIC, START, ss.Descent(steps=2), until=3.0)
 
 
 @pytest.mark.parametrize("optimizer", [ss.GD(), ss.HeavyBall(), ss.Adam()])

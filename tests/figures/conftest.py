@@ -1,4 +1,4 @@
-"""Figures of these tests are drawn once, as PNG, unless a test is about the files."""
+"""Figures of these tests are drawn once, as small PNG, unless a test is about the files."""
 
 import pytest
 
@@ -9,3 +9,4 @@ from stagescope.figures import figure
 def drawn_once(monkeypatch, request):
     if "all_formats" not in request.keywords:
         monkeypatch.setattr(figure, "FORMATS", ("png",))
+        monkeypatch.setitem(figure.STYLE, "savefig.dpi", 100)

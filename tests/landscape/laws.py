@@ -1,5 +1,6 @@
 """Small laws with known answers."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,12 @@ class Forced(ss.Field):
         return {"type": "own", "name": "forced"}
 
 
+@cache
 def product_loss() -> ss.JaxObjective:
-    """|A B - diag(2, 1, .3)|^2 / 2, the two-layer linear network: k modes learnt is a saddle with rates VALUES[k:]."""
+    """|A B - diag(2, 1, .3)|^2 / 2, the two-layer linear network: k modes learnt is a saddle with rates VALUES[k:].
+
+    One for all tests, so that it is compiled once.
+    """
 
     def loss(params: Any) -> Any:
         from jax import numpy as jnp

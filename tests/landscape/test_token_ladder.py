@@ -105,8 +105,10 @@ def test_a_run_that_ends_early_or_steps():
     stepped = ss.saddle_ladder(ss.run_study("focus-dilution", optimizer="gd", lr=0.1, steps=1000))
     assert stepped["(1,0)"].rates[0] == pytest.approx(0.0977, rel=0.02)
     finite = ss.saddle_ladder(ss.run_study("focus-dilution", form="finite", length=6, until=30.0))
+    assert len(finite) > 0
     assert all("infinitely long contexts" in rung.note for rung in finite)
-    adam = ss.saddle_ladder(ss.run_study("focus-dilution", optimizer="adam", lr=1e-3, steps=1500))
+    adam = ss.saddle_ladder(ss.run_study("focus-dilution", optimizer="adam", lr=1e-3, steps=400))
+    assert len(adam) > 0
     assert all(rung.predicted_escape is None and rung.measured_rate is None for rung in adam)
     narrow = ss.saddle_ladder(ss.run_study("focus-dilution", width=1, until=400.0))
     assert narrow["(1,1)"].opening is None, "width 1 has no room for a second direction"

@@ -1,5 +1,7 @@
 """Lemma 1 and its company: kernel = definition = closed form, sums, merged columns, curvature."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,11 +18,13 @@ from tests.strategies import random_state, sequence_classes
 
 SHAPES = [(2, 1, 10, 10), (3, 2, 5, 4), (1, 3, 1, 6), (4, 1, 0, 3)]
 SEEDS = st.integers(0, 1000)
-COMPILED = settings(max_examples=10)
+COMPILED = settings(max_examples=6)
 """Every new shape is a new compilation."""
 
 
+@cache
 def problem(shape=(2, 1, 10, 10), vocab=None):
+    """The same one for every example: it is compiled once."""
     process = SequenceClasses.synthetic(*shape, vocab=vocab)
     model = PairwiseAttention.merged(process)
     return process, model, PairwisePopulation(model=model, process=process)

@@ -34,7 +34,7 @@ def test_the_value_is_the_cross_entropy_of_the_models_logits(loss, params):
 def test_kernel_and_definition_agree(loss, params):
     from stagescope.autodiff import jax
 
-    value, grad = jax.value_and_grad(loss.loss)(params, loss.data)
+    value, grad = jax.jit(jax.value_and_grad(loss.loss))(params, loss.data)
     assert loss.value(params) == pytest.approx(float(value), rel=1e-12)
     for name, block in loss.grad(params).items():
         np.testing.assert_allclose(block, grad[name], atol=1e-13)

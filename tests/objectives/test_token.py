@@ -18,7 +18,7 @@ def problem(chain, width=5, key_width=3, scale=2.0):
     return model, ss.population_loss(model, chain)
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(chains(), SEEDS)
 def test_kernel_equals_definition(chain, seed):
     model, loss = problem(chain)

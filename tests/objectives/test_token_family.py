@@ -1,5 +1,7 @@
 """The small models inside TokenAttention: invariance, closed-form slopes against autodiff, rates against the full Hessian."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -69,21 +71,26 @@ def test_the_empty_models():
     assert not openings(escape_matrices(loss, bare | {"W0": 0 * bare["W0"]}), 0)["attention"]
 
 
+@cache
+def gradient_of_the_loss():
+    """By JAX, in M and Phi; compiled once for each number of tokens."""
+    from stagescope.autodiff import jax, jnp
+
+    def value(product, scores, pi, transition):
+        attention = jax.nn.softmax(scores + jnp.log(pi), axis=1)
+        return -jnp.sum(pi[:, None] * transition * jax.nn.log_softmax(attention @ product, axis=1))
+
+    return jax.jit(jax.grad(value, (0, 1)))
+
+
 @settings(max_examples=8)
 @given(chains(), SEEDS)
 def test_slopes_are_those_of_autodiff(chain, seed):
     """GM = dL/dM and GP = scale dL/dPhi, differentiating L(M, Phi) = -sum pi P log softmax(A(Phi) M) by JAX."""
-    from stagescope.autodiff import jax, jnp
-
     model, loss = problem(chain)
     params = model.init(seed, 0.8)
     pi, transition = loss.process.stationary, loss.process.transition
-
-    def value(product, scores):
-        attention = jax.nn.softmax(scores + jnp.log(pi), axis=1)
-        return -jnp.sum(pi[:, None] * transition * jax.nn.log_softmax(attention @ product, axis=1))
-
-    gm, gp = jax.grad(value, (0, 1))(params["W0"] @ params["W1"], model.scores(params))
+    gm, gp = gradient_of_the_loss()(params["W0"] @ params["W1"], model.scores(params), pi, transition)
     found = slopes(loss, params)
     np.testing.assert_allclose(found[0], gm, atol=1e-12)
     np.testing.assert_allclose(found[1], model.scale * gp, atol=1e-12)

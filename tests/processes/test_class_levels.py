@@ -22,7 +22,7 @@ def test_levels_are_nested_and_below_the_truncated_teachers():
     """Setting A of the paper's task, two draws of the features."""
     for kind, seed in (("orthogonal", 1), ("centred", 0)):
         chain = ss.LaggedChain.spans(20, features=ss.RandomFeatures(kind=kind, seed=seed))
-        found = ss.class_levels(chain, targets=10)
+        found = ss.class_levels(chain, targets=10, sequences=1500)
         assert found.converged
         assert not found.exact
         assert found.losses[0] == np.log(20)
@@ -120,7 +120,7 @@ def test_the_levels_of_the_authors_task():
     """d = 50, scale 10, 20 targets. The file lists the farthest span first and the nearest one dominates, hence `reverse`."""
     path = Path(os.environ["STAGESCOPE_DATA"]) / "reference" / "incremental_features_seed0.npz"
     chain = ss.LaggedChain.spans(50, scale=10.0, features=ss.read_features(path, reverse=True))
-    found = ss.class_levels(chain, targets=20)
+    found = ss.class_levels(chain, targets=20, sequences=2000)
     np.testing.assert_allclose(found.losses, [3.912, 1.472, 0.812, 0.504], atol=0.03)
     assert found.bayes == pytest.approx(0.511, abs=0.015)
 

@@ -1,6 +1,7 @@
 """Small runs of every kind that a report knows, made in a second or two."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,9 @@ SMALL: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@cache
 def small(kind: str) -> Run:
+    """The same one for every test of a process: nothing can change it."""
     study, options = SMALL[kind]
     return ss.run_study(study, seed=1, progress=False, **options)
 

@@ -45,7 +45,8 @@ def test_what_a_notebook_shows():
         assert (row.statement in seen.text) == (row.verdict != "not applicable")
     assert all(stage.name in seen.text for stage in ss.stages(run))
     assert run._repr_html_() is html, "made once"
-    assert ss.summary(run).html == html == ss.summary(run)._repr_html_()
+    again = ss.summary(run)
+    assert again.html == html == again._repr_html_()
 
 
 @pytest.mark.parametrize("hostile", ["</script><img src=x onerror=alert(1)>", "\ud800", "&lt;", "'\"" * 5000])

@@ -134,9 +134,8 @@ def test_what_would_be_ignored_is_refused(options, words):
         plan(**options)
 
 
-def staircase(preset, seed, sequences, **options):
+def staircase(run, seed, sequences):
     """Held-out losses, computed levels, and the steps at which the loss is half-way between two levels."""
-    run = ss.run_study("incremental", preset, seed=seed, progress=False, **options)
     law = build(run.spec["field"])
     levels = ss.class_levels(law.process, law.model.targets, law.model.context - law.process.reach).losses
     judge = ss.held_out(law.model, law.process, sequences, seed)
@@ -153,8 +152,33 @@ def shoulders(step, loss, events):
     return [loss[inside][np.argmin(slope[inside])] for inside in between]
 
 
-def test_the_ladder_has_three_stages():
-    step, loss, levels, events = staircase("ladder", 0, 2000, feature_seed=7, frames=120)
+@pytest.fixture(scope="module")
+def ladder():
+    """Setting A on a draw of features and sequences."""
+    return ss.run_study("incremental", "ladder", feature_seed=7, frames=120, progress=False)
+
+
+@pytest.fixture(scope="module")
+def found(ladder):
+    return ss.stages(ladder)
+
+
+def test_stages_of_setting_a(found):
+    """Three transitions in order; heads agree on the dominant group, then split; the nearest class is the stage."""
+    events = found.events
+    assert 15 < events["t1"] < 40 < events["onset"] < events["t2"] < events["t3"]
+    names = [stage.name for stage in found]
+    assert names == ["start", "plateau 1", "plateau 2", "plateau 3"]
+    words = [stage.evidence for stage in found][1:]
+    assert "competitive" in words[0]
+    assert "top groups 1 1 1" in words[0]
+    assert "cooperative" in words[2]
+    for j, evidence in enumerate(words, start=1):
+        assert f"predicts as class {j}" in evidence
+
+
+def test_the_ladder_has_three_stages(ladder):
+    step, loss, levels, events = staircase(ladder, 0, 2000)
     for event, low, high in zip(events, (20, 150, 330), (33, 340, 620), strict=False):
         assert low < event < high
     gaps = (shoulders(step, loss, events) - levels[1:]) / -np.diff(levels)
@@ -164,7 +188,8 @@ def test_the_ladder_has_three_stages():
 
 def test_gradient_descent_waits_at_the_levels_of_the_classes():
     """Scale 1, rate 5, 2400 steps: with the preset's draw of the initial scores all three stages show."""
-    step, loss, levels, events = staircase("gd-ladder", 1, 10000, frames=100)
+    run = ss.run_study("incremental", "gd-ladder", seed=1, progress=False, frames=100)
+    step, loss, levels, events = staircase(run, 1, 10000)
     assert events[0] < events[1] < events[2] < 2400
     gaps = (shoulders(step, loss, events) - levels[1:]) / -np.diff(levels)
     np.testing.assert_allclose(gaps, 0, atol=0.021)

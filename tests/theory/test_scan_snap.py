@@ -90,7 +90,7 @@ def test_a_short_run_decides_nothing_about_the_snap():
     assert verdicts(until=3.0)["SnS:snap"].verdict == "inconclusive"
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(sequence_classes(), st.sampled_from(["flow", "heavy-ball"]), st.floats(0.1, 100), st.floats(1.0, 300))
 def test_any_classes_get_a_ledger_and_stages(process, optimizer, rate_y, until):
     """Classes nobody chose: every claim answers in a sentence, a flow conserves and scales, nothing raises."""
