@@ -16,7 +16,7 @@ LAYER = {
     "theory": 6,
     **dict.fromkeys(("studies", "reopen", "beside", "reading", "figures"), 7),
     **dict.fromkeys(("sweeping", "reporting"), 8),
-    "cli": 9,
+    **dict.fromkeys(("cli", "__main__"), 9),
 }
 FORBIDDEN = {
     "dynamics": {"processes", "models"},

@@ -2,13 +2,17 @@
 
 import json
 import math
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
 
 from stagescope.reporting.areas import Ruler, areas
-from stagescope.reporting.diagram_numbers import asked, numbers
+from stagescope.reporting.diagram_asked import asked
+from stagescope.reporting.diagram_numbers import disagree, numbers
 from stagescope.reporting.diagram_page import diagram_page
+from stagescope.reporting.diagram_scale import ValueScale
+from stagescope.reporting.page_data import label
 from stagescope.sweeping.axes import Axis
 from stagescope.sweeping.boxes import Scale
 from tests.browser.test_hostile import EVIL, VISIBLE, kinds, texts
@@ -33,38 +37,74 @@ def page(tmp_path_factory, seeds):
     return written(tmp_path_factory.mktemp("diagram") / "seeds.html", seeds)
 
 
-def test_cells_say_what_the_table_says(visit, page, seeds):
-    """Medians, intervals and shares, computed in the page, are those of Python to the last digits."""
-    seen = visit(page)
-    for color in ("E2", "stages"):
+SHOWN = """async () => { const table = await stagescope.table(), { ask } = await stagescope.state();
+    const column = table.column(ask.color);
+    return table.cells(ask).map(cell => ({...cell, rows: cell.rows.length, said: table.shown(column, cell.value),
+        interval: table.interval(column, cell.rows), ends: Object.fromEntries(table.ends(column, cell.rows)),
+        shares: column.kind === 'word' ? table.shares(column, cell.rows).map(one =>
+            [column.names[one.item], one.share, one.interval]) : []})); }"""
+
+
+def mixed(pi, persistence, seed):
+    """Everything that a cell can be, with seeds that differ: late, failed, in progress, there at the start, of both signs."""
+    found = focus(pi, persistence, seed)
+    if found.get("status") == "diverged":
+        return found | {"events": {"E1": 1.0, "E2": 2.0}, "numbers": {"final loss": 1e27}, "end": 12.5}
+    if seed == 3 and pi < 0.4:
+        return {"status": "failed", "reason": "boom", "stages": None, "end": None, "clock": None, "events": {"E2": 1.0}}
+    found["events"]["E2"] = 0.0 if persistence > 0.85 and pi > 0.6 else found["events"]["E2"]
+    found["durations"] = {"focus": None} if pi < 0.5 and "focus" in found["stages"] else found["durations"]
+    return found | {"numbers": {"move": (persistence - 0.45) * 10 ** (-10 * pi)}, "end": 400.0 + 10 * seed}
+
+
+def test_cells_say_what_the_table_says(visit, tmp_path):
+    """Medians, intervals, shares, counts and lacks, computed in the page, are those of Python to the last digits."""
+    found = sweep((PI, PERSISTENCE), mixed, seeds=5)
+    seen = visit(written(tmp_path / "mixed.html", found))
+    lacks = set()
+    for color in ("E2", "stages", "duration focus", "move", "status", "last stage"):
         seen.page.evaluate("async name => { const s = await stagescope.state(); s.setColor(name); }", color)
-        shown = seen.page.evaluate(
-            """async () => { const table = await stagescope.table(), { ask } = await stagescope.state();
-                const column = table.column(ask.color);
-                return table.cells(ask).map(cell => ({...cell, said: table.shown(column, cell.value),
-                    interval: table.interval(column, cell.rows),
-                    shares: column.kind === 'category' ? table.shares(column, cell.rows).map(one =>
-                        [column.names[one.item], one.share, one.interval]) : []})); }"""
-        )
-        expected = {
-            (c["x"], c["y"]): c for c in numbers(seeds, asked(seeds, "pi.0", "persistence", color, {}))["panels"][0]["cells"]
-        }
+        shown = seen.page.evaluate(SHOWN)
+        drawn = numbers(found, asked(found, "pi.0", "persistence", color, {}))
+        expected = {(cell["x"], cell["y"]): cell for cell in drawn["panels"][0]["cells"]}
         assert len(shown) == len(expected) == 81
         for cell in shown:
             mine = expected[cell["x"], cell["y"]]
-            assert (cell["known"], cell["failed"], len(cell["rows"])) == (mine["known"], mine["failed"], mine["rows"])
-            if color == "E2":
-                assert cell["said"] == (None if mine["value"] is None else pytest.approx(mine["value"], rel=1e-12))
-                assert cell["interval"] == (
-                    None if mine["interval"] is None else pytest.approx(list(mine["interval"]), rel=1e-12)
-                )
-            else:
+            lacks.add(mine["lack"])
+            for name in ("rows", "known", "failed", "beyond", "lack"):
+                assert cell[name] == mine[name], (color, name)
+            assert cell["torn"] == disagree(mine)
+            assert cell["start"] == mine.get("start", False)
+            if drawn["kind"] == "word":
                 assert cell["said"] == mine["value"]
-                found = {name: (share, interval) for name, share, interval in cell["shares"]}
-                assert found.keys() == mine["shares"].keys()
-                for name, (share, interval) in found.items():
+                said = {name: (share, interval) for name, share, interval in cell["shares"]}
+                assert said.keys() == mine["shares"].keys()
+                for name, (share, interval) in said.items():
                     assert share == pytest.approx(mine["shares"][name]["share"])
-                    assert interval == pytest.approx(list(mine["shares"][name]["interval"]))
+                    wanted = mine["shares"][name]["interval"]
+                    assert interval == (None if wanted is None else pytest.approx(list(wanted)))
+                continue
+            assert cell["said"] == (None if mine["value"] is None else pytest.approx(mine["value"], rel=1e-12))
+            assert cell["ends"] == mine.get("ends", {})
+            assert (cell["interval"] is None) == (mine["interval"] is None)
+            for end, wanted in zip(cell["interval"] or (), mine["interval"] or (), strict=True):
+                assert end == (None if wanted is None else pytest.approx(wanted, rel=1e-12))
+    assert lacks == {None, "failed", "not reached", "in progress", "none"}
+
+
+def test_scales_are_those_of_the_figure(visit, page):
+    """Where a value lies on the bar of colours; the page's own class is reached through the colours of what it draws."""
+    seen = visit(page)
+    for values in ([-1e-9, 3e-5, 0.1, -0.02, 0.0], [-1.0, 0.5], [2.0, 300.0, 7.0], [1.0, 3.0]):
+        places = seen.page.evaluate(
+            """async values => { const table = await stagescope.table(), column = table.column('E1');
+                const cells = values.map(value => ({value, lack: null, start: false}));
+                const scale = (await stagescope.colours(column, cells)).scale;
+                return values.map(value => scale.place(value)); }""",
+            values,
+        )
+        mine = ValueScale(values)
+        assert places == pytest.approx([mine.place(value) for value in values], abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +144,9 @@ def test_a_click_opens_a_cell_and_arrows_move_on(visit, page):
     )
     seen.page.locator(".diagram-svg").click(position={"x": x, "y": y})
     text = side.text_content()
-    assert "median of the 2 of 5 seeds that have a value" in text
-    assert "95 % interval" in text
+    assert "not reached, by the median seed" in text
+    assert "3 of 5 seeds: not reached by t = 400" in text
+    assert "to beyond the end of the runs" in text
     assert "stagescope recreate sweep --at pi.0=0.4 persistence=0.5 --seed 0" in text
     assert "stagescope run focus-dilution" in text
     side.get_by_role("button", name="seed 3").click()
@@ -131,9 +172,13 @@ def test_hovering_shows_value_interval_and_reason(visit, page):
         seen.page.locator(".diagram-svg").hover(position={"x": at[0], "y": at[1]})
         return seen.page.locator(".tip").text_content()
 
-    assert "95 % interval: 96.92 to 353.3" in over(0.4, 0.5)
+    assert "95 % interval: 96.92 to beyond" in over(0.4, 0.5)
+    assert over(0.3, 0.9).startswith("all 5 runs failed")
     assert "the loss is not finite" in over(0.3, 0.9)
-    assert over(0.3, 0.1).startswith("not reached")
+    assert over(0.3, 0.1).startswith("not reached by t = 400")
+    legend = seen.page.locator(".diagram-svg").text_content()
+    assert "not reached by t = 400, by the median seed" in legend
+    assert "failed" in legend
 
 
 def test_the_address_holds_the_view_and_strange_ones_fall_back(visit, tmp_path):
@@ -151,8 +196,12 @@ def test_the_address_holds_the_view_and_strange_ones_fall_back(visit, tmp_path):
         "async () => { const s = await stagescope.state(); return [s.x, s.y, s.color, s.hash().getAll('at')]; }"
     )
     assert state == ["delta", "persistence", "E1", ["pi.0=0.3", "optimizer=flow"]]
+    seen.open("#x=optimizer&y=persistence&color=E1&cell=adam&cell=0.2")
+    assert "optimizer = adam" in seen.panel("cell").text_content()
     seen.press("x")
     assert seen.page.locator("[data-ask=Across]").input_value() == "persistence"
+    assert "optimizer = adam" in seen.panel("cell").text_content()  # the cell stays chosen
+    seen.until("() => new URLSearchParams(location.hash.slice(1)).getAll('cell').join() === '0.2,adam'")
     seen.open("#x=nothing&y=persistence&color=__proto__&at=delta=77&cell=NaN&theme=pink")
     state = seen.page.evaluate("async () => { const s = await stagescope.state(); return [s.x, s.y, s.color, s.cell, s.theme]; }")
     assert state == ["pi.0", "persistence", "stages", None, "auto"]
@@ -184,13 +233,41 @@ def test_exports_hold_what_is_shown(visit, page, tmp_path):
             seen.page.locator(f"[data-export={kind}]").click()
         waiting.value.save_as(tmp_path / f"file.{kind}")
         assert waiting.value.suggested_filename == f"E2-over-pi.0-persistence.{kind}"
-    lines = (tmp_path / "file.csv").read_text(encoding="utf-8-sig").splitlines()
-    assert lines[0] == "pi.0,persistence,E2,low,high,runs,with value,failed,reason"
+    lines = (tmp_path / "file.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "pi.0,persistence,E2,low,high,lack,runs,with value,beyond,failed,reason"
     assert len(lines) == 82
     svg = (tmp_path / "file.svg").read_text()
     assert svg.startswith("<svg")
     assert "persistence" in svg
+    assert "focus-dilution: E2 (in t), median of 5 seeds" in svg
     assert (tmp_path / "file.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_head_says_what_is_missing_what_is_fixed_and_which_clocks_there_are(visit, tmp_path):
+    def result(pi, name, seed):
+        return {"events": {"E2": 9.0 + pi}, "clock": "t" if name == "flow" else "step"}
+
+    whole = sweep((PI, OPTIMIZER), result)
+    plan = whole.plan.model_copy(update={"fixed": {"until": 800.0, "width": 5, "scale": 4.0}})
+    found = replace(whole, rows=whole.rows[:-1], plan=plan)
+    seen = visit(written(tmp_path / "head.html", found, y="optimizer"))
+    head = seen.page.locator("header.page-head").text_content()
+    for said in ("17 of 18 points", "until 800", "width 5"):
+        assert said in head
+    assert "scale 4" not in head
+    shown = seen.page.locator("[data-slot=diagram]").text_content()
+    assert "times are in t for optimizer = flow and in steps for optimizer = adam" in shown
+    assert "E2 (in t or step)" in shown
+
+
+def test_a_click_is_seen_to_do_something_on_a_narrow_page(visit, page):
+    """Beside the diagram where there is room, else scrolled to."""
+    for width in (1000, 600):
+        seen = visit(page, width=width, height=700)
+        seen.page.locator(".diagram-svg").click(position={"x": 200, "y": 150})
+        seen.settle()
+        top = seen.page.evaluate("() => document.querySelector('.cell').getBoundingClientRect().top")
+        assert 0 <= top < 620
 
 
 def evil_sweep(text):
@@ -209,7 +286,12 @@ def test_hostile_names_are_text(visit, tmp_path):
     pages = []
     for name, text in (("tame", str), ("hostile", lambda word: f"{word} {EVIL}")):
         found = evil_sweep(text)
-        pages.append(visit(written(tmp_path / f"{name}.html", found, y=text("optimizer"), color="stages"), hash="#cell=0.3+1"))
+        pages.append(
+            visit(
+                written(tmp_path / f"{name}.html", found, y=text("optimizer"), color="stages"),
+                hash=f"#cell=0.3&cell={quote(label(text('adam')))}",
+            )
+        )
         pages[-1].page.locator(".diagram-svg").hover(position={"x": 300, "y": 200})
         pages[-1].settle()
     tame, wild = pages

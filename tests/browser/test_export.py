@@ -36,7 +36,7 @@ def save(seen, slot: str, kind: str) -> bytes:
 
 
 def table(data: bytes) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline="")))
+    return list(csv.DictReader(io.StringIO(data.decode("utf-8"), newline="")))
 
 
 def test_csv_of_matrices(visit, sample):
@@ -103,12 +103,12 @@ def test_csv_runs_nothing_in_a_spreadsheet(visit, tmp_path):
     path = tmp_path / "formula.html"
     path.write_text(page([portrait("=HYPERLINK(1)", text=lambda text: f"@{text}")]), encoding="utf-8")
     seen = visit(path)
-    rows = list(csv.reader(io.StringIO(save(seen, "gap", "CSV").decode("utf-8-sig"), newline="")))
+    rows = list(csv.reader(io.StringIO(save(seen, "gap", "CSV").decode("utf-8"), newline="")))
     assert {row[0] for row in rows[1:]} == {"'@=HYPERLINK(1)"}
     assert all(row[4].startswith("'@token") for row in rows[1:])
     assert all(np.isfinite(float(row[6])) for row in rows[1:])
     seen.press("End")
-    late = list(csv.reader(io.StringIO(save(seen, "gap", "CSV").decode("utf-8-sig"), newline="")))
+    late = list(csv.reader(io.StringIO(save(seen, "gap", "CSV").decode("utf-8"), newline="")))
     assert min(float(row[6]) for row in late[1:]) < 0
-    loss = save(seen, "loss", "CSV").decode("utf-8-sig")
+    loss = save(seen, "loss", "CSV").decode("utf-8")
     assert loss.splitlines()[0].split(",")[-1] == "'@population"

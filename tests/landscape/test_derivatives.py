@@ -30,3 +30,12 @@ def test_chains_of_one_model_share_compiled_code_and_other_scales_do_not():
     assert first._functions is second._functions
     scaled = MODEL.model_copy(update={"scale": 2 * MODEL.scale})
     assert Derivatives(TokenPopulation(model=scaled, process=CHAINS[0]), point())._functions is not first._functions
+
+
+def test_losses_that_read_more_than_their_data_have_forms_of_their_own():
+    """A form that leaves out a field which the expression reads would hand one loss the compiled code of another."""
+    from stagescope.objectives.token_finite import TokenFinite
+
+    short, long = (TokenFinite(model=MODEL, process=CHAINS[0], length=n) for n in (3, 4))
+    assert short.form() != long.form()
+    assert TokenFinite.form is not TokenPopulation.form

@@ -16,8 +16,10 @@ RATE = Axis(name="lr", kind="log", values=(0.001, 0.01, 0.1, 1.0))
 
 def row(at, seed=0, **parts):
     whole = {"digest": f"{hash((tuple(at.values()), seed)):x}", "study": "focus-dilution", "seed": seed, "at": at}
-    whole |= {"config": {"persistence": 0.5, "scale": 4.0}, "status": "finished", "reason": "", "clock": "t"}
-    return whole | {"events": {}, "stages": [], "durations": {}, "verdicts": {}, "numbers": {}, "seconds": 0.2} | parts
+    whole |= {"config": {"persistence": 0.5, "scale": 4.0}, "status": "finished", "reason": "", "clock": "t", "end": 400.0}
+    return (
+        whole | {"events": {}, "stages": [], "starts": {}, "durations": {}, "verdicts": {}, "numbers": {}, "seconds": 0.2} | parts
+    )
 
 
 def sweep(axes, result, seeds=1, cells=None, rounds=0, by=None, folder=Path("sweep"), study="focus-dilution"):
@@ -47,6 +49,7 @@ def focus(pi, persistence, seed=0):
     return {
         "events": {"E1": 8.0 / persistence, "E2": late},
         "stages": names,
+        "starts": dict.fromkeys(names, 0.0),
         "durations": {} if late is None else {"focus": late - 8},
         "verdicts": {"FD:focus": "violated" if late is None else "confirmed"},
         "numbers": {"final loss": 1.2 - pi},

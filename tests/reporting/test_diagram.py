@@ -11,9 +11,10 @@ from stagescope.errors import InputError
 from stagescope.figures.figure import COLORS
 from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.diagram import diagram
+from stagescope.reporting.diagram_asked import asked
 from stagescope.reporting.diagram_curves import draw_curves
-from stagescope.reporting.diagram_maps import disagree, draw_maps
-from stagescope.reporting.diagram_numbers import MOST_CATEGORIES, asked, categories, numbers
+from stagescope.reporting.diagram_maps import draw_maps
+from stagescope.reporting.diagram_numbers import MOST_CATEGORIES, categories, disagree, numbers
 from stagescope.reporting.diagram_page import page_data
 from stagescope.sweeping.axes import Axis
 from tests.reporting.decode import decoded
@@ -78,7 +79,7 @@ def test_axes_that_are_neither_drawn_nor_cut_give_panels_but_not_too_many():
     many = sweep((FEW, PERSISTENCE, MANY), lambda a, b, d, s: focus(a - d, b, s))
     with pytest.raises(InputError, match=r"delta would give 9 panels, more than 6; choose a value with --at delta=0.04"):
         of(many)
-    with pytest.raises(InputError, match=r"persistence and delta would give 27 curves, more than 1; choose a value with --at"):
+    with pytest.raises(InputError, match=r"would give 27 rows of dots for every name where there is room for 1: stages is words"):
         of(found, y=None, color="stages")
 
 
@@ -97,16 +98,19 @@ def test_a_cell_holds_the_median_with_the_interval_of_the_table_and_why_runs_fai
     stored = {(cell["x"], cell["y"]): cell for cell in of(found)["panels"][0]["cells"]}
     table = {tuple(entry["at"].values()): entry for entry in found.statistics("E2")}
     cell = stored[PI.values[2], PERSISTENCE.values[4]]
-    assert (cell["rows"], cell["known"], cell["failed"]) == (5, 2, 0)
-    assert cell["value"] == table[PI.values[2], PERSISTENCE.values[4]]["median"]
+    assert (cell["rows"], cell["known"], cell["beyond"], cell["failed"]) == (5, 2, 3, 0)
+    assert (cell["value"], cell["lack"]) == (None, "not reached")  # three of five later than the end: so is the median
     assert cell["interval"] == table[PI.values[2], PERSISTENCE.values[4]]["median_interval"]
+    assert cell["interval"][1] is None
     assert disagree(cell)
+    whole = stored[PI.values[6], PERSISTENCE.values[4]]
+    assert whole["value"] == table[PI.values[6], PERSISTENCE.values[4]]["median"]
     broken = stored[PI.values[0], PERSISTENCE.values[8]]
-    assert (broken["value"], broken["failed"]) == (None, 5)
+    assert (broken["value"], broken["lack"], broken["failed"]) == (None, "failed", 5)
     assert broken["reasons"] == {"diverged: the loss is not finite at t = 12.5": 5}
     absent = stored[PI.values[0], PERSISTENCE.values[0]]
-    assert (absent["value"], absent["failed"]) == (None, 0)
-    assert of(found)["absent"] == "not reached"
+    assert (absent["value"], absent["lack"], absent["failed"]) == (None, "not reached", 0)
+    assert of(found)["lacks"] == {"not reached": "not reached by t = 400, by the median seed"}
 
 
 def test_shares_of_categories_sum_to_one_and_the_most_frequent_is_shown():
@@ -232,6 +236,9 @@ def test_the_command(tmp_path, capsys):
         str(tmp_path / "out" / "E2-over-pi_0-lr-delta=0_01.png"),
         str(tmp_path / "page.html"),
     ]
+    (folder / "rows" / "one.jsonl").write_bytes(b"".join(map(line_of, found.rows[:-3])))
+    assert run([*words, "--out", str(tmp_path / "out")]) == 0
+    assert "note: 33 of 36 points: the sweep is not complete" in capsys.readouterr().out
     assert run([*words[:-1], "E22"]) == 2
     assert "unknown column of this sweep 'E22'; did you mean 'E2'?" in capsys.readouterr().err
     assert run(["diagram", str(tmp_path), "--x", "pi.0"]) == 2

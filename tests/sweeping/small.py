@@ -25,5 +25,5 @@ def cheap_plan(folder: Path | None = None, measures=("events", "numbers"), study
 
 def task_of(plan: Plan, folder: Path, chosen: list[Point] | None = None, **more: Any) -> Task:
     fields = {"folder": str(folder), "sweep": plan.id, "call": new_id(), "study": plan.study, "measures": plan.measures}
-    fields |= {"points": tuple(points(plan) if chosen is None else chosen), "versions": versions()}
+    fields |= {"points": tuple(points(plan) if chosen is None else chosen), "versions": versions(), "files": plan.files}
     return Task(**{**fields, **more})

@@ -3,6 +3,7 @@
 import json
 import platform
 import threading
+import time
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +14,15 @@ import stagescope as ss
 from stagescope.cli.main import run
 from stagescope.errors import InputError, StagescopeError, StoreError
 from stagescope.runs.files import Lock
-from stagescope.sweeping import cluster, engine
+from stagescope.sweeping import cluster, dispatch, engine
+from stagescope.sweeping.board import Board
 from stagescope.sweeping.cluster import Pool
-from stagescope.sweeping.worker import versions
-from tests.sweeping.small import CHEAP
+from stagescope.sweeping.dispatch import Dispatch
+from stagescope.sweeping.plan import CALL
+from stagescope.sweeping.points import points
+from stagescope.sweeping.rows import RowWriter
+from stagescope.sweeping.worker import Brief, Done, versions
+from tests.sweeping.small import CHEAP, cheap_plan, task_of
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +40,7 @@ def sweep(client, monkeypatch, tmp_path):
 
     def sweep(*words, **given):
         options, study = given.pop("options", CHEAP), given.pop("study", "scan-snap")
-        return ss.sweep(study, *words, out=tmp_path / "sweep", progress=False, **{**options, **given})
+        return ss.sweep(study, *words, out=tmp_path / "sweep", **{"progress": False, **options, **given})
 
     return sweep
 
@@ -63,6 +69,21 @@ def test_many_points_travel_in_batches(sweep, tmp_path):
     assert len(begun(tmp_path / "sweep")) == 60
 
 
+def test_slow_points_are_handed_out_one_at_a_time(client, monkeypatch, tmp_path):
+    """At the end no worker holds a second one while another has none."""
+
+    def slow(task):
+        time.sleep(0.01)
+        return Done(tuple(Brief(point.digest, "finished", "", 9.0) for point in task.points))
+
+    monkeypatch.setattr(dispatch, "work", slow)
+    plan, sent = cheap_plan(tmp_path, grid={"rate_y": "1:2:12"}), []
+    crew = Dispatch(Pool(client), task_of(plan, tmp_path, []), RowWriter(tmp_path), Board())
+    crew.run(list(points(plan)), lambda point, brief: sent.append(len(crew._flying)))
+    assert len(sent) == 12
+    assert max(sent[4:]) <= 2
+
+
 def test_failed_points_are_retried_on_request_only(sweep, tmp_path):
     grid = {"init_scale": "0,.1"}  # a random start needs every column
     made = sweep(grid=grid)
@@ -83,12 +104,15 @@ def test_damaged_rows_are_said_and_computed_again(sweep, tmp_path, capsys):
     assert "damaged: " in (said := capsys.readouterr().err)
     assert f"{path}, line" in said
     assert [row["numbers"] for row in again.rows] == [row["numbers"] for row in first.rows]
+    assert len(sweep(grid={"rate_y": "1,2,3"}).damaged) == 1
+    assert "damaged" not in capsys.readouterr().err  # no point is computed again because of it
 
 
-def test_refinement_adds_points_where_cells_differ_and_a_repeat_adds_none(sweep):
+def test_refinement_adds_points_where_cells_differ_and_a_repeat_adds_none(sweep, capsys):
     """The snap comes before the end of the run from some rate on: bisection finds it."""
     asked = {"grid": {"until": "10:330:5"}, "refine": 3, "refine_by": "snap", "options": {"frames": 200}}
-    made = sweep(**asked)
+    made = sweep(**asked, progress=None)
+    assert "neighbours that differ are at most 3.1 % of until apart" in capsys.readouterr().err
     snap = next(when for when in reversed(made.column("snap")) if when is not None)
     reached = [row["at"]["until"] for row in made.rows if row["events"]["snap"] is not None]
     missed = [row["at"]["until"] for row in made.rows if row["events"]["snap"] is None]
@@ -98,6 +122,40 @@ def test_refinement_adds_points_where_cells_differ_and_a_repeat_adds_none(sweep)
     assert sweep(**asked).rows == made.rows
     with pytest.raises(InputError, match="unknown column"):
         sweep(**{**asked, "refine_by": "nope"})
+
+
+def test_what_cannot_be_refined_is_refused_before_much_is_computed(sweep, tmp_path):
+    with pytest.raises(InputError, match="nothing lies between the values of optimizer, rate_y"):
+        sweep(grid={"optimizer": "flow,gd", "rate_y": "1"}, refine=1, options={})
+    for by in ("until", "seconds", "digest", "reason", "seed"):
+        with pytest.raises(InputError, match=f"refine_by '{by}' is nothing that a run shows"):
+            sweep(grid={"until": "1:2:3"}, refine=1, refine_by=by, options={"frames": 3})
+    assert not (tmp_path / "sweep").exists()
+    with pytest.raises(InputError, match="unknown column of this sweep 'nope'"):
+        sweep(grid={"until": "1:2:40"}, refine=1, refine_by="nope", options={"frames": 3})
+    assert 0 < len(ss.load_sweep(tmp_path / "sweep")) < 40
+
+
+def test_repeated_points_of_a_table_are_merged(sweep, capsys):
+    assert len(sweep(table=[{"rate_y": 1}, {"rate_y": 2}, {"rate_y": 1}], progress=None)) == 2
+    assert "1 repeated point of the table merged" in capsys.readouterr().err
+
+
+def test_rows_without_a_stored_run_are_counted(sweep, capsys):
+    sweep(grid={"rate_y": "1,2"})
+    sweep(grid={"rate_y": "1,2,3"}, keep_runs=True, progress=None)
+    assert "2 rows committed before without --keep-runs" in capsys.readouterr().err
+    sweep(grid={"rate_y": "3"}, keep_runs=True, progress=None)
+    assert "--keep-runs" not in capsys.readouterr().err
+
+
+def test_a_sweep_of_which_every_point_failed_ends_with_1_and_equal_seeds_are_said(sweep, tmp_path, capsys):
+    words = ["sweep", "scan-snap", "--until", ".01", "--frames", "3"]
+    assert run([*words, "--grid", "init_scale=.1,.2", "--out", str(tmp_path / "bad")]) == 1
+    assert "2 rows in 2 cells, 2 failed" in capsys.readouterr().out
+    assert run([*words, "--grid", "init_scale=0,.1", "--seeds", "2", "--out", str(tmp_path / "some")]) == 0
+    assert "all seeds of a cell give the same" in (said := capsys.readouterr().out)
+    assert f"next: stagescope diagram {tmp_path / 'some'} --x init_scale --color " in said
 
 
 def test_refinement_finds_where_focus_becomes_defocus(sweep):
@@ -132,11 +190,13 @@ def test_another_sweep_and_a_strange_folder_are_refused(sweep, tmp_path):
     (tmp_path / "other" / "file").touch()
     with pytest.raises(InputError, match="not empty and holds no sweep"):
         ss.sweep("scan-snap", grid={"rate_y": "1,2"}, out=tmp_path / "other")
+    with pytest.raises(InputError, match="file is a file"):
+        ss.sweep("scan-snap", grid={"rate_y": "1,2"}, out=tmp_path / "other" / "file")
 
 
 def test_one_client_at_a_time(sweep, tmp_path):
     sweep(grid={"rate_y": "1,2"})
-    lock = Lock(tmp_path / "sweep")
+    lock = Lock(tmp_path / "sweep" / CALL)
     with pytest.raises(StoreError, match="another call is computing this sweep"):
         sweep(grid={"rate_y": "1,2,3"})
     lock.release()
@@ -151,16 +211,14 @@ def test_workers_with_other_versions_end_the_sweep_with_a_sentence(sweep, monkey
 
 
 def test_an_interrupt_says_how_much_is_committed(sweep, monkeypatch, tmp_path):
-    from stagescope.sweeping.dispatch import Dispatch
-
     def stop(self, points, told):
         raise KeyboardInterrupt
 
+    sweep(grid={"rate_y": "1"})
     monkeypatch.setattr(Dispatch, "run", stop)
-    with pytest.raises(ss.Interrupted, match=r"0 rows are committed.*call again"):
+    with pytest.raises(ss.Interrupted, match=r"1 row committed.*call again"):
         sweep(grid={"rate_y": "1,2"})
-    monkeypatch.undo()
-    assert threading.current_thread() is threading.main_thread()
+    assert (tmp_path / "sweep" / "table.csv").read_text().count("\n") == 2
 
 
 @pytest.mark.parametrize(
@@ -177,7 +235,8 @@ def test_an_interrupt_says_how_much_is_committed(sweep, monkeypatch, tmp_path):
         ("--grid classes=a,b", "is a file"),
         ("--grid rate_y=", "is empty"),
         ("--preset figure-66", "did you mean 'figure-6"),
-        ("--table nowhere.csv", "nowhere.csv: No such file"),
+        ("--table nowhere.csv", "nowhere.csv: No such file; give a CSV file"),
+        ("--grid rate_y=1,2 --until 5 --refine 1 --refine-by seconds", "is nothing that a run shows"),
         ("--grid rate_y=1,2 --scheduler nonsense://x", "nonsense://x"),
     ],
 )
@@ -228,3 +287,27 @@ def test_a_cluster_of_other_versions_is_refused_on_connecting(who, package):
     there = "missing" if package == "stagescope" else "1.0"
     with pytest.raises(StagescopeError, match=rf"{'the scheduler' if who == 'scheduler' else 'tcp://b:2'} has {package} {there}"):
         cluster._same_versions(client)
+
+
+def test_a_damaged_row_of_a_second_try_is_made_again(sweep, tmp_path):
+    """The failure before it is intact, and would count in its place."""
+    (good,) = sweep(grid={"rate_y": "1"}).rows
+    (stored,) = (tmp_path / "sweep" / "rows").glob("*.jsonl")
+    stored.unlink()
+    RowWriter(tmp_path / "sweep").commit([{**good, "status": "failed", "reason": "the disk was full"}])
+    RowWriter(tmp_path / "sweep").commit([{**good, "retry": 1}])
+    second = next(path for path in (tmp_path / "sweep" / "rows").glob("*.jsonl") if b"finished" in path.read_bytes())
+    second.write_bytes(second.read_bytes().replace(b"finished", b"Finished"))
+    for _ in range(2):
+        (again,) = sweep(grid={"rate_y": "1"}).rows
+        assert (again["status"], again["retry"], again["numbers"]) == ("finished", 1, good["numbers"])
+
+
+def test_an_answer_that_died_with_its_worker_is_waited_for(client, tmp_path):
+    """The scheduler has it made again; that is not the end of the scheduler."""
+    plan = cheap_plan(tmp_path, grid={"rate_y": "1"})
+    crew = Dispatch(Pool(client), task_of(plan, tmp_path), RowWriter(tmp_path), Board())
+    lost: Any = SimpleNamespace(status="lost")
+    crew._flying = {lost.status: tuple(points(plan))}
+    assert crew._receive(lost) == []
+    assert len(crew._flying) == 1

@@ -13,7 +13,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.errors import StagescopeError
-from validation.sweep_killing import Hunt, audit
+from validation.sweep_killing import Hunt, audit, unlike
 
 FLOWS = ("focus-dilution", "--grid", "pi.0=.4,.5,.6", "--grid", "persistence=.4:.7:4")
 
@@ -25,6 +25,7 @@ def test_workers_and_client_are_killed_at_random(tmp_path):
     assert found.holds, str(found)
     assert (hunt.kills, hunt.client_kills) == (2, 1)
     assert len(ss.load_sweep(hunt.folder)) == 12
+    assert not unlike(hunt.folder, 3)
 
 
 @pytest.fixture

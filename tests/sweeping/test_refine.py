@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stagescope.sweeping.boxes import Scale, leaves
-from stagescope.sweeping.refine import refine
+from stagescope.sweeping.refine import refine, sharpness
 
 
 def grid(*scales):
@@ -99,7 +99,7 @@ def test_a_surface_in_three_dimensions():
         return x + 0.6 * y - 0.4 * z > 0.55
 
     coarse, fine, finest = (rounds(scales, says, count) for count in (1, 2, 3))
-    assert widest_mixed(scales, finest) <= 1 / 24 + 1e-12
+    assert widest_mixed(scales, finest) <= 1 / 24 + 1e-9
     assert len(finest) <= 25**3 / 3
     assert len(finest) - len(fine) <= 4.6 * (len(fine) - len(coarse))  # as a surface grows, not as the space around it (8)
 
@@ -109,7 +109,20 @@ def test_log_axes_are_halved_at_the_geometric_mean():
     known = rounds([scale], lambda x: x < 3e-3, 6)
     (below,), (above,) = max(cell for cell in known if known[cell]), min(cell for cell in known if not known[cell])
     assert math.log10(above / below) == pytest.approx(2 / 2**6)
+    assert sharpness([scale], known) == pytest.approx([1 / 2**7])
     assert (1e-3,) in {(round(x, 12),) for (x,) in known}
+
+
+def test_half_way_has_no_digits_that_only_rounding_made():
+    assert Scale("log", (0.0316227766017, 31.6227766017)).middle(0.0316227766017, 31.6227766017) == 1.0
+
+
+def test_how_well_a_boundary_is_known():
+    scales = (Scale("categorical", ("a", "b")), even(5, 1.0, 3.0), even(3))
+    known = rounds(scales, lambda name, x, y: name == "b" and x + y < 2.9, 3)
+    assert sharpness(scales, known) == [None, 1 / 32, 1 / 16]
+    assert widest_mixed(scales[1:], {cell[1:]: said for cell, said in known.items() if cell[0] == "b"}) == 1 / 16
+    assert sharpness(scales, dict.fromkeys(known, "same")) is None
 
 
 @pytest.mark.parametrize("kind", ["integer", "log integer"])

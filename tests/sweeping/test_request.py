@@ -57,8 +57,10 @@ def test_a_table(tmp_path):
         ("", "no lines"),
         ("pi0\n", "no lines"),
         ("pi0,delta\n.4\n", "2 values"),
-        ("pi0\n.4,.5\n", "1 values"),
+        ("pi0\n.4,.5\n", "1 value expected"),
         ("seed\n1\n", "needs one"),
+        ("pi0\n.4\nabc\n", "line 3 of the table: pi0: .*'abc'"),
+        ("pi0,seed\n.4,1\n.4,x\n", "line 3 of the table: seed 'x'"),
     ],
 )
 def test_bad_tables(tmp_path, text, words):
@@ -81,11 +83,54 @@ def test_bad_tables(tmp_path, text, words):
         ({"grid": {"until": "1,2"}, "seeds": "1,1"}, "different seeds"),
         ({"preset": "nope"}, "unknown preset"),
         ({"grid": {"pi.7": ".1"}}, "pi has 4 elements"),
+        ({"grid": {"optimizer": "gd,adam"}, "until": 50.0}, r"no point that can run uses it: --until 50\.0"),
+        ({"grid": {"lr": ".2,.3", "optimizer": "flow,gd"}, "until": 5.0}, r"no point that can run uses it: --until 5\.0"),
+        ({"grid": {"optimizer": "sgd"}, "lr": 0.2}, "no point of this sweep can run: sgd draws batches"),
+        ({"table": "nowhere.csv"}, "nowhere.csv: No such file; give a CSV file"),
     ],
 )
 def test_bad_requests(given, words):
     with pytest.raises(InputError, match=words):
         plan(**given)
+
+
+def test_a_fixed_option_is_left_out_where_it_has_no_effect():
+    """Such a point is the one asked for without that option, so that its run can be made again."""
+    both = list(points(plan(grid={"optimizer": "flow,gd"}, until=50.0, lr=0.2)))
+    assert [point.config for point in both] == [{"until": 50.0}, {"optimizer": "gd", "lr": 0.2}]
+    alone = [*points(plan(grid={"optimizer": "flow"}, until=50.0)), *points(plan(grid={"optimizer": "gd"}, lr=0.2))]
+    assert [point.digest for point in both] == [point.digest for point in alone]
+
+
+def test_a_swept_option_stays_where_it_has_no_effect():
+    """Each cell is a point, and the run says what has no effect."""
+    found = list(points(plan(grid={"lr": ".2,.3", "optimizer": "flow,gd"}, steps=20)))
+    assert len({point.digest for point in found}) == 4
+    with pytest.raises(InputError, match=r"--lr 0\.2"):
+        FD.check_use(FD.configured(None, **found[0].config))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"of": study("scan-snap")}, "a sweep of focus-dilution, not of scan-snap"),
+        ({"of": study("scan-snap"), "grid": {"rate_y": "1,2"}}, "a sweep of focus-dilution, not of scan-snap"),
+        ({"measures": ["verdicts"]}, "is events numbers in this sweep, not verdicts: another --out"),
+        ({"measures": ["verdicts"], "grid": {"until": "1,3"}}, "is events numbers in this sweep, not verdicts"),
+    ],
+)
+def test_a_stored_sweep_is_not_continued_as_another(given, words):
+    with pytest.raises(InputError, match=words):
+        plan(stored=plan(grid={"until": "1,2"}), **given)
+
+
+def test_grids_replace_those_of_a_preset_by_name():
+    whole = {axis.name: axis.values for axis in plan("focus-defocus").axes}
+    some = {axis.name: axis.values for axis in plan("focus-defocus", grid={"pi0": ".3,.5"}, delta=0.0).axes}
+    assert some == {"pi0": (0.3, 0.5), "persistence": whole["persistence"]}
+    assert [axis.name for axis in plan("focus-defocus", grid={"init-scale": "1e-3,1e-2"}).axes] == [*whole, "init_scale"]
+    six = plan("figure-6", of=study("scan-snap"), grid={"rate_y": "1,2"})
+    assert [axis.name for axis in six.axes] == ["rate_y"]
 
 
 def test_a_million_points_need_a_yes():
@@ -132,6 +177,40 @@ def test_a_sweep_does_not_go_on_with_a_file_that_was_changed(tmp_path):
     path.write_text(".8,.2\n.2,.8\n")
     with pytest.raises(InputError, match=r"chain\.csv was changed since"):
         plan(stored=stored)
+
+
+@pytest.mark.parametrize("swept", [False, True], ids=["fixed", "swept"])
+def test_a_text_is_known_by_its_bytes_wherever_one_stands(tmp_path, monkeypatch, swept):
+    def digests(folder):
+        monkeypatch.chdir(tmp_path / folder)
+        given = {"grid": {"corpus": "t.txt"}} if swept else {"grid": {"vocab": "20"}, "corpus": "t.txt"}
+        made = plan(of=study("text-focus"), **given)
+        assert list(made.files) == [str(tmp_path / folder / "t.txt")]
+        monkeypatch.chdir(tmp_path)
+        found = list(points(made))
+        assert all(point.config["corpus"] == str(tmp_path / folder / "t.txt") for point in found)
+        return [point.digest for point in found]
+
+    for folder, text in (("a", "one two " * 99), ("b", "one two " * 99), ("c", "two one " * 99)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "t.txt").write_text(text)
+    assert digests("a") == digests("b") != digests("c")
+
+
+def test_a_grid_over_texts_grows_by_another_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text(f"one two {name} " * 99)
+    of = study("text-focus")
+    both = plan(of=of, grid={"corpus": "a.txt"}).extended(plan(of=of, grid={"corpus": "a.txt,b.txt"}))
+    assert len(both.files) == 2
+    assert len(list(points(both))) == 2
+
+
+def test_minus_zero_is_zero():
+    assert [point.digest for point in points(plan(grid={"persistence": "-0.0"}))] == [
+        point.digest for point in points(plan(grid={"persistence": "0"}))
+    ]
 
 
 @pytest.mark.parametrize(("name", "preset"), [(name, preset) for name in PRESETS for preset in PRESETS[name]])

@@ -2,14 +2,20 @@
 
 import csv
 import io
+import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.errors import InputError, NotARun
+from stagescope.sweeping import statistics
 from stagescope.sweeping.points import points
 from stagescope.sweeping.rows import RowWriter
+from stagescope.sweeping.statistics import interval, median
 from tests.sweeping.small import CHEAP, cheap_plan
 
 
@@ -22,7 +28,7 @@ def sweep(tmp_path):
         fields = {"digest": point.digest, "study": "scan-snap", "seed": point.seed, "at": dict(point.at), "retry": 0}
         fields |= {"config": dict(point.config), "status": "finished", "reason": "", "seconds": 0.5}
         if point.at["optimizer"] == "gd":
-            fields |= {"status": "diverged", "reason": "too fast"}
+            fields |= {"status": "diverged", "reason": "too fast", "events": {"snap": 1.0}, "numbers": {"loss": 1e30}}
         else:
             snap = None if point.seed == 2 else 10.0 * point.at["rate_y"] + point.seed
             fields |= {
@@ -31,7 +37,12 @@ def sweep(tmp_path):
                 "starts": {"scan": 3.0},
                 "durations": {"scan": None},
             }
-            fields |= {"verdicts": {"SnS:x": "confirmed" if point.seed else "violated"}, "numbers": {"loss": 0.1}}
+            fields |= {
+                "verdicts": {"SnS:x": "confirmed" if point.seed else "violated"},
+                "numbers": {"loss": 0.1},
+                "clock": "t",
+                "end": 50.0,
+            }
         rows.append(fields)
     RowWriter(tmp_path).commit(rows)
     return ss.load_sweep(tmp_path)
@@ -39,9 +50,10 @@ def sweep(tmp_path):
 
 def test_columns(sweep):
     assert sweep.columns[:5] == ("rate_y", "optimizer", "seed", "status", "reason")
-    assert {"snap", "stages", "stage scan", "duration scan", "SnS:x", "loss", "seconds", "digest"} <= set(sweep.columns)
-    assert sweep.column("snap") == [10.0, 11.0, None, None, None, None, 20.0, 21.0, None, None, None, None]
+    assert {"snap", "last stage", "stages", "stage scan", "duration scan", "SnS:x", "loss", "end", "digest"} <= set(sweep.columns)
+    assert sweep.column("snap") == [10.0, 11.0, None, 1.0, 1.0, 1.0, 20.0, 21.0, None, 1.0, 1.0, 1.0]
     assert set(sweep.column("stages")) == {"uniform > scan", None}
+    assert set(sweep.column("last stage")) == {"scan", None}
     with pytest.raises(InputError, match="did you mean 'snap'"):
         sweep.column("snp")
 
@@ -61,26 +73,74 @@ def test_csv_is_the_table(sweep):
 
 
 def test_statistics_over_seeds(sweep):
-    first = sweep.statistics("snap")[0]
+    first = sweep.statistics("loss")[0]
     assert first["at"] == {"rate_y": 1.0, "optimizer": "flow"}
-    assert (first["rows"], first["known"], first["mean"], first["median"]) == (3, 2, 10.5, 10.5)
-    assert first["mean_interval"] == (10.0, 11.0)
-    both = sweep.statistics("snap", by=["optimizer"])
-    assert [entry["known"] for entry in both] == [4, 0]
+    assert (first["rows"], first["known"], first["failed"], first["beyond"]) == (3, 3, 0, 0)
+    assert [first["mean"], first["median"]] == pytest.approx([0.1, 0.1])
+    assert first["mean_interval"] == pytest.approx((0.1, 0.1))
     verdicts = sweep.statistics("SnS:x")[0]["shares"]
     assert verdicts["confirmed"]["share"] == pytest.approx(2 / 3)
-    assert sweep.statistics("loss")[0]["mean_interval"] == pytest.approx((0.1, 0.1))
     assert sweep.statistics("snap") == sweep.statistics("snap")
+
+
+def test_what_did_not_come_by_the_end_is_later_than_what_did(sweep):
+    """Two of three seeds snap at 10 and 11: the median is 11, not 10.5, and a mean does not exist."""
+    first = sweep.statistics("snap")[0]
+    assert (first["known"], first["beyond"], first["mean"], first["median"]) == (2, 1, None, 11.0)
+    assert first["median_interval"] == (10.0, None)
+    both = sweep.statistics("snap", by=["optimizer"])
+    assert [(entry["known"], entry["beyond"], entry["failed"]) for entry in both] == [(4, 2, 0), (0, 0, 6)]
+    stays = sweep.statistics("duration scan")[0]
+    assert (stays["known"], stays["beyond"], stays["median"], stays["median_interval"]) == (0, 3, None, None)
+
+
+def test_failed_runs_count_in_no_statistic(sweep):
+    diverged = sweep.statistics("loss")[1]
+    assert diverged["at"]["optimizer"] == "gd"
+    assert (diverged["rows"], diverged["known"], diverged["failed"], diverged["median"]) == (3, 0, 3, None)
+    assert sweep.statistics("status")[1]["shares"]["diverged"]["share"] == 1
+
+
+@pytest.mark.parametrize("name", ["snap", "loss", "SnS:x", "stage scan", "duration scan", "seconds", "rate_y"])
+def test_every_cell_has_the_same_keys(sweep, name):
+    assert len({tuple(entry) for entry in sweep.statistics(name)}) == 1
+
+
+def test_why_a_row_has_no_value(sweep):
+    flow, gd = sweep.find({"rate_y": 1, "optimizer": "flow"}, 2), sweep.find({"rate_y": 1, "optimizer": "gd"})
+    lacks = {name: sweep.column_of(name).reading(flow).lack for name in ("snap", "duration scan", "loss", "status")}
+    assert lacks == {"snap": "not reached", "duration scan": "in progress", "loss": None, "status": None}
+    assert [sweep.column_of(name).reading(gd).lack for name in ("snap", "stages", "status")] == ["failed", "failed", None]
+
+
+def test_points_without_a_row_are_counted(sweep):
+    assert sweep.missing == 0
+    assert replace(sweep, rows=sweep.rows[:-2]).missing == 2
+
+
+def test_a_claim_that_was_not_measured_says_how(tmp_path):
+    cheap_plan(tmp_path, grid={"rate_y": "1,2"})
+    with pytest.raises(InputError, match="claims need --measure verdicts"):
+        ss.load_sweep(tmp_path).column_of("SnS:x")
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=9), st.integers(0, 4))
+def test_the_median_is_that_of_the_sorted_rows(known, beyond):
+    """The middle one of all, by counting; of an even number the mean of the middle two."""
+    found = float(median(np.array([*known, *[np.inf] * beyond])))
+    ranked = sorted(known) + [np.inf] * beyond
+    lower, upper = ranked[(len(ranked) - 1) // 2], ranked[len(ranked) // 2]
+    assert found == (lower + upper) / 2
+    if not beyond:
+        assert found == np.median(known)
 
 
 def test_intervals_cover_the_mean_as_often_as_they_say():
     """Percentile intervals over 20 normal draws: a little less than 95 %, as is known of them."""
-    from stagescope.sweeping.table import _interval
-
     rng = np.random.default_rng(1)
     hits = 0
     for _ in range(100):
-        found = _interval(rng.normal(size=20), np.mean, 0.95)
+        found = interval(rng.normal(size=20), np.mean, 0.95)
         assert found is not None
         hits += found[0] <= 0 <= found[1]
     assert 85 <= hits <= 99
@@ -91,11 +151,11 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
 def test_intervals_are_those_of_scipy(n, statistic):
     from scipy.stats import bootstrap
 
-    from stagescope.sweeping.table import RESAMPLES, _interval
+    from stagescope.sweeping.statistics import RESAMPLES
 
     values, rng = np.random.default_rng(n).normal(size=n), np.random.default_rng(0)
     how = {"n_resamples": RESAMPLES, "confidence_level": 0.9, "method": "percentile", "rng": rng}
-    assert _interval(values, statistic, 0.9) == pytest.approx(bootstrap((values,), statistic, **how).confidence_interval)
+    assert interval(values, statistic, 0.9) == pytest.approx(bootstrap((values,), statistic, **how).confidence_interval)
 
 
 def test_a_row_is_found_and_recreated(sweep):
@@ -134,3 +194,23 @@ def test_a_folder_without_a_sweep(tmp_path):
 
 def test_cheap_options_are_those_of_the_study():
     assert set(CHEAP) <= set(ss.study("scan-snap").options.model_fields)
+
+
+def test_the_table_holds_every_option(sweep):
+    line = next(csv.DictReader(io.StringIO(sweep.csv())))
+    assert json.loads(line["config"])["umin"] == 0.2
+
+
+def test_a_value_typed_exactly_is_that_one(tmp_path):
+    """Values that are as near to each other as a person's typing may be to one of them."""
+    plan = cheap_plan(tmp_path, grid={"rate_y": [1.0, 1.000001]})
+    fields = {"study": "scan-snap", "retry": 0, "status": "finished", "reason": "", "config": {}}
+    RowWriter(tmp_path).commit([{**fields, "digest": p.digest, "seed": p.seed, "at": dict(p.at)} for p in points(plan)])
+    assert ss.load_sweep(tmp_path).find({"rate_y": 1.000001})["at"] == {"rate_y": 1.000001}
+
+
+def test_intervals_of_many_rows_do_not_hold_all_draws(monkeypatch):
+    values = np.random.default_rng(2).normal(size=40)
+    whole = interval(values, np.mean, 0.95)
+    monkeypatch.setattr(statistics, "MOST_AT_ONCE", 10)
+    assert interval(values, np.mean, 0.95) == pytest.approx(whole, abs=0.03)

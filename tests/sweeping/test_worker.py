@@ -3,11 +3,13 @@
 import pickle
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
 
 import stagescope as ss
+from stagescope.runs.files import Lock
 from stagescope.studies.table import study
 from stagescope.sweeping import worker
 from stagescope.sweeping.attempts import Attempts
@@ -89,12 +91,22 @@ def test_a_damaged_line_among_the_attempts_harms_nothing(tmp_path):
 def test_a_point_that_takes_too_long_ends_its_process_and_is_a_row(tmp_path):
     plan = cheap_plan(tmp_path, grid={"until": "1e6"}, study_name="focus-dilution", pi=(0.5, 0.5))
     task = pickle.dumps(task_of(plan, tmp_path, timeout=0.01))
-    code = "import pickle, sys; from stagescope.sweeping.worker import work; work(pickle.loads(sys.stdin.buffer.read()))"
+    code = "import pickle, sys; from stagescope.sweeping import worker; worker.START_SECONDS = 0; "
+    code += "worker.work(pickle.loads(sys.stdin.buffer.read()))"
     assert subprocess.run([sys.executable, "-c", code], input=task, capture_output=True).returncode == 1
     assert not Rows(tmp_path).refresh().current
     (brief,) = work(pickle.loads(task)).briefs
     assert brief.status == "timed out"
     assert "after 0.01 s" in brief.reason
+
+
+def test_the_first_point_of_a_process_has_more_time(tmp_path, monkeypatch):
+    """It imports and compiles."""
+    given = []
+    monkeypatch.setattr(worker.faulthandler, "dump_traceback_later", lambda seconds, **_: given.append(seconds))
+    monkeypatch.setattr(worker, "_WARM", threading.Event())
+    work(task_of(cheap_plan(tmp_path, grid={"rate_y": "1,2,3"}), tmp_path, timeout=3.0))
+    assert given == [3 + worker.START_SECONDS, 3, 3]
 
 
 def test_rows_of_a_worker_that_does_not_see_the_folder_come_back(tmp_path):
@@ -109,6 +121,34 @@ def test_versions_must_agree(tmp_path):
     plan = cheap_plan(tmp_path, grid={"rate_y": "1,2"})
     with pytest.raises(Mismatch, match=r"a worker has numpy .*, this client 1\.0; install the same"):
         work(task_of(plan, tmp_path, versions={**versions(), "numpy": "1.0"}))
+
+
+def test_a_file_that_is_another_one_on_the_worker_ends_the_work(tmp_path):
+    """Rows of two files would be one sweep."""
+    path = tmp_path / "chain.csv"
+    path.write_text(".9,.1\n.2,.8\n")
+    plan = cheap_plan(tmp_path / "sweep", study_name="focus-dilution", grid={"scale": "1,2"}, transition=path, until=1.0)
+    work(task_of(plan, tmp_path / "sweep", list(points(plan))[:1]))
+    row = load_sweep(tmp_path / "sweep").rows[0]
+    path.write_text(".8,.2\n.2,.8\n")
+    with pytest.raises(Mismatch, match=r"chain\.csv was changed.*at the same path"):
+        work(task_of(plan, tmp_path / "sweep"))
+    with pytest.raises(ss.InputError, match="this would be another run"):
+        load_sweep(tmp_path / "sweep").recreate(row)
+    path.unlink()
+    with pytest.raises(Mismatch, match="is missing"):
+        work(task_of(plan, tmp_path / "sweep"))
+
+
+def test_a_run_that_another_worker_is_writing_is_no_failure(tmp_path):
+    """A worker whose client was killed may still be at it."""
+    plan = cheap_plan(tmp_path, grid={"rate_y": "1"})
+    (point,) = points(plan)
+    (tmp_path / "runs" / point.digest).mkdir(parents=True)
+    lock = Lock(tmp_path / "runs" / point.digest)
+    assert [brief.status for brief in work(task_of(plan, tmp_path, keep_runs=True)).briefs] == ["finished"]
+    lock.release()
+    assert ss.load(tmp_path / "runs" / point.digest).done
 
 
 def test_runs_are_kept(tmp_path):

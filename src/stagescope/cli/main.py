@@ -93,12 +93,13 @@ def _command(kind: type[BaseModel], name: str) -> Any:
 
 
 def _fields(study: Study, preset: str | None, sweep: SweepPreset | None = None) -> dict[str, Any]:
-    """The options of a study with their defaults, those of a preset first."""
+    """The options of a study with their defaults, those of a preset first; what a sweep preset sweeps is open unless given."""
     base = preset if sweep is None else sweep.preset
     chosen, fields = {**study.presets.get(base or "", {}), **(sweep.options if sweep is not None else {})}, {}
     for name, info in study.options.model_fields.items():
-        default = chosen.get(name, info.default)
-        fields[name] = (info.annotation, Field(default, description=info.description))
+        swept = sweep is not None and name in sweep.grid
+        kind, default = (info.annotation | None, None) if swept else (info.annotation, chosen.get(name, info.default))  # type: ignore[operator]
+        fields[name] = (kind, Field(default, description=info.description))
     return fields
 
 

@@ -34,7 +34,9 @@ class SweepFlags(BaseModel):
     refine_by: str | None = Field(None, description="column in which they differ; default: which events occurred, and verdicts")
     workers: int | None = Field(None, description="processes on this machine; default: one per core")
     scheduler: str | None = Field(None, description="address of a running Dask scheduler to use instead, tcp://HOST:8786")
-    timeout: float | None = Field(None, description="seconds after which a point is given up")
+    timeout: float | None = Field(
+        None, description="seconds after which a point is given up; a worker's first point has 30 more, to import and compile"
+    )
     keep_runs: bool = Field(False, description="store every run whole, in runs/ of the folder")
     retry_failed: bool = Field(False, description="compute points again that failed, diverged or timed out")
     yes: bool = Field(False, description="more than a million points are meant")
@@ -67,7 +69,7 @@ class Sweep(Command):
             print_json(_facts(made))
         elif not flags.quiet:
             _print_outcome(made)
-        return 0
+        return 1 if made.rows and len(made.failed) == len(made) else 0
 
 
 class Recreate(Command):
@@ -107,7 +109,9 @@ class Diagram(Command):
     x: str = Field(description="axis across")
     y: str | None = Field(None, description="axis upwards; without it a curve is drawn")
     color: str | None = Field(
-        None, description="column that is shown: an event, a claim by its tag, a number, stages; default: stages, else status"
+        None,
+        description="column that is shown: an event, a claim by its tag, a number, stages; default: that of a named sweep, else "
+        "last stage, else status",
     )
     at: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE...")] = Field(
         (), description="values of other axes; those not named give a panel for each of their values"
@@ -126,6 +130,8 @@ class Diagram(Command):
         else:
             size = made.page.stat().st_size / 1e6
             print(f"{made.figure.with_suffix('')}.{{pdf,svg,png,json}}\n{made.page}: {size:.1f} MB, works offline")
+            for note in made.notes:
+                print(f"note: {note}")
         if self.open:
             from stagescope.cli.answers import open_page
 
@@ -163,10 +169,12 @@ def _facts(made: "Table") -> dict[str, Any]:
 
 def _print_outcome(made: "Table") -> None:
     """How many rows there are, which failed and why, and what to do next."""
+    from stagescope.sweeping import remarks
     from stagescope.sweeping.rows import outcome
 
     failed = f", {len(made.failed)} failed" if made.failed else ""
-    print(f"{made.folder}: {len(made)} rows in {len(made.cells)} cells{failed}; {made.folder / 'table.csv'}")
+    size = f"{remarks.count(len(made), 'row')} in {remarks.count(len(made.cells), 'cell')}"
+    print(f"{made.folder}: {size}{failed}; {made.folder / 'table.csv'}")
     reasons: dict[str, int] = {}
     for row in made.failed:
         said = outcome(row["status"], row["reason"])
@@ -174,8 +182,11 @@ def _print_outcome(made: "Table") -> None:
     for said, count in sorted(reasons.items(), key=lambda item: -item[1])[:3]:
         print(f"{count} {said}")
     if len(reasons) > 3:
-        print(f"and {len(reasons) - 3} other reasons, in the table")
+        print(f"and {remarks.count(len(reasons) - 3, 'other reason')}, in the table")
+    if said := remarks.same_seeds(made):
+        print(said)
     names = [axis.name for axis in made.axes if len(axis.values) > 1]
-    color = next((name for row in made.rows for part in ("events", "numbers") for name in row.get(part) or ()), None)
-    if len(names) > 1 and color:
-        print(f"next: stagescope diagram {made.folder} --x {names[0]} --y {names[1]} --color {color}")
+    color = remarks.telling(made)
+    if names and color:
+        upwards = f" --y {names[1]}" if len(names) > 1 else ""
+        print(f"next: stagescope diagram {made.folder} --x {names[0]}{upwards} --color {color}")

@@ -30,10 +30,6 @@ class TokenLoss(OfModel, Described, Objective):
             raise ValueError(f"model vocabulary {self.model.vocab} differs from the chain's {self.process.vocab} tokens")
         return self
 
-    def form(self) -> Spec:
-        """The chain enters as data alone."""
-        return {"type": type(self).__name__, "model": self.model.describe()}
-
 
 class TokenPopulation(TokenLoss):
     """L = - sum_i pi_i sum_k P_ik log softmax(A_i W0 W1)_k, counts replaced by pi (s -> infinity) [FD:population]."""
@@ -41,6 +37,10 @@ class TokenPopulation(TokenLoss):
     @property
     def data(self) -> Any:
         return {"pi": self.process.stationary, "transition": self.process.transition}
+
+    def form(self) -> Spec:
+        """The chain enters as data alone."""
+        return {"type": type(self).__name__, "model": self.model.describe()}
 
     def loss(self, params: Any, data: Any) -> Any:
         from stagescope.autodiff import jax, jnp

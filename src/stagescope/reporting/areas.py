@@ -7,6 +7,7 @@ nobody's: it stays blank. `viewer/areas.js` does the same on the page.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,8 @@ ALONE_LOG = 0.15
 """The same on a logarithmic axis, in decades."""
 FAR = 8.0
 """Ratio of the largest to the smallest value from which evenly growing numbers are drawn on a logarithmic axis."""
+CLOSE, UNEVEN = 0.05, 3.0
+"""A gap of so small a share of the axis, beside one so many times as large, has values drawn at equal distances instead."""
 
 
 class Rect(NamedTuple):
@@ -48,9 +51,22 @@ class Ruler:
             return False
         return _uneven([math.log(value) for value in values]) < _uneven(values)
 
+    @cached_property
+    def ordinal(self) -> bool:
+        """At equal distances: values so uneven that some cells would be slivers."""
+        values = self.scale.values
+        if self.scale.kind == "categorical" or self.log or len(values) < 3:
+            return False
+        nearest = min(after - before for before, after in pairwise(values))
+        return nearest < CLOSE * (values[-1] - values[0]) and _uneven(values) > UNEVEN
+
     def place(self, value: Any) -> float:
+        values = self.scale.values
         if self.scale.kind == "categorical":
-            return float(self.scale.values.index(value))
+            return float(values.index(value))
+        if self.ordinal:  # a value between two of the grid lies between them in proportion
+            at = min(max(bisect_right(values, value) - 1, 0), len(values) - 2)
+            return at + (value - values[at]) / (values[at + 1] - values[at])
         return math.log10(value) if self.log else float(value)
 
     def on_axis(self, place: float) -> float:

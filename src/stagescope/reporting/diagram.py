@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from stagescope.errors import InputError
 from stagescope.figures.figure import FORMATS, MARK, Numbers, save
+from stagescope.reporting.diagram_asked import Asked, asked
 from stagescope.reporting.diagram_curves import draw_curves
 from stagescope.reporting.diagram_maps import draw_maps
-from stagescope.reporting.diagram_numbers import Asked, asked, numbers
+from stagescope.reporting.diagram_numbers import numbers
 from stagescope.reporting.diagram_page import diagram_page
 from stagescope.reporting.report import html_target
 from stagescope.runs.files import publish, told
@@ -20,11 +21,15 @@ PAGE = "diagram.html"
 
 
 class Diagram(NamedTuple):
-    """Files of a diagram: the PNG, beside it PDF, SVG and JSON of the same name, and the page; and the numbers drawn."""
+    """Files of a diagram: the PNG, beside it PDF, SVG and JSON of the same name, and the page; and the numbers drawn.
+
+    `notes` say what a reader must know: points that are missing, times on different clocks.
+    """
 
     figure: Path
     page: Path
     numbers: Numbers
+    notes: tuple[str, ...] = ()
 
 
 def diagram(
@@ -39,14 +44,16 @@ def diagram(
 ) -> Diagram:
     """Draw one column of a sweep over one or two of its axes; returns the files and the numbers.
 
-    A cell shows the median over its seeds with a bootstrap interval, or the most frequent category with its share. Cells
-    whose runs failed are hatched, cells that do not exist are blank. Files made with Stagescope are replaced, no other is.
+    A cell shows the median over its seeds with a bootstrap interval, or the most frequent category with its share. A time that
+    had not come by a run's end is later than all others. Cells whose runs all failed are hatched, cells that do not exist are
+    blank. Files made with Stagescope are replaced, no other is.
 
     Args:
         sweep: the sweep or its folder.
         x: the axis across.
         y: the axis upwards; without it a curve is drawn.
-        color: any column of the sweep: an event, a claim by its tag, a number, "stages"; default: "stages", else "status".
+        color: any column of the sweep: an event, a claim by its tag, a number, "stages"; default: the column of a named sweep,
+            else "last stage", else "status".
         at: values of other axes. Axes that are not named here give a panel for each of their values.
         out: folder of the figure; default: `diagrams` in the sweep's folder.
         page: file of the page; default: diagram.html beside the figure.
@@ -69,7 +76,7 @@ def diagram(
         publish(stem.with_suffix(".json"), (json.dumps(drawn, indent=1, allow_nan=False) + "\n").encode())
         save(lambda: draw_curves(drawn) if y is None else draw_maps(drawn), stem)
         publish(target, diagram_page(found, ask).encode())
-    return Diagram(stem.with_suffix(".png"), target, drawn)
+    return Diagram(stem.with_suffix(".png"), target, drawn, tuple(drawn["notes"]))
 
 
 def stem_of(ask: Asked) -> str:

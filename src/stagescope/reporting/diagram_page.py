@@ -1,7 +1,7 @@
 """The page of a sweep: its whole table, and a viewer that draws any column over any axes (`viewer/diagram.js`)."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,17 +9,27 @@ import numpy as np
 import stagescope
 from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.bundle import viewer_script, viewer_style
-from stagescope.reporting.diagram_numbers import EMPTY, Asked, absent_word
+from stagescope.reporting.diagram_asked import Asked
+from stagescope.reporting.diagram_numbers import EMPTY
+from stagescope.reporting.diagram_words import fixed_text, none_word, state_notes
 from stagescope.reporting.page import document
 from stagescope.reporting.page_data import label
 from stagescope.reporting.provenance import run_command
 from stagescope.runs.run import DONE
 from stagescope.studies.table import STUDIES
 from stagescope.sweeping.axes import Axis
-from stagescope.sweeping.table import CONFIDENCE, Sweep, resamples
+from stagescope.sweeping.columns import CLOCKED, Column
+from stagescope.sweeping.rows import Row
+from stagescope.sweeping.statistics import CONFIDENCE, resamples
+from stagescope.sweeping.table import Sweep
+from stagescope.theory.tags import TAGS
 
-HIDDEN = ("digest",)
-"""Columns of the table that say nothing to a reader."""
+HIDDEN = ("config", "digest")
+"""Columns of the table that say nothing to a reader, or what the commands of a row say."""
+GROUPS = ("events", "starts", "durations", "verdicts", "numbers")
+"""Parts of a row that have a heading of their own on the page."""
+LACKS = (None, "failed", *CLOCKED, "none")
+"""Why a row has no value, by the number that travels; `viewer/sweep.js` has the same list."""
 BETWEEN = "\0"
 """Between texts that travel as one block."""
 
@@ -33,28 +43,25 @@ def diagram_page(sweep: Sweep, ask: Asked) -> str:
 
 
 def page_data(sweep: Sweep, ask: Asked, title: str, blocks: Blocks) -> dict[str, Any]:
-    """What the viewer draws; `viewer/sweep_types.js` says what the entries are."""
+    """What the viewer draws; `viewer/types.js` says what the entries are."""
     axes = {axis.name: axis for axis in sweep.axes}
-    columns = {name: sweep.column(name) for name in sweep.columns if name not in HIDDEN}
-    groups = _groups(sweep)
+    columns = [sweep.column_of(name) for name in sweep.columns if name not in HIDDEN]
     study = STUDIES[sweep.plan.study].title if sweep.plan.study in STUDIES else ""
     return {
         "title": label(title),
         "version": stagescope.__version__,
+        "name": label(sweep.plan.study),
         "study": label(f"{sweep.plan.study}: {study}" if study else sweep.plan.study),
         "rows": len(sweep),
+        "notes": [label(note) for note in state_notes(sweep)],
+        "fixed": [[label(name), label(text)] for name, text in fixed_text(sweep)],
         "axes": [{"name": label(name), "kind": axis.kind, "values": _shown(axis)} for name, axis in axes.items()],
-        "columns": [
-            {"name": label(name), "group": groups.get(name, "run"), "absent": absent_word(sweep, name)}
-            | _column(values, axes.get(name), blocks)
-            for name, values in columns.items()
-        ],
+        "columns": [_column(column, sweep.rows, axes.get(column.name), blocks) for column in columns],
         "done": list(DONE),
         "recreate": _texts([_recreate(sweep, row) for row in sweep.rows], blocks),
         "run": _texts([_run(row) for row in sweep.rows], blocks),
         "confidence": CONFIDENCE,
         "resamples": [[n, blocks.i32(resamples(n))] for n in _counts(sweep, columns)],
-        "damaged": len(sweep.damaged),
         "start": {
             "x": label(ask.x),
             "y": None if ask.y is None else label(ask.y),
@@ -62,16 +69,6 @@ def page_data(sweep: Sweep, ask: Asked, title: str, blocks: Blocks) -> dict[str,
             "at": [[label(name), _word(value)] for name, value in ask.at.items()],
         },
     }
-
-
-def _groups(sweep: Sweep) -> dict[str, str]:
-    """Which part of a row a column is of."""
-    parts = {"events": "", "starts": "stage ", "durations": "duration ", "verdicts": "", "numbers": ""}
-    found = {axis.name: "axes" for axis in sweep.axes}
-    for part, prefix in parts.items():
-        for name in dict.fromkeys(name for row in sweep.rows for name in row.get(part) or ()):
-            found.setdefault(prefix + name, part)
-    return found
 
 
 def _shown(axis: Axis) -> list[Any]:
@@ -83,16 +80,26 @@ def _word(value: Any) -> str:
     return label("none" if value is None else str(value) or EMPTY)
 
 
-def _column(values: Sequence[Any], axis: Axis | None, blocks: Blocks) -> dict[str, Any]:
-    """Numbers as they are, NaN where there is none; anything else as the number of its name, -1 where there is none."""
-    known = [value for value in values if value is not None]
-    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
-    if known and numeric and (axis is None or axis.kind != "categorical"):
-        return {"kind": "number", "values": blocks.f64(np.array([np.nan if v is None else v for v in values], float))}
-    given = [] if axis is None else list(axis.values)
-    places = {value: i for i, value in enumerate(dict.fromkeys([*given, *(known if axis is None else values)]))}
+def _column(column: Column, rows: Sequence[Row], axis: Axis | None, blocks: Blocks) -> dict[str, Any]:
+    """What counts of every row: numbers with NaN for none, or numbers of words with -1; and why there is none."""
+    readings = [column.reading(row) for row in rows]
+    values = [reading.value for reading in readings]
+    lacking = np.array([LACKS.index(reading.lack) for reading in readings], np.uint8)
+    found: dict[str, Any] = {
+        "name": label(column.name),
+        "group": "axes" if axis is not None else column.part if column.part in GROUPS else "run",
+        "kind": column.kind,
+        "none": none_word(column),
+        "about": label(TAGS[column.name].says) if column.part == "verdicts" and column.name in TAGS else "",
+        "lacks": blocks.u8(lacking) if lacking.any() else None,
+    }
+    if column.kind != "word":
+        numbers = [np.nan if value is None else value for value in values]
+        return found | {"values": blocks.f64(np.array(numbers, float))}
+    known = values if axis is not None else [value for value in values if value is not None]
+    places = {value: i for i, value in enumerate(dict.fromkeys([*(axis.values if axis else ()), *known]))}
     codes = np.array([places.get(value, -1) for value in values], int)
-    return {"kind": "category", "values": blocks.i32(codes), "names": [_word(value) for value in places]}
+    return found | {"values": blocks.i32(codes), "names": [_word(value) for value in places]}
 
 
 def _recreate(sweep: Sweep, row: dict[str, Any]) -> str:
@@ -129,12 +136,12 @@ def _texts(texts: Sequence[str], blocks: Blocks) -> dict[str, Any]:
     return blocks.u8(np.frombuffer(whole, np.uint8))
 
 
-def _counts(sweep: Sweep, columns: Mapping[str, Sequence[Any]]) -> list[int]:
-    """How many rows of a cell may have a value, where they are more than one."""
+def _counts(sweep: Sweep, columns: Sequence[Column]) -> list[int]:
+    """How many rows of a cell may count in a statistic, where they are more than one."""
     places = {cell: i for i, cell in enumerate(sweep.cells)}
     cells = np.array([places[sweep.cell(row)] for row in sweep.rows], int)
     found: set[int] = set()
-    for values in columns.values():
-        known = np.array([value is not None for value in values])
-        found.update(np.bincount(cells[known]).tolist())
+    for column in columns:
+        counted = np.array([column.reading(row).lack in (None, *CLOCKED) for row in sweep.rows])
+        found.update(np.bincount(cells[counted]).tolist())
     return sorted(n for n in found if n > 1)

@@ -108,10 +108,10 @@ def umask() -> int:
 
 
 class Lock:
-    """An advisory lock on a folder; it ends with the process, so a killed run is never left locked."""
+    """An advisory lock on a folder or a file; it ends with the process, so a killed run is never left locked."""
 
     def __init__(self, folder: Path) -> None:
-        self._handle: int | None = os.open(folder, os.O_RDONLY)
+        self._handle: int | None = os.open(folder, os.O_RDONLY if folder.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
         patience = time.monotonic() + PATIENCE
         while not _flock(self._handle, fcntl.LOCK_EX):
             if time.monotonic() > patience:

@@ -190,7 +190,7 @@ def _numbers(run: "Run") -> dict[str, float]:
     curves = token_curves(run)
     chain, scale = curves.law.process, curves.law.model.scale
     moved = first_move(curves)
-    measured = {} if moved is None else {"first_move": moved}
+    measured = {"first_move": float("nan") if moved is None else moved}
     return {**final_loss(run), **measured, "attention_rate": attention_rate(chain.stationary, chain.transition, scale)}
 
 

@@ -37,6 +37,16 @@ class Options(BaseModel):
     def prepare(self, progress: bool | None) -> None:
         """Read what takes long before the run is set up, with a bar; nothing by default."""
 
+    @classmethod
+    def anchored(cls, name: str, value: Any) -> Any:
+        """The value of an option such that it means the same in every folder: absolute, where it is a path."""
+        return value.resolve() if isinstance(value, Path) else value
+
+    def files(self) -> dict[str, dict[str, Path]]:
+        """Files that are read, by option and what each is: the config is known by their bytes, not by where they lie."""
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: {"": value} for name, value in values.items() if isinstance(value, Path)}
+
     def with_elements(self, name: str, elements: Mapping[int, Any]) -> tuple[Any, ...]:
         """The list of that name with some elements changed, as a sweep over `name.0` asks for."""
         listed = list(getattr(self, name))
@@ -52,12 +62,20 @@ def option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+class Unused(InputError):
+    """An option was given that would have no effect; `name` is that option."""
+
+    def __init__(self, name: str, said: str) -> None:
+        super().__init__(said)
+        self.name = name
+
+
 def refuse_unused(options: Options, names: tuple[str, ...], why: str) -> None:
     """An option that would be ignored is an error: a changed value without effect is worse than a refusal."""
     for name in names:
         if getattr(options, name) != type(options).model_fields[name].default:
             value = getattr(options, name)
-            raise InputError(f"{option(name)} {value} (given, or set by the preset) has no effect here: {why}")
+            raise Unused(name, f"{option(name)} {value} (given, or set by the preset) has no effect here: {why}")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """What the studies of real text have in common: which text, and how it is read."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -27,6 +28,19 @@ class TextOptions(Options):
         from stagescope.processes.text_corpus import read_corpus
 
         return read_corpus(self.corpus, tokens=self.tokens, vocab=self.vocab, layout=self.layout, progress=progress)
+
+    @classmethod
+    def anchored(cls, name: str, value: Any) -> Any:
+        from stagescope.processes.known_corpora import anchored
+
+        return anchored(value) if name == "corpus" else super().anchored(name, value)
+
+    def files(self) -> dict[str, dict[str, Path]]:
+        """Also those of a text that is a path; of a known one the name says which bytes it has."""
+        from stagescope.processes.known_corpora import KNOWN, locate
+
+        own = {} if self.corpus in KNOWN else {"corpus": locate(self.corpus)}
+        return {**super().files(), **own}
 
     def prepare(self, progress: bool | None) -> None:
         """Read the text with a bar; it then stays in memory for the set-up."""

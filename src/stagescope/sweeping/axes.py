@@ -1,7 +1,7 @@
 """Axes of a sweep: one swept option each, its values given as a list, or equally or geometrically spaced."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -44,17 +44,19 @@ def grid_axis(study: Study, name: str, given: str | Sequence[Value]) -> Axis:
     return Axis(name=name, kind=kind_of(values, log), values=ordered(values))
 
 
-def checked(study: Study, name: str, raw: Sequence[Any]) -> list[Value]:
-    """Values of the option's own type and within its limits; at least one."""
+def checked(study: Study, name: str, raw: Sequence[Any], where: Callable[[int], str] = lambda place: "") -> list[Value]:
+    """Values of the option's own type and within its limits; at least one. `where` says of which place an error speaks."""
     if not raw:
         raise InputError(f"grid {name} is empty; give {FORMS}")
     adapter, values = _adapter(study, name), []
-    for each in raw:
+    for place, each in enumerate(raw):
         try:
-            values.append(adapter.validate_python(None if isinstance(each, str) and each.lower() == "none" else each))
+            value = adapter.validate_python(None if isinstance(each, str) and each.lower() == "none" else each)
         except ValidationError as error:
             said = error.errors()[0]["msg"].replace("Input should", "must")
-            raise InputError(f"grid {name}: {said}, got {each!r}") from None
+            raise InputError(f"{where(place) or 'grid '}{name}: {said}, got {each!r}") from None
+        # -0 is 0, and the same point
+        values.append(value + 0.0 if isinstance(value, float) else study.options.anchored(name, value))
     return values
 
 
@@ -70,7 +72,7 @@ def _spaced(name: str, text: str) -> list[float]:
         raise InputError(f"grid {name}={text}: ends must be finite")
     if not 1 <= count <= MOST_VALUES:
         empty = "is empty" if count < 1 else f"has more than {MOST_VALUES:,} values"
-        raise InputError(f"grid {name}={text} {empty}; give a number of values n of at least 1 in lo:hi:n")
+        raise InputError(f"grid {name}={text} {empty}; the number of values n in lo:hi:n is from 1 to {MOST_VALUES:,}")
     if (count == 1) != (low == high):
         raise InputError(f"grid {name}={text}: {count} value{'s' if count > 1 else ''} from {low:g} to {high:g}")
     if count == 1:

@@ -1,43 +1,106 @@
 """Progress of a sweep: done, running, failed, rate, time left, and the first failures in words."""
 
 import sys
+import time
 from typing import Any
 
 from stagescope.sweeping.axes import spelled
 from stagescope.sweeping.points import Point
-from stagescope.sweeping.rows import outcome
+from stagescope.sweeping.rows import outcome, reached_end
 from stagescope.sweeping.worker import Brief
 
 SHOWN_FAILURES = 5
+FIRST_SECONDS, NEXT_SECONDS = 30.0, 60.0
+"""When a sweep without a terminal first says how far it is, and how long it is silent after that."""
+WIDE = 90
+"""Columns of a terminal that has room for a bar and all facts."""
 
 
 class Board:
     """Counts; shows nothing."""
 
     def __init__(self) -> None:
-        self.failed = 0
+        self.what, self.total, self.done, self.failed = "points", 0, 0, 0
+        self.running, self.workers = 0, 0
+        self._begun_with, self._since = 0, time.monotonic()
 
     def __enter__(self) -> "Board":
         return self
 
     def __exit__(self, *_: object) -> None: ...
 
-    def begin(self, what: str, total: int, done: int) -> None: ...
+    def begin(self, what: str, total: int, done: int) -> None:
+        """A grid or a round of refinement: so many points, of which some have their rows already."""
+        self.what, self.total, self.done = what, total, done
+        self._begun_with, self._since = done, time.monotonic()
 
-    def note(self, sentence: str) -> None: ...
+    def note(self, sentence: str) -> None:
+        """Something to know, where progress is shown."""
+
+    def maybe(self, sentence: str | None) -> None:
+        if sentence is not None:
+            self.note(sentence)
 
     def warn(self, sentence: str) -> None:
         """Something that must be said even where no progress is shown."""
         print(f"stagescope: {sentence}", file=sys.stderr)
 
-    def update(self, done: int, running: int, workers: int) -> None: ...
+    def tick(self, running: int, workers: int) -> None:
+        """How things stand, several times a second."""
+        if workers and not self.workers:
+            self._since = time.monotonic()  # the rate is that of workers, not of waiting for them
+        self.running, self.workers = running, workers
 
-    def failure(self, point: Point, brief: Brief) -> None:
-        """Count a failure, and show the first few."""
+    def ended(self, point: Point, brief: Brief) -> None:
+        """Count a point, and show the first few failures."""
+        self.done += 1
+        if reached_end({"status": brief.status}):
+            return
         self.failed += 1
         if self.failed <= SHOWN_FAILURES:
             at = " ".join(f"{name}={spelled(value)}" for name, value in point.at.items())
             self.note(f"{at} seed {point.seed}: {outcome(brief.status, brief.reason)}")
+
+    @property
+    def rate(self) -> float:
+        """Points a second since workers are at this grid or round; 0 before the first."""
+        return (self.done - self._begun_with) / max(time.monotonic() - self._since, 1e-3)
+
+    def left(self) -> str:
+        """Time left at this rate, in words."""
+        seconds = (self.total - self.done) / self.rate if self.rate else None
+        if seconds is None:
+            return ""
+        for size, unit in ((3600, "h"), (60, "min")):
+            if seconds >= 2 * size:
+                return f"about {seconds / size:.0f} {unit} left"
+        return f"about {seconds:.0f} s left"
+
+
+def per_second(rate: float) -> str:
+    """A rate with three digits or so, never in powers of ten."""
+    return f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.1f}/s" if rate >= 10 else f"{rate:.2g}/s" if rate else "-/s"
+
+
+class PlainBoard(Board):
+    """A line on standard error now and then, for logs: never two a minute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._due = time.monotonic() + FIRST_SECONDS
+
+    def note(self, sentence: str) -> None:
+        self.warn(sentence)
+
+    def tick(self, running: int, workers: int) -> None:
+        super().tick(running, workers)
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + NEXT_SECONDS
+        facts = [f"{running} running, {self.failed} failed", per_second(self.rate), self.left()]
+        facts = [fact for fact in facts if fact] if workers else ["waiting for workers"]
+        stage = "" if self.what == "points" else f"{self.what}: "
+        self.warn(f"{stage}{self.done} of {self.total} points, {', '.join(facts)}")
 
 
 class LiveBoard(Board):
@@ -47,39 +110,51 @@ class LiveBoard(Board):
         super().__init__()
         self._bar: Any = None
         self._task: Any = None
+        self._wide = True
 
     def begin(self, what: str, total: int, done: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+        super().begin(what, total, done)
         if self._bar is None:
-            facts = TextColumn("{task.fields[facts]}", style="cyan")
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=20),
-                MofNCompleteColumn(),
-                facts,
-                TimeRemainingColumn(),
-            )
-            self._bar = Progress(*columns, console=Console(stderr=True), speed_estimate_period=120)
-            self._bar.start()
+            self._bar = self._started()
         else:
             self._bar.remove_task(self._task)
-        self._task = self._bar.add_task(what, total=total, completed=done, facts="starting workers")
+        self._task = self._bar.add_task(what, total=total, completed=done, facts=self._facts())
+
+    def _started(self) -> Any:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.table import Column
+
+        console = Console(stderr=True)
+        self._wide = console.width >= WIDE
+        bar = (BarColumn(bar_width=16),) if self._wide else ()
+        facts = TextColumn("{task.fields[facts]}", style="cyan", table_column=Column(no_wrap=True))
+        made = Progress(TextColumn("{task.description}"), *bar, facts, console=console)
+        made.start()
+        return made
+
+    def _facts(self) -> str:
+        """Of one width while a sweep runs, so that the line does not jump; what a narrow screen cuts off is last."""
+        counts = f"{self.done:>{len(str(self.total))}}/{self.total}"
+        if self.done == self.total:
+            return f"{counts} {self.failed} failed"
+        if not self.workers:
+            return f"{counts} waiting for workers"
+        on = f" on {self.workers} worker{'s' if self.workers > 1 else ''}" if self._wide else ""
+        return f"{counts} {self.running} running{on}, {self.failed} failed, {per_second(self.rate):>7} {self.left()}"
 
     def note(self, sentence: str) -> None:
         from rich.text import Text
 
-        if self._bar is not None:
+        if self._bar is None:
+            self.warn(sentence)
+        else:
             self._bar.console.print(Text(sentence, style="yellow"))
 
-    def update(self, done: int, running: int, workers: int) -> None:
-        if self._bar is None:
-            return
-        speed = next(task.speed for task in self._bar.tasks if task.id == self._task)
-        rate = f"{speed:,.3g}/s" if speed else "-/s"
-        facts = f"{running} running on {workers} workers, {self.failed} failed, {rate}"
-        self._bar.update(self._task, completed=done, facts=facts)
+    def tick(self, running: int, workers: int) -> None:
+        super().tick(running, workers)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self.done, facts=self._facts())
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
@@ -87,5 +162,7 @@ class LiveBoard(Board):
 
 
 def board_for(shown: bool | None) -> Board:
-    """A live board if asked for, a silent one if refused; undecided means: on a terminal."""
-    return LiveBoard() if (sys.stderr.isatty() if shown is None else shown) else Board()
+    """A live board if asked for, a silent one if refused; undecided means: a live one on a terminal, else a line now and then."""
+    if shown is False:
+        return Board()
+    return LiveBoard() if shown or sys.stderr.isatty() else PlainBoard()

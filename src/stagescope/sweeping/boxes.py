@@ -36,16 +36,28 @@ class Scale:
         found = round(found) if self.kind in ("integer", "log integer") else _clean(low, found, high)
         return found if low < found < high else None
 
+    @property
+    def extended(self) -> bool:
+        """Whether anything lies between its values."""
+        return self.kind != "categorical" and len(self.values) > 1
+
+    def share(self, low: Any, high: Any) -> float:
+        """The length of an interval as a share of the axis."""
+        first, last = self.values[0], self.values[-1]
+        if self.kind in ("log", "log integer"):
+            return math.log(high / low) / math.log(last / first)
+        return (high - low) / (last - first)
+
     @cached_property
     def intervals(self) -> list[Interval]:
         """Between neighbouring values; for categories, and for a single value, at each."""
-        if self.kind == "categorical" or len(self.values) < 2:
+        if not self.extended:
             return [(value, value) for value in self.values]
         return list(pairwise(self.values))
 
     def around(self, value: Any) -> range:
         """Numbers of the intervals a value belongs to: two where it is the end of both, none where it is outside."""
-        if self.kind == "categorical" or len(self.values) < 2:
+        if not self.extended:
             return range(*((place := self.values.index(value)), place + 1)) if value in self.values else range(0)
         if not self.values[0] <= value <= self.values[-1]:
             return range(0)
@@ -54,8 +66,11 @@ class Scale:
 
 
 def _clean(low: float, middle: float, high: float) -> float:
-    """Without the last digits that only rounding made, as a grid has its values: half-way from .2 to .4 is .3."""
-    short = float(f"{middle:.12g}")
+    """Without the last digits that only rounding made: half-way from .2 to .4 is .3.
+
+    A grid has twelve digits, and so half-way ten: the middle of 10^-1.5 and 10^1.5 is 1.
+    """
+    short = float(f"{middle:.10g}")
     return short if low < short < high else middle
 
 

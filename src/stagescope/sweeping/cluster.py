@@ -58,7 +58,7 @@ class Pool:
                 self._cluster.scale(self._wanted)
 
     def stop(self) -> None:
-        """End local workers at once: what they compute is of no use any more."""
+        """End local workers at once: what they compute is of no use any more, and they have nothing to put in order."""
         for nanny in list(self._cluster.workers.values()) if self._cluster is not None else ():
             if nanny.pid is not None:
                 nanny.close_gracefully()  # or it would start another
@@ -108,9 +108,8 @@ def local_pool(workers: int) -> Iterator[Pool]:
                 pool = Pool(client, workers, cluster)
                 try:
                     yield pool
-                except BaseException:
+                finally:
                     pool.stop()
-                    raise
         finally:
             cluster.close(timeout=10)
 

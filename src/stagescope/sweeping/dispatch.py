@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 TASK_SECONDS = 1.5
 """Work of one task: long against what a task costs to send, short against what is lost with a worker."""
 MOST_POINTS = 500
-QUEUED = 2
-"""Tasks for each worker, so that none waits for the client."""
+QUEUED, SLOW_SECONDS = 2, 0.2
+"""Tasks for each worker, so that none waits for the client; where a point is slow against that, one: at the end none shall wait
+behind it while another worker is idle."""
 LOOK_SECONDS, WAIT_SECONDS, PATIENCE_SECONDS = 1.0, 0.5, 10.0
 
 
@@ -47,8 +48,9 @@ class Dispatch:
         try:
             while self._queue or self._alone or self._flying:
                 self._look()
-                while (self._queue or self._alone) and len(self._flying) < QUEUED * max(1, self._workers):
+                while (self._queue or self._alone) and len(self._flying) < self._each() * max(1, self._workers):
                     self._send()
+                self._board.tick(self.running, self.workers)
                 for future in self._ended():
                     for point, brief in self._receive(future):
                         told(point, brief)
@@ -83,6 +85,9 @@ class Dispatch:
         future = self._pool.client.submit(work, replace(self._task, points=points), pure=False)
         self._flying[future] = points
 
+    def _each(self) -> int:
+        return 1 if self._costs and median(self._costs) >= SLOW_SECONDS else QUEUED
+
     def _size(self) -> int:
         """As many points as fill a task, by what the last ones cost; fewer near the end, so that all workers end together."""
         left = len(self._queue)
@@ -104,6 +109,8 @@ class Dispatch:
             return [future for future in self._flying if future.done()]
 
     def _receive(self, future: "Future") -> list[tuple[Point, Brief]]:
+        if future.status in ("lost", "pending"):  # its worker died with the answer: the scheduler has it made again
+            return []
         points = self._flying.pop(future)
         if future.status == "finished":
             return self._done(points, future.result())

@@ -1,7 +1,7 @@
 """`sweep`: from a plan to a table with one row for every point, on whatever workers there are."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,19 @@ from stagescope.dynamics.evolve import Interrupted
 from stagescope.errors import InputError, StoreError
 from stagescope.runs.files import Lock, told
 from stagescope.studies.table import study as study_named
+from stagescope.sweeping import remarks
 from stagescope.sweeping.axes import Value
 from stagescope.sweeping.board import Board, board_for
 from stagescope.sweeping.boxes import Scale
 from stagescope.sweeping.cluster import Pool, cores, local_pool, remote_pool
 from stagescope.sweeping.dispatch import Dispatch
-from stagescope.sweeping.plan import FILE, Plan, load_plan, new_id
+from stagescope.sweeping.plan import CALL, FILE, Plan, load_plan, new_id
 from stagescope.sweeping.points import Point, points
+from stagescope.sweeping.presets import preset_of
+from stagescope.sweeping.refine import check_column
 from stagescope.sweeping.refine import refine as next_cells
-from stagescope.sweeping.request import Axes, Seeds, Table, requested
-from stagescope.sweeping.rows import RowWriter, reached_end
+from stagescope.sweeping.request import Axes, Seeds, Table, check_count, requested
+from stagescope.sweeping.rows import Rows, RowWriter, reached_end
 from stagescope.sweeping.signatures import signatures
 from stagescope.sweeping.table import Cell, Sweep, load_sweep
 from stagescope.sweeping.worker import Brief, Task
@@ -34,6 +37,7 @@ class Terms:
     timeout: float | None = None
     keep_runs: bool = False
     retry_failed: bool = False
+    yes: bool = False
 
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
@@ -68,37 +72,39 @@ def sweep(
 ) -> Sweep:
     """Compute every point of a grid that has no row yet, and return the table of all rows in the folder `out`.
 
-    `grid` maps options to values or to text: `{"pi.0": ".3,.4", "persistence": ".1:.9:9", "init_scale": "1e-4:1e-1:4:log"}`.
-    `table` is a CSV file, or mappings, with one point a line. A second call continues and extends the sweep, with more seeds
-    or a finer grid, and computes no committed point again. `refine` rounds add points only where neighbouring cells differ
-    in the column `refine_by`. A point that fails is a row with its reason; `retry_failed` computes those again. Workers are
-    processes of this machine, as many as cores, or those of a Dask `scheduler`.
+    `grid` maps options to values or to text: `{"pi.0": ".4,.5", "persistence": ".1:.9:9", "init_scale": "1e-4:1e-1:4:log"}`; with
+    a named sweep as `preset` it replaces the grids of the same names. `table` is a CSV file, or mappings, with one point a line.
+    A second call continues and extends the sweep, with more seeds or a finer grid, and computes no committed point again.
+    `refine` rounds add points only where neighbouring cells differ in the column `refine_by`. A point that fails is a row with
+    its reason; `retry_failed` computes those again. Workers are processes of this machine, as many as cores, or those of a Dask
+    `scheduler`.
 
     In a script, call it under `if __name__ == "__main__":`, because workers import the script.
 
     Example:
-        table = ss.sweep("focus-dilution", grid={"pi.0": ".3:.6:7"}, seeds=5, out="sweeps/pi0")
+        table = ss.sweep("focus-dilution", grid={"pi.0": ".4:.7:7"}, seeds=5, out="sweeps/pi0")
         table.statistics("E2")
     """
-    terms = Terms(workers, scheduler, timeout, keep_runs, retry_failed)
+    terms = Terms(workers, scheduler, timeout, keep_runs, retry_failed, yes)
     folder, found = Path(out), study_named(study)
     stored = load_plan(folder) if (folder / FILE).exists() else None
     asked = requested(
         found, preset, grid=grid, table=table, seeds=seeds, measures=measure, options=options, stored=stored, yes=yes
     )
-    _check_refine(asked, refine, refine_by)
+    _check_refine(asked, refine, refine_by, folder)
     with _held(folder, stored is None), board_for(progress) as board:
         plan = asked if stored is None else load_plan(folder).extended(asked)  # another call may have ended in between
         plan.save(folder)
-        job = Job(folder, plan, terms, board)
+        board.maybe(remarks.replaced(preset_of(study, preset), bool(grid), table is not None))
+        job = Job(folder, plan, terms, board, refine_by)
         try:
-            job.run(asked, refine, refine_by)
+            job.run(asked, refine)
         except KeyboardInterrupt:
+            done = remarks.count(len(load_sweep(folder)), "row")
+            raise Interrupted(f"interrupted: {done} committed in {folder}; call again to continue") from None
+        finally:
             made = load_sweep(folder)
             made.write_csv()
-            raise Interrupted(f"interrupted: {len(made)} rows are committed in {folder}; call again to continue") from None
-        made = load_sweep(folder)
-        made.write_csv()
         return made
 
 
@@ -106,11 +112,16 @@ def sweep(
 def _held(folder: Path, new: bool) -> Iterator[None]:
     """The folder, for one client at a time."""
     with told(folder):
-        if new and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if new and folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file; choose another --out")
+        if new and folder.exists() and any(folder.iterdir()):
             raise InputError(f"{folder} is not empty and holds no sweep; choose another --out")
-        folder.mkdir(parents=True, exist_ok=True)
         try:
-            lock = Lock(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+        except FileNotFoundError:  # such as below /proc
+            raise InputError(f"{folder}: no folder can be made there; choose another --out") from None
+        try:
+            lock = Lock(folder / CALL)
         except StoreError:
             raise StoreError(f"{folder}: another call is computing this sweep; wait for it or stop it") from None
     try:
@@ -119,20 +130,27 @@ def _held(folder: Path, new: bool) -> Iterator[None]:
         lock.release()
 
 
-def _check_refine(plan: Plan, rounds: int, by: str | None) -> None:
+def _check_refine(plan: Plan, rounds: int, by: str | None, folder: Path) -> None:
     if rounds < 0:
         raise InputError(f"refine is {rounds}, but must be 0 rounds or more")
     if by is not None and not rounds:
         raise InputError(f"refine_by {by!r} needs --refine N, the number of rounds")
     if rounds and any(grid.lines is not None for grid in plan.grids):
         raise InputError("a table cannot be refined: its lines have no neighbours; use --grid")
+    if rounds and not any(axis.kind != "categorical" and len(axis.values) > 1 for axis in plan.axes):
+        names = ", ".join(axis.name for axis in plan.axes)
+        raise InputError(f"nothing lies between the values of {names}; refine needs an axis of several numbers")
+    if by is not None:
+        check_column(by, plan, list(Rows(folder).refresh().current.values()))
 
 
 class Job:
     """One call of `sweep`: its workers, started when first needed and kept to the end."""
 
-    def __init__(self, folder: Path, plan: Plan, terms: Terms, board: Board) -> None:
-        self.folder, self.plan, self.terms, self.board = folder, plan, terms, board
+    def __init__(self, folder: Path, plan: Plan, terms: Terms, board: Board, by: str | None = None) -> None:
+        self.folder, self.plan, self.terms, self.board, self.by = folder, plan, terms, board, by
+        self._by_known = by is None
+        self._workers, self._most, self._started = ExitStack(), None, None
         self.writer = RowWriter(folder)
         self.task = Task(
             folder=str(folder.resolve()),
@@ -142,81 +160,89 @@ class Job:
             measures=plan.measures,
             points=(),
             versions=plan.versions,
+            files=plan.files,
             timeout=terms.timeout,
             keep_runs=terms.keep_runs,
         )
 
-    def run(self, asked: Plan, rounds: int, by: str | None) -> None:
+    def run(self, asked: Plan, rounds: int) -> None:
         """The points asked for, then rounds of refinement between them."""
         every = list(points(asked))
-        self._say_damaged()
         first = self._missing(every)
-        with self._pool(len(first)) if first or rounds else nullcontext() as pool:
-            self._compute(pool, every, first, "points")
+        self._say_beforehand(asked, every, first)
+        with ExitStack() as self._workers:
+            self._most = None if rounds else len(first)
+            self._compute(every, first, "points")
             names = [axis.name for axis in asked.axes]
             cells = {tuple(point.at[name] for name in names) for point in every}
             for number in range(1, rounds + 1):
-                new = self._next(asked, cells, by)
+                new = self._next(asked, cells)
                 if not new:
                     break
                 cells |= {tuple(at.values()) for at, _ in new}
+                check_count(len(cells) * len(new[0][1]), self.terms.yes)
                 added = list(points(asked, iter(new)))
-                self._compute(pool, added, self._missing(added), f"round {number}")
+                self._compute(added, self._missing(added), f"round {number}")
+            if rounds:
+                self.board.note(remarks.boundary(asked.axes, *self._said(asked, cells)))
 
-    def _say_damaged(self) -> None:
-        damaged = self.writer.rows.refresh().damaged
-        if damaged:
-            more = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
-            self.board.warn(f"damaged: {damaged[0]}{more}; points without an intact row are computed again")
+    def _say_beforehand(self, asked: Plan, every: Sequence[Point], missing: Sequence[Point]) -> None:
+        rows = self.writer.rows
+        if damaged := remarks.damage(rows, missing):
+            self.board.warn(damaged)
+        self.board.maybe(remarks.merged(asked, every))
+        if self.terms.keep_runs:
+            self.board.maybe(remarks.without_run(rows, every, self.folder))
 
     def _missing(self, every: Sequence[Point]) -> list[Point]:
-        """Points without a row, and on request those whose run did not reach its end."""
+        """Points without a row, those whose last try was damaged, and on request those whose run did not reach its end."""
         rows = self.writer.rows.refresh().current
+        lost = dict(filter(None, self.writer.rows.lost))
         found = []
         for point in every:
             row = rows.get(point.digest)
             if row is None:
                 found.append(point)
-            elif self.terms.retry_failed and not reached_end(row):
+            elif not reached_end(row) and (self.terms.retry_failed or row["retry"] < lost.get(point.digest, 0)):
                 found.append(replace(point, retry=row["retry"] + 1))
         return found
 
-    @contextmanager
-    def _pool(self, most: int) -> Iterator[Pool]:
-        if self.terms.scheduler is not None:
-            with remote_pool(self.terms.scheduler) as pool:
-                yield pool
-        else:
+    def _pool(self) -> Pool:
+        """The workers, started when they are first needed; no more of them than there are points, where that is known."""
+        if self._started is None:
             wanted = self.terms.workers or cores()
-            with local_pool(max(1, min(wanted, most) if most else wanted)) as pool:
-                yield pool
+            remote, few = self.terms.scheduler, wanted if self._most is None else min(wanted, self._most)
+            self._started = self._workers.enter_context(local_pool(few) if remote is None else remote_pool(remote))
+        return self._started
 
-    def _compute(self, pool: Pool | None, every: Sequence[Point], missing: Sequence[Point], what: str) -> None:
-        done = len(every) - len(missing)
-        self.board.begin(what, len(every), done)
-        if pool is None or not missing:
+    def _compute(self, every: Sequence[Point], missing: Sequence[Point], what: str) -> None:
+        self.board.begin(what, len(every), len(every) - len(missing))
+        if not missing:
             return
-        crew = Dispatch(pool, self.task, self.writer, self.board)
-
-        def told(point: Point, brief: Brief) -> None:
-            nonlocal done
-            done += 1
-            if not reached_end({"status": brief.status}):
-                self.board.failure(point, brief)
-            self.board.update(done, crew.running, crew.workers)
-
-        crew.run(missing, told)
-        lacking = [point for point in every if point.digest not in self.writer.rows.refresh().current]
+        Dispatch(self._pool(), self.task, self.writer, self.board).run(missing, self._told)
+        known = self.writer.rows.refresh().current
+        lacking = [point for point in every if point.digest not in known]
         if lacking:
             raise StoreError(f"{len(lacking)} rows were computed but are not seen in {self.folder}; call again in a minute")
 
-    def _next(self, asked: Plan, cells: set[Cell], by: str | None) -> list[tuple[dict[str, Value], tuple[int, ...]]]:
+    def _told(self, point: Point, brief: Brief) -> None:
+        self.board.ended(point, brief)
+        if not self._by_known and reached_end({"status": brief.status}):
+            assert self.by is not None
+            check_column(self.by, self.plan, list(self.writer.rows.refresh().current.values()))
+            self._by_known = True
+
+    def _said(self, asked: Plan, cells: set[Cell]) -> tuple[list[Scale], dict[Any, Hashable]]:
+        """How the axes lie, and what each of the cells says."""
+        made = load_sweep(self.folder)
+        order = [[axis.name for axis in made.axes].index(axis.name) for axis in asked.axes]
+        said = {tuple(cell[place] for place in order): found for cell, found in signatures(made, self.by).items()}
+        scales = [Scale(axis.kind, axis.values) for axis in asked.axes]
+        return scales, {cell: said[cell] for cell in cells if cell in said}
+
+    def _next(self, asked: Plan, cells: set[Cell]) -> list[tuple[dict[str, Value], tuple[int, ...]]]:
         """Cells of the next round: between neighbours among `cells` that differ; a call repeated asks for the same ones."""
         names = [axis.name for axis in asked.axes]
-        made = load_sweep(self.folder)
-        order = [[axis.name for axis in made.axes].index(name) for name in names]
-        said = {tuple(cell[place] for place in order): found for cell, found in signatures(made, by).items()}
-        scales = [Scale(axis.kind, axis.values) for axis in asked.axes]
         seeds = tuple(dict.fromkeys(seed for grid in asked.grids for seed in grid.seeds))
-        new: Any = next_cells(scales, {cell: said[cell] for cell in cells if cell in said})
+        new: Any = next_cells(*self._said(asked, cells))
         return [(dict(zip(names, cell, strict=True)), seeds) for cell in new]

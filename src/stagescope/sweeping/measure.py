@@ -1,5 +1,7 @@
 """From a point to its row. Whatever goes wrong on the way is a row too."""
 
+import os
+import shutil
 import socket
 import time
 import traceback
@@ -7,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import stagescope
 from stagescope.described import finite
 from stagescope.errors import StagescopeError
 from stagescope.runs.run import Run
@@ -21,24 +24,40 @@ LONGEST_REASON = 400
 def measured(study: Study, point: Point, measures: Sequence[Measure], keep: Path | None = None) -> Row:
     """Run a point and measure what was asked for; `keep` is the folder that its whole run is stored in."""
     began, clock = time.time(), time.monotonic()
+    own = None if keep is None else keep.with_name(f"{keep.name}.{socket.gethostname()}.{os.getpid()}")
     try:
-        run = study.run(study.configured(None, **point.config), seed=point.seed, out=keep, overwrite=True, progress=False)
+        run = study.run(study.configured(None, **point.config), seed=point.seed, out=own, overwrite=True, progress=False)
     except Exception as error:
         found = {"status": "failed", "reason": reason(error)}
     else:
         found = _read(study, run, measures)
+        if own is not None and keep is not None:
+            _settle(own, keep)
     return row_at(study, point, {**found, "seconds": time.monotonic() - clock, "started": began})
+
+
+def _settle(own: Path, keep: Path) -> None:
+    """Move a stored run to its place. Until then it has a folder of its own: another worker may be making the same run."""
+    if keep.exists():  # of a try before
+        shutil.rmtree(keep)
+    try:
+        own.rename(keep)
+    except OSError:
+        if not keep.exists():
+            raise
+        shutil.rmtree(own)  # the other one was first
 
 
 def row_at(study: Study, point: Point, found: Mapping[str, Any]) -> Row:
     """A row with what it always has; numbers that are not finite are null."""
     known = {"digest": point.digest, "study": study.name, "seed": point.seed, "at": dict(point.at), "config": dict(point.config)}
-    return finite({**known, "retry": point.retry, "reason": "", "host": socket.gethostname(), **found})
+    made = {"host": socket.gethostname(), "version": stagescope.__version__}
+    return finite({**known, **made, "retry": point.retry, "reason": "", **found})
 
 
 def _read(study: Study, run: Run, measures: Sequence[Measure]) -> dict[str, Any]:
     """What a run shows. A finished run that cannot be read has failed: a row without events must not look like one."""
-    found: dict[str, Any] = {"status": run.status, "reason": run.reason, "clock": run.clock}
+    found: dict[str, Any] = {"status": run.status, "reason": run.reason, "clock": run.clock, "end": float(run.time[-1])}
     try:
         if "numbers" in measures:
             found["numbers"] = study.numbers(run)

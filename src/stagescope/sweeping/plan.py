@@ -14,7 +14,7 @@ from stagescope.runs.files import replace, told
 from stagescope.sweeping.axes import Axis, Value, kind_of, merged, ordered
 
 SCHEMA = 1
-FILE = "sweep.json"
+FILE, CALL = "sweep.json", "call"
 Measure = Literal["events", "verdicts", "numbers"]
 MEASURES: tuple[Measure, ...] = ("events", "verdicts", "numbers")
 
@@ -91,7 +91,8 @@ class Plan(BaseModel):
                     "choose another --out"
                 )
         added = tuple(grid for grid in asked.grids if grid not in self.grids)
-        return self.model_copy(update={"grids": (*self.grids, *added), "versions": asked.versions})
+        files = {**self.files, **asked.files}
+        return self.model_copy(update={"grids": (*self.grids, *added), "files": files, "versions": asked.versions})
 
     def _identity(self, other: "Plan") -> Iterator[tuple[str, Any, Any]]:
         yield "study", self.study, other.study
@@ -100,8 +101,8 @@ class Plan(BaseModel):
             yield "what is swept", sorted(mine), sorted(asked)
         for name in sorted(self.fixed | other.fixed):
             yield f"the option {name}", self.fixed.get(name), other.fixed.get(name)
-        for name in sorted(self.files | other.files):
-            yield f"the content of the file {name}", self.files.get(name), other.files.get(name)
+        for name in sorted(self.files.keys() & other.files.keys()):
+            yield f"the content of {name}", self.files[name], other.files[name]
         yield "what is measured", " ".join(self.measures), " ".join(other.measures)
 
     def save(self, folder: Path) -> None:

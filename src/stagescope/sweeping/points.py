@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from stagescope.described import digest
 from stagescope.errors import InputError
-from stagescope.runs.files import sha256, told
-from stagescope.studies.study import Options, Study
+from stagescope.studies.study import Options, Study, Unused
 from stagescope.studies.table import study as study_named
 from stagescope.sweeping.axes import Value, split
+from stagescope.sweeping.inputs import known_files
 from stagescope.sweeping.plan import Plan
 
 
@@ -25,20 +24,11 @@ class Point:
     retry: int = field(default=0, compare=False)
 
 
-def fixed_options(options: Options, swept: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Options that stay, as JSON, and the SHA-256 of each file among them; a list whose elements are swept is their base."""
+def fixed_options(options: Options, swept: tuple[str, ...]) -> dict[str, Any]:
+    """Options that stay, as JSON, paths absolute; a list whose elements are swept is their base."""
     whole = {name for name in swept if split(name)[1] is None}
-    fixed, files = {}, {}
-    for name, value in options.model_dump(mode="json").items():
-        if name in whole:
-            continue
-        if isinstance(getattr(options, name), Path):
-            path = getattr(options, name).resolve()
-            with told(path):
-                files[name] = sha256(path)
-            value = str(path)
-        fixed[name] = value
-    return fixed, files
+    places = {name: options.anchored(name, getattr(options, name)) for name in type(options).model_fields}
+    return {name: value for name, value in options.model_copy(update=places).model_dump(mode="json").items() if name not in whole}
 
 
 def points(plan: Plan, cells: "Iterator[tuple[dict[str, Value], tuple[int, ...]]] | None" = None) -> Iterator[Point]:
@@ -47,10 +37,10 @@ def points(plan: Plan, cells: "Iterator[tuple[dict[str, Value], tuple[int, ...]]
     base = study.configured(None, **plan.fixed)
     asked = (cell for grid in plan.grids for cell in grid.cells()) if cells is None else cells
     for at, seeds in asked:
-        options = options_at(study, base, plan.fixed, at)
+        options = effective(study, options_at(study, base, plan.fixed, at), at)
         body = options.model_dump(mode="json")
         config = {name: value for name, value in body.items() if value != _defaults(study)[name]}
-        key = {"study": plan.study, "options": {**body, **plan.files}}  # a file is known by its bytes, not by where it lies
+        key = {"study": plan.study, "options": {**body, **known_files(options, plan.files)}}
         for seed in seeds:
             name = digest({**key, "seed": seed})
             if name not in seen:
@@ -82,24 +72,55 @@ def _defaults(study: Study) -> dict[str, Any]:
     return _DEFAULTS[study.name]
 
 
+def effective(study: Study, options: Options, at: Mapping[str, Value]) -> Options:
+    """The options of a cell without those fixed ones that have no effect on it: it is the point asked for without them.
+
+    What is swept stays as it is. Where it has no effect, or options do not go together, the run says so.
+    """
+    return _without_unused(study, options, at)[0]
+
+
+def _without_unused(
+    study: Study, options: Options, at: Mapping[str, Value]
+) -> tuple[Options, dict[str, InputError], InputError | None]:
+    """Options with the fixed ones that have no effect at their defaults, what was said of each, and why they cannot run yet."""
+    swept, left = {split(name)[0] for name in at}, {}
+    while True:
+        try:
+            study.check_use(options)
+            return options, left, None
+        except Unused as error:
+            if error.name in swept:
+                return options, left, error
+            left[error.name] = error
+            options = options.model_copy(update={error.name: type(options).model_fields[error.name].default})
+        except InputError as error:
+            return options, left, error
+
+
 def check_effect(plan: Plan) -> None:
-    """Refuse an axis that has no effect on any point, such as a step size where every point is a flow."""
+    """Refuse what has no effect on any point, fixed or swept, such as a step size where every point is a flow."""
     study = study_named(plan.study)
     base = study.configured(None, **plan.fixed)
     for grid in plan.grids:
-        for axis in grid.every_axis():
-            option = split(axis.name)[0]
-            first: InputError | None = None
-            for at, _ in grid.cells():
-                options = options_at(study, base, plan.fixed, at)
-                if getattr(options, option) == getattr(study.options(), option):
-                    continue
-                try:
-                    study.check_use(options)
-                except InputError as error:
-                    first = first or error
-                    continue
-                first = None
+        waiting = {split(name)[0] for name in grid.names} | {name for name in plan.fixed if _changed(study, base, name)}
+        errors: dict[str, InputError] = {}
+        for at, _ in grid.cells():
+            options = options_at(study, base, plan.fixed, at)
+            given = {name for name in waiting if _changed(study, options, name)}
+            _, left, error = _without_unused(study, options, at)
+            if error is None:
+                waiting -= given - left.keys()
+                errors |= left
+            else:
+                errors = {**dict.fromkeys(given, error), **errors}
+            if not waiting:
                 break
-            if first is not None:
-                raise InputError(f"no point of this sweep can run: {first}")
+        for name, error in errors.items():
+            if name in waiting:
+                own = isinstance(error, Unused) and error.name == name and name in plan.fixed
+                raise InputError(f"no point {'that can run uses it' if own else 'of this sweep can run'}: {error}")
+
+
+def _changed(study: Study, options: Options, name: str) -> bool:
+    return getattr(options, name) != study.options.model_fields[name].default

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SweepPreset:
-    """A sweep of a study by name; `preset` and `options` stay, grid or table are swept."""
+    """A sweep of a study by name; `preset` and `options` stay, grid or table are swept, `color` is the column that answers."""
 
     title: str
     preset: str | None
@@ -22,6 +22,7 @@ class SweepPreset:
     table: Callable[[], list[dict[str, Any]]] | None = None
     seeds: int | None = None
     measures: "tuple[Measure, ...]" = ("events", "numbers")
+    color: str | None = None
 
 
 def figure_six() -> list[dict[str, Any]]:
@@ -47,11 +48,14 @@ PRESETS: dict[str, dict[str, SweepPreset]] = {
             preset=None,
             options={"until": 3000.0},
             grid={"pi0": "0.3:0.6:7", "persistence": "-0.12:0.6:10", "delta": "0,0.02"},
+            color="first_move",
         ),
-        "stall": SweepPreset(
-            "where the second embedding direction never opens",
+        "stalls": SweepPreset(
+            "where the second embedding direction has not opened by t = 1e5",
             preset="stall",
+            options={"until": 1e5, "frames": 400},
             grid={"pi0": "0.35:0.65:7", "persistence": "0.2:0.7:6", "delta": "0,0.001,0.01"},
+            color="E2",
         ),
         "linearisation": SweepPreset(
             "where linearising at the saddles predicts what a run does",
@@ -59,6 +63,7 @@ PRESETS: dict[str, dict[str, SweepPreset]] = {
             options={"until": 2000.0},
             grid={"init_scale": "1e-4:1e-1:7:log", "pi.0": "0.3:0.7:5", "persistence": "0.3,0.6"},
             measures=("events", "verdicts", "numbers"),
+            color="FD:linear-condensed",
         ),
     },
     "incremental": {
@@ -66,6 +71,7 @@ PRESETS: dict[str, dict[str, SweepPreset]] = {
             "when heads leave plateau 1, over heads, importance ratio and initial scale",
             preset="gd-ladder",
             grid={"heads": "2,3,4", "importance_ratio": "1.3,1.7,2.2", "init_scale": "1e-4:1e-1:4:log"},
+            color="t2",
         ),
     },
     "scan-snap": {
@@ -74,6 +80,7 @@ PRESETS: dict[str, dict[str, SweepPreset]] = {
             preset="figure-6",
             table=figure_six,
             measures=("numbers",),
+            color="entropy",
         ),
     },
 }

@@ -8,7 +8,11 @@ whose cells agree is never seen: begin with a grid fine enough for the smallest 
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import product
 
+from stagescope.errors import InputError, unknown
 from stagescope.sweeping.boxes import Cell, Scale, leaves, middles_of
+from stagescope.sweeping.columns import columns_of
+from stagescope.sweeping.plan import Plan
+from stagescope.sweeping.rows import Row, reached_end
 
 
 def refine(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list[Cell]:
@@ -33,3 +37,25 @@ def refine(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list
 def _given(scales: Sequence[Scale], cell: Cell) -> bool:
     """Whether a cell is one of the grid: if it is missing there, it is a hole, which refinement does not fill."""
     return all(value in scale.values for scale, value in zip(scales, cell, strict=True))
+
+
+def sharpness(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> list[float | None] | None:
+    """How far apart neighbours are at most that differ, as shares of each axis, of its logarithm where it is logarithmic.
+
+    None for an axis without extent, and in place of all where no neighbours differ.
+    """
+    mixed = [box for box, cells in leaves(scales, signatures) if len({signatures[cell] for cell in cells}) > 1]
+    if not mixed:
+        return None
+    return [max(scale.share(*box[place]) for box in mixed) if scale.extended else None for place, scale in enumerate(scales)]
+
+
+def check_column(by: str, plan: Plan, rows: Sequence[Row]) -> None:
+    """Refuse to refine by what no run tells, as early as it can be known: before there are rows, or by the first of them."""
+    rows = [row for row in rows if reached_end(row)]
+    known = columns_of(plan.axes, rows)
+    if by in known and known[by].part is None and by != "status":
+        raise InputError(f"refine_by {by!r} is nothing that a run shows; choose an event, a stage, a claim or a number")
+    late = by.startswith(("stage ", "duration ")) or by.rpartition(".")[0] in known  # a stage or cycle that other rows may have
+    if rows and by not in known and not (late and "events" in plan.measures):
+        raise unknown("column of this sweep", by, known)

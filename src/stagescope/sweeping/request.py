@@ -1,14 +1,15 @@
 """What a caller asks for, checked and made into a plan before anything runs."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stagescope.errors import InputError, unknown
-from stagescope.runs.files import sha256, told
-from stagescope.studies.study import Study
+from stagescope.runs.files import told
+from stagescope.studies.study import Options, Study
 from stagescope.sweeping.axes import Value, checked, grid_axis, split
+from stagescope.sweeping.inputs import changed_file, file_hashes
 from stagescope.sweeping.plan import MEASURES, Grid, Measure, Plan, new_id
 from stagescope.sweeping.points import check_effect, fixed_options
 from stagescope.sweeping.presets import SweepPreset, preset_of
@@ -36,11 +37,13 @@ def requested(
     """A plan from a caller's words. Without grids it is that of the sweep preset named, or of the sweep already stored."""
     named = preset_of(study.name, preset)
     options = dict(options or {})
+    chosen = _chosen_measures(measures, named, stored)
+    if stored is not None:
+        _check_same(stored, study, chosen)
     if stored is not None and preset is None and not (grid or table or options):
-        _chosen_measures(measures, named, stored)
         _check_files(stored)
         return _affordable(stored.model_copy(update={"grids": _reseeded(stored, seeds), "versions": versions()}), yes)
-    asked = _grids(study, named, grid, table, seeds)
+    asked = _grids(study, named, grid, table, seeds, options)
     swept = asked.names if asked else stored.grids[0].names if stored is not None else ()
     if not swept:
         raise InputError("nothing to sweep: give --grid NAME=VALUES or --table FILE, or a --preset with grids of its own")
@@ -48,15 +51,15 @@ def requested(
         if split(name)[0] in options and split(name)[1] is None:
             raise InputError(f"{name} is both swept and fixed at {options[name]}; leave out one of them")
     base = study.configured(named.preset if named else preset, **{**(named.options if named else {}), **options})
-    fixed, files = fixed_options(base, swept)
+    grids = (asked,) if asked else _reseeded(stored, seeds) if stored is not None else ()
     plan = Plan(
         id=stored.id if stored is not None else new_id(),
         study=study.name,
         preset=preset,
-        fixed=fixed,
-        files=files,
-        measures=_chosen_measures(measures, named, stored),
-        grids=(asked,) if asked else _reseeded(stored, seeds) if stored is not None else (),
+        fixed=fixed_options(base, swept),
+        files=file_hashes(_with_words(base, grids)),
+        measures=chosen,
+        grids=grids,
         versions=versions(),
     )
     check_effect(_affordable(plan, yes))
@@ -65,28 +68,57 @@ def requested(
 
 def _affordable(plan: Plan, yes: bool) -> Plan:
     """The plan itself, unless it has so many points that nobody means them."""
-    count = sum(map(len, plan.grids))
+    check_count(sum(map(len, plan.grids)), yes)
+    return plan
+
+
+def check_count(count: int, yes: bool) -> None:
     if count > MOST_POINTS and not yes:
         raise InputError(f"{count:,} points are more than {MOST_POINTS:,}; make the grid coarser, or add --yes to compute them")
-    return plan
+
+
+def _check_same(stored: Plan, study: Study, measures: tuple[Measure, ...]) -> None:
+    """What a call can say of a stored sweep that is not about points: a word that would be ignored is refused."""
+    if study.name != stored.study:
+        raise InputError(f"the output folder holds a sweep of {stored.study}, not of {study.name}; choose another --out")
+    if measures != stored.measures:
+        has, given = " ".join(stored.measures), " ".join(measures)
+        raise InputError(f"what is measured is {has} in this sweep, not {given}: another --out is needed for {given}")
 
 
 def _check_files(stored: Plan) -> None:
     """Points are known by the bytes of their files: a file that was changed makes other points."""
-    for name, known in stored.files.items():
-        path = Path(stored.fixed[name])
-        with told(path):
-            if sha256(path) != known:
-                raise InputError(f"{path} was changed since this sweep began; restore it, or sweep into another folder")
+    if wrong := changed_file(stored.files):
+        raise InputError(f"{wrong}; restore it, or sweep into another folder")
 
 
-def _grids(study: Study, named: SweepPreset | None, grid: Axes | None, table: Table | None, seeds: Seeds | None) -> Grid | None:
-    """The caller's grid, or else that of the sweep preset."""
-    if not grid and table is None:
-        if named is None:
-            return None
-        grid, table = named.grid, named.table() if named.table is not None else None
+def _with_words(base: Options, grids: Sequence[Grid]) -> Iterator[Options]:
+    """The options that stay, and those with each word that is swept: it may name a file."""
+    yield base.model_copy(update={name: base.anchored(name, getattr(base, name)) for name in type(base).model_fields})
+    for axis in (axis for grid in grids for axis in grid.every_axis()):
+        for value in axis.values:
+            if isinstance(value, str):
+                yield base.model_copy(update={axis.name: value})
+
+
+def _grids(
+    study: Study,
+    named: SweepPreset | None,
+    grid: Axes | None,
+    table: Table | None,
+    seeds: Seeds | None,
+    options: Mapping[str, Any],
+) -> Grid | None:
+    """The caller's grid on top of that of the sweep preset; a table on either side replaces the preset's whole."""
+    if named is not None and table is None:
+        if named.table is None:
+            given = {name.strip().replace("-", "_"): values for name, values in (grid or {}).items()}
+            grid = {**{name: values for name, values in named.grid.items() if name not in options}, **given}
+        elif not grid:
+            table = named.table()
         seeds = named.seeds if seeds is None else seeds
+    if not grid and table is None:
+        return None
     axes = tuple(grid_axis(study, name, values) for name, values in (grid or {}).items())
     columns, lines, line_seeds = _lines(study, table) if table is not None else ((), None, None)
     names = (*columns, *(axis.name for axis in axes))
@@ -106,7 +138,8 @@ def _lines(study: Study, table: Table) -> tuple[tuple[str, ...], tuple[tuple[Val
     named = [name for name in rows[0] if name is not None]
     for number, row in enumerate(rows, 2):
         if None in row or None in row.values() or set(row) != set(named):  # how the CSV reader shows a line too long or short
-            raise InputError(f"line {number} of the table: {len(named)} values expected, one for each of {', '.join(named)}")
+            count = f"{len(named)} value{'s' if len(named) > 1 else ''} expected"
+            raise InputError(f"line {number} of the table: {count}, one for each of {', '.join(named)}")
     columns = tuple(name.strip().replace("-", "_") for name in named)
     if len(set(columns)) < len(columns) or not set(columns) - {"seed"}:
         raise InputError(
@@ -114,12 +147,19 @@ def _lines(study: Study, table: Table) -> tuple[tuple[str, ...], tuple[tuple[Val
         )
     given = {name: [row[key] for row in rows] for name, key in zip(columns, rows[0], strict=True)}
     own = given.pop("seed", None)
-    values = {name: checked(study, name, column) for name, column in given.items()}
-    seeds = None if own is None else tuple(_seed(each) for each in own)
+    values = {name: checked(study, name, column, _line) for name, column in given.items()}
+    seeds = None if own is None else tuple(_seed(each, _line(place)) for place, each in enumerate(own))
     return tuple(values), tuple(zip(*values.values(), strict=True)), seeds
 
 
+def _line(place: int) -> str:
+    """Where a value of a table stands; its first line holds the names."""
+    return f"line {place + 2} of the table: "
+
+
 def _read_csv(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        raise InputError(f"table {path}: No such file; give a CSV file with a column for each swept option")
     with told(path), open(path, newline="", encoding="utf-8-sig") as file:
         try:
             return list(csv.DictReader(file, skipinitialspace=True))
@@ -141,13 +181,13 @@ def _seeds(given: Seeds) -> tuple[int, ...]:
     return found
 
 
-def _seed(value: Any) -> int:
+def _seed(value: Any, where: str = "") -> int:
     try:
         found = int(value)
     except (TypeError, ValueError):
-        raise InputError(f"seed {value!r} is no whole number") from None
+        raise InputError(f"{where}seed {value!r} is no whole number") from None
     if not 0 <= found < 2**63:
-        raise InputError(f"seed is {found}, but must be >= 0 and below 2^63")
+        raise InputError(f"{where}seed is {found}, but must be >= 0 and below 2^63")
     return found
 
 

@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -41,6 +42,12 @@ def line_of(row: Row) -> bytes:
     """The stored line of a row."""
     body = json.dumps(row, separators=(",", ":"), allow_nan=False).encode()
     return _OPEN + _check(body) + _MIDDLE + body + _CLOSE + b"\n"
+
+
+def _shown(line: bytes) -> tuple[str, int] | None:
+    """Digest and try that a damaged line still shows."""
+    name, retry = re.search(rb'"digest":"([0-9a-f]{64})"', line), re.search(rb'"retry":(\d+)', line)
+    return (name.group(1).decode(), int(retry.group(1))) if name and retry else None
 
 
 def row_of(line: bytes) -> Row | None:
@@ -82,12 +89,16 @@ class Lines:
 
 
 class Rows:
-    """The rows that count, by digest, and what was found damaged. Reading takes no lock and changes nothing."""
+    """The rows that count, by digest, and what was found damaged. Reading takes no lock and changes nothing.
+
+    `lost` are digest and try that damaged lines still show, None where one shows none.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "rows"
         self.current: dict[str, Row] = {}
         self.damaged: list[str] = []
+        self.lost: list[tuple[str, int] | None] = []
         self._lines = Lines(self.folder)
 
     def refresh(self) -> "Rows":
@@ -96,6 +107,7 @@ class Rows:
             row = row_of(line)
             if row is None:
                 self.damaged.append(f"{self.folder / name}, line {number}")
+                self.lost.append(_shown(line))
                 continue
             known = self.current.get(row["digest"])
             if known is None or row["retry"] > known["retry"]:

@@ -24,7 +24,7 @@ def _signature(sweep: Sweep, row: Row, by: str | None) -> Hashable:
     if by is None:
         reached = tuple(name for name, when in (row.get("events") or {}).items() if when is not None)
         return reached, tuple((row.get("verdicts") or {}).items())
-    value = sweep.reader(by)(row)
+    value = sweep.column_of(by).read(row)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "above 0" if value > 0 else "below 0" if value < 0 else "0"
     return value

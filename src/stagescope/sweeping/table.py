@@ -3,26 +3,25 @@
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stagescope.errors import InputError, unknown
 from stagescope.runs.files import publish
 from stagescope.sweeping.axes import Axis, Value, ordered, spelled
+from stagescope.sweeping.columns import Column, columns_of
+from stagescope.sweeping.inputs import changed_file
 from stagescope.sweeping.plan import Plan, load_plan
 from stagescope.sweeping.rows import Row, Rows, reached_end
+from stagescope.sweeping.statistics import CONFIDENCE, summarised
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from stagescope.runs.run import Run
 
 Cell = tuple[Value, ...]
-STAGES = "stages"
-CONFIDENCE, RESAMPLES = 0.95, 2000
 
 
 @dataclass(frozen=True)
@@ -56,39 +55,43 @@ class Sweep:
         return f"<Sweep {self.plan.study} over {names}: {len(self)} rows in {len(self.cells)} cells{failed}>"
 
     @cached_property
-    def _groups(self) -> dict[str, Callable[[Row], Any]]:
-        """Every column with how to read it from a row; one name is one thing."""
-        found: dict[str, Callable[[Row], Any]] = {axis.name: _part("at", axis.name) for axis in self.axes}
-        found |= {name: _whole(name) for name in ("seed", "status", "reason")}
-        found |= {name: _part("events", name) for name in self._names("events")}
-        found[STAGES] = lambda row: " > ".join(row["stages"]) if row.get("stages") is not None else None
-        found |= {f"stage {name}": _part("starts", name) for name in self._names("starts")}
-        found |= {f"duration {name}": _part("durations", name) for name in self._names("durations")}
-        found |= {name: _part("verdicts", name) for name in self._names("verdicts")}
-        found |= {name: _part("numbers", name) for name in self._names("numbers")}
-        return found | {name: _whole(name) for name in ("seconds", "digest")}
-
-    def _names(self, part: str) -> list[str]:
-        return list(dict.fromkeys(name for row in self.rows for name in row.get(part) or ()))
+    def _columns(self) -> dict[str, Column]:
+        return columns_of(self.axes, self.rows)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Axes, seed, status, reason, events, stages, claims by tag, numbers, seconds, digest.
+        """Axes, seed, status, reason, events, stages, claims by tag, numbers, clock, end, seconds, version, config, digest.
 
-        `stages` are their names in order; `stage NAME` is when it first began, `duration NAME` how long it lasted in all.
+        `last stage` is the name of the last one, `stages` are their names in order; `stage NAME` is when it first began,
+        `duration NAME` how long it lasted in all. `end` is where the run ended on its `clock`,
+        `config` every option that is not the study's default, as JSON.
         """
-        return tuple(self._groups)
+        return tuple(self._columns)
 
     def column(self, name: str) -> list[Any]:
-        """One value a row, None where a row has none: an event that was not reached, or a run that failed."""
-        read = self.reader(name)
+        """One value a row as it was recorded, None where there is none, such as an event that was not reached.
+
+        Also of runs that failed; `statistics` leaves those out.
+        """
+        read = self.column_of(name).read
         return [read(row) for row in self.rows]
 
-    def reader(self, name: str) -> Callable[[Row], Any]:
-        """How to read a column from a row."""
-        if name not in self._groups:
-            raise unknown("column of this sweep", name, self._groups)
-        return self._groups[name]
+    def column_of(self, name: str) -> Column:
+        """A column: its kind, and how to read it from a row."""
+        if name not in self._columns:
+            if ":" in name and "verdicts" not in self.plan.measures:
+                raise InputError(f"{name} was not judged in this sweep; claims need --measure verdicts, in another folder")
+            raise unknown("column of this sweep", name, self._columns)
+        return self._columns[name]
+
+    @cached_property
+    def missing(self) -> int:
+        """How many of the points that were asked for have no row."""
+        names = [axis.name for axis in self.axes]
+        asked = {
+            (*(at[name] for name in names), seed) for grid in self.plan.grids for at, seeds in grid.cells() for seed in seeds
+        }
+        return len(asked - {(*self.cell(row), row["seed"]) for row in self.rows})
 
     def cell(self, row: Row) -> Cell:
         return tuple(row["at"][axis.name] for axis in self.axes)
@@ -102,21 +105,22 @@ class Sweep:
         return found
 
     def statistics(self, name: str, by: Sequence[str] | None = None, confidence: float = CONFIDENCE) -> list[dict[str, Any]]:
-        """One entry for every combination of the axes in `by` (default: all of them, so for every cell).
+        """One entry for every combination of the axes in `by` (default: all of them, so for every cell), all with equal keys.
 
-        Of numbers: `mean` and `median` with bootstrap intervals over the rows that have one (`known` of `rows`), None where
-        there is no more than one row. Of words and verdicts: the `share` of each, with its interval.
+        `rows` counts them, `failed` those that did not reach their end and are left out, `known` those with a value. Of times
+        and numbers: `mean` and `median` with bootstrap intervals, None of no more than one row. `beyond` counts times that had
+        not come by the end of their runs: for the median they are later than all others, and it is None where it is among
+        them, as is the upper end of its interval; a mean is None then. Of words and verdicts: the `share` of each.
         """
-        read, names = self.reader(name), [axis.name for axis in self.axes] if by is None else list(by)
+        column, names = self.column_of(name), [axis.name for axis in self.axes] if by is None else list(by)
         for each in names:
             if each not in {axis.name for axis in self.axes}:
                 raise unknown("axis of this sweep", each, [axis.name for axis in self.axes])
-        groups: dict[tuple[Value, ...], list[Any]] = {}
+        groups: dict[tuple[Value, ...], list[Row]] = {}
         for row in self.rows:
-            groups.setdefault(tuple(row["at"][each] for each in names), []).append(read(row))
+            groups.setdefault(tuple(row["at"][each] for each in names), []).append(row)
         return [
-            {"at": dict(zip(names, place, strict=True)), "rows": len(values), **_statistics(values, confidence)}
-            for place, values in groups.items()
+            {"at": dict(zip(names, place, strict=True)), **summarised(column, rows, confidence)} for place, rows in groups.items()
         ]
 
     def find(self, at: Mapping[str, Value], seed: int | None = None) -> Row:
@@ -124,7 +128,8 @@ class Sweep:
         for name in at:
             if name not in {axis.name for axis in self.axes}:
                 raise unknown("axis of this sweep", name, [axis.name for axis in self.axes])
-        found = [row for row in self.rows if all(_same(row["at"][name], value) for name, value in at.items())]
+        exactly = [row for row in self.rows if all(row["at"][name] == value for name, value in at.items())]
+        found = exactly or [row for row in self.rows if all(_same(row["at"][name], value) for name, value in at.items())]
         if not found:
             raise InputError(f"no row at {_at(at)}; {self._nearest(at)}")
         cells = list(dict.fromkeys(self.cell(row) for row in found))
@@ -157,6 +162,9 @@ class Sweep:
 
         found = study(row["study"])
         options = found.configured(None, **row["config"])
+        read = {str(path) for parts in options.files().values() for path in parts.values()}
+        if wrong := changed_file({path: known for path, known in self.plan.files.items() if path in read}):
+            raise InputError(f"{wrong}, so this would be another run; restore it")
         return found.run(options, seed=row["seed"], out=out, overwrite=overwrite, progress=progress)
 
     def csv(self) -> str:
@@ -164,7 +172,7 @@ class Sweep:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
-        readers = [self._groups[name] for name in self.columns]
+        readers = [column.read for column in self._columns.values()]
         writer.writerows([_cell_text(read(row)) for read in readers] for row in self.rows)
         return text.getvalue()
 
@@ -195,14 +203,6 @@ def load_sweep(folder: str | Path) -> Sweep:
     return Sweep(folder, plan, tuple(sorted(rows.current.values(), key=order)), tuple(rows.damaged))
 
 
-def _part(part: str, name: str) -> Callable[[Row], Any]:
-    return lambda row: (row.get(part) or {}).get(name)
-
-
-def _whole(name: str) -> Callable[[Row], Any]:
-    return lambda row: row.get(name)
-
-
 def _same(one: Value, other: Value) -> bool:
     """Equal, or as near as a person types a number."""
     both = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other))
@@ -217,44 +217,3 @@ def _cell_text(value: Any) -> str:
     if value is None:
         return ""
     return repr(value) if isinstance(value, float) else str(value)
-
-
-def _statistics(values: list[Any], confidence: float) -> dict[str, Any]:
-    known = [value for value in values if value is not None]
-    if known and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
-        import numpy as np
-
-        array = np.asarray(known, dtype=float)
-        found = {"mean": float(np.mean(array)), "median": float(np.median(array))}
-        intervals = {f"{name}_interval": _interval(array, getattr(np, name), confidence) for name in found}
-        return {"known": len(known), **found, **intervals}
-    shares = {}
-    for value in dict.fromkeys(known):
-        import numpy as np
-
-        hits = np.asarray([each == value for each in known], dtype=float)
-        shares[str(value)] = {"share": float(hits.mean()), "interval": _interval(hits, np.mean, confidence)}
-    return {"known": len(known), "shares": shares}
-
-
-def _interval(values: Any, statistic: Callable[..., Any], confidence: float) -> tuple[float, float] | None:
-    """Percentile bootstrap over the seeds of a cell, from the same draws for every cell: the same rows, the same interval."""
-    import numpy as np
-
-    if len(values) < 2:
-        return None
-    if np.ptp(values) == 0:
-        return float(values[0]), float(values[0])
-    tail = (1 - confidence) / 2
-    low, high = np.percentile(statistic(values[resamples(len(values))], axis=1), [100 * tail, 100 * (1 - tail)])
-    return float(low), float(high)
-
-
-@cache
-def resamples(n: int) -> "np.ndarray":
-    """The draws behind the bootstrap intervals of n rows: which row each resample takes, from a fixed generator."""
-    import numpy as np
-
-    found = np.random.default_rng(0).integers(0, n, (RESAMPLES, n))
-    found.setflags(write=False)
-    return found

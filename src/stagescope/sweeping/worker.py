@@ -6,6 +6,7 @@ Nothing here imports Dask: a worker is any process that can call `work`.
 import faulthandler
 import platform
 import re
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,7 @@ from stagescope.errors import NotARun, StagescopeError
 from stagescope.studies.study import Study
 from stagescope.studies.table import study as study_named
 from stagescope.sweeping.attempts import Attempts
+from stagescope.sweeping.inputs import changed_file
 from stagescope.sweeping.measure import measured, row_at
 from stagescope.sweeping.plan import Measure, load_plan
 from stagescope.sweeping.points import Point
@@ -28,6 +30,8 @@ DEATHS = 8
 """A point that was begun so often in one call and never ended is given up: whatever kills its worker will do so again."""
 COMMIT_SECONDS = 1.0
 """At most about this much finished work is lost when a worker is killed."""
+START_SECONDS = 30.0
+"""What the first point of a process gets beyond the time-out: it imports and compiles, which is no fault of the point."""
 
 
 def versions() -> dict[str, str]:
@@ -47,6 +51,7 @@ class Task:
     measures: tuple[Measure, ...]
     points: tuple[Point, ...]
     versions: Mapping[str, str]
+    files: Mapping[str, str]
     timeout: float | None = None
     keep_runs: bool = False
 
@@ -97,6 +102,8 @@ class Desk:
 _DESKS: dict[tuple[str, str, str], Desk | None] = {}
 _ONE = threading.Lock()
 """One point at a time in a process: kernels hold the interpreter anyway, and there is one timer."""
+_WARM = threading.Event()
+"""Whether this process has computed a point."""
 
 
 def work(task: Task) -> Done:
@@ -137,6 +144,8 @@ def _desk(task: Task) -> Desk | None:
             seen = load_plan(Path(task.folder)).id == task.sweep
         except NotARun:
             seen = False
+        if wrong := changed_file(task.files):
+            raise Mismatch(f"on the worker {socket.gethostname()}, {wrong}; a worker needs the client's files, at the same path")
         _DESKS[key] = Desk(Path(task.folder)) if seen else None
     return _DESKS[key]
 
@@ -186,8 +195,9 @@ def _one_by_one(study: Study, task: Task, desk: Desk) -> None:
 def _row(study: Study, task: Task, desk: Desk, point: Point, tried: int) -> Row:
     trace = desk.traces / f"{point.digest}.{point.retry}.trace"
     if trace.exists() and trace.stat().st_size:
-        said = f"timed out after {_limit(trace, task.timeout)}{_where(trace)}"
-        return row_at(study, point, {"status": "timed out", "reason": said, "seconds": task.timeout, "started": time.time()})
+        limit = _limit(trace)
+        said = f"timed out{'' if limit is None else f' after {limit:g} s'}{_where(trace)}"
+        return row_at(study, point, {"status": "timed out", "reason": said, "seconds": limit, "started": time.time()})
     if tried >= DEATHS:
         said = f"its worker died {tried} times while computing it (out of memory?)"
         return row_at(study, point, {"status": "failed", "reason": said, "seconds": None, "started": time.time()})
@@ -201,22 +211,23 @@ def _timer(seconds: float | None, trace: Path | None) -> Iterator[None]:
     """End this process when time is up, leaving a trace of where it was: compiled code hears no signals and no exceptions."""
     if seconds is None:
         yield
+        _WARM.set()
         return
     with open(trace or "/dev/null", "wb") as file:
-        faulthandler.dump_traceback_later(seconds, exit=True, file=file)
+        faulthandler.dump_traceback_later(seconds if _WARM.is_set() else seconds + START_SECONDS, exit=True, file=file)
         try:
             yield
         finally:
             faulthandler.cancel_dump_traceback_later()
+    _WARM.set()
     if trace is not None:
         trace.unlink()
 
 
-def _limit(trace: Path, timeout: float | None) -> str:
-    """The time that was given, as the trace says it: a later call may have another."""
+def _limit(trace: Path) -> float | None:
+    """The time that was given, as the trace says it: a first point has more, and a later call may have another."""
     found = re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", trace.read_text(errors="replace"))
-    seconds = sum(float(part) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else timeout
-    return f"{seconds:g} s"
+    return sum(float(part) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else None
 
 
 def _where(trace: Path) -> str:

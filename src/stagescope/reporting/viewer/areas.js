@@ -12,6 +12,8 @@
 const ALONE = 0.5;
 const ALONE_LOG = 0.15;
 const FAR = 8;
+const CLOSE = 0.05; // a gap of so small a share of the axis,
+const UNEVEN = 3; // beside one so many times as large, has values drawn at equal distances instead
 
 /** Where the values of an axis lie on paper. */
 export class Ruler {
@@ -24,6 +26,8 @@ export class Ruler {
     /** Values of the grid. @type {number[]} */
     this.values = this.named ? values.map((_, i) => i) : values.map(Number);
     this.log = this.isLog();
+    /** At equal distances: values so uneven that some cells would be slivers. */
+    this.ordinal = this.isOrdinal();
     /** Where the outermost cells end, half a step beyond the first and the last value. @type {Side} */
     this.reach = this.ends();
   }
@@ -35,12 +39,19 @@ export class Ruler {
     return uneven(values.map(Math.log)) < uneven(values);
   }
 
+  isOrdinal() {
+    const { values } = this;
+    if (this.named || this.log || values.length < 3) return false;
+    const nearest = Math.min(...values.slice(1).map((value, i) => value - values[i]));
+    return nearest < CLOSE * (values[values.length - 1] - values[0]) && uneven(values) > UNEVEN;
+  }
+
   /** @returns {Side} */
   ends() {
     const places = this.values.map((value) => this.place(value));
     const last = places.length - 1;
     if (this.named || !last) {
-      const size = this.named || this.log ? 1 : 0.2 * Math.abs(places[0]) || 1;
+      const size = this.named || this.log || this.ordinal ? 1 : 0.2 * Math.abs(places[0]) || 1;
       const half = (this.log ? ALONE_LOG : ALONE) * size;
       return [places[0] - half, places[last] + half];
     }
@@ -49,6 +60,12 @@ export class Ruler {
 
   /** @param {number} value */
   place(value) {
+    if (this.ordinal) {
+      const { values } = this;
+      let at = 0;
+      while (at < values.length - 2 && values[at + 1] <= value) at++;
+      return at + (value - values[at]) / (values[at + 1] - values[at]);
+    }
     return this.log ? Math.log10(value) : value;
   }
 
@@ -57,7 +74,7 @@ export class Ruler {
     if (this.named || low === high) return null;
     let found = this.kind.startsWith("log") ? Math.sqrt(low) * Math.sqrt(high) : low + (high - low) / 2;
     if (this.kind.endsWith("integer")) found = halfToEven(found);
-    else if (low < Number(found.toPrecision(12)) && Number(found.toPrecision(12)) < high) found = Number(found.toPrecision(12));
+    else if (low < cleaned(found) && cleaned(found) < high) found = cleaned(found);
     return low < found && found < high ? found : null;
   }
 
@@ -66,6 +83,11 @@ export class Ruler {
     if (this.named || this.values.length < 2) return this.values.map((value) => [value, value]);
     return this.values.slice(1).map((value, i) => [this.values[i], value]);
   }
+}
+
+/** @param {number} value without the last digits that only rounding made, as `sweeping/boxes.py` has it */
+function cleaned(value) {
+  return Number(value.toPrecision(10));
 }
 
 /** @param {number} value a half goes to the even neighbour, as in Python */

@@ -1,6 +1,7 @@
 /** One cell of a sweep: what its runs say, why some failed, and the commands that make them again. */
 
-import { clean, el, nameOf, short } from "./dom.js";
+import { AT_START, BEYOND, lackText } from "./diagram_words.js";
+import { brief, clean, el, nameOf, short } from "./dom.js";
 import { copyButton } from "./facts.js";
 import { badge } from "./verdicts.js";
 
@@ -29,9 +30,9 @@ export function placeOf(table, ask, cell) {
   return values.map(([name, value]) => [name, table.ruler(name).named ? table.wordOf(name, value) : short(value, 6)]);
 }
 
-/** @param {[number, number]|null} interval */
+/** @param {[number, number|null]|null} interval of a share, which has both ends */
 function spanText(interval) {
-  return interval ? ` (${percent(interval[0])} to ${percent(interval[1])})` : "";
+  return interval ? ` (${percent(interval[0])} to ${percent(interval[1] ?? 1)})` : "";
 }
 
 /** @param {number} share */
@@ -48,29 +49,48 @@ function percent(share) {
  */
 export function readingOf(table, ask, cell) {
   const column = table.column(ask.color);
-  const { rows, value, known, failed } = cell;
+  const { rows, value, lack, known, failed } = cell;
+  const several = rows.length > 1;
+  if (lack === "failed") return [failedText(failed, rows.length)];
   const lines = [];
-  if (value === null) lines.push(failed ? failedText(failed, rows.length) : column.absent);
-  else if (column.kind === "number") {
-    lines.push(short(value, 5));
-    const interval = table.interval(column, rows);
-    if (interval) lines.push(`${percent(table.data.confidence)} interval: ${short(interval[0])} to ${short(interval[1])}`);
+  if (lack !== null && BEYOND.includes(lack) && known) lines.push(`${lack === "in progress" ? "in progress at the end" : lack}, by the median seed`);
+  else if (lack !== null) lines.push(lackText(lack, table.ends(column, rows), column.none));
+  else if (cell.start) lines.push(AT_START);
+  else if (column.kind !== "word") lines.push(short(value, 5));
+  else if (!several) lines.push((column.names ?? [])[/** @type {number} */ (value)]);
+  const shares = several && column.kind === "word" ? table.shares(column, rows) : [];
+  for (const { item, share, interval } of shares) {
+    const name = (column.names ?? [])[item];
+    lines.push(shares.length === 1 ? name : `${name}: ${percent(share)}${spanText(interval)}`);
   }
-  else if (rows.length === 1) lines.push((column.names ?? [])[value]);
-  else {
-    for (const { item, share, interval } of table.shares(column, rows)) {
-      lines.push(`${(column.names ?? [])[item]}: ${percent(share)}${spanText(interval)}`);
-    }
-  }
-  if (rows.length > 1 && value !== null) lines.push(seedsText(known, rows.length, column.kind === "number"));
-  if (failed && value !== null && rows.length > 1) lines.push(failedText(failed, rows.length));
-  return lines;
+  const interval = table.interval(column, rows);
+  if (interval) lines.push(`${percent(table.data.confidence)} interval: ${short(interval[0])} ${upperText(interval[1])}`);
+  return [...lines, ...(several ? countsText(table, column, cell) : [])];
 }
 
-/** @param {number} known @param {number} all @param {boolean} median */
-function seedsText(known, all, median) {
-  const of = known === all ? `${all} seeds` : `the ${known} of ${all} seeds that have a value`;
-  return median ? `median of ${of}` : of;
+/** @param {number|null} end null: beyond the end of the runs */
+function upperText(end) {
+  return end === null ? "to beyond the end of the runs" : `to ${short(end)}`;
+}
+
+/**
+ * How many seeds say what, in lines.
+ * @param {SweepTable} table
+ * @param {import("./sweep.js").Column} column
+ * @param {SweepCell} cell
+ */
+function countsText(table, column, { rows, known, beyond, failed }) {
+  const all = rows.length;
+  const none = all - known - beyond - failed;
+  const lines = [known === all || beyond === all ? `${all} seeds` : known + beyond < all ? `${known + beyond} of ${all} seeds count` : ""];
+  if (column.kind !== "word" && known) lines[0] = `median of ${known + beyond < all ? `the ${known + beyond} of ${all} seeds that count` : `${all} seeds`}`;
+  for (const lack of beyond < all ? BEYOND : []) {
+    const those = rows.filter((row) => table.lack(column, row) === lack);
+    if (those.length) lines.push(`${those.length} of ${all} seeds: ${lackText(lack, table.ends(column, those), column.none)}`);
+  }
+  if (none) lines.push(`${none} of ${all} seeds: ${column.none}`);
+  if (failed) lines.push(failedText(failed, all));
+  return lines.filter(Boolean);
 }
 
 /** @param {number} failed @param {number} all */
@@ -84,7 +104,8 @@ export function reasonsOf(table, cell) {
   const counts = new Map();
   for (const row of cell.rows) {
     if (table.done[row]) continue;
-    const said = [table.read("status", row), table.read("reason", row)].filter(Boolean).join(": ");
+    const [status, reason] = [String(table.read("status", row)), String(table.read("reason", row) ?? "")];
+    const said = reason.startsWith(status) ? reason : [status, reason].filter(Boolean).join(": "); // one that says it needs no status
     counts.set(said, (counts.get(said) ?? 0) + 1);
   }
   return [...counts].sort((a, b) => b[1] - a[1]);
@@ -139,19 +160,33 @@ function seeds(table, cell, row, choose) {
 function facts(table, group, title, row) {
   const columns = [...table.columns.values()].filter((column) => column.group === group && !SAID.includes(column.name));
   const known = columns.filter(({ name }) => table.read(name, row) !== null);
-  const absent = group === "events" && table.done[row] ? columns.filter((column) => !known.includes(column)) : [];
-  if (!known.length && !absent.length) return null;
-  const pairs = known.map((column) => [nameOf(column.name.replace(/^(stage|duration) /, ""), 80), shownValue(column, table.read(column.name, row))]); // prettier-ignore
-  if (absent.length) pairs.push([el("span", { text: absent[0].absent }), el("span", { class: "muted" }, absent.flatMap(({ name }, i) => [i ? ", " : null, nameOf(name, 60)]))]); // prettier-ignore
+  const lacking = columns.filter((column) => !known.includes(column) && ["events", "durations"].includes(group) && table.lack(column, row) !== "none");
+  /** @type {Map<string, typeof columns>} */
+  const why = new Map();
+  for (const column of lacking) {
+    const said = lackText(table.lack(column, row) ?? "none", table.ends(column, [row]), column.none);
+    if (said !== "failed") why.set(said, [...(why.get(said) ?? []), column]); // that is said above, once
+  }
+  if (!known.length && !why.size) return null;
+  const pairs = known.map((column) => [named(column), shownValue(column, table.read(column.name, row))]); // prettier-ignore
+  for (const [said, those] of why) pairs.push([el("span", { text: said }), el("span", { class: "muted" }, those.flatMap((column, i) => [i ? ", " : null, named(column)]))]); // prettier-ignore
   return el("section", { class: "facts-part" }, [
     el("header", {}, el("h5", { text: title })),
     el("dl", {}, pairs.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])), // prettier-ignore
   ]);
 }
 
+/** The name of a column without its group; what it means is in its tooltip. @param {SweepColumn} column */
+function named(column) {
+  const shown = nameOf(column.name.replace(/^(stage|duration) /, ""), 80);
+  if (column.about) shown.title = brief(column.about, 2000);
+  return shown;
+}
+
 /** @param {SweepColumn} column @param {string|number|null} value */
 function shownValue(column, value) {
   if (column.group === "verdicts") return badge(String(value));
+  if (value === 0 && ["events", "starts"].includes(column.group)) return nameOf(`0: ${AT_START}`);
   return nameOf(typeof value === "number" ? short(value, 6) : value);
 }
 

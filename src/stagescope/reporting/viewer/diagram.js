@@ -7,23 +7,23 @@ import { themeNow } from "./colours.js";
 import { curvePicture } from "./diagram_curve.js";
 import { DIAGRAM_ADVICE, DIAGRAM_KEYS } from "./diagram_keys.js";
 import { mapPicture } from "./diagram_map.js";
+import { cellTable, pictureFile } from "./diagram_file.js";
+import { aboutLines, sweepHead } from "./diagram_head.js";
 import { DiagramState } from "./diagram_state.js";
 import { askBar } from "./diagram_asks.js";
-import { count, el, nameOf, setText, short, svgEl } from "./dom.js";
+import { brief, el, nameOf, setText, svgEl } from "./dom.js";
 import { exportMenu } from "./export.js";
 import { helpDialog, listenToKeys } from "./keys.js";
-import { confess, titleRow } from "./page_head.js";
-import { svgFile, svgNode, textShape } from "./shapes.js";
+import { confess } from "./page_head.js";
+import { svgNode } from "./shapes.js";
 import { hashWriter, readHash } from "./state.js";
 import { SweepTable } from "./sweep.js";
 
 /** @typedef {import("./types.js").SweepData} SweepData */
-/** @typedef {import("./types.js").Table} Table */
-/** @typedef {import("./shapes.js").Shape} Shape */
 /** @typedef {import("./diagram_map.js").Picture} Picture */
 
-const FILE_HEAD = 34; // px of a title above an exported drawing
 const NARROWEST = 320;
+const SEEN = 120; // px of the panel of a cell that must be in view
 
 class DiagramPage {
   /** @param {SweepTable} table */
@@ -38,7 +38,7 @@ class DiagramPage {
     this.said = el("p", { class: "unseen", role: "status" });
     this.plot = el("div", { class: "diagram-plot", tabindex: 0, role: "application" }, [this.svg, this.tip]);
     this.heading = el("h3");
-    this.about = el("p", { class: "about" });
+    this.about = el("div", { class: "about" });
     this.side = el("div", { class: "panel-body" });
     /** @type {import("./sweep.js").SweepCell[]} */
     this.cells = [];
@@ -64,27 +64,10 @@ class DiagramPage {
     ]);
     document
       .getElementById("page")
-      ?.replaceChildren(this.header(), this.asks, el("div", { class: "panels" }, [main, side]));
+      ?.replaceChildren(sweepHead(this.table, this), this.asks, el("div", { class: "panels" }, [main, side]));
     this.state.restore(readHash());
     this.listen();
     this.paint();
-  }
-
-  header() {
-    const { data, done } = this.table;
-    const failed = done.filter((fine) => !fine).length;
-    const facts = [
-      counted(data.rows, "run"),
-      failed ? `${count(failed)} failed` : "",
-      data.damaged ? `${counted(data.damaged, "damaged row")} left out` : "",
-    ];
-    return el("header", { class: "page-head" }, [
-      titleRow(data.title, data.version, { theme: () => this.turnTheme(), help: () => this.help.showModal() }),
-      el("ul", { class: "runs" }, [
-        el("li", { class: "run" }, nameOf(data.study, 200)),
-        ...facts.filter(Boolean).map((text, i) => el("li", { class: i ? "run wrong" : "run" }, el("span", { class: "run-status", text }))),
-      ]),
-    ]);
   }
 
   listen() {
@@ -153,19 +136,10 @@ class DiagramPage {
     this.svg.setAttribute("height", String(picture.height));
     this.svg.replaceChildren(...picture.shapes.map(svgNode), this.frame);
     this.heading.replaceChildren(nameOf(ask.color, 120));
-    setText(this.about, this.aboutText());
+    this.heading.title = brief(table.column(ask.color).about, 2000);
+    this.about.replaceChildren(...aboutLines(table, ask, this.cells));
     this.plot.setAttribute("aria-label", `${ask.color} over ${ask.x}${ask.y === null ? "" : ` and ${ask.y}`}; arrow keys move between cells`);
     this.showCell();
-  }
-
-  aboutText() {
-    const runs = this.cells.reduce((sum, { rows }) => sum + rows.length, 0);
-    const several = this.cells.some(({ rows }) => rows.length > 1);
-    const number = this.table.column(this.state.color).kind === "number";
-    const how = several ? (number ? ", median over seeds" : ", most frequent over seeds") : "";
-    const broken = this.cells.filter(({ value, failed }) => value === null && failed).length;
-    const said = [`${counted(this.cells.length, "cell")}, ${counted(runs, "run")}${how}`, broken ? `${counted(broken, "cell")} failed` : ""];
-    return said.filter(Boolean).join("; ");
   }
 
   /** The chosen cell, or -1. */
@@ -203,6 +177,7 @@ class DiagramPage {
     this.hovered = -1;
     this.showCell();
     this.writeHash();
+    if (cell) bringIntoView(this.side);
   }
 
   /** @param {number} i */
@@ -244,35 +219,20 @@ class DiagramPage {
     if (best >= 0) this.choose(best);
   }
 
-  /** @returns {Table} the cells that are shown */
   csv() {
-    const { ask } = this.state;
-    const column = this.table.column(ask.color);
-    const rows = this.cells.map((cell) => {
-      const exact = [[ask.x, cell.x], ...(ask.y === null ? [] : [[ask.y, cell.y]]), ...ask.at];
-      const places = exact.map(([name, value]) => this.table.wordOf(String(name), Number(value)));
-      const [low, high] = this.table.interval(column, cell.rows) ?? [null, null];
-      const said = this.table.shown(column, cell.value);
-      return [...places, said, low, high, cell.rows.length, cell.known, cell.failed, reasonsOf(this.table, cell)[0]?.[0] ?? null];
-    });
-    const names = [ask.x, ...(ask.y === null ? [] : [ask.y]), ...ask.at.keys()];
-    return { columns: [...names, ask.color, "low", "high", "runs", "with value", "failed", "reason"], rows };
+    return cellTable(this.table, this.state.ask, this.cells);
   }
 
   file() {
-    const { picture } = this;
-    if (!picture) throw new Error("nothing is drawn yet");
-    const { ask } = this.state;
-    const cut = [...ask.at].map(([name, value]) => `${name} = ${this.table.ruler(name).named ? this.table.wordOf(name, value) : short(value, 6)}`);
-    const title = textShape(12, 22, [ask.color, ...cut].join(", "), { "font-size": 14, "font-weight": 600 });
-    const body = /** @type {Shape} */ (["g", { transform: `translate(0 ${FILE_HEAD})` }, picture.shapes]);
-    return svgFile({ width: picture.width, height: picture.height + FILE_HEAD, shapes: [title, body] });
+    if (!this.picture) throw new Error("nothing is drawn yet");
+    return pictureFile(this.table, this.state.ask, this.cells, this.picture);
   }
 }
 
-/** @param {number} n @param {string} what */
-function counted(n, what) {
-  return `${count(n)} ${what}${n === 1 ? "" : "s"}`;
+/** Scrolls to the panel of the cell where it lies below the fold: a click must be seen to do something. @param {Element} panel */
+function bringIntoView(panel) {
+  const { top, bottom } = panel.getBoundingClientRect();
+  if (top > window.innerHeight - SEEN || bottom < SEEN) panel.closest("section")?.scrollIntoView({ block: "nearest" });
 }
 
 /** @returns {Promise<DiagramPage>} */
@@ -296,5 +256,7 @@ Object.assign(window, {
     table: async () => (await opened).table,
     picture: async () => (await opened).picture,
     csv: async () => (await opened).csv(),
+    colours: async (/** @type {import("./sweep.js").Column} */ column, /** @type {import("./sweep.js").SweepCell[]} */ cells) =>
+      new CellColours((await opened).table, column, cells),
   },
 });

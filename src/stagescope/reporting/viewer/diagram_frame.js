@@ -7,12 +7,13 @@ import { Axis, axisTicks } from "./traces.js";
 
 /** @typedef {import("./shapes.js").Shape} Shape */
 /** @typedef {import("./areas.js").Ruler} Ruler */
-/** @typedef {{place: number, text: string}} Mark */
+/** @typedef {{place: number, text: string}} Mark a label may have several lines */
 
 const LABEL_LETTER = 6.2; // px
 const TICK = 5;
 const TITLE = 22; // px of the name of an axis
 const LONGEST_LABEL = 22;
+export const ROW_LINE = 14; // px between the lines of a label beside the frame
 
 /** @param {Ruler} ruler @param {number} length px @param {number} gap px between two marks @returns {Mark[]} */
 export function marksAlong(ruler, length, gap) {
@@ -20,10 +21,21 @@ export function marksAlong(ruler, length, gap) {
     const skip = Math.max(1, Math.ceil((ruler.values.length * gap) / length));
     return ruler.values.filter((_, i) => i % skip === 0).map((value) => ({ place: value, text: brief(ruler.names[value], LONGEST_LABEL) }));
   }
-  const fits = ruler.values.length * gap <= length;
+  if (ruler.ordinal) {
+    const skip = Math.max(1, Math.ceil((ruler.values.length * gap) / length));
+    return ruler.values.filter((_, i) => i % skip === 0).map((value) => ({ place: ruler.place(value), text: short(value, 4) }));
+  }
+  const [first, last] = ruler.reach;
+  const places = ruler.values.map((value) => ((ruler.place(value) - first) / (last - first)) * length);
+  const fits = places.every((place, i) => !i || place - places[i - 1] >= gap * 0.75); // else they would touch
   const [from, to] = ruler.reach.map((place) => (ruler.log ? 10 ** place : place));
   const values = fits ? ruler.values : axisTicks(new Axis(from, to, ruler.log), length, gap);
   return values.map((value) => ({ place: ruler.place(value), text: short(value, 4) }));
+}
+
+/** @param {Ruler} ruler what is written along an axis */
+export function axisName(ruler) {
+  return ruler.name + (ruler.ordinal ? " (values at equal distances)" : "");
 }
 
 export class DiagramFrame {
@@ -35,7 +47,7 @@ export class DiagramFrame {
    * @param {Mark[]} rows marks along the left side: they need room
    */
   constructor(width, height, across, upwards, rows) {
-    this.left = TITLE + TICK + 4 + Math.max(18, ...rows.map(({ text }) => text.length * LABEL_LETTER));
+    this.left = TITLE + TICK + 4 + Math.max(18, ...rows.flatMap(({ text }) => text.split("\n").map((line) => line.length * LABEL_LETTER)));
     this.top = 8;
     this.right = width - 14;
     this.bottom = this.top + height;
@@ -77,10 +89,13 @@ export class DiagramFrame {
     for (const { place, text } of this.rows) {
       const y = this.y(place);
       found.push(["line", { x1: left - TICK, x2: left, y1: y, y2: y, stroke: muted }]);
-      found.push(textShape(left - TICK - 4, y + 4, text, { ...small, "text-anchor": "end" }));
+      const lines = text.split("\n");
+      lines.forEach((line, i) =>
+        found.push(textShape(left - TICK - 4, y + 4 + (i - (lines.length - 1) / 2) * ROW_LINE, line, { ...small, "text-anchor": "end" })),
+      );
     }
     const title = { fill: ink, "font-size": 12.5, "text-anchor": "middle" };
-    found.push(textShape((left + right) / 2, bottom + TICK + 32, brief(xName, 60), title));
+    found.push(textShape((left + right) / 2, bottom + TICK + 32, brief(xName, 90), title));
     found.push(turnedShape(12, (top + bottom) / 2, brief(yName, 60), title));
     return found;
   }

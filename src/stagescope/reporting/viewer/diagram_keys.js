@@ -27,8 +27,8 @@ export const DIAGRAM_KEYS = [
 
 export const DIAGRAM_ADVICE = [
   "Every cell is one setting of the swept options, computed with one or several seeds. Its colour is the median over seeds, " +
-    "or the most frequent name. Intervals are 95 % bootstrap intervals over seeds. A dot marks cells whose seeds disagree or " +
-    "of which some have no value.",
-  "Hover over a cell for its value; click it for its runs and for the commands that make them again. Hatched cells failed. " +
-    "Blank ones were not computed. The address of the page holds what is shown: copy it to send somebody this view.",
+    "or the most frequent name. An event that had not come by the end of a run is later than all that had. Intervals are 95 % " +
+    "bootstrap intervals over seeds. A dot marks cells whose seeds disagree, or of which some failed or have no value.",
+  "Hover over a cell for its value; click it for its runs and for the commands that make them again. In hatched cells all runs " +
+    "failed. Blank ones were not computed. The address of the page holds what is shown: copy it to send somebody this view.",
 ];

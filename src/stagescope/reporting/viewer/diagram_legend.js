@@ -1,48 +1,71 @@
 /** What the colours, the hatching and the dots of a diagram mean, as shapes under the drawing. */
 
 import { inks } from "./colours.js";
-import { brief } from "./dom.js";
-import { textShape } from "./shapes.js";
+import { AT_START } from "./diagram_words.js";
+import { measured, textShape, toldApart, wrapped } from "./shapes.js";
 
 /** @typedef {import("./shapes.js").Shape} Shape */
 /** @typedef {import("./cell_colours.js").CellColours} CellColours */
 /** @typedef {import("./sweep.js").SweepCell} SweepCell */
 
 const BAR_WIDTH = 260;
+const SIGNED_BAR_WIDTH = 380; // its numbers stand on both sides of zero
 const BAR_PARTS = 80;
 const LINE = 19;
-const LETTER = 6.1;
 const GAP = 26; // px between entries
 const BOX = 12;
+const SIZE = 12; // of the type, px
+const MOST_LINES = 4; // of an entry
 
 /**
  * @param {CellColours} colours
  * @param {SweepCell[]} cells
+ * @param {Map<string, string>} lacks what is said of cells without a value
+ * @param {string} title of the bar of colours
  * @param {number} left
  * @param {number} top
  * @param {number} right
  * @returns {{shapes: Shape[], bottom: number}}
  */
-export function diagramLegend(colours, cells, left, top, right) {
+export function diagramLegend(colours, cells, lacks, title, left, top, right) {
   /** @type {Shape[]} */
   const shapes = [];
   let y = top;
-  if (colours.axis) {
-    shapes.push(...bar(colours, left, y, Math.min(BAR_WIDTH, right - left)));
-    y += 34;
+  if (colours.barred) {
+    const width = Math.min(colours.scale.signed ? SIGNED_BAR_WIDTH : BAR_WIDTH, right - left);
+    shapes.push(...bar(colours, left, y, width));
+    const beside = measured(title, SIZE) + 14 < right - left - width;
+    shapes.push(...(beside ? entryText(left + width + 14, y + 9, right, title) : entryText(left, y + 44, right, title)).shapes);
+    y += beside ? 34 : 34 + LINE;
   }
+  const swatches = colours.swatches();
+  const named = toldApart(swatches.map(({ text }) => text), right - left - BOX - 7, SIZE, MOST_LINES); // prettier-ignore
   const entries = [
-    ...colours.swatches().map(({ text, fill }) => ({ text: brief(text, 96), mark: swatchAt(fill) })),
-    ...marksOf(colours, cells),
+    ...swatches.map(({ fill }, i) => ({ text: named[i].join(" "), mark: swatchAt(fill) })),
+    ...marksOf(colours, cells, lacks),
   ];
   let x = left;
+  let deep = 0; // lines of the entries in this row
   for (const { text, mark } of entries) {
-    const wide = BOX + 7 + text.length * LETTER;
-    if (x > left && x + wide > right) [x, y] = [left, y + LINE];
-    shapes.push(...mark(x, y), textShape(x + BOX + 7, y + 10, text, { fill: inks().muted, "font-size": 12 }));
-    x += wide + GAP;
+    const inner = BOX + 7;
+    let said = entryText(x + inner, y + 10, right, text);
+    if (x > left && said.lines > 1) {
+      [x, y, deep] = [left, y + LINE * deep, 0];
+      said = entryText(x + inner, y + 10, right, text);
+    }
+    shapes.push(...mark(x, y), ...said.shapes);
+    x += inner + said.width + GAP;
+    deep = Math.max(deep, said.lines);
   }
-  return { shapes, bottom: entries.length ? y + LINE : y };
+  return { shapes, bottom: entries.length ? y + LINE * Math.max(deep, 1) : y };
+}
+
+/** A text in lines, with its measures. @param {number} x @param {number} y @param {number} right @param {string} text */
+export function entryText(x, y, right, text) {
+  const lines = wrapped(text, Math.max(40, right - x), SIZE, MOST_LINES);
+  const width = Math.max(0, ...lines.map((line) => measured(line, SIZE)));
+  const shapes = lines.map((line, i) => textShape(x, y + i * (LINE - 4), line, { fill: inks().muted, "font-size": SIZE }));
+  return { shapes, width, lines: lines.length };
 }
 
 /** @param {string} fill */
@@ -51,14 +74,13 @@ function swatchAt(fill) {
     /** @type {Shape[]} */ ([["rect", { x, y, width: BOX, height: BOX, fill, rx: 1.5 }]]);
 }
 
-/** @param {CellColours} colours @param {SweepCell[]} cells */
-function marksOf(colours, cells) {
+/** @param {CellColours} colours @param {SweepCell[]} cells @param {Map<string, string>} lacks */
+function marksOf(colours, cells, lacks) {
   const ink = inks();
   const found = [];
-  if (cells.some(({ value, failed }) => value === null && !failed)) {
-    found.push({ text: colours.column.absent, mark: swatchAt(colours.greys.absent) });
-  }
-  if (cells.some(({ value, failed }) => value === null && failed)) {
+  if (cells.some(({ start }) => start)) found.push({ text: AT_START, mark: swatchAt(colours.atStart) });
+  for (const [lack, text] of lacks) found.push({ text, mark: swatchAt(colours.absent(lack)) });
+  if (cells.some(({ lack }) => lack === "failed")) {
     const mark = (/** @type {number} */ x, /** @type {number} */ y) =>
       /** @type {Shape[]} */ ([
         ["path", { d: hatching(x, y, x + BOX, y + BOX), stroke: ink.muted, "stroke-width": 1, fill: "none" }],
@@ -68,7 +90,8 @@ function marksOf(colours, cells) {
   }
   if (cells.some(({ torn }) => torn)) {
     const mark = (/** @type {number} */ x, /** @type {number} */ y) => [dotShape(x + BOX / 2, y + BOX / 2)];
-    found.push({ text: "seeds disagree", mark });
+    const some = cells.some(({ failed, rows }) => failed && failed < rows.length);
+    found.push({ text: some ? "seeds disagree, or some failed" : "seeds disagree", mark });
   }
   return found;
 }

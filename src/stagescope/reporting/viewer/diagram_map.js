@@ -2,8 +2,9 @@
 
 import { areasOf } from "./areas.js";
 import { inks } from "./colours.js";
-import { DiagramFrame, marksAlong } from "./diagram_frame.js";
+import { axisName, DiagramFrame, marksAlong } from "./diagram_frame.js";
 import { diagramLegend, dotShape, hatching } from "./diagram_legend.js";
+import { lacksOf, unitText } from "./diagram_words.js";
 import { round } from "./shapes.js";
 
 /** @typedef {import("./shapes.js").Shape} Shape */
@@ -38,7 +39,8 @@ export function mapPicture(table, ask, cells, colours, width) {
   const height = Math.min(TALLEST, Math.max(220, ASPECT * width));
   const frame = new DiagramFrame(width, height, x.reach, y.reach, marksAlong(y, height, ROW_GAP));
   const rects = areasOf(x, y, cells.map((cell) => [cell.x, cell.y])).map((list) => list.map((rect) => inPixels(frame, rect))); // prettier-ignore
-  const legend = diagramLegend(colours, cells, frame.left, frame.foot, frame.right);
+  const said = lacksOf(table, colours.column, cells);
+  const legend = diagramLegend(colours, cells, said, unitText(table, colours.column, cells), frame.left, frame.foot, frame.right);
   const point = (/** @type {number} */ i) =>
     /** @type {[number, number]} */ ([frame.x(x.place(cells[i].x)), frame.y(y.place(cells[i].y))]);
   const dots = cells.flatMap((cell, i) => (cell.torn ? [dotShape(...point(i))] : []));
@@ -46,7 +48,7 @@ export function mapPicture(table, ask, cells, colours, width) {
   return {
     width,
     height: legend.bottom + 4,
-    shapes: [rimShape(rects), ...areaShapes(cells, colours, rects), ...dots, ...frame.shapes(columns, ask.x, ask.y ?? ""), ...legend.shapes],
+    shapes: [rimShape(rects), ...areaShapes(cells, colours, rects), ...dots, ...frame.shapes(columns, axisName(x), axisName(y)), ...legend.shapes],
     hit: (px, py) => rects.findIndex((list) => list.some((rect) => holds(rect, px, py))),
     outline: (i) => [...outlineOf(rects[i]), ...areaShapes([cells[i]], colours, [rects[i]]), ...(cells[i].torn ? [dotShape(...point(i))] : [])],
     point,
@@ -74,10 +76,10 @@ function areaShapes(cells, colours, rects) {
   /** @type {Map<string, string>} */
   const paths = new Map();
   let hatched = "";
-  cells.forEach(({ value, failed }, i) => {
+  cells.forEach((cell, i) => {
     for (const rect of rects[i]) {
-      const broken = value === null && failed;
-      const fill = broken ? inks().paper : colours.fill(value);
+      const broken = cell.lack === "failed";
+      const fill = broken ? inks().paper : colours.fill(cell);
       paths.set(fill, (paths.get(fill) ?? "") + pathOf(rect));
       if (broken) hatched += hatching(rect.left, rect.top, rect.right, rect.bottom);
     }

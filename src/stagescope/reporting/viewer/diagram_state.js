@@ -40,15 +40,16 @@ export class DiagramState {
 
   /** @param {string} name @param {string} word cuts an axis at a value that rows have; others are ignored */
   cut(name, word) {
-    if (!this.axes.includes(name)) return;
-    const value = this.table.valuesOf(name).find((each) => this.table.wordOf(name, each) === word || String(each) === word);
-    const near = this.table.ruler(name).named ? undefined : this.near(name, Number(word));
-    if (value !== undefined || near !== undefined) this.cuts.set(name, /** @type {number} */ (value ?? near));
+    const value = this.axes.includes(name) ? this.valueOf(name, word) : undefined;
+    if (value !== undefined) this.cuts.set(name, value);
   }
 
-  /** @param {string} name @param {number} wanted @returns {number|undefined} a value that differs in its last digits only */
-  near(name, wanted) {
-    return this.table.valuesOf(name).find((each) => Math.abs(each - wanted) <= 1e-9 * Math.abs(wanted));
+  /** @param {string} name of an axis @param {string|undefined} word @returns {number|undefined} the value that rows have, to the last digits or nearly */
+  valueOf(name, word) {
+    const values = this.table.valuesOf(name);
+    const found = values.find((each) => this.table.wordOf(name, each) === word);
+    if (found !== undefined || word === undefined || word.trim() === "" || this.table.ruler(name).named) return found;
+    return values.find((each) => Math.abs(each - Number(word)) <= 1e-9 * Math.abs(Number(word)));
   }
 
   /** @param {string} name @param {number} step moves a cut to a neighbouring value */
@@ -61,18 +62,20 @@ export class DiagramState {
   /** @param {string} name draws an axis across; if it was upwards, the two change places */
   setX(name) {
     if (!this.axes.includes(name)) return;
-    if (name === this.y) this.y = this.x;
+    const turned = name === this.y;
+    if (turned) this.y = this.x;
     this.x = name;
-    this.cell = null;
+    this.cell = turned && this.cell ? [this.cell[1], this.cell[0]] : null;
   }
 
   /** @param {string|null} name */
   setY(name) {
     if (name !== null && !this.axes.includes(name)) return;
     if (name === this.x && this.y === null) return;
-    if (name === this.x) this.x = /** @type {string} */ (this.y);
+    const turned = name !== null && name === this.x;
+    if (turned) this.x = /** @type {string} */ (this.y);
     this.y = name;
-    this.cell = null;
+    this.cell = turned && this.cell ? [this.cell[1], this.cell[0]] : null;
   }
 
   /** @param {string} name of a column */
@@ -92,8 +95,10 @@ export class DiagramState {
     this.color = start.color;
     this.setColor(hash.get("color") ?? "");
     for (const text of hash.getAll("at")) this.cut(text.slice(0, text.lastIndexOf("=")), text.slice(text.lastIndexOf("=") + 1));
-    const cell = (hash.get("cell") ?? "").split(" ").map(Number);
-    this.cell = cell.length === 2 && cell.every(Number.isFinite) ? [cell[0], cell[1]] : null;
+    const words = hash.getAll("cell");
+    const across = this.valueOf(this.x, words[0]);
+    const up = this.y === null ? 0 : this.valueOf(this.y, words[1]);
+    this.cell = across === undefined || up === undefined ? null : [across, up];
     this.row = null;
     const theme = hash.get("theme") ?? "";
     this.theme = THEMES.includes(theme) ? theme : THEMES[0];
@@ -106,7 +111,8 @@ export class DiagramState {
     hash.set("y", this.y ?? NO_AXIS);
     hash.set("color", this.color);
     for (const name of this.others) hash.append("at", `${name}=${this.table.wordOf(name, this.cuts.get(name) ?? 0)}`);
-    if (this.cell) hash.set("cell", this.cell.join(" "));
+    const drawn = this.y === null ? [this.x] : [this.x, this.y];
+    if (this.cell) for (const [i, name] of drawn.entries()) hash.append("cell", this.table.wordOf(name, this.cell[i]));
     if (this.theme !== THEMES[0]) hash.set("theme", this.theme);
     return hash;
   }

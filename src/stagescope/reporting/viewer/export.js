@@ -25,11 +25,11 @@ function csvCell(cell) {
 }
 
 /**
- * RFC 4180 with a byte order mark, so that spreadsheets read the names as UTF-8.
+ * RFC 4180 in UTF-8, without a byte order mark, which programs other than spreadsheets take for a part of the first name.
  * @param {Table} table
  */
 export function csvOf({ columns, rows }) {
-  return "\ufeff" + [columns, ...rows].map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
+  return [columns, ...rows].map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
 }
 
 /**

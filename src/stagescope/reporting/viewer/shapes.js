@@ -139,6 +139,42 @@ export function turnedShape(x, y, text, attributes = {}) {
   return textShape(x, y, text, { ...attributes, transform: `rotate(-90 ${round(x)} ${round(y)})` });
 }
 
+/** @param {number} size of the type, px */
+function penOf(size) {
+  const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
+  pen.font = `${size}px ${FONT}`;
+  return pen;
+}
+
+/** How wide a text is. @param {string} text @param {number} size of the type, px */
+export function measured(text, size) {
+  return penOf(size).measureText(clean(text)).width;
+}
+
+/**
+ * Names in lines. Of what is too long the middle is left out, because lists of stages differ in their ends; where that makes
+ * two the same, each has its number.
+ * @param {string[]} names
+ * @param {number} width px
+ * @param {number} size of the type, px
+ * @param {number} most lines
+ * @returns {string[][]}
+ */
+export function toldApart(names, width, size, most) {
+  const fold = (/** @type {string} */ name) => {
+    for (let half = Math.ceil(name.length / 2); half > 4; half = Math.floor(half * 0.9)) {
+      const [first, last] = [name.slice(0, half).replace(/\s\S*$/, ""), name.slice(-half).replace(/^\S*\s/, "")]; // whole words
+      const text = 2 * half >= name.length ? name : `${first} \u2026 ${last}`;
+      const lines = wrapped(text, width, size, Infinity);
+      if (lines.length <= most) return lines;
+    }
+    return wrapped(name, width, size, most);
+  };
+  const found = names.map(fold);
+  const same = (/** @type {number} */ i) => found.filter((lines) => lines.join(" ") === found[i].join(" ")).length > 1;
+  return found.map((lines, i) => (same(i) ? fold(`${i + 1}. ${names[i]}`) : lines));
+}
+
 /**
  * Text in lines that fit a width; a word that is longer than a line is cut.
  * @param {string} text
@@ -147,8 +183,7 @@ export function turnedShape(x, y, text, attributes = {}) {
  * @param {number} most lines; the last ends with an ellipsis if more would follow
  */
 export function wrapped(text, width, size, most = 6) {
-  const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
-  pen.font = `${size}px ${FONT}`;
+  const pen = penOf(size);
   const fits = (/** @type {string} */ line) => pen.measureText(line).width <= width;
   const lines = [""];
   for (const word of clean(text).split(/\s+/)) {

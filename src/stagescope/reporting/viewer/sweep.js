@@ -1,19 +1,27 @@
 /** The table of a sweep: its columns, its cells on chosen axes, and what they say in a chosen column. */
 
 import { Ruler } from "./areas.js";
+import { BEYOND } from "./diagram_words.js";
 import { meanOf, medianOf, Resampling } from "./resampling.js";
 
 /** @typedef {import("./types.js").SweepData} SweepData */
 /** @typedef {import("./types.js").SweepColumn} SweepColumn */
 /** @typedef {import("./blocks.js").Store} Store */
-/** @typedef {SweepColumn & {items: ArrayLike<number>}} Column numbers (NaN: none) or numbers of names (-1: none) */
+/** @typedef {SweepColumn & {items: ArrayLike<number>, codes: ArrayLike<number>|null}} Column numbers (NaN: none) or numbers of names (-1: none); why there is none */
 /** @typedef {{x: string, y: string|null, color: string, at: Map<string, number>}} Ask what is drawn; `at` cuts other axes */
 /**
- * @typedef {{x: number, y: number, rows: number[], value: number|null, known: number, failed: number, torn: boolean}} SweepCell
- *   `value`: median, or the number of the most frequent name; `torn`: seeds disagree, or some have no value.
+ * @typedef {{x: number, y: number, rows: number[], value: number|null, lack: Lack, known: number, beyond: number,
+ *   failed: number, torn: boolean, start: boolean}} SweepCell
+ *   `value`: median, or the number of the most frequent name; `lack`: why there is none; `torn`: seeds disagree, or some have
+ *   no value; `start`: the event was there at the start.
  */
 
+/** @typedef {null|"failed"|"not reached"|"in progress"|"none"} Lack */
+
 const UNREACHED = -1;
+/** Why a row has no value, by the number that travels. @type {Lack[]} */
+const LACKS = [null, "failed", "not reached", "in progress", "none"];
+const MOMENTS = ["events", "starts"]; // groups of columns whose times are moments: one at 0 had come before the run began
 
 export class SweepTable {
   /**
@@ -37,7 +45,10 @@ export class SweepTable {
   static async open(store, data) {
     /** @type {Map<string, Column>} */
     const columns = new Map();
-    for (const column of data.columns) columns.set(column.name, { ...column, items: await store.get(column.values) });
+    for (const column of data.columns) {
+      const codes = column.lacks && /** @type {Uint8Array} */ (await store.get(column.lacks));
+      columns.set(column.name, { ...column, items: await store.get(column.values), codes });
+    }
     const text = async (/** @type {import("./types.js").Block} */ block) =>
       new TextDecoder().decode(/** @type {Uint8Array} */ (await store.get(block))).split("\0");
     /** @type {Map<number, Int32Array>} */
@@ -69,12 +80,12 @@ export class SweepTable {
   /** @param {Column} column @param {number} row @returns {number|null} */
   item({ kind, items }, row) {
     const item = items[row];
-    return kind === "number" ? (Number.isFinite(item) ? item : null) : item === UNREACHED ? null : item;
+    return kind === "word" ? (item === UNREACHED ? null : item) : Number.isFinite(item) ? item : null;
   }
 
   /** @param {Column} column @param {number|null} item @returns {string|number|null} a number, or a name */
   shown({ kind, names = [] }, item) {
-    return item === null || kind === "number" ? item : names[item];
+    return item === null || kind !== "word" ? item : names[item];
   }
 
   /** @param {string} name @param {number} row */
@@ -131,13 +142,51 @@ export class SweepTable {
     }));
   }
 
+  /** Why a row has no value; null where it has one. @param {Column} column @param {number} row @returns {Lack} */
+  lack({ codes }, row) {
+    return codes ? LACKS[codes[row]] : null;
+  }
+
+  /** @param {number} row @returns {string|null} what the times of a run are counted in */
+  clock(row) {
+    const found = this.columns.has("clock") ? this.read("clock", row) : null;
+    return found === null ? null : String(found);
+  }
+
+  /** Where runs ended that a longer run would add to, by clock. @param {Column} column @param {number[]} rows @returns {import("./diagram_words.js").Ends} */
+  ends(column, rows) {
+    /** @type {import("./diagram_words.js").Ends} */
+    const found = new Map();
+    for (const row of rows) {
+      const clock = this.clock(row);
+      const end = this.columns.has("end") ? this.item(this.column("end"), row) : null;
+      if (clock === null || end === null || !BEYOND.includes(this.lack(column, row) ?? "")) continue;
+      const [low, high] = found.get(clock) ?? [end, end];
+      found.set(clock, [Math.min(low, end), Math.max(high, end)]);
+    }
+    return found;
+  }
+
   /** @param {Column} column @param {number[]} rows */
   said(column, rows) {
     const items = this.known(column, rows);
-    const failed = rows.filter((row) => !this.done[row]).length;
-    const differ = column.kind === "category" && new Set(items).size > 1;
-    const value = !items.length ? null : column.kind === "number" ? medianOf(items) : mostFrequent(items, column.names ?? []);
-    return { value, known: items.length, failed, torn: value !== null && (items.length < rows.length || differ) };
+    const lacks = rows.map((row) => this.lack(column, row));
+    const later = lacks.filter((lack) => BEYOND.includes(lack ?? ""));
+    const failed = lacks.filter((lack) => lack === "failed").length;
+    const counts = [items.length, later.length, failed, rows.length - items.length - later.length - failed];
+    const differ = column.kind === "word" && new Set(items).size > 1;
+    const value = column.kind === "word" ? mostFrequent(items, column.names ?? []) : this.median(column, rows);
+    const common = later.filter((lack) => lack === BEYOND[0]).length * 2 >= later.length ? BEYOND[0] : BEYOND[1];
+    const why = /** @type {Lack} */ (later.length ? common : failed === rows.length ? "failed" : "none");
+    return {
+      value,
+      lack: value === null ? why : null,
+      known: items.length,
+      beyond: later.length,
+      failed,
+      torn: counts.filter(Boolean).length > 1 || differ,
+      start: value === 0 && column.kind === "time" && MOMENTS.includes(column.group),
+    };
   }
 
   /** @param {Column} column @param {number[]} rows @returns {number[]} */
@@ -145,9 +194,22 @@ export class SweepTable {
     return rows.map((row) => this.item(column, row)).filter((item) => item !== null);
   }
 
-  /** The interval of a cell's median. @param {Column} column @param {number[]} rows */
+  /** Numbers of rows, infinite where a time had not come by the end of its run. @param {Column} column @param {number[]} rows */
+  ordered(column, rows) {
+    const later = rows.filter((row) => BEYOND.includes(this.lack(column, row) ?? "")).length;
+    return [...this.known(column, rows), ...new Array(later).fill(Infinity)];
+  }
+
+  /** @param {Column} column @param {number[]} rows @returns {number|null} null also where it is beyond the end of runs */
+  median(column, rows) {
+    const numbers = this.ordered(column, rows);
+    const found = numbers.length ? medianOf(numbers) : Infinity;
+    return Number.isFinite(found) ? found : null;
+  }
+
+  /** The interval of a cell's median; its upper end may be beyond: null. @param {Column} column @param {number[]} rows */
   interval(column, rows) {
-    return column.kind === "number" ? this.resampling.interval(this.known(column, rows), medianOf) : null;
+    return column.kind === "word" ? null : this.resampling.interval(this.ordered(column, rows), medianOf);
   }
 
   /**
@@ -168,8 +230,9 @@ export class SweepTable {
 
 const VERDICTS = ["confirmed", "violated", "inconclusive", "not applicable"];
 
-/** Of equally frequent names the last one, as in the figure. @param {number[]} items @param {string[]} names */
+/** Of equally frequent names the last one, as in the figure; null of none. @param {number[]} items @param {string[]} names */
 function mostFrequent(items, names) {
+  if (!items.length) return null;
   /** @type {Map<number, number>} */
   const counts = new Map();
   for (const item of items) counts.set(item, (counts.get(item) ?? 0) + 1);

@@ -43,14 +43,15 @@
  * The page of a sweep:
  * @typedef {{name: string, kind: "linear"|"log"|"integer"|"log integer"|"categorical", values: (number|string)[]}} SweepAxis
  *   `values`: of the grid, ascending; of categories their names.
- * @typedef {{name: string, group: "axes"|"run"|"events"|"starts"|"durations"|"verdicts"|"numbers", absent: string,
- *   kind: "number"|"category", values: Block, names?: string[]}} SweepColumn
- *   A value a row: f64 with NaN for none, or i32 into `names` with -1 for none. `absent`: what it means that a run which
- *   reached its end has none.
- * @typedef {{title: string, version: string, study: string, rows: number, axes: SweepAxis[], columns: SweepColumn[],
- *   done: string[], recreate: Block, run: Block, confidence: number, resamples: [number, Block][], damaged: number,
+ * @typedef {{name: string, group: "axes"|"run"|"events"|"starts"|"durations"|"verdicts"|"numbers", none: string,
+ *   about: string, kind: "time"|"number"|"word", lacks: Block|null, values: Block, names?: string[]}} SweepColumn
+ *   A value a row: f64 with NaN for none, or i32 into `names` with -1 for none; `lacks`: why a row has none (u8, see sweep.js),
+ *   null where all have one. `none`: the word for a row that has no such thing; `about`: what the column means.
+ * @typedef {{title: string, version: string, name: string, study: string, rows: number, notes: string[],
+ *   fixed: [string, string][], axes: SweepAxis[], columns: SweepColumn[], done: string[], recreate: Block, run: Block,
+ *   confidence: number, resamples: [number, Block][],
  *   start: {x: string, y: string|null, color: string, at: [string, string][]}}} SweepData
- *   `done`: statuses of runs that reached their end; `recreate`, `run`: a command a row, as UTF-8 with NUL between them;
- *   `resamples`: for each number of rows, which of them each bootstrap sample draws.
+ *   `notes`: what is missing; `fixed`: options that stay; `done`: statuses of runs that reached their end; `recreate`, `run`: a
+ *   command a row, as UTF-8 with NUL between them; `resamples`: for each number of rows, which of them each bootstrap sample draws.
  */
 export {};

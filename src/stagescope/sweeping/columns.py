@@ -1,0 +1,100 @@
+"""Columns of a sweep's table: what they are, how to read one from a row, and why a row may have no value."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from stagescope.sweeping.axes import Axis
+from stagescope.sweeping.rows import Row, reached_end
+
+Kind = Literal["time", "number", "word"]
+Lack = Literal["failed", "not reached", "in progress", "none"]
+STAGES, LAST_STAGE = "stages", "last stage"
+CLOCKED: tuple[Lack, ...] = ("not reached", "in progress")
+"""What a longer run might have shown: the value is beyond the run's end."""
+
+
+class Reading(NamedTuple):
+    """What a row says in a column: a value, or why there is none.
+
+    "failed": the run did not reach its end, and what it recorded on the way does not count. "not reached": a time that had
+    not come by the run's end. "in progress": the stage had not ended by then. "none": the row has no such thing.
+    """
+
+    value: Any
+    lack: Lack | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column by name. `part` is that of a row which holds it; a column that is none of a run's results has None."""
+
+    name: str
+    kind: Kind
+    part: str | None
+    read: Callable[[Row], Any]
+    lacks: Callable[[Row], Lack] = lambda row: "none"
+
+    def reading(self, row: Row) -> Reading:
+        """What counts of a row."""
+        if self.part is not None and not reached_end(row):
+            return Reading(None, "failed")
+        value = self.read(row)
+        return Reading(None, self.lacks(row)) if value is None else Reading(value)
+
+
+def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
+    """Every column of a table, in its order; one name is one thing."""
+    found = [_whole(axis.name, "word" if axis.kind == "categorical" else "number", _at(axis.name)) for axis in axes]
+    found += [_whole("seed", "number"), _whole("status", "word"), _whole("reason", "word")]
+    found += [_part("time", "events", name, name, _never) for name in _names(rows, "events")]
+    found += [Column(LAST_STAGE, "word", "stages", _last), Column(STAGES, "word", "stages", _in_order)]
+    found += [_part("time", "starts", f"stage {name}", name, _never) for name in _names(rows, "starts")]
+    found += [_part("time", "durations", f"duration {name}", name, _stays(name)) for name in _names(rows, "durations")]
+    found += [_part("word", "verdicts", name, name) for name in _names(rows, "verdicts")]
+    found += [_part("number", "numbers", name, name) for name in _names(rows, "numbers")]
+    found += [_whole("clock", "word"), _whole("end", "number"), _whole("seconds", "number"), _whole("version", "word")]
+    found += [_whole("config", "word", _config), _whole("digest", "word")]
+    table: dict[str, Column] = {}
+    for column in found:
+        table.setdefault(column.name, column)
+    return table
+
+
+def _names(rows: Sequence[Row], part: str) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row.get(part) or ()))
+
+
+def _whole(name: str, kind: Kind, read: Callable[[Row], Any] | None = None) -> Column:
+    return Column(name, kind, None, read or (lambda row: row.get(name)))
+
+
+def _at(name: str) -> Callable[[Row], Any]:
+    return lambda row: row["at"][name]
+
+
+def _config(row: Row) -> str:
+    """Every option that is not the study's default, swept or not."""
+    return json.dumps(row["config"], sort_keys=True)
+
+
+def _part(kind: Kind, part: str, name: str, key: str, lacks: Callable[[Row], Lack] = lambda row: "none") -> Column:
+    return Column(name, kind, part, lambda row: (row.get(part) or {}).get(key), lacks)
+
+
+def _never(row: Row) -> Lack:
+    return "not reached"
+
+
+def _stays(name: str) -> Callable[[Row], Lack]:
+    """A stage that occurred and has no duration had not ended."""
+    return lambda row: "in progress" if name in (row.get("durations") or {}) else "none"
+
+
+def _last(row: Row) -> str | None:
+    return row["stages"][-1] if row.get("stages") else None
+
+
+def _in_order(row: Row) -> str | None:
+    return " > ".join(row["stages"]) if row.get("stages") is not None else None

@@ -1,0 +1,103 @@
+"""Statistics of a column over rows, with bootstrap intervals: the same rows give the same numbers."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from stagescope.sweeping.columns import CLOCKED, Column
+from stagescope.sweeping.rows import Row
+
+if TYPE_CHECKING:
+    import numpy as np
+
+CONFIDENCE, RESAMPLES, MOST_AT_ONCE = 0.95, 2000, 500
+Interval = tuple[float, float | None]
+"""Lower and upper end; an upper end of None lies beyond the end of the runs."""
+
+
+def summarised(column: Column, rows: Sequence[Row], confidence: float) -> dict[str, Any]:
+    """What rows say in a column, those that failed left out and counted.
+
+    A time that had not come by a run's end is later than every one that had: the median knows what to do with it, and is None
+    where it is among them; a mean does not exist then.
+    """
+    readings = [column.reading(row) for row in rows]
+    known = [reading.value for reading in readings if reading.lack is None]
+    counts = {"rows": len(rows), "known": len(known), "failed": sum(reading.lack == "failed" for reading in readings)}
+    if column.kind == "word":
+        return {**counts, "shares": _shares(known, confidence)}
+    beyond = sum(reading.lack in CLOCKED for reading in readings)
+    return {**counts, "beyond": beyond, **_centre(known, beyond, confidence)}
+
+
+def _centre(known: Sequence[float], beyond: int, confidence: float) -> dict[str, Any]:
+    """Mean and median with their intervals."""
+    import numpy as np
+
+    values = np.array([*known, *[math.inf] * beyond], dtype=float)
+    if not len(values):
+        return {"mean": None, "mean_interval": None, "median": None, "median_interval": None}
+    middle = _inside(float(median(values)))
+    found = {"median": middle, "median_interval": interval(values, median, confidence)}
+    if beyond:
+        return {"mean": None, "mean_interval": None, **found}
+    return {"mean": float(np.mean(values)), "mean_interval": interval(values, np.mean, confidence), **found}
+
+
+def median(values: "np.ndarray", axis: int = 0) -> "np.ndarray":
+    """Also of infinite ones: half-way between a number and infinity is infinity."""
+    import numpy as np
+
+    ordered, n = np.sort(values, axis=axis), values.shape[axis]
+    return (np.take(ordered, (n - 1) // 2, axis) + np.take(ordered, n // 2, axis)) / 2
+
+
+def _shares(known: Sequence[Any], confidence: float) -> dict[str, Any]:
+    import numpy as np
+
+    found = {}
+    for value in dict.fromkeys(known):
+        hits = np.asarray([each == value for each in known], dtype=float)
+        found[str(value)] = {"share": float(hits.mean()), "interval": interval(hits, np.mean, confidence)}
+    return found
+
+
+def interval(values: "np.ndarray", statistic: Callable[..., Any], confidence: float) -> Interval | None:
+    """Percentile bootstrap over the seeds of a cell, from the same draws for every cell; None of one row, or if all is beyond."""
+    import numpy as np
+
+    if len(values) < 2 or not math.isfinite(values.min()):
+        return None
+    tail, method = (
+        (1 - confidence) / 2,
+        "linear" if np.all(np.isfinite(values)) else "higher",
+    )  # nothing lies half-way to infinity
+    drawn = _resampled(values, statistic) if np.any(values != values[0]) else values
+    low, high = (float(end) for end in np.percentile(drawn, [100 * tail, 100 * (1 - tail)], method=method))
+    return (low, _inside(high)) if math.isfinite(low) else None
+
+
+def _resampled(values: "np.ndarray", statistic: Callable[..., Any]) -> "np.ndarray":
+    """The statistic of every resample; of many rows one after another, because all at once would fill the memory."""
+    import numpy as np
+
+    n = len(values)
+    if n <= MOST_AT_ONCE:
+        return statistic(values[resamples(n)], axis=1)
+    draws = np.random.default_rng(0)
+    return np.array([statistic(values[draws.integers(0, n, n)], axis=0) for _ in range(RESAMPLES)])
+
+
+def _inside(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+@cache
+def resamples(n: int) -> "np.ndarray":
+    """The draws behind the bootstrap intervals of n rows: which row each resample takes, from a fixed generator."""
+    import numpy as np
+
+    found = np.random.default_rng(0).integers(0, n, (RESAMPLES, n))
+    found.setflags(write=False)
+    return found
