@@ -83,3 +83,18 @@ def test_the_live_line_fits_and_keeps_its_counts(clock, monkeypatch, columns):
 )
 def test_rates(rate, said):
     assert per_second(rate) == said
+
+
+def test_the_rate_begins_anew_when_all_workers_were_gone(clock):
+    shown = Board()
+    shown.begin("points", 100, 0)
+    shown.tick(1, 1)
+    for _ in range(50):
+        clock[0] += 1
+        shown.ended(POINT, FINE)
+    shown.tick(0, 0)
+    clock[0] += 20
+    shown.tick(1, 1)
+    clock[0] += 1
+    shown.ended(POINT, FINE)
+    assert shown.rate == 1

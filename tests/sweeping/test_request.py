@@ -74,7 +74,7 @@ def test_bad_tables(tmp_path, text, words):
     ("given", "words"),
     [
         ({}, "nothing to sweep"),
-        ({"grid": {"lr": "1,2"}}, "no point of this sweep can run.*--lr"),
+        ({"grid": {"lr": "1,2"}}, "no point of this sweep uses it.*--lr"),
         ({"grid": {"until": "1:2:1000"}, "seeds": 1001}, "1,001,000 points.*--yes"),
         ({"grid": {"until": "1,2"}, "until": 5.0}, "both swept and fixed"),
         ({"grid": {"until": "1,2"}, "measures": ["event"]}, "unknown measure"),
@@ -83,8 +83,8 @@ def test_bad_tables(tmp_path, text, words):
         ({"grid": {"until": "1,2"}, "seeds": "1,1"}, "different seeds"),
         ({"preset": "nope"}, "unknown preset"),
         ({"grid": {"pi.7": ".1"}}, "pi has 4 elements"),
-        ({"grid": {"optimizer": "gd,adam"}, "until": 50.0}, r"no point that can run uses it: --until 50\.0"),
-        ({"grid": {"lr": ".2,.3", "optimizer": "flow,gd"}, "until": 5.0}, r"no point that can run uses it: --until 5\.0"),
+        ({"grid": {"optimizer": "gd,adam"}, "until": 50.0}, r"no point of this sweep uses it: --until 50\.0"),
+        ({"grid": {"lr": ".2,.3", "optimizer": "flow,gd"}, "until": 5.0}, r"no point of this sweep uses it: --until 5\.0"),
         ({"grid": {"optimizer": "sgd"}, "lr": 0.2}, "no point of this sweep can run: sgd draws batches"),
         ({"table": "nowhere.csv"}, "nowhere.csv: No such file; give a CSV file"),
     ],
@@ -205,6 +205,14 @@ def test_a_grid_over_texts_grows_by_another_one(tmp_path, monkeypatch):
     both = plan(of=of, grid={"corpus": "a.txt"}).extended(plan(of=of, grid={"corpus": "a.txt,b.txt"}))
     assert len(both.files) == 2
     assert len(list(points(both))) == 2
+
+
+def test_two_texts_with_the_same_bytes_are_one_point(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text("one two " * 99)
+    with pytest.raises(InputError, match=r"a\.txt and .*b\.txt have the same bytes"):
+        plan(of=study("text-focus"), grid={"corpus": "a.txt,b.txt"})
 
 
 def test_minus_zero_is_zero():

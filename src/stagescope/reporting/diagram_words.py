@@ -66,7 +66,7 @@ def state_notes(sweep: Sweep) -> list[str]:
     found = []
     if sweep.missing:
         found.append(f"{len(sweep)} of {len(sweep) + sweep.missing} points: the sweep is not complete")
-    if sweep.damaged:
+    if sweep.damaged and sweep.missing:
         count = len(sweep.damaged)
         found.append(f"{count} damaged row{'s' if count > 1 else ''} left out")
     return found

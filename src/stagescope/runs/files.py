@@ -110,13 +110,13 @@ def umask() -> int:
 class Lock:
     """An advisory lock on a folder or a file; it ends with the process, so a killed run is never left locked."""
 
-    def __init__(self, folder: Path) -> None:
-        self._handle: int | None = os.open(folder, os.O_RDONLY if folder.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
+    def __init__(self, path: Path) -> None:
+        self._handle: int | None = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
         patience = time.monotonic() + PATIENCE
         while not _flock(self._handle, fcntl.LOCK_EX):
             if time.monotonic() > patience:
                 self.release()
-                raise StoreError(f"{folder}: another process is writing this run; wait for it or stop it")
+                raise StoreError(f"{path}: another process is writing this run; wait for it or stop it")
             time.sleep(PATIENCE / 20)
 
     def release(self) -> None:

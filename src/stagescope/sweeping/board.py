@@ -48,7 +48,7 @@ class Board:
     def tick(self, running: int, workers: int) -> None:
         """How things stand, several times a second."""
         if workers and not self.workers:
-            self._since = time.monotonic()  # the rate is that of workers, not of waiting for them
+            self._begun_with, self._since = self.done, time.monotonic()  # the rate is of workers, not of waiting for them
         self.running, self.workers = running, workers
 
     def ended(self, point: Point, brief: Brief) -> None:
@@ -83,7 +83,7 @@ def per_second(rate: float) -> str:
 
 
 class PlainBoard(Board):
-    """A line on standard error now and then, for logs: never two a minute."""
+    """A line on standard error now and then, for logs; notes as they come."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -48,13 +48,18 @@ def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
     """Every column of a table, in its order; one name is one thing."""
     found = [_whole(axis.name, "word" if axis.kind == "categorical" else "number", _at(axis.name)) for axis in axes]
     found += [_whole("seed", "number"), _whole("status", "word"), _whole("reason", "word")]
-    found += [_part("time", "events", name, name, _never) for name in _names(rows, "events")]
+    found += [_part("time", "events", name, name, _later(name)) for name in _names(rows, "events")]
     found += [Column(LAST_STAGE, "word", "stages", _last), Column(STAGES, "word", "stages", _in_order)]
-    found += [_part("time", "starts", f"stage {name}", name, _never) for name in _names(rows, "starts")]
+    found += [_part("time", "starts", f"stage {name}", name, lambda row: "not reached") for name in _names(rows, "starts")]
     found += [_part("time", "durations", f"duration {name}", name, _stays(name)) for name in _names(rows, "durations")]
     found += [_part("word", "verdicts", name, name) for name in _names(rows, "verdicts")]
     found += [_part("number", "numbers", name, name) for name in _names(rows, "numbers")]
-    found += [_whole("clock", "word"), _whole("end", "number"), _whole("seconds", "number"), _whole("version", "word")]
+    found += [
+        Column("clock", "word", "run", _key("clock")),
+        Column("end", "number", "run", _key("end")),
+        _whole("seconds", "number"),
+        _whole("version", "word"),
+    ]
     found += [_whole("config", "word", _config), _whole("digest", "word")]
     table: dict[str, Column] = {}
     for column in found:
@@ -67,7 +72,11 @@ def _names(rows: Sequence[Row], part: str) -> list[str]:
 
 
 def _whole(name: str, kind: Kind, read: Callable[[Row], Any] | None = None) -> Column:
-    return Column(name, kind, None, read or (lambda row: row.get(name)))
+    return Column(name, kind, None, read or _key(name))
+
+
+def _key(name: str) -> Callable[[Row], Any]:
+    return lambda row: row.get(name)
 
 
 def _at(name: str) -> Callable[[Row], Any]:
@@ -83,8 +92,10 @@ def _part(kind: Kind, part: str, name: str, key: str, lacks: Callable[[Row], Lac
     return Column(name, kind, part, lambda row: (row.get(part) or {}).get(key), lacks)
 
 
-def _never(row: Row) -> Lack:
-    return "not reached"
+def _later(name: str) -> Callable[[Row], Lack]:
+    """An event of the run, or a later cycle of one, has not come yet; one that its model does not have will not."""
+    names = (name, name.rpartition(".")[0])
+    return lambda row: "not reached" if any(each in (row.get("events") or {}) for each in names) else "none"
 
 
 def _stays(name: str) -> Callable[[Row], Lack]:

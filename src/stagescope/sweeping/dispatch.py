@@ -54,6 +54,7 @@ class Dispatch:
                 for future in self._ended():
                     for point, brief in self._receive(future):
                         told(point, brief)
+            self._board.tick(0, self._workers)
         except OSError as error:  # what Dask raises of connections; our own files raise StoreError
             raise self._gone() from error
         finally:

@@ -114,7 +114,7 @@ def _held(folder: Path, new: bool) -> Iterator[None]:
     with told(folder):
         if new and folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file; choose another --out")
-        if new and folder.exists() and any(folder.iterdir()):
+        if new and folder.exists() and any(path.name != CALL for path in folder.iterdir()):
             raise InputError(f"{folder} is not empty and holds no sweep; choose another --out")
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ class Job:
             measures=plan.measures,
             points=(),
             versions=plan.versions,
-            files=plan.files,
+            files={},
             timeout=terms.timeout,
             keep_runs=terms.keep_runs,
         )
@@ -168,6 +168,7 @@ class Job:
     def run(self, asked: Plan, rounds: int) -> None:
         """The points asked for, then rounds of refinement between them."""
         every = list(points(asked))
+        self.task = replace(self.task, files=asked.files)
         first = self._missing(every)
         self._say_beforehand(asked, every, first)
         with ExitStack() as self._workers:
@@ -197,7 +198,7 @@ class Job:
     def _missing(self, every: Sequence[Point]) -> list[Point]:
         """Points without a row, those whose last try was damaged, and on request those whose run did not reach its end."""
         rows = self.writer.rows.refresh().current
-        lost = dict(filter(None, self.writer.rows.lost))
+        lost = dict(sorted(filter(None, self.writer.rows.lost)))  # of several tries the last
         found = []
         for point in every:
             row = rows.get(point.digest)

@@ -31,21 +31,27 @@ def measured(study: Study, point: Point, measures: Sequence[Measure], keep: Path
         found = {"status": "failed", "reason": reason(error)}
     else:
         found = _read(study, run, measures)
-        if own is not None and keep is not None:
-            _settle(own, keep)
+        if own is not None and keep is not None and (wrong := _settle(own, keep)):
+            found |= {"status": "failed", "reason": f"the run is {run.status}, but cannot be kept: {wrong}"}
     return row_at(study, point, {**found, "seconds": time.monotonic() - clock, "started": began})
 
 
-def _settle(own: Path, keep: Path) -> None:
-    """Move a stored run to its place. Until then it has a folder of its own: another worker may be making the same run."""
-    if keep.exists():  # of a try before
-        shutil.rmtree(keep)
+def _settle(own: Path, keep: Path) -> str | None:
+    """Move a stored run to its place; what went wrong, if it did.
+
+    Until then it has a folder of its own, because another worker may be making the same run.
+    """
+    old = own.with_name(f"{own.name}.old")
     try:
+        if keep.exists():  # of a try before, or of a worker that was faster
+            keep.rename(old)
         own.rename(keep)
-    except OSError:
-        if not keep.exists():
-            raise
-        shutil.rmtree(own)  # the other one was first
+    except OSError as error:
+        return None if keep.exists() else str(error)
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(own, ignore_errors=True)
+    return None
 
 
 def row_at(study: Study, point: Point, found: Mapping[str, Any]) -> Row:

@@ -13,7 +13,7 @@ from stagescope.errors import InputError, NotARun
 from stagescope.runs.files import replace, told
 from stagescope.sweeping.axes import Axis, Value, kind_of, merged, ordered
 
-SCHEMA = 1
+SCHEMA = 2
 FILE, CALL = "sweep.json", "call"
 Measure = Literal["events", "verdicts", "numbers"]
 MEASURES: tuple[Measure, ...] = ("events", "verdicts", "numbers")

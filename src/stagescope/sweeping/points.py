@@ -118,8 +118,8 @@ def check_effect(plan: Plan) -> None:
                 break
         for name, error in errors.items():
             if name in waiting:
-                own = isinstance(error, Unused) and error.name == name and name in plan.fixed
-                raise InputError(f"no point {'that can run uses it' if own else 'of this sweep can run'}: {error}")
+                own = isinstance(error, Unused) and error.name == name
+                raise InputError(f"no point of this sweep {'uses it' if own else 'can run'}: {error}")
 
 
 def _changed(study: Study, options: Options, name: str) -> bool:

@@ -56,6 +56,7 @@ def check_column(by: str, plan: Plan, rows: Sequence[Row]) -> None:
     known = columns_of(plan.axes, rows)
     if by in known and known[by].part is None and by != "status":
         raise InputError(f"refine_by {by!r} is nothing that a run shows; choose an event, a stage, a claim or a number")
-    late = by.startswith(("stage ", "duration ")) or by.rpartition(".")[0] in known  # a stage or cycle that other rows may have
+    alike = {name.rstrip("0123456789.") for name in known}
+    late = by.startswith(("stage ", "duration ")) or by.rstrip("0123456789.") in alike  # others may have it: a stage, a cycle, E4
     if rows and by not in known and not (late and "events" in plan.measures):
         raise unknown("column of this sweep", by, known)

@@ -28,7 +28,8 @@ def replaced(named: SweepPreset | None, grid: bool, table: bool) -> str | None:
 def damage(rows: Rows, missing: Sequence[Point]) -> str | None:
     """Damaged lines whose points are missing now; those of points that were computed again harm nobody."""
     again = {point.digest for point in missing}
-    found = [place for place, name in zip(rows.damaged, rows.lost, strict=True) if again and (name is None or name[0] in again)]
+    bare = [name is None or name[0] in again or name[0] not in rows.current for name in rows.lost]
+    found = [place for place, lost in zip(rows.damaged, bare, strict=True) if again and lost]
     if not found:
         return None
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
@@ -67,6 +68,8 @@ def boundary(axes: Sequence[Axis], scales: Sequence[Scale], said: Mapping[Cell, 
 
 def same_seeds(made: "Sweep") -> str | None:
     """Several seeds that give the same rows in every cell."""
+    if "numbers" not in made.plan.measures:
+        return None
     cells = [[row for row in rows if reached_end(row)] for rows in made.cells.values()]
     several = [rows for rows in cells if len(rows) > 1]
     parts = ("events", "numbers", "verdicts")

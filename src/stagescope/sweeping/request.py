@@ -9,7 +9,7 @@ from stagescope.errors import InputError, unknown
 from stagescope.runs.files import told
 from stagescope.studies.study import Options, Study
 from stagescope.sweeping.axes import Value, checked, grid_axis, split
-from stagescope.sweeping.inputs import changed_file, file_hashes
+from stagescope.sweeping.inputs import changed_file, file_hashes, known_files
 from stagescope.sweeping.plan import MEASURES, Grid, Measure, Plan, new_id
 from stagescope.sweeping.points import check_effect, fixed_options
 from stagescope.sweeping.presets import SweepPreset, preset_of
@@ -51,13 +51,13 @@ def requested(
         if split(name)[0] in options and split(name)[1] is None:
             raise InputError(f"{name} is both swept and fixed at {options[name]}; leave out one of them")
     base = study.configured(named.preset if named else preset, **{**(named.options if named else {}), **options})
-    grids = (asked,) if asked else _reseeded(stored, seeds) if stored is not None else ()
+    grids: tuple[Grid, ...] = (asked,) if asked else _reseeded(stored, seeds) if stored is not None else ()
     plan = Plan(
         id=stored.id if stored is not None else new_id(),
         study=study.name,
         preset=preset,
         fixed=fixed_options(base, swept),
-        files=file_hashes(_with_words(base, grids)),
+        files=_files(base, grids),
         measures=chosen,
         grids=grids,
         versions=versions(),
@@ -90,6 +90,18 @@ def _check_files(stored: Plan) -> None:
     """Points are known by the bytes of their files: a file that was changed makes other points."""
     if wrong := changed_file(stored.files):
         raise InputError(f"{wrong}; restore it, or sweep into another folder")
+
+
+def _files(base: Options, grids: Sequence[Grid]) -> dict[str, str]:
+    """The files of every point by path; two texts on an axis must differ, or one point would have two places."""
+    found = file_hashes(_with_words(base, grids))
+    for axis in (axis for grid in grids for axis in grid.every_axis() if grid.lines is None):
+        seen: dict[str, Value] = {}
+        for value in (value for value in axis.values if isinstance(value, str)):
+            parts = known_files(base.model_copy(update={axis.name: value}), found).get(axis.name)
+            if parts is not None and seen.setdefault(str(parts), value) != value:
+                raise InputError(f"{axis.name}: {seen[str(parts)]} and {value} have the same bytes; give one of them")
+    return found
 
 
 def _with_words(base: Options, grids: Sequence[Grid]) -> Iterator[Options]:

@@ -69,10 +69,8 @@ def interval(values: "np.ndarray", statistic: Callable[..., Any], confidence: fl
 
     if len(values) < 2 or not math.isfinite(values.min()):
         return None
-    tail, method = (
-        (1 - confidence) / 2,
-        "linear" if np.all(np.isfinite(values)) else "higher",
-    )  # nothing lies half-way to infinity
+    tail = (1 - confidence) / 2
+    method = "linear" if np.all(np.isfinite(values)) else "higher"  # nothing lies half-way to infinity
     drawn = _resampled(values, statistic) if np.any(values != values[0]) else values
     low, high = (float(end) for end in np.percentile(drawn, [100 * tail, 100 * (1 - tail)], method=method))
     return (low, _inside(high)) if math.isfinite(low) else None
