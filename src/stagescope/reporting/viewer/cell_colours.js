@@ -11,6 +11,7 @@ import { ValueScale } from "./value_scale.js";
 
 export const MOST_NAMES = 7; // that have a colour of their own; others share a grey
 const FOOT = 0.1; // of the ramp is left out: its pale end is the colour of the page, and of cells that do not exist
+const DIGIT = 6.4; // px of a digit beside the bar of colours
 const OTHERS = { light: "#9b9b9b", dark: "#8a8d94" };
 /** What was there at the start: on no ramp. */
 const STARTS = { light: "#e6a3b3", dark: "#a85b70" };
@@ -88,7 +89,15 @@ export class CellColours {
 
   /** Numbers under the bar of colours. @param {number} width px @returns {[share: number, text: string][]} */
   ticks(width) {
-    return this.scale.marks(width, 52).map((value) => [this.scale.place(value), short(value, 4)]);
+    let free = -Infinity; // px from which on there is room for the next number
+    /** @type {[number, string][]} */
+    const shown = this.scale.marks(width, 52).map((value) => [this.scale.place(value), short(value, 4)]);
+    return shown.filter(([share, text]) => {
+      const half = (DIGIT * text.length) / 2;
+      const fits = share * width - half > free;
+      if (fits) free = share * width + half + DIGIT;
+      return fits;
+    });
   }
 }
 
