@@ -1,10 +1,10 @@
 """What a worker does with a batch, without any Dask."""
 
-import pickle
 import subprocess
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -90,12 +90,18 @@ def test_a_damaged_line_among_the_attempts_harms_nothing(tmp_path):
 
 def test_a_point_that_takes_too_long_ends_its_process_and_is_a_row(tmp_path):
     plan = cheap_plan(tmp_path, grid={"until": "1e6"}, study_name="focus-dilution", pi=(0.5, 0.5))
-    task = pickle.dumps(task_of(plan, tmp_path, timeout=0.01))
-    code = "import pickle, sys; from stagescope.sweeping import worker; worker.START_SECONDS = 0; "
-    code += "worker.work(pickle.loads(sys.stdin.buffer.read()))"
-    assert subprocess.run([sys.executable, "-c", code], input=task, capture_output=True).returncode == 1
+    task = task_of(plan, tmp_path, timeout=0.01)
+    code = (
+        "import sys; from pathlib import Path; from tests.sweeping.small import task_of; "
+        "from stagescope.sweeping import worker; from stagescope.sweeping.plan import load_plan; worker.START_SECONDS = 0; "
+        "folder, call = Path(sys.argv[1]), sys.argv[2]; worker.work(task_of(load_plan(folder), folder, call=call, timeout=0.01))"
+    )
+    root = Path(__file__).parents[2]
+    ended = subprocess.run([sys.executable, "-c", code, tmp_path, task.call], cwd=root, capture_output=True, text=True)
+    assert ended.returncode != 0, "1, or a signal: the watchdog reads frames while they change, after it wrote that time was up"
+    assert "Timeout" not in ended.stderr, "what ended it is in the trace, not on the screen"
     assert not Rows(tmp_path).refresh().current
-    (brief,) = work(pickle.loads(task)).briefs
+    (brief,) = work(task).briefs
     assert brief.status == "timed out"
     assert "after 0.01 s" in brief.reason
 

@@ -8,7 +8,7 @@ from typing import Any
 from stagescope.errors import InputError, unknown
 from stagescope.sweeping.axes import Value
 from stagescope.sweeping.columns import LAST_STAGE
-from stagescope.sweeping.presets import PRESETS
+from stagescope.sweeping.presets import color_of
 from stagescope.sweeping.table import Sweep
 
 TYPED = 1e-5
@@ -62,9 +62,9 @@ def _color(sweep: Sweep, color: str | None) -> str:
 
 def _own_color(sweep: Sweep) -> str:
     """The column that answers the question of a named sweep; else where runs end up; else how they ended."""
-    preset = PRESETS.get(sweep.plan.study, {}).get(sweep.plan.preset or "")
-    if preset is not None and preset.color in sweep.columns:
-        return preset.color
+    color = color_of(sweep.plan.study, sweep.plan.preset)
+    if color is not None and color in sweep.columns:
+        return color
     last = sweep.column_of(LAST_STAGE)
     return LAST_STAGE if any(last.reading(row).lack is None for row in sweep.rows) else "status"
 

@@ -93,3 +93,9 @@ def preset_of(study: str, name: str | None) -> SweepPreset | None:
     if name not in {**PRESETS.get(study, {}), **STUDIES[study].presets}:
         raise unknown(f"preset of {study}", name, {**PRESETS.get(study, {}), **STUDIES[study].presets})
     return PRESETS.get(study, {}).get(name)
+
+
+def color_of(study: str, name: str | None) -> str | None:
+    """The column that answers the question of a named sweep; None of any other, also of one that is no longer there."""
+    named = PRESETS.get(study, {}).get(name or "")
+    return None if named is None else named.color

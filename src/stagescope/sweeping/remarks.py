@@ -8,7 +8,7 @@ from stagescope.sweeping.axes import Axis
 from stagescope.sweeping.boxes import Cell, Scale
 from stagescope.sweeping.plan import Plan
 from stagescope.sweeping.points import Point
-from stagescope.sweeping.presets import SweepPreset, preset_of
+from stagescope.sweeping.presets import SweepPreset, color_of
 from stagescope.sweeping.refine import sharpness
 from stagescope.sweeping.rows import Rows, reached_end
 
@@ -80,9 +80,8 @@ def same_seeds(made: "Sweep") -> str | None:
 
 def telling(made: "Sweep") -> str | None:
     """The column to look at first: the preset's, else the first event that some runs reached and others did not."""
-    named = preset_of(made.plan.study, made.plan.preset)
-    if named is not None and named.color in made.columns:
-        return named.color
+    if (color := color_of(made.plan.study, made.plan.preset)) in made.columns:
+        return color
     done = [row for row in made.rows if reached_end(row)]
     names = list(dict.fromkeys(name for row in done for name in row.get("events") or ()))
     reached = {name: sum((row.get("events") or {}).get(name) is not None for row in done) for name in names}

@@ -208,7 +208,10 @@ def _row(study: Study, task: Task, desk: Desk, point: Point, tried: int) -> Row:
 
 @contextmanager
 def _timer(seconds: float | None, trace: Path | None) -> Iterator[None]:
-    """End this process when time is up, leaving a trace of where it was: compiled code hears no signals and no exceptions."""
+    """End this process when time is up, leaving a trace of where it was: compiled code hears no signals and no exceptions.
+
+    The watchdog reads frames while they change, so now and then the process ends by a fault; that time was up is written first.
+    """
     if seconds is None:
         yield
         _WARM.set()
