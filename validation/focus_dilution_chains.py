@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 import stagescope as ss
-from stagescope.landscape.token_points import condensed_start, small_point
-from stagescope.reading.focus_dilution import dense_token
-from stagescope.theory.claim import Verdict
-from stagescope.theory.focus_dilution import CLAIMS
-from stagescope.theory.focus_dilution_evidence import Evidence
-from stagescope.theory.focus_dilution_forms import attention_rate, condensation_rate
+from stagescope.claims.claim import Verdict
+from stagescope.papers.focus_dilution.claims import CLAIMS
+from stagescope.papers.focus_dilution.evidence import Evidence
+from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
+from stagescope.papers.focus_dilution.ladder.points import condensed_start, small_point
+from stagescope.papers.focus_dilution.reading import dense_token
 
 CHAINS, FIRST_SEED = 10, 71_000
 MORE, MORE_SEED = 50, 81_000

@@ -5,12 +5,12 @@ WikiText-2 have targets, Tiny Shakespeare is shown: thresholds were chosen witho
 """
 
 import stagescope as ss
+from stagescope.claims.claim import Verdict
+from stagescope.corpora.known import locate
 from stagescope.errors import InputError
-from stagescope.processes.known_corpora import locate
-from stagescope.reading.text_focus import evidence_of
-from stagescope.studies.text_focus import PRESETS
-from stagescope.theory.claim import Verdict
-from stagescope.theory.text_focus import CLAIMS
+from stagescope.papers.focus_dilution.text.claims import CLAIMS
+from stagescope.papers.focus_dilution.text.reading import evidence_of
+from stagescope.papers.focus_dilution.text.study import PRESETS
 
 TARGETS = {"tinystories": True, "wikitext-2": True, "tiny-shakespeare": False}
 """Corpora, and whether every claim in its regime must be confirmed."""

@@ -10,13 +10,13 @@ import pytest
 import tyro
 
 import stagescope as ss
+from stagescope.claims.tags import PAPERS
 from stagescope.cli import demo as tour
 from stagescope.cli.commands import COMMANDS
 from stagescope.cli.main import CONFIG, run
 from stagescope.cli.render import option
 from stagescope.dynamics.evolve import Journey
-from stagescope.studies.table import STUDIES
-from stagescope.theory.tags import PAPERS
+from stagescope.papers.registry import STUDIES
 from tests.runs import samples
 
 

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
+from stagescope.claims.claim import Verdict
 from stagescope.detect.stage import Stage, Stages
+from stagescope.papers.focus_dilution.claims.saddles import CLAIMS
+from stagescope.papers.registry import STUDIES
 from stagescope.reporting.spans import span_of
-from stagescope.studies.table import STUDIES
-from stagescope.theory.claim import Verdict
-from stagescope.theory.focus_dilution_saddles import CLAIMS
 from tests.runs.samples import memory_run
 
 RUN = memory_run(frames=11)  # t from 0 to 1

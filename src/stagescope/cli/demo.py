@@ -7,10 +7,10 @@ from rich.text import Text
 
 from stagescope.cli.answers import open_page
 from stagescope.cli.render import print_ladder, print_ledger, print_stages
+from stagescope.papers.registry import study
 from stagescope.reporting.portrait import portrait
 from stagescope.reporting.report import write
-from stagescope.reporting.views import Portrait
-from stagescope.studies.table import study
+from stagescope.views.view import Portrait
 
 TOUR = (
     ("focus-dilution", "ref", "Gradient flow of one attention layer on a Markov chain of four tokens."),

@@ -12,8 +12,8 @@ from stagescope.cli import paper_commands, run_commands, sweep_commands
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
 from stagescope.errors import InputError, StagescopeError, unknown
-from stagescope.studies.study import Study
-from stagescope.studies.table import STUDIES
+from stagescope.papers.registry import STUDIES
+from stagescope.papers.study import Study
 from stagescope.sweeping.presets import PRESETS as SWEEP_PRESETS
 from stagescope.sweeping.presets import SweepPreset
 

@@ -7,21 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from stagescope.claims.ledger import Ledger
+from stagescope.corpora.known import folders
 from stagescope.errors import StagescopeError, unknown
-from stagescope.processes.known_corpora import folders
-from stagescope.reading.table import TABLE, check, saddle_ladder, stages
-from stagescope.reporting.lag_views import lag_views
-from stagescope.reporting.own_views import own_views
-from stagescope.reporting.pairwise_views import pairwise_views
+from stagescope.papers.focus_dilution.text.views import text_focus_views
+from stagescope.papers.focus_dilution.views import token_views
+from stagescope.papers.incremental.regression.views import regression_views
+from stagescope.papers.incremental.text.views import text_lag_views
+from stagescope.papers.incremental.views import lag_views
+from stagescope.papers.reading import TABLE, check, saddle_ladder, stages
+from stagescope.papers.scan_snap.text.views import topic_views, transformer_views
+from stagescope.papers.scan_snap.views import pairwise_views
 from stagescope.reporting.provenance import provenance
-from stagescope.reporting.regression_views import regression_views
-from stagescope.reporting.text_focus_views import text_focus_views
-from stagescope.reporting.text_lag_views import text_lag_views
-from stagescope.reporting.text_snap_views import topic_views, transformer_views
-from stagescope.reporting.token_views import token_views
-from stagescope.reporting.views import Maker, Portrait, View
 from stagescope.runs.run import Run
-from stagescope.theory.ledger import Ledger
+from stagescope.views.any_run import own_views
+from stagescope.views.view import Maker, Portrait, View
 
 Found = TypeVar("Found")
 VIEWS: dict[str, Callable[[Run], list[Maker]]] = {

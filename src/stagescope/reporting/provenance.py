@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import stagescope
+from stagescope.claims.tags import PAPERS
+from stagescope.papers.registry import STUDIES
 from stagescope.runs.run import Run
-from stagescope.studies.table import STUDIES
-from stagescope.theory.tags import PAPERS
 
 FACTS = ("study", "seed")
 """Entries of a config that are no options."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.reporting.axes import log_time, log_values
 from stagescope.reporting.portrait import VIEWS
-from stagescope.reporting.views import Curves, Level, Matrices, Portrait, View
 from stagescope.runs.run import Run
+from stagescope.views.axes import log_time, log_values
+from stagescope.views.view import Curves, Level, Matrices, Portrait, View
 
 LISTED = 3
 """Runs that are named in a title or a sentence; of the others there is the number."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from stagescope.figures.figure import STYLE
 from stagescope.reporting.portrait import no_ladder, portrait
 from stagescope.reporting.static_draw import WIDE, curves_on, matrix_on, moments, plain, ribbon, times
-from stagescope.reporting.views import Curves, Matrices, Portrait
 from stagescope.runs.run import Run
+from stagescope.views.figure import STYLE
+from stagescope.views.view import Curves, Matrices, Portrait
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

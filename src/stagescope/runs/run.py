@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.described import Spec, digest
 from stagescope.errors import InputError
-from stagescope.types import Params
+from stagescope.params import Params
+from stagescope.spec import Spec, digest
 
 if TYPE_CHECKING:
     import xarray

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stagescope.errors import unknown
-from stagescope.studies.table import STUDIES
+from stagescope.papers.registry import STUDIES
 
 if TYPE_CHECKING:
     from stagescope.sweeping.plan import Measure
@@ -27,8 +27,8 @@ class SweepPreset:
 
 def figure_six() -> list[dict[str, Any]]:
     """The 640 runs of figure 6 of scan and snap, each with a seed of its own, as `reproduce` makes them."""
-    from stagescope.processes.sequence_classes import SequenceClasses
-    from stagescope.studies.scan_snap import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
+    from stagescope.papers.scan_snap.process import SequenceClasses
+    from stagescope.papers.scan_snap.study import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
 
     rows = []
     for last in MEDIUM_LAST:

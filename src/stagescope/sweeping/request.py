@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.errors import InputError, unknown
+from stagescope.papers.study import Options, Study
 from stagescope.runs.files import told
-from stagescope.studies.study import Options, Study
 from stagescope.sweeping.axes import Value, checked, grid_axis, split
 from stagescope.sweeping.inputs import changed_file, file_hashes, known_files
 from stagescope.sweeping.plan import MEASURES, Grid, Measure, Plan, new_id

@@ -1,0 +1,87 @@
+"""Losses on windows of a text: every step of a descent sees some windows of the training part, drawn from (seed, step)."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field as Limits
+
+from stagescope.corpora.corpus import TextCorpus
+from stagescope.errors import InputError
+from stagescope.fields.field import FlatField, StepGradient
+from stagescope.fields.packed import Found, flat_field, flat_gradient
+from stagescope.keys import key
+from stagescope.papers.focus_dilution.loss import TokenLoss
+from stagescope.params import Layout, Params
+
+
+class TextLoss(TokenLoss):
+    """L = - mean over windows of log softmax(logits)_y, y the token after a window of `length` tokens [FD:text-loss].
+
+    A window starts anywhere in the stream of the training part and may run over the ends of documents, as in the training of
+    language models. Each step sees `batch` windows, drawn from (seed, step); `value` and `grad`, and so the recorded loss, are
+    over `watched` windows at equal distances, of the held-out part with `part`. `precision` is that of one pass; parameters and
+    the optimiser's memory are float64 in both.
+    """
+
+    process: TextCorpus  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
+    length: int = Limits(ge=1, lt=2**16)
+    batch: int = Limits(default=1024, ge=1)
+    seed: int = Limits(default=0, ge=0, lt=2**63)
+    watched: int = Limits(default=4096, ge=1)
+    part: Literal["train", "held-out"] = "train"
+    precision: Literal["float32", "float64"] = "float32"
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """The stream of token numbers that windows are cut from."""
+        return self.process.train if self.part == "train" else self.process.held_out
+
+    @property
+    def windows(self) -> int:
+        """How many windows there are; looked at when first needed, so that a run can be opened where its text is not."""
+        found = len(self.tokens) - self.length
+        if found < 1:
+            what = f"the {self.part} part of this corpus has {len(self.tokens)} tokens"
+            raise InputError(f"{what}, too few for one window of {self.length} and the token after it: take a shorter window")
+        return found
+
+    @cached_property
+    def seen(self) -> np.ndarray:
+        """First positions of the windows that `value` and `grad` are over."""
+        count = min(self.watched, self.windows)
+        return np.arange(count) * self.windows // count
+
+    def minibatch(self, step: int) -> np.ndarray:
+        """First positions of the windows of one step."""
+        return key(self.seed, "windows", step).integers(self.windows, size=self.batch)
+
+    @abstractmethod
+    def arrays(self, starts: np.ndarray) -> Any:
+        """What the JAX definition reads of some windows."""
+
+    @abstractmethod
+    def of_windows(self, params: Params, starts: np.ndarray) -> Found:
+        """Loss and gradient on some windows, in `precision`."""
+
+    @property
+    def data(self) -> Any:
+        return self.arrays(self.seen)
+
+    def draw(self, step: int) -> Any:
+        return self.arrays(self.minibatch(step))
+
+    def value(self, params: Params) -> float:
+        return self.of_windows(params, self.seen)[0]
+
+    def grad(self, params: Params) -> dict[str, np.ndarray]:
+        return self.of_windows(params, self.seen)[1]
+
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
+        return flat_field(lambda params: self.of_windows(params, self.seen), layout, rates)
+
+    def step_gradient(self, layout: Layout) -> StepGradient:
+        """The gradient that a step of a descent sees."""
+        return flat_gradient(lambda params, step: self.of_windows(params, self.minibatch(step))[1], layout)
