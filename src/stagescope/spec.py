@@ -1,4 +1,4 @@
-"""Objects that can say what they are: a type name and numbers, as JSON, and be built again from it."""
+"""Specs: what an object is, as a type id and numbers in JSON, and the object built again from it."""
 
 import hashlib
 import json
@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from stagescope.errors import InputError, unknown
+from stagescope.ids import type_id
 
 Spec = dict[str, Any]
 
@@ -37,7 +38,12 @@ class Described(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
         super().__pydantic_init_subclass__(**options)
-        Described.registry[cls.__name__] = cls
+        name = type_id(cls.__module__, cls.__name__)
+        taken = Described.registry.get(name, cls)
+        if (taken.__module__, taken.__qualname__) != (cls.__module__, cls.__qualname__):
+            both = f"{taken.__module__}.{taken.__qualname__} and {cls.__module__}.{cls.__qualname__}"
+            raise InputError(f"two types have the id {name!r} in a spec: {both}; rename one of them")
+        Described.registry[name] = cls
 
     def __eq__(self, other: object) -> bool:
         """Equal descriptions: cached arrays play no part."""
@@ -48,7 +54,7 @@ class Described(BaseModel):
 
     def describe(self) -> Spec:
         fields = {name: _describe(getattr(self, name)) for name in type(self).model_fields}
-        return {"type": type(self).__name__, **fields}
+        return {"type": type_id(type(self).__module__, type(self).__name__), **fields}
 
 
 def _describe(value: Any) -> Any:
@@ -71,8 +77,17 @@ def build(spec: Any) -> Any:
     if "type" not in spec:
         return fields
     if spec["type"] not in Described.registry:
-        raise unknown("type in a spec", str(spec["type"]), Described.registry)
+        raise not_installed(str(spec["type"])) or unknown("type in a spec", str(spec["type"]), Described.registry)
     return Described.registry[spec["type"]](**fields)
+
+
+def not_installed(name: str) -> InputError | None:
+    """The error for a type of a package that has not been imported; None for a bare name, which is a type of the core."""
+    owner, _, bare = name.rpartition("/")
+    if not owner:
+        return None
+    package = owner.replace("-", "_")
+    return InputError(f"{bare} is a type of the package {package!r}, which is not installed or does not have it; install it")
 
 
 def explain(error: ValidationError, kind: type[BaseModel], spelled: Callable[[str], str] = str) -> str:

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from stagescope.claims.tags import PAPERS, TAGS
+
 from stagescope.papers.registry import STUDIES
 
 ROOT = Path(__file__).parent.parent.parent / "src" / "stagescope"

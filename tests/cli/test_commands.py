@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tyro
+from stagescope.claims.tags import PAPERS
 
 import stagescope as ss
-from stagescope.claims.tags import PAPERS
 from stagescope.cli import demo as tour
 from stagescope.cli.commands import COMMANDS
 from stagescope.cli.main import CONFIG, run

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from stagescope.claims.tags import TAGS
 from stagescope.errors import StagescopeError
 from stagescope.runs.run import Run
 
@@ -62,10 +61,6 @@ class Claim:
     regime: Callable[[Any], Regime]
     compare: Callable[[Any], Comparison]
     shown: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.tag not in TAGS:
-            raise ValueError(f"claim tag {self.tag!r} is not in the table of tags")
 
     def judge(self, run: Run, evidence: Any) -> Verdict:
         """The verdict on a run. A run that did not reach its end can never confirm anything.

@@ -8,7 +8,6 @@ import tyro
 from pydantic import Field
 
 from stagescope.cli.command import Command, print_json
-from stagescope.errors import unknown
 
 
 class Stopping(Command):
@@ -107,16 +106,12 @@ class Cite(Command):
     study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
 
     def run(self) -> int:
-        from stagescope.claims.tags import PAPERS, TAGS
-        from stagescope.papers.registry import STUDIES
+        from stagescope.papers.registry import paper_of, study
 
-        if self.study not in STUDIES:
-            raise unknown("study", self.study, STUDIES)
-        paper = PAPERS[STUDIES[self.study].paper]
-        print(paper.text + "\n\n" + paper.bibtex + "\n")
-        for name, tag in TAGS.items():
-            if tag.paper == STUDIES[self.study].paper:
-                print(f"{name:<24} {tag.number}: {tag.says}")
+        paper = paper_of(study(self.study).name)
+        print(paper.reference.text + "\n\n" + paper.reference.bibtex + "\n")
+        for name, tag in paper.tags.items():
+            print(f"{name:<24} {tag.number}: {tag.says}")
         return 0
 
 

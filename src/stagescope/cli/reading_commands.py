@@ -62,12 +62,12 @@ class Ladder(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.papers.reading import ladder_cost, saddle_ladder
+        from stagescope.papers.reading import reading, saddle_ladder
         from stagescope.runs.store import load
 
         stored = load(self.folder)
         if not self.quiet:
-            seconds, sentence = ladder_cost(stored)
+            seconds, sentence = reading(stored).ladder_cost
             if seconds > LONG_SECONDS:
                 print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
         found = saddle_ladder(stored, progress=False if self.quiet else None)

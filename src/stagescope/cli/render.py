@@ -114,20 +114,18 @@ def _print_not_judged(console: Console, found: "EarlyStopping") -> None:
 
 def catalogue() -> dict[str, Any]:
     """Everything that can be named on the command line."""
-    from stagescope.claims.tags import PAPERS
-    from stagescope.papers.registry import STUDIES
-    from stagescope.sweeping.presets import PRESETS as SWEEPS
+    from stagescope.papers.registry import paper_of, studies
 
     return {
         name: {
             "title": study.title,
-            "paper": PAPERS[study.paper].text,
+            "paper": paper_of(name).reference.text,
             "presets": {preset: dict(values) for preset, values in study.presets.items()},
-            "sweeps": {key: sweep.title for key, sweep in SWEEPS.get(name, {}).items()},
+            "sweeps": {key: sweep.title for key, sweep in study.sweeps.items()},
             "figures": {key: figure.title for key, figure in study.figures().items()},
             "claims": {claim.tag: claim.statement for claim in study.claims()},
         }
-        for name, study in STUDIES.items()
+        for name, study in studies().items()
     }
 
 

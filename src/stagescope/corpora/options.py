@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from stagescope.papers.study import Options
+from stagescope.options import Options
 
 if TYPE_CHECKING:
     from stagescope.corpora.corpus import TextCorpus

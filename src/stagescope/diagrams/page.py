@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 import stagescope
-from stagescope.claims.tags import TAGS
 from stagescope.diagrams.asked import Asked
 from stagescope.diagrams.numbers import EMPTY
 from stagescope.diagrams.words import fixed_text, none_word, state_notes
-from stagescope.papers.registry import STUDIES
+from stagescope.papers.registry import studies, tags
 from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.bundle import viewer_script, viewer_style
 from stagescope.reporting.page import document
@@ -46,7 +45,7 @@ def page_data(sweep: Sweep, ask: Asked, title: str, blocks: Blocks) -> dict[str,
     """What the viewer draws; `viewer/types.js` says what the entries are."""
     axes = {axis.name: axis for axis in sweep.axes}
     columns = [sweep.column_of(name) for name in sweep.columns if name not in HIDDEN]
-    study = STUDIES[sweep.plan.study].title if sweep.plan.study in STUDIES else ""
+    study = studies()[sweep.plan.study].title if sweep.plan.study in studies() else ""
     return {
         "title": label(title),
         "version": stagescope.__version__,
@@ -90,7 +89,7 @@ def _column(column: Column, rows: Sequence[Row], axis: Axis | None, blocks: Bloc
         "group": "axes" if axis is not None else column.part if column.part in GROUPS else "run",
         "kind": column.kind,
         "none": none_word(column),
-        "about": label(TAGS[column.name].says) if column.part == "verdicts" and column.name in TAGS else "",
+        "about": label(tags()[column.name].says) if column.part == "verdicts" and column.name in tags() else "",
         "lacks": blocks.u8(lacking) if lacking.any() else None,
     }
     if column.kind != "word":

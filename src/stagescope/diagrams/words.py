@@ -99,11 +99,11 @@ def _unit(clock: str) -> str:
 
 def fixed_text(sweep: Sweep) -> list[tuple[str, str]]:
     """Options that stay and are not the study's defaults, and how far its runs go."""
-    from stagescope.papers.registry import STUDIES
+    from stagescope.papers.registry import studies
 
-    if sweep.plan.study not in STUDIES:
+    if sweep.plan.study not in studies():
         return []
-    fields = STUDIES[sweep.plan.study].options.model_fields
+    fields = studies()[sweep.plan.study].options.model_fields
     swept = next((axis.values for axis in sweep.axes if axis.name == "optimizer"), (sweep.plan.fixed.get("optimizer"),))
     length = {"until" if each == "flow" else "steps" for each in swept} if None not in swept else {"until", "steps"}
     found = []

@@ -1,25 +1,21 @@
-"""Which form of the loss belongs to which model and process: exact in the limit of long contexts, exact at a length, sampled."""
+"""Losses by what they average over: exact in the limit of long contexts, exact at a length, sampled. Papers name them."""
 
 from typing import Any
 
 from stagescope.errors import InputError
 from stagescope.fields.objective import Objective
+from stagescope.later import Later
+from stagescope.papers.registry import papers
 
 
 def population_loss(model: Any, process: Any) -> Objective:
     """The exact population loss of a model on a process in the limit of long contexts, in closed form."""
-    from stagescope.papers.focus_dilution.loss import TokenPopulation
-    from stagescope.papers.scan_snap.loss import PairwisePopulation
-
-    forms = {"PairwiseAttention": PairwisePopulation, "TokenAttention": TokenPopulation}
-    return _form("closed-form population loss", forms, model, process)
+    return _form("population", model, process)
 
 
 def finite_loss(model: Any, process: Any, length: int, **choices: Any) -> Objective:
     """The exact population loss at contexts of `length` tokens; `choices` are further fields of the form (TokenFinite)."""
-    from stagescope.papers.focus_dilution.finite import TokenFinite
-
-    return _form("exact loss of finite length", {"TokenAttention": TokenFinite}, model, process, length=length, **choices)
+    return _form("finite", model, process, length=length, **choices)
 
 
 def sampled_loss(model: Any, process: Any, length: int, **choices: Any) -> Objective:
@@ -27,19 +23,21 @@ def sampled_loss(model: Any, process: Any, length: int, **choices: Any) -> Objec
 
     TokenSampled draws its sequences once, PairwiseSampled anew for every step.
     """
-    from stagescope.papers.focus_dilution.sampled import TokenSampled
-    from stagescope.papers.scan_snap.sampled import PairwiseSampled
-
-    forms = {"PairwiseAttention": PairwiseSampled, "TokenAttention": TokenSampled}
-    return _form("sampled loss", forms, model, process, length=length, **choices)
+    return _form("sampled", model, process, length=length, **choices)
 
 
-_PROCESSES = {"PairwiseAttention": ("SequenceClasses",), "TokenAttention": ("MarkovChain", "LazyChain")}
+_WORDS = {"population": "closed-form population loss", "finite": "exact loss of finite length", "sampled": "sampled loss"}
 
 
-def _form(what: str, forms: dict[str, Any], model: Any, process: Any, **fields: Any) -> Objective:
-    pair = type(model).__name__, type(process).__name__
-    if pair[0] not in forms or pair[1] not in _PROCESSES[pair[0]]:
-        known = "; ".join(f"{name} on {' or '.join(_PROCESSES[name])}" for name in forms)
-        raise InputError(f"no {what} for {pair[0]} on {pair[1]}; known: {known}")
-    return forms[pair[0]](model=model, process=process, **fields)
+def _form(name: str, model: Any, process: Any, **fields: Any) -> Objective:
+    """The loss of that form whose fields `model` and `process` are of the types given."""
+    found = [Later(target).load() for paper in papers().values() for target in paper.forms.get(name, ())]
+    for kind in found:
+        if isinstance(model, _type(kind, "model")) and isinstance(process, _type(kind, "process")):
+            return kind(model=model, process=process, **fields)
+    known = "; ".join(f"{_type(kind, 'model').__name__} on {_type(kind, 'process').__name__}" for kind in found)
+    raise InputError(f"no {_WORDS[name]} for {type(model).__name__} on {type(process).__name__}; known: {known}")
+
+
+def _type(kind: Any, field: str) -> type:
+    return kind.model_fields[field].annotation

@@ -1,9 +1,9 @@
 """Make a run's field and dynamics again from its spec: to resume it, or to replay it with more frames."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from stagescope.corpora import corpus as _text_corpus  # noqa: F401
-from stagescope.dynamics import descent as _descent  # noqa: F401 (registers the types a spec may name)
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
 from stagescope.dynamics.flow import GradientFlow
@@ -11,26 +11,15 @@ from stagescope.dynamics.record import Record
 from stagescope.errors import DamagedRun, InputError, StagescopeError
 from stagescope.fields.field import Field
 from stagescope.fields.objective import JaxObjective, Objective
-from stagescope.papers.focus_dilution import finite as _token_finite  # noqa: F401
-from stagescope.papers.focus_dilution import loss as _token  # noqa: F401
-from stagescope.papers.focus_dilution import sampled as _token_sampled  # noqa: F401
-from stagescope.papers.focus_dilution.text import loss as _text_counts  # noqa: F401
-from stagescope.papers.focus_dilution.text import variant as _text_variant  # noqa: F401
-from stagescope.papers.incremental.regression import loss as _regression  # noqa: F401
-from stagescope.papers.incremental.regression import sampled as _regression_sampled  # noqa: F401
-from stagescope.papers.incremental.students import content_loss as _content  # noqa: F401
-from stagescope.papers.incremental.students import positional_loss as _heads  # noqa: F401
-from stagescope.papers.incremental.students import transformer_loss as _transformer  # noqa: F401
-from stagescope.papers.incremental.text import loss as _text_heads  # noqa: F401
-from stagescope.papers.scan_snap import loss as _pairwise  # noqa: F401
-from stagescope.papers.scan_snap import sampled as _pairwise_sampled  # noqa: F401
-from stagescope.papers.scan_snap.text import loss as _pairwise_windows  # noqa: F401
-from stagescope.papers.scan_snap.text import transformer as _text_transformer  # noqa: F401
+from stagescope.papers.registry import load_type
 from stagescope.params import Layout
 from stagescope.runs import manifest as manifests
 from stagescope.runs import store
 from stagescope.runs.run import DONE, Run
 from stagescope.spec import Spec, build
+
+DYNAMICS = (Descent, GradientFlow)
+"""Importing these registers the types that the dynamics of a spec may name."""
 
 
 def resume(folder: str | Path, what: Objective | Field | None = None, progress: bool | None = None) -> Run:
@@ -75,8 +64,26 @@ def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
     elif what is not None:
         raise InputError("this run knows its own objective: leave yours out")
     else:
-        found = build(spec["field"])
+        found = rebuilt(spec["field"])
     return found.field() if isinstance(found, Objective) else found
+
+
+def rebuilt(spec: Any) -> Any:
+    """The object that a spec describes; the papers whose types it names are loaded first."""
+    for name in _types(spec):
+        load_type(name)
+    return build(spec)
+
+
+def _types(spec: Any) -> Iterator[str]:
+    """The ids of all types in a spec."""
+    if isinstance(spec, dict):
+        if isinstance(spec.get("type"), str):
+            yield spec["type"]
+        spec = list(spec.values())
+    if isinstance(spec, list):
+        for item in spec:
+            yield from _types(item)
 
 
 def replay(run: Run, record: Record, what: Objective | Field | None = None, progress: bool | None = False) -> Run:
@@ -89,21 +96,11 @@ def replay(run: Run, record: Record, what: Objective | Field | None = None, prog
         until = float(run.t[-1])
     law = field_of(run.spec, what)
     again = evolve(law, run.at(0), dynamics, until=until, record=record, seed=run.seed, progress=progress)
-    if not again.done:
-        raise StagescopeError(f"the replay of this run ended {again.status}: {again.reason}")
-    return again
+    return ended(again, "the replay of this run")
 
 
-def variant(run: Run, rates: dict[str, float], until: float) -> Run:
-    """A flow from the same start with other rates to another end."""
-    dynamics = build(run.spec["dynamics"]).model_copy(update={"rates": rates})
-    return evolve(field_of(run.spec), run.at(0), dynamics, until=until, progress=False)
-
-
-def as_flow(run: Run, until: float) -> Run:
-    """The gradient flow in place of a run's steps: same start, same rates, contexts in the long-sequence limit."""
-    spec = run.spec["field"]
-    limit = {**{name: spec[name] for name in ("model", "process")}, "type": "PairwisePopulation"}
-    law = build(limit if spec["type"] == "PairwiseSampled" else spec)
-    dynamics = GradientFlow(rates=run.spec["dynamics"]["rates"])
-    return evolve(law, run.at(0), dynamics, until=until, progress=False)
+def ended(run: Run, what: str = "the companion run") -> Run:
+    """A run that reached its end; an error that says how it ended otherwise."""
+    if not run.done:
+        raise StagescopeError(f"{what} ended {run.status}: {run.reason}")
+    return run

@@ -12,7 +12,7 @@ from stagescope.claims.claim import Verdict
 from stagescope.detect.stage import Stage
 from stagescope.errors import InputError
 from stagescope.landscape.ladder import Rung
-from stagescope.papers.registry import STUDIES
+from stagescope.papers.registry import studies
 from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.scenes import bounds, by_slot, listed, scenes_of, shared, starts_log
 from stagescope.reporting.spans import span_of
@@ -43,8 +43,8 @@ def page_data(
 
 def scene_title(run: Run) -> str:
     """The name of the paper's idea, which is what stands before the colon in the title of a study."""
-    if run.study in STUDIES:
-        return STUDIES[run.study].title.split(":")[0]
+    if run.study in studies():
+        return studies()[run.study].title.split(":")[0]
     return label(run.study or str(run.spec["field"]["type"]))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.errors import InputError
-from stagescope.papers.study import Options, option
+from stagescope.options import Options, option
 from stagescope.runs.files import sha256, told
 
 

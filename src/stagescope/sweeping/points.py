@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stagescope.errors import InputError
+from stagescope.options import Options, Unused
 from stagescope.papers.registry import study as study_named
-from stagescope.papers.study import Options, Study, Unused
+from stagescope.papers.study import Study
 from stagescope.spec import digest
 from stagescope.sweeping.axes import Value, split
 from stagescope.sweeping.inputs import known_files

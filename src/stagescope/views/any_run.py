@@ -8,7 +8,7 @@ import numpy as np
 from stagescope.runs.run import Run
 from stagescope.views.crowd import MOST, NAMED, curves, left_out
 from stagescope.views.subsample import CELLS, WORK, shown
-from stagescope.views.view import Curve, Level, Maker, Matrices, View
+from stagescope.views.view import Curve, HasRun, Level, Maker, Matrices, View
 
 SMALL = 128
 """Rows, columns and panels up to which a block is drawn as a heat map: beyond, cells are smaller than a pixel or two."""
@@ -178,8 +178,9 @@ def largest(values: np.ndarray) -> float:
     return float(max(top, -foot)) or 1.0
 
 
-def own_views(run: Run) -> list[Maker]:
+def any_views(reading: HasRun) -> list[Maker]:
     """A run of anybody's objective."""
+    run = reading.run
     shapes = {name: run.params[name].shape[1:] for name in run.params}
     small = [name for name, shape in shapes.items() if _is_small(shape)]
     large = sum(bool(shape) and min(shape) > 0 and not _is_small(shape) for shape in shapes.values())

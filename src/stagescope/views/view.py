@@ -6,7 +6,7 @@ draw the same views.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -97,6 +97,12 @@ class Points(View):
     values: np.ndarray
     labels: tuple[str, ...]
     explained: np.ndarray
+
+
+class HasRun(Protocol):
+    """What views are made of: the reading of a run."""
+
+    run: Run
 
 
 Maker = Callable[[], View | None]

@@ -5,11 +5,9 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.papers.focus_dilution import finite as _finite  # noqa: F401 (registers a type that a spec may name)
-from stagescope.papers.focus_dilution import sampled as _sampled  # noqa: F401
 from stagescope.papers.focus_dilution.loss import TokenLoss
+from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
-from stagescope.spec import build
 
 ATTENTION_MOVE, GROWTH_MOVE = 0.01, 0.05
 SMALLEST = 1e-3
@@ -104,6 +102,6 @@ class TokenCurves:
 
 def token_curves(run: Run) -> TokenCurves:
     """The curves of a focus-dilution run."""
-    law = build(run.spec["field"])
+    law = rebuilt(run.spec["field"])
     assert isinstance(law, TokenLoss)
     return TokenCurves(run.time, {name: run.params[name] for name in run.params}, law)

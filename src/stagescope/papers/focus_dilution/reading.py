@@ -1,44 +1,30 @@
 """Read a run of focus and dilution: its stages, its claims, its ladder, and the runs beside it that they need."""
 
 import math
-from weakref import WeakKeyDictionary
+from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes, Uniform
 from stagescope.errors import StagescopeError
 from stagescope.landscape.ladder import Ladder, Rung
-from stagescope.papers.focus_dilution.claims import CLAIMS
 from stagescope.papers.focus_dilution.evidence import Evidence
 from stagescope.papers.focus_dilution.forms import attention_rate
 from stagescope.papers.focus_dilution.ladder import rung
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.stages import Visit, detect
-from stagescope.papers.rebuild import field_of, replay
+from stagescope.papers.reading import Reading
+from stagescope.papers.rebuild import ended, replay
 from stagescope.runs.run import Run
 
 LONGEST_FRAME, SHORTEST_FRAME, NEXT_FRAME = 1e-3, 1e-4, 0.03
 """Frames of a focus-dilution run are no further apart than 3 % of the time passed, within these shares of its length."""
 FINE_PIECES, REPLAYS, MOST_FRAMES, MOST_ENTRIES = 2.0, 3, 6000, 4e7
 """It is replayed while a stretch between frames should be cut into more pieces than this, a few times, within memory."""
-
-
-_DENSE: WeakKeyDictionary[Run, TokenCurves] = WeakKeyDictionary()
-
-
-def dense_token(run: Run) -> TokenCurves:
-    """Curves of a focus-dilution run at a resolution that does not depend on how densely it was recorded.
-
-    They are kept as long as the run is, because stages, claims and ladder read the same ones.
-    """
-    if run not in _DENSE:
-        _DENSE[run] = _refined(run)
-    return _DENSE[run]
 
 
 def _refined(run: Run) -> TokenCurves:
@@ -68,25 +54,42 @@ def _pieces(position: np.ndarray, curves: TokenCurves) -> np.ndarray:
     return np.maximum(1.0, pieces * min(1.0, most / max(1.0, float(pieces.sum()))))
 
 
-def stages(run: Run) -> Stages:
-    curves = dense_token(run)
-    law = curves.law
-    sign = float(np.sign(attention_rate(curves.pi, law.process.transition, law.model.scale)))
-    tolerance = float(run.spec["dynamics"].get("rtol", 0.0))
-    return detect(curves, sign, tolerance=tolerance, clock=run.clock, status=run.status)
+class FocusDilutionReading(Reading):
+    """Curves at a fine resolution, the stages of rows and embeddings, and the ladder of small models (r, rq)."""
 
+    @cached_property
+    def curves(self) -> TokenCurves:
+        return _refined(self.run)
 
-def check(run: Run) -> Ledger:
-    evidence = Evidence(run, dense_token(run), lambda factor, until: dense_token(_scaled_start(run, factor, until)))
-    return Ledger.of(run, CLAIMS, evidence)
+    @cached_property
+    def stages(self) -> Stages:
+        curves, run = self.curves, self.run
+        law = curves.law
+        sign = float(np.sign(attention_rate(curves.pi, law.process.transition, law.model.scale)))
+        tolerance = float(run.spec["dynamics"].get("rtol", 0.0))
+        return detect(curves, sign, tolerance=tolerance, clock=run.clock, status=run.status)
 
+    @cached_property
+    def evidence(self) -> Evidence:
+        return Evidence(self.run, self.curves, lambda factor, until: self.companion(self.from_scaled, factor, until))
 
-def _scaled_start(run: Run, factor: float, until: float) -> Run:
-    start = {name: factor * block for name, block in run.at(0).items()}
-    made = evolve(field_of(run.spec), start, GradientFlow(), until=until, record=Uniform(frames=1000), progress=False)
-    if not made.done:
-        raise StagescopeError(f"the flow from a start scaled by {factor:g} ended {made.status}: {made.reason}")
-    return made
+    def from_scaled(self, factor: float, until: float) -> TokenCurves:
+        """Curves of the flow from the same start times a factor."""
+        start = {name: factor * block for name, block in self.run.at(0).items()}
+        made = evolve(self.field, start, GradientFlow(), until=until, record=Uniform(frames=1000), progress=False)
+        return _refined(ended(made, f"the flow from a start scaled by {factor:g}"))
+
+    @property
+    def has_own_ladder(self) -> bool:
+        """The small models (r, rq) are critical at equal rates only."""
+        return set(self.run.spec["dynamics"]["rates"].values()) <= {1.0}
+
+    def own_ladder(self) -> Ladder:
+        rungs = [_rung(self.evidence, visit) for visit in self.evidence.visits]
+        if not isinstance(self.law, TokenPopulation):
+            rungs = [rung.noted("critical point and rates are those of infinitely long contexts") for rung in rungs]
+        clock = self.run.clock
+        return Ladder(self.run.status, clock, tuple(rung.timeless() if clock != "t" else rung for rung in rungs))
 
 
 def _rung(evidence: Evidence, visit: Visit) -> Rung:
@@ -96,11 +99,3 @@ def _rung(evidence: Evidence, visit: Visit) -> Rung:
     except StagescopeError as error:
         note = f"not computed: {error}"
         return Rung(visit.label, visit.start, residual=math.inf, distance=math.inf, loss=None, opening=None, rates=(), note=note)
-
-
-def ladder(run: Run) -> Ladder:
-    evidence = Evidence(run, dense_token(run))
-    rungs = [_rung(evidence, visit) for visit in evidence.visits]
-    if not isinstance(evidence.curves.law, TokenPopulation):
-        rungs = [rung.noted("critical point and rates are those of infinitely long contexts") for rung in rungs]
-    return Ladder(run.status, run.clock, tuple(rung.timeless() if run.clock != "t" else rung for rung in rungs))

@@ -2,21 +2,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from stagescope.errors import InputError
-from stagescope.papers.study import Options, Setup, Study, final_loss, refuse_unused
-
-if TYPE_CHECKING:
-    from stagescope.claims.claim import Claim
-    from stagescope.dynamics.dynamics import Dynamics
-    from stagescope.dynamics.record import Record
-    from stagescope.fields.objective import Objective
-    from stagescope.processes.markov_chain import Chain
-    from stagescope.runs.run import Run
-    from stagescope.views.figure import Figure
+from stagescope.later import Later
+from stagescope.options import Options, refuse_unused
+from stagescope.papers.paper import Cost, Kind
+from stagescope.papers.study import NamedSweep, Study
 
 
 class FocusDilutionOptions(Options):
@@ -75,30 +69,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "sampled": {"form": "sampled", "sequences": 8192, "length": 256, "optimizer": "gd", "lr": 0.1, "steps": 3000},
 }
 FAMILY = ("pi0", "tokens", "delta", "shape")
-LENGTHS = {"finite": 16, "sampled": 256}
-SGD_BATCH = 128
 
 
-def setup(options: FocusDilutionOptions, seed: int) -> Setup:
-    from stagescope.papers.focus_dilution.model import TokenAttention
-
-    _check_use(options)
-    chain, facts = _chain(options)
-    model = TokenAttention(vocab=chain.vocab, width=options.width, key_width=options.key_width, scale=options.scale)
-    scales = _init_scales(options, model)
-    if not any(scales.values()):
-        raise InputError("every block starts at 0, a critical point where nothing ever moves; take an --init-scale above 0")
-    return Setup(
-        what=_loss(options, model, chain, seed),
-        params=model.init(seed, scales),
-        dynamics=_dynamics(options),
-        until=options.until if options.optimizer == "flow" else None,
-        record=_record(options),
-        facts=facts,
-    )
-
-
-def _check_use(options: FocusDilutionOptions) -> None:
+def check_use(options: FocusDilutionOptions) -> None:
     """Refuse what would have no effect, and combinations that mean nothing."""
     if options.optimizer == "flow":
         refuse_unused(options, ("steps", "lr", "momentum"), "a flow ends at --until and has no steps; choose an --optimizer")
@@ -122,101 +95,50 @@ def _check_use(options: FocusDilutionOptions) -> None:
         refuse_unused(options, ("batch",), f"{options.optimizer} sees all sequences; choose --optimizer sgd, heavy-ball or adam")
 
 
-def _chain(options: FocusDilutionOptions) -> tuple["Chain", dict[str, Any]]:
-    from stagescope.papers.focus_dilution.process import LazyChain, asymmetric_law
-
-    if options.transition is not None:
-        from stagescope.papers.focus_dilution.tables import read_chain
-        from stagescope.spec import digest
-
-        chain = read_chain(options.transition)
-        return chain, {"transition_digest": digest(chain.describe())}
-    pi = options.pi
-    if options.pi0 is not None:
-        pi = asymmetric_law(options.pi0, options.tokens, options.shape or _shape(options), options.delta)
-    return LazyChain(pi=pi, persistence=options.persistence), {}
-
-
-def _shape(options: FocusDilutionOptions) -> tuple[float, ...]:
-    """c = (1, 0, ..., 0, -1); a single rare token has nothing to differ from."""
-    if options.tokens > 2:
-        return (1.0, *(0.0,) * (options.tokens - 3), -1.0)
-    if options.delta != 0:
-        raise InputError(f"delta {options.delta:g} needs at least two tokens besides the first: use --tokens 3 or more")
-    return (0.0,)
-
-
-def _loss(options: FocusDilutionOptions, model: Any, chain: "Chain", seed: int) -> "Objective":
-    from stagescope.papers.forms import finite_loss, population_loss, sampled_loss
-
-    if options.form == "population":
-        return population_loss(model, chain)
-    length = options.length if options.length is not None else LENGTHS[options.form]
-    if options.form == "finite":
-        return finite_loss(model, chain, length, start=options.start)
-    batch = min(SGD_BATCH, options.sequences) if options.optimizer == "sgd" and options.batch is None else options.batch
-    return sampled_loss(model, chain, length, sequences=options.sequences, seed=seed, batch=batch, start=options.start)
-
-
-def _init_scales(options: FocusDilutionOptions, model: Any) -> dict[str, float]:
-    own = {name: getattr(options, f"init_scale_{name.lower()}") for name in model.shapes}
-    if None not in own.values():
-        refuse_unused(options, ("init_scale",), "every block has a scale of its own")
-    return {name: options.init_scale if scale is None else scale for name, scale in own.items()}
-
-
-def _dynamics(options: FocusDilutionOptions) -> "Dynamics":
-    from stagescope.dynamics.descent import GD, Adam, Descent, HeavyBall
-    from stagescope.dynamics.flow import GradientFlow
-
-    if options.optimizer == "flow":
-        return GradientFlow(method=options.method, rtol=options.rtol)
-    chosen = {"gd": GD(), "sgd": GD(), "heavy-ball": HeavyBall(momentum=options.momentum), "adam": Adam()}[options.optimizer]
-    return Descent(optimizer=chosen, lr=options.lr, steps=options.steps)
-
-
-def _record(options: FocusDilutionOptions) -> "Record":
-    from stagescope.dynamics.record import Uniform
-
-    return Uniform(frames=options.frames)
-
-
-def _numbers(run: "Run") -> dict[str, float]:
-    """Also which way attention first goes, and the rate in theory: the signs of both say focus or defocus [FD:attention-rate]."""
-    from stagescope.papers.focus_dilution.forms import attention_rate
-    from stagescope.papers.focus_dilution.observables import token_curves
-    from stagescope.papers.focus_dilution.stages import first_move
-
-    curves = token_curves(run)
-    chain, scale = curves.law.process, curves.law.model.scale
-    moved = first_move(curves)
-    measured = {"first_move": float("nan") if moved is None else moved}
-    return {**final_loss(run), **measured, "attention_rate": attention_rate(chain.stationary, chain.transition, scale)}
-
-
-def _claims() -> "tuple[Claim, ...]":
-    from stagescope.papers.focus_dilution.claims import CLAIMS
-
-    return CLAIMS
-
-
-def _figures() -> "Mapping[str, Figure]":
-    from stagescope.papers.focus_dilution.figures import FIGURES
-
-    return FIGURES
-
-
+_HERE = "stagescope.papers.focus_dilution"
+_READING = {
+    "read": Later(f"{_HERE}.reading:FocusDilutionReading"),
+    "claims": Later(f"{_HERE}.claims:CLAIMS").load,
+    "views": Later(f"{_HERE}.views:token_views"),
+}
 STUDY = Study(
     name="focus-dilution",
-    paper="focus-dilution",
     title="Focus and dilution: embeddings condense, attention focuses on the frequent token, then dilutes",
     options=FocusDilutionOptions,
     presets=PRESETS,
-    setup=setup,
-    check_use=_check_use,
+    setup=Later(f"{_HERE}.setup:setup"),
+    check_use=check_use,
+    kinds=(
+        Kind(fields=(f"{_HERE}.loss:TokenPopulation",), **_READING),
+        Kind(fields=(f"{_HERE}.finite:TokenFinite", f"{_HERE}.sampled:TokenSampled"), **_READING, cost=Cost(slow_claims=True)),
+    ),
     tags=("FD:model", "FD:population", "FD:finite", "FD:sampled", "FD:origin", "FD:attention-rate", "FD:stages"),
-    claims=_claims,
-    figures=_figures,
+    figures=Later(f"{_HERE}.figures:FIGURES").load,
     ledger=("ref", "paper", "near-symmetric", "zipf", "delta", "stall"),
-    numbers=_numbers,
+    numbers=Later(f"{_HERE}.numbers:numbers"),
+    sweeps={
+        "focus-defocus": NamedSweep(
+            "where attention first focuses on the frequent token, and where it turns away from it",
+            preset=None,
+            options={"until": 3000.0},
+            grid={"pi0": "0.3:0.6:7", "persistence": "-0.12:0.6:10", "delta": "0,0.02"},
+            color="first_move",
+        ),
+        "stalls": NamedSweep(
+            "where the second embedding direction has not opened by t = 1e5",
+            preset="stall",
+            options={"until": 1e5, "frames": 400},
+            grid={"pi0": "0.35:0.65:7", "persistence": "0.2:0.7:6", "delta": "0,0.001,0.01"},
+            color="E2",
+        ),
+        "linearisation": NamedSweep(
+            "where linearising at the saddles predicts what a run does",
+            preset=None,
+            options={"until": 2000.0},
+            grid={"init_scale": "1e-4:1e-1:7:log", "pi.0": "0.3:0.7:5", "persistence": "0.3,0.6"},
+            measures=("events", "verdicts", "numbers"),
+            color="FD:linear-condensed",
+        ),
+    },
+    tour={"ref": "Gradient flow of one attention layer on a Markov chain of four tokens."},
 )

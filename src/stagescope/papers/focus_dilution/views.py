@@ -7,6 +7,7 @@ import numpy as np
 
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.stages import LEVEL
+from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, largest, loss_view, norms_view, singular_values, speed_view
 from stagescope.views.crowd import NAMED, crowd, curves, left_out
@@ -35,8 +36,9 @@ class _Seen:
         return np.argsort(-self.curves.pi, kind="stable").tolist()
 
 
-def token_views(run: Run) -> list[Maker]:
+def token_views(reading: Reading) -> list[Maker]:
     """Loss, attention, focus and dilution of its rows, singular values, norms, and the embedding."""
+    run = reading.run
     vocab = len(run.params["W0"][0])
     some = shown(run, vocab**2, OBSERVED)
     seen = _Seen(token_curves(some.run), some.frames)

@@ -8,7 +8,6 @@ from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes, LogSpaced
-from stagescope.errors import StagescopeError
 from stagescope.papers.incremental.evidence import Beside, Clock, Curve, Equal
 from stagescope.papers.incremental.forms import RegressionForms
 from stagescope.papers.incremental.regression.loss import Regression, RegressionLoss
@@ -16,6 +15,7 @@ from stagescope.papers.incremental.regression.model import RegressionHeads
 from stagescope.papers.incremental.regression.sampled import RegressionSampled
 from stagescope.papers.incremental.students.positional import PositionalHeads
 from stagescope.papers.incremental.students.positional_loss import HeadsLoss
+from stagescope.papers.rebuild import ended, rebuilt
 from stagescope.params import Params
 from stagescope.runs.run import Run
 from stagescope.spec import build
@@ -31,7 +31,7 @@ SAMPLED, SOFTMAX = 0.05, 0.15
 
 def beside(run: Run) -> Beside:
     """What can be run beside a run of heads of any kind."""
-    law = build(run.spec["field"])
+    law = rebuilt(run.spec["field"])
     dynamics = build(run.spec["dynamics"])
     steps = isinstance(dynamics, Descent)
     if isinstance(law, Regression):
@@ -42,12 +42,6 @@ def beside(run: Run) -> Beside:
         return Beside()
     flow = None if clock(run) is None else (lambda until: _flow(run, law, until))
     return Beside(equal=lambda until: _equal_heads(run, law, until), flow=flow)
-
-
-def _done(run: Run) -> Run:
-    if not run.done:
-        raise StagescopeError(f"the run beside this one ended {run.status}: {run.reason}")
-    return run
 
 
 def _frames(run: Run, until: float | None) -> tuple[float, Any]:
@@ -70,9 +64,9 @@ def _moved(run: Run, law: Any, start: Params, dynamics: Any, until: float | None
     """The motion of one head: at the run's own steps where it descends, as a flow to `until` where it flows."""
     if isinstance(dynamics, Descent):
         record = AtTimes(at=tuple(run.step[1:].astype(float).tolist()))
-        return _done(evolve(law, start, dynamics, record=record, progress=False))
+        return ended(evolve(law, start, dynamics, record=record, progress=False))
     end, record = _frames(run, until)
-    return _done(evolve(law, start, dynamics, until=end, record=record, progress=False))
+    return ended(evolve(law, start, dynamics, until=end, record=record, progress=False))
 
 
 def _equal_heads(run: Run, law: HeadsLoss | RegressionSampled, until: float | None) -> Equal:
@@ -104,7 +98,7 @@ def _scaled(run: Run, law: Any, sigma: float, until: float) -> Curve:
 def _curve(law: Any, start: Params, until: float, pace: float = 1.0) -> Curve:
     """A regression flow to its time `until`, told on a clock that runs `pace` times as fast."""
     record = LogSpaced(frames=FRAMES, first=until * 1e-5)
-    made = _done(evolve(law, start, GradientFlow(rtol=EXACTLY), until=until, record=record, progress=False))
+    made = ended(evolve(law, start, GradientFlow(rtol=EXACTLY), until=until, record=record, progress=False))
     model: RegressionHeads = law.model
     levels = RegressionForms(model.gains, model.positions, model.heads * model.copies, law.mirror).levels
     return Curve(made.t * pace, model.losses(made.params), levels)
@@ -127,7 +121,7 @@ def _flow(run: Run, law: HeadsLoss | RegressionSampled, until: float) -> Curve:
 
 def clock(run: Run) -> Clock | None:
     """Whether the regression flow should give this run's times; None where it has nothing to do with them [ISA:clock]."""
-    law, dynamics = build(run.spec["field"]), build(run.spec["dynamics"])
+    law, dynamics = rebuilt(run.spec["field"]), build(run.spec["dynamics"])
     if not isinstance(law, HeadsLoss | RegressionSampled) or run.clock != "t":
         return None
     kinds = [

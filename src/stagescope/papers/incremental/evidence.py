@@ -12,8 +12,8 @@ from stagescope.errors import InputError
 from stagescope.papers.incremental.forms import RegressionForms, wkb_times
 from stagescope.papers.incremental.stages import Heads
 from stagescope.papers.incremental.transitions import Plateau, no_ladder, plateaus, transitions
+from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
-from stagescope.spec import build
 
 SHARP, BROAD = 0.03, 0.15
 """Tolerances in shares of a step of the ladder: gradient steps and flows on single lags; Adam, or spans of lags."""
@@ -187,7 +187,7 @@ class Evidence:
 
     @cached_property
     def law(self):  # noqa: ANN201 (an objective or a field)
-        return build(self.run.spec["field"])
+        return rebuilt(self.run.spec["field"])
 
     @cached_property
     def rates(self) -> dict[str, float]:

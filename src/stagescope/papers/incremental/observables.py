@@ -10,8 +10,8 @@ from stagescope.keys import key
 from stagescope.papers.incremental.lagged_loss import LaggedLoss
 from stagescope.papers.incremental.levels import ClassLevels, class_levels
 from stagescope.papers.incremental.masses import Masses, agreement
+from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
-from stagescope.spec import build
 
 HELD_OUT = 3000
 """Sequences the held-out loss is over."""
@@ -159,7 +159,7 @@ class LagCurves(Masses):
 
 def lag_curves(run: Run, compared: int = CONTEXTS) -> LagCurves:
     """The curves of a run of HeadsLoss, ContentLoss or TransformerLoss; divergences are over `compared` sequences."""
-    law = build(run.spec["field"])
+    law = rebuilt(run.spec["field"])
     if not isinstance(law, LaggedLoss):
         known = "HeadsLoss, ContentLoss or TransformerLoss"
         raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")

@@ -1,21 +1,27 @@
-"""Read a run of incremental learning: students of a lagged chain, and the regression flow."""
+"""Read a run of incremental learning: students of a lagged chain, and the regression models."""
 
+from abc import abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
 from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.record import LogSpaced
-from stagescope.papers.incremental.claims import ledger
+from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
 from stagescope.papers.incremental.companions import beside, clock
 from stagescope.papers.incremental.evidence import BEFORE, Evidence, Task
 from stagescope.papers.incremental.forms import RegressionForms
 from stagescope.papers.incremental.learned import learned_lags, learned_places
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.regression.observables import HeadCurves, head_curves
+from stagescope.papers.incremental.regression.sampled import RegressionSampled
 from stagescope.papers.incremental.stages import Heads, detect
+from stagescope.papers.incremental.stopping.claims import StoppingEvidence
+from stagescope.papers.incremental.students.positional_loss import HeadsLoss
 from stagescope.papers.incremental.transitions import no_ladder, transitions
+from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import replay
 from stagescope.runs.run import Run
 
@@ -35,18 +41,54 @@ def _lag_heads(curves: LagCurves) -> Heads:
     )
 
 
-def heads_stages(run: Run) -> Stages:
-    return detect(_lag_heads(lag_curves(run)), clock=run.clock, status=run.status)
+class IncrementalReading(Reading):
+    """What students and regression models share: heads that descend a ladder of levels."""
+
+    @abstractmethod
+    def heads_of(self, run: Run) -> Heads:
+        """Loss, levels and heads of a run of this kind."""
+
+    @cached_property
+    def stages(self) -> Stages:
+        return detect(self.heads_of(self.run), clock=self.run.clock, status=self.run.status)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """All claims; those about early stopping have evidence of their own."""
+        stops = Ledger.of(self.run, STOPPING_CLAIMS, StoppingEvidence(self.run))
+        return Ledger(self.run.status, self.run.clock, (*self.judge(HEAD_CLAIMS), *stops))
+
+    @cached_property
+    def dense(self) -> Run:
+        """The run, replayed where it was recorded so coarsely that a transition falls between two frames."""
+        return _dense_heads(self.run, self.heads_of)
 
 
-def heads_check(run: Run) -> Ledger:
-    """The claims on a student of a lagged chain; runs beside it where it has them."""
-    cheap = run.spec["field"]["type"] == "HeadsLoss"  # a replay costs as much as the run did
-    seen = _dense_heads(run, lambda made: _lag_heads(lag_curves(made))) if cheap else run
-    curves = lag_curves(seen)
+class StudentReading(IncrementalReading):
+    """A student of a lagged chain: attention on lag groups, and the levels of the restricted classes."""
+
+    def heads_of(self, run: Run) -> Heads:
+        return _lag_heads(lag_curves(run))
+
+    @cached_property
+    def dense(self) -> Run:
+        """A replay costs as much as the run did: only positional heads are cheap enough."""
+        return _dense_heads(self.run, self.heads_of) if isinstance(self.law, HeadsLoss) else self.run
+
+    @cached_property
+    def curves(self) -> LagCurves:
+        return lag_curves(self.dense)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        seen, curves = self.dense, self.curves
+        return Evidence(seen, _lag_heads(curves), _task(curves), learned_lags(curves), beside(seen), clock(seen))
+
+
+def _task(curves: LagCurves) -> Task:
     law, levels = curves.law, curves.levels
     known = law.fresh or law.labels == "soft"
-    task = Task(
+    return Task(
         law.process.importances,
         law.model.heads,
         span=max(map(len, law.process.groups)),
@@ -57,8 +99,24 @@ def heads_check(run: Run) -> Ledger:
         predicts=True,
         errors=tuple(np.abs((levels.losses - levels.losses[-1]) - (levels.training - levels.training[-1])).tolist()),
     )
-    evidence = Evidence(seen, _lag_heads(curves), task, learned_lags(curves), beside(seen), clock(seen))
-    return ledger(run, evidence)
+
+
+class RegressionReading(IncrementalReading):
+    """A run of the regression models: heads on positions, and plateaus in closed form."""
+
+    def heads_of(self, run: Run) -> Heads:
+        return _flow_heads(head_curves(run))
+
+    @cached_property
+    def curves(self) -> HeadCurves:
+        return head_curves(self.dense)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        seen, curves = self.dense, self.curves
+        forms = None if isinstance(self.law, RegressionSampled) else _regression_forms(curves)
+        task = Task(curves.model.gains, curves.model.heads, forms=forms)
+        return Evidence(seen, _flow_heads(curves), task, learned_places(curves), beside(seen), clock(seen))
 
 
 def _regression_forms(curves: HeadCurves) -> RegressionForms:
@@ -69,19 +127,6 @@ def _regression_forms(curves: HeadCurves) -> RegressionForms:
 def _flow_heads(curves: HeadCurves) -> Heads:
     parts = (curves.agreement, curves.contrast, curves.mass)
     return Heads(curves.time, curves.loss, _regression_forms(curves).levels, *parts, nearest=lambda _: None)
-
-
-def regression_stages(run: Run) -> Stages:
-    return detect(_flow_heads(head_curves(run)), clock=run.clock, status=run.status)
-
-
-def regression_check(run: Run) -> Ledger:
-    seen = _dense_heads(run, lambda made: _flow_heads(head_curves(made)))
-    curves = head_curves(seen)
-    forms = None if "batch" in seen.spec["field"] else _regression_forms(curves)
-    task = Task(curves.model.gains, curves.model.heads, forms=forms)
-    evidence = Evidence(seen, _flow_heads(curves), task, learned_places(curves), beside(seen), clock(seen))
-    return ledger(run, evidence)
 
 
 def _dense_heads(run: Run, heads_of: Callable[[Run], Heads]) -> Run:

@@ -1,21 +1,15 @@
 """Incremental learning of sparse attention patterns (arXiv 2602.19143): one lag group at a time, by competing heads."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
+from stagescope.later import Later
+from stagescope.options import Options, refuse_unused
 from stagescope.papers.incremental.students import options as students
-from stagescope.papers.study import Options, Setup, Study, refuse_unused
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from stagescope.claims.claim import Claim
-    from stagescope.dynamics.dynamics import Dynamics
-    from stagescope.dynamics.record import Record
-    from stagescope.papers.incremental.process import LaggedChain
-    from stagescope.views.figure import Figure
+from stagescope.papers.paper import Cost, Kind
+from stagescope.papers.study import NamedSweep, Study
 
 
 class IncrementalOptions(Options):
@@ -126,50 +120,14 @@ _OF_REGRESSION = ("positions", "gains", "noise")
 _OF_FLOWS = ("until", "rtol")
 
 
-def setup(options: IncrementalOptions, seed: int) -> Setup:
-    _check_use(options)
-    if options.model in FLOWS or options.model == "regression-transformer":
-        return _regression(options, seed)
-    chain, facts = _chain(options)
-    loss = students.student(options, chain, seed)
-    _check_frames(options, loss.shapes)
-    return Setup(
-        what=loss,
-        params=students.initial(options, loss.model, _init_seed(options, seed)),
-        dynamics=_dynamics(options),
-        record=_record(options),
-        facts=facts,
-    )
+def rule(options: IncrementalOptions) -> str:
+    """The rule of the steps."""
+    return options.optimizer or ("gd" if options.model == "regression-transformer" else "adam")
 
 
-def _init_seed(options: IncrementalOptions, seed: int) -> int:
-    return seed if options.init_seed is None else options.init_seed
-
-
-def _regression(options: IncrementalOptions, seed: int) -> Setup:
-    """The flows, and the transformer on sampled contexts that they are the average of."""
-    from stagescope.dynamics.flow import GradientFlow
-    from stagescope.papers.incremental.regression.loss import MirrorFlow, RegressionLoss
-    from stagescope.papers.incremental.regression.model import RegressionHeads
-    from stagescope.papers.incremental.regression.sampled import RegressionSampled
-    from stagescope.papers.incremental.regression.transformer import RegressionTransformer
-
-    heads = RegressionHeads(positions=options.positions, gains=options.gains, heads=options.heads)
-    start = (_init_seed(options, seed), options.init_scale, options.noise)
-    if options.model == "regression-transformer":
-        model = RegressionTransformer(reduced=heads, dim=options.dim, feature_seed=options.feature_seed)
-        loss = RegressionSampled(model=model, batch=options.batch, seed=seed)
-        _check_frames(options, loss.shapes)
-        return Setup(what=loss, params=model.init(*start), dynamics=_dynamics(options), record=_record(options))
-    law = MirrorFlow(model=heads) if options.model == "mirror" else RegressionLoss(model=heads)
-    _check_frames(options, law.shapes)
-    flow = GradientFlow(rtol=options.rtol)
-    return Setup(what=law, params=heads.init(*start), dynamics=flow, until=options.until, record=_record(options))
-
-
-def _check_use(options: IncrementalOptions) -> None:
+def check_use(options: IncrementalOptions) -> None:
     """Refuse what would have no effect."""
-    rule = _rule(options)
+    chosen = rule(options)
     students.check_student(options)
     if options.model in FLOWS:
         why = f"{options.model} is a flow"
@@ -178,10 +136,10 @@ def _check_use(options: IncrementalOptions) -> None:
         refuse_unused(options, (*_OF_CHAINS, *_OF_SEQUENCES, *_OF_FLOWS), "the regression transformer descends on vector tokens")
     else:
         refuse_unused(options, (*_OF_REGRESSION, *_OF_FLOWS, "dim"), "it belongs to the regression models")
-    if rule != "heavy-ball":
-        refuse_unused(options, ("momentum",), f"{rule} has none to set; choose --optimizer heavy-ball")
-    if rule != "adamw":
-        refuse_unused(options, ("weight_decay",), f"{rule} has none; choose --optimizer adamw")
+    if chosen != "heavy-ball":
+        refuse_unused(options, ("momentum",), f"{chosen} has none to set; choose --optimizer heavy-ball")
+    if chosen != "adamw":
+        refuse_unused(options, ("weight_decay",), f"{chosen} has none; choose --optimizer adamw")
     if options.features is not None:
         refuse_unused(options, ("feature_kind", "feature_seed"), "the features come from --features")
     else:
@@ -192,90 +150,37 @@ def _check_use(options: IncrementalOptions) -> None:
         refuse_unused(options, ("frames",), "every step is recorded")
 
 
-def _chain(options: IncrementalOptions) -> tuple["LaggedChain", dict[str, Any]]:
-    from stagescope.papers.incremental.features import RandomFeatures, read_features
-    from stagescope.papers.incremental.process import LaggedChain
-
-    facts: dict[str, Any] = {}
-    if options.features is None:
-        features = RandomFeatures(kind=options.feature_kind, seed=options.feature_seed)
-    else:
-        from stagescope.spec import digest
-
-        far = options.feature_order == "farthest-first"
-        features = read_features(options.features, reverse=far and not options.reverse)
-        facts["features_digest"] = digest(features.describe())
-    chain = LaggedChain.spans(
-        vocab=options.vocab,
-        spans=options.spans,
-        ratio=options.importance_ratio,
-        scale=options.scale,
-        stride=options.stride,
-        reverse=options.reverse,
-        span_weights=options.span_weights or None,
-        features=features,
-    )
-    return chain, facts
-
-
-def _dynamics(options: IncrementalOptions) -> "Dynamics":
-    """Rates are relative to that of the values, so that t, where there is one, is its sum."""
-    from stagescope.dynamics.descent import GD, Adam, AdamW, Descent, HeavyBall
-
-    chosen: Any = {
-        "gd": GD(),
-        "heavy-ball": HeavyBall(momentum=options.momentum),
-        "adam": Adam(),
-        "adamw": AdamW(weight_decay=options.weight_decay),
-    }[_rule(options)]
-    rates = students.student_rates(options)
-    return Descent(optimizer=chosen, lr=options.rate_values, rates=rates, steps=options.steps, clip=options.clip)
-
-
-def _rule(options: IncrementalOptions) -> str:
-    return options.optimizer or ("gd" if options.model == "regression-transformer" else "adam")
-
-
-def _record(options: IncrementalOptions) -> "Record":
-    """Log-spaced from the first step on: the first transition can come within ten steps."""
-    from stagescope.dynamics.record import Every, LogSpaced, Uniform
-
-    if options.record == "every-step":
-        return Every()
-    return LogSpaced(frames=options.frames) if options.record == "log" else Uniform(frames=options.frames)
-
-
-def _check_frames(options: IncrementalOptions, shapes: "Mapping[str, tuple[int, ...]]") -> None:
-    """Refuse more recorded numbers than fit in memory, before the first parameter is drawn."""
-    from stagescope.memory import numbers, require_memory
-
-    remedy = "record fewer --frames" if options.record != "every-step" else "choose --record log"
-    asked = options.steps + 1 if options.record == "every-step" else options.frames
-    frames = asked if options.model in FLOWS else min(asked, options.steps + 1)
-    require_memory("the times of the frames", remedy, asked)
-    require_memory("the recorded frames", remedy, frames, numbers(shapes))
-
-
-def _claims() -> "tuple[Claim, ...]":
-    from stagescope.papers.incremental.claims import CLAIMS
-
-    return CLAIMS
-
-
-def _figures() -> "Mapping[str, Figure]":
-    from stagescope.papers.incremental.figures import FIGURES
-
-    return FIGURES
-
-
+_HERE = "stagescope.papers.incremental"
+_STUDENTS = {
+    "read": Later(f"{_HERE}.reading:StudentReading"),
+    "claims": Later(f"{_HERE}.claims:CLAIMS").load,
+    "views": Later(f"{_HERE}.views:lag_views"),
+}
 STUDY = Study(
     name="incremental",
-    paper="incremental",
     title="Incremental learning: attention patterns are learned one at a time, most important first",
     options=IncrementalOptions,
     presets=PRESETS,
-    setup=setup,
-    check_use=_check_use,
+    setup=Later(f"{_HERE}.setup:setup"),
+    check_use=check_use,
+    kinds=(
+        Kind(fields=(f"{_HERE}.students.positional_loss:HeadsLoss",), **_STUDENTS, cost=Cost(slow_ladder=True)),
+        Kind(
+            fields=(f"{_HERE}.students.content_loss:ContentLoss", f"{_HERE}.students.transformer_loss:TransformerLoss"),
+            **_STUDENTS,
+            cost=Cost(slow_claims=True, slow_ladder=True),
+        ),
+        Kind(
+            fields=(
+                f"{_HERE}.regression.loss:RegressionLoss",
+                f"{_HERE}.regression.loss:MirrorFlow",
+                f"{_HERE}.regression.sampled:RegressionSampled",
+            ),
+            read=Later(f"{_HERE}.reading:RegressionReading"),
+            claims=Later(f"{_HERE}.claims:CLAIMS").load,
+            views=Later(f"{_HERE}.regression.views:regression_views"),
+        ),
+    ),
     tags=(
         "ISA:task",
         "ISA:positional-heads",
@@ -287,7 +192,15 @@ STUDY = Study(
         "ISA:plateaus",
         "ISA:stages",
     ),
-    claims=_claims,
-    figures=_figures,
+    figures=Later(f"{_HERE}.figures:FIGURES").load,
     ledger=("ladder", "gd-ladder", "ode-exact", "ode-mirror", "regression-transformer"),
+    sweeps={
+        "escape": NamedSweep(
+            "when heads leave plateau 1, over heads, importance ratio and initial scale",
+            preset="gd-ladder",
+            grid={"heads": "2,3,4", "importance_ratio": "1.3,1.7,2.2", "init_scale": "1e-4:1e-1:4:log"},
+            color="t2",
+        ),
+    },
+    tour={"ode-mirror": "Flow of three heads over forty positions: each finds its own, the largest gain first."},
 )

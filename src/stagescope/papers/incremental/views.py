@@ -8,6 +8,7 @@ from stagescope.papers.incremental.head_views import agreement_view, heads_in_pl
 from stagescope.papers.incremental.learned import learned_lags
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.students.positional import PositionalHeads
+from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, norms_view, speed_view, values_view
 from stagescope.views.crowd import crowd, curves, left_out
@@ -19,8 +20,9 @@ MATRICES = ("a", "V", "W", "E", "Q1", "K1", "U")
 """Blocks of the students whose singular values say something: scores, values, query matrices, embedding and output."""
 
 
-def lag_views(run: Run) -> list[Maker]:
+def lag_views(reading: Reading) -> list[Maker]:
     """Loss with the levels of the classes, attention, lags, masses, agreement, values."""
+    run = reading.run
     law = lag_curves(run).law  # nothing is computed along the run before it is known how many frames are shown
     model, process = law.model, law.process
     some = shown(run, model.heads * max(model.targets * model.positions, process.vocab**2), CELLS)

@@ -8,7 +8,9 @@ import numpy as np
 
 from stagescope.claims.claim import Regime
 from stagescope.papers.scan_snap.forms import transition_time
+from stagescope.papers.scan_snap.loss import Pairing, PairwisePinv
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
+from stagescope.papers.scan_snap.sampled import PairwiseSampled
 from stagescope.runs.run import Run
 
 WEAK = 0.25
@@ -48,7 +50,7 @@ class Evidence:
         return cls(run, curves or class_attention(run), beside)
 
     @cached_property
-    def law(self):  # noqa: ANN201 (a pairing; theory does not import models)
+    def law(self) -> Pairing:
         return law_of(self.run)
 
     @property
@@ -61,11 +63,11 @@ class Evidence:
 
     @property
     def modified(self) -> bool:
-        return self.run.spec["field"]["type"] == "PairwisePinv"
+        return isinstance(self.law, PairwisePinv)
 
     @property
     def sampled(self) -> bool:
-        return self.run.spec["field"]["type"] == "PairwiseSampled"
+        return isinstance(self.law, PairwiseSampled)
 
     @cached_property
     def rates(self) -> dict[str, float]:

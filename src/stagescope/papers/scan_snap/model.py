@@ -6,7 +6,6 @@ from pydantic import model_validator
 from stagescope.errors import InputError
 from stagescope.keys import key
 from stagescope.papers.scan_snap.process import SequenceClasses
-from stagescope.papers.scan_snap.text.process import TopicWindows
 from stagescope.params import Params
 from stagescope.spec import Described, Integers
 
@@ -43,11 +42,6 @@ class PairwiseAttention(Described):
     def every_output(cls, process: SequenceClasses) -> "PairwiseAttention":
         """Rows for the tokens in use and a column for every output: what a random initial Y needs."""
         return cls.merged(process).model_copy(update={"outputs": tuple(range(process.vocab))})
-
-    @classmethod
-    def on_windows(cls, process: TopicWindows) -> "PairwiseAttention":
-        """One query, the types in its windows, the next words and one column for all other outputs."""
-        return cls(vocab=process.vocab, keys=process.keys, queries=(process.token,), outputs=process.targets)
 
     @classmethod
     def full(cls, vocab: int) -> "PairwiseAttention":

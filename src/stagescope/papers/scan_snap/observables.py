@@ -6,13 +6,12 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.fields.field import Field
-from stagescope.papers.scan_snap import sampled as _sampled  # noqa: F401 (registers the type a spec may name)
+from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.scan_snap.loss import Pairing
 from stagescope.papers.scan_snap.model import attention
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.params import Layout
 from stagescope.runs.run import Run
-from stagescope.spec import build
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class ClassAttention:
 
 def law_of(run: Run) -> Pairing:
     """The pairing of model and process a run was made with."""
-    found = build(run.spec["field"])
+    found = rebuilt(run.spec["field"])
     assert isinstance(found, Pairing)
     return found
 

@@ -1,22 +1,14 @@
 """Scan and snap (arXiv 2305.16380): attention in token-pair logits drops common tokens, then freezes."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from stagescope.errors import InputError
-from stagescope.papers.scan_snap.numbers import many, numbers
-from stagescope.papers.study import Options, Setup, Study, refuse_unused
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from stagescope.claims.claim import Claim
-    from stagescope.dynamics.dynamics import Dynamics
-    from stagescope.dynamics.record import Record
-    from stagescope.papers.scan_snap.process import SequenceClasses
-    from stagescope.views.figure import Figure
+from stagescope.later import Later
+from stagescope.options import Options, refuse_unused
+from stagescope.papers.paper import Kind
+from stagescope.papers.study import NamedSweep, Study
 
 
 class ScanSnapOptions(Options):
@@ -77,27 +69,10 @@ MEDIUM_LAST, MEDIUM_Z, MEDIUM_RATIO = (1, 3, 5, 10), (0.5, 1, 2, 3), (1, 2, 5, 1
 """Figure 6: query tokens, eta_Z and eta_Y/eta_Z; ten runs of each."""
 
 
-def setup(options: ScanSnapOptions, seed: int) -> Setup:
-    from stagescope.papers.scan_snap.model import PairwiseAttention
-
-    _check_use(options)
-    process, facts = _process(options)
-    whole = options.columns == "all" or options.length is not None
-    model = PairwiseAttention.every_output(process) if whole else PairwiseAttention.merged(process)
-    return Setup(
-        what=_law(options, model, process, seed),
-        params=model.init(seed, options.init_scale),
-        dynamics=_dynamics(options),
-        until=options.until if options.optimizer == "flow" else None,
-        record=_record(options),
-        facts=facts,
-    )
-
-
 GENERATOR = ("num_last", "num_next_per_last", "num_common", "num_common_per_last", "num_unique", "common_p", "umin", "umax")
 
 
-def _check_use(options: ScanSnapOptions) -> None:
+def check_use(options: ScanSnapOptions) -> None:
     if options.optimizer == "flow":
         refuse_unused(options, ("steps", "lr", "momentum"), "a flow ends at --until and has no steps; choose an --optimizer")
     else:
@@ -110,80 +85,38 @@ def _check_use(options: ScanSnapOptions) -> None:
         refuse_unused(options, GENERATOR, "the classes come from --classes")
 
 
-def _law(options: ScanSnapOptions, model: Any, process: "SequenceClasses", seed: int) -> Any:
-    from stagescope.papers.scan_snap.loss import PairwisePinv, PairwisePopulation
-    from stagescope.papers.scan_snap.sampled import PairwiseSampled
-
-    if options.length is None:
-        law = PairwisePinv if options.decoder == "pinv" else PairwisePopulation
-        return law(model=model, process=process)
-    if options.optimizer == "flow":
-        raise InputError("sampled contexts (--length) need steps: choose --optimizer gd, heavy-ball or adam")
-    if options.decoder == "pinv":
-        raise InputError("the modified decoder is a law of the long-sequence limit: leave out --length")
-    return PairwiseSampled(model=model, process=process, length=options.length, batch=options.batch, seed=seed)
-
-
-def _process(options: ScanSnapOptions) -> tuple["SequenceClasses", dict[str, Any]]:
-    if options.classes is not None:
-        from stagescope.papers.scan_snap.tables import read_classes
-        from stagescope.spec import digest
-
-        process = read_classes(options.classes, options.vocab)
-        return process, {"classes_digest": digest(process.describe())}
-    from stagescope.papers.scan_snap.process import SequenceClasses
-
-    names = (*GENERATOR, "vocab")
-    return SequenceClasses.synthetic(**{name: getattr(options, name) for name in names}), {}
-
-
-def _dynamics(options: ScanSnapOptions) -> "Dynamics":
-    from stagescope.dynamics.descent import GD, Adam, Descent, HeavyBall
-    from stagescope.dynamics.flow import GradientFlow
-
-    rates = {"Y": options.rate_y, "Z": options.rate_z}
-    if options.optimizer == "flow":
-        return GradientFlow(rates=rates, method=options.method, rtol=options.rtol)
-    chosen = {"gd": GD(), "heavy-ball": HeavyBall(momentum=options.momentum), "adam": Adam()}[options.optimizer]
-    return Descent(optimizer=chosen, rates=rates, lr=options.lr, steps=options.steps)
-
-
-def _record(options: ScanSnapOptions) -> "Record | None":
-    from stagescope.dynamics.record import Every, LogSpaced, Uniform
-
-    if options.record == "every-step":
-        return Every()
-    if options.record == "uniform":
-        return Uniform(frames=options.frames)
-    if options.record == "log" or options.optimizer == "flow":
-        return LogSpaced(frames=options.frames)
-    return None
-
-
-def _claims() -> "tuple[Claim, ...]":
-    from stagescope.papers.scan_snap.claims import CLAIMS
-
-    return CLAIMS
-
-
-def _figures() -> "Mapping[str, Figure]":
-    from stagescope.papers.scan_snap.figures import FIGURES
-
-    return FIGURES
-
-
+_HERE = "stagescope.papers.scan_snap"
 STUDY = Study(
     name="scan-snap",
-    paper="scan-snap",
     title="Scan and snap: common tokens are dropped, distinct ones win, attention freezes",
     options=ScanSnapOptions,
     presets=PRESETS,
-    setup=setup,
-    check_use=_check_use,
+    setup=Later(f"{_HERE}.setup:setup"),
+    check_use=check_use,
+    kinds=(
+        Kind(
+            fields=(f"{_HERE}.loss:PairwisePopulation", f"{_HERE}.loss:PairwisePinv", f"{_HERE}.sampled:PairwiseSampled"),
+            read=Later(f"{_HERE}.reading:ScanSnapReading"),
+            claims=Later(f"{_HERE}.claims:CLAIMS").load,
+            views=Later(f"{_HERE}.views:pairwise_views"),
+        ),
+    ),
     tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),
-    claims=_claims,
-    figures=_figures,
+    figures=Later(f"{_HERE}.figures:FIGURES").load,
     ledger=("syn-small-flow", "syn-small-heavy-ball", "figure-4", "syn-small-adam", "single-common-pinv", "collapse"),
-    numbers=numbers,
-    many=many,
+    numbers=Later(f"{_HERE}.numbers:numbers"),
+    many=Later(f"{_HERE}.numbers:many"),
+    sweeps={
+        "figure-6": NamedSweep(
+            "entropy on distinct tokens over rates and number of classes: the 640 runs of figure 6",
+            preset="figure-6",
+            table=Later(f"{_HERE}.numbers:figure_six"),
+            measures=("numbers",),
+            color="entropy",
+        ),
+    },
+    tour={
+        "syn-small-flow": "Gradient flow on two classes with ten common and ten distinct tokens each.",
+        "syn-small-flow-10": "The same with the decoder ten times faster than attention: it ends less sparse.",
+    },
 )

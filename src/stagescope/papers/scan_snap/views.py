@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from stagescope.papers.reading import Reading
 from stagescope.papers.scan_snap.loss import Pairing, PairwisePopulation
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
 from stagescope.runs.run import Run
@@ -45,8 +46,9 @@ class _Seen:
         return tuple(f"{label(item.query)} -> {label(item.target)}" for item in self.law.process.classes)
 
 
-def pairwise_views(run: Run) -> list[Maker]:
+def pairwise_views(reading: Reading) -> list[Maker]:
     """Loss, class attention, common mass, speed, single tokens, scores and decoder."""
+    run = reading.run
     law = law_of(run)
     size = len(law.process.classes) * len(law.model.keys) + run.params["Y"][0].size
     some = shown(run, size, OBSERVED)

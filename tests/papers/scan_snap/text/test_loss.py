@@ -5,8 +5,8 @@ import pytest
 
 import stagescope as ss
 from stagescope.fields.objective import Objective
-from stagescope.papers.scan_snap.model import PairwiseAttention, features
-from stagescope.papers.scan_snap.text.loss import PairwiseWindows
+from stagescope.papers.scan_snap.model import features
+from stagescope.papers.scan_snap.text.loss import PairwiseWindows, on_windows
 from stagescope.papers.scan_snap.text.process import topic_windows
 from tests.planted import NEXTS, planted_text
 
@@ -25,7 +25,7 @@ def somewhere(loss, scale=1.0):
 
 @pytest.mark.parametrize("scale", [0.5, 30.0])
 def test_kernel_is_the_definition(process, scale):
-    loss = PairwiseWindows(model=PairwiseAttention.on_windows(process), process=process)
+    loss = PairwiseWindows(model=on_windows(process), process=process)
     params = somewhere(loss, scale)
     assert loss.value(params) == pytest.approx(Objective.value(loss, params), rel=1e-12)
     for name, block in Objective.grad(loss, params).items():
@@ -33,7 +33,7 @@ def test_kernel_is_the_definition(process, scale):
 
 
 def test_one_window_by_hand(process):
-    loss = PairwiseWindows(model=PairwiseAttention.on_windows(process), process=process)
+    loss = PairwiseWindows(model=on_windows(process), process=process)
     params, windows = somewhere(loss), process.part("train")
     counts = np.zeros((len(windows), len(process.keys)))
     counts[windows.row, windows.key] = windows.count
@@ -45,7 +45,7 @@ def test_one_window_by_hand(process):
 
 def test_merged_column_is_exact(process):
     """The same steps with a column for every word."""
-    merged = PairwiseAttention.on_windows(process)
+    merged = on_windows(process)
     every = merged.model_copy(update={"outputs": tuple(range(process.vocab))})
     runs = []
     for model in (merged, every):
@@ -60,7 +60,7 @@ def test_kernel_steps_are_compiled_steps(process):
     from stagescope.dynamics.loops import CompiledLoop
     from stagescope.params import Layout
 
-    loss = PairwiseWindows(model=PairwiseAttention.on_windows(process), process=process, batch=16)
+    loss = PairwiseWindows(model=on_windows(process), process=process, batch=16)
     descent = ss.Descent(optimizer=ss.Adam(), lr=0.05, steps=20, clip=0.05, half_life=7.0)
     start = loss.model.init()
     run = ss.evolve(loss, start, descent, progress=False)
@@ -72,7 +72,7 @@ def test_kernel_steps_are_compiled_steps(process):
 
 
 def test_batches_depend_on_seed_and_step(process):
-    loss = PairwiseWindows(model=PairwiseAttention.on_windows(process), process=process, batch=16, seed=3)
+    loss = PairwiseWindows(model=on_windows(process), process=process, batch=16, seed=3)
     np.testing.assert_array_equal(loss.minibatch(7), loss.minibatch(7))
     assert not np.array_equal(loss.minibatch(7), loss.minibatch(8))
     whole = loss.model_copy(update={"batch": None})
@@ -80,6 +80,6 @@ def test_batches_depend_on_seed_and_step(process):
 
 
 def test_a_model_of_another_vocabulary_is_refused(process):
-    model = PairwiseAttention.on_windows(process).model_copy(update={"vocab": 99})
+    model = on_windows(process).model_copy(update={"vocab": 99})
     with pytest.raises(ss.InputError, match="model vocabulary 99 differs"):
         PairwiseWindows(model=model, process=process)

@@ -17,9 +17,8 @@ from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.process import LazyChain, asymmetric_law
-from stagescope.papers.focus_dilution.reading import dense_token
 from stagescope.papers.focus_dilution.stages import passes
-from stagescope.papers.reading import saddle_ladder
+from stagescope.papers.reading import reading, saddle_ladder
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.views.figure import Numbers
@@ -82,7 +81,7 @@ def rates(progress: Progress) -> Numbers:
     rows = []
     for done, (name, options) in enumerate(CHAINS.items()):
         run = run_study("focus-dilution", progress=False, **options)
-        evidence = Evidence(run, dense_token(run))
+        evidence = Evidence(run, reading(run).curves)
         for number, label in enumerate(RUNGS):
             passage = evidence.passage(*label)
             if passage is None or passage.small.opening is None or passage.rise is None:

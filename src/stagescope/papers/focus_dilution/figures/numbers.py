@@ -13,9 +13,8 @@ from stagescope.detect.stage import Stages
 from stagescope.dynamics.record import AtTimes
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
-from stagescope.papers.focus_dilution.reading import dense_token
 from stagescope.papers.focus_dilution.stages import visits
-from stagescope.papers.reading import stages
+from stagescope.papers.reading import reading, stages
 from stagescope.papers.rebuild import replay
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
@@ -43,7 +42,7 @@ def rounded(values: Any, digits: int = 6) -> Any:
 def seen(preset: str) -> tuple[Run, TokenCurves, Stages]:
     """A preset's run with its curves and stages, at a resolution that shows everything; the figures share them."""
     run = run_study("focus-dilution", preset, progress=False)
-    fine = replay(run, AtTimes(at=tuple(dense_token(run).time.tolist())))
+    fine = replay(run, AtTimes(at=tuple(reading(run).curves.time.tolist())))
     return fine, token_curves(fine), stages(fine)
 
 

@@ -87,7 +87,7 @@ def _sign_regime(evidence: TextEvidence) -> Regime:
     opened, second = evidence.story.opened.get("Q1"), evidence.story.opened.get("E2")
     if at.holds and made.sign == 0:
         return Regime(False, f"c = {made.c_windows:+.2f} +- {made.c_error:.2f} on real windows: its sign is not decided")
-    if at.holds and evidence.run.spec["field"]["type"] == "TextCausal":
+    if at.holds and evidence.causal:
         return Regime(False, "the loss is at all positions: c on windows of full length is not its rate")
     if at.holds and second is not None and (opened is None or opened >= second):
         return Regime(False, f"W0 is no longer of rank one when attention opens: E2 is at {second:.4g}")

@@ -7,11 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.claims.claim import Regime
+from stagescope.corpora.window_loss import WindowLoss
 from stagescope.papers.focus_dilution.text.forms import Predictions, predict
+from stagescope.papers.focus_dilution.text.loss import TextCausal
 from stagescope.papers.focus_dilution.text.observables import TextCurves
 from stagescope.papers.focus_dilution.text.stages import TextStory, smoothed
+from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
-from stagescope.spec import build
 
 SMALL_START = 2e-2
 """Largest rms of the initial parameters for which a run on text begins near the origin."""
@@ -50,8 +52,17 @@ class TextEvidence:
         return int(self.run.spec["field"]["length"])
 
     @cached_property
+    def law(self) -> WindowLoss:
+        return rebuilt(self.run.spec["field"])
+
+    @property
+    def causal(self) -> bool:
+        """Whether the loss is at all positions."""
+        return isinstance(self.law, TextCausal)
+
+    @cached_property
     def predictions(self) -> Predictions:
-        return predict(build(self.run.spec["field"]).process, self.window)
+        return predict(self.law.process, self.window)
 
     @cached_property
     def r(self) -> float:
@@ -122,7 +133,7 @@ def long_windows(evidence: TextEvidence) -> Regime:
     if evidence.run.clock != "t":
         return at
     failed = [] if at.holds else [at.sentence]
-    if evidence.run.spec["field"]["type"] == "TextCausal":
+    if evidence.causal:
         failed.append("the loss is at all positions, so most contexts are short")
     if evidence.window < SHORT:
         failed.append(f"windows of {evidence.window} tokens are short (below {SHORT})")

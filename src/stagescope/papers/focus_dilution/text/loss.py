@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.corpora.window_loss import WindowLoss
+from stagescope.fields.packed import Found
 from stagescope.papers.focus_dilution.counts import contexts_loss
 from stagescope.papers.focus_dilution.loss import BLOCKS
-from stagescope.papers.focus_dilution.text.window_loss import Found, TextLoss
+from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Params
 
 ROWS = 4096
@@ -24,11 +26,13 @@ class CountRows:
     target: np.ndarray
 
 
-class TextCounts(TextLoss):
+class TextCounts(WindowLoss):
     """The loss of the token after each window, A_j ~ n_j exp(Phi_ij) with n its counts and i its last token [FD:text-counts].
 
     Counts are sufficient: nothing of the size of batch x length x vocabulary is ever made.
     """
+
+    model: TokenAttention
 
     def spans(self, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where the contexts of the windows that begin at `starts` begin and end."""

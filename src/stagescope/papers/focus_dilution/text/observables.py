@@ -11,12 +11,11 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.corpora.corpus import TextCorpus, written
+from stagescope.corpora.window_loss import WindowLoss
 from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.papers.focus_dilution.text import loss as _counts  # noqa: F401 (registers a type that a spec may name)
-from stagescope.papers.focus_dilution.text import variant as _variant  # noqa: F401
+from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
-from stagescope.spec import build
 
 RARE = 0.5
 """Rare types are the less frequent half of them."""
@@ -146,10 +145,10 @@ def text_curves(run: Run) -> TextCurves:
     params, kept = {name: run.params[name] for name in run.params}, run.config or {}
     if "frequencies" in kept:
         words = tuple(map(written, kept["words"]))
-        model = build(run.spec["field"]["model"])
+        model = rebuilt(run.spec["field"]["model"])
         return TextCurves(run.time, params, model, np.array(kept["frequencies"]), words, kept["last_token_loss"])
-    law = build(run.spec["field"])
-    assert isinstance(law, TokenLoss)
+    law = rebuilt(run.spec["field"])
+    assert isinstance(law, TokenLoss | WindowLoss)
     assert isinstance(law.process, TextCorpus)
     words = tuple(map(law.process.label, range(law.process.vocab)))
     return TextCurves(run.time, params, law.model, law.process.stationary, words, law.process.floor())

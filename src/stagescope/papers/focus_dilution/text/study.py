@@ -1,22 +1,15 @@
 """Focus and dilution on a real text (arXiv 2605.01199): windows of a corpus in place of a Markov chain."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from stagescope.corpora.options import TextOptions, text_facts
+from stagescope.corpora.options import TextOptions
 from stagescope.errors import InputError
-from stagescope.papers.study import Setup, Study, refuse_unused
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from stagescope.claims.claim import Claim
-    from stagescope.corpora.corpus import TextCorpus
-    from stagescope.dynamics.dynamics import Dynamics
-    from stagescope.papers.focus_dilution.model import TokenAttention
-    from stagescope.papers.focus_dilution.text.window_loss import TextLoss
-    from stagescope.views.figure import Figure
+from stagescope.later import Later
+from stagescope.options import refuse_unused
+from stagescope.papers.paper import Kind
+from stagescope.papers.study import Study
 
 
 class TextFocusOptions(TextOptions):
@@ -63,31 +56,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "watched": 1024,
     },
 }
-RATES = {"sgd": 0.2, "heavy-ball": 0.02, "adam": 1e-3}
-STEPS = {"sgd": 22000, "heavy-ball": 22000, "adam": 10000}
 PARTS = ("positions", "residual", "norm")
 
 
-def setup(options: TextFocusOptions, seed: int) -> Setup:
-    from stagescope.dynamics.record import Graded
-
-    _check_use(options)
-    corpus = options.read()
-    for word in options.probe:
-        corpus.token(word)
-    window = options.window or (256 if options.form == "last" else 128)
-    corpus.windows(window + 1)  # a corpus shorter than one window is refused here
-    model = _model(options, corpus, window)
-    return Setup(
-        what=_loss(options, model, corpus, window, seed),
-        params=model.init(seed, options.init_scale),
-        dynamics=_dynamics(options),
-        record=Graded(frames=options.frames),
-        facts={**text_facts(corpus), "frequencies": corpus.stationary.tolist(), "last_token_loss": corpus.floor()},
-    )
-
-
-def _check_use(options: TextFocusOptions) -> None:
+def check_use(options: TextFocusOptions) -> None:
     if options.optimizer != "heavy-ball":
         refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
     if options.form == "causal":
@@ -96,57 +68,23 @@ def _check_use(options: TextFocusOptions) -> None:
         raise InputError("every block starts at 0, a critical point where nothing ever moves; take an --init-scale above 0")
 
 
-def _model(options: TextFocusOptions, corpus: "TextCorpus", window: int) -> "TokenAttention":
-    from stagescope.papers.focus_dilution.model import TokenAttention
-    from stagescope.papers.focus_dilution.text.model import AttentionVariant
-
-    scale = options.scale or (options.key_width or options.width) ** -0.5
-    sizes = {"vocab": corpus.vocab, "width": options.width, "key_width": options.key_width, "scale": scale}
-    parts = {name: getattr(options, name) for name in PARTS}
-    return AttentionVariant(**sizes, length=window, **parts) if any(parts.values()) else TokenAttention(**sizes)
-
-
-def _loss(options: TextFocusOptions, model: Any, corpus: "TextCorpus", window: int, seed: int) -> "TextLoss":
-    from stagescope.papers.focus_dilution.text.loss import TextCausal, TextCounts
-    from stagescope.papers.focus_dilution.text.model import AttentionVariant
-    from stagescope.papers.focus_dilution.text.variant import TextVariant
-
-    batch = options.batch or (32 if options.form == "causal" else 512 if options.optimizer == "adam" else 1024)
-    kind = TextVariant if isinstance(model, AttentionVariant) else TextCausal if options.form == "causal" else TextCounts
-    watched = options.watched if kind is not TextCausal else max(1, options.watched // window)
-    return kind(model=model, process=corpus, length=window, batch=batch, seed=seed, watched=watched)
-
-
-def _dynamics(options: TextFocusOptions) -> "Dynamics":
-    from stagescope.dynamics.descent import GD, Adam, Descent, HeavyBall
-
-    chosen = {"sgd": GD(), "heavy-ball": HeavyBall(momentum=options.momentum), "adam": Adam()}[options.optimizer]
-    rate, steps = options.lr or RATES[options.optimizer], options.steps or STEPS[options.optimizer]
-    return Descent(optimizer=chosen, lr=rate, steps=steps)
-
-
-def _claims() -> "tuple[Claim, ...]":
-    from stagescope.papers.focus_dilution.text.claims import CLAIMS
-
-    return CLAIMS
-
-
-def _figures() -> "Mapping[str, Figure]":
-    from stagescope.papers.focus_dilution.text.figures import FIGURES
-
-    return FIGURES
-
-
+_HERE = "stagescope.papers.focus_dilution.text"
 STUDY = Study(
     name="text-focus",
-    paper="focus-dilution",
     title="Focus and dilution on real text: the same stages on windows of a corpus",
     options=TextFocusOptions,
     presets=PRESETS,
-    setup=setup,
-    check_use=_check_use,
+    setup=Later(f"{_HERE}.setup:setup"),
+    check_use=check_use,
+    kinds=(
+        Kind(
+            fields=(f"{_HERE}.loss:TextCounts", f"{_HERE}.loss:TextCausal", f"{_HERE}.variant:TextVariant"),
+            read=Later(f"{_HERE}.reading:TextFocusReading"),
+            claims=Later(f"{_HERE}.claims:CLAIMS").load,
+            views=Later(f"{_HERE}.views:text_focus_views"),
+        ),
+    ),
     tags=("FD:model", "FD:text-loss", "FD:text-counts", "FD:text-causal", "FD:text-stages", "FD:origin"),
-    claims=_claims,
-    figures=_figures,
+    figures=Later(f"{_HERE}.figures:FIGURES").load,
     ledger=("tinystories", "wikitext-2", "tinystories-adam", "wikitext-2-adam", "transformer"),
 )

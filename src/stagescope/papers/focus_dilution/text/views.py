@@ -8,6 +8,7 @@ import numpy as np
 from stagescope.papers.focus_dilution.text.observables import TextCurves, text_curves
 from stagescope.papers.focus_dilution.text.reading import probes
 from stagescope.papers.focus_dilution.text.stages import opening_level
+from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import loss_view, norms_view, speed_view
 from stagescope.views.crowd import MOST, NAMED, crowd, curves, left_out
@@ -63,8 +64,9 @@ class _Seen:
         return named + left_out(len(self.words), what="words")
 
 
-def text_focus_views(run: Run) -> list[Maker]:
+def text_focus_views(reading: Reading) -> list[Maker]:
     """Loss, attention between words, focus and dilution of their rows, where probe words look, singular values, embedding."""
+    run = reading.run
     vocab = len(run.params["W0"][0])
     some = shown(run, vocab * max(TYPES, vocab / 25), OBSERVED)  # entropies need all rows, but of one frame at a time
     found = text_curves(some.run)

@@ -18,7 +18,9 @@ from stagescope.papers.incremental.observables import lag_curves
 from stagescope.papers.incremental.regression.loss import MirrorFlow, RegressionLoss
 from stagescope.papers.incremental.regression.model import RegressionHeads
 from stagescope.papers.incremental.regression.observables import HeadCurves, head_curves
+from stagescope.papers.incremental.regression.sampled import RegressionSampled
 from stagescope.papers.incremental.transitions import plateaus, transitions
+from stagescope.papers.reading import reading
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.runs.run import Run
@@ -128,7 +130,7 @@ def clocks(progress: Progress) -> Numbers:
 
 
 def _model_curve(run: Run) -> Curve:
-    if run.spec["field"]["type"] == "RegressionSampled":
+    if isinstance(reading(run).law, RegressionSampled):
         curves = head_curves(run)
         squares = np.square(curves.model.gains)
         return Curve(run.time, curves.loss, np.append(np.cumsum(squares[::-1])[::-1], 0.0) / 2)

@@ -11,8 +11,8 @@ from stagescope.papers.incremental.regression.loss import Regression
 from stagescope.papers.incremental.regression.model import RegressionHeads
 from stagescope.papers.incremental.regression.sampled import RegressionSampled
 from stagescope.papers.incremental.regression.transformer import RegressionTransformer
+from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
-from stagescope.spec import build
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class HeadCurves(Masses):
 
 def head_curves(run: Run) -> HeadCurves:
     """The curves of a run of RegressionLoss, MirrorFlow or RegressionSampled."""
-    law = build(run.spec["field"])
+    law = rebuilt(run.spec["field"])
     if not isinstance(law, Regression | RegressionSampled):
         known = "RegressionLoss, MirrorFlow or RegressionSampled"
         raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")

@@ -8,14 +8,16 @@ from stagescope.papers.incremental.forms import RegressionForms
 from stagescope.papers.incremental.head_views import agreement_view, heads_in_plane, learned_view, mass_view
 from stagescope.papers.incremental.learned import learned_places
 from stagescope.papers.incremental.regression.observables import HeadCurves, head_curves
+from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import largest, loss_view, norms_view, speed_view
 from stagescope.views.subsample import OBSERVED, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, View
 
 
-def regression_views(run: Run) -> list[Maker]:
+def regression_views(reading: Reading) -> list[Maker]:
     """Loss with its plateaus, attention over positions, masses, agreement, values."""
+    run = reading.run
     some = shown(run, sum(block[0].size for block in run.params.values()), OBSERVED)
     found, frames = head_curves(some.run), some.frames
     groups = tuple(f"feature {i + 1}" for i in range(len(found.model.gains)))

@@ -9,8 +9,8 @@ from stagescope.errors import InputError
 from stagescope.papers.incremental.masses import Masses
 from stagescope.papers.incremental.text.information import LagInformation, lag_information
 from stagescope.papers.incremental.text.loss import TextHeads
+from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
-from stagescope.spec import build
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class TextLagCurves(Masses):
 
 def text_lag_curves(run: Run) -> TextLagCurves:
     """The curves of a run of TextHeads."""
-    law = build(run.spec["field"])
+    law = rebuilt(run.spec["field"])
     if not isinstance(law, TextHeads):
         raise InputError(f"expected a run of TextHeads, got one of {run.spec['field']['type']}")
     return TextLagCurves(run.time, run.series["loss"], {name: run.params[name] for name in run.params}, law)

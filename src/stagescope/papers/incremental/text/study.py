@@ -1,18 +1,14 @@
 """Incremental learning on a real text: do heads learn one lag after another, the most informative first?"""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from stagescope.corpora.options import TextOptions, text_facts
-from stagescope.papers.study import Setup, Study, refuse_unused
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from stagescope.claims.claim import Claim
-    from stagescope.dynamics.dynamics import Dynamics
-    from stagescope.views.figure import Figure
+from stagescope.corpora.options import TextOptions
+from stagescope.later import Later
+from stagescope.options import refuse_unused
+from stagescope.papers.paper import Kind
+from stagescope.papers.study import Study
 
 
 class TextIncrementalOptions(TextOptions):
@@ -31,7 +27,6 @@ class TextIncrementalOptions(TextOptions):
     frames: int = Field(250, ge=12, description="recorded frames, log-spaced")
 
 
-RATES = {"adam": 0.01, "sgd": 5.0, "heavy-ball": 0.5}
 PRESETS: dict[str, dict[str, Any]] = {
     "topics": {},
     "tinystories": {"corpus": "tinystories"},
@@ -41,65 +36,28 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def setup(options: TextIncrementalOptions, seed: int) -> Setup:
-    from stagescope.dynamics.record import LogSpaced
-    from stagescope.memory import numbers, require_memory
-    from stagescope.papers.incremental.students.positional import PositionalHeads
-    from stagescope.papers.incremental.text.loss import TextHeads
-
-    _check_use(options)
-    corpus = options.read()
-    model = PositionalHeads(vocab=corpus.vocab, heads=options.heads, context=options.window, targets=1)
-    require_memory("the recorded frames", "record fewer --frames", min(options.frames, options.steps + 1), numbers(model.shapes))
-    loss = TextHeads(model=model, process=corpus, batch=options.batch, seed=seed, watched=options.watched)
-    for part in ("train", "held-out"):
-        corpus.windows(options.window + 1, part)  # a part shorter than one window is refused here
-    return Setup(
-        what=loss,
-        params=model.init(seed, options.init_scale),
-        dynamics=_dynamics(options),
-        record=LogSpaced(frames=options.frames),
-        facts=text_facts(corpus),
-    )
-
-
-def _check_use(options: TextIncrementalOptions) -> None:
+def check_use(options: TextIncrementalOptions) -> None:
     if options.optimizer != "heavy-ball":
         refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
 
 
-def _dynamics(options: TextIncrementalOptions) -> "Dynamics":
-    """Rates are relative to that of the values, so that t, where there is one, is its sum."""
-    from stagescope.dynamics.descent import GD, Adam, Descent, HeavyBall
-
-    chosen = {"sgd": GD(), "heavy-ball": HeavyBall(momentum=options.momentum), "adam": Adam()}[options.optimizer]
-    rate = options.rate_values or RATES[options.optimizer]
-    attention = rate if options.rate_attention is None else options.rate_attention
-    return Descent(optimizer=chosen, lr=rate, rates={"V": 1.0, "a": attention / rate}, steps=options.steps)
-
-
-def _claims() -> "tuple[Claim, ...]":
-    from stagescope.papers.incremental.text.claims import CLAIMS
-
-    return CLAIMS
-
-
-def _figures() -> "Mapping[str, Figure]":
-    from stagescope.papers.incremental.text.figures import FIGURES
-
-    return FIGURES
-
-
+_HERE = "stagescope.papers.incremental.text"
 STUDY = Study(
     name="text-incremental",
-    paper="incremental",
     title="Incremental learning on real text: heads turn to one lag after another, the most informative first",
     options=TextIncrementalOptions,
     presets=PRESETS,
-    setup=setup,
-    check_use=_check_use,
+    setup=Later(f"{_HERE}.setup:setup"),
+    check_use=check_use,
+    kinds=(
+        Kind(
+            fields=(f"{_HERE}.loss:TextHeads",),
+            read=Later(f"{_HERE}.reading:TextIncrementalReading"),
+            claims=Later(f"{_HERE}.claims:CLAIMS").load,
+            views=Later(f"{_HERE}.views:text_lag_views"),
+        ),
+    ),
     tags=("ISA:text-heads", "ISA:text-importance", "ISA:text-stages", "ISA:mass"),
-    claims=_claims,
-    figures=_figures,
+    figures=Later(f"{_HERE}.figures:FIGURES").load,
     ledger=("topics", "tinystories", "wikitext-2", "characters", "tinystories-sgd"),
 )

@@ -9,6 +9,7 @@ from stagescope.errors import InputError
 from stagescope.papers.incremental.head_views import heads_in_plane, pairs
 from stagescope.papers.incremental.text.information import LagInformation
 from stagescope.papers.incremental.text.observables import TextLagCurves, text_lag_curves
+from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import largest, loss_view, norms_view, values_view
 from stagescope.views.crowd import curves, left_out
@@ -19,11 +20,12 @@ WORDS = 40
 """Words whose values are drawn: more labels could not be read."""
 
 
-def text_lag_views(run: Run) -> list[Maker]:
+def text_lag_views(reading: Reading) -> list[Maker]:
     """Loss with what lags alone can give, attention by lag, agreement of heads, values by words.
 
     Without its text, of which stages and ledger then speak, a run is shown by what it stores: its words are among that.
     """
+    run = reading.run
     found = text_lag_curves(run)
     heads, told = found.mass.shape[1], _importance(found)
     return [

@@ -18,6 +18,11 @@ from stagescope.params import Layout, Params
 from stagescope.spec import Described
 
 
+def on_windows(process: TopicWindows) -> PairwiseAttention:
+    """The model of one query: the types in its windows, the next words and one column for all other outputs."""
+    return PairwiseAttention(vocab=process.vocab, keys=process.keys, queries=(process.token,), outputs=process.targets)
+
+
 class PairwiseWindows(OfModel, Described, Objective):
     """L = - mean over windows of log softmax(Y^T f)_next, f ~ N_l exp(z_l) of unit length [SnS:text-windows].
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from stagescope.corpora.vocabulary import UNKNOWN
+from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows
 from stagescope.papers.scan_snap.text.process import TopicWindows, Windows
 from stagescope.papers.scan_snap.text.transformer import TextTransformerLoss
 from stagescope.runs.run import Run
-from stagescope.spec import build
 
 INTERVAL = 50
 """Steps between the checkpoints whose attention is compared."""
@@ -69,7 +69,7 @@ def recorded_finely(run: Run) -> bool:
 
 def text_attention(run: Run) -> TextAttention:
     """Curves of a run of either model."""
-    law: Any = build(run.spec["field"])
+    law: Any = rebuilt(run.spec["field"])
     return _topics(run, law) if isinstance(law, PairwiseWindows) else _transformer(run, law)
 
 

@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 from pydantic import Field as Limits
 
+from stagescope.corpora.window_loss import TokenWindowLoss
 from stagescope.fields.field import StepGradient
-from stagescope.papers.focus_dilution.text.variant import TextVariant
 from stagescope.papers.scan_snap.text.model import TextTransformer
 from stagescope.params import Layout, Params
 
 
-class TextTransformerLoss(TextVariant):
-    """- mean over windows and positions of log softmax(logits_t) of the token at t + 1 [SnS:text-transformer]. See TextLoss."""
+class TextTransformerLoss(TokenWindowLoss):
+    """- mean over windows and positions of log softmax(logits_t) of the token at t + 1 [SnS:text-transformer]. See WindowLoss."""
 
-    model: TextTransformer  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
+    model: TextTransformer
     batch: int = Limits(default=20, ge=1)
     watched: int = Limits(default=100, ge=1)
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from stagescope.corpora.corpus import TextCorpus
+from stagescope.papers.reading import Reading
+from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows
 from stagescope.papers.scan_snap.text.observables import (
     INTERVAL,
@@ -21,7 +23,6 @@ from stagescope.papers.scan_snap.text.observables import (
 from stagescope.papers.scan_snap.text.stages import FROZEN
 from stagescope.papers.scan_snap.text.transformer import TextTransformerLoss
 from stagescope.runs.run import Run
-from stagescope.spec import build
 from stagescope.views.any_run import largest, norms_view, values_view
 from stagescope.views.crowd import MOST, curves, left_out
 from stagescope.views.plane import MOST_POINTS, plane
@@ -78,9 +79,10 @@ class _Seen:
         return np.array([*found[0], *found[1]], dtype=int)
 
 
-def topic_views(run: Run) -> list[Maker]:
+def topic_views(reading: Reading) -> list[Maker]:
     """Loss, attention on common and distinct types, class attention, scores, motion, entropy, decoder."""
-    law = build(run.spec["field"])
+    run = reading.run
+    law = rebuilt(run.spec["field"])
     some = shown(run, len(law.process.part("train").key), OBSERVED)
     found = text_attention(some.run)
     assert isinstance(found, TopicAttention)
@@ -250,9 +252,10 @@ def _plane(seen: _Seen) -> View:
     return Points("embedding", "Types by their decoder rows", about, places, labels, shares, frames=seen.frames)
 
 
-def transformer_views(run: Run) -> list[Maker]:
+def transformer_views(reading: Reading) -> list[Maker]:
     """Loss, attention in held-out windows with their words, motion, entropy, singular values."""
-    law: Any = build(run.spec["field"])
+    run = reading.run
+    law: Any = rebuilt(run.spec["field"])
     some = shown(run, law.watched * law.length**2, OBSERVED)
     found, judge = text_attention(some.run), held_out(law)
     tokens = judge.watched_tokens

@@ -8,8 +8,10 @@ import numpy as np
 
 from stagescope.papers.focus_dilution.text.claims import CLAIMS
 from stagescope.papers.focus_dilution.text.evidence import TextEvidence
-from stagescope.papers.focus_dilution.text.reading import bigram_flow, evidence_of, probes, separability, text_curves
+from stagescope.papers.focus_dilution.text.observables import text_curves
+from stagescope.papers.focus_dilution.text.reading import bigram_flow, probes, separability
 from stagescope.papers.focus_dilution.text.stages import TextStory
+from stagescope.papers.reading import reading
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.runs.run import Run
@@ -41,7 +43,7 @@ def of_corpus(corpus: str) -> Callable[[Progress], Numbers]:
         progress.update(3)
         variant = run_study("text-focus", corpus, progress=False, **VARIANT)
         progress.update(4)
-        made = evidence_of(plain).predictions
+        made = reading(plain).evidence.predictions
         sign = {"c_windows": made.c_windows, "c_error": made.c_error, "c_bigram": made.c_bigram}
         return {
             "corpus": corpus,
@@ -51,8 +53,8 @@ def of_corpus(corpus: str) -> Callable[[Progress], Numbers]:
             "adam": _rows(adam),
             "variant": {**_opened(variant, None), "separability": separability(variant), "parts": list(PARTS)},
             "claims": {
-                "plain": _verdicts(plain, replace(evidence_of(plain), bigram=lambda until: text_curves(flow))),
-                "adam": _verdicts(adam, evidence_of(adam)),
+                "plain": _verdicts(plain, replace(reading(plain).evidence, bigram=lambda until: text_curves(flow))),
+                "adam": _verdicts(adam, reading(adam).evidence),
             },
         }
 

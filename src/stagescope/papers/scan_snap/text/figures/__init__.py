@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.papers.reading import check, stages
+from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.registry import run_study
 from stagescope.papers.scan_snap.text.evidence import late_entropy, late_motion
 from stagescope.papers.scan_snap.text.observables import TopicAttention, held_out, known_windows, text_attention
-from stagescope.papers.scan_snap.text.reading import check, stages
 from stagescope.progress import Progress
 from stagescope.runs.run import Run
 from stagescope.spec import build
@@ -47,7 +48,7 @@ def maps(preset: str, **changes: Any) -> Callable[[Progress], Numbers]:
 
 def _maps(run: Run) -> Numbers:
     """Attention on the held-out window with the most known words, at equal distances of steps."""
-    judge = held_out(build(run.spec["field"]))
+    judge = held_out(rebuilt(run.spec["field"]))
     windows = judge.watched_tokens
     (best,) = known_windows(windows, judge.process.words, 1)
     frames = [int(np.argmin(np.abs(run.step - at))) for at in np.linspace(0, int(run.step[-1]), MAPS)]
