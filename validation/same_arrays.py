@@ -4,9 +4,9 @@
     python -m validation.same_arrays compare A.json B.json
 
 `record` runs every preset that the tree itself lists, each in a process of its own that imports stagescope from that tree, by
-public names only, with seed 0. Presets in SHORT are shortened; all others run whole. Processes have one thread and begin
-with empty caches of compiled code and fitted levels, so that nothing comes from another tree; corpora are read from the folder
-STAGESCOPE_DATA. Bits are promised for one machine with one set of versions: record both trees on the same one.
+public names only, with seed 0. Presets in SHORT are shortened; all others run whole. Processes have one thread. A recording
+begins with empty caches of compiled code and fitted levels, so that nothing comes from another tree; corpora are read from the
+folder STAGESCOPE_DATA. Bits are promised for one machine with one set of versions: record both trees on the same one.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 LIMIT = 60.0
 """Seconds of processor time that a run, its events, its ladder and its verdicts may take, each."""
@@ -86,7 +87,7 @@ def one(source, key):
         run = ss.run_study(*key.split("/"), seed=0, progress=False, **options_of(key))
         return f"{run.status} {run.reason}".strip()
 
-    run = None
+    run: Any = None
     say("status", status)
     if run is not None:
         say("arrays", lambda: {name: _digest(values) for name, values in {**run.series, **run.params}.items()})
@@ -186,7 +187,7 @@ def _brief(text):
 if __name__ == "__main__":
     if sys.argv[1:2] == ["one"]:
         sys.exit(one(*sys.argv[2:]))
-    parser = argparse.ArgumentParser(prog="python -m validation.same_arrays", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m validation.same_arrays", description="compare runs of two source trees")
     commands = parser.add_subparsers(dest="command", required=True)
     recording = commands.add_parser("record", help="run every preset of a source tree")
     recording.add_argument("--source", required=True, help="folder that holds the package stagescope")
