@@ -8,7 +8,7 @@ import numpy as np
 from stagescope.runs.arrays import Column
 from stagescope.runs.manifest import Manifest
 from stagescope.runs.run import Arrays, Run
-from stagescope.runs.store import header
+from stagescope.runs.saving import header
 from stagescope.runs.writer import Writer
 from stagescope.spec import digest
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Annotated, Any, Union
+from typing import Annotated, Any, Literal, Union
 
 import tyro
 from pydantic import BaseModel, Field, create_model
@@ -56,6 +56,18 @@ def run(arguments: list[str]) -> int:
         return 1
 
 
+class Completion(Command):
+    """Print a completion script: `stagescope completion bash > FILE`, then source it."""
+
+    shell: Annotated[Literal["bash", "zsh"], tyro.conf.Positional, tyro.conf.arg(metavar="SHELL")]
+
+    def run(self) -> int:
+        try:
+            return run(["--tyro-print-completion", self.shell])
+        except SystemExit as end:
+            return int(end.code or 0)
+
+
 _DESCRIPTION = "A laboratory for how attention learns: exact flows, stages, claims with verdicts."
 
 
@@ -75,7 +87,7 @@ def _tree(arguments: list[str]) -> Any:
         leaves = [_command(_study_options(study, shown, preset, named[name]), name) for name, study in studies().items()]
         made = create_model(kind.__name__, __base__=kind, __doc__=kind.__doc__, study=(_union(leaves), ...))
         branches.append(_command(made, verb))
-    kinds = {**COMMANDS, "stopping": _stopping(preset, whole or arguments[:1] == ["stopping"])}
+    kinds = {**COMMANDS, "completion": Completion, "stopping": _stopping(preset, whole or arguments[:1] == ["stopping"])}
     branches += [_command(kind, name) for name, kind in kinds.items()]
     return _union(branches)
 
@@ -140,8 +152,8 @@ def _early_names(arguments: list[str]) -> None:
     """Unknown commands, studies and presets, with the nearest known name."""
     if not arguments or arguments[0].startswith("-"):
         return
-    if arguments[0] not in (*VERBS, *COMMANDS):
-        raise unknown("command", arguments[0], (*VERBS, *COMMANDS))
+    if arguments[0] not in (*VERBS, *COMMANDS, "completion"):
+        raise unknown("command", arguments[0], (*VERBS, *COMMANDS, "completion"))
     if arguments[0] not in (*VERBS, "stopping"):
         return
     name = "incremental" if arguments[0] == "stopping" else next(iter(arguments[1:]), "-")

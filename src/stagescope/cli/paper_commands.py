@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from pydantic import Field
@@ -126,17 +126,3 @@ class Demo(Command):
         from stagescope.cli.demo import demo
 
         return demo(self.out, quiet=self.quiet, show=self.open)
-
-
-class Completion(Command):
-    """Print a completion script: `stagescope completion bash > FILE`, then source it."""
-
-    shell: Annotated[Literal["bash", "zsh"], tyro.conf.Positional, tyro.conf.arg(metavar="SHELL")]
-
-    def run(self) -> int:
-        from stagescope.cli.main import run
-
-        try:
-            return run(["--tyro-print-completion", self.shell])
-        except SystemExit as end:
-            return int(end.code or 0)

@@ -297,7 +297,7 @@ def _sink(journey: Journey, out: str | Path | None, overwrite: bool, first: dict
     if out is None:
         return _Memory(first)
     from stagescope.runs.arrays import Column
-    from stagescope.runs.store import header
+    from stagescope.runs.saving import header
     from stagescope.runs.writer import Writer
 
     axes = journey.axes()

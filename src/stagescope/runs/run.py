@@ -123,7 +123,7 @@ class Run:
         return observable(self)
 
     def save(self, folder: str | Path, overwrite: bool = False) -> "Run":
-        from stagescope.runs.store import save
+        from stagescope.runs.saving import save
 
         return replace(self, path=save(self, Path(folder), overwrite))
 

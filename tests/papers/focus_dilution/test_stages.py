@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import stagescope as ss
 from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
 from stagescope.papers.focus_dilution.observables import token_curves
-from stagescope.papers.focus_dilution.reading import dense_token
 from stagescope.papers.focus_dilution.stages import first_move, visits
+from stagescope.papers.reading import reading
 
 
 @pytest.fixture(scope="module")
@@ -282,7 +282,7 @@ def test_the_first_move_is_a_focus_where_one_is_seen(ref):
 
 
 def test_visits_are_the_events(ref, ref_stages):
-    curves = dense_token(ref)
+    curves = reading(ref).curves
     ladder = visits(curves.time, curves.embedding_values, curves.score_values)
     events = ref_stages.events
     assert [visit.label for visit in ladder] == ["(0,0)", "(1,0)", "(1,1)", "(2,1)", "(2,2)", "(3,2)"]
@@ -318,8 +318,8 @@ def test_singular_values_of_scores_come_from_small_factors():
 
 def test_dense_curves_are_made_once_and_go_with_their_run():
     run = ss.run_study("focus-dilution", "ref", until=20.0)
-    kept = ref_to(dense_token(run))
-    assert kept() is dense_token(run)
+    kept = ref_to(reading(run).curves)
+    assert kept() is reading(run).curves
     del run
     collect()
     assert kept() is None

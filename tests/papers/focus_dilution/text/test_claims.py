@@ -10,10 +10,10 @@ from stagescope.papers.focus_dilution.text import claims as theory
 from stagescope.papers.focus_dilution.text import evidence as regimes
 from stagescope.papers.focus_dilution.text.forms import predict
 from stagescope.papers.focus_dilution.text.model import AttentionVariant
-from stagescope.papers.focus_dilution.text.reading import bigram_flow, evidence_of, separability
+from stagescope.papers.focus_dilution.text.reading import bigram_flow, separability
 from stagescope.papers.focus_dilution.text.stages import TextStory
 from stagescope.papers.focus_dilution.text.variant import TextVariant
-from stagescope.papers.reading import check
+from stagescope.papers.reading import check, reading
 from stagescope.spec import build
 
 SMALL = {"vocab": 30, "width": 8, "window": 128, "batch": 128, "watched": 256, "frames": 200}
@@ -185,7 +185,7 @@ def test_a_plateau_that_outlasts_the_run_counts_as_long_as_it_was_seen():
 
 
 def test_published_shapes_can_fail(adam):
-    curves = evidence_of(adam).curves
+    curves = reading(adam).evidence.curves
     flat = SimpleNamespace(
         time=curves.time,
         pi=curves.pi,
@@ -207,7 +207,7 @@ def test_published_shapes_can_fail(adam):
 def test_a_run_that_rests_on_the_frequent_type_decides_nothing():
     """By step 300 every row looks at <unk> and the norms have come to rest, but the loss is that without any context."""
     run = ss.run_study("text-focus", optimizer="adam", lr=2e-3, steps=300, progress=False, **SMALL)
-    at = evidence_of(run)
+    at = reading(run).evidence
     assert not at.story.opened_late
     corpus = ss.read_corpus("topics", vocab=30)
     gained = corpus.unigram_loss() - np.interp(150, run.time, run.series["loss"])

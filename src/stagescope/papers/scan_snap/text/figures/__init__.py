@@ -12,7 +12,6 @@ from stagescope.papers.scan_snap.text.evidence import late_entropy, late_motion
 from stagescope.papers.scan_snap.text.observables import TopicAttention, held_out, known_windows, text_attention
 from stagescope.progress import Progress
 from stagescope.runs.run import Run
-from stagescope.spec import build
 from stagescope.views.figure import Figure, Numbers
 
 RATES, SEEDS = (1.0, 2.0, 3.0, 4.0, 5.0), 3
