@@ -11,7 +11,7 @@ from stagescope.errors import InputError
 
 
 class Corpus(Command):
-    """A text before anything is trained on it: counts, vocabulary, importance of lags, and what the papers foretell for it."""
+    """A text before anything is trained on it: counts, vocabulary, importance of lags, and what papers predict for it."""
 
     corpus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|PATH")] = Field(
         "topics", description="a known corpus (topics, wikitext-2, tinystories, ...) or the path of a text"
@@ -30,7 +30,8 @@ class Corpus(Command):
 
     def run(self) -> int:
         from stagescope.corpora.corpus import read_corpus
-        from stagescope.papers.focus_dilution.text.facts import bigram_events, corpus_facts
+        from stagescope.corpora.facts import corpus_facts
+        from stagescope.papers.registry import papers
         from stagescope.progress import progress_for
 
         shown = False if self.quiet or self.json_ else None
@@ -38,13 +39,12 @@ class Corpus(Command):
             raise InputError(f"--events {self.events:g} is no time to follow the flow to; take one above 0, such as 4000")
         chosen: Any = {name: getattr(self, name) for name in ("tokens", "layout", "vocab")}
         text = read_corpus(self.corpus, **chosen, progress=progress_for(shown))
-        found = corpus_facts(text, self.window)
-        if self.events is not None:
-            found["bigram_events"] = bigram_events(text, self.events, progress=shown)
+        found, asked = corpus_facts(text), [paper.about_text for paper in papers().values() if paper.about_text is not None]
+        about = [predict(text, self.window, self.events, shown) for predict in asked]
         if self.json_:
-            print_json(found)
+            print_json({**found, **{name: value for each in about for name, value in each.facts.items()}})
         else:
             from stagescope.cli.render_corpus import print_corpus
 
-            print_corpus(found)
+            print_corpus(found, [item for each in about for item in each.shown])
         return 0

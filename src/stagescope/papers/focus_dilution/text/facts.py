@@ -1,64 +1,71 @@
-"""What is known of a text before anything is trained on it."""
+"""What focus and dilution predicts for a text before anything is trained on it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from stagescope.corpora.corpus import TextCorpus
+from rich import box
+from rich.table import Table
+from rich.text import Text
 
-SHOWN, LAGS = 20, 8
-"""Words, and lags, that are listed."""
+from stagescope.corpora.corpus import TextCorpus
+from stagescope.corpora.facts import AboutText
+from stagescope.dynamics.descent import Descent
+from stagescope.dynamics.evolve import evolve
+from stagescope.dynamics.record import Graded
+from stagescope.papers.focus_dilution.loss import TokenPopulation
+from stagescope.papers.focus_dilution.model import TokenAttention
+from stagescope.papers.focus_dilution.text.evidence import APART, TOGETHER
+from stagescope.papers.focus_dilution.text.forms import Predictions, predict
+from stagescope.papers.focus_dilution.text.observables import text_curves
+from stagescope.papers.focus_dilution.text.stages import TextStory
+from stagescope.papers.rebuild import ended
+
 WIDTH, START, STEP = 32, 1e-2, 0.2
-"""Width and start of the model whose events are foretold: the defaults of `run text-focus`; its steps are those of a flow."""
+"""Width and start of the model whose events are predicted: the defaults of `run text-focus`; its steps are those of a flow."""
+_SIGNS = {1: "focus comes first", -1: "attention first leaves the frequent token", 0: "sign undecided"}
 
 
-def corpus_facts(corpus: "TextCorpus", window: int) -> dict[str, Any]:
-    """Counts, vocabulary, entropies, importance of lags, and the predictions for windows of some length.
+def about_text(corpus: TextCorpus, window: int, until: float | None = None, progress: bool | None = False) -> AboutText:
+    """Rates and separability for windows of some length and, up to t = `until`, the events of the bigram flow.
 
     The attention rates c are those at scale one, as in `check`: a model of scale s has s times as much.
     """
-    from stagescope.papers.focus_dilution.text.forms import predict
-    from stagescope.papers.incremental.text.information import lag_information
-
     made = predict(corpus, window)
-    lags, raw = lag_information(corpus, LAGS), corpus.raw
-    return {
-        "corpus": {name: value for name, value in corpus.describe().items() if name != "type"},
-        "parts": {name: {"tokens": len(part.ids), "documents": len(part.ends)} for name, part in raw.parts.items()},
-        "types": len(raw.types),
-        "vocabulary": len(corpus.words),
-        "train_tokens": len(corpus.train),
-        "held_out_tokens": len(corpus.held_out),
-        "frequent": {corpus.label(token): float(corpus.stationary[token]) for token in range(min(SHOWN, corpus.vocab))},
-        "entropy": {"of types": corpus.unigram_loss(), "given the last token": corpus.floor()},
-        "predictions": {
-            "window": window,
-            "mu0": made.mu0,
-            "c_bigram": made.c_bigram,
-            "c_windows": made.c_windows,
-            "c_error": made.c_error,
-            "sign": made.sign,
-            "separability": made.separability,
-            "separability_residual": made.separability_residual,
-        },
-        "lags": {name: getattr(lags, name).tolist() for name in ("alone", "added", "errors")} | {"order": list(lags.order)},
-    }
+    names = ("mu0", "c_bigram", "c_windows", "c_error", "sign", "separability", "separability_residual")
+    facts = {"predictions": {"window": window, **{name: getattr(made, name) for name in names}}}
+    shown: list[Any] = [_table(made, window)]
+    if until is not None:
+        events = bigram_events(corpus, until, progress=progress)
+        facts["bigram_events"] = events
+        listed = ", ".join(f"{name} {'not reached' if t is None else f'{t:.4g}'}" for name, t in events.items())
+        shown.append(Text(f"\nevents of the bigram flow, a prediction for SGD (t): {listed}"))
+    return AboutText(facts, tuple(shown))
 
 
-def bigram_events(corpus: "TextCorpus", until: float, seed: int = 0, progress: bool | None = False) -> dict[str, float | None]:
-    """E_k and Q_k that the bigram chain of a text foretells for `run text-focus` under SGD, up to t = `until`."""
-    from stagescope.dynamics.descent import Descent
-    from stagescope.dynamics.evolve import evolve
-    from stagescope.dynamics.record import Graded
-    from stagescope.errors import StagescopeError
-    from stagescope.papers.focus_dilution.loss import TokenPopulation
-    from stagescope.papers.focus_dilution.model import TokenAttention
-    from stagescope.papers.focus_dilution.text.observables import text_curves
-    from stagescope.papers.focus_dilution.text.stages import TextStory
+def _table(made: Predictions, window: int) -> Table:
+    table = Table("before training", "", "", box=box.SIMPLE_HEAD, pad_edge=False)
+    residual = f"with the last token added; {_modes(made.separability_residual)}"
+    rows = (
+        ("mu0", f"{made.mu0:.4g}", "growth from a small start"),
+        ("c on the bigram chain", f"{made.c_bigram:+.3f}", "opening of attention, scale one"),
+        ("c on real windows", f"{made.c_windows:+.3f} +- {made.c_error:.3f}", f"of {window}: {_SIGNS[made.sign]}"),
+        ("separability r", f"{made.separability:.3f}", _modes(made.separability)),
+        ("r with residual", f"{made.separability_residual:.3f}", residual),
+    )
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
 
+
+def _modes(r: float) -> str:
+    if r < APART:
+        return f"below {APART:g}: one mode grows alone, a plateau follows"
+    return f"above {TOGETHER:g}: modes grow together, no stages" if r > TOGETHER else f"from {APART:g} to {TOGETHER:g}: between"
+
+
+def bigram_events(corpus: TextCorpus, until: float, seed: int = 0, progress: bool | None = False) -> dict[str, float | None]:
+    """E_k and Q_k that the bigram chain of a text predicts for `run text-focus` under SGD, up to t = `until`."""
     model = TokenAttention(vocab=corpus.vocab, width=WIDTH, scale=WIDTH**-0.5)
     loss, steps = TokenPopulation(model=model, process=corpus), max(1, round(until / STEP))
     moves = Descent(lr=until / steps, steps=steps)
     run = evolve(loss, model.init(seed, START), moves, record=Graded(), progress=progress)
-    if not run.done:
-        raise StagescopeError(f"the bigram flow ended {run.status}: {run.reason}")
-    return TextStory(text_curves(run)).opened
+    return TextStory(text_curves(ended(run, "the bigram flow"))).opened
