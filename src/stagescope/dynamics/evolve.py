@@ -17,7 +17,12 @@ from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
 from stagescope.params import Layout, Params, check_name
 from stagescope.progress import progress_for
+from stagescope.runs.arrays import Column
+from stagescope.runs.files import told
 from stagescope.runs.run import Arrays, Run, how_to_resume
+from stagescope.runs.saving import header
+from stagescope.runs.store import load
+from stagescope.runs.writer import Writer, check_place
 from stagescope.spec import Spec, digest
 
 FIRST_COMMIT, NEXT_COMMIT = 0.1, 0.5
@@ -119,8 +124,6 @@ def evolve(
 
 def proceed(journey: Journey, folder: Path, progress: bool | None = None) -> Run:
     """Continue a run on disk from its last commit; its arrays end up bitwise those of an uninterrupted run."""
-    from stagescope.runs.writer import Writer
-
     camera = _Camera(journey)
     writer, state = Writer.reopen(folder)
     return _drive(journey, _Disk(writer), state, camera, None, progress)
@@ -277,8 +280,6 @@ class _Disk:
         self.advice = f"interrupted; {how_to_resume(writer.folder, writer.manifest.spec)}"
 
     def finish(self, journey: Journey, status: str, reason: str, state: State) -> Run:
-        from stagescope.runs.store import load
-
         self._writer.finish(status, reason, state)
         return load(self._writer.folder)
 
@@ -286,9 +287,6 @@ class _Disk:
 def _check_out(out: str | Path | None, overwrite: bool) -> None:
     """Refuse a place that is taken before any work is done."""
     if out is not None:
-        from stagescope.runs.files import told
-        from stagescope.runs.writer import check_place
-
         with told(Path(out)):
             check_place(Path(out), overwrite)
 
@@ -296,10 +294,6 @@ def _check_out(out: str | Path | None, overwrite: bool) -> None:
 def _sink(journey: Journey, out: str | Path | None, overwrite: bool, first: dict[str, Any], state: State) -> _Memory | _Disk:
     if out is None:
         return _Memory(first)
-    from stagescope.runs.arrays import Column
-    from stagescope.runs.saving import header
-    from stagescope.runs.writer import Writer
-
     axes = journey.axes()
     columns = {name: Column((), axes[name], "int64" if name == "step" else "float64") for name in journey.series}
     columns |= {name: Column(shape, axes[name]) for name, shape in journey.layout.shapes}

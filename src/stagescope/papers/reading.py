@@ -16,6 +16,7 @@ from stagescope.papers.rebuild import field_of
 from stagescope.papers.registry import kind_of
 from stagescope.runs.run import Run
 from stagescope.spec import canonical
+from stagescope.views.any_run import any_views
 from stagescope.views.view import Maker
 
 Made = TypeVar("Made")
@@ -92,8 +93,6 @@ class Reading:
     @cached_property
     def views(self) -> list[Maker]:
         """What a page shows of the run, each made when called."""
-        from stagescope.views.any_run import any_views
-
         return any_views(self) if self.kind is None else self.kind.views(self)
 
     def companion(self, make: Callable[..., Made], *arguments: Any) -> Made:

@@ -4,6 +4,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stagescope.papers.incremental.text.information import lag_information
+from stagescope.papers.incremental.text.observables import text_lag_curves
+from stagescope.papers.incremental.text.study import PRESETS, TextIncrementalOptions
+from stagescope.papers.reading import check, stages
+from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.views.figure import COLORS, GREY, Figure, Numbers
 
@@ -18,12 +23,6 @@ SINGLE = 4
 
 def compute(progress: Progress) -> Numbers:
     """A student on the embedded text, for several seeds: loss and attention over steps, and the information of each lag."""
-    from stagescope.papers.incremental.text.information import lag_information
-    from stagescope.papers.incremental.text.observables import text_lag_curves
-    from stagescope.papers.incremental.text.study import PRESETS, TextIncrementalOptions
-    from stagescope.papers.reading import check, stages
-    from stagescope.papers.registry import run_study
-
     progress.begin("figure lags", SEEDS, "runs")
     rows, found = [], lag_information(TextIncrementalOptions(**PRESETS["topics"]).read(), LAGS)
     for seed in range(SEEDS):
