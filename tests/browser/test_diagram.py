@@ -225,22 +225,15 @@ def test_a_curve_and_both_themes(visit, tmp_path):
     assert before != after
 
 
-def test_exports_hold_what_is_shown(visit, page, tmp_path):
+def test_the_file_holds_what_is_shown(visit, page):
     seen = visit(page)
-    for kind in ("csv", "svg", "png"):
-        seen.page.locator(".export summary").click()
-        with seen.page.expect_download() as waiting:
-            seen.page.locator(f"[data-export={kind}]").click()
-        waiting.value.save_as(tmp_path / f"file.{kind}")
-        assert waiting.value.suggested_filename == f"E2-over-pi.0-persistence.{kind}"
-    lines = (tmp_path / "file.csv").read_text(encoding="utf-8").splitlines()
+    with seen.page.expect_download() as waiting:
+        seen.panel("diagram").get_by_role("button", name="CSV", exact=True).click()
+    assert waiting.value.suggested_filename == "E2-over-pi.0-persistence.csv"
+    lines = waiting.value.path().read_text(encoding="utf-8").splitlines()
     assert lines[0] == "pi.0,persistence,E2,low,high,lack,runs,with value,beyond,failed,reason"
     assert len(lines) == 82
-    svg = (tmp_path / "file.svg").read_text()
-    assert svg.startswith("<svg")
-    assert "persistence" in svg
-    assert "focus-dilution: E2 (in t), median of 5 seeds" in svg
-    assert (tmp_path / "file.png").read_bytes().startswith(b"\x89PNG")
+    assert "stagescope diagram SWEEP" in seen.panel("diagram").text_content()
 
 
 def test_the_head_says_what_is_missing_what_is_fixed_and_which_clocks_there_are(visit, tmp_path):

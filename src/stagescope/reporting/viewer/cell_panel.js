@@ -23,11 +23,14 @@ const LONG = 40; // characters of a reading from which it is set smaller
 const SAID = ["seed", "reason"]; // columns that are shown elsewhere in the panel
 const BUTTONS = 10; // seeds up to which each has a button
 
-/** @param {SweepTable} table @param {Ask} ask @param {SweepCell} cell @returns {[name: string, value: string][]} */
+/** The value of every axis. @param {Ask} ask @param {SweepCell} cell @returns {[name: string, value: number][]} */
+export function exactPlace(ask, cell) {
+  return [[ask.x, cell.x], ...(ask.y === null ? [] : [/** @type {[string, number]} */ ([ask.y, cell.y])]), ...ask.at];
+}
+
+/** The same in words. @param {SweepTable} table @param {Ask} ask @param {SweepCell} cell @returns {[name: string, value: string][]} */
 export function placeOf(table, ask, cell) {
-  /** @type {[string, number][]} */
-  const values = [[ask.x, cell.x], ...(ask.y === null ? [] : [/** @type {[string, number]} */ ([ask.y, cell.y])]), ...ask.at];
-  return values.map(([name, value]) => [name, table.ruler(name).named ? table.wordOf(name, value) : short(value, 6)]);
+  return exactPlace(ask, cell).map(([name, value]) => [name, table.ruler(name).named ? table.wordOf(name, value) : short(value, 6)]);
 }
 
 /** @param {[number, number|null]|null} interval of a share, which has both ends */

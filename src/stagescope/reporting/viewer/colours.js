@@ -167,7 +167,7 @@ export function scalePlace(value, low, high) {
 /** @type {Map<Theme, Inks>} asking the page for its styles is slow, and they change with the theme alone */
 const inksOf = new Map();
 
-/** Colours of type and lines as the page has them now, for what is drawn or exported. @returns {Inks} */
+/** Colours of type and lines as the page has them now, for what is drawn. @returns {Inks} */
 export function inks() {
   const now = themeNow();
   let found = inksOf.get(now);

@@ -6,7 +6,6 @@
  */
 
 import { brief, clockText, count, el, nameOf, setText } from "./dom.js";
-import { heatSvg, heatTable } from "./heat_file.js";
 import { heatLegend } from "./heat_legend.js";
 import { Matrices } from "./matrix.js";
 import { Tile } from "./tile.js";
@@ -267,6 +266,26 @@ class Heat {
     this.legend.recolour();
     this.show(true);
   }
+
+  /** A row for each cell on the page. @returns {import("./types.js").Table} */
+  table() {
+    const rows = this.groups.flatMap(({ run, matrices, tiles }) => {
+      const { view } = matrices;
+      const { frame, at, place } = this.scene.frameOf(run, view);
+      const head = [this.scene.runs[run].data.name, frame + 1, at];
+      const shown = tiles.filter((tile) => !tile.element.hidden && place >= 0);
+      return shown.flatMap(({ panel }) =>
+        view.rows.flatMap((row, i) =>
+          view.columns.map((column, j) => {
+            const { value, precision } = matrices.reading(place, panel, i, j);
+            return [...head, view.panels[panel], row, column, value, precision, view.marks?.names[matrices.kind(i, j)] ?? null];
+          }),
+        ),
+      );
+    });
+    const { row_axis, column_axis } = this.groups[0].matrices.view;
+    return { columns: ["run", "frame", this.scene.clock, "panel", row_axis, column_axis, "value", "precision", "mark"], rows };
+  }
 }
 
 /**
@@ -286,8 +305,7 @@ export async function heatPanel(store, scene, views) {
     element: heat.element,
     show: () => heat.show(),
     recolour: () => heat.recolour(),
-    table: () => heatTable(scene, heat.groups),
-    svg: () => heatSvg(scene, heat.groups, heat.element),
+    table: () => heat.table(),
     value: (run, panel, row, column) => {
       const group = heat.groups.find((one) => one.run === run);
       if (!group) throw new Error(`run ${run} has no such matrices`);

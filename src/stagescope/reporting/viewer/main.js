@@ -8,7 +8,6 @@ import { DONE, statusBanner } from "./facts.js";
 import { helpDialog, listenToKeys } from "./keys.js";
 import { confess, titleRow } from "./page_head.js";
 import { Panels } from "./panels.js";
-import { listenToPrinting } from "./printing.js";
 import { ADVICE, BINDINGS } from "./report_keys.js";
 import { scrubberOf } from "./scrubber.js";
 import { hashWriter, readHash, Settings } from "./state.js";
@@ -48,7 +47,6 @@ class Page {
     await this.choose(this.sceneInHash(), Number(readHash().get("frame")) || 0);
     window.addEventListener("hashchange", () => this.follow());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
-    listenToPrinting({ panels: () => this.stage.panels, recolour: () => this.recolour() });
     listenToKeys(BINDINGS, {
       scene: () => this.stage.scene,
       scrubber: () => this.stage.scrubber,

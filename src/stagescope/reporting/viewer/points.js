@@ -4,20 +4,18 @@
 
 import { brief, clockText, count, el, nameOf, setText, short } from "./dom.js";
 import { Plane } from "./plane.js";
-import { drawShapes, svgFile, textShape } from "./shapes.js";
+import { drawShapes } from "./shapes.js";
 
 /** @typedef {import("./types.js").Panel} Panel */
 /** @typedef {import("./types.js").View} View */
 /** @typedef {import("./types.js").PointsView} PointsView */
 /** @typedef {import("./blocks.js").Store} Store */
 /** @typedef {import("./clock.js").Scene} Scene */
-/** @typedef {import("./shapes.js").Shape} Shape */
 
 const REACH = 14; // px from a point within which the pointer means it
 const LARGEST = 460; // px a side
 const NARROWEST_PLANE = 240;
 const PLANE_GAP = 20;
-const HEAD = 20; // px for the name above a plane in a file
 
 /** The points of one run, with what pointer and keys choose among them. */
 class RunPoints {
@@ -147,20 +145,6 @@ class RunPoints {
     const { name } = this.scene.runs[this.run].data;
     return place < 0 ? [] : this.view.labels.map((label, i) => [name, frame + 1, at, label, ...this.plane.value(place, i)]);
   }
-
-  /** The same for a file, its left edge at x. @param {number} x @returns {Shape} */
-  shapes(x) {
-    const name = this.scene.runs.length > 1 ? `${brief(this.scene.runs[this.run].data.name, 60)}: ` : "";
-    return [
-      "g",
-      { transform: `translate(${x} ${HEAD})` },
-      [
-        textShape(6, -6, `${name}${this.when.textContent}`, { "font-weight": 600 }),
-        ...this.plane.shapes(this.place, null),
-        textShape(6, this.plane.height + 12, this.shares.textContent ?? "", { "font-size": 10 }),
-      ],
-    ];
-  }
 }
 
 /**
@@ -199,10 +183,5 @@ export async function pointsPanel(store, scene, views) {
       columns: ["run", "frame", scene.clock, "label", "first", "second"],
       rows: parts.flatMap((part) => part.rows()),
     }),
-    svg: () => {
-      const { width, height } = parts[0].plane;
-      const shapes = parts.map((part, i) => part.shapes(i * (width + PLANE_GAP)));
-      return svgFile({ width: parts.length * (width + PLANE_GAP), height: height + HEAD + 22, shapes });
-    },
   };
 }

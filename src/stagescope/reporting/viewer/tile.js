@@ -11,7 +11,7 @@ import { markPath } from "./shapes.js";
 /** @typedef {{x: number, y: number, anchor: "end"|"middle"|"start", turned: boolean, text: string}} Label */
 /** @typedef {{left: number, top: number, width: number, height: number, cellWidth: number, cellHeight: number}} Grid */
 
-export const FONT_SIZE = 10;
+const FONT_SIZE = 10;
 const LINE = 11; // px between labels that are all drawn
 const WIDEST_LABEL = 84; // px
 const LONGEST_LABEL = 40; // characters of a label that are looked at

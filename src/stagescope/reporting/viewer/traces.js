@@ -1,4 +1,4 @@
-/** Axes, ticks and lines in pixels, for the plots on the page and for their export: no drawing happens here. */
+/** Axes, ticks and lines in pixels, for the plots on the page: no drawing happens here. */
 
 /** One axis: where a value lies between its ends, as a share of the length. */
 export class Axis {

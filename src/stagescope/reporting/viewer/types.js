@@ -36,9 +36,9 @@
  *
  * @typedef {{columns: string[], rows: (string|number|null)[][]}} Table
  * @typedef {{element: HTMLElement, tools?: HTMLElement, show: (time: number) => void, recolour?: () => void,
- *   table?: () => Table, svg?: () => string}} Panel
+ *   table?: () => Table}} Panel
  *   One view on the page. `show` draws the frame each run has at a time of the scene's clock and must be cheap;
- *   `table` and `svg` give what is seen now for export.
+ *   `table` gives the numbers that are seen now, to be saved.
  *
  * The page of a sweep:
  * @typedef {{name: string, kind: "linear"|"log"|"integer"|"log integer"|"categorical", values: (number|string)[]}} SweepAxis
