@@ -2,7 +2,7 @@
 
 import { Store } from "./blocks.js";
 import { CellColours } from "./cell_colours.js";
-import { cellPanel, exactPlace, placeOf, readingOf, reasonsOf } from "./cell_panel.js";
+import { cellPanel, exactPlace, placeOf, readingOf } from "./cell_panel.js";
 import { themeNow } from "./colours.js";
 import { curvePicture } from "./diagram_curve.js";
 import { DIAGRAM_ADVICE, DIAGRAM_KEYS } from "./diagram_keys.js";
@@ -126,7 +126,7 @@ class DiagramPage {
     const { table, state } = this;
     const { ask } = state;
     this.cells = table.cells(ask);
-    const colours = new CellColours(table, table.column(ask.color), this.cells);
+    const colours = new CellColours(table.column(ask.color), this.cells);
     const drawn = ask.y === null ? curvePicture : mapPicture;
     const picture = drawn(table, ask, this.cells, colours, this.room());
     this.picture = picture;
@@ -190,7 +190,7 @@ class DiagramPage {
     const { ask } = this.state;
     const cell = this.cells[i];
     const lines = readingOf(this.table, ask, cell);
-    const reason = cell.failed ? reasonsOf(this.table, cell)[0] : null;
+    const reason = cell.failed ? this.table.reasons(cell)[0] : null;
     this.tip.replaceChildren(
       el("b", {}, nameOf(lines[0], 120)),
       ...lines.slice(1).map((line) => nameOf(line, 160)),
@@ -226,9 +226,9 @@ class DiagramPage {
     const column = table.column(ask.color);
     const rows = this.cells.map((cell) => {
       const places = exactPlace(ask, cell).map(([axis, value]) => (table.ruler(axis).named ? table.wordOf(axis, value) : value));
-      const [low, high] = table.interval(column, cell.rows) ?? [null, null];
+      const [low, high] = cell.interval ?? [null, null];
       const counts = [cell.rows.length, cell.known, cell.beyond, cell.failed];
-      return [...places, table.shown(column, cell.value), low, high, cell.lack, ...counts, reasonsOf(table, cell)[0]?.[0] ?? null];
+      return [...places, table.shown(column, cell.value), low, high, cell.lack, ...counts, table.reasons(cell)[0]?.[0] ?? null];
     });
     const names = [ask.x, ...(ask.y === null ? [] : [ask.y]), ...ask.at.keys()];
     return { columns: [...names, ask.color, "low", "high", "lack", "runs", "with value", "beyond", "failed", "reason"], rows };
@@ -262,7 +262,7 @@ Object.assign(window, {
     table: async () => (await opened).table,
     picture: async () => (await opened).picture,
     csv: async () => (await opened).csv(),
-    colours: async (/** @type {import("./sweep.js").Column} */ column, /** @type {import("./sweep.js").SweepCell[]} */ cells) =>
-      new CellColours((await opened).table, column, cells),
+    colours: (/** @type {import("./sweep.js").Column} */ column, /** @type {import("./sweep.js").SweepCell[]} */ cells) =>
+      new CellColours(column, cells),
   },
 });

@@ -38,7 +38,7 @@ export function askBar(state, turn) {
     asked("Colour", columns, state.color, (name) => turn(() => state.setColor(name))),
   ];
   for (const name of state.others) {
-    const values = table.valuesOf(name);
+    const values = table.ruler(name).at;
     const word = (/** @type {number} */ value) => (table.ruler(name).named ? table.wordOf(name, value) : short(value, 6));
     const options = values.map((value) => ({ value: String(value), text: word(value) }));
     const set = (/** @type {string} */ value) => turn(() => void state.cuts.set(name, Number(value)));
