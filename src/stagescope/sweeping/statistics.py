@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from stagescope.sweeping.columns import CLOCKED, Column
@@ -55,13 +55,18 @@ def median(values: "np.ndarray", axis: int = 0) -> "np.ndarray":
 
 
 def _shares(known: Sequence[Any], confidence: float) -> dict[str, Any]:
-    import numpy as np
-
     found = {}
     for value in dict.fromkeys(known):
-        hits = np.asarray([each == value for each in known], dtype=float)
-        found[str(value)] = {"share": float(hits.mean()), "interval": interval(hits, np.mean, confidence)}
+        hits = tuple(each == value for each in known)
+        found[str(value)] = {"share": sum(hits) / len(hits), "interval": _share_interval(hits, confidence)}
     return found
+
+
+@lru_cache(4096)
+def _share_interval(hits: tuple[bool, ...], confidence: float) -> Interval | None:
+    import numpy as np
+
+    return interval(np.array(hits, dtype=float), np.mean, confidence)
 
 
 def interval(values: "np.ndarray", statistic: Callable[..., Any], confidence: float) -> Interval | None:

@@ -8,7 +8,7 @@ import { ValueScale } from "./value_scale.js";
 /** @typedef {import("./sweep.js").SweepCell} SweepCell */
 /** @typedef {{text: string, fill: string}} Swatch */
 
-export const MOST_NAMES = 7; // that have a colour of their own; others share a grey
+const MOST_NAMES = 7; // that have a colour of their own; others share a grey
 const FOOT = 0.1; // of the ramp is left out: its pale end is the colour of the page, and of cells that do not exist
 const DIGIT = 6.4; // px of a digit beside the bar of colours
 const OTHERS = { light: "#9b9b9b", dark: "#8a8d94" };

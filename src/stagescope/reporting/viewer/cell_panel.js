@@ -11,15 +11,8 @@ import { badge } from "./verdicts.js";
 /** @typedef {import("./sweep.js").Ask} Ask */
 /** @typedef {import("./types.js").SweepColumn} SweepColumn */
 
-/** Titles of the groups of columns, in the order they are shown. @type {[SweepColumn["group"], string][]} */
-const GROUPS = [
-  ["run", "Run"],
-  ["events", "Events"],
-  ["starts", "Stages begin"],
-  ["durations", "Stages last"],
-  ["verdicts", "Claims"],
-  ["numbers", "Numbers"],
-];
+/** Titles of the groups of columns, in the order they are shown. @type {Object<string, string>} */
+export const GROUPS = { run: "Run", events: "Events", starts: "Stages begin", durations: "Stages last", verdicts: "Claims", numbers: "Numbers" };
 const LONG = 40; // characters of a reading from which it is set smaller
 const SAID = ["seed", "reason"]; // columns that are shown elsewhere in the panel
 const BUTTONS = 10; // seeds up to which each has a button
@@ -112,7 +105,7 @@ export function cellPanel(table, ask, cell, chosen, choose) {
     cell.rows.length > 1 ? seeds(table, cell, row, choose) : null,
     command("Make this run again, beside the folder of the sweep", table.recreate[row]),
     command("The same from nothing", table.run[row]),
-    ...GROUPS.map(([group, title]) => facts(table, group, title, row)),
+    ...Object.entries(GROUPS).map(([group, title]) => facts(table, group, title, row)),
   ]);
 }
 
@@ -136,7 +129,7 @@ function seeds(table, cell, row, choose) {
   return el("select", { class: "ask-select", "aria-label": "seed", on: { change } }, options);
 }
 
-/** @param {SweepTable} table @param {SweepColumn["group"]} group @param {string} title @param {number} row */
+/** @param {SweepTable} table @param {string} group @param {string} title @param {number} row */
 function facts(table, group, title, row) {
   const columns = [...table.columns.values()].filter((column) => column.group === group && !SAID.includes(column.name));
   const known = columns.filter(({ name }) => table.read(name, row) !== null);

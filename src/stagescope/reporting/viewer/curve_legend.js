@@ -1,6 +1,6 @@
 /** The legend of a plot of curves: every curve with its value at the present frame. Its entries show and hide curves. */
 
-import { clockText, count, el, full, nameOf, setText, short, svgEl } from "./dom.js";
+import { count, el, full, nameOf, setText, short, svgEl } from "./dom.js";
 import { onePerRun } from "./lines.js";
 import { levelName } from "./plot.js";
 
@@ -71,8 +71,7 @@ function headOf(scene, run, view, named) {
   const frame = el("span", { class: "frame-said" });
   const element = el("span", { class: "legend-head" }, [named ? nameOf(scene.runs[run].short, NAMED) : null, frame]);
   const show = (/** @type {number} */ time) => {
-    const shown = scene.frameAt(run, view, time);
-    const text = `frame ${count(shown.frame + 1)}, ${clockText(scene.clock, shown.at)}`;
+    const text = scene.frameText(scene.frameAt(run, view, time));
     setText(frame, text);
     return text;
   };

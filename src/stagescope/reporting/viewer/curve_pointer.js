@@ -1,6 +1,6 @@
 /** The pointer on a plot: a click or a drag moves the scrubber, hovering names the nearest curve. */
 
-import { brief, clockText, count, setText, short } from "./dom.js";
+import { brief, setText, short } from "./dom.js";
 
 /** @typedef {import("./curves.js").CurvesPlot} CurvesPlot */
 
@@ -62,8 +62,7 @@ function nearestText(plot, time, down) {
     if (!(far < least)) continue;
     const run = scene.runs.length > 1 ? `${brief(scene.runs[line.run].short, 30)}: ` : "";
     least = far;
-    const when = `frame ${count(shown.frame + 1)}, ${clockText(scene.clock, shown.at)}`;
-    text = `${run}${brief(line.name, 40)}  ${short(value, 6)}\n${when}`;
+    text = `${run}${brief(line.name, 40)}  ${short(value, 6)}\n${scene.frameText(shown)}`;
   }
   return text;
 }

@@ -12,7 +12,7 @@ import { DiagramState } from "./diagram_state.js";
 import { askBar } from "./diagram_asks.js";
 import { brief, el, nameOf, setText, svgEl } from "./dom.js";
 import { helpDialog, listenToKeys } from "./keys.js";
-import { confess } from "./page_head.js";
+import { confess, setTheme } from "./page_head.js";
 import { csvButton } from "./saving.js";
 import { svgNode } from "./shapes.js";
 import { hashWriter, readHash } from "./state.js";
@@ -110,9 +110,7 @@ class DiagramPage {
 
   /** Draws everything that depends on the state. */
   paint() {
-    const { theme } = this.state;
-    if (theme === "auto") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = theme;
+    setTheme(this.state.theme);
     this.asks.replaceChildren(...askBar(this.state, (change) => this.turn(change)));
     this.draw();
     this.writeHash();

@@ -1,5 +1,6 @@
 /** The row of choices above a diagram: axes, colour, and where the other axes are cut. */
 
+import { GROUPS } from "./cell_panel.js";
 import { brief, el, nameOf, short } from "./dom.js";
 
 /** @typedef {import("./diagram_state.js").DiagramState} DiagramState */
@@ -7,16 +8,8 @@ import { brief, el, nameOf, short } from "./dom.js";
 /** @typedef {(change: () => void) => void} Turn */
 
 const NOTHING = "";
-/** Titles of the groups of columns. @type {Object<string, string>} */
-const TITLES = {
-  run: "Run",
-  events: "Events",
-  starts: "When stages begin",
-  durations: "How long stages last",
-  verdicts: "Claims",
-  numbers: "Numbers",
-  axes: "Axes",
-};
+/** @type {Object<string, string>} */
+const TITLES = { ...GROUPS, axes: "Axes" };
 
 /**
  * @param {DiagramState} state

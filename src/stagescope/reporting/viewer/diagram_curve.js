@@ -6,7 +6,7 @@
 
 import { inks } from "./colours.js";
 import { axisName, DiagramFrame, marksAlong, ROW_LINE } from "./diagram_frame.js";
-import { dotShape, entryText } from "./diagram_legend.js";
+import { dotShape, legendRows } from "./diagram_legend.js";
 import { AT_START, lacksOf, unitText } from "./diagram_words.js";
 import { short } from "./dom.js";
 import { markPath, round, toldApart } from "./shapes.js";
@@ -192,18 +192,9 @@ function curveLegend(table, frame, cells, colours) {
   if (cells.some(({ lack }) => lack === "failed") || (some && !colours.numeric)) entries.push(["failed", some && !colours.numeric ? "failed, or some of the seeds" : "failed"]); // prettier-ignore
   if (colours.numeric && cells.some(({ interval }) => interval)) entries.push(["", "band: bootstrap interval of the median"]);
   if (!colours.numeric && cells.some(({ torn }) => torn)) entries.push(["", "area of a dot: share of seeds"]);
-  let [x, y] = [frame.left, frame.foot];
-  /** @type {Shape[]} */
-  const shapes = [];
-  for (const [kind, text] of entries) {
-    const inner = kind ? 16 : 0;
-    let said = entryText(x + inner, y + 10, frame.right, text);
-    if (x > frame.left && said.lines > 1) {
-      [x, y] = [frame.left, y + 19];
-      said = entryText(x + inner, y + 10, frame.right, text);
-    }
-    shapes.push(...(kind ? laneMark(x + 5, y + 6, kind, colours) : []), ...said.shapes);
-    x += inner + said.width + 24;
-  }
-  return { shapes, bottom: entries.length ? y + 22 : frame.foot };
+  const marked = entries.map(([kind, text]) => {
+    const mark = (/** @type {number} */ x, /** @type {number} */ y) => laneMark(x + 6, y + 6, kind, colours);
+    return { text, mark: kind ? mark : null };
+  });
+  return legendRows(marked, frame.left, frame.foot, frame.right);
 }

@@ -5,7 +5,7 @@
  * Only plain arrow keys, Home, End, Enter and Escape are taken: the rest, and Shift with arrows, stay with the scrubber.
  */
 
-import { brief, clockText, count, el, nameOf, setText } from "./dom.js";
+import { brief, el, nameOf, setText } from "./dom.js";
 import { heatLegend } from "./heat_legend.js";
 import { Matrices } from "./matrix.js";
 import { Tile } from "./tile.js";
@@ -249,12 +249,9 @@ class Heat {
   /** Draws the frame each run has now. @param {boolean} [anew] */
   show(anew = false) {
     for (const { run, matrices, tiles, when } of this.groups) {
-      const { frame, at, place } = this.scene.frameOf(run, matrices.view);
-      setText(
-        when,
-        place < 0 ? "no frame" : `frame ${count(frame + 1)} of ${count(matrices.view.of)}, ${clockText(this.scene.clock, at)}`,
-      );
-      for (const tile of tiles) if (!tile.element.hidden) tile.paint(place, anew);
+      const shown = this.scene.frameOf(run, matrices.view);
+      setText(when, this.scene.frameText(shown, matrices.view));
+      for (const tile of tiles) if (!tile.element.hidden) tile.paint(shown.place, anew);
     }
     this.legend.missing(this.tiles.some((tile) => tile.missing));
     if (this.cursor) this.tell();

@@ -6,7 +6,7 @@ import { themeNow } from "./colours.js";
 import { count, el, nameOf } from "./dom.js";
 import { DONE, statusBanner } from "./facts.js";
 import { helpDialog, listenToKeys } from "./keys.js";
-import { confess, titleRow } from "./page_head.js";
+import { confess, setTheme, titleRow } from "./page_head.js";
 import { Panels } from "./panels.js";
 import { ADVICE, BINDINGS } from "./report_keys.js";
 import { scrubberOf } from "./scrubber.js";
@@ -153,9 +153,7 @@ class Page {
   }
 
   paint() {
-    const chosen = this.settings.get("theme");
-    if (chosen === "auto") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = chosen;
+    setTheme(this.settings.get("theme"));
     this.recolour();
   }
 

@@ -22,7 +22,7 @@ const CLEAR = 0;
  * @param {number} value
  * @param {number} within
  */
-export function withPrecision(value, within) {
+function withPrecision(value, within) {
   if (!(within > 0)) return short(value);
   const leading = Math.ceil(-Math.log10(within));
   const digits = within * 10 ** leading < 2 ? leading + 1 : leading;

@@ -20,6 +20,12 @@ export function titleRow(title, version, { theme, help }) {
   ]);
 }
 
+/** @param {string} chosen "light", "dark", or "auto": what the system prefers */
+export function setTheme(chosen) {
+  if (chosen === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = chosen;
+}
+
 /** @param {unknown} error says in the page what went wrong: nobody reads a console */
 export function confess(error) {
   const said = brief(error instanceof Error ? error.message : error);

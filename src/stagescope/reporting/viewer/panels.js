@@ -32,7 +32,7 @@ const SIDE_BY_SIDE = 4; // maps that fit beside the loss
  * @param {Scene} scene
  * @returns {Views[]}
  */
-export function slotsOf(scene) {
+function slotsOf(scene) {
   /** @type {Map<string, Views>} */
   const slots = new Map();
   scene.runs.forEach(({ data }, run) => {
@@ -59,7 +59,7 @@ function mapsIn(views) {
  * @param {Views[]} slots
  * @returns {{views: Views, width: Width}[]}
  */
-export function arrange(slots) {
+function arrange(slots) {
   const loss = slots.find(([{ view }]) => view.slot === "loss" && view.kind === "curves");
   const maps = slots.find(([{ view }]) => view.kind === "matrices");
   const beside = loss && maps && mapsIn(maps) <= SIDE_BY_SIDE;
@@ -119,7 +119,7 @@ function thinned(scene, views) {
 }
 
 /** One panel with its frame. */
-export class Framed {
+class Framed {
   /**
    * @param {Scene} scene
    * @param {string} slot

@@ -2,7 +2,7 @@
  * Points in the plane over time, such as the first two principal components of embeddings; runs side by side.
  */
 
-import { brief, clockText, count, el, nameOf, setText, short } from "./dom.js";
+import { brief, count, el, nameOf, setText, short } from "./dom.js";
 import { Plane } from "./plane.js";
 import { drawShapes } from "./shapes.js";
 
@@ -102,11 +102,9 @@ class RunPoints {
 
   /** Draws the frame the run has now. */
   show() {
-    const { frame, at, place } = this.scene.frameOf(this.run, this.view);
-    setText(
-      this.when,
-      place < 0 ? "no frame" : `frame ${count(frame + 1)} of ${count(this.view.of)}, ${clockText(this.scene.clock, at)}`,
-    );
+    const shown = this.scene.frameOf(this.run, this.view);
+    const { place } = shown;
+    setText(this.when, this.scene.frameText(shown, this.view));
     setText(this.shares, place < 0 ? "" : this.variance(place));
     if (!this.plane.width) return;
     this.context.clearRect(0, 0, this.plane.width, this.plane.height);

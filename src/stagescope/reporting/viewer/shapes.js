@@ -31,16 +31,12 @@ export function textShape(x, y, text, attributes = {}) {
   return ["text", { x, y, fill: inks().ink, ...attributes }, text];
 }
 
-/** Outlines of marks, told apart by shape before colour: triangle, disc, square, diamond. */
+/** Outlines of marks, told apart by shape before colour: triangle, disc, square, diamond. @type {((x: number, y: number, r: number) => string)[]} */
 const OUTLINES = [
-  (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ r) =>
-    `M${x} ${y - r}L${x + r} ${y + 0.8 * r}L${x - r} ${y + 0.8 * r}Z`,
-  (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ r) =>
-    `M${x - 0.9 * r} ${y}A${0.9 * r} ${0.9 * r} 0 1 0 ${x + 0.9 * r} ${y}A${0.9 * r} ${0.9 * r} 0 1 0 ${x - 0.9 * r} ${y}Z`,
-  (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ r) =>
-    `M${x - 0.8 * r} ${y - 0.8 * r}h${1.6 * r}v${1.6 * r}h${-1.6 * r}Z`,
-  (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ r) =>
-    `M${x} ${y - r}L${x + r} ${y}L${x} ${y + r}L${x - r} ${y}Z`,
+  (x, y, r) => `M${x} ${y - r}L${x + r} ${y + 0.8 * r}L${x - r} ${y + 0.8 * r}Z`,
+  (x, y, r) => `M${x - 0.9 * r} ${y}A${0.9 * r} ${0.9 * r} 0 1 0 ${x + 0.9 * r} ${y}A${0.9 * r} ${0.9 * r} 0 1 0 ${x - 0.9 * r} ${y}Z`,
+  (x, y, r) => `M${x - 0.8 * r} ${y - 0.8 * r}h${1.6 * r}v${1.6 * r}h${-1.6 * r}Z`,
+  (x, y, r) => `M${x} ${y - r}L${x + r} ${y}L${x} ${y + r}L${x - r} ${y}Z`,
 ];
 
 /**

@@ -9,7 +9,7 @@
  * Each choice and its values; the first is the default and is not written into the hash. "auto" is what the reader's system
  * prefers, or what suits the scene.
  */
-export const CHOICES = {
+const CHOICES = {
   theme: ["auto", "light", "dark"],
   axis: ["auto", "time", "log"],
   speed: ["1", "0.1", "0.25", "0.5", "2", "4", "8"],

@@ -26,6 +26,7 @@
 /** @typedef {{left: number, right: number, bottom: number, top: number}} Rect in places of the axes */
 
 const NO_NAME = -1;
+const MOST_ENDS = 3; // of runs that are named in one sentence
 /** Why a cell has no value, by the number that travels, and what is added to it. @type {Lack[]} */
 const LACKS = [null, "failed", "not reached", "in progress", "none"];
 const TORN = 8;
@@ -169,10 +170,11 @@ export class SweepTable {
     return this.whys[codes ? codes[row] : 0];
   }
 
-  /** What is said of rows that lack a value in one way; where runs ended at different times only that. @param {Column} column @param {number[]} rows @param {string} lack */
+  /** What is said of rows that lack a value in one way: until when runs went, unless they ended at many different times. @param {Column} column @param {number[]} rows @param {string} lack */
   lackText(column, rows, lack) {
     const said = new Set(rows.map((row) => this.why(column, row)).flatMap(([kind, text]) => (kind === lack ? [text] : [])));
-    return said.size === 1 ? [...said][0] : (this.data.lacks[lack] ?? lack);
+    if (!said.size || said.size > MOST_ENDS) return this.data.lacks[lack] ?? lack;
+    return [...said].map((text, i) => (i ? text.replace(/^(not reached by|in progress at the end) /, "") : text)).join(" or ");
   }
 
   /** The areas of cells over two axes. @param {string} x @param {string} y @param {SweepCell[]} cells @returns {Rect[][]} */
