@@ -24,10 +24,7 @@ const VERDICT_HUES = { confirmed: 2, violated: 1, inconclusive: 4 };
 const NO_VERDICT = "not applicable";
 
 export class CellColours {
-  /**
-   * @param {Column} column
-   * @param {SweepCell[]} cells that are shown
-   */
+  /** @param {Column} column @param {SweepCell[]} cells that are shown */
   constructor(column, cells) {
     this.column = column;
     this.numeric = column.kind !== "word";

@@ -6,10 +6,7 @@ import { brief, setText, short } from "./dom.js";
 
 const NEAR = 24; // pixels within which the pointer names a curve
 
-/**
- * @param {CurvesPlot} plot
- * @param {HTMLElement} over the area of the curves
- */
+/** @param {CurvesPlot} plot @param {HTMLElement} over the area of the curves */
 export function pointAt(plot, over) {
   const timeAt = (/** @type {PointerEvent} */ event) => {
     const share = (event.clientX - over.getBoundingClientRect().left) / plot.area()[0];
@@ -27,12 +24,7 @@ export function pointAt(plot, over) {
   over.addEventListener("pointerleave", () => (plot.tag.style.visibility = "hidden"));
 }
 
-/**
- * @param {CurvesPlot} plot
- * @param {HTMLElement} over
- * @param {PointerEvent} event
- * @param {number} time
- */
+/** @param {CurvesPlot} plot @param {HTMLElement} over @param {PointerEvent} event @param {number} time */
 function nameNearest(plot, over, event, time) {
   const [width] = plot.area();
   const box = over.getBoundingClientRect();
@@ -44,11 +36,7 @@ function nameNearest(plot, over, event, time) {
   plot.tag.style.transform = `translate(${left}px, ${down}px) translate(${aside}, -50%)`;
 }
 
-/**
- * @param {CurvesPlot} plot
- * @param {number} time
- * @param {number} down pixels
- */
+/** @param {CurvesPlot} plot @param {number} time @param {number} down pixels */
 function nearestText(plot, time, down) {
   const { scene, lines, y } = plot;
   const height = plot.area()[1];

@@ -33,11 +33,7 @@ export async function curvesPanel(store, scene, views) {
 
 /** One plot: the curves of a slot for all runs of a scene. */
 export class CurvesPlot {
-  /**
-   * @param {Scene} scene
-   * @param {RunCurves[]} views
-   * @param {Line[]} lines
-   */
+  /** @param {Scene} scene @param {RunCurves[]} views @param {Line[]} lines */
   constructor(scene, views, lines) {
     this.scene = scene;
     this.views = views;

@@ -11,11 +11,7 @@ const NOTHING = "";
 /** @type {Object<string, string>} */
 const TITLES = { ...GROUPS, axes: "Axes" };
 
-/**
- * @param {DiagramState} state
- * @param {Turn} turn
- * @returns {HTMLElement[]}
- */
+/** @param {DiagramState} state @param {Turn} turn @returns {HTMLElement[]} */
 export function askBar(state, turn) {
   const { table, axes } = state;
   const names = axes.map((name) => ({ value: name, text: name }));

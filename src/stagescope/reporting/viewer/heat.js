@@ -51,10 +51,7 @@ function tileBox(tiles, width, height) {
 }
 
 class Heat {
-  /**
-   * @param {Scene} scene
-   * @param {{run: number, matrices: Matrices}[]} parts
-   */
+  /** @param {Scene} scene @param {{run: number, matrices: Matrices}[]} parts */
   constructor(scene, parts) {
     this.scene = scene;
     this.groups = parts.map(({ run, matrices }) => this.group(run, matrices));
@@ -62,11 +59,7 @@ class Heat {
     this.legend = heatLegend(parts[0].matrices);
     this.tip = el("div", { class: "tip", hidden: true });
     this.spoken = el("div", { class: "unseen", role: "status", "aria-live": "polite" });
-    this.flow = el(
-      "div",
-      { class: "heat-runs" },
-      this.groups.map((group) => group.element),
-    );
+    this.flow = el("div", { class: "heat-runs" }, this.groups.map((group) => group.element));
     this.element = el("div", { class: "heat" }, [this.legend.element, this.flow, this.tip, this.spoken]);
     /** @type {{tile: Tile, row: number, column: number}|null} */
     this.cursor = null;
@@ -91,11 +84,7 @@ class Heat {
       return new Tile(matrices, i, panel, [alone ? "" : name, panel || matrices.view.title].filter(Boolean).join(", "));
     });
     const when = el("span", { class: "when" });
-    const flow = el(
-      "div",
-      { class: "tiles" },
-      tiles.map((tile) => tile.element),
-    );
+    const flow = el("div", { class: "tiles" }, tiles.map((tile) => tile.element));
     const unnamed = tiles.filter((_, i) => !matrices.view.panels[i]).map((tile) => tile.zoom);
     const head = el("div", { class: "heat-run-name" }, [alone ? null : nameOf(name, 60), when, ...unnamed]);
     return { run, matrices, tiles, when, element: el("div", { class: "heat-run" }, [head, flow]) };

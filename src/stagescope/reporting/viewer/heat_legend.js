@@ -39,10 +39,7 @@ function scaleText({ coded }) {
   return `square-root scale, ${coded ? "8-bit display" : "float32"}`;
 }
 
-/**
- * @param {HTMLCanvasElement} canvas of STEPS x 1 pixels
- * @param {boolean} diverging
- */
+/** @param {HTMLCanvasElement} canvas of STEPS x 1 pixels @param {boolean} diverging */
 function drawBar(canvas, diverging) {
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const image = context.createImageData(STEPS, 1);

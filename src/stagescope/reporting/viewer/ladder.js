@@ -69,22 +69,9 @@ class RunLadder {
     /** @type {SVGLineElement[]} */
     this.hands = [];
     const heads = HEADS.map((text, i) => el("th", { scope: "col", class: i === 0 || i === 3 ? "" : "number", text }));
-    const head = el(
-      "thead",
-      {},
-      el("tr", {}, [
-        ...heads,
-        el("th", { scope: "col", class: "time-head" }, [this.ticks, el("span", { class: "unseen", text: "times" })]),
-      ]),
-    );
-    const table = el("table", { class: "ladder-table" }, [
-      head,
-      el(
-        "tbody",
-        {},
-        rungs.flatMap((rung) => this.row(rung)),
-      ),
-    ]);
+    const times = el("th", { scope: "col", class: "time-head" }, [this.ticks, el("span", { class: "unseen", text: "times" })]);
+    const body = el("tbody", {}, rungs.flatMap((rung) => this.row(rung)));
+    const table = el("table", { class: "ladder-table" }, [el("thead", {}, el("tr", {}, [...heads, times])), body]);
     const name = scene.runs.length > 1 ? el("h4", {}, nameOf(scene.runs[run].data.name, 60)) : null;
     this.element = el("div", { class: "ladder-run" }, [name, el("div", { class: "scroll" }, table)]);
   }
@@ -160,27 +147,14 @@ class RunLadder {
     this.rungs.forEach((rung, i) => {
       const dots = dotsOf(rung, axis);
       const [predicted, measured] = ["predicted", "measured"].map((name) => dots.find((dot) => dot.name === name));
-      const between =
-        predicted && measured
-          ? [
-              svgEl("line", {
-                x1: percent(predicted.share),
-                x2: percent(measured.share),
-                y1: "50%",
-                y2: "50%",
-                stroke: category(1),
-                "stroke-width": 2,
-              }),
-            ]
-          : [];
-      const circles = dots.map((dot) =>
-        svgEl(
-          "circle",
-          { cx: percent(dot.share), cy: "50%", ...rungLook(dot.name) },
-          svgEl("title", { text: dotText(this.scene.clock, dot) }),
-        ),
-      );
-      const base = svgEl("line", { class: "base", x1: percent(0), x2: percent(1), y1: "50%", y2: "50%" });
+      const line = (/** @type {number} */ from, /** @type {number} */ to, /** @type {Object<string, string|number>} */ look) =>
+        svgEl("line", { x1: percent(from), x2: percent(to), y1: "50%", y2: "50%", ...look });
+      const between = predicted && measured ? [line(predicted.share, measured.share, { stroke: category(1), "stroke-width": 2 })] : [];
+      const circles = dots.map((dot) => {
+        const title = svgEl("title", { text: dotText(this.scene.clock, dot) });
+        return svgEl("circle", { cx: percent(dot.share), cy: "50%", ...rungLook(dot.name) }, title);
+      });
+      const base = line(0, 1, { class: "base" });
       this.charts[i].replaceChildren(base, this.hands[i], ...between, ...circles);
     });
     this.ticks.replaceChildren(
@@ -206,18 +180,11 @@ class RunLadder {
 
 /** What the circles mean. */
 function ladderLegend() {
-  return el(
-    "div",
-    { class: "ladder-legend" },
-    Object.entries(DOT_NAMES).map(([name, text]) => {
-      const swatch = svgEl(
-        "svg",
-        { width: 14, height: 14, "aria-hidden": "true" },
-        svgEl("circle", { cx: 7, cy: 7, ...rungLook(name) }),
-      );
-      return el("span", { class: "legend-key" }, [swatch, text]);
-    }),
-  );
+  const entries = Object.entries(DOT_NAMES).map(([name, text]) => {
+    const circle = svgEl("circle", { cx: 7, cy: 7, ...rungLook(name) });
+    return el("span", { class: "legend-key" }, [svgEl("svg", { width: 14, height: 14, "aria-hidden": "true" }, circle), text]);
+  });
+  return el("div", { class: "ladder-legend" }, entries);
 }
 
 /**

@@ -70,11 +70,7 @@ class LedgerTable {
     const head = el(
       "thead",
       {},
-      el(
-        "tr",
-        {},
-        heads.map((text, i) => el("th", { scope: "col", class: i > 1 && i < 5 ? "number" : "", text })),
-      ),
+      el("tr", {}, heads.map((text, i) => el("th", { scope: "col", class: i > 1 && i < 5 ? "number" : "", text }))),
     );
     this.table = el("table", { class: "ledger-table" }, [head, ...claims.map((claim) => this.body(claim))]);
     this.element = el("div", { class: "ledger" }, [this.chips(), this.missing(), el("div", { class: "scroll" }, this.table)]);

@@ -119,10 +119,7 @@ class Page {
     void stage.panels.rest();
   }
 
-  /**
-   * @param {number} index
-   * @returns {Promise<Shown>}
-   */
+  /** @param {number} index @returns {Promise<Shown>} */
   async open(index) {
     const scene = await openScene(this.store, this.data.scenes[index], this.settings);
     const panels = new Panels(this.store, scene);
@@ -190,11 +187,7 @@ class Page {
   }
 }
 
-/**
- * @param {string} title
- * @param {number} index
- * @param {() => void} choose
- */
+/** @param {string} title @param {number} index @param {() => void} choose */
 function tab(title, index, choose) {
   return el(
     "button",

@@ -2,11 +2,7 @@
 
 import { brief, el, nameOf } from "./dom.js";
 
-/**
- * @param {string} title
- * @param {string} version
- * @param {{theme: () => void, help: () => void}} actions
- */
+/** @param {string} title @param {string} version @param {{theme: () => void, help: () => void}} actions */
 export function titleRow(title, version, { theme, help }) {
   const button = (/** @type {string} */ text, /** @type {string} */ says, /** @type {() => void} */ click) =>
     el("button", { type: "button", class: "plain", text, title: says, on: { click } });

@@ -84,12 +84,7 @@ function arrange(slots) {
   ];
 }
 
-/**
- * @param {Store} store
- * @param {Scene} scene
- * @param {Views} views
- * @returns {Promise<AnyPanel>}
- */
+/** @param {Store} store @param {Scene} scene @param {Views} views @returns {Promise<AnyPanel>} */
 function panelOf(store, scene, views) {
   switch (views[0].view.kind) {
     case "curves":
@@ -180,10 +175,7 @@ function idle() {
 
 /** All panels of a scene in their grid. */
 export class Panels {
-  /**
-   * @param {Store} store
-   * @param {Scene} scene
-   */
+  /** @param {Store} store @param {Scene} scene */
   constructor(store, scene) {
     this.framed = arrange(slotsOf(scene)).map(({ views, width }) => {
       const { view } = views[0];

@@ -46,11 +46,7 @@ export function plotOptions(plot) {
   };
 }
 
-/**
- * @param {Axis} axis
- * @param {number} gap pixels between two numbers
- * @param {"width"|"height"} side
- */
+/** @param {Axis} axis @param {number} gap pixels between two numbers @param {"width"|"height"} side */
 function axisOptions(axis, gap, side) {
   const font = `11px ${PLOT_FONT}`;
   const ticks = (/** @type {uPlot} */ u) => axisTicks(axis, u.bbox[side] / devicePixelRatio, gap);
@@ -68,10 +64,7 @@ function axisOptions(axis, gap, side) {
   };
 }
 
-/**
- * @param {Line} line
- * @param {(u: uPlot, line: Line) => Path2D} trace
- */
+/** @param {Line} line @param {(u: uPlot, line: Line) => Path2D} trace */
 function seriesOptions(line, trace) {
   const rest = { fill: null, clip: null, band: null, gaps: null, flags: 0 };
   return {

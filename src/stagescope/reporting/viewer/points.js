@@ -129,10 +129,7 @@ class RunPoints {
       .value(place, this.chosen)
       .map((value) => short(value, 3))
       .join(", ");
-    this.tip.replaceChildren(
-      el("b", {}, nameOf(this.view.labels[this.chosen], 80)),
-      el("span", { text: `(${numbers})` }),
-    );
+    this.tip.replaceChildren(el("b", {}, nameOf(this.view.labels[this.chosen], 80)), el("span", { text: `(${numbers})` }));
     const left = x + 12 + this.tip.offsetWidth > this.plane.width ? x - 12 - this.tip.offsetWidth : x + 12;
     this.tip.style.transform = `translate(${Math.max(0, left)}px, ${y + 8}px)`;
   }
@@ -159,11 +156,7 @@ export async function pointsPanel(store, scene, views) {
       return new RunPoints(scene, run, view, Float64Array.from(values), Float64Array.from(explained));
     }),
   );
-  const element = el(
-    "div",
-    { class: "planes" },
-    parts.map((part) => part.element),
-  );
+  const element = el("div", { class: "planes" }, parts.map((part) => part.element));
   const resize = () => {
     const room = Math.floor(element.getBoundingClientRect().width); // clientWidth may be rounded up, and then two do not fit
     if (!room) return;

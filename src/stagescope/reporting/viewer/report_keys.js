@@ -28,10 +28,7 @@ export const BINDINGS = [
   { keys: ["?"], shown: "?", says: "this help", does: ({ help }) => help() },
 ];
 
-/**
- * @param {Scene} scene
- * @param {number} frames
- */
+/** @param {Scene} scene @param {number} frames */
 function move(scene, frames) {
   scene.go(scene.position + frames);
 }

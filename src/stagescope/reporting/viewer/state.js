@@ -37,10 +37,7 @@ export class Settings {
     return this.chosen[name];
   }
 
-  /**
-   * @param {Choice} name
-   * @param {string} value
-   */
+  /** @param {Choice} name @param {string} value */
   set(name, value) {
     if (this.chosen[name] === value || !CHOICES[name].includes(value)) return;
     this.chosen[name] = value;

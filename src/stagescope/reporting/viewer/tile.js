@@ -98,10 +98,7 @@ export class Tile {
     if (!labelled) return { left: 0, right: 0, bottom: 0, top: this.strip() ? STRIP : 0 };
     pen.font = `${FONT_SIZE}px system-ui`;
     const widest = (/** @type {string[]} */ names) =>
-      Math.min(
-        WIDEST_LABEL,
-        names.reduce((most, name) => Math.max(most, pen.measureText(brief(name, LONGEST_LABEL)).width), 0),
-      );
+      Math.min(WIDEST_LABEL, names.reduce((most, name) => Math.max(most, pen.measureText(brief(name, LONGEST_LABEL)).width), 0));
     return {
       left: Math.ceil(widest(view.rows)) + 6,
       right: LAST_LABEL,

@@ -25,11 +25,7 @@ function shareOf({ times }, time) {
   return (low + (time - times[low]) / (times[high] - times[low])) / (times.length - 1);
 }
 
-/**
- * @param {Scene} scene
- * @param {Moment[]} moments
- * @returns {{element: HTMLElement|null, recolour: () => void}}
- */
+/** @param {Scene} scene @param {Moment[]} moments @returns {{element: HTMLElement|null, recolour: () => void}} */
 export function stageRibbon(scene, moments) {
   const ribbons = ribbonsOf(scene);
   const rows = lanesOf(ribbons, Math.floor(STRIPS / NAMED_LANE));
@@ -67,12 +63,7 @@ export function stageRibbon(scene, moments) {
   return { element: strips.length > MOST_STRIPS ? el("div", { class: "ribbons" }, element) : element, recolour };
 }
 
-/**
- * @param {HTMLElement} element
- * @param {Scene} scene
- * @param {number} start
- * @param {number} stop
- */
+/** @param {HTMLElement} element @param {Scene} scene @param {number} start @param {number} stop */
 function place(element, scene, start, stop) {
   const left = shareOf(scene, start);
   element.style.left = `${100 * left}%`;
@@ -102,11 +93,7 @@ function segmentButton(scene, run, segment, named) {
   return button;
 }
 
-/**
- * @param {Scene} scene
- * @param {Moment[]} moments
- * @param {number} run
- */
+/** @param {Scene} scene @param {Moment[]} moments @param {number} run */
 function ticksOf(scene, moments, run) {
   return moments
     .filter((moment) => moment.run === run)
