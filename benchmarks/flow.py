@@ -21,8 +21,8 @@ os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_paralleli
 import numpy as np
 
 import stagescope as ss
-from stagescope.objectives.objective import GradientField
-from stagescope.types import Layout
+from stagescope.fields.objective import GradientField
+from stagescope.params import Layout
 
 ERROR = 1e-6
 TOLERANCES = [digit * 10.0**-power for power in range(4, 11) for digit in (5, 2, 1)]
@@ -169,7 +169,7 @@ def kernel_seconds(ours: Ours) -> float:
     """One right-hand side, called from compiled code."""
     from numba import njit
 
-    from stagescope.objectives.token_kernel import gradient
+    from stagescope.papers.focus_dilution.kernel import gradient
 
     @njit
     def repeat(times, theta, out, held):

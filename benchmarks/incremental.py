@@ -15,7 +15,7 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.dynamics.loops import loop_for
-from stagescope.types import Layout
+from stagescope.params import Layout
 
 ROUNDS = 9
 UNTIL, SIGMA = 2e5, 1e-5

@@ -14,7 +14,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
 
 import stagescope as ss
-from stagescope.objectives.pairwise_sgd_kernel import _move, accumulate, draw_counts
+from stagescope.papers.scan_snap.sampled_kernel import _move, accumulate, draw_counts
 
 BATCH = LENGTH = 128
 STEPS, ROUNDS, MOMENTUM = 12, 7, 0.9
@@ -130,7 +130,7 @@ def compare(last: int) -> dict[str, float]:
 
 
 def sweep_seconds() -> float:
-    from stagescope.figures.scan_snap_numbers import entropy_grid
+    from stagescope.papers.scan_snap.figures.numbers import entropy_grid
     from stagescope.progress import Progress
 
     began = time.process_time()

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import stagescope as ss
-from stagescope.studies.scan_snap import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z
+from stagescope.papers.scan_snap.study import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z
 
 CHEAP_POINTS = 2000
 CODE = "from stagescope.cli.main import main; main()"

@@ -19,7 +19,7 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.errors import InputError
-from stagescope.objectives.text_counts import TextCounts
+from stagescope.papers.focus_dilution.text.loss import TextCounts
 
 VOCAB, WIDTH, WINDOW, BATCH, RATE = 200, 32, 256, 1024, 0.2
 STEPS, ROUNDS, TOKEN_ROUNDS = 10, 21, 3

@@ -15,7 +15,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 import stagescope as ss
-from stagescope.observables.token import TokenCurves, token_curves
+from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 
 STYLE: Any = {
     "font.size": 9,

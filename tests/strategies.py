@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from stagescope.models.pairwise_attention import PairwiseAttention
-from stagescope.processes.sequence_classes import SequenceClass, SequenceClasses
+from stagescope.papers.scan_snap.model import PairwiseAttention
+from stagescope.papers.scan_snap.process import SequenceClass, SequenceClasses
 
 
 @st.composite

@@ -1,83 +1,147 @@
-"""Imports point strictly downwards."""
+"""The rules of import, lazy imports included: see docs/layers.md."""
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent / "src" / "stagescope"
-LAYER = {
-    **dict.fromkeys(("errors", "types", "keys", "described", "autodiff", "progress", "workers", "runs"), 0),
-    "processes": 1,
-    "models": 2,
-    "objectives": 3,
-    "dynamics": 4,
-    **dict.fromkeys(("observables", "landscape", "detect"), 5),
-    "theory": 6,
-    **dict.fromkeys(("studies", "reopen", "beside", "reading", "figures"), 7),
-    **dict.fromkeys(("sweeping", "reporting"), 8),
-    **dict.fromkeys(("cli", "__main__"), 9),
+RANK = {
+    **dict.fromkeys(("errors", "ids", "later", "spec", "params", "keys", "progress", "memory", "workers", "options"), 0),
+    "runs": 1,
+    "autodiff": 2,
+    **dict.fromkeys(("fields", "processes"), 3),
+    **dict.fromkeys(("dynamics", "corpora", "detect"), 4),
+    "landscape": 5,
+    "claims": 6,
+    "views": 7,
+    "papers": 8,
+    **dict.fromkeys(("sweeping", "reporting"), 9),
+    "diagrams": 10,
+    **dict.fromkeys(("cli", "__main__"), 11),
 }
-FORBIDDEN = {
-    "dynamics": {"processes", "models"},
-    "landscape": {"processes", "models"},
-    "detect": {"processes", "models"},
-    "theory": {"dynamics", "models"},
-}
-"""Below, but not allowed: these parts must work on anybody's field, or must not depend on how a run was made."""
-FILES = sorted(ROOT.rglob("*.py"))
+"""A part of the core imports itself and parts of lower rank; the modules of rank 0 may import each other."""
+READ_BY_NOBODY = ("sweeping", "reporting", "diagrams", "cli", "__main__")
+ROLES = ("tags", "study", "process", "model", "loss", "observables", "stages", "claims", "reading", "views", "figures")
+"""Inside a paper: a role imports roles before it. `study` is light and stands early; `setup` turns its options into objects."""
 
 
-def imports(path: Path) -> set[str]:
-    """First-level names inside stagescope that a file imports at run time, also inside functions."""
-    tree = ast.parse(path.read_text())
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+PAPERS = sorted(path.name for path in (ROOT / "papers").iterdir() if (path / "__init__.py").is_file())
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Modules of ours that a file imports at run time, also inside functions."""
     typing_only = {id(n) for block in ast.walk(tree) if _is_typing(block) for n in ast.walk(block)}
-    found = set()
     for node in ast.walk(tree):
         if id(node) in typing_only:
             continue
-        names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module] if node.module != "stagescope" else [f"stagescope.{a.name}" for a in node.names]
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "stagescope":
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in MODULES else node.module
         elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        found |= {name.split(".")[1] for name in names if name.startswith("stagescope.")}
-    return found
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "stagescope")
 
 
 def _is_typing(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-def part(path: Path) -> str:
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+GRAPH = {name: set(imports(ast.parse(path.read_text()))) for name, path in MODULES.items()}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_downwards(path):
-    mine = part(path)
-    if mine == "__init__":
-        assert not imports(path)
+def part(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def paper(module: str) -> str:
+    """The paper that a module belongs to; "" for a module of the core."""
+    parts = module.split(".")
+    return parts[2] if parts[1:2] == ["papers"] and len(parts) > 2 and parts[2] in PAPERS else ""
+
+
+def reached(module: str) -> set[str]:
+    """Everything a module imports, transitively."""
+    seen: set[str] = set()
+    waiting = [module]
+    while waiting:
+        for other in GRAPH.get(waiting.pop(), ()):
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return seen
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if not paper(name)])
+def test_the_core_reaches_no_paper(module):
+    assert not {other for other in reached(module) if paper(other)}
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if paper(name)])
+def test_a_paper_reaches_no_other_paper(module):
+    assert {paper(other) for other in reached(module)} <= {"", paper(module)}
+    assert not {other for other in reached(module) if part(other) in READ_BY_NOBODY}
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if not paper(name) and part(name)])
+def test_parts_of_the_core_import_lower_ones(module):
+    mine = part(module)
+    assert mine in RANK, f"{mine} has no rank; give it one in this test and in docs/layers.md"
+    for other in GRAPH[module]:
+        lower = part(other) in ("", mine) or RANK[part(other)] < max(RANK[mine], 1)
+        assert lower, f"{module} (rank {RANK[mine]}) imports {other}"
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if paper(name) and ".text" not in name])
+def test_a_paper_reaches_no_text_of_its_own(module):
+    """`text/` imports its parent, never back. The package's object lists the studies of both."""
+    back = {other for other in GRAPH[module] if f".{paper(module)}.text" in other}
+    assert not back or module.endswith((f"papers.{paper(module)}", ".figures")), back
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if paper(name)])
+def test_roles_import_earlier_roles(module):
+    folder, role = _role(module)
+    if role is None:
         return
-    assert mine in LAYER, f"{mine} has no layer; say which in this test and in docs/layers.md"
-    for other in imports(path) - {mine}:
-        assert LAYER[other] <= LAYER[mine], f"{path} (layer {LAYER[mine]}) imports {other} (layer {LAYER[other]})"
-        assert other not in FORBIDDEN.get(mine, set()), f"{mine} must not import {other}"
+    for other in GRAPH[module]:
+        place, used = _role(other)
+        if used is not None and place == folder:
+            assert ROLES.index(used) <= ROLES.index(role), f"{module} imports {other}"
 
 
-def test_the_test_sees_a_violation(tmp_path):
-    bad = tmp_path / "bad.py"
-    bad.write_text("def f():\n    from stagescope.cli import main\n")
-    assert imports(bad) == {"cli"}
+def _role(module: str) -> tuple[str, str | None]:
+    """The folder a module plays a role in, and which."""
+    parts = module.split(".")[2:]
+    for place, name in enumerate(parts):
+        if name in ROLES:
+            return ".".join(parts[:place]), name
+    return ".".join(parts), None
+
+
+def test_no_cycle():
+    for module in MODULES:
+        assert module not in reached(module), module
+
+
+def test_the_test_sees_a_violation():
+    tree = ast.parse("def f():\n    from stagescope.cli import main\n")
+    assert list(imports(tree)) == ["stagescope.cli.main"]
 
 
 def test_jax_has_one_door():
     """Only autodiff.py imports JAX at module level, so that the kernel path never pays for it."""
-    for path in FILES:
-        tree = ast.parse(path.read_text())
-        top = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
+    for name, path in MODULES.items():
+        top = [n for n in ast.parse(path.read_text()).body if isinstance(n, ast.Import | ast.ImportFrom)]
         named = {alias.name for n in top if isinstance(n, ast.Import) for alias in n.names}
         named |= {n.module or "" for n in top if isinstance(n, ast.ImportFrom)}
-        heavy = {name.split(".")[0] for name in named} & {"jax", "optax"}
-        assert not heavy or path.name == "autodiff.py", path
-        assert path.name == "__init__.py" or "stagescope.autodiff" not in named, path
+        heavy = {each.split(".")[0] for each in named} & {"jax", "optax"}
+        assert not heavy or path.name == "autodiff.py", name
+        assert path.name == "__init__.py" or "stagescope.autodiff" not in named, name

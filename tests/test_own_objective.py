@@ -67,7 +67,7 @@ def test_reserved_and_unsafe_block_names():
 
 
 def test_resume_refuses_another_objective(tmp_path, monkeypatch):
-    from stagescope.reopen import field_of
+    from stagescope.papers.rebuild import field_of
 
     spec = {"field": {"type": "own", "name": "factorisation"}}
     assert field_of(spec, ss.JaxObjective(factorisation, data=TARGET)).objective is not None

@@ -1,6 +1,5 @@
 """The public names are frozen: a change here is a decision."""
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -33,13 +32,6 @@ def test_public_names_are_these():
 def test_every_public_name_resolves_and_is_documented():
     for name in ss.__all__:
         assert getattr(ss, name).__doc__, name
-
-
-def test_names_for_type_checkers_are_the_same():
-    tree = ast.parse(Path(ss.__file__).read_text())
-    block = next(n for n in tree.body if isinstance(n, ast.If))
-    typed = [alias.name for n in block.body if isinstance(n, ast.ImportFrom) for alias in n.names]
-    assert sorted(typed) == sorted(ss.__all__)
 
 
 def test_functions_are_not_shadowed_by_modules():

@@ -27,7 +27,7 @@ def _events():
 
 
 def _rows():
-    from stagescope.observables.token import token_curves
+    from stagescope.papers.focus_dilution.observables import token_curves
 
     run = ss.run_study("focus-dilution", "ref", frames=3000, progress=False)
     curves, events = token_curves(run), ss.stages(run).events

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 import stagescope as ss
-from stagescope.landscape.token_points import condensed_start, small_point
-from stagescope.reading.focus_dilution import dense_token
-from stagescope.theory.claim import Verdict
-from stagescope.theory.focus_dilution import CLAIMS
-from stagescope.theory.focus_dilution_evidence import Evidence
-from stagescope.theory.focus_dilution_forms import attention_rate, condensation_rate
+from stagescope.claims.claim import Verdict
+from stagescope.papers.focus_dilution.claims import CLAIMS
+from stagescope.papers.focus_dilution.evidence import Evidence
+from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
+from stagescope.papers.focus_dilution.ladder.points import condensed_start, small_point
+from stagescope.papers.reading import reading
 
 CHAINS, FIRST_SEED = 10, 71_000
 MORE, MORE_SEED = 50, 81_000
@@ -121,7 +121,7 @@ def chain_verdicts(seed: int, setting: Setting) -> tuple[int, float, dict[str, V
     until = sum(1.5 * np.log(1 / setting.eps) / rate for rate in rates)
     run = ss.evolve(loss, model.init(seed, setting.eps), ss.GradientFlow(), until=until, progress=False)
     wanted = {tag for tags in SADDLES.values() for tag in tags}
-    evidence = Evidence(run, dense_token(run))
+    evidence = Evidence(run, reading(run).curves)
     return chain.vocab, c, {claim.tag: claim.judge(run, evidence) for claim in CLAIMS if claim.tag in wanted}
 
 

@@ -7,7 +7,7 @@ is a spread of 3 % from sample to sample.
 import numpy as np
 
 import stagescope as ss
-from stagescope.detect.focus_dilution import passes
+from stagescope.papers.focus_dilution.stages import passes
 
 CHAIN = ss.LazyChain(pi=(0.5, 0.25, 0.15, 0.10), persistence=0.6)
 MODEL = ss.TokenAttention(vocab=4, width=8, scale=4.0)

@@ -6,10 +6,10 @@ Seeds and draws of the features are others than those the thresholds and toleran
 import numpy as np
 
 import stagescope as ss
-from stagescope.beside import beside
-from stagescope.described import build
-from stagescope.detect.incremental import plateaus, transitions
-from stagescope.observables.lags import lag_curves
+from stagescope.papers.incremental.companions import beside
+from stagescope.papers.incremental.observables import lag_curves
+from stagescope.papers.incremental.transitions import plateaus, transitions
+from stagescope.spec import build
 
 LADDER = ((31, 41, {}), (32, 42, {}), (33, 43, {}), (34, 44, {"reverse": True, "steps": 1500}))
 """Setting A: seed, draw of the features, changes. Reversed, the third transition can come after step 1000."""

@@ -8,9 +8,8 @@ An expected range from -inf to inf is a report.
 
 import numpy as np
 
-from stagescope.figures import incremental_flows as flows
-from stagescope.figures import incremental_numbers as numbers
-from stagescope.figures.incremental_runs import FILE, Trial, at, panels, reference_features
+from stagescope.papers.incremental.figures import flows, numbers
+from stagescope.papers.incremental.figures.runs import FILE, Trial, at, panels, reference_features
 from stagescope.progress import Progress
 
 _READ = "read off the plot"

@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 
 import stagescope as ss
-from stagescope.detect.incremental import plateaus, transitions
-from stagescope.theory.incremental_forms import RegressionForms, wkb_times
+from stagescope.papers.incremental.forms import RegressionForms, wkb_times
+from stagescope.papers.incremental.transitions import plateaus, transitions
 
 LAWS = {"exact": ss.RegressionLoss, "mirror": ss.MirrorFlow}
 SIGMAS = np.array([1e-5, 1e-7, 1e-8, 1e-9, 1e-11])

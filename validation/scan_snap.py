@@ -3,7 +3,7 @@
 import numpy as np
 
 import stagescope as ss
-from stagescope.figures import scan_snap_numbers as numbers
+from stagescope.papers.scan_snap.figures import numbers
 from stagescope.progress import Progress
 
 SEEDS = 40

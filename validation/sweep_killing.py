@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from stagescope.studies.table import study
+from stagescope.papers.registry import study
 from stagescope.sweeping.measure import measured
 from stagescope.sweeping.points import Point
 from stagescope.sweeping.rows import row_of

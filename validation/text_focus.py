@@ -5,12 +5,12 @@ WikiText-2 have targets, Tiny Shakespeare is shown: thresholds were chosen witho
 """
 
 import stagescope as ss
+from stagescope.claims.claim import Verdict
+from stagescope.corpora.known import locate
 from stagescope.errors import InputError
-from stagescope.processes.known_corpora import locate
-from stagescope.reading.text_focus import evidence_of
-from stagescope.studies.text_focus import PRESETS
-from stagescope.theory.claim import Verdict
-from stagescope.theory.text_focus import CLAIMS
+from stagescope.papers.focus_dilution.text.claims import CLAIMS
+from stagescope.papers.focus_dilution.text.study import PRESETS
+from stagescope.papers.reading import reading
 
 TARGETS = {"tinystories": True, "wikitext-2": True, "tiny-shakespeare": False}
 """Corpora, and whether every claim in its regime must be confirmed."""
@@ -45,7 +45,7 @@ def _corpus(corpus: str) -> bool:
 def _run(title: str, tags: tuple[str, ...], **options) -> set[str]:
     """One run with its events and the verdicts of some claims; the others are out of regime."""
     run = ss.run_study("text-focus", progress=False, **options)
-    evidence = evidence_of(run)
+    evidence = reading(run).evidence
     found: list[Verdict] = [claim.judge(run, evidence) for claim in CLAIMS if claim.tag in tags]
     events = ", ".join(f"{name} {'-' if t is None else f'{t:.4g}'}" for name, t in evidence.story.opened.items() if name[1] < "4")
     print(f"\n{title}: {run.status}; {events}")

@@ -5,9 +5,9 @@ verdicts. Corpora are looked for in the folder named by STAGESCOPE_DATA; those t
 """
 
 import stagescope as ss
+from stagescope.corpora.known import locate
 from stagescope.errors import InputError
-from stagescope.figures.text_snap import entropies
-from stagescope.processes.known_corpora import locate
+from stagescope.papers.scan_snap.text.figures import entropies
 from stagescope.progress import Progress
 
 TARGETS = ("SnS:text-distinct", "SnS:text-frequency", "SnS:text-held", "SnS:text-common", "SnS:text-mass", "SnS:text-snap")

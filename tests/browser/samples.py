@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.claims.claim import Verdict
+from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stage, Stages
 from stagescope.landscape.ladder import Ladder, Rung
-from stagescope.reporting.views import Curve, Curves, Level, Marks, Matrices, Points, Portrait, View
 from stagescope.runs.run import Arrays, Run
-from stagescope.theory.claim import Verdict
-from stagescope.theory.ledger import Ledger
+from stagescope.views.view import Curve, Curves, Level, Marks, Matrices, Points, Portrait, View
 
 HEADS, TOKENS = 2, 5
 FOCUS, DILUTION = 0.25, 0.6

@@ -7,16 +7,16 @@ from urllib.parse import quote
 
 import pytest
 
-from stagescope.reporting.areas import Ruler, areas
-from stagescope.reporting.diagram_asked import asked
-from stagescope.reporting.diagram_numbers import disagree, numbers
-from stagescope.reporting.diagram_page import diagram_page
-from stagescope.reporting.diagram_scale import ValueScale
+from stagescope.diagrams.areas import Ruler, areas
+from stagescope.diagrams.asked import asked
+from stagescope.diagrams.numbers import disagree, numbers
+from stagescope.diagrams.page import diagram_page
+from stagescope.diagrams.scale import ValueScale
 from stagescope.reporting.page_data import label
 from stagescope.sweeping.axes import Axis
 from stagescope.sweeping.boxes import Scale
 from tests.browser.test_hostile import EVIL, VISIBLE, kinds, texts
-from tests.reporting.sweeps import PERSISTENCE, PI, RATE, focus, sweep
+from tests.diagrams.sweeps import PERSISTENCE, PI, RATE, focus, sweep
 
 DELTA = Axis(name="delta", kind="linear", values=(0.0, 0.02))
 OPTIMIZER = Axis(name="optimizer", kind="categorical", values=("flow", "adam"))

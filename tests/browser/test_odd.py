@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.observables.token import token_curves
+from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.reporting.page import page
-from stagescope.reporting.thin import spread
-from stagescope.reporting.views import Curve, Matrices
+from stagescope.views.subsample import spread
+from stagescope.views.view import Curve, Matrices
 from tests.browser.samples import FOCUS, portrait, run
 from tests.reporting.runs import broken, small
 

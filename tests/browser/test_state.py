@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stagescope.reporting.page import page
-from stagescope.reporting.views import Curve
+from stagescope.views.view import Curve
 from tests.browser.samples import portrait, run
 
 

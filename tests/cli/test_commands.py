@@ -15,8 +15,7 @@ from stagescope.cli.commands import COMMANDS
 from stagescope.cli.main import CONFIG, run
 from stagescope.cli.render import option
 from stagescope.dynamics.evolve import Journey
-from stagescope.studies.table import STUDIES
-from stagescope.theory.tags import PAPERS
+from stagescope.papers.registry import paper_of, papers, studies
 from tests.runs import samples
 
 
@@ -138,10 +137,10 @@ def test_list(ask):
     assert found["scan-snap"]["presets"]["syn-small-flow-10"] == {"rate_y": 10.0}
 
 
-@pytest.mark.parametrize("name", list(STUDIES))
+@pytest.mark.parametrize("name", list(studies()))
 def test_settings_of_a_preset_can_be_pasted(name):
     """What `list` prints is understood by `run` and gives the preset."""
-    found = STUDIES[name]
+    found = studies()[name]
     for preset, values in found.presets.items():
         words = " ".join(option(key, value) for key, value in values.items()).split()
         chosen = tyro.cli(found.options, args=words, config=CONFIG)
@@ -180,9 +179,10 @@ def test_demo(ask, tmp_path, monkeypatch):
     assert "confirmed" in said
     assert f"{Path('demo/report.html')}: all of it on one page" in said
     text = Path("demo/report.html").read_text()
-    assert all(STUDIES[name].title.split(":")[0] in text for name, *_ in tour.TOUR)
-    assert {STUDIES[name].paper for name, *_ in tour.TOUR} == set(PAPERS)
-    monkeypatch.setattr(tour, "TOUR", tour.TOUR[1:2])
+    assert all(study.title.split(":")[0] in text for study, *_ in tour.tour())
+    assert {paper_of(study.name).name for study, *_ in tour.tour()} == set(papers())
+    stops = tour.tour()[2:3]
+    monkeypatch.setattr(tour, "tour", lambda: stops)
     assert "confirmed" in ask("demo", "--quiet", "--out", "demo")
     assert len(Path("demo/report.html").read_text()) < len(text)
     assert all(ss.load(path).done for path in Path("demo").iterdir() if path.is_dir())

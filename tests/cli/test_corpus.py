@@ -8,8 +8,8 @@ import pytest
 import stagescope as ss
 from stagescope.cli.main import run
 from stagescope.cli.render_corpus import _modes
-from stagescope.processes import text_corpus
-from stagescope.theory.text_forms import predict
+from stagescope.corpora import corpus as text_corpus
+from stagescope.papers.focus_dilution.text.forms import predict
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from stagescope.cli.main import run
 from stagescope.cli.render import print_stopping
-from stagescope.figures import figure
-from stagescope.studies.early_stopping import EarlyStopping
+from stagescope.papers.incremental.stopping.study import EarlyStopping
+from stagescope.views import figure
 
 SMALL = "--vocab 6 --spans 1 1 --targets 4 --heads 2 --scale 3 --frames 40 --steps 100 --sizes 10,30 --repetitions 2 --workers 1"
 

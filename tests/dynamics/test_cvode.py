@@ -5,7 +5,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.dynamics import cvode, flow
-from stagescope.types import Layout
+from stagescope.params import Layout
 
 RATES = {"W0": 1e150, "W1": 1e155}
 """Far too large: the first steps leave what float64 can hold."""

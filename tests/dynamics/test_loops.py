@@ -9,7 +9,7 @@ import pytest
 import stagescope as ss
 from stagescope.dynamics import evolve as evolving
 from stagescope.dynamics.loops import GradientLoop, loop_for
-from stagescope.types import Layout
+from stagescope.params import Layout
 
 CHAIN = ss.LaggedChain.spans(5, spans=(2, 1), scale=2.0)
 MODEL = ss.PositionalHeads(vocab=5, heads=2, context=3, targets=3)

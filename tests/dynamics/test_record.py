@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.described import build
 from stagescope.errors import InputError
+from stagescope.spec import build
 
 RECORDS = [ss.Uniform(frames=7), ss.LogSpaced(frames=9), ss.AtTimes(at=(0.1, 0.3)), ss.LogSpaced(frames=5, first=0.01)]
 

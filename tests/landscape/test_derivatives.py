@@ -5,7 +5,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.landscape.derivatives import Derivatives
-from stagescope.objectives.token import BLOCKS, TokenPopulation
+from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
 
 MODEL = ss.TokenAttention(vocab=3, width=2, key_width=2, scale=0.7)
 CHAINS = [ss.LazyChain(pi=(0.5, 0.3, 0.2), persistence=0.3), ss.LazyChain(pi=(0.2, 0.2, 0.6), persistence=0.7)]
@@ -34,7 +34,7 @@ def test_chains_of_one_model_share_compiled_code_and_other_scales_do_not():
 
 def test_losses_that_read_more_than_their_data_have_forms_of_their_own():
     """A form that leaves out a field which the expression reads would hand one loss the compiled code of another."""
-    from stagescope.objectives.token_finite import TokenFinite
+    from stagescope.papers.focus_dilution.finite import TokenFinite
 
     short, long = (TokenFinite(model=MODEL, process=CHAINS[0], length=n) for n in (3, 4))
     assert short.form() != long.form()

@@ -105,7 +105,7 @@ def test_a_failed_linearisation_is_the_note_of_its_rung(monkeypatch):
 
 
 def test_a_token_rung_that_fails_leaves_the_others(monkeypatch):
-    from stagescope.reading import focus_dilution as reading
+    from stagescope.papers.focus_dilution import reading
 
     run = ss.run_study("focus-dilution", "ref", until=60.0)
     made = reading.rung

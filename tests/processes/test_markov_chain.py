@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.described import build
 from stagescope.keys import key
-from stagescope.processes.markov_chain import asymmetric_law
+from stagescope.papers.focus_dilution.process import asymmetric_law
+from stagescope.spec import build
 
 
 @st.composite

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from stagescope.errors import InputError
 from stagescope.reporting.page import default_title, page, safe_json
 from stagescope.reporting.page_data import LONGEST, cell, clean, label
-from stagescope.reporting.views import Matrices, Points, View
+from stagescope.views.view import Matrices, Points, View
 from tests.browser.samples import attention, portrait
 from tests.reporting.decode import Parts, precision
 

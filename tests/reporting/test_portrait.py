@@ -9,12 +9,14 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
-from stagescope.processes import text_corpus
-from stagescope.reporting.own_views import largest, norms
-from stagescope.reporting.portrait import PARTS, VIEWS, portrait
+from stagescope.corpora import corpus as text_corpus
+from stagescope.later import Later
+from stagescope.papers.registry import studies
+from stagescope.reporting.portrait import PARTS, portrait
 from stagescope.reporting.provenance import reproduce
-from stagescope.reporting.views import Curves, Matrices, Points
 from stagescope.runs.run import Arrays, how_to_resume
+from stagescope.views.any_run import largest, norms
+from stagescope.views.view import Curves, Matrices, Points
 from tests.reporting.runs import SMALL, broken, small
 from tests.runs.samples import memory_run
 
@@ -62,10 +64,17 @@ def test_a_slot_is_of_one_kind_in_every_run_of_a_study(made):
             assert kinds.setdefault((study, item.slot), type(item)) is type(item), (kind, item.slot)
 
 
-def test_every_field_type_that_is_read_has_views():
-    from stagescope.reading.table import TABLE
+def _loaded(named):
+    return named.load() if isinstance(named, Later) else named
 
-    assert set(VIEWS) == set(TABLE)
+
+def test_every_field_type_that_is_read_has_views():
+    for study in studies().values():
+        for kind in study.kinds:
+            assert callable(_loaded(kind.views))
+            assert callable(_loaded(kind.read))
+            assert kind.claims()
+            assert all(Later(target).load() for target in kind.fields)
 
 
 def test_token_views_against_the_formula(made):
@@ -251,7 +260,7 @@ def test_blocks_that_are_not_drawn_are_counted(monkeypatch):
     found = portrait(many, skip=SLOW)
     assert sum(item.slot.startswith("block-") for item in found.views) == 12
     assert "The first 12 of 14 small blocks are drawn." in view(found, "norms").about
-    monkeypatch.setattr("stagescope.reporting.own_views.SMALL", 1)
+    monkeypatch.setattr("stagescope.views.any_run.SMALL", 1)
     assert "Blocks too large to be drawn cell by cell: 1 of" in about_of(run, "norms")
 
 
@@ -279,7 +288,7 @@ def test_levels_do_not_end_in_a_number(made):
 
 def test_norms_in_parts_are_the_norms(monkeypatch):
     block = np.random.default_rng(0).normal(size=(23, 4, 5)).astype(np.float32)
-    monkeypatch.setattr("stagescope.reporting.own_views.TOGETHER", 60)
+    monkeypatch.setattr("stagescope.views.any_run.TOGETHER", 60)
     np.testing.assert_allclose(norms(block), np.sqrt(np.sum(block.astype(float) ** 2, axis=(1, 2))))
     assert norms(np.ones((3,))).tolist() == [1.0] * 3
 

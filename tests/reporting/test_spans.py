@@ -4,11 +4,11 @@ import re
 
 import pytest
 
+from stagescope.claims.claim import Verdict
 from stagescope.detect.stage import Stage, Stages
+from stagescope.papers.focus_dilution.claims.saddles import CLAIMS
+from stagescope.papers.registry import studies
 from stagescope.reporting.spans import span_of
-from stagescope.studies.table import STUDIES
-from stagescope.theory.claim import Verdict
-from stagescope.theory.focus_dilution_saddles import CLAIMS
 from tests.runs.samples import memory_run
 
 RUN = memory_run(frames=11)  # t from 0 to 1
@@ -61,9 +61,9 @@ KNOWN = {
 """Names that the detectors give; an unknown one would never be found in any run."""
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", studies())
 def test_every_claim_says_where_it_is_shown(name):
-    for claim in STUDIES[name].claims():
+    for claim in studies()[name].claims():
         assert claim.shown, claim.tag
         for word in claim.shown:
             assert re.fullmatch(f"start|end|{KNOWN[name]}", word), (claim.tag, word)

@@ -109,7 +109,7 @@ def test_odd_runs_are_drawn(frames):
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("stagescope.figures.figure.FORMATS", ("png",))
+    monkeypatch.setattr("stagescope.views.figure.FORMATS", ("png",))
     run = memory_run(frames=4).save(tmp_path / "run")
     assert command(["figures", str(run.path), "--out", str(tmp_path / "figures"), "--quiet"]) == 0
     printed = capsys.readouterr().out.split()

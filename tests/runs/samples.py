@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.described import digest
 from stagescope.runs.arrays import Column
 from stagescope.runs.manifest import Manifest
 from stagescope.runs.run import Arrays, Run
-from stagescope.runs.store import header
+from stagescope.runs.saving import header
 from stagescope.runs.writer import Writer
+from stagescope.spec import digest
 
 SPEC: dict[str, Any] = {
     "field": {"type": "own", "name": "sample"},

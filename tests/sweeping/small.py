@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from stagescope.studies.table import study
+from stagescope.papers.registry import study
 from stagescope.sweeping.plan import Plan, new_id
 from stagescope.sweeping.points import Point, points
 from stagescope.sweeping.request import requested

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagescope.errors import InputError
-from stagescope.studies.table import study
+from stagescope.papers.registry import study
 from stagescope.sweeping.axes import grid_axis, merged
 
 FD = study("focus-dilution")

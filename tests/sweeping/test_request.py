@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagescope.errors import InputError
-from stagescope.studies.table import study
+from stagescope.papers.registry import studies, study
 from stagescope.sweeping.points import points
-from stagescope.sweeping.presets import PRESETS
 from stagescope.sweeping.request import requested
 
 FD = study("focus-dilution")
@@ -221,7 +220,7 @@ def test_minus_zero_is_zero():
     ]
 
 
-@pytest.mark.parametrize(("name", "preset"), [(name, preset) for name in PRESETS for preset in PRESETS[name]])
+@pytest.mark.parametrize(("name", "preset"), [(name, preset) for name, study in studies().items() for preset in study.sweeps])
 def test_every_sweep_preset_is_a_plan_whose_points_can_be_set_up(name, preset):
     of = study(name)
     found = list(points(plan(preset, of=of)))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import stagescope as ss
+from stagescope.papers.registry import study
 from stagescope.runs.files import Lock
-from stagescope.studies.table import study
 from stagescope.sweeping import worker
 from stagescope.sweeping.attempts import Attempts
 from stagescope.sweeping.plan import new_id

@@ -20,6 +20,6 @@ class Command(BaseModel):
 
 
 def print_json(value: Any) -> None:
-    from stagescope.described import finite
+    from stagescope.spec import finite
 
     print(json.dumps(finite(value), indent=2, allow_nan=False))

@@ -22,5 +22,4 @@ COMMANDS: dict[str, type[Command]] = {
     "corpus": Corpus,
     "cite": paper_commands.Cite,
     "demo": paper_commands.Demo,
-    "completion": paper_commands.Completion,
 }

@@ -29,9 +29,9 @@ class Corpus(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.processes.text_corpus import read_corpus
+        from stagescope.corpora.corpus import read_corpus
+        from stagescope.papers.focus_dilution.text.facts import bigram_events, corpus_facts
         from stagescope.progress import progress_for
-        from stagescope.studies.corpus_facts import bigram_events, corpus_facts
 
         shown = False if self.quiet or self.json_ else None
         if self.events is not None and not 0 < self.events < math.inf:

@@ -7,29 +7,28 @@ from rich.text import Text
 
 from stagescope.cli.answers import open_page
 from stagescope.cli.render import print_ladder, print_ledger, print_stages
+from stagescope.papers.registry import studies
+from stagescope.papers.study import Study
 from stagescope.reporting.portrait import portrait
 from stagescope.reporting.report import write
-from stagescope.reporting.views import Portrait
-from stagescope.studies.table import study
+from stagescope.views.view import Portrait
 
-TOUR = (
-    ("focus-dilution", "ref", "Gradient flow of one attention layer on a Markov chain of four tokens."),
-    ("scan-snap", "syn-small-flow", "Gradient flow on two classes with ten common and ten distinct tokens each."),
-    ("scan-snap", "syn-small-flow-10", "The same with the decoder ten times faster than attention: it ends less sparse."),
-    ("incremental", "ode-mirror", "Flow of three heads over forty positions: each finds its own, the largest gain first."),
-)
-TITLE = "How attention learns: a tour of three papers"
+TITLE = "How attention learns: a tour"
+
+
+def tour() -> list[tuple[Study, str, str]]:
+    """Study, preset and sentence of each stop: what every study of every paper shows."""
+    return [(study, preset, sentence) for study in studies().values() for preset, sentence in study.tour.items()]
 
 
 def demo(out: Path, quiet: bool = False, show: bool = False) -> int:
     """Run the tour into `out`, replacing runs and the report of an earlier tour; `show` opens the report."""
     console = Console()
     portraits = []
-    for name, preset, sentence in TOUR:
-        console.rule(Text(f"{name}: {preset}"))
+    for found, preset, sentence in tour():
+        console.rule(Text(f"{found.name}: {preset}"))
         console.print(Text(sentence))
-        found = study(name)
-        place = out / f"{name}-{preset}"
+        place = out / f"{found.name}-{preset}"
         run = found.run(found.configured(preset), out=place, overwrite=True, progress=False if quiet else None)
         portraits.append(portrait(run, preset))
         _print(portraits[-1])

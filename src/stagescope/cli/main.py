@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Annotated, Any, Union
+from typing import Annotated, Any, Literal, Union
 
 import tyro
 from pydantic import BaseModel, Field, create_model
@@ -12,10 +12,8 @@ from stagescope.cli import paper_commands, run_commands, sweep_commands
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
 from stagescope.errors import InputError, StagescopeError, unknown
-from stagescope.studies.study import Study
-from stagescope.studies.table import STUDIES
-from stagescope.sweeping.presets import PRESETS as SWEEP_PRESETS
-from stagescope.sweeping.presets import SweepPreset
+from stagescope.papers.registry import studies
+from stagescope.papers.study import NamedSweep, Study
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are small: a thread pool costs .2 s and gains nothing
 VERBS: dict[str, tuple[type[Command], type[BaseModel]]] = {
@@ -58,6 +56,18 @@ def run(arguments: list[str]) -> int:
         return 1
 
 
+class Completion(Command):
+    """Print a completion script: `stagescope completion bash > FILE`, then source it."""
+
+    shell: Annotated[Literal["bash", "zsh"], tyro.conf.Positional, tyro.conf.arg(metavar="SHELL")]
+
+    def run(self) -> int:
+        try:
+            return run(["--tyro-print-completion", self.shell])
+        except SystemExit as end:
+            return int(end.code or 0)
+
+
 _DESCRIPTION = "A laboratory for how attention learns: exact flows, stages, claims with verdicts."
 
 
@@ -73,11 +83,11 @@ def _tree(arguments: list[str]) -> Any:
     for verb, (kind, flags) in VERBS.items():
         called = whole or arguments[:1] == [verb]
         shown = flags if called else BaseModel
-        named = {name: whole or (called and name in arguments) for name in STUDIES}
-        leaves = [_command(_study_options(study, shown, preset, named[name]), name) for name, study in STUDIES.items()]
+        named = {name: whole or (called and name in arguments) for name in studies()}
+        leaves = [_command(_study_options(study, shown, preset, named[name]), name) for name, study in studies().items()]
         made = create_model(kind.__name__, __base__=kind, __doc__=kind.__doc__, study=(_union(leaves), ...))
         branches.append(_command(made, verb))
-    kinds = {**COMMANDS, "stopping": _stopping(preset, whole or arguments[:1] == ["stopping"])}
+    kinds = {**COMMANDS, "completion": Completion, "stopping": _stopping(preset, whole or arguments[:1] == ["stopping"])}
     branches += [_command(kind, name) for name, kind in kinds.items()]
     return _union(branches)
 
@@ -92,7 +102,7 @@ def _command(kind: type[BaseModel], name: str) -> Any:
     return Annotated[kind, tyro.conf.subcommand(name, prefix_name=False)]
 
 
-def _fields(study: Study, preset: str | None, sweep: SweepPreset | None = None) -> dict[str, Any]:
+def _fields(study: Study, preset: str | None, sweep: NamedSweep | None = None) -> dict[str, Any]:
     """The options of a study with their defaults, those of a preset first; what a sweep preset sweeps is open unless given."""
     base = preset if sweep is None else sweep.preset
     chosen, fields = {**study.presets.get(base or "", {}), **(sweep.options if sweep is not None else {})}, {}
@@ -105,14 +115,14 @@ def _fields(study: Study, preset: str | None, sweep: SweepPreset | None = None) 
 
 def _stopping(preset: str | None, named: bool) -> type[BaseModel]:
     """`stopping` with the options of its study; the number of sequences is what it goes over."""
-    fields = _fields(STUDIES["incremental"], preset or "ladder") if named else {}
+    fields = _fields(studies()["incremental"], preset or "ladder") if named else {}
     fields.pop("sequences", None)
     return create_model("Stopping", __base__=paper_commands.Stopping, __doc__=paper_commands.Stopping.__doc__, **fields)
 
 
 def _study_options(study: Study, flags: Any, preset: str | None, named: bool) -> type[BaseModel]:
     """The flags of a verb with the options of a study; a sweep has presets of its own besides."""
-    sweeps = SWEEP_PRESETS.get(study.name, {}) if flags is sweep_commands.SweepFlags else {}
+    sweeps = study.sweeps if flags is sweep_commands.SweepFlags else {}
     fields = _fields(study, preset, sweeps.get(preset or "")) if named else {}
     about = f"{study.title} (presets: {', '.join({**sweeps, **study.presets})})"
     kind = create_model(study.options.__name__, __base__=flags, __doc__=about, **fields)
@@ -142,16 +152,16 @@ def _early_names(arguments: list[str]) -> None:
     """Unknown commands, studies and presets, with the nearest known name."""
     if not arguments or arguments[0].startswith("-"):
         return
-    if arguments[0] not in (*VERBS, *COMMANDS):
-        raise unknown("command", arguments[0], (*VERBS, *COMMANDS))
+    if arguments[0] not in (*VERBS, *COMMANDS, "completion"):
+        raise unknown("command", arguments[0], (*VERBS, *COMMANDS, "completion"))
     if arguments[0] not in (*VERBS, "stopping"):
         return
     name = "incremental" if arguments[0] == "stopping" else next(iter(arguments[1:]), "-")
     if name.startswith("-"):
         return
-    if name not in STUDIES:
-        raise unknown("study", name, STUDIES)
+    if name not in studies():
+        raise unknown("study", name, studies())
     preset = _preset(arguments)
-    presets = {**STUDIES[name].presets, **(SWEEP_PRESETS.get(name, {}) if arguments[0] == "sweep" else {})}
+    presets = {**studies()[name].presets, **(studies()[name].sweeps if arguments[0] == "sweep" else {})}
     if preset is not None and preset not in presets:
         raise unknown(f"preset of {name}", preset, presets)

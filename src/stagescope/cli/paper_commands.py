@@ -2,13 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from pydantic import Field
 
 from stagescope.cli.command import Command, print_json
-from stagescope.errors import unknown
 
 
 class Stopping(Command):
@@ -29,16 +28,16 @@ class Stopping(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.studies.early_stopping import early_stopping
-        from stagescope.studies.incremental import IncrementalOptions
+        from stagescope.papers.incremental.stopping.study import early_stopping
+        from stagescope.papers.incremental.study import IncrementalOptions
 
         names = ("preset", "sizes", "repetitions", "seed", "held_sequences", "patience", "workers")
         options = {name: getattr(self, name) for name in IncrementalOptions.model_fields if hasattr(self, name)}
         shown = False if self.quiet or self.json_ else None
         found = early_stopping(**{name: getattr(self, name) for name in names}, **options, progress=shown)
         if self.out is not None:
-            from stagescope.figures.figure import store
-            from stagescope.figures.incremental_stopping import STOPPING, stopping_numbers
+            from stagescope.papers.incremental.stopping.figures import STOPPING, stopping_numbers
+            from stagescope.views.figure import store
 
             store(STOPPING, stopping_numbers(found), self.out)
         if self.json_:
@@ -62,9 +61,9 @@ class Reproduce(Command):
     quiet: bool = Field(False, description="no progress bar")
 
     def run(self) -> int:
-        from stagescope.figures.figure import chosen, reproduce
+        from stagescope.papers.registry import study
         from stagescope.progress import progress_for
-        from stagescope.studies.table import study
+        from stagescope.views.figure import chosen, reproduce
 
         figures = study(self.paper).figures()
         made = chosen(figures, self.figure, self.full)
@@ -73,7 +72,7 @@ class Reproduce(Command):
                 path = reproduce(figure, self.out, bar)
             print(f"{path.with_suffix('')}.{{pdf,svg,png,json}}: {figure.title}")
         if self.figure is None:
-            from stagescope.figures.ledger import ledgers, write_ledgers
+            from stagescope.papers.ledgers import ledgers, write_ledgers
 
             with progress_for(False if self.quiet else None) as bar:
                 found = ledgers(study(self.paper), bar)
@@ -107,16 +106,12 @@ class Cite(Command):
     study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
 
     def run(self) -> int:
-        from stagescope.studies.table import STUDIES
-        from stagescope.theory.tags import PAPERS, TAGS
+        from stagescope.papers.registry import paper_of, study
 
-        if self.study not in STUDIES:
-            raise unknown("study", self.study, STUDIES)
-        paper = PAPERS[STUDIES[self.study].paper]
-        print(paper.text + "\n\n" + paper.bibtex + "\n")
-        for name, tag in TAGS.items():
-            if tag.paper == STUDIES[self.study].paper:
-                print(f"{name:<24} {tag.number}: {tag.says}")
+        paper = paper_of(study(self.study).name)
+        print(paper.reference.text + "\n\n" + paper.reference.bibtex + "\n")
+        for name, tag in paper.tags.items():
+            print(f"{name:<24} {tag.number}: {tag.says}")
         return 0
 
 
@@ -131,17 +126,3 @@ class Demo(Command):
         from stagescope.cli.demo import demo
 
         return demo(self.out, quiet=self.quiet, show=self.open)
-
-
-class Completion(Command):
-    """Print a completion script: `stagescope completion bash > FILE`, then source it."""
-
-    shell: Annotated[Literal["bash", "zsh"], tyro.conf.Positional, tyro.conf.arg(metavar="SHELL")]
-
-    def run(self) -> int:
-        from stagescope.cli.main import run
-
-        try:
-            return run(["--tyro-print-completion", self.shell])
-        except SystemExit as end:
-            return int(end.code or 0)

@@ -21,7 +21,7 @@ class Stages(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.reading.table import stages
+        from stagescope.papers.reading import stages
         from stagescope.runs.store import load
 
         found = stages(load(self.folder))
@@ -41,7 +41,7 @@ class Check(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.reading.table import check
+        from stagescope.papers.reading import check
         from stagescope.runs.store import load
 
         ledger = check(load(self.folder))
@@ -62,12 +62,12 @@ class Ladder(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.reading.table import ladder_cost, saddle_ladder
+        from stagescope.papers.reading import reading, saddle_ladder
         from stagescope.runs.store import load
 
         stored = load(self.folder)
         if not self.quiet:
-            seconds, sentence = ladder_cost(stored)
+            seconds, sentence = reading(stored).ladder_cost
             if seconds > LONG_SECONDS:
                 print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
         found = saddle_ladder(stored, progress=False if self.quiet else None)

@@ -7,12 +7,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages
 from stagescope.landscape.ladder import Ladder
-from stagescope.theory.ledger import Ledger
 
 if TYPE_CHECKING:
-    from stagescope.studies.early_stopping import EarlyStopping
+    from stagescope.papers.incremental.stopping.study import EarlyStopping
 
 
 def print_info(found: dict[str, Any]) -> None:
@@ -81,7 +81,7 @@ def print_ledger(ledger: Ledger) -> None:
 
 def print_stopping(found: "EarlyStopping") -> None:
     """One size a row: losses as means over the runs, classes run by run."""
-    from stagescope.studies.early_stopping import Agreement
+    from stagescope.papers.incremental.stopping.study import Agreement
 
     console = Console()
     summary = found.summary()
@@ -114,20 +114,18 @@ def _print_not_judged(console: Console, found: "EarlyStopping") -> None:
 
 def catalogue() -> dict[str, Any]:
     """Everything that can be named on the command line."""
-    from stagescope.studies.table import STUDIES
-    from stagescope.sweeping.presets import PRESETS as SWEEPS
-    from stagescope.theory.tags import PAPERS
+    from stagescope.papers.registry import paper_of, studies
 
     return {
         name: {
             "title": study.title,
-            "paper": PAPERS[study.paper].text,
+            "paper": paper_of(name).reference.text,
             "presets": {preset: dict(values) for preset, values in study.presets.items()},
-            "sweeps": {key: sweep.title for key, sweep in SWEEPS.get(name, {}).items()},
+            "sweeps": {key: sweep.title for key, sweep in study.sweeps.items()},
             "figures": {key: figure.title for key, figure in study.figures().items()},
             "claims": {claim.tag: claim.statement for claim in study.claims()},
         }
-        for name, study in STUDIES.items()
+        for name, study in studies().items()
     }
 
 

@@ -61,7 +61,7 @@ def _predictions(console: Console, made: dict[str, Any]) -> None:
 
 
 def _modes(r: float) -> str:
-    from stagescope.theory.text_focus_evidence import APART, TOGETHER
+    from stagescope.papers.focus_dilution.text.evidence import APART, TOGETHER
 
     if r < APART:
         return f"below {APART:g}: one mode grows alone, a plateau follows"

@@ -29,7 +29,7 @@ class Run(Command):
     study: Any
 
     def run(self) -> int:
-        from stagescope.studies.table import study
+        from stagescope.papers.registry import study
 
         flags: RunFlags = self.study
         found = study(flags.study_name)
@@ -48,7 +48,7 @@ class Resume(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
 
     def run(self) -> int:
-        from stagescope.reopen import resume
+        from stagescope.papers.rebuild import resume
 
         made = resume(self.folder, progress=False if self.quiet or self.json_ else None)
         return report_run(made, self.quiet, self.json_)

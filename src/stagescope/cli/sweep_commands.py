@@ -50,7 +50,7 @@ class Sweep(Command):
     study: Any
 
     def run(self) -> int:
-        from stagescope.studies.table import study
+        from stagescope.papers.registry import study
         from stagescope.sweeping.engine import sweep
 
         flags: SweepFlags = self.study
@@ -86,7 +86,7 @@ class Recreate(Command):
 
     def run(self) -> int:
         from stagescope.cli.run_commands import report_run
-        from stagescope.studies.table import study
+        from stagescope.papers.registry import study
         from stagescope.sweeping.axes import checked
         from stagescope.sweeping.table import load_sweep
 
@@ -122,7 +122,7 @@ class Diagram(Command):
     quiet: bool = Field(False, description="print the paths alone")
 
     def run(self) -> int:
-        from stagescope.reporting.diagram import diagram
+        from stagescope.diagrams.diagram import diagram
 
         made = diagram(self.folder, self.x, self.y, self.color, at=_grids(self.at), out=self.out, page=self.page)
         if self.quiet:

@@ -1,1 +1,1 @@
-"""Layer 5: stages and events found in recorded curves."""
+"""Stages and events found in recorded curves."""

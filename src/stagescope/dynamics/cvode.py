@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.objectives.field import Compiled
+from stagescope.fields.field import Compiled
 
 BDF, NORMAL, UNPRECONDITIONED = 2, 1, 0
 TOO_MUCH_WORK = -1
@@ -41,7 +41,7 @@ _FUNCTIONS = {
 @cache
 def functions() -> Any:
     """The functions of `_FUNCTIONS` by name, or None where the library cannot be called directly."""
-    from stagescope.objectives.compiled import sundials
+    from stagescope.fields.compiled import sundials
 
     library = sundials()
     if library is None:

@@ -9,13 +9,13 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import SerializeAsAny, model_validator
 
-from stagescope.described import Described
 from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State
 from stagescope.dynamics.loops import loop_for
 from stagescope.dynamics.record import Every, LogSpaced, Record
 from stagescope.errors import InputError
-from stagescope.objectives.field import Field
-from stagescope.types import Layout
+from stagescope.fields.field import Field
+from stagescope.params import Layout
+from stagescope.spec import Described
 
 DENSE = 1000
 """Descents up to this many steps are recorded at every step, longer ones log-spaced."""

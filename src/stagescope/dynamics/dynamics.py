@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import field_validator
 
-from stagescope.described import Described
 from stagescope.dynamics.record import Record
 from stagescope.errors import StagescopeError, unknown
-from stagescope.objectives.field import Field
-from stagescope.types import Layout
+from stagescope.fields.field import Field
+from stagescope.params import Layout
+from stagescope.spec import Described
 
 State = Mapping[str, np.ndarray]
 """Everything needed to continue exactly: parameters, optimiser state, position."""

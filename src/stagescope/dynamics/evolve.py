@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.described import Spec, digest
 from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State
 from stagescope.dynamics.record import Record, Stop
 from stagescope.errors import InputError
-from stagescope.objectives.field import Field
-from stagescope.objectives.objective import Objective
+from stagescope.fields.field import Field
+from stagescope.fields.objective import Objective
+from stagescope.params import Layout, Params, check_name
 from stagescope.progress import progress_for
 from stagescope.runs.run import Arrays, Run, how_to_resume
-from stagescope.types import Layout, Params, check_name
+from stagescope.spec import Spec, digest
 
 FIRST_COMMIT, NEXT_COMMIT = 0.1, 0.5
 """Least seconds to the first and between later commits of a run on disk; committing never changes a number."""
@@ -297,7 +297,7 @@ def _sink(journey: Journey, out: str | Path | None, overwrite: bool, first: dict
     if out is None:
         return _Memory(first)
     from stagescope.runs.arrays import Column
-    from stagescope.runs.store import header
+    from stagescope.runs.saving import header
     from stagescope.runs.writer import Writer
 
     axes = journey.axes()

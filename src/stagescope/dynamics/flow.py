@@ -15,8 +15,8 @@ from stagescope.dynamics import cvode
 from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, check_finite
 from stagescope.dynamics.record import LogSpaced, Record
 from stagescope.errors import InputError
-from stagescope.objectives.field import Compiled, Field, FlatField
-from stagescope.types import Layout
+from stagescope.fields.field import Compiled, Field, FlatField
+from stagescope.params import Layout
 
 KRYLOV = 20
 CLOSE = 1e-13

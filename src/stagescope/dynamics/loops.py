@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from stagescope.dynamics.dynamics import State
-from stagescope.objectives.field import Field, StepGradient
-from stagescope.types import Layout
+from stagescope.fields.field import Field, StepGradient
+from stagescope.params import Layout
 
 if TYPE_CHECKING:
     from stagescope.dynamics.descent import Descent

@@ -7,8 +7,8 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.described import Described, Numbers
 from stagescope.errors import InputError
+from stagescope.spec import Described, Numbers
 
 
 class Record(Described):

@@ -1,1 +1,1 @@
-"""Layer 5: the neighbourhood of a point: spectra, critical points, linearisation, the ladder."""
+"""The neighbourhood of a point: spectra, critical points, linearisation, the ladder."""

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.fields.field import Field
+from stagescope.fields.objective import Objective
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.search import far_out, refine
 from stagescope.landscape.spectrum import Spectrum, spectrum_at
-from stagescope.objectives.field import Field
-from stagescope.objectives.objective import Objective
+from stagescope.params import Params
 from stagescope.runs.run import Run
-from stagescope.types import Params
 
 CRITICAL = 1e-10
 """Largest |F| of a point that is called critical."""

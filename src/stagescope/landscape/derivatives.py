@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.described import Described, digest
 from stagescope.errors import InputError, StagescopeError, unknown
-from stagescope.objectives.field import Field, FlatField
-from stagescope.objectives.objective import Objective
-from stagescope.types import Layout, Params
+from stagescope.fields.field import Field, FlatField
+from stagescope.fields.objective import Objective
+from stagescope.params import Layout, Params
+from stagescope.spec import Described, digest
 
 DENSE = 500
 """Parameters up to which the whole Jacobian is formed; above it, only products with it are."""

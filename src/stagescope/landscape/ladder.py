@@ -9,13 +9,13 @@ import numpy as np
 
 from stagescope.detect.stage import first_crossing
 from stagescope.errors import StagescopeError, unknown
+from stagescope.fields.field import Field
+from stagescope.fields.objective import Objective
 from stagescope.landscape.critical import CRITICAL, FASTEST, MOST_SLOW, PRODUCTS, CriticalPoint, critical_points, slow_frames
 from stagescope.landscape.derivatives import Derivatives
+from stagescope.landscape.growth_fit import last_rise
 from stagescope.landscape.linearise import linearise
-from stagescope.landscape.rise import last_rise
 from stagescope.landscape.spectrum import spectrum
-from stagescope.objectives.field import Field
-from stagescope.objectives.objective import Objective
 from stagescope.progress import progress_for
 from stagescope.runs.run import Run
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError, StagescopeError
+from stagescope.fields.field import Field
+from stagescope.fields.objective import Objective
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.growth import Growth, Motion, general_growth, krylov_growth, symmetric_growth, threshold
 from stagescope.landscape.spectrum import LARGEST_DENSE, eigen, largest_rate
-from stagescope.objectives.field import Field
-from stagescope.objectives.objective import Objective
-from stagescope.types import Params
+from stagescope.params import Params
 
 FASTEST = 6
 MOST_RATES, SAME = 8, 1e-6

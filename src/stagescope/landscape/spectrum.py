@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError, StagescopeError
+from stagescope.fields.field import Field
+from stagescope.fields.objective import Objective
 from stagescope.landscape.derivatives import Derivatives, NotFinite
-from stagescope.objectives.field import Field
-from stagescope.objectives.objective import Objective
-from stagescope.types import Params
+from stagescope.params import Params
 
 LARGEST_DENSE = 3000
 """Parameters up to which all rates are computed where iteration fails: about .4 GB and half a minute at this size."""

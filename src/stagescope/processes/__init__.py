@@ -1,1 +1,1 @@
-"""Layer 1: where tokens come from."""
+"""Where tokens come from: what every process is, and Markov chains."""

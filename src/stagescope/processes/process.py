@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 
-from stagescope.described import Described
+from stagescope.spec import Described
 
 
 class Process(Described):

@@ -16,7 +16,7 @@ import stagescope
 from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.bundle import uplot_file, viewer_script, viewer_style
 from stagescope.reporting.page_data import clean, page_data
-from stagescope.reporting.views import Portrait
+from stagescope.views.view import Portrait
 
 GENERATOR = '<meta name="generator" content="Stagescope'
 """Near the start of every page; what tells a report from any other file."""

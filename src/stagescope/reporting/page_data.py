@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 import stagescope
+from stagescope.claims.claim import Verdict
 from stagescope.detect.stage import Stage
 from stagescope.errors import InputError
 from stagescope.landscape.ladder import Rung
+from stagescope.papers.registry import studies
 from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.scenes import bounds, by_slot, listed, scenes_of, shared, starts_log
 from stagescope.reporting.spans import span_of
-from stagescope.reporting.views import Curves, Matrices, Points, Portrait, View
 from stagescope.runs.run import Run
-from stagescope.studies.table import STUDIES
-from stagescope.theory.claim import Verdict
+from stagescope.views.view import Curves, Matrices, Points, Portrait, View
 
 LONGEST = 2000
 """Characters of a name or a label that travel; the page shows fewer and puts the rest into a tooltip."""
@@ -43,8 +43,8 @@ def page_data(
 
 def scene_title(run: Run) -> str:
     """The name of the paper's idea, which is what stands before the colon in the title of a study."""
-    if run.study in STUDIES:
-        return STUDIES[run.study].title.split(":")[0]
+    if run.study in studies():
+        return studies()[run.study].title.split(":")[0]
     return label(run.study or str(run.spec["field"]["type"]))
 
 

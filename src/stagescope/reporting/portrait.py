@@ -7,34 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from stagescope.claims.ledger import Ledger
+from stagescope.corpora.known import folders
 from stagescope.errors import StagescopeError, unknown
-from stagescope.processes.known_corpora import folders
-from stagescope.reading.table import TABLE, check, saddle_ladder, stages
-from stagescope.reporting.lag_views import lag_views
-from stagescope.reporting.own_views import own_views
-from stagescope.reporting.pairwise_views import pairwise_views
+from stagescope.papers.reading import Reading, reading
 from stagescope.reporting.provenance import provenance
-from stagescope.reporting.regression_views import regression_views
-from stagescope.reporting.text_focus_views import text_focus_views
-from stagescope.reporting.text_lag_views import text_lag_views
-from stagescope.reporting.text_snap_views import topic_views, transformer_views
-from stagescope.reporting.token_views import token_views
-from stagescope.reporting.views import Maker, Portrait, View
 from stagescope.runs.run import Run
-from stagescope.theory.ledger import Ledger
+from stagescope.views.any_run import any_views
+from stagescope.views.view import Maker, Portrait, View
 
 Found = TypeVar("Found")
-VIEWS: dict[str, Callable[[Run], list[Maker]]] = {
-    **dict.fromkeys(("TokenPopulation", "TokenFinite", "TokenSampled"), token_views),
-    **dict.fromkeys(("TextCounts", "TextCausal", "TextVariant"), text_focus_views),
-    **dict.fromkeys(("PairwisePopulation", "PairwisePinv", "PairwiseSampled"), pairwise_views),
-    **dict.fromkeys(("HeadsLoss", "ContentLoss", "TransformerLoss"), lag_views),
-    "PairwiseWindows": topic_views,
-    "TextTransformerLoss": transformer_views,
-    "TextHeads": text_lag_views,
-    **dict.fromkeys(("RegressionLoss", "MirrorFlow", "RegressionSampled"), regression_views),
-}
-"""What to show of runs of each field type; any other run has what every run has."""
 PARTS = ("views", "stages", "ledger", "ladder")
 SKIPPED = ("ledger", "ladder")
 """Parts that can be slow and may be left out."""
@@ -42,8 +24,6 @@ _ABSOLUTE = re.compile(r"(?<![^\s'\"(=])/[^\s,;:'\"()]+")
 """An absolute path in a sentence."""
 LARGE = 500
 """Parameters from which the general search for critical points takes minutes."""
-STUDENTS = ("HeadsLoss", "ContentLoss", "TransformerLoss")
-"""Losses over thousands of sequences: there it takes minutes at any size."""
 
 
 def portrait(
@@ -59,20 +39,20 @@ def portrait(
     notes: list[str] = _condition(run)
     views = _views(run, notes)
     done("views")
-    kind = run.spec["field"]["type"]
-    read = kind in TABLE and run.frames > 0
+    seen = reading(run)
+    read = seen.kind is not None and run.frames > 0
     if not read:
-        notes.append(f"stages and claims are written for runs of the three papers; this is a run of {kind!r}")
-    found = _tried("stages", lambda: stages(run), notes) if read else None
+        notes.append(f"no paper that is installed has stages and claims for runs of {seen.type!r}")
+    found = _tried("stages", lambda: seen.stages, notes) if read else None
     done("stages")
     if read and "ledger" in skip:
         notes.append(_as_asked("ledger", "check"))
-    ledger = _tried("the ledger", lambda: _judged(run), notes) if read and "ledger" not in skip else None
+    ledger = _tried("the ledger", lambda: _judged(seen), notes) if read and "ledger" not in skip else None
     done("ledger")
     why = no_ladder(run, skip)
     if why is not None:
         notes.append(why)
-    ladder = _tried("the saddle ladder", lambda: saddle_ladder(run), notes) if why is None else None
+    ladder = _tried("the saddle ladder", lambda: seen.ladder, notes) if why is None else None
     done("ladder")
     told = tuple(_without_path(note, run) for note in notes)
     return Portrait(name or named(run), run, views, found, ledger, ladder, provenance(run), told)
@@ -115,9 +95,9 @@ def _strings(described: Any) -> Iterator[str]:
             yield from _strings(item)
 
 
-def _judged(run: Run) -> Ledger:
+def _judged(seen: Reading) -> Ledger:
     """The ledger; what could not be computed for a claim may name a file."""
-    found = check(run)
+    found, run = seen.ledger, seen.run
     return replace(found, verdicts=tuple(replace(row, reason=_without_path(row.reason, run)) for row in found))
 
 
@@ -137,10 +117,10 @@ def _condition(run: Run) -> list[str]:
 def _views(run: Run, notes: list[str]) -> tuple[View, ...]:
     if run.frames == 0:
         return ()
-    makers = VIEWS.get(run.spec["field"]["type"], own_views)
-    listed = _tried("the views of its model", lambda: makers(run), notes)
+    seen = reading(run)
+    listed = _tried("the views of its model", lambda: seen.views, notes)
     if listed is None:
-        listed = own_views(run)
+        listed = any_views(seen)
     made = [_tried(f"a view ({_what(maker)})", maker, notes) for maker in listed]
     return tuple(view for view in made if view is not None)
 
@@ -171,14 +151,12 @@ def _as_asked(part: str, command: str) -> str:
 
 def no_ladder(run: Run, skip: Collection[str] = ()) -> str | None:
     """Why a run has no saddle ladder on the page; None where one is computed."""
-    field, size = run.spec["field"], sum(run.params[name][0].size for name in run.params) if run.frames else 0
+    seen, size = reading(run), sum(run.params[name][0].size for name in run.params) if run.frames else 0
     if run.frames < 2:
         return "a saddle ladder needs more than one frame"
-    if field["type"] == "own":
+    if seen.type == "own":
         return "the saddle ladder needs your objective: ss.saddle_ladder(run, objective)"
-    rules = TABLE.get(field["type"])
-    own = rules is not None and rules.ladder is not None and set(run.spec["dynamics"]["rates"].values()) <= {1.0}
-    if not own and (size > LARGE or field["type"] in STUDENTS):
+    if not seen.has_own_ladder and (size > LARGE or seen.cost.slow_ladder):
         how = "`stagescope ladder` on the folder of the run says how long, and computes it"
         return f"the saddle ladder of {size:,} parameters takes from minutes to hours and was left out; {how}"
     return _as_asked("ladder", "ladder") if "ladder" in skip else None

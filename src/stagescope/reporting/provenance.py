@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import stagescope
+from stagescope.papers.registry import paper_of, studies
 from stagescope.runs.run import Run
-from stagescope.studies.table import STUDIES
-from stagescope.theory.tags import PAPERS
 
 FACTS = ("study", "seed")
 """Entries of a config that are no options."""
@@ -43,7 +42,7 @@ def _run(run: Run) -> list[tuple[str, str]]:
         ("parameters", ", ".join(f"{name} {'x'.join(map(str, run.params[name].shape[1:])) or '1'}" for name in run.params)),
     ]
     if run.study is not None:
-        rows.insert(0, ("study", f"{run.study}: {STUDIES[run.study].title}" if run.study in STUDIES else run.study))
+        rows.insert(0, ("study", f"{run.study}: {studies()[run.study].title}" if run.study in studies() else run.study))
     return rows
 
 
@@ -78,7 +77,7 @@ def _versions(run: Run) -> list[tuple[str, str]]:
 
 def reproduce(run: Run) -> tuple[str, str] | None:
     """The command and the Python lines that make the run again; None for runs that are not a study's."""
-    if run.study not in STUDIES or run.config is None:
+    if run.study is None or run.study not in studies() or run.config is None:
         return None
     changed = _changed(run)
     arguments = [repr(run.study), *(f"{name}={_literal(value)}" for name, value in changed.items()), f"seed={run.seed}"]
@@ -98,7 +97,7 @@ def named_folder(run: Run) -> str:
 
 def _changed(run: Run) -> dict[str, Any]:
     """Options that differ from the study's defaults, as the config has them."""
-    fields, config = STUDIES[run.study or ""].options.model_fields, run.config or {}
+    fields, config = studies()[run.study or ""].options.model_fields, run.config or {}
     found = {}
     for name, info in fields.items():
         value = config.get(name)
@@ -121,7 +120,7 @@ def _literal(value: Any) -> str:
 
 def citation(run: Run) -> str | None:
     """The paper of the run's study, as text and BibTeX."""
-    if run.study not in STUDIES:
+    if run.study is None or run.study not in studies():
         return None
-    paper = PAPERS[STUDIES[run.study].paper]
+    paper = paper_of(run.study).reference
     return f"{paper.text}\n\n{paper.bibtex}"

@@ -9,10 +9,10 @@ from stagescope.errors import InputError
 from stagescope.progress import progress_for
 from stagescope.reporting.page import GENERATOR, page
 from stagescope.reporting.portrait import PARTS, named, portrait, skipped
-from stagescope.reporting.views import Portrait
 from stagescope.runs.files import publish
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
+from stagescope.views.view import Portrait
 
 HEAD = 4000
 """Bytes at the start of a file that tell whether it is a report."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.reporting.axes import log_time, log_values
-from stagescope.reporting.portrait import VIEWS
-from stagescope.reporting.views import Curves, Level, Matrices, Portrait, View
+from stagescope.papers.reading import reading
 from stagescope.runs.run import Run
+from stagescope.views.axes import log_time, log_values
+from stagescope.views.view import Curves, Level, Matrices, Portrait, View
 
 LISTED = 3
 """Runs that are named in a title or a sentence; of the others there is the number."""
@@ -29,8 +29,9 @@ def scenes_of(portraits: Sequence[Portrait]) -> list[list[Portrait]]:
 
 
 def _family(run: Run) -> Any:
-    kind = run.spec["field"]["type"]
-    return VIEWS.get(kind, kind)
+    """Runs whose views are made by the same function look alike; runs of no paper are alike where their fields are."""
+    seen = reading(run)
+    return seen.type if seen.kind is None else seen.kind.views
 
 
 def starts_log(scene: Sequence[Portrait]) -> bool:

@@ -1,8 +1,8 @@
 """From when to when a run shows what a claim speaks of."""
 
+from stagescope.claims.claim import Verdict
 from stagescope.detect.stage import Stages
 from stagescope.runs.run import Run
-from stagescope.theory.claim import Verdict
 
 
 def span_of(verdict: Verdict, stages: Stages | None, run: Run) -> tuple[float, float] | None:

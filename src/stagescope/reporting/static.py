@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from stagescope.detect.stage import Stages
 from stagescope.errors import InputError
-from stagescope.figures.figure import FORMATS, MARK, save
 from stagescope.landscape.ladder import Rung
 from stagescope.progress import Progress
 from stagescope.reporting.portrait import PARTS, portrait
 from stagescope.reporting.static_draw import draw_curves, draw_ladder, draw_matrices, draw_points
-from stagescope.reporting.views import Curves, Matrices, Points, Portrait, View
 from stagescope.runs.files import publish, told
 from stagescope.runs.run import Run
+from stagescope.views.figure import FORMATS, MARK, save
+from stagescope.views.view import Curves, Matrices, Points, Portrait, View
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

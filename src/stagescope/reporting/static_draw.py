@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.figures.figure import COLORS, GREY
 from stagescope.landscape.ladder import Ladder
-from stagescope.reporting.axes import log_time, log_values
-from stagescope.reporting.views import Curve, Curves, Matrices, Points, Portrait, View
+from stagescope.views.axes import log_time, log_values
+from stagescope.views.figure import COLORS, GREY
+from stagescope.views.view import Curve, Curves, Matrices, Points, Portrait, View
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

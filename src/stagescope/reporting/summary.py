@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from stagescope.figures.figure import STYLE
+from stagescope.papers.reading import reading
 from stagescope.reporting.portrait import no_ladder, portrait
 from stagescope.reporting.static_draw import WIDE, curves_on, matrix_on, moments, plain, ribbon, times
-from stagescope.reporting.views import Curves, Matrices, Portrait
 from stagescope.runs.run import Run
+from stagescope.views.figure import STYLE
+from stagescope.views.view import Curves, Matrices, Portrait
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
     from matplotlib.figure import SubFigure
 
-SLOW = ("ContentLoss", "TransformerLoss", "TokenSampled", "TokenFinite")
-"""Runs whose claims take a minute or more: a cell that shows a run should not wait for them."""
 SHOWN = 3
 _SYMBOL = {"confirmed": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"}
 _CELL = "text-align:left;vertical-align:top;padding:1px 12px 1px 0"
@@ -37,7 +36,7 @@ class Summary:
 def summary(run: Run) -> Summary:
     """Figure, stages and ledger of a run. It never raises: a run that cannot be read shows why."""
     try:
-        slow = run.spec["field"]["type"] in SLOW
+        slow = reading(run).cost.slow_claims
         skip = ("ladder", "ledger") if slow else ("ladder",)
         return Summary(_html(portrait(run, skip=skip), no_ladder(run, skip)))
     except Exception as error:

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from stagescope.described import Spec
 from stagescope.errors import DamagedRun, NotARun, StoreError
 from stagescope.runs import files
+from stagescope.spec import Spec
 
 SCHEMA = 1
 NAME = "manifest.json"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.described import Spec, digest
 from stagescope.errors import InputError
-from stagescope.types import Params
+from stagescope.params import Params
+from stagescope.spec import Spec, digest
 
 if TYPE_CHECKING:
     import xarray
@@ -59,6 +59,7 @@ class Run:
 
     `t` is flow time (absent under Adam, whose clock is `step`), `params["W0"]` has time first, `series["loss"]` is one
     number a frame. `spec` describes process, model, form of the loss and dynamics; `status` and `reason` say how it ended.
+    `memo` keeps what was computed from the arrays; copies by `dataclasses.replace` share it.
     """
 
     params: Arrays
@@ -74,6 +75,7 @@ class Run:
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     path: Path | None = None
+    memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def t(self) -> np.ndarray:
@@ -114,14 +116,14 @@ class Run:
             name: Arrays(tuple(arrays), lambda part, arrays=arrays: np.take(arrays[part], frames, axis=0))
             for name, arrays in (("params", self.params), ("series", self.series))
         }
-        return replace(self, **kept)
+        return replace(self, **kept, memo={})
 
     def observe(self, observable: Callable[["Run"], Any]) -> Any:
         """An observable is a pure function of a run."""
         return observable(self)
 
     def save(self, folder: str | Path, overwrite: bool = False) -> "Run":
-        from stagescope.runs.store import save
+        from stagescope.runs.saving import save
 
         return replace(self, path=save(self, Path(folder), overwrite))
 
@@ -137,13 +139,10 @@ class Run:
         return xarray.Dataset(data, attrs=facts)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: figure, stages and ledger, made once.
-
-        Layer 0 may not import from above: the summary is asked for through the public names.
-        """
-        if "_summary" not in self.__dict__:
-            self.__dict__["_summary"] = import_module("stagescope").summary(self).html
-        return self.__dict__["_summary"]
+        """What a notebook shows: figure, stages and ledger, made once. The summary is asked for through the public names."""
+        if "summary" not in self.memo:
+            self.memo["summary"] = import_module("stagescope").summary(self).html
+        return self.memo["summary"]
 
     def __repr__(self) -> str:
         what = self.study or self.spec.get("field", {}).get("type", "run")

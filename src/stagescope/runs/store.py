@@ -1,15 +1,13 @@
 """Save, load and verify runs. Nothing here executes stored data."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from stagescope.errors import DamagedRun, NotARun, StoreError
 from stagescope.runs import arrays, files
 from stagescope.runs import manifest as manifests
-from stagescope.runs.arrays import Column
 from stagescope.runs.manifest import DATA, EVENTS, NAME, Manifest
 from stagescope.runs.run import Arrays, Run, how_to_resume
 
@@ -39,42 +37,6 @@ def verify(folder: str | Path) -> list[str]:
         problems = _check_files(folder, manifest)
         if not problems or not _moved_on(folder, manifest):
             return problems
-
-
-def save(run: Run, folder: Path, overwrite: bool = False) -> Path:
-    """Write a run that lives in memory, with the same guarantees as one recorded to disk."""
-    from stagescope.runs.writer import Writer
-
-    recorded = {**run.series, **run.params}
-    columns = {name: Column(value.shape[1:], run.axes[name], str(value.dtype)) for name, value in recorded.items()}
-
-    def write(writer: Writer) -> None:
-        for i in range(run.frames):
-            writer.frame({name: value[i] for name, value in recorded.items()})
-        writer.finish(run.status, run.reason, run.at(-1) if run.frames else {})
-
-    Writer.create(folder, header(run_facts(run), columns, run.frames), columns, write, overwrite)
-    return folder
-
-
-def run_facts(run: Run) -> dict[str, Any]:
-    names = ("study", "config", "spec", "tags", "clock", "seed")
-    facts = {name: getattr(run, name) for name in names}
-    return {**facts, "config_digest": run.config_digest}
-
-
-def header(facts: Mapping[str, Any], columns: Mapping[str, Any], planned: int) -> Manifest:
-    """The manifest of a run that has just begun."""
-    from stagescope.runs.writer import chunk_frames
-
-    return Manifest(
-        **facts,
-        status="running",
-        planned=planned,
-        chunk=chunk_frames(planned, columns),
-        arrays={name: column.axes for name, column in columns.items()},
-        environment=manifests.environment(),
-    )
 
 
 def _check_files(folder: Path, manifest: Manifest) -> list[str]:

@@ -1,1 +1,1 @@
-"""Layer 8: many points of a study, computed by many workers, as one durable table."""
+"""Many points of a study, computed by many workers, as one durable table."""

@@ -7,8 +7,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from stagescope.described import canonical
 from stagescope.runs.files import told
+from stagescope.spec import canonical
 from stagescope.sweeping.rows import Lines
 
 

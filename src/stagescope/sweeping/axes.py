@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from stagescope.errors import InputError, unknown
-from stagescope.studies.study import Study
+from stagescope.papers.study import Study
 from stagescope.sweeping.boxes import Kind
 
 Value = float | int | str | bool | None

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from stagescope.errors import StagescopeError
-from stagescope.studies.table import study as study_named
+from stagescope.papers.registry import study as study_named
 from stagescope.sweeping.board import Board
 from stagescope.sweeping.cluster import Pool
 from stagescope.sweeping.measure import row_at

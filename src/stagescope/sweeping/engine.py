@@ -8,8 +8,8 @@ from typing import Any
 
 from stagescope.dynamics.evolve import Interrupted
 from stagescope.errors import InputError, StoreError
+from stagescope.papers.registry import study as study_named
 from stagescope.runs.files import Lock, told
-from stagescope.studies.table import study as study_named
 from stagescope.sweeping import remarks
 from stagescope.sweeping.axes import Value
 from stagescope.sweeping.board import Board, board_for

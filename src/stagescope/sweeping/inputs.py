@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.errors import InputError
+from stagescope.options import Options, option
 from stagescope.runs.files import sha256, told
-from stagescope.studies.study import Options, option
 
 
 def file_hashes(chosen: Iterable[Options]) -> dict[str, str]:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import stagescope
-from stagescope.described import finite
 from stagescope.errors import StagescopeError
+from stagescope.papers.study import Study
 from stagescope.runs.run import Run
-from stagescope.studies.study import Study
+from stagescope.spec import finite
 from stagescope.sweeping.plan import Measure
 from stagescope.sweeping.points import Point
 from stagescope.sweeping.rows import Row
@@ -70,7 +70,7 @@ def _read(study: Study, run: Run, measures: Sequence[Measure]) -> dict[str, Any]
         if "events" in measures:
             found |= _events(run)
         if "verdicts" in measures:
-            from stagescope.reading.table import check
+            from stagescope.papers.reading import check
 
             found["verdicts"] = {verdict.tag: verdict.verdict for verdict in check(run)}
     except Exception as error:
@@ -81,7 +81,7 @@ def _read(study: Study, run: Run, measures: Sequence[Measure]) -> dict[str, Any]
 
 def _events(run: Run) -> dict[str, Any]:
     """Events, names of stages in order, when each first began, and how long it lasted in all; None where the run ended inside."""
-    from stagescope.reading.table import stages
+    from stagescope.papers.reading import stages
 
     seen = stages(run)
     spans: dict[str, float | None] = {}

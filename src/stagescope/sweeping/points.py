@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stagescope.described import digest
 from stagescope.errors import InputError
-from stagescope.studies.study import Options, Study, Unused
-from stagescope.studies.table import study as study_named
+from stagescope.options import Options, Unused
+from stagescope.papers.registry import study as study_named
+from stagescope.papers.study import Study
+from stagescope.spec import digest
 from stagescope.sweeping.axes import Value, split
 from stagescope.sweeping.inputs import known_files
 from stagescope.sweeping.plan import Plan

@@ -8,7 +8,7 @@ from stagescope.sweeping.axes import Axis
 from stagescope.sweeping.boxes import Cell, Scale
 from stagescope.sweeping.plan import Plan
 from stagescope.sweeping.points import Point
-from stagescope.sweeping.presets import SweepPreset, color_of
+from stagescope.sweeping.presets import NamedSweep, color_of
 from stagescope.sweeping.refine import sharpness
 from stagescope.sweeping.rows import Rows, reached_end
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stagescope.sweeping.table import Sweep
 
 
-def replaced(named: SweepPreset | None, grid: bool, table: bool) -> str | None:
+def replaced(named: NamedSweep | None, grid: bool, table: bool) -> str | None:
     """What of a preset was not taken, where it is more than the grids of the same names."""
     if named is not None and named.table is not None and (grid or table):
         return f"the preset's table is replaced by the {'table' if table else 'grids'} given"

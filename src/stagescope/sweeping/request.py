@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.errors import InputError, unknown
+from stagescope.options import Options
+from stagescope.papers.study import Study
 from stagescope.runs.files import told
-from stagescope.studies.study import Options, Study
 from stagescope.sweeping.axes import Value, checked, grid_axis, split
 from stagescope.sweeping.inputs import changed_file, file_hashes, known_files
 from stagescope.sweeping.plan import MEASURES, Grid, Measure, Plan, new_id
 from stagescope.sweeping.points import check_effect, fixed_options
-from stagescope.sweeping.presets import SweepPreset, preset_of
+from stagescope.sweeping.presets import NamedSweep, preset_of
 from stagescope.sweeping.worker import versions
 
 MOST_POINTS = 1_000_000
@@ -115,7 +116,7 @@ def _with_words(base: Options, grids: Sequence[Grid]) -> Iterator[Options]:
 
 def _grids(
     study: Study,
-    named: SweepPreset | None,
+    named: NamedSweep | None,
     grid: Axes | None,
     table: Table | None,
     seeds: Seeds | None,
@@ -211,7 +212,7 @@ def _reseeded(stored: Plan, seeds: Seeds | None) -> tuple[Grid, ...]:
     return tuple(grid if grid.line_seeds is not None else grid.model_copy(update={"seeds": chosen}) for grid in stored.grids)
 
 
-def _chosen_measures(given: Sequence[str] | None, named: SweepPreset | None, stored: Plan | None) -> tuple[Measure, ...]:
+def _chosen_measures(given: Sequence[str] | None, named: NamedSweep | None, stored: Plan | None) -> tuple[Measure, ...]:
     """In one order, whatever the caller's, so that the same measures are the same sweep."""
     if given is None:
         return stored.measures if stored is not None else named.measures if named is not None else DEFAULT_MEASURES

@@ -158,7 +158,7 @@ class Sweep:
         self, row: Row, out: str | Path | None = None, *, overwrite: bool = False, progress: bool | None = None
     ) -> "Run":
         """The run of a row, computed again from its config; `out` stores it."""
-        from stagescope.studies.table import study
+        from stagescope.papers.registry import study
 
         found = study(row["study"])
         options = found.configured(None, **row["config"])

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import stagescope
 from stagescope.errors import NotARun, StagescopeError
-from stagescope.studies.study import Study
-from stagescope.studies.table import study as study_named
+from stagescope.papers.registry import study as study_named
+from stagescope.papers.study import Study
 from stagescope.sweeping.attempts import Attempts
 from stagescope.sweeping.inputs import changed_file
 from stagescope.sweeping.measure import measured, row_at

@@ -1,0 +1,42 @@
+"""References of papers, and tagged statements: words in the code, numbers in a table of each paper."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What to cite for a paper."""
+
+    key: str
+    title: str
+    authors: str
+    year: int
+    venue: str
+    arxiv: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.authors}: {self.title}. {self.venue}, {self.year}. arXiv:{self.arxiv}"
+
+    @property
+    def bibtex(self) -> str:
+        authors = self.authors.replace(", ", " and ")
+        lines = (f"title = {{{self.title}}}", f"author = {{{authors}}}", f"year = {{{self.year}}}")
+        rest = (f"note = {{{self.venue}}}", f"eprint = {{{self.arxiv}}}", "archivePrefix = {arXiv}")
+        return f"@misc{{{self.key},\n  " + ",\n  ".join(lines + rest) + "\n}"
+
+
+@dataclass(frozen=True)
+class Tag:
+    """One statement: where it stands and what it says, in the code's own names."""
+
+    number: str
+    says: str
+
+
+GENERAL = {
+    "flow:field": Tag("definition", "theta_b' = rate_b F_b(theta)"),
+    "flow:dissipation": Tag("identity", "dL/dt = -sum_b rate_b |grad_b L|^2 along a gradient flow"),
+    "flow:linear": Tag("definition", "delta' = J delta near a critical point, J the Jacobian of F"),
+}
+"""Statements that belong to no paper."""

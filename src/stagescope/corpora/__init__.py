@@ -1,0 +1,1 @@
+"""Text that belongs to no paper: reading, vocabulary, windows, known corpora."""

@@ -1,0 +1,177 @@
+"""Corpora known by name: where they are looked for, which files they have, and what must be in them."""
+
+import difflib
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from stagescope.corpora import hub as corpus_hub
+from stagescope.corpora.files import Layout
+from stagescope.corpora.tokens import Tokens
+from stagescope.errors import InputError
+
+FOLDER = "STAGESCOPE_DATA"
+"""The environment variable that names the folder of corpora."""
+TOPICS = "topics"
+"""The reference topics inside CPython: a text that every machine has."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file of a corpus, with what is known of it: checksum, tokens under the corpus's own tokeniser, documents."""
+
+    file: str
+    sha256: str | None = None
+    tokens: int | None = None
+    documents: int | None = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """A corpus with its usual tokeniser, its files by part in each edition, what they hold, and its name on the hub."""
+
+    tokens: Tokens
+    layout: Layout
+    editions: tuple[Mapping[str, Part], ...]
+    holds: str
+    hub: tuple[str, str | None] | None = None
+
+
+_WIKITEXT = "the word-level files of WikiText, one paragraph a line"
+KNOWN: dict[str, Known] = {
+    TOPICS: Known("lower", "separated", (), "it is part of CPython, as pydoc_data.topics"),
+    "wikitext-2": Known(
+        tokens="word",
+        layout="text",
+        editions=(
+            {
+                "train": Part("train.txt", "9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f", 2_088_628),
+                "valid": Part("valid.txt", "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8", 217_646),
+                "test": Part("test.txt", "d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0", 245_569),
+            },
+        ),
+        holds=_WIKITEXT,
+        hub=("Salesforce/wikitext", "wikitext-2-v1"),
+    ),
+    "wikitext-103": Known(
+        tokens="word",
+        layout="text",
+        editions=(
+            {
+                "train": Part("train.txt", None, 103_227_021),
+                "valid": Part("valid.txt", None, 217_646),
+                "test": Part("test.txt", None, 245_569),
+            },
+        ),
+        holds=_WIKITEXT,
+        hub=("Salesforce/wikitext", "wikitext-103-v1"),
+    ),
+    "tinystories": Known(
+        tokens="lower",
+        layout="separated",
+        editions=(
+            {"train": Part("stories.txt", "4e7c66906e51c940407e5c5b044a0ca7995cfa65a9b828105da354f13aca7cc5", 2_007_865, 10_270)},
+            {"train": Part("train.txt"), "valid": Part("valid.txt")},
+        ),
+        holds="stories separated by <|endoftext|>",
+        hub=("roneneldan/TinyStories", None),
+    ),
+    "tiny-shakespeare": Known(
+        tokens="lower",
+        layout="text",
+        editions=({"train": Part("input.txt", "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed")},),
+        holds="the plays as one plain text",
+    ),
+}
+
+
+def cache_folder() -> Path:
+    """Where downloaded corpora are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stagescope" / "corpora"
+
+
+def folders() -> tuple[Path, ...]:
+    """Where corpora are looked for, first place first."""
+    given = os.environ.get(FOLDER)
+    return (*((Path(given),) if given else ()), cache_folder())
+
+
+def locate(source: str) -> dict[str, Path]:
+    """The files of a corpus by part: a known name, a file, or a folder with train.txt and perhaps valid.txt and test.txt.
+
+    A relative path is looked for here, then in the folders of corpora.
+    """
+    return _located(source, KNOWN[source]) if source in KNOWN else _first(source)[1]
+
+
+def anchored(source: str) -> str:
+    """A known name as it is, a path as the absolute one that it means here: that is good from any folder."""
+    return source if source in KNOWN else os.path.abspath(_first(source)[0])
+
+
+def elsewhere(source: str) -> dict[Path, dict[str, Path]]:
+    """Files of texts that have the name of this one, in the current folder and the folders of corpora."""
+    found = {}
+    for path in (root / Path(source).name for root in (Path.cwd(), *folders())):
+        with suppress(OSError, InputError):  # a folder that may not be entered, or that holds no text
+            found[path] = _at(path)
+    return {path: files for path, files in found.items() if files}
+
+
+def _first(source: str) -> tuple[Path, dict[str, Path]]:
+    """The first place where there is something of that path, and its files."""
+    try:
+        places = (root / Path(source).expanduser() for root in (Path(), *folders()) if source)
+        found = next(((place, files) for place in places if (files := _at(place))), None)
+    except (OSError, RuntimeError) as error:  # a folder that may not be entered, a name too long; a home that nobody has
+        raise InputError(f"cannot read the corpus {source}: {getattr(error, 'strerror', None) or error}") from None
+    if found is None:
+        places = ", ".join(str(root) for root in (Path.cwd(), *folders()))
+        near = difflib.get_close_matches(source, KNOWN, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"give the path of a text file or one of {', '.join(KNOWN)}"
+        raise InputError(f"there is no corpus {source!r}: looked for it in {places}; {hint}")
+    return found
+
+
+def _at(path: Path) -> dict[str, Path] | None:
+    """The files of a corpus that is a file or a folder; None where there is nothing."""
+    if path.is_file():
+        return {"train": path}
+    if not path.is_dir():
+        return None
+    found = {part: path / f"{part}.txt" for part in ("train", "valid", "test") if (path / f"{part}.txt").is_file()}
+    if "train" not in found:
+        raise InputError(f"the folder {path} has no train.txt; name one file, or put train.txt and valid.txt there")
+    return found
+
+
+def _located(name: str, known: Known) -> dict[str, Path]:
+    found = _present(name, known)
+    if not found and known.hub is not None and corpus_hub.available():
+        corpus_hub.download(known.hub, cache_folder() / name)
+        found = _present(name, known)
+    if not found:
+        raise InputError(_missing(name, known))
+    return found
+
+
+def _present(name: str, known: Known) -> dict[str, Path]:
+    """The files of the first edition that is complete in one place."""
+    for root in folders():
+        for edition in known.editions:
+            files = {part: root / name / item.file for part, item in edition.items()}
+            if all(path.is_file() for path in files.values()):
+                return files
+    return {}
+
+
+def _missing(name: str, known: Known) -> str:
+    """Where a known corpus was looked for, and how to get it."""
+    places = ", ".join(str(root / name) for root in folders())
+    unset = "" if os.environ.get(FOLDER) else f" ({FOLDER} is not set)"
+    files = " or ".join(", ".join(part.file for part in edition.values()) for edition in known.editions)
+    hub = f"install stagescope[hub] and be online to download {known.hub[0]}, or " if known.hub else ""
+    put = f"put {files} ({known.holds}) into one of these folders, or give a path"
+    return f"the corpus {name!r} is not here: looked for it in {places}{unset}; {hub}{put}"

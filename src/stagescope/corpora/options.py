@@ -1,0 +1,54 @@
+"""What the studies of real text have in common: which text, and how it is read."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from stagescope.options import Options
+
+if TYPE_CHECKING:
+    from stagescope.corpora.corpus import TextCorpus
+    from stagescope.progress import Progress
+
+
+class TextOptions(Options):
+    """A corpus and its tokens."""
+
+    corpus: str = Field("topics", description="a known corpus (topics, wikitext-2, tinystories, ...) or the path of a text")
+    tokens: Literal["word", "lower", "char", "bpe"] | None = Field(
+        None, description="words, lower-case words, characters or BPE; default: as usual for the corpus, else lower-case words"
+    )
+    layout: Literal["text", "lines", "separated", "jsonl"] | None = Field(
+        None, description="documents: one text, one a line, separated by <|endoftext|>, or JSON lines; default: told by the file"
+    )
+    vocab: int = Field(100, ge=2, description="tokens: the most frequent types, and one for all others")
+
+    def read(self, progress: "Progress | None" = None) -> "TextCorpus":
+        from stagescope.corpora.corpus import read_corpus
+
+        return read_corpus(self.corpus, tokens=self.tokens, vocab=self.vocab, layout=self.layout, progress=progress)
+
+    @classmethod
+    def anchored(cls, name: str, value: Any) -> Any:
+        from stagescope.corpora.known import anchored
+
+        return anchored(value) if name == "corpus" else super().anchored(name, value)
+
+    def files(self) -> dict[str, dict[str, Path]]:
+        """Also those of a text that is a path; of a known one the name says which bytes it has."""
+        from stagescope.corpora.known import KNOWN, locate
+
+        own = {} if self.corpus in KNOWN else {"corpus": locate(self.corpus)}
+        return {**super().files(), **own}
+
+    def prepare(self, progress: bool | None) -> None:
+        """Read the text with a bar; it then stays in memory for the set-up."""
+        from stagescope.progress import progress_for
+
+        self.read(progress_for(progress))
+
+
+def text_facts(corpus: "TextCorpus") -> dict[str, Any]:
+    """What a run keeps of its text: the words are the labels of its tokens where the text is not at hand."""
+    return {"words": list(corpus.words), "corpus_sha256": corpus.sha256, "train_tokens": len(corpus.train)}

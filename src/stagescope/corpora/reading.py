@@ -1,0 +1,143 @@
+"""Read a corpus once: every part tokenised, checksummed, and checked against what is known of it."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from stagescope.corpora.files import Layout, documents
+from stagescope.corpora.known import KNOWN, TOPICS, Known, Part, anchored, elsewhere, folders, locate
+from stagescope.corpora.tokens import Reader, Stream, Tokens
+from stagescope.errors import InputError
+from stagescope.memory import require_memory
+from stagescope.progress import Progress
+
+KEPT = 3
+"""Texts that stay in memory, so that a run and its reading share one pass over the files."""
+SHORTEST = 4
+"""Bytes of text to a word, at least: so many more words than one byte for four are not to be expected."""
+_kept: dict[tuple[object, ...], "RawText"] = {}
+
+
+@dataclass(frozen=True)
+class RawText:
+    """All tokens of a corpus before a vocabulary is chosen: types in order of first appearance, a stream for each part."""
+
+    types: tuple[str, ...]
+    parts: Mapping[str, Stream]
+    sha256: str
+
+
+def read_text(source: str, tokens: Tokens, layout: Layout, progress: Progress | None = None) -> RawText:
+    """Tokens of all parts of a corpus; the last few that were read are kept while their files do not change."""
+    paths = {} if source == TOPICS else locate(source)
+    state = tuple((part, path, path.stat().st_mtime_ns, path.stat().st_size) for part, path in paths.items())
+    name = (source, tokens, layout, state)
+    if name not in _kept:
+        found = _read_parts(source, paths, tokens, layout, progress or Progress()) if paths else _read_topics(tokens)
+        while len(_kept) >= KEPT:
+            _kept.pop(next(iter(_kept)))
+        _kept[name] = found
+    return _kept[name]
+
+
+def read_again(source: str, sha256: str, tokens: Tokens, layout: Layout) -> RawText:
+    """The text of this sha256: at its source, else one of the same name in the current folder or the folders of corpora."""
+    found = read_text(source, tokens, layout) if _is_there(source) else None
+    if found is not None and found.sha256 == sha256:
+        return found
+    others = {} if source in KNOWN else elsewhere(source)
+    moved = next((path for path, files in others.items() if _digest(list(map(_file_digest, files.values()))) == sha256), None)
+    if moved is not None:
+        return read_text(str(moved), tokens, layout)
+    if found is not None:
+        change = f"its sha256 is {found.sha256[:12]}... where {sha256[:12]}... was used"
+        raise InputError(f"the corpus {source} has changed: {change}; bring the old text back")
+    places = ", ".join(str(root) for root in (Path.cwd(), *folders()))
+    different = f" (another text: {', '.join(map(str, others))})" if others else ""
+    looked = f"looked for {Path(source).name} with sha256 {sha256[:12]}... in {places}{different}"
+    raise InputError(
+        f"the corpus {source} cannot be found any more: {looked}; bring it back, or put it into one of these folders"
+    )
+
+
+def _is_there(source: str) -> bool:
+    """Whether there is a text to read; of a known name, what is missing is said when it is read."""
+    try:
+        return bool(anchored(source))
+    except InputError:
+        return False
+
+
+def _file_digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot read the corpus {path}: {error.strerror}") from None
+
+
+def _read_parts(source: str, paths: Mapping[str, Path], tokens: Tokens, layout: Layout, progress: Progress) -> RawText:
+    reader, parts, digests = Reader(tokens), {}, []
+    known, done, blank, size = KNOWN.get(source), 0, True, sum(path.stat().st_size for path in paths.values())
+    numbers = size // 2 if tokens == "char" else size // (2 * SHORTEST)  # a token takes half of the eight bytes of a number
+    require_memory(f"the {tokens} tokens of {source}", "give a part of the text", numbers)
+    with progress as bar:
+        bar.begin(f"reading {source}", size, "bytes")
+        for part, path in paths.items():
+            own, before = hashlib.sha256(), done
+
+            def seen(block: bytes, own=own) -> None:  # noqa: ANN001
+                nonlocal done, blank
+                done, blank = done + len(block), blank and block.isspace()
+                own.update(block)
+                bar.update(done)
+
+            parts[part] = reader.stream(documents(path, layout, seen), marked=layout != "text")
+            if done == before:
+                raise InputError(f"the corpus {path} is empty; give a file that holds text")
+            digests.append(own.hexdigest())
+            if known is not None:
+                _verify(known, tokens, layout, path, digests[-1], parts[part])
+    if not len(parts["train"].ids):
+        if blank:
+            raise InputError(f"the corpus {paths['train']} holds nothing but white space; give a file that holds text")
+        raise InputError(f"{paths['train']} holds no {tokens} tokens; {_remedy(tokens)}")
+    return RawText(reader.types, parts, _digest(digests))
+
+
+def _digest(digests: list[str]) -> str:
+    """The sha256 of a corpus: that of its file, or of those of its files, which tells where one ends and the next begins."""
+    return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
+
+
+def _remedy(tokens: Tokens) -> str:
+    return "lower finds a-z only: choose --tokens word, char or bpe" if tokens == "lower" else "it is all white space"
+
+
+def _verify(known: Known, tokens: Tokens, layout: Layout, path: Path, sha256: str, stream: Stream) -> None:
+    """Refuse a file under a known name that is not the known one."""
+    part = next((item for edition in known.editions for item in edition.values() if item.file == path.name), Part(path.name))
+    remedy = "give its path instead of the name to use it as it is"
+    if part.sha256 is not None and sha256 != part.sha256:
+        raise InputError(
+            f"{path} is not the known file: its sha256 is {sha256[:12]}..., expected {part.sha256[:12]}...; {remedy}"
+        )
+    usual = (tokens, layout) == (known.tokens, known.layout)
+    for what, expected, found in (("tokens", part.tokens, len(stream.ids)), ("documents", part.documents, len(stream.ends))):
+        if usual and expected is not None and found != expected:
+            raise InputError(f"{path} is not the known file: it has {found:,} {what}, expected {expected:,}; {remedy}")
+
+
+def topics() -> list[str]:
+    """The reference topics that ship inside CPython, in the order of their names."""
+    from pydoc_data.topics import topics as found
+
+    return [found[name] for name in sorted(found)]
+
+
+def _read_topics(tokens: Tokens) -> RawText:
+    texts: Iterable[str] = topics()
+    reader = Reader(tokens)
+    stream = reader.stream([list(texts)], marked=True)
+    return RawText(reader.types, {"train": stream}, hashlib.sha256("\0".join(texts).encode()).hexdigest())

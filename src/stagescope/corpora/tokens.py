@@ -1,0 +1,98 @@
+"""From text to numbers: words, lower-case words, characters, and what BPE is learned on."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from stagescope.corpora.files import SEPARATOR
+
+Tokens = Literal["word", "lower", "char", "bpe"]
+LINE_END = "<eos>"
+_MARKS = '.,!?"'
+_KEPT_BYTES = bytes(code if chr(code) in f"abcdefghijklmnopqrstuvwxyz'{_MARKS}" else 32 for code in range(256))
+_PIECES = re.compile(r" ?\w+| ?[^\w\s]+|\n+")
+
+
+def _words(text: str) -> list[str]:
+    """Split at white space; the end of a line is a word of its own."""
+    return text.replace("\n", f" {LINE_END} ").split()
+
+
+def _lower_words(text: str) -> list[str]:
+    """Matches of [a-z']+|[.,!?"] in lower-cased text: words and marks, everything else is left out.
+
+    All other bytes become blanks, marks get blanks around them, and the rest is split: three times faster than the pattern.
+    """
+    kept = text.lower().encode(errors="surrogatepass").translate(_KEPT_BYTES).decode("ascii")
+    for mark in _MARKS:
+        kept = kept.replace(mark, f" {mark} ")
+    return kept.split()
+
+
+def _chunks(text: str) -> list[str]:
+    """Words with the blank before them, runs of other signs, ends of lines: BPE merges within these, never across."""
+    return _PIECES.findall(text)
+
+
+SPLIT: dict[Tokens, Callable[[str], list[str]]] = {"word": _words, "lower": _lower_words, "char": list, "bpe": _chunks}
+
+
+def end_mark(tokens: Tokens) -> str:
+    """The word that ends a document."""
+    return "endoftext" if tokens == "lower" else SEPARATOR
+
+
+class _Numbers(dict[str, int]):
+    """Numbers of words in order of first appearance."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = number = len(self)
+        return number
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Tokens of a text by the number of their type, all types in order of first appearance, and where documents end."""
+
+    ids: np.ndarray
+    ends: np.ndarray
+
+
+class Reader:
+    """Numbers the types of one text after another; a type keeps its number."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens: Tokens = tokens
+        self._numbers = _Numbers()
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(self._numbers)
+
+    def stream(self, blocks: Iterable[list[str]], marked: bool) -> Stream:
+        """The tokens of documents; `marked` says that each ends with a mark, else all of them are one document."""
+        split, mark, number = SPLIT[self.tokens], end_mark(self.tokens), self._numbers.__getitem__
+        parts, ends, total = [], [], 0
+        for block in blocks:
+            words: list[str] = []
+            for document in block:
+                words += split(document)
+                if marked:
+                    words.append(mark)
+                    ends.append(total + len(words))
+            parts.append(np.fromiter(map(number, words), np.int32, len(words)))
+            total += len(words)
+        return Stream(_joined(parts, total), np.array(ends if marked else [total], dtype=np.int64))
+
+
+def _joined(parts: list[np.ndarray], total: int) -> np.ndarray:
+    """One array of all parts, each let go once it is copied: never are there two copies of a text."""
+    whole = np.empty(total, dtype=np.int32)
+    while parts:
+        part = parts.pop()
+        whole[total - len(part) : total] = part
+        total -= len(part)
+    return whole

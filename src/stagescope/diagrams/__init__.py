@@ -1,0 +1,1 @@
+"""Phase diagrams of a sweep, as figures and as a page."""

@@ -1,0 +1,92 @@
+"""Phase diagrams of a sweep: a figure for paper with its numbers, and a page in which to look around."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stagescope.diagrams.asked import Asked, asked
+from stagescope.diagrams.curves import draw_curves
+from stagescope.diagrams.maps import draw_maps
+from stagescope.diagrams.numbers import numbers
+from stagescope.diagrams.page import diagram_page
+from stagescope.errors import InputError
+from stagescope.reporting.report import html_target
+from stagescope.runs.files import publish, told
+from stagescope.sweeping.table import Sweep, load_sweep
+from stagescope.views.figure import FORMATS, MARK, Numbers, save
+
+FOLDER = "diagrams"
+PAGE = "diagram.html"
+
+
+class Diagram(NamedTuple):
+    """Files of a diagram: the PNG, beside it PDF, SVG and JSON of the same name, and the page; and the numbers drawn.
+
+    `notes` say what a reader must know: points that are missing, times on different clocks.
+    """
+
+    figure: Path
+    page: Path
+    numbers: Numbers
+    notes: tuple[str, ...] = ()
+
+
+def diagram(
+    sweep: Sweep | str | Path,
+    x: str,
+    y: str | None = None,
+    color: str | None = None,
+    *,
+    at: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    page: str | Path | None = None,
+) -> Diagram:
+    """Draw one column of a sweep over one or two of its axes; returns the files and the numbers.
+
+    A cell shows the median over its seeds with a bootstrap interval, or the most frequent category with its share. A time that
+    had not come by a run's end is later than all others. Cells whose runs all failed are hatched, cells that do not exist are
+    blank. Files made with Stagescope are replaced, no other is.
+
+    Args:
+        sweep: the sweep or its folder.
+        x: the axis across.
+        y: the axis upwards; without it a curve is drawn.
+        color: any column of the sweep: an event, a claim by its tag, a number, "stages"; default: the column of a named sweep,
+            else "last stage", else "status".
+        at: values of other axes. Axes that are not named here give a panel for each of their values.
+        out: folder of the figure; default: `diagrams` in the sweep's folder.
+        page: file of the page; default: diagram.html beside the figure.
+
+    Example:
+        ss.diagram("sweep", x="pi.0", y="persistence", color="E2")
+    """
+    found = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
+    ask = asked(found, x, y, color, at or {})
+    folder = found.folder / FOLDER if out is None else Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give a folder for the figures")
+    stem = folder / stem_of(ask)
+    for kind in (*FORMATS, "json"):
+        _check(stem.with_suffix(f".{kind}"))
+    drawn = {"made": MARK, **numbers(found, ask)}
+    with told(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        target = html_target(folder / PAGE if page is None else Path(page))
+        publish(stem.with_suffix(".json"), (json.dumps(drawn, indent=1, allow_nan=False) + "\n").encode())
+        save(lambda: draw_curves(drawn) if y is None else draw_maps(drawn), stem)
+        publish(target, diagram_page(found, ask).encode())
+    return Diagram(stem.with_suffix(".png"), target, drawn, tuple(drawn["notes"]))
+
+
+def stem_of(ask: Asked) -> str:
+    """A name for files that says what they show, safe on every file system."""
+    axes = ask.x if ask.y is None else f"{ask.x}-{ask.y}"
+    cut = "".join(f"-{name}={value}" for name, value in ask.at.items())
+    return "".join(c if c.isalnum() or c in "-_=" else "_" for c in f"{ask.color}-over-{axes}{cut}")[:120]
+
+
+def _check(path: Path) -> None:
+    with told(path):
+        if path.exists() and (path.is_dir() or MARK.encode() not in path.read_bytes()):
+            raise InputError(f"{path} exists and was not made with Stagescope; choose another folder or remove it")

@@ -1,0 +1,171 @@
+"""The seam: a field theta' = F(theta), and objectives, which give one by descending [flow:field]."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stagescope.errors import InputError, StagescopeError
+from stagescope.params import Layout, Params
+from stagescope.spec import Spec
+
+if TYPE_CHECKING:
+    from stagescope.fields.objective import Objective
+
+FlatField = Callable[[np.ndarray, np.ndarray], float | None]
+"""Reads a flat parameter vector, writes its velocity into the second argument; returns the loss where it comes with it."""
+StepGradient = Callable[[np.ndarray, int, np.ndarray], None]
+"""Writes the gradient that one step of a descent sees, at a flat parameter vector, into the last argument."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A flat field that is also machine code, for solvers that then need no Python between themselves and the kernel.
+
+    `address()` is that of the C function SUNDIALS calls, int f(double t, N_Vector y, N_Vector velocity, void *held): 0, or
+    -1 where the velocity is not finite, with t and |y| left in the last two places of `held`. That is all it needs, work
+    space included, so one field serves one solver.
+    """
+
+    call: FlatField
+    address: Callable[[], int]
+    held: np.ndarray
+
+    def __call__(self, vector: np.ndarray, out: np.ndarray) -> float | None:
+        return self.call(vector, out)
+
+
+@contextmanager
+def naming_blocks(what: str, params: Any) -> Iterator[None]:
+    """Errors of a caller's own expression as a sentence with the blocks and shapes it was given."""
+    try:
+        yield
+    except StagescopeError:
+        raise
+    except KeyError as error:
+        if not error.args or error.args[0] in params:
+            raise
+        raise InputError(f"{what} reads the block {error.args[0]!r}, but the parameters are {_shapes(params)}") from error
+    except (TypeError, ValueError) as error:  # how JAX says that shapes do not fit
+        raise InputError(f"{what} fails on the parameters {_shapes(params)}: {str(error).splitlines()[0]}") from error
+
+
+def _shapes(params: Any) -> str:
+    return ", ".join(f"{name} {tuple(np.shape(block))}" for name, block in params.items())
+
+
+class OnBlocks(ABC):
+    """What fields and objectives say of themselves: blocks of parameters by name, and the data they read."""
+
+    @abstractmethod
+    def describe(self) -> Spec:
+        """What this is, for the manifest."""
+
+    @property
+    def data(self) -> Any:
+        """Arrays that are read; passed as arguments so that they are not compiled in."""
+        return None
+
+    def form(self) -> Spec:
+        """What the expression depends on besides parameters and data: equal forms share compiled code. By default, all."""
+        return self.describe()
+
+    def draw(self, step: int) -> Any:
+        """The data of one step where steps are stochastic; None where every step sees the same data."""
+        return None
+
+    @property
+    def axes(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of the axes of each block, where the model has names."""
+        return {}
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shapes of the blocks, where the model has them."""
+        return {}
+
+    @property
+    def multiplicity(self) -> Mapping[str, np.ndarray]:
+        """How many equal coordinates of an unreduced model each entry stands for; 1 where a block is not named."""
+        return {}
+
+
+class Field(OnBlocks):
+    """A law of motion at unit rates; a dynamics multiplies block b by its rate.
+
+    A subclass gives `law`, a JAX expression. It may override `flat` with a kernel. `multiplicity` says how many equal
+    coordinates of an unreduced model each entry stands for (1 unless the model is reduced): norms count them all.
+    """
+
+    @property
+    def objective(self) -> "Objective | None":
+        """The loss this field descends, or None for a law that is no gradient."""
+        return None
+
+    @abstractmethod
+    def law(self, params: Any, data: Any) -> Any:
+        """F(params), traceable by JAX."""
+
+    def checked(self, params: Any, data: Any) -> Any:
+        """The law, refused with a sentence where it does not answer the parameters block by block."""
+        with naming_blocks("the law of motion", params):
+            found = self.law(params, data)
+        for name, block in params.items():
+            if name not in found or found[name].shape != block.shape:
+                answer = f"shape {found[name].shape}" if name in found else "nothing"
+                raise InputError(f"the law of motion gives {answer} for block {name}; the parameters are {_shapes(params)}")
+        return found
+
+    @cached_property
+    def _compiled(self) -> Callable[..., Any]:
+        from stagescope.autodiff import jax
+
+        return jax.jit(self.checked)
+
+    def rhs(self, params: Params) -> dict[str, np.ndarray]:
+        """F(params) at unit rates."""
+        found = self._compiled(dict(params), self.data)
+        return {name: np.asarray(found[name]) for name in params}
+
+    def jvp(self, params: Params, direction: Params) -> dict[str, np.ndarray]:
+        """F'(params) . direction, by forward differentiation of the law."""
+        from stagescope.autodiff import jax
+
+        def law(point: Any) -> Any:
+            return self.checked(point, self.data)
+
+        _, tangent = jax.jvp(law, (_floats(params),), (_floats(direction),))
+        return {name: np.asarray(tangent[name]) for name in params}
+
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
+        """The field with its block rates on flat vectors, for solvers."""
+        from stagescope.autodiff import jax, jnp
+
+        where, shapes, data = layout.slices(), dict(layout.shapes), self.data
+
+        @jax.jit
+        def run(vector: Any, data: Any) -> Any:
+            found = self.checked({name: vector[where[name]].reshape(shapes[name]) for name in layout.names}, data)
+            return jnp.concatenate([rates[name] * found[name].ravel() for name in layout.names])
+
+        def flat(vector: np.ndarray, out: np.ndarray) -> None:
+            out[:] = run(vector, data)
+
+        return flat
+
+    def speed(self, velocity: Params) -> float:
+        """|F| over all coordinates of the unreduced model."""
+        return float(np.sqrt(sum(self.squares(velocity).values())))
+
+    def squares(self, velocity: Params) -> dict[str, float]:
+        """|F_b|^2 of each block."""
+        weights = self.multiplicity
+        return {name: float(np.sum(np.square(v) * weights.get(name, 1.0))) for name, v in velocity.items()}
+
+
+def _floats(params: Params) -> dict[str, np.ndarray]:
+    return {name: np.asarray(block, dtype=float) for name, block in params.items()}

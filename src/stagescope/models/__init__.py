@@ -1,1 +1,0 @@
-"""Layer 2: parameters and what they do to a context."""

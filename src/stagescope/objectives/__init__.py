@@ -1,1 +1,0 @@
-"""Layer 3: losses and laws of motion."""

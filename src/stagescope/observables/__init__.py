@@ -1,1 +1,0 @@
-"""Layer 5: pure functions of a run."""

@@ -1,0 +1,175 @@
+"""The reduced family of TokenAttention: the small models inside the large one, and what opens at their critical points.
+
+Rows of W0 and columns of W1 in a space S of dimension r, WQ and WK in S x U with dim U = rq: that set is invariant under
+the flow and is the same model of width r and key width rq. A plateau of a run is a critical point of such a small model
+[FD:ladder].
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stagescope.papers.focus_dilution.loss import TokenPopulation
+from stagescope.papers.focus_dilution.model import TokenAttention
+from stagescope.params import Params
+
+BLOCKS = ("W0", "W1", "WQ", "WK")
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A direction that leaves the small model: its rate, and which combination of parameters outside S grows along it.
+
+    Embedding: u in W0, w in W1, q and k in WQ and WK, amplitude |P (W0^T u + W1 w + WQ U q + WK U k)| with P onto the
+    complement of S. Attention: q and k in S, amplitude |P (WQ^T S q + WK^T S k)| with P onto the complement of U.
+    """
+
+    block: str
+    rate: float
+    u: np.ndarray
+    w: np.ndarray
+    q: np.ndarray
+    k: np.ndarray
+
+
+@dataclass(frozen=True)
+class Place:
+    """A point of the small model (r, rq) inside the large one: orthonormal rows `S` and `U`, at least one of each.
+
+    At r = 0 or rq = 0 that one row belongs to a block of zeros, and the space is empty. `S` and `U` may have leading axes:
+    then every frame of a run has its own member of the point's orbit under rotations.
+    """
+
+    small: dict[str, np.ndarray]
+    S: np.ndarray
+    U: np.ndarray
+    r: int
+    rq: int
+
+    @property
+    def params(self) -> dict[str, np.ndarray]:
+        small, s, u, turned = self.small, self.S, self.U, np.swapaxes(self.S, -1, -2)
+        return {"W0": small["W0"] @ s, "W1": turned @ small["W1"], "WQ": turned @ small["WQ"] @ u, "WK": turned @ small["WK"] @ u}
+
+    def at(self, frame: int) -> "Place":
+        """The member of one frame."""
+        return Place(self.small, self.S[frame], self.U[frame], self.r, self.rq)
+
+    @property
+    def beside_s(self) -> np.ndarray:
+        """Projection onto the complement of S."""
+        return _beside(self.S[..., : self.r, :])
+
+    @property
+    def beside_u(self) -> np.ndarray:
+        """Projection onto the complement of U."""
+        return _beside(self.U[..., : self.rq, :])
+
+    def shadow(self, params: Params) -> dict[str, np.ndarray]:
+        """The small model's parameters that a point of the large one projects to, in this frame."""
+        s, u = self.S * bool(self.r), self.U * bool(self.rq)
+        right, keys = np.swapaxes(s, -1, -2), np.swapaxes(u, -1, -2)
+        scores = {name: s @ params[name] @ keys for name in ("WQ", "WK")}
+        return {"W0": params["W0"] @ right, "W1": s @ params["W1"], **scores}
+
+    def amplitude(self, opening: Opening, params: Params) -> np.ndarray:
+        """Amplitude of an opening in every frame (frames first); it grows at the opening's rate."""
+        w0, w1, wq, wk = (params[name] for name in BLOCKS)
+        if opening.block == "attention":
+            mode = _row(opening.q @ self.S) @ wq + _row(opening.k @ self.S) @ wk
+            return np.linalg.norm(mode @ self.beside_u, axis=(-2, -1))
+        mode = opening.u @ w0 + w1 @ opening.w
+        for block, part in ((wq, opening.q), (wk, opening.k)):
+            mode = mode + (block @ _row(part @ self.U).swapaxes(-1, -2))[..., 0]
+        return np.linalg.norm(_row(mode) @ self.beside_s, axis=(-2, -1))
+
+
+def _row(vectors: np.ndarray) -> np.ndarray:
+    """Vectors (..., n) as matrices of one row."""
+    return vectors[..., None, :]
+
+
+def _beside(rows: np.ndarray) -> np.ndarray:
+    return np.eye(rows.shape[-1]) - np.swapaxes(rows, -1, -2) @ rows
+
+
+def plateau_amplitude(pi: np.ndarray) -> float:
+    """a = (|lc| / |pi|)^(1/2), the size of W0 and of W1 on the plateau (1,0), lc = log pi less its mean [FD:condensed]."""
+    centred = np.log(pi) - np.mean(np.log(pi))
+    return float((np.linalg.norm(centred) / np.linalg.norm(pi)) ** 0.5)
+
+
+def reduced(loss: TokenPopulation, r: int, rq: int) -> TokenPopulation:
+    """The same loss of the model of width r and key width rq (at least one of each, whose entries may be zero)."""
+    model = TokenAttention(vocab=loss.model.vocab, width=max(r, 1), key_width=max(rq, 1), scale=loss.model.scale)
+    return TokenPopulation(model=model, process=loss.process)
+
+
+def project(params: Params, r: int, rq: int) -> dict[str, np.ndarray]:
+    """The nearest point of the small model: S from the leading right directions of W0 and W1^T, then U of WQ and WK."""
+    rows = np.vstack([params["W0"], params["W1"].T])
+    s = np.linalg.svd(rows, full_matrices=False)[2][: max(r, 1)]
+    keys = np.vstack([s @ params["WQ"], s @ params["WK"]])
+    u = np.linalg.svd(keys, full_matrices=False)[2][: max(rq, 1)]
+    small = {"W0": params["W0"] @ s.T, "W1": s @ params["W1"], "WQ": s @ params["WQ"] @ u.T, "WK": s @ params["WK"] @ u.T}
+    if r == 0:
+        small |= {"W0": 0 * small["W0"], "W1": 0 * small["W1"]}
+    return small if rq else small | {"WQ": 0 * small["WQ"], "WK": 0 * small["WK"]}
+
+
+def place(small: Params, params: Params, r: int, rq: int) -> Place:
+    """The member of a critical point's orbit under rotations that is nearest to `params`, or to each of its frames.
+
+    Procrustes, first S, then U. What leaves the small model tilts S by as much as it grows: a constant factor of the
+    amplitude in every frame, so that rates do not depend on where the alignment is made.
+    """
+    w0, w1, wq, wk = (small[name] for name in BLOCKS)
+    s = _isometry(w0.T @ params["W0"] + w1 @ np.swapaxes(params["W1"], -1, -2))
+    u = _isometry(wq.T @ s @ params["WQ"] + wk.T @ s @ params["WK"])
+    return Place({name: np.array(small[name]) for name in BLOCKS}, s, u, r, rq)
+
+
+def _isometry(matrix: np.ndarray) -> np.ndarray:
+    left, _, right = np.linalg.svd(matrix, full_matrices=False)
+    return left @ right
+
+
+def slopes(loss: TokenPopulation, small: Params) -> tuple[np.ndarray, np.ndarray]:
+    """GM = dL/dM for M = W0 W1, and GP = scale dL/dPhi, in closed form [FD:ladder].
+
+    R_i = pi_i (softmax(A_i M) - P_i); GM = A^T R; dL/dPhi_ij = A_ij (X_ij - sum_k A_ik X_ik) with X = R M^T.
+    """
+    pi, product = loss.process.stationary, small["W0"] @ small["W1"]
+    attention = loss.model.attention(small, pi)
+    logits = attention @ product
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    surprise = pi[:, None] * (odds / odds.sum(axis=1, keepdims=True) - loss.process.transition)
+    lift = surprise @ product.T
+    return attention.T @ surprise, loss.model.scale * attention * (lift - np.sum(attention * lift, axis=1, keepdims=True))
+
+
+def escape_matrices(loss: TokenPopulation, small: Params) -> dict[str, np.ndarray]:
+    """The two small matrices whose singular values are rates: B (d, d + 2 rq) and F (r, r) [FD:ladder].
+
+    B = [-GM, -GP K, -GP^T Q] with Q = W0 WQ, K = W0 WK; F = -W0^T GP W0. They linearise the flow across the small model
+    at any of its points, critical or not.
+    """
+    gm, gp = slopes(loss, small)
+    w0 = small["W0"]
+    query, keys = w0 @ small["WQ"], w0 @ small["WK"]
+    return {"embedding": np.hstack([-gm, -gp @ keys, -gp.T @ query]), "attention": -w0.T @ gp @ w0}
+
+
+def openings(matrices: dict[str, np.ndarray], r: int) -> dict[str, list[Opening]]:
+    """What can open, fastest first: singular triples of B (u a new column of W0, w a new row of W1) and of F."""
+    left, rates, right = np.linalg.svd(matrices["embedding"], full_matrices=False)
+    d = len(left)
+    width = (right.shape[1] - d) // 2
+    embedding = [
+        Opening("embedding", float(rate), left[:, i], right[i, :d], right[i, d : d + width], right[i, d + width :])
+        for i, rate in enumerate(rates)
+    ]
+    left, rates, right = np.linalg.svd(matrices["attention"])
+    none = np.zeros(0)
+    attention = [Opening("attention", float(rate), none, none, left[:, i], right[i]) for i, rate in enumerate(rates)]
+    return {"embedding": embedding, "attention": attention if r else []}

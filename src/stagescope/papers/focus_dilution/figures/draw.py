@@ -1,0 +1,245 @@
+"""Ink of the focus-and-dilution figures that show runs: each function draws the numbers of its twin."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure as Drawing
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from stagescope.views.figure import COLORS, GREY, Numbers
+
+INK = "#000000"
+NEAR = 0.06
+"""Share of an axis's width below which names of events would overlap."""
+
+
+def row_color(row: int) -> str:
+    """Black for the frequent token, colours for the others."""
+    return INK if row == 0 else COLORS[(row - 1) % (len(COLORS) - 1)]
+
+
+def row_handles(count: int, word: str = "row") -> list[Line2D]:
+    return [Line2D([], [], color=row_color(row), label=f"{word} {row}") for row in range(count)]
+
+
+def headline(drawing: Drawing, text: str) -> None:
+    drawing.suptitle(text, fontsize=10)
+
+
+def log_time(axis: Any, panel: Numbers, first: float = 0.5) -> None:
+    """Logarithmic time from around E1 to the end, with plain numbers."""
+    axis.set_xscale("log")
+    axis.set_xlim(first * panel["events"]["E1"], panel["until"])
+    wide = np.log10(panel["until"] / (first * panel["events"]["E1"])) > 2
+    axis.xaxis.set_major_locator(LogLocator(subs=(1,) if wide else (1, 2, 5)))
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.xaxis.set_minor_formatter(NullFormatter())
+
+
+def marked(axis: Any, panel: Numbers, names: tuple[str, ...]) -> None:
+    """Thin vertical lines at events inside the axis, named above it; names of two that are near each other stand apart."""
+    low, high = axis.get_xlim()
+    events = {name: panel["events"].get(name) for name in names}
+    inside = sorted((when, name) for name, when in events.items() if when is not None and low < when < high)
+    across = [axis.transLimits.transform(axis.transScale.transform((when, 1.0)))[0] for when, _ in inside]
+    for k, (when, name) in enumerate(inside):
+        axis.axvline(when, color=GREY, lw=0.7, ls=":", zorder=0)
+        place, text = axis.get_xaxis_transform(), f"${name[0]}_{name[1:]}$"
+        before = k > 0 and across[k] - across[k - 1] < NEAR
+        after = k + 1 < len(inside) and across[k + 1] - across[k] < NEAR
+        side = "center" if before == after else "left" if before else "right"
+        axis.text(when, 1.01, text, transform=place, ha=side, va="bottom", fontsize=8, color="#444444")
+
+
+def title_of(panel: Numbers) -> str:
+    law = " ".join(f"{p:g}".lstrip("0") for p in panel["pi"])
+    return rf"{panel['preset']}: $\pi$ = ({law})"
+
+
+def embedding(numbers: Numbers) -> Drawing:
+    names = list(numbers["moments"])
+    drawing, axes = plt.subplots(1, len(names), figsize=(10.6, 2.9), sharex=True, sharey=True, layout="constrained")
+    path, time = np.array(numbers["path"]), np.array(numbers["t"])
+    said = {
+        "(1,0)": "condensed",
+        "diluted": "focused, then diluted",
+        "E2": "second direction opens",
+        "Q2": "attention opens again",
+    }
+    before = 0.0
+    for axis, name in zip(axes, names, strict=True):
+        when = numbers["moments"][name]
+        trail = path[(time >= before) & (time <= when)]
+        axis.axhline(0, color=GREY, lw=0.5)
+        axis.axvline(0, color=GREY, lw=0.5)
+        for row in range(path.shape[1]):
+            axis.plot(*trail[:, row].T, color=row_color(row), lw=0.9, alpha=0.5)
+            axis.plot(*numbers["points"][name][row], "o", color=row_color(row), ms=6, mec="white", mew=0.7)
+        axis.set_title(f"{said.get(name, 'end')}\n$t$ = {when:.0f}", fontsize=9)
+        shares = numbers["explained"][name]
+        text, white = f"PC 1: {shares[0]:.1%}\nPC 2: {shares[1]:.1%}", {"fc": "white", "ec": "none", "pad": 1}
+        axis.text(0.03, 0.04, text, transform=axis.transAxes, fontsize=8, bbox=white)
+        before = when
+    axes[0].set_ylim(-2.3, 1.7)
+    axes[2].set_xlabel("condensed direction")
+    axes[0].set_ylabel("next direction")
+    axes[0].legend(handles=[_dot(row) for row in range(path.shape[1])], loc="upper left", handletextpad=0.1)
+    headline(
+        drawing,
+        "Rows of the embedding (ref): one direction explains all of them until the second opens (share of variance below)",
+    )
+    return drawing
+
+
+def _dot(row: int) -> Line2D:
+    return Line2D([], [], color=row_color(row), marker="o", ls="", ms=5, label=f"token {row}")
+
+
+def singular_values(numbers: Numbers) -> Drawing:
+    panels = numbers["panels"]
+    drawing, axes = plt.subplots(3, len(panels), figsize=(8.8, 6.2), sharex="col", sharey="row", layout="constrained")
+    kinds = {"W0": "$W_0$", "W1": "$W_1$", "Phi": r"scores $\Phi$"}
+    for column, panel in enumerate(panels):
+        for line, (name, label) in enumerate(kinds.items()):
+            axis = axes[line, column]
+            for k, values in enumerate(panel["values"][name]):
+                axis.plot(panel["t"], values, color=COLORS[k % len(COLORS)], label=f"k = {k + 1}")
+            axis.axhline(numbers["level"], color=GREY, lw=0.9, ls="--")
+            axis.set_yscale("log")
+            axis.set_ylim(1e-8 if name == "Phi" else 3e-4, 60 if name == "Phi" else 8)
+            log_time(axis, panel, 0.1)
+            openings = tuple(n for n in panel["events"] if n[0] == ("Q" if name == "Phi" else "E") and n[1:].isdigit())
+            marked(axis, panel, openings)
+            if column == 0:
+                axis.set_ylabel(f"singular values of {label}")
+        axes[0, column].set_title(title_of(panel), pad=16)
+        axes[2, column].set_xlabel("t")
+    axes[0, 0].legend(loc="upper left", ncols=2)
+    headline(drawing, "Embedding and attention directions open in turn; an event is a singular value passing .1 (dashed)")
+    return drawing
+
+
+def attention(numbers: Numbers) -> Drawing:
+    panels = numbers["panels"]
+    drawing, axes = plt.subplots(2, len(panels), figsize=(9.4, 6.0), layout="constrained", height_ratios=(1.25, 1))
+    for column, panel in enumerate(panels):
+        whole, first = axes[:, column]
+        time, rows = np.array(panel["t"]), np.array(panel["rows"])
+        for row, curve in enumerate(rows):
+            whole.plot(time, curve, color=row_color(row))
+            if row:
+                first.plot(time, curve - panel["base"], color=row_color(row))
+        whole.axhline(panel["base"], color=GREY, lw=0.9, ls="--")
+        first.axhline(0, color=GREY, lw=0.9, ls="--")
+        for axis, shift in ((whole, 0.0), (first, panel["base"])):
+            _moments(axis, panel, time, rows, shift)
+        log_time(whole, panel, 1.5)
+        marked(whole, panel, ("E1", "Q1", "E2", "Q2", "E3"))
+        whole.set_ylim(-0.02, 1.03)
+        whole.set_title(title_of(panel), pad=16)
+        _zoom(first, panel)
+        first.set_xlabel("t")
+    axes[0, 0].set_ylabel("attention on token 0, $A_{i0}$")
+    axes[1, 0].set_ylabel(r"first cycle, $A_{i0}-\pi_0$")
+    marks = [("^", True, "focus"), ("v", True, "half lost"), ("^", False, "refocus"), ("v", False, "diluted again")]
+    handles: list[Any] = row_handles(len(panels[0]["rows"]))
+    handles += [
+        Line2D([], [], color="#444444", marker=m, ls="", mfc="#444444" if full else "white", label=text)
+        for m, full, text in marks
+    ]
+    drawing.legend(handles=handles, loc="outside lower center", ncols=8, columnspacing=1.2)
+    headline(drawing, "Rare rows first gain attention on the frequent token, then lose it; after $E_2$ the cycle begins again")
+    return drawing
+
+
+def _moments(axis: Any, panel: Numbers, time: np.ndarray, rows: np.ndarray, shift: float) -> None:
+    """Focus and dilution of the first cycle filled, later ones hollow."""
+    for name, when in panel["events"].items():
+        stem, row = name.partition(".")[0].rstrip("0123456789"), name.partition(".")[0].lstrip("abcdefghijklmnopqrstuvwxyz")
+        if stem not in ("focus", "dilution", "refocus", "redilution") or (shift and stem.startswith("re")):
+            continue
+        color = row_color(int(row))
+        height = float(np.interp(when, time, rows[int(row)])) - shift
+        fill = "white" if stem.startswith("re") else color
+        axis.plot(when, height, "^" if stem.endswith("focus") else "v", color=color, mfc=fill, ms=5, zorder=5)
+
+
+def _zoom(axis: Any, panel: Numbers) -> None:
+    """The window of the first focus and dilution."""
+    held = panel["events"]
+    last = max(when for name, when in held.items() if name.startswith("dilution"))
+    wide = last - held["Q1"]
+    axis.set_xlim(held["Q1"] - 0.4 * wide, last + 0.4 * wide)
+    top = max(panel["peak"].values()) - panel["base"]
+    axis.set_ylim(-1.3 * top, 1.25 * top)
+    peaks = ", ".join(f"{value:.3f}" for value in panel["peak"].values())
+    axis.set_title(f"first cycle: peaks {peaks} of rows 1, 2, 3", fontsize=9)
+
+
+def entropy(numbers: Numbers) -> Drawing:
+    panels = numbers["panels"]
+    drawing, axes = plt.subplots(1, len(panels), figsize=(9.4, 3.5), layout="constrained")
+    for axis, panel in zip(axes, panels, strict=True):
+        for row, curve in enumerate(panel["rows"]):
+            axis.plot(panel["t"], curve, color=row_color(row))
+        axis.axhline(panel["base"], color=GREY, lw=0.9, ls="--")
+        axis.text(
+            0.01, panel["base"], r"$H(\pi)$", color="#555555", fontsize=8, va="bottom", transform=axis.get_yaxis_transform()
+        )
+        log_time(axis, panel, 1.5)
+        marked(axis, panel, ("Q1", "E2", "Q2", "E3"))
+        axis.set_ylim(bottom=0)
+        axis.set_title(title_of(panel), pad=16)
+        axis.set_xlabel("t")
+    axes[0].set_ylabel("entropy of the attention row (nats)")
+    axes[0].legend(handles=row_handles(len(panels[0]["rows"])), loc="lower left")
+    headline(drawing, "Entropy of rare rows falls with the focus, rises with the dilution, and later falls again")
+    return drawing
+
+
+def norms(numbers: Numbers) -> Drawing:
+    panels = numbers["panels"]
+    drawing, axes = plt.subplots(1, len(panels), figsize=(9.4, 3.6), sharey=True, layout="constrained")
+    for axis, panel in zip(axes, panels, strict=True):
+        for row, curve in enumerate(panel["rows"]):
+            axis.plot(panel["t"], curve, color=row_color(row))
+            axis.plot(panel["plateau"], [panel["predicted"][row]] * 2, color=row_color(row), ls=(0, (1, 1.2)), lw=4, alpha=0.45)
+        axis.set_yscale("log")
+        axis.set_ylim(1e-3, 5)
+        log_time(axis, panel)
+        marked(axis, panel, ("E1", "Q1", "E2", "Q2", "E3"))
+        axis.set_title(title_of(panel), pad=16)
+        axis.set_xlabel("t")
+    axes[0].set_ylabel("row norms of $W_0$")
+    handles: list[Any] = row_handles(len(panels[0]["rows"]), "token")
+    handles.append(Line2D([], [], color="#444444", ls=(0, (1, 1.2)), lw=4, alpha=0.45, label=r"predicted $a\,\pi_i/n$"))
+    axes[1].legend(handles=handles, loc="lower right")
+    headline(
+        drawing,
+        r"Rows of the embedding sit at the predicted $a\,\pi_i/n$ while condensed, and pass through zero when they dilute",
+    )
+    return drawing
+
+
+def transitions(numbers: Numbers) -> Drawing:
+    panels = numbers["panels"]
+    drawing, axes = plt.subplots(1, len(panels), figsize=(10.6, 3.2), sharey=True, layout="constrained")
+    for axis, panel in zip(axes, panels, strict=True):
+        time = np.array(panel["ct"])
+        for row, curve in enumerate(panel["rows"]):
+            axis.plot(time, curve, color=row_color(row))
+        axis.axhline(numbers["pi"][0], color=GREY, lw=0.9, ls="--")
+        opened = abs(panel["c"]) * panel["Q1"]
+        axis.axvline(opened, color=GREY, lw=0.7, ls=":")
+        axis.text(opened, 1.01, "$Q_1$", transform=axis.get_xaxis_transform(), ha="center", fontsize=8, color="#444444")
+        word = "focus" if panel["c"] > 0 else "defocus"
+        axis.set_title(f"{panel['name']}\n$c = {panel['c']:+.4f}$: {word}", pad=14, fontsize=9)
+        axis.set_xlim(time[0], time[-1])
+        axis.set_ylim(0, 1.02)
+        axis.set_xlabel(r"$|c|\,t$")
+    axes[0].set_ylabel("attention on token 0, $A_{i0}$")
+    axes[0].legend(handles=row_handles(len(panels[0]["rows"])), loc="lower left")
+    headline(drawing, r"Four chains with the law of ref: the sign of $c$ decides whether attention focuses or moves away")
+    return drawing

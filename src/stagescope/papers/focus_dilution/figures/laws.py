@@ -1,0 +1,196 @@
+"""Numbers of the focus-and-dilution figures that put its laws to the test, each from nothing.
+
+`measured` values are those of an independent implementation with another random generator; differences stand beside them.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from stagescope.landscape.ladder import Ladder
+from stagescope.papers.focus_dilution.evidence import Evidence, following
+from stagescope.papers.focus_dilution.figures.numbers import each_preset, rounded, seen, shown
+from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
+from stagescope.papers.focus_dilution.ladder.points import SmallPoint, condensed_start, nearest_point, small_point
+from stagescope.papers.focus_dilution.loss import TokenPopulation
+from stagescope.papers.focus_dilution.model import TokenAttention
+from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
+from stagescope.papers.focus_dilution.process import LazyChain, asymmetric_law
+from stagescope.papers.focus_dilution.stages import passes
+from stagescope.papers.reading import reading, saddle_ladder
+from stagescope.papers.registry import run_study
+from stagescope.progress import Progress
+from stagescope.views.figure import Numbers
+
+RUNGS = ((0, 0), (1, 0), (1, 1))
+CHAINS: dict[str, dict[str, Any]] = {
+    "ref": {"until": 250.0},
+    "paper": {"pi": (0.75, 0.19, 0.05, 0.01), "persistence": 0.5, "scale": 8**-0.5, "until": 450.0},
+    "near-symmetric": {"pi": (0.4, 0.22, 0.2, 0.18), "persistence": 0.6, "until": 750.0},
+    "zipf, 6 tokens": {"pi": (0.4081, 0.2041, 0.1361, 0.102, 0.0816, 0.0681), "persistence": 0.5, "until": 400.0},
+    "3 tokens": {"pi": (0.55, 0.3, 0.15), "persistence": 0.5, "until": 600.0},
+    "5 tokens": {"pi": (0.45, 0.2, 0.15, 0.12, 0.08), "persistence": 0.7, "until": 500.0},
+    "scale 1": {"pi": (0.6, 0.2, 0.12, 0.08), "persistence": 0.5, "scale": 1.0, "until": 1000.0},
+}
+"""Chains whose escape rates are compared, each followed to shortly after E2."""
+MEASURED_RATIOS = {"ref": (0.983, 0.991, 0.945), "paper": (0.984, 0.997, 0.99)}
+"""Measured/predicted at (0,0), (1,0), (1,1); ref at (1,1) lies between .92 and .97."""
+EPS = (1e-2, 1e-3, 1e-4, 1e-5)
+MEASURED_EPS = {"E1": (10.8, 24.0, 36.8, 49.2), "Q1": (42.4, 78.8, 115.2, 151.3), "E2": (103, 206, 303, 401)}
+MEASURED_DELAYS = {"E1": (12.4, 13.2), "Q1 - E1": (23.2, 23.7), "E2 - Q1": (60.9, 66.1)}
+"""Measured: range of the delays per decade."""
+SHAPES = ((1.0, 0.0, -1.0), (1.0, 1.0, -2.0), (2.0, -1.0, -1.0))
+DELTAS = (1e-4, 3e-4, 1e-3, 3e-3)
+MEASURED_KAPPA = {"(1, 0, -1)": 0.965, "(1, 1, -2)": 1.67}
+"""At pi_0 = .55, persistence .6: .96 to .97, and 1.67 rising to 1.70."""
+STALLS = ((0.4, 0.3, 0.0), (0.4, 0.3, 0.003), (0.4, 0.3, 0.01), (0.4, 0.3, 0.03), (0.55, 0.6, 0.0))
+
+
+@cache
+def ladder(preset: str) -> Ladder:
+    return saddle_ladder(seen(preset)[0])
+
+
+def loss(progress: Progress) -> Numbers:
+    """Loss above the floor with the levels of the critical points, and |grad L| with its plateaus (r, rq) [FD:ladder]."""
+
+    def panel(preset: str, curves: TokenCurves, _: Any) -> dict[str, Any]:
+        run, chain = seen(preset)[0], curves.law.process
+        kept = shown(curves)
+        rungs = [
+            {"label": rung.label, "t": rung.t, "loss": rung.loss, "distance": rung.distance, "near": rung.near}
+            for rung in ladder(preset)
+        ]
+        return {
+            "t": rounded(run.t[kept]),
+            "loss": rounded(run.series["loss"][kept], 9),
+            "grad": rounded(run.series["speed"][kept], 12),
+            "floor": chain.floor(),
+            "unigram": chain.unigram_loss(),
+            "end_above_floor": float(run.series["loss"][-1] - chain.floor()),
+            "rungs": rungs,
+        }
+
+    return {"panels": each_preset(progress, "loss", panel)}
+
+
+def rates(progress: Progress) -> Numbers:
+    """Escape rates at (0,0), (1,0), (1,1) of several chains, predicted against measured [FD:ladder]."""
+    progress.begin("escape rates", len(CHAINS), "chains")
+    rows = []
+    for done, (name, options) in enumerate(CHAINS.items()):
+        run = run_study("focus-dilution", progress=False, **options)
+        evidence = Evidence(run, reading(run).curves)
+        for number, label in enumerate(RUNGS):
+            passage = evidence.passage(*label)
+            if passage is None or passage.small.opening is None or passage.rise is None:
+                continue
+            regime = following(*label)(evidence)
+            row = {"chain": name, "rung": f"({label[0]},{label[1]})", "opening": passage.small.opening.block}
+            row |= {"predicted": passage.small.opening.rate, "measured": passage.rise.rate, "distance": passage.distance}
+            row |= {
+                "ratio": passage.rise.rate / passage.small.opening.rate,
+                "conclusive": regime.holds,
+                "regime": regime.sentence,
+            }
+            if name in MEASURED_RATIOS:
+                row |= {"measured_ratio": MEASURED_RATIOS[name][number]}
+            rows.append(row)
+        progress.update(done + 1)
+    gaps = [abs(row["ratio"] - row["measured_ratio"]) for row in rows if "measured_ratio" in row]
+    ratios = [row["ratio"] for row in rows if row["conclusive"]]
+    return {"rows": rows, "conclusive_ratio": [min(ratios), max(ratios)], "mean_abs_difference": float(np.mean(gaps))}
+
+
+def lazy_loss(pi: tuple[float, ...], persistence: float, scale: float = 4.0) -> TokenPopulation:
+    """The loss of a model of width 8 on a lazy chain."""
+    model = TokenAttention(vocab=len(pi), width=8, scale=scale)
+    return TokenPopulation(model=model, process=LazyChain(pi=pi, persistence=persistence))
+
+
+def eps_law(progress: Progress) -> Numbers:
+    """E1, Q1 and E2 of ref against the initial scale: ln 10 over a rate for every decade [FD:eps-law]."""
+    problem = lazy_loss((0.5, 0.25, 0.15, 0.10), 0.6)
+    pi = problem.process.stationary
+    opening = small_point(problem, condensed_start(problem, 1e-3, 1.0), 1, 1).opening
+    assert opening is not None
+    found = (condensation_rate(pi), attention_rate(pi, problem.process.transition, 4.0), opening.rate)
+    progress.begin("initial scales", len(EPS), "flows")
+    times = []
+    for done, eps in enumerate(EPS):
+        run = run_study("focus-dilution", init_scale=eps, until=500.0, frames=4000, progress=False)
+        curves = token_curves(run)
+        embedding, scores = passes(curves.time, curves.embedding_values), passes(curves.time, curves.score_values)
+        times.append((embedding[0], scores[0], embedding[1]))
+        progress.update(done + 1)
+    events = np.array(times, dtype=float)
+    legs = np.diff(np.diff(np.column_stack([np.zeros(len(EPS)), events]), axis=1), axis=0)
+    theirs = np.array(list(MEASURED_EPS.values()))
+    return {
+        "eps": list(EPS),
+        "rates": dict(zip(("mu0", "c", "mu11"), found, strict=True)),
+        "events": dict(zip(("E1", "Q1", "E2"), rounded(events.T), strict=True)),
+        "measured": {name: list(values) for name, values in MEASURED_EPS.items()},
+        "mean_relative_difference": float(np.mean(np.abs(events.T / theirs - 1))),
+        "per_decade": dict(zip(MEASURED_DELAYS, rounded(legs.T), strict=True)),
+        "measured_per_decade": {name: list(ends) for name, ends in MEASURED_DELAYS.items()},
+        "predicted_per_decade": dict(zip(MEASURED_DELAYS, (float(np.log(10) / rate) for rate in found), strict=True)),
+    }
+
+
+def delta_law(progress: Progress) -> Numbers:
+    """Rate at (1,1) over delta, and the stall at delta = 0 [FD:kappa]."""
+    progress.begin("asymmetry", 2 * len(SHAPES) + len(STALLS), "points and flows")
+    families, done = [], 0
+    for first, persistence in ((0.55, 0.6), (0.4, 0.3)):
+        curves = []
+        for shape in SHAPES:
+            curves.append(_kappa(first, persistence, shape))
+            done += 1
+            progress.update(done)
+        families.append({"pi0": first, "persistence": persistence, "curves": curves})
+    measured = {curve["shape"]: curve["kappa"] for curve in families[0]["curves"]}
+    gaps = {name: abs(measured[name] - value) for name, value in MEASURED_KAPPA.items()}
+    flows = []
+    for first, persistence, delta in STALLS:
+        flows.append(_stall(first, persistence, delta))
+        done += 1
+        progress.update(done)
+    return {"families": families, "measured_kappa": MEASURED_KAPPA, "difference": gaps, "flows": flows}
+
+
+def _kappa(first: float, persistence: float, shape: tuple[float, ...]) -> dict[str, Any]:
+    """rate/delta at the critical point that continues the symmetric (1,1) from delta to the next larger delta."""
+    start, over = symmetric_point(first, persistence).point.params, []
+    for delta in DELTAS:
+        found = nearest_point(lazy_loss(asymmetric_law(first, 4, shape, delta), persistence), start, 1, 1)
+        assert found.point.found, f"no critical point (1,1) at delta = {delta:g}"
+        over.append(found.openings["embedding"][0].rate / delta)
+        start = found.point.params
+    name = "(" + ", ".join(f"{c:g}" for c in shape) + ")"
+    return {"shape": name, "delta": list(DELTAS), "rate_over_delta": rounded(over), "kappa": over[0]}
+
+
+@cache
+def symmetric_point(first: float, persistence: float) -> SmallPoint:
+    """The point (1,1) at delta = 0, reached by the flow of the small model from a symmetric start."""
+    problem = lazy_loss(asymmetric_law(first, 4, SHAPES[0], 0.0), persistence)
+    return small_point(problem, condensed_start(problem, 1e-3, 1.0), 1, 1)
+
+
+def _stall(first: float, persistence: float, delta: float) -> dict[str, Any]:
+    """sv_2(W0) over time, with Q1 and E2."""
+    pi = asymmetric_law(first, 4, SHAPES[0], delta)
+    run = run_study("focus-dilution", pi=pi, persistence=persistence, until=4000.0, frames=2000, progress=False)
+    curves = token_curves(run)
+    kept = np.unique(np.linspace(0, run.frames - 1, 400).astype(int))
+    return {
+        "pi0": first,
+        "persistence": persistence,
+        "delta": delta,
+        "Q1": passes(curves.time, curves.score_values)[0],
+        "E2": passes(curves.time, curves.embedding_values)[1],
+        "t": rounded(curves.time[kept]),
+        "second_value": rounded(curves.embedding_values[kept, 1], 9),
+    }

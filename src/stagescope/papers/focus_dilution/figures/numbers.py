@@ -1,0 +1,226 @@
+"""Numbers of the focus-and-dilution figures that show a run (arXiv 2605.01199), each from nothing.
+
+`measured` values are those of an independent implementation with another random generator, so that they agree up to the
+spread over seeds; differences stand beside them.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from stagescope.detect.stage import Stages
+from stagescope.dynamics.record import AtTimes
+from stagescope.papers.focus_dilution.family import plateau_amplitude
+from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
+from stagescope.papers.focus_dilution.stages import visits
+from stagescope.papers.reading import reading, stages
+from stagescope.papers.rebuild import replay
+from stagescope.papers.registry import run_study
+from stagescope.progress import Progress
+from stagescope.runs.run import Run
+from stagescope.views.figure import Numbers
+
+PRESETS = ("ref", "paper")
+FRAMES = 900
+PEAKS = {"ref": {"1": 0.611, "2": 0.544, "3": 0.522}, "paper": {"1": 0.760, "2": 0.752, "3": 0.750}}
+"""Measured: highest attention on token 0 in the first cycle by row, and below the lowest between it and E2."""
+TROUGHS = {"ref": {"1": 0.381, "2": 0.047, "3": 0.001}, "paper": {"1": 0.495, "2": 0.297, "3": 0.162}}
+REFOCUS = {"ref": (431.0, 0.535), "paper": (1007.0, 0.624)}
+EVENTS = {
+    "ref": {"E1": (20.2, 24.5), "Q1": (73.6, 84.6), "E2": (180, 210), "Q2": (276, 307), "E3": (364, 412)},
+    "paper": {"E1": (8.0, 10.0), "Q1": (173, 199), "E2": (354, 410), "Q2": (963, 1004), "E3": (1454, 1971)},
+}
+"""Measured: the spread over two implementations and about 20 seeds."""
+
+
+def rounded(values: Any, digits: int = 6) -> Any:
+    return np.round(np.asarray(values, dtype=float), digits).tolist()
+
+
+@cache
+def seen(preset: str) -> tuple[Run, TokenCurves, Stages]:
+    """A preset's run with its curves and stages, at a resolution that shows everything; the figures share them."""
+    run = run_study("focus-dilution", preset, progress=False)
+    fine = replay(run, AtTimes(at=tuple(reading(run).curves.time.tolist())))
+    return fine, token_curves(fine), stages(fine)
+
+
+def shown(curves: TokenCurves) -> np.ndarray:
+    """Frames for drawing: equally spaced in how far things move and in the logarithm of time."""
+    early = curves.time[-1] * 1e-3
+    path = np.cumsum(np.minimum(curves.moves(), 5.0) / 3 + 30 * np.diff(np.log(curves.time + early)))
+    wanted = np.linspace(0, path[-1], FRAMES)
+    return np.unique(np.searchsorted(np.concatenate([[0.0], path]), wanted).clip(0, len(curves.time) - 1))
+
+
+def each_preset(progress: Progress, what: str, panel: Any) -> list[dict[str, Any]]:
+    """`panel` of ref and of paper, with the name and the events of the run."""
+    progress.begin(what, len(PRESETS), "runs")
+    panels = []
+    for done, preset in enumerate(PRESETS):
+        run, curves, found = seen(preset)
+        held = {name: when for name, when in found.events.items() if when is not None}
+        panels.append({"preset": preset, "pi": rounded(curves.pi), "until": float(run.t[-1]), "events": held})
+        panels[-1] |= panel(preset, curves, found)
+        progress.update(done + 1)
+    return panels
+
+
+def embedding(progress: Progress) -> Numbers:
+    """Rows of W0 over time, and the share of their variance in each principal direction at some moments [FD:condensed].
+
+    Axes: the principal direction of the condensed plateau, and beside it the largest one of the end.
+    """
+    progress.begin("embedding", 1, "run")
+    _, curves, found = seen("ref")
+    rows, kept = curves.params["W0"], shown(curves)
+    held = {name: when for name, when in found.events.items() if when is not None}
+    diluted = max(when for name, when in held.items() if name.startswith("dilution"))
+    moments = {"(1,0)": (held["E1"] + held["Q1"]) / 2, "diluted": diluted + 0.15 * (held["E2"] - diluted)}
+    moments |= {"E2": held["E2"], "Q2": held["Q2"], "end": float(curves.time[-1])}
+    frames = {name: int(np.argmin(np.abs(curves.time - when))) for name, when in {"E1": held["E1"], **moments}.items()}
+    axes = _axes(rows[frames["(1,0)"]], rows[-1])
+    progress.update(1)
+    return {
+        "preset": "ref",
+        "pi": rounded(curves.pi),
+        "events": held,
+        "moments": {name: float(curves.time[frames[name]]) for name in moments},
+        "points": {name: rounded(rows[frames[name]] @ axes.T) for name in moments},
+        "explained": {name: rounded(_explained(rows[frame])) for name, frame in frames.items()},
+        "t": rounded(curves.time[kept]),
+        "path": rounded(rows[kept] @ axes.T),
+    }
+
+
+def _axes(condensed: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Two orthonormal directions (2, width); the frequent token is on the positive side of both."""
+    first = np.linalg.svd(condensed)[2][0]
+    beside = last - np.outer(last @ first, first)
+    axes = np.stack([first, np.linalg.svd(beside)[2][0]])
+    signs = np.sign([condensed[0] @ axes[0], last[0] @ axes[1]])
+    return axes * signs[:, None]
+
+
+def _explained(rows: np.ndarray) -> np.ndarray:
+    """Shares of the variance of rows in their principal directions (centred)."""
+    square = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
+    return square / square.sum()
+
+
+def singular_values(progress: Progress) -> Numbers:
+    """Singular values of W0, W1 and Phi with the events E_k and Q_k [FD:stages]."""
+
+    def panel(preset: str, curves: TokenCurves, found: Stages) -> dict[str, Any]:
+        kept = shown(curves)
+        named = {"W0": curves.embedding_values, "W1": curves.output_values, "Phi": curves.score_values}
+        outside = {name: _outside(found.events[name], low, high) for name, (low, high) in EVENTS[preset].items()}
+        ladder = visits(curves.time, curves.embedding_values, curves.score_values)
+        return {
+            "t": rounded(curves.time[kept]),
+            "values": {name: rounded(values[kept].T, 9) for name, values in named.items()},
+            "ladder": [[visit.label, visit.start] for visit in ladder],
+            "measured_range": EVENTS[preset],
+            "outside_measured_range": outside,
+        }
+
+    return {"level": 0.1, "panels": each_preset(progress, "singular values", panel)}
+
+
+def _outside(when: float | None, low: float, high: float) -> float | None:
+    """How far a time lies outside a range, relative to its nearer end; 0 inside."""
+    if when is None:
+        return None
+    return max(low / when - 1, when / high - 1, 0.0)
+
+
+def attention(progress: Progress) -> Numbers:
+    """Attention A_i0 on the frequent token by query row: base, focus, dilution, and the second cycle [FD:focus]."""
+
+    def panel(preset: str, curves: TokenCurves, found: Stages) -> dict[str, Any]:
+        kept, rows = shown(curves), curves.attention[:, :, curves.frequent]
+        peaks, troughs = first_cycle(curves, found)
+        gaps = [abs(peaks[row] - value) for row, value in PEAKS[preset].items()]
+        gaps += [abs(troughs[row] - value) for row, value in TROUGHS[preset].items()]
+        when, height = REFOCUS[preset]
+        top = found.events["refocus1"]
+        assert top is not None
+        second = {"t": top, "height": float(np.interp(top, curves.time, rows[:, 1]))}
+        turned = [stage for stage in found.json()["stages"] if stage["name"] in ("refocus", "redilution")]
+        return {
+            "base": float(curves.pi[curves.frequent]),
+            "t": rounded(curves.time[kept]),
+            "rows": rounded(rows[kept].T),
+            "peak": peaks,
+            "trough": troughs,
+            "turns": turned,
+            "measured": {"peak": PEAKS[preset], "trough": TROUGHS[preset], "refocus1": {"t": when, "height": height}},
+            "refocus1": {**second, "difference": abs(second["height"] - height)},
+            "mean_abs_difference": float(np.mean(gaps)),
+        }
+
+    return {"panels": each_preset(progress, "attention", panel)}
+
+
+def first_cycle(curves: TokenCurves, found: Stages) -> tuple[dict[str, float], dict[str, float]]:
+    """Highest attention on the frequent token from E1 to E2, and lowest from there to E2, of every other row."""
+    rows = curves.attention[:, :, curves.frequent]
+    inside = np.flatnonzero((curves.time >= found.events["E1"]) & (curves.time <= found.events["E2"]))
+    peaks, troughs = {}, {}
+    for row in range(len(curves.pi)):
+        if row != curves.frequent:
+            curve = rows[inside, row]
+            top = int(np.argmax(curve))
+            peaks[str(row)], troughs[str(row)] = rounded(curve[top]), rounded(curve[top:].min())
+    return peaks, troughs
+
+
+def entropy(progress: Progress) -> Numbers:
+    """Entropy of attention rows: it falls with the focus, rises with the dilution, falls again [FD:dilution]."""
+
+    def panel(preset: str, curves: TokenCurves, found: Stages) -> dict[str, Any]:
+        kept = shown(curves)
+        until = found.events["E2"]
+        turning = {
+            str(row): {name: rounded(value) for name, value in _turning(curves.time, curves.entropy[:, row], until).items()}
+            for row in range(len(curves.pi))
+            if row != curves.frequent
+        }
+        unigram = float(-np.sum(curves.pi * np.log(curves.pi)))
+        rows, largest = rounded(curves.entropy[kept].T), float(np.log(len(curves.pi)))
+        return {"base": unigram, "largest": largest, "t": rounded(curves.time[kept]), "rows": rows, "turning": turning}
+
+    return {"panels": each_preset(progress, "entropy", panel)}
+
+
+def _turning(time: np.ndarray, curve: np.ndarray, second: float | None) -> dict[str, Any]:
+    """Lowest before the largest of the first cycle, that largest value, and the end."""
+    inside = curve[: int(np.searchsorted(time, second or time[-1])) + 1]
+    top = int(np.argmax(inside))
+    return {"start": curve[0], "focused": inside[: top + 1].min(), "diluted": inside[top], "end": curve[-1]}
+
+
+def norms(progress: Progress) -> Numbers:
+    """Row norms of W0 against a pi_i / n on the plateau (1,0), and their dips at the dilution [FD:condensed]."""
+
+    def panel(preset: str, curves: TokenCurves, found: Stages) -> dict[str, Any]:
+        kept = shown(curves)
+        predicted = plateau_amplitude(curves.pi) * curves.pi / np.linalg.norm(curves.pi)
+        first, opened = found.events["E1"], found.events["Q1"]
+        assert first is not None
+        assert opened is not None
+        run = seen(preset)[0]
+        inside = np.flatnonzero((run.t > first) & (run.t < opened))
+        slowest = inside[np.argmin(run.series["speed"][inside])]
+        measured = np.linalg.norm(run.params["W0"][slowest], axis=1)
+        return {
+            "t": rounded(curves.time[kept]),
+            "rows": rounded(curves.norms[kept].T, 9),
+            "plateau": [first, opened],
+            "predicted": rounded(predicted),
+            "measured": rounded(measured),
+            "mean_abs_difference": float(np.mean(np.abs(measured - predicted))),
+        }
+
+    return {"panels": each_preset(progress, "norms", panel)}

@@ -1,0 +1,107 @@
+"""What a focus-dilution run shows: singular values, attention rows, entropies, embedding norms."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stagescope.papers.focus_dilution.loss import TokenLoss
+from stagescope.papers.rebuild import rebuilt
+from stagescope.runs.run import Run
+
+ATTENTION_MOVE, GROWTH_MOVE = 0.01, 0.05
+SMALLEST = 1e-3
+"""Growth of singular values below this is not followed frame by frame."""
+
+
+@dataclass(frozen=True)
+class TokenCurves:
+    """A run of TokenAttention on a chain, frame by frame; rows are query types, `pi` is the chain's stationary law."""
+
+    time: np.ndarray
+    params: dict[str, np.ndarray]
+    law: TokenLoss
+
+    @property
+    def pi(self) -> np.ndarray:
+        return self.law.process.stationary
+
+    @property
+    def frequent(self) -> int:
+        """The most frequent token."""
+        return int(np.argmax(self.pi))
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """Phi (frames, d, d)."""
+        return self.law.model.scores(self.params)
+
+    @cached_property
+    def attention(self) -> np.ndarray:
+        """A (frames, d, d): attention of an infinitely long context."""
+        return self.law.model.attention(self.params, self.pi)
+
+    @cached_property
+    def embedding_values(self) -> np.ndarray:
+        """Singular values of W0 (frames, .)."""
+        return np.linalg.svd(self.params["W0"], compute_uv=False)
+
+    @cached_property
+    def output_values(self) -> np.ndarray:
+        """Singular values of W1 (frames, .)."""
+        return np.linalg.svd(self.params["W1"], compute_uv=False)
+
+    @cached_property
+    def score_values(self) -> np.ndarray:
+        """Singular values of Phi (frames, .), as many as its factors allow; of two small factors where there are many tokens."""
+        w0, scale = self.params["W0"], self.law.model.scale
+        q, k = w0 @ self.params["WQ"], w0 @ self.params["WK"]
+        most = min(w0.shape[1], *q.shape[1:])
+        if q.shape[1] <= q.shape[2]:
+            return np.linalg.svd(self.scores, compute_uv=False)[:, :most]
+        small = np.linalg.qr(q, mode="r") @ np.swapaxes(np.linalg.qr(k, mode="r"), 1, 2)
+        return scale * np.linalg.svd(small, compute_uv=False)[:, :most]
+
+    @cached_property
+    def key_values(self) -> np.ndarray:
+        """Singular values of WQ WK^T (frames, .)."""
+        return np.linalg.svd(self.params["WQ"] @ np.swapaxes(self.params["WK"], 1, 2), compute_uv=False)
+
+    @cached_property
+    def entropy(self) -> np.ndarray:
+        """Entropy of each attention row (frames, d), in nats."""
+        a = self.attention
+        return -np.sum(a * np.log(np.where(a > 0, a, 1.0)), axis=2)
+
+    @cached_property
+    def probe_entropy(self) -> np.ndarray:
+        """Entropy of softmax(Phi) rows (frames, d): log d where a row is flat."""
+        b = np.exp(self.scores - self.scores.max(axis=2, keepdims=True))
+        b /= b.sum(axis=2, keepdims=True)
+        return -np.sum(b * np.log(np.where(b > 0, b, 1.0)), axis=2)
+
+    @cached_property
+    def stable_rank(self) -> np.ndarray:
+        """|W0|^2 / sv_1(W0)^2 (frames,): 1 where the embedding is condensed."""
+        square = self.embedding_values**2
+        return square.sum(axis=1) / np.maximum(square[:, 0], np.finfo(float).tiny)
+
+    @cached_property
+    def norms(self) -> np.ndarray:
+        """Row norms of W0 (frames, d)."""
+        return np.linalg.norm(self.params["W0"], axis=2)
+
+    def moves(self) -> np.ndarray:
+        """How far things move from frame to frame, in units of .01 of attention or 5 % of a singular value."""
+        shares = np.abs(np.diff(self.attention, axis=0)).max(axis=(1, 2)) / ATTENTION_MOVE
+        keys = self.key_values[:, :1]
+        grown = [np.log(np.maximum(values, SMALLEST)) for values in (self.embedding_values, self.score_values)]
+        grown.append(np.log(np.maximum(keys, max(keys[0, 0], np.finfo(float).tiny))))
+        return np.maximum(shares, np.abs(np.diff(np.hstack(grown), axis=0)).max(axis=1) / GROWTH_MOVE)
+
+
+def token_curves(run: Run) -> TokenCurves:
+    """The curves of a focus-dilution run."""
+    law = rebuilt(run.spec["field"])
+    assert isinstance(law, TokenLoss)
+    return TokenCurves(run.time, {name: run.params[name] for name in run.params}, law)

@@ -1,0 +1,144 @@
+"""Focus and dilution (arXiv 2605.01199): embeddings condense, attention focuses on the frequent token, then dilutes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from stagescope.errors import InputError
+from stagescope.later import Later
+from stagescope.options import Options, refuse_unused
+from stagescope.papers.paper import Cost, Kind
+from stagescope.papers.study import NamedSweep, Study
+
+
+class FocusDilutionOptions(Options):
+    """Focus and dilution: one attention layer on a Markov chain, on contexts that are infinitely long, finite or sampled."""
+
+    pi: tuple[float, ...] = Field((0.5, 0.25, 0.15, 0.10), description="stationary law of the lazy chain")
+    persistence: float = Field(
+        0.6, description="probability of repeating the last token, below 1; negative: less often than chance"
+    )
+    pi0: float | None = Field(None, description="probability of the first token, the others nearly equal, in place of --pi")
+    tokens: int = Field(4, ge=2, description="number of tokens (with --pi0)")
+    delta: float = Field(0.0, description="asymmetry of the other tokens (with --pi0): pi_i = (1 - pi0)/(d - 1) + c_i delta")
+    shape: tuple[float, ...] = Field((), description="c_1 ... c_{d-1}, summing to 0 (with --pi0); default: 1 0 ... 0 -1")
+    transition: Path | None = Field(None, description="transition matrix (CSV, one row per line) in place of the lazy chain")
+    scale: float = Field(4.0, gt=0, description="factor of the attention scores")
+    width: int = Field(8, ge=1, description="width m of the embedding")
+    key_width: int | None = Field(None, ge=1, description="width of queries and keys; default: that of the embedding")
+    init_scale: float = Field(1e-3, ge=0, description="standard deviation of the initial parameters")
+    init_scale_w0: float | None = Field(None, ge=0, description="the same for the embedding W0 alone")
+    init_scale_w1: float | None = Field(None, ge=0, description="the same for the output W1 alone")
+    init_scale_wq: float | None = Field(None, ge=0, description="the same for the queries WQ alone")
+    init_scale_wk: float | None = Field(None, ge=0, description="the same for the keys WK alone")
+    form: Literal["population", "finite", "sampled"] = Field(
+        "population", description="contexts of the loss: infinitely long, all of --length (both exact), or sampled"
+    )
+    length: int | None = Field(None, ge=1, description="tokens per context; default: 16 for --form finite, 256 for sampled")
+    start: Literal["stationary", "uniform"] = Field("stationary", description="law of a finite context's first token")
+    sequences: int = Field(8192, ge=1, description="contexts drawn, once (--form sampled)")
+    batch: int | None = Field(None, ge=1, description="contexts a step sees, drawn anew; default: 128 for sgd, else all")
+    optimizer: Literal["flow", "gd", "heavy-ball", "sgd", "adam"] = Field("flow", description="gradient flow, or steps")
+    until: float = Field(800.0, gt=0, description="end time of the flow")
+    steps: int = Field(8000, ge=1, description="steps of a descent")
+    lr: float = Field(0.1, gt=0, description="step size of a descent")
+    momentum: float = Field(0.9, ge=0, lt=1, description="momentum of heavy-ball")
+    method: Literal["auto", "cvode", "lsoda", "dop853", "radau"] = Field("auto", description="integrator of the flow")
+    rtol: float = Field(1e-10, gt=0, lt=1, description="relative tolerance of the flow")
+    frames: int = Field(1000, ge=3, description="number of recorded frames, equally spaced")
+
+    def with_elements(self, name: str, elements: Mapping[int, Any]) -> tuple[Any, ...]:
+        """The other probabilities of pi keep their proportions, so that it still sums to 1."""
+        listed = super().with_elements(name, elements)
+        if name != "pi":
+            return listed
+        given, others = sum(elements.values()), sum(value for place, value in enumerate(listed) if place not in elements)
+        share = (1 - given) / others if others > 0 else 1.0
+        return tuple(value if place in elements else value * share for place, value in enumerate(listed))
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "ref": {},
+    "paper": {"pi": (0.75, 0.19, 0.05, 0.01), "persistence": 0.5, "scale": 8**-0.5, "until": 6000.0},
+    "near-symmetric": {"pi": (0.4, 0.22, 0.2, 0.18), "persistence": 0.6, "until": 3000.0},
+    "zipf": {"pi": (0.4081, 0.2041, 0.1361, 0.102, 0.0816, 0.0681), "persistence": 0.5, "until": 1500.0},
+    "delta": {"pi0": 0.55, "tokens": 4, "delta": 0.02, "persistence": 0.6, "until": 1500.0},
+    "stall": {"pi0": 0.4, "tokens": 4, "delta": 0.0, "persistence": 0.3, "until": 4000.0},
+    "sampled": {"form": "sampled", "sequences": 8192, "length": 256, "optimizer": "gd", "lr": 0.1, "steps": 3000},
+}
+FAMILY = ("pi0", "tokens", "delta", "shape")
+
+
+def check_use(options: FocusDilutionOptions) -> None:
+    """Refuse what would have no effect, and combinations that mean nothing."""
+    if options.optimizer == "flow":
+        refuse_unused(options, ("steps", "lr", "momentum"), "a flow ends at --until and has no steps; choose an --optimizer")
+    else:
+        refuse_unused(options, ("until", "method", "rtol"), f"{options.optimizer} takes --steps; they are for the flow")
+    if options.optimizer not in ("flow", "heavy-ball"):
+        refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
+    if options.transition is not None:
+        refuse_unused(options, ("pi", "persistence", *FAMILY), "the chain comes from --transition")
+    elif options.pi0 is not None:
+        refuse_unused(options, ("pi",), "the stationary law comes from --pi0")
+    else:
+        refuse_unused(options, FAMILY, "they belong to --pi0, which is not given")
+    if options.form == "population":
+        refuse_unused(options, ("length", "start"), "contexts are infinitely long; choose --form finite or sampled")
+    if options.form != "sampled":
+        refuse_unused(options, ("sequences", "batch"), "nothing is drawn; choose --form sampled")
+    if options.optimizer == "sgd" and options.form != "sampled":
+        raise InputError(f"sgd draws batches, and nothing is drawn with --form {options.form}; choose --form sampled, or gd")
+    if options.optimizer in ("flow", "gd"):
+        refuse_unused(options, ("batch",), f"{options.optimizer} sees all sequences; choose --optimizer sgd, heavy-ball or adam")
+
+
+_HERE = "stagescope.papers.focus_dilution"
+_READING = {
+    "read": Later(f"{_HERE}.reading:FocusDilutionReading"),
+    "claims": Later(f"{_HERE}.claims:CLAIMS").load,
+    "views": Later(f"{_HERE}.views:token_views"),
+}
+STUDY = Study(
+    name="focus-dilution",
+    title="Focus and dilution: embeddings condense, attention focuses on the frequent token, then dilutes",
+    options=FocusDilutionOptions,
+    presets=PRESETS,
+    setup=Later(f"{_HERE}.setup:setup"),
+    check_use=check_use,
+    kinds=(
+        Kind(fields=(f"{_HERE}.loss:TokenPopulation",), **_READING),
+        Kind(fields=(f"{_HERE}.finite:TokenFinite", f"{_HERE}.sampled:TokenSampled"), **_READING, cost=Cost(slow_claims=True)),
+    ),
+    tags=("FD:model", "FD:population", "FD:finite", "FD:sampled", "FD:origin", "FD:attention-rate", "FD:stages"),
+    figures=Later(f"{_HERE}.figures:FIGURES").load,
+    ledger=("ref", "paper", "near-symmetric", "zipf", "delta", "stall"),
+    numbers=Later(f"{_HERE}.numbers:numbers"),
+    sweeps={
+        "focus-defocus": NamedSweep(
+            "where attention first focuses on the frequent token, and where it turns away from it",
+            preset=None,
+            options={"until": 3000.0},
+            grid={"pi0": "0.3:0.6:7", "persistence": "-0.12:0.6:10", "delta": "0,0.02"},
+            color="first_move",
+        ),
+        "stalls": NamedSweep(
+            "where the second embedding direction has not opened by t = 1e5",
+            preset="stall",
+            options={"until": 1e5, "frames": 400},
+            grid={"pi0": "0.35:0.65:7", "persistence": "0.2:0.7:6", "delta": "0,0.001,0.01"},
+            color="E2",
+        ),
+        "linearisation": NamedSweep(
+            "where linearising at the saddles predicts what a run does",
+            preset=None,
+            options={"until": 2000.0},
+            grid={"init_scale": "1e-4:1e-1:7:log", "pi.0": "0.3:0.7:5", "persistence": "0.3,0.6"},
+            measures=("events", "verdicts", "numbers"),
+            color="FD:linear-condensed",
+        ),
+    },
+    tour={"ref": "Gradient flow of one attention layer on a Markov chain of four tokens."},
+)

@@ -1,0 +1,1 @@
+"""Focus and dilution on real text."""

@@ -1,0 +1,128 @@
+"""Figures of focus and dilution on a text: plain steps against the bigram flow, the published curves of Adam, and a variant."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from stagescope.papers.focus_dilution.text.claims import CLAIMS
+from stagescope.papers.focus_dilution.text.evidence import TextEvidence
+from stagescope.papers.focus_dilution.text.observables import text_curves
+from stagescope.papers.focus_dilution.text.reading import bigram_flow, probes, separability
+from stagescope.papers.focus_dilution.text.stages import TextStory
+from stagescope.papers.reading import reading
+from stagescope.papers.registry import run_study
+from stagescope.progress import Progress
+from stagescope.runs.run import Run
+from stagescope.views.figure import Figure, Numbers
+
+MEASURED = {
+    "tinystories": {"E1": 44.0, "Q1": 79.0, "E2": 352.0, "E3": 2376.0, "Q2": 2992.0},
+    "wikitext-2": {"E1": 18.0, "Q1": 62.0, "E2": 361.0, "E3": 2323.0, "Q2": 2702.0},
+}
+"""Events of an independent implementation on the same corpora, with its own windows and start."""
+_COST = "about 5 minutes"
+SHOWN = 3
+"""Singular values drawn."""
+PARTS = ("positions", "residual", "norm")
+VARIANT: dict[str, Any] = {**dict.fromkeys(PARTS, True), "steps": 2500, "batch": 512, "watched": 1024}
+"""The variant is compiled, not fused, and what it shows is early."""
+
+
+def of_corpus(corpus: str) -> Callable[[Progress], Numbers]:
+    """The numbers of the figure of one corpus."""
+
+    def compute(progress: Progress) -> Numbers:
+        progress.begin(f"{corpus}, {_COST}", 4, "runs")
+        plain = run_study("text-focus", corpus, progress=False)
+        progress.update(1)
+        flow = bigram_flow(plain, float(plain.time[-1]))
+        progress.update(2)
+        adam = run_study("text-focus", f"{corpus}-adam", progress=False)
+        progress.update(3)
+        variant = run_study("text-focus", corpus, progress=False, **VARIANT)
+        progress.update(4)
+        made = reading(plain).evidence.predictions
+        sign = {"c_windows": made.c_windows, "c_error": made.c_error, "c_bigram": made.c_bigram}
+        return {
+            "corpus": corpus,
+            "predictions": {"mu0": made.mu0, **sign, "separability": made.separability},
+            "plain": {**_opened(plain, corpus), **_probed(plain)},
+            "bigram": _opened(flow, None),
+            "adam": _rows(adam),
+            "variant": {**_opened(variant, None), "separability": separability(variant), "parts": list(PARTS)},
+            "claims": {
+                "plain": _verdicts(plain, replace(reading(plain).evidence, bigram=lambda until: text_curves(flow))),
+                "adam": _verdicts(adam, reading(adam).evidence),
+            },
+        }
+
+    return compute
+
+
+def _verdicts(run: Run, evidence: TextEvidence) -> list[dict[str, Any]]:
+    return [claim.judge(run, evidence).json() for claim in CLAIMS]
+
+
+def _opened(run: Run, corpus: str | None) -> dict[str, Any]:
+    """Singular values and events; against those of the independent implementation where there are any."""
+    curves = text_curves(run)
+    events = TextStory(curves).opened
+    found: dict[str, Any] = {
+        "clock": run.clock,
+        "time": _rounded(curves.time),
+        "W0": _rounded(curves.embedding_values[:, :SHOWN].T),
+        "Phi": _rounded(curves.score_values[:, :SHOWN].T),
+        "alignment": _rounded(curves.alignment),
+        "events": events,
+    }
+    if corpus is not None:
+        gaps = {name: events[name] / when - 1 for name, when in MEASURED[corpus].items() if events.get(name)}  # pyright: ignore[reportOptionalOperand]
+        found |= {"measured": MEASURED[corpus], "relative_difference": gaps}
+        found["mean_abs_difference"] = float(np.mean(np.abs(list(gaps.values())))) if gaps else None
+    return found
+
+
+def _probed(run: Run) -> dict[str, Any]:
+    """Attention of the probe words' rows on the most frequent type and on themselves."""
+    curves = text_curves(run)
+    rows = {
+        word: {"frequent": _rounded(curves.on_frequent[:, token]), "itself": _rounded(curves.on_itself[:, token])}
+        for word, token in probes(run, curves).items()
+    }
+    return {"frequent": curves.words[curves.frequent], "base": float(curves.pi[curves.frequent]), "rows": rows}
+
+
+def _rows(run: Run) -> dict[str, Any]:
+    """All rows together: quantiles of attention on the most frequent type, mean entropy, norms of rare rows."""
+    curves = text_curves(run)
+    story = TextStory(curves)
+    return {
+        "clock": run.clock,
+        "time": _rounded(curves.time),
+        "quantiles": _rounded(np.quantile(curves.on_frequent, (0.05, 0.25, 0.5, 0.75, 0.95), axis=1)),
+        "entropy": _rounded(curves.mean_entropy),
+        "rare_norm": _rounded(curves.rare_norm),
+        "count": len(story.rows),
+        "focused": [len(story.focused), story.mass(story.focused)],
+        "diluted": [len(story.diluted), story.mass(story.diluted)],
+        **_probed(run),
+    }
+
+
+def _rounded(values: Any) -> Any:
+    return np.round(np.asarray(values, dtype=float), 6).tolist()
+
+
+def _draw(numbers: Numbers) -> Any:
+    from stagescope.papers.focus_dilution.text.figures.draw import draw
+
+    return draw(numbers)
+
+
+WIKITEXT = Figure("-wikitext", "Focus and dilution on WikiText-2", of_corpus("wikitext-2"), _draw, _COST, needs="wikitext-2")
+TINYSTORIES = Figure(
+    "-tinystories", "Focus and dilution on TinyStories", of_corpus("tinystories"), _draw, _COST, needs="tinystories"
+)
+FIGURES = {figure.name.removeprefix("-"): figure for figure in (WIKITEXT, TINYSTORIES)}

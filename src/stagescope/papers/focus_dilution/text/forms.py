@@ -1,0 +1,140 @@
+"""What can be said of training on a text before it begins: rates and separability from its counts."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from stagescope.corpora.corpus import TextCorpus
+from stagescope.corpora.kernel import window_pairs
+from stagescope.errors import InputError
+from stagescope.keys import key
+from stagescope.papers.focus_dilution.family import plateau_amplitude
+from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
+
+STRETCHES = 100
+"""Overlapping windows are not independent: standard errors are those of means over this many stretches of the text."""
+GRID = 20001
+"""Points at which the prediction of a condensed model is tabulated; linear interpolation errs by less than 1e-6 of it."""
+CELLS = 1 << 22
+"""Numbers of that table's logits that are held at a time."""
+LARGE = 1000
+"""Tokens from which only two singular values are computed: all of them would take minutes."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions for windows of `window` tokens, attention at scale one: multiply c by the model's scale.
+
+    `mu0` is the first growth rate, `c_bigram` and `c_windows` (with its standard error) the attention rate at the condensed
+    point on the bigram chain and on real windows, `separability` = sigma_2 / sigma_1 of E[h (y - 1/d)^T] for h the window's
+    frequencies, and with the last token added to them by a residual connection.
+    """
+
+    window: int
+    mu0: float
+    c_bigram: float
+    c_windows: float
+    c_error: float
+    separability: float
+    separability_residual: float
+
+    @property
+    def sign(self) -> int:
+        """Sign of attention along pi pi^T when it opens: +1 focuses on the frequent token, -1 moves away, 0 undecided.
+
+        Undecided within two standard errors.
+        """
+        return 0 if abs(self.c_windows) < 2 * self.c_error else int(np.sign(self.c_windows))
+
+
+def predict(corpus: TextCorpus, window: int) -> Predictions:
+    """All predictions from one pass over the train part."""
+    mean, error = window_attention_rate(corpus, window)
+    attention, residual = separability(corpus, window)
+    pi = corpus.stationary
+    bigram = attention_rate(pi, corpus.transition, 1.0)
+    return Predictions(window, condensation_rate(pi), bigram, mean, error, attention, residual)
+
+
+def window_attention_rate(corpus: TextCorpus, window: int) -> tuple[float, float]:
+    """c = E[ g_q Var_u(g) w . (y - p) ] over all windows, at scale one, and its standard error [FD:text-sign].
+
+    u are a window's frequencies, q its last token, y the next one; g = a pi / |pi| and w = a lc / |lc| are W0 and W1 at the
+    condensed point, p = softmax((u . g) w) what it predicts, lc = log pi less its mean. With infinitely long windows of the
+    bigram chain this is `attention_rate`.
+    """
+    _refuse_short(corpus, window)
+    pi, stream = corpus.stationary, corpus.train
+    size = plateau_amplitude(pi)
+    centred = np.log(pi) - np.mean(np.log(pi))
+    g, w = size * pi / np.linalg.norm(pi), size * centred / np.linalg.norm(centred)
+    grid = np.linspace(g.min(), g.max(), GRID)
+    table, count = _predicted(w, grid), len(stream) - window
+    cuts = np.linspace(0, count, min(STRETCHES, count) + 1).round().astype(int)
+
+    def total(start: int, stop: int) -> float:
+        """Over the windows that begin from `start` on, before `stop`; a text of any size is held a stretch at a time."""
+        part = stream[start : stop + window]
+        values = g[part]
+        first, second = (_sliding_mean(power, window) for power in (values, values**2))
+        pull = w[part[window:]] - np.interp(first, grid, table)
+        return float(np.sum(values[window - 1 : -1] * (second - first**2) * pull))
+
+    sums = np.array([total(start, stop) for start, stop in pairwise(cuts.tolist())])
+    means = sums / np.diff(cuts)
+    error = float(np.std(means, ddof=1) / np.sqrt(len(means))) if len(means) > 1 else float("inf")
+    return float(sums.sum() / count), error
+
+
+def _refuse_short(corpus: TextCorpus, window: int) -> None:
+    if window < 1:
+        raise InputError(f"--window {window} has no token to look at; take 1 or more")
+    corpus.windows(window + 1)  # refuses a text that is too short
+
+
+def _sliding_mean(values: np.ndarray, window: int) -> np.ndarray:
+    """Means of all windows that have a next token."""
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    return (total[window:-1] - total[: -window - 1]) / window
+
+
+def _predicted(w: np.ndarray, reading: np.ndarray) -> np.ndarray:
+    """w . softmax(x w) at each reading x = u . g."""
+
+    def some(x: np.ndarray) -> np.ndarray:
+        logits = x[:, None] * w
+        law = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return (law @ w) / law.sum(axis=1)
+
+    return np.concatenate([some(x) for x in np.array_split(reading, len(reading) * len(w) // CELLS + 1)])
+
+
+def separability(corpus: TextCorpus, window: int) -> tuple[float, float]:
+    """sigma_2 / sigma_1 of E[h (y - 1/d)^T], h = u, and h = u + e_q with a residual connection [FD:text-separability].
+
+    Small: the first mode grows alone, and a plateau follows. Large: modes grow together, and there are no stages.
+    """
+    _refuse_short(corpus, window)
+    last = corpus.pairs / corpus.pairs.sum()
+    joint = window_pairs(corpus.train, window, corpus.vocab) / (window * (len(corpus.train) - window))
+    attention = _excess(joint)
+    return _ratio(attention), _ratio(attention + _excess(last))
+
+
+def _excess(joint: np.ndarray) -> np.ndarray:
+    return joint - joint.sum(axis=1, keepdims=True) / len(joint)
+
+
+def _ratio(matrix: np.ndarray) -> float:
+    """sigma_2 / sigma_1."""
+    if len(matrix) < LARGE:
+        values = np.linalg.svd(matrix, compute_uv=False)
+    else:
+        from scipy.sparse.linalg import svds
+
+        start = key(0, "separability").standard_normal(len(matrix))
+        found: Any = svds(matrix, k=2, v0=start, return_singular_vectors=False)
+        values = np.sort(found)[::-1]
+    return float(values[1] / values[0])

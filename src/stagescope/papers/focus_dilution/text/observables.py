@@ -1,0 +1,154 @@
+"""What a focus-dilution run on a text shows: singular values, attention rows by query word, entropies, embedding norms.
+
+With hundreds of types the matrices of all frames together are large, so attention is made frame by frame and only what is
+asked for of it is kept.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stagescope.corpora.corpus import TextCorpus, written
+from stagescope.corpora.window_loss import WindowLoss
+from stagescope.papers.focus_dilution.loss import TokenLoss
+from stagescope.papers.focus_dilution.model import TokenAttention
+from stagescope.papers.rebuild import rebuilt
+from stagescope.runs.run import Run
+
+RARE = 0.5
+"""Rare types are the less frequent half of them."""
+
+
+@dataclass(frozen=True)
+class TextCurves:
+    """A run of attention between the types of a text, frame by frame; rows are query types.
+
+    `pi` is the law of types, `words` their labels, `floor` the loss of the best prediction from the last token alone.
+    """
+
+    time: np.ndarray
+    params: dict[str, np.ndarray]
+    model: TokenAttention
+    pi: np.ndarray
+    words: tuple[str, ...]
+    floor: float
+
+    @property
+    def unigram(self) -> float:
+        """H(pi), the loss of the best prediction without context."""
+        return float(-np.sum(self.pi * np.log(self.pi)))
+
+    @property
+    def frequent(self) -> int:
+        """The most frequent type."""
+        return int(np.argmax(self.pi))
+
+    @cached_property
+    def rare(self) -> np.ndarray:
+        """The less frequent half of the types."""
+        return np.argsort(self.pi, kind="stable")[: int(RARE * len(self.pi))]
+
+    @cached_property
+    def _factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """W0 WQ and W0 WK (frames, d, .), whose product times the scale is Phi."""
+        w0 = self.params["W0"]
+        return w0 @ self.params["WQ"], w0 @ self.params["WK"]
+
+    @cached_property
+    def embedding_values(self) -> np.ndarray:
+        """Singular values of W0 (frames, .)."""
+        return _values(_triangles(self.params["W0"]))
+
+    @cached_property
+    def score_values(self) -> np.ndarray:
+        """Singular values of Phi (frames, .), of two small factors: Phi is never formed."""
+        query, key = (_triangles(factor) for factor in self._factors)
+        return self.model.scale * _values(query @ np.swapaxes(key, 1, 2))
+
+    @cached_property
+    def alignment(self) -> np.ndarray:
+        """cos(Phi, pi pi^T) (frames,): +1 where attention focuses on frequent types, -1 where it moves away from them."""
+        query, key = self._factors
+        along = np.einsum("i,kiq,kjq,j->k", self.pi, query, key, self.pi, optimize=True)
+        square = np.einsum("kpq,kqp->k", np.swapaxes(query, 1, 2) @ query, np.swapaxes(key, 1, 2) @ key)
+        return along / np.maximum(np.sqrt(np.maximum(square, 0)) * np.sum(self.pi**2), np.finfo(float).tiny)
+
+    @cached_property
+    def condensed(self) -> np.ndarray:
+        """|W0^T pi| / |pi| (frames,): how far embeddings have grown in the direction that grows first [FD:origin]."""
+        return np.linalg.norm(np.einsum("kim,i->km", self.params["W0"], self.pi), axis=1) / np.linalg.norm(self.pi)
+
+    @cached_property
+    def norms(self) -> np.ndarray:
+        """Row norms of W0 (frames, d)."""
+        return np.linalg.norm(self.params["W0"], axis=2)
+
+    @cached_property
+    def rare_norm(self) -> np.ndarray:
+        """Geometric mean of the row norms of rare types (frames,)."""
+        return np.exp(np.mean(np.log(np.maximum(self.norms[:, self.rare], np.finfo(float).tiny)), axis=1))
+
+    @cached_property
+    def _rows(self) -> np.ndarray:
+        """Of every frame's attention (d, d): its column of the most frequent type, its diagonal, its entropies (frames, 3, d)."""
+        return np.array([self._seen(k) for k in range(len(self.time))])
+
+    def _seen(self, frame: int) -> np.ndarray:
+        attention = self.model.attention({name: self.params[name][frame] for name in ("W0", "WQ", "WK")}, self.pi)
+        logs = np.log(attention, out=np.zeros_like(attention), where=attention > 0)
+        return np.array([attention[:, self.frequent], np.diagonal(attention), -np.einsum("ij,ij->i", attention, logs)])
+
+    @property
+    def on_frequent(self) -> np.ndarray:
+        """Attention of every row on the most frequent type (frames, d)."""
+        return self._rows[:, 0]
+
+    @property
+    def on_itself(self) -> np.ndarray:
+        """Attention of every row on its own type (frames, d)."""
+        return self._rows[:, 1]
+
+    @property
+    def entropy(self) -> np.ndarray:
+        """Entropy of every row (frames, d), in nats."""
+        return self._rows[:, 2]
+
+    @cached_property
+    def mean_entropy(self) -> np.ndarray:
+        """Entropy of attention rows, each with the frequency of its query (frames,)."""
+        return self.entropy @ self.pi
+
+    def attention(self, tokens: Sequence[int]) -> np.ndarray:
+        """Attention of some query types on every type (frames, queries, d), for windows with the frequencies pi."""
+        query, key = self._factors
+        scores = self.model.scale * query[:, list(tokens)] @ np.swapaxes(key, 1, 2) + np.log(self.pi)
+        weights = np.exp(scores - scores.max(axis=2, keepdims=True))
+        return weights / weights.sum(axis=2, keepdims=True)
+
+
+def _triangles(matrices: np.ndarray) -> np.ndarray:
+    """The triangular factors of tall matrices (frames, d, m): small, with the same singular values."""
+    return np.asarray(np.linalg.qr(matrices, mode="r"))
+
+
+def _values(matrices: np.ndarray) -> np.ndarray:
+    """Singular values of matrices (frames, n, m), largest first; nan where one has numbers that are not finite."""
+    good = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))[:, None]
+    found = np.linalg.svd(np.where(good[..., None], matrices, 0.0), compute_uv=False)
+    return np.where(good, found, np.nan)
+
+
+def text_curves(run: Run) -> TextCurves:
+    """The curves of a focus-dilution run on a text. A run of the study keeps what they need: the text may be elsewhere."""
+    params, kept = {name: run.params[name] for name in run.params}, run.config or {}
+    if "frequencies" in kept:
+        words = tuple(map(written, kept["words"]))
+        model = rebuilt(run.spec["field"]["model"])
+        return TextCurves(run.time, params, model, np.array(kept["frequencies"]), words, kept["last_token_loss"])
+    law = rebuilt(run.spec["field"])
+    assert isinstance(law, TokenLoss | WindowLoss)
+    assert isinstance(law.process, TextCorpus)
+    words = tuple(map(law.process.label, range(law.process.vocab)))
+    return TextCurves(run.time, params, law.model, law.process.stationary, words, law.process.floor())

@@ -1,0 +1,118 @@
+"""Read a run of focus and dilution on a text: its stages, its claims, and the runs beside it that they need."""
+
+from functools import cached_property
+from typing import NoReturn
+
+import numpy as np
+
+from stagescope.corpora.corpus import written
+from stagescope.detect.stage import Stages
+from stagescope.dynamics.descent import Descent
+from stagescope.dynamics.evolve import evolve
+from stagescope.dynamics.record import Graded, Uniform
+from stagescope.errors import InputError
+from stagescope.keys import key
+from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
+from stagescope.papers.focus_dilution.model import TokenAttention
+from stagescope.papers.focus_dilution.text import forms, stages
+from stagescope.papers.focus_dilution.text.evidence import TextEvidence
+from stagescope.papers.focus_dilution.text.observables import TextCurves, text_curves
+from stagescope.papers.focus_dilution.text.variant import TextVariant
+from stagescope.papers.reading import Reading
+from stagescope.papers.rebuild import ended, rebuilt
+from stagescope.runs.run import Run
+from stagescope.spec import build
+
+FLOW_STEP, FLOW_FRAMES = 0.2, 441
+"""Largest step of descents that stand for a flow: the edge of stability of these losses is near .3."""
+EARLY_FRAMES = 60
+PROBES = 3
+"""Words that are probed where none were asked for: the most frequent ones, without the most frequent type of all."""
+SEPARABLE_WINDOWS = 2**15
+"""Windows on which the separability of a variant is measured: to about .005."""
+
+
+def probes(run: Run, curves: TextCurves) -> dict[str, int]:
+    """The words whose rows are followed, with their tokens."""
+    asked = (run.config or {}).get("probe")
+    if asked:
+        return {word: curves.words.index(written(word)) for word in asked}
+    order = np.argsort(-curves.pi, kind="stable")[1:].tolist()
+    labels = {curves.words[token]: token for token in order}
+    ordered = sorted(labels, key=lambda word: not word[:1].isalpha())  # stable: by frequency, marks after words
+    return {word: labels[word] for word in ordered[:PROBES]}
+
+
+def bigram_flow(run: Run, until: float) -> Run:
+    """Descent on the population loss of the corpus's bigram chain from the same start, on the same clock [FD:text-bigram].
+
+    Steps of at most .2 in place of a flow: at hundreds of types it is too stiff for an integrator to be worth it.
+    """
+    law = rebuilt(run.spec["field"])
+    model = TokenAttention(**{name: getattr(law.model, name) for name in TokenAttention.model_fields})
+    start = {name: run.params[name][0] for name in BLOCKS}
+    steps = max(1, int(np.ceil(until / min(FLOW_STEP, float(run.spec["dynamics"]["lr"])))))
+    chain = TokenPopulation(model=model, process=law.process)
+    record = Graded(frames=FLOW_FRAMES)
+    return ended(evolve(chain, start, Descent(lr=until / steps, steps=steps), record=record, progress=False))
+
+
+def separability(run: Run) -> float:
+    """r = sigma_2/sigma_1 of E[h (y - 1/d)^T], h what enters the output at the start [FD:text-separability]."""
+    law = rebuilt(run.spec["field"])
+    if not isinstance(law, TextVariant):
+        return forms.separability(law.process, law.length)[0]
+    starts = key(law.seed, "separability").integers(law.windows, size=SEPARABLE_WINDOWS)
+    excess = np.zeros((law.model.width, law.model.vocab))
+    for part in np.array_split(starts, max(1, SEPARABLE_WINDOWS // 1024)):
+        tokens = law.arrays(part)["tokens"]
+        features = np.asarray(law.model.features(run.at(0), tokens[:, :-1]))
+        np.add.at(excess.T, np.asarray(tokens[:, -1]), features)
+        excess -= features.sum(axis=0)[:, None] / law.model.vocab
+    values = np.linalg.svd(excess, compute_uv=False)
+    return float(values[1] / values[0])
+
+
+class TextFocusReading(Reading):
+    """Curves of a run on a text, its stages with those of the probe words, and the runs beside it that the claims need."""
+
+    @cached_property
+    def curves(self) -> TextCurves:
+        return text_curves(self.run)
+
+    @cached_property
+    def stages(self) -> Stages:
+        return stages.detect(self.curves, probes(self.run, self.curves), clock=self.run.clock, status=self.run.status)
+
+    @cached_property
+    def evidence(self) -> TextEvidence:
+        return TextEvidence(
+            self.run,
+            self.curves,
+            early=lambda steps: self.companion(self.early, steps),
+            bigram=lambda until: self.companion(self.bigram, until),
+            separability=lambda: self.companion(self.separability),
+        )
+
+    def early(self, steps: int) -> TextCurves:
+        """The first steps again, on the same batches, with more frames."""
+        dynamics = build(self.run.spec["dynamics"]).model_copy(update={"steps": steps})
+        frames = Uniform(frames=min(EARLY_FRAMES, steps + 1))
+        return text_curves(ended(evolve(self.field, self.run.at(0), dynamics, record=frames, progress=False)))
+
+    def bigram(self, until: float) -> TextCurves:
+        return text_curves(bigram_flow(self.run, until))
+
+    def separability(self) -> float:
+        return separability(self.run)
+
+    @property
+    def has_own_ladder(self) -> bool:
+        return True
+
+    def own_ladder(self) -> NoReturn:
+        """Refused: a critical point of a loss on batches is never still enough to be found."""
+        raise InputError(
+            f"a run on a text ({self.type}) moves by noisy steps and has no ladder; "
+            "`check` compares it with the flow of its bigram chain"
+        )

@@ -1,0 +1,90 @@
+"""Focus and dilution on a real text (arXiv 2605.01199): windows of a corpus in place of a Markov chain."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from stagescope.corpora.options import TextOptions
+from stagescope.errors import InputError
+from stagescope.later import Later
+from stagescope.options import refuse_unused
+from stagescope.papers.paper import Kind
+from stagescope.papers.study import Study
+
+
+class TextFocusOptions(TextOptions):
+    """Focus and dilution on a text: one attention layer between the most frequent words, on windows of a corpus."""
+
+    vocab: int = Field(200, ge=2, description="tokens: the most frequent types, and one for all others")
+    probe: tuple[str, ...] = Field((), description="words whose attention rows are followed; default: the most frequent ones")
+    window: int | None = Field(None, ge=1, description="tokens per window; default: 256, for --form causal 128")
+    form: Literal["last", "causal"] = Field(
+        "last", description="loss of the token after each window (count form), or after every position (prefix attention)"
+    )
+    positions: bool = Field(False, description="learned positions are added to the embedding")
+    residual: bool = Field(False, description="the last token's embedding is added to what attention gives")
+    norm: bool = Field(False, description="LayerNorm before the output")
+    width: int = Field(32, ge=1, description="width m of the embedding")
+    key_width: int | None = Field(None, ge=1, description="width of queries and keys; default: that of the embedding")
+    scale: float | None = Field(None, gt=0, description="factor of the attention scores; default: 1/sqrt(width of keys)")
+    init_scale: float = Field(1e-2, ge=0, description="standard deviation of the initial parameters")
+    optimizer: Literal["sgd", "heavy-ball", "adam"] = Field("sgd", description="how steps are made from gradients of batches")
+    lr: float | None = Field(None, gt=0, description="step size; default: .2 for sgd, .02 for heavy-ball, .001 for adam")
+    momentum: float = Field(0.9, ge=0, lt=1, description="momentum of heavy-ball")
+    steps: int | None = Field(None, ge=1, description="steps; default: 22000, for adam 10000")
+    batch: int | None = Field(None, ge=1, description="windows a step sees; default: 1024, for adam 512, for --form causal 32")
+    watched: int = Field(4096, ge=1, description="windows of the recorded loss, at equal distances in the text")
+    frames: int = Field(441, ge=12, description="recorded frames, equally spaced; some early ones are added")
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "topics": {},
+    "tinystories": {"corpus": "tinystories"},
+    "wikitext-2": {"corpus": "wikitext-2"},
+    "topics-adam": {"optimizer": "adam"},
+    "tinystories-adam": {"corpus": "tinystories", "optimizer": "adam"},
+    "wikitext-2-adam": {"corpus": "wikitext-2", "optimizer": "adam", "lr": 2e-3, "steps": 6000},  # at 1e-3 rare rows dilute later
+    "causal": {"corpus": "wikitext-2", "form": "causal", "steps": 8000},
+    "residual": {"corpus": "tinystories", "residual": True, "steps": 2500, "batch": 512, "watched": 1024},
+    "transformer": {
+        "corpus": "tinystories",
+        "positions": True,
+        "residual": True,
+        "norm": True,
+        "steps": 2500,
+        "batch": 512,
+        "watched": 1024,
+    },
+}
+PARTS = ("positions", "residual", "norm")
+
+
+def check_use(options: TextFocusOptions) -> None:
+    if options.optimizer != "heavy-ball":
+        refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
+    if options.form == "causal":
+        refuse_unused(options, PARTS, "--form causal is for attention alone; choose --form last")
+    if options.init_scale == 0:
+        raise InputError("every block starts at 0, a critical point where nothing ever moves; take an --init-scale above 0")
+
+
+_HERE = "stagescope.papers.focus_dilution.text"
+STUDY = Study(
+    name="text-focus",
+    title="Focus and dilution on real text: the same stages on windows of a corpus",
+    options=TextFocusOptions,
+    presets=PRESETS,
+    setup=Later(f"{_HERE}.setup:setup"),
+    check_use=check_use,
+    kinds=(
+        Kind(
+            fields=(f"{_HERE}.loss:TextCounts", f"{_HERE}.loss:TextCausal", f"{_HERE}.variant:TextVariant"),
+            read=Later(f"{_HERE}.reading:TextFocusReading"),
+            claims=Later(f"{_HERE}.claims:CLAIMS").load,
+            views=Later(f"{_HERE}.views:text_focus_views"),
+        ),
+    ),
+    tags=("FD:model", "FD:text-loss", "FD:text-counts", "FD:text-causal", "FD:text-stages", "FD:origin"),
+    figures=Later(f"{_HERE}.figures:FIGURES").load,
+    ledger=("tinystories", "wikitext-2", "tinystories-adam", "wikitext-2-adam", "transformer"),
+)

@@ -1,0 +1,187 @@
+"""A focus-dilution run on a text, on a page: the same story with words for labels, and where the probe words look."""
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from stagescope.papers.focus_dilution.text.observables import TextCurves, text_curves
+from stagescope.papers.focus_dilution.text.reading import probes
+from stagescope.papers.focus_dilution.text.stages import opening_level
+from stagescope.papers.reading import Reading
+from stagescope.runs.run import Run
+from stagescope.views.any_run import loss_view, norms_view, speed_view
+from stagescope.views.crowd import MOST, NAMED, crowd, curves, left_out
+from stagescope.views.plane import MOST_POINTS, plane
+from stagescope.views.subsample import OBSERVED, shown
+from stagescope.views.view import Curve, Level, Maker, Matrices, Points, View
+
+TYPES = 40
+"""Types of the attention map, with the probe words: more labels could not be read. All others are one column."""
+OTHERS = "all others"
+PROBED = 4
+"""Probe words that have a panel of their own."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The curves of the frames shown, and the words that are followed."""
+
+    curves: TextCurves
+    frames: np.ndarray | None
+    probes: dict[str, int]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.curves.words
+
+    @cached_property
+    def often(self) -> list[int]:
+        """Types, most frequent first."""
+        return np.argsort(-self.curves.pi, kind="stable").tolist()
+
+    @cached_property
+    def first(self) -> list[int]:
+        """Types in the order of curves: probe words, then by frequency."""
+        asked = list(self.probes.values())
+        return [*asked, *(token for token in self.often if token not in asked)]
+
+    @cached_property
+    def mapped(self) -> list[int]:
+        """Types of the attention map, most frequent first: the most frequent ones, and the probe words."""
+        chosen = {*self.often[:TYPES], *self.probes.values()}
+        return [token for token in self.often if token in chosen]
+
+    @property
+    def most(self) -> str:
+        """The most frequent type, in quotation marks."""
+        return f"“{self.words[self.curves.frequent]}”"
+
+    @property
+    def whose(self) -> str:
+        """Which curves of a crowd of words have names, and how many words there are."""
+        named = f" Named: the probe words, then the most frequent ones; {len(self.words):,} words in all."
+        return named + left_out(len(self.words), what="words")
+
+
+def text_focus_views(reading: Reading) -> list[Maker]:
+    """Loss, attention between words, focus and dilution of their rows, where probe words look, singular values, embedding."""
+    run = reading.run
+    vocab = len(run.params["W0"][0])
+    some = shown(run, vocab * max(TYPES, vocab / 25), OBSERVED)  # entropies need all rows, but of one frame at a time
+    found = text_curves(some.run)
+    seen = _Seen(found, some.frames, probes(run, found))
+    return [
+        partial(_loss, run, seen),
+        partial(_attention, seen),
+        partial(_focus, seen),
+        *(partial(_probe, seen, place) for place in range(min(PROBED, len(seen.probes)))),
+        partial(_entropy, seen),
+        partial(_itself, seen),
+        partial(_values, seen, "W0", "embedding-values"),
+        partial(_values, seen, "scores", "score-values"),
+        partial(_alignment, seen),
+        partial(_embedding, seen),
+        partial(_row_norms, seen),
+        partial(norms_view, run),
+        partial(speed_view, run),
+    ]
+
+
+def _loss(run: Run, seen: _Seen) -> View | None:
+    levels = (
+        Level("uniform prediction, ln d", float(np.log(len(seen.words)))),
+        Level("without context, H(pi)", seen.curves.unigram),
+        Level("given the last token alone", seen.curves.floor),
+    )
+    about = f"Cross-entropy of the next token in nats, on {run.spec['field']['watched']:,} windows of the text."
+    return loss_view(run, levels, f"{about} Longer contexts may go below what the last token alone tells.")
+
+
+def _attention(seen: _Seen) -> View:
+    chosen, left = seen.mapped, len(seen.words) - len(seen.mapped)
+    kept = seen.curves.attention(chosen)[:, :, chosen]
+    words = tuple(seen.words[token] for token in chosen)
+    columns, about = words, "Row = query word, column = key word, in a long window with the frequencies of the text."
+    if left:
+        kept = np.concatenate([kept, 1 - kept.sum(axis=2, keepdims=True)], axis=2)
+        columns = (*words, OTHERS)
+        about += f" The most frequent words and the probe words; the last column is attention on the {left:,} others together."
+    return Matrices(
+        "attention",
+        "Attention between words",
+        about,
+        kept[:, None],
+        panels=("",),
+        rows=words,
+        columns=columns,
+        frames=seen.frames,
+    )
+
+
+def _focus(seen: _Seen) -> View:
+    """Attention on the most frequent type, word by word: up is focus, back is dilution."""
+    base = Level("its frequency in the text", float(seen.curves.pi[seen.curves.frequent]))
+    about = f"Attention of each word's row on {seen.most}, the most frequent type. Rising is focus, returning is dilution."
+    made, title = crowd(seen.curves.on_frequent, seen.words, first=seen.first), "Focus and dilution, word by word"
+    return curves("focus", title, about + seen.whose, f"attention on {seen.most}", made, levels=[base], frames=seen.frames)
+
+
+def _probe(seen: _Seen, place: int) -> View:
+    """The row of one probe word: the keys that ever have most of its attention."""
+    word, token = list(seen.probes.items())[place]
+    row = seen.curves.attention([token])[:, 0]
+    tops = np.argsort(-np.max(row, axis=0, where=np.isfinite(row), initial=0.0), kind="stable").tolist()
+    about = f"The attention row of “{word}”: the words that at some time have most of it." + left_out(len(tops), what="words")
+    made = crowd(row, seen.words, first=tops)
+    return curves(f"probe-{place + 1}", f"Where “{word}” looks", about, "attention", made, frames=seen.frames)
+
+
+def _entropy(seen: _Seen) -> View:
+    base = Level("entropy of the frequencies", seen.curves.unigram)
+    about = "Entropy of each word's row of attention, in nats: low where it looks at few words. Mean: weighed by frequency."
+    rows = crowd(seen.curves.entropy, seen.words, first=seen.first, named=len(seen.probes))
+    made = [Curve("mean", seen.curves.mean_entropy), *rows[: MOST - 1]]
+    about += left_out(len(seen.words), MOST - 1, "words")
+    return curves("entropy", "Entropy of attention rows", about, "nats", made, levels=[base], frames=seen.frames)
+
+
+def _itself(seen: _Seen) -> View:
+    about = "Attention of each word's row on the word itself." + seen.whose
+    made = crowd(seen.curves.on_itself, seen.words, first=seen.first)
+    return curves("itself", "Attention on oneself", about, "attention on itself", made, frames=seen.frames)
+
+
+def _values(seen: _Seen, name: str, slot: str) -> View:
+    found = seen.curves.score_values if name == "scores" else seen.curves.embedding_values
+    what, events = {"W0": ("the embedding W0", "E_k"), "scores": ("the attention scores Phi", "Q_k")}[name]
+    level = opening_level(found)
+    about = f"Singular values of {what}, largest first. A direction opens when its value passes {level:.3g}: the events {events}."
+    made = crowd(found[:, :NAMED], [f"{k + 1}" for k in range(found.shape[1])])
+    about += left_out(found.shape[1], NAMED, "values")
+    levels = [Level("a direction opens", level)]
+    return curves(slot, f"Singular values of {what}", about, "singular value", made, levels=levels, log=True, frames=seen.frames)
+
+
+def _alignment(seen: _Seen) -> View:
+    about = "cos(Phi, pi pi^T): +1 where attention opens towards frequent words, -1 where it opens away from them."
+    made = [Curve("alignment", seen.curves.alignment)]
+    return curves("alignment", "Direction of the attention scores", about, "cosine", made, frames=seen.frames)
+
+
+def _row_norms(seen: _Seen) -> View:
+    rows = crowd(seen.curves.norms, seen.words, first=seen.first, named=len(seen.probes))
+    made = [Curve("the rarer half, mean", seen.curves.rare_norm), *rows[: MOST - 1]]
+    about = "Length of each word's row of W0, and the geometric mean over the less frequent half of the words."
+    about += left_out(len(seen.words), MOST - 1, "words")
+    return curves("row-norms", "Norms of the embedding's rows", about, "norm", made, log=True, frames=seen.frames)
+
+
+def _embedding(seen: _Seen) -> View:
+    chosen = seen.first[:MOST_POINTS]
+    places, shares = plane(np.asarray(seen.curves.params["W0"])[:, chosen])
+    about = "Rows of W0 in the plane of their largest variance, all frames together; a row at the origin is zero."
+    if len(seen.words) > MOST_POINTS:
+        about += f" The probe words and the most frequent of {len(seen.words):,} words, {MOST_POINTS} in all, are drawn."
+    labels = tuple(seen.words[token] for token in chosen)
+    return Points("embedding", "Embedding of the words", about, places, labels, shares, frames=seen.frames)

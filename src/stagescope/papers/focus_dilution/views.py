@@ -1,0 +1,167 @@
+"""A focus-dilution run on a page: attention between token types, its focus and dilution, and the directions that open."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
+from stagescope.papers.focus_dilution.stages import LEVEL
+from stagescope.papers.reading import Reading
+from stagescope.runs.run import Run
+from stagescope.views.any_run import excess_view, largest, loss_view, norms_view, singular_values, speed_view
+from stagescope.views.crowd import NAMED, crowd, curves, left_out
+from stagescope.views.plane import MOST_POINTS, plane
+from stagescope.views.subsample import OBSERVED, shown
+from stagescope.views.view import Level, Maker, Matrices, Points, View
+
+OPENS = Level("a direction opens", LEVEL)
+"""Where the events E_k and Q_k are."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The curves of the frames shown."""
+
+    curves: TokenCurves
+    frames: np.ndarray | None
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        return tuple(str(i) for i in range(len(self.curves.pi)))
+
+    @property
+    def often(self) -> list[int]:
+        """Tokens, most frequent first."""
+        return np.argsort(-self.curves.pi, kind="stable").tolist()
+
+
+def token_views(reading: Reading) -> list[Maker]:
+    """Loss, attention, focus and dilution of its rows, singular values, norms, and the embedding."""
+    run = reading.run
+    vocab = len(run.params["W0"][0])
+    some = shown(run, vocab**2, OBSERVED)
+    seen = _Seen(token_curves(some.run), some.frames)
+    return [
+        partial(_loss, run, seen),
+        partial(_attention, seen),
+        partial(_focus, seen),
+        partial(_entropy, seen),
+        partial(_values, seen, "W0", "embedding-values", "E_k"),
+        partial(_values, seen, "scores", "score-values", "Q_k"),
+        partial(_embedding, seen),
+        partial(_row_norms, seen),
+        partial(_values, seen, "W1", "output-values", None),
+        partial(norms_view, run),
+        partial(_scores, seen),
+        partial(_excess, run, seen),
+        partial(speed_view, run),
+    ]
+
+
+def _loss(run: Run, seen: _Seen) -> View | None:
+    chain = seen.curves.law.process
+    levels = (
+        Level("uniform prediction, ln d", float(np.log(chain.vocab))),
+        Level("without context, H(pi)", chain.unigram_loss()),
+        Level("entropy rate", chain.floor()),
+    )
+    about = "Cross-entropy of the next token in nats. The entropy rate is the least any predictor can reach."
+    return loss_view(run, levels, about)
+
+
+def _excess(run: Run, seen: _Seen) -> View | None:
+    if "loss" not in run.series:
+        return None
+    chain = seen.curves.law.process
+    levels = (Level("without context", chain.unigram_loss() - chain.floor()),)
+    return excess_view(np.asarray(run.series["loss"]) - chain.floor(), "the entropy rate of the chain", levels)
+
+
+def _attention(seen: _Seen) -> View:
+    most = seen.tokens[seen.curves.frequent]
+    about = f"Attention in an infinitely long context: row = query type, column = key type. Token {most} is the most frequent."
+    return _between(seen, "attention", "Attention between token types", about, seen.curves.attention, 0.0, 1.0)
+
+
+def _scores(seen: _Seen) -> View:
+    high = largest(seen.curves.scores)
+    about = "Phi, before the softmax and without the frequencies of the tokens. Attention opens along a rank-one pattern."
+    return _between(seen, "scores", "Attention scores", about, seen.curves.scores, -high, high)
+
+
+def _between(seen: _Seen, slot: str, title: str, about: str, values: np.ndarray, low: float, high: float) -> View:
+    return Matrices(
+        slot,
+        title,
+        about,
+        values[:, None],
+        panels=("",),
+        rows=seen.tokens,
+        columns=seen.tokens,
+        low=low,
+        high=high,
+        frames=seen.frames,
+    )
+
+
+def _focus(seen: _Seen) -> View:
+    """Attention on the frequent token, row by row: up is focus, back is dilution."""
+    found, pi = seen.curves, seen.curves.pi
+    most = found.frequent
+    base = Level(f"frequency of token {most}", float(pi[most]))
+    about = f"Attention of each query type on token {most}, the most frequent. Rising is focus, returning is dilution."
+    names = [f"query {i}" for i in seen.tokens]
+    made = crowd(found.attention[:, :, most], names, first=seen.often)
+    title = "Focus and dilution, row by row"
+    about, axis = about + left_out(len(pi)), f"attention on token {most}"
+    return curves("focus", title, about, axis, made, levels=[base], frames=seen.frames)
+
+
+def _entropy(seen: _Seen) -> View:
+    found = seen.curves
+    base = Level("entropy of the frequencies", found.law.process.unigram_loss())
+    about = "Entropy of each row of attention, in nats: low where a query looks at few tokens."
+    names = [f"query {i}" for i in seen.tokens]
+    made = crowd(found.entropy, names, first=seen.often)
+    title = "Entropy of attention rows"
+    return curves("entropy", title, about + left_out(len(names)), "nats", made, levels=[base], frames=seen.frames)
+
+
+def _values(seen: _Seen, name: str, slot: str, events: str | None) -> View:
+    found = seen.curves
+    values = _score_values(found) if name == "scores" else singular_values(np.asarray(found.params[name]))
+    what = {"W0": "the embedding W0", "W1": "the output W1", "scores": "the attention scores Phi"}[name]
+    about = f"Singular values of {what}, largest first."
+    if events is not None:
+        about += f" A direction opens when its value passes {LEVEL:g}: the events {events}."
+    about += left_out(values.shape[1], NAMED, "values")
+    made = crowd(values[:, :NAMED], [f"{k + 1}" for k in range(values.shape[1])])
+    levels = [OPENS] if events is not None else []
+    title = f"Singular values of {what}"
+    return curves(slot, title, about, "singular value", made, levels=levels, log=True, frames=seen.frames)
+
+
+def _score_values(found: TokenCurves) -> np.ndarray:
+    """Those of Phi; a run with a frame that is not finite is read frame by frame."""
+    if all(np.isfinite(block).all() for block in found.params.values()):
+        return found.score_values
+    return singular_values(found.scores)
+
+
+def _row_norms(seen: _Seen) -> View:
+    about = "Length of each token's row of W0. A row that is being diluted passes near zero."
+    names = [f"token {i}" for i in seen.tokens]
+    made = crowd(seen.curves.norms, names, first=seen.often)
+    title = "Norms of the embedding's rows"
+    return curves("row-norms", title, about + left_out(len(names)), "norm", made, log=True, frames=seen.frames)
+
+
+def _embedding(seen: _Seen) -> View:
+    chosen = seen.often[:MOST_POINTS]
+    places, shares = plane(np.asarray(seen.curves.params["W0"])[:, chosen])
+    about = "Rows of W0 in the plane of their largest variance, all frames together; a row at the origin is zero."
+    if len(seen.tokens) > MOST_POINTS:
+        about += f" The {MOST_POINTS} most frequent of {len(seen.tokens):,} tokens are drawn."
+    labels = tuple(seen.tokens[i] for i in chosen)
+    return Points("embedding", "Embedding of the tokens", about, places, labels, shares, frames=seen.frames)

@@ -1,0 +1,8 @@
+"""Incremental learning of sparse attention patterns (arXiv 2602.19143): one lag group at a time, by competing heads."""
+
+from stagescope.papers.incremental.study import STUDY
+from stagescope.papers.incremental.tags import REFERENCE, TAGS
+from stagescope.papers.incremental.text.study import STUDY as TEXT
+from stagescope.papers.paper import Paper
+
+PAPER = Paper(name="incremental", reference=REFERENCE, tags=TAGS, studies=(STUDY, TEXT))

@@ -1,0 +1,136 @@
+"""The matrices A_i through which past tokens speak to the next one [ISA:features]."""
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, model_validator
+from pydantic import Field as Limits
+
+from stagescope.errors import InputError
+from stagescope.keys import key
+from stagescope.memory import require_memory
+from stagescope.spec import Described, Numbers
+
+LEAST_NEW = 1e-6
+"""Share of a matrix that must be left after Gram-Schmidt: below it the rest is rounding, not a direction."""
+
+
+def _nested(value: object) -> object:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+class Features(Described):
+    """Matrices A_i (d, d), one per group of lags, most important group first; column x is what token x adds to the scores."""
+
+    @abstractmethod
+    def stack(self, count: int, vocab: int) -> np.ndarray:
+        """The matrices (count, vocab, vocab)."""
+
+
+class RandomFeatures(Features):
+    """Random matrices with |A_i|_F = sqrt(d) [ISA:features].
+
+    `orthogonal`: uniform over the orthogonal matrices. `centred`: rows and columns sum to zero, and orthogonal (up to scale)
+    on the vectors that sum to zero. `gram-schmidt`: centred, and tr(A_i^T A_j) = 0 for i != j. The matrices of a seed do not
+    depend on how many are asked for.
+    """
+
+    kind: Literal["orthogonal", "centred", "gram-schmidt"] = "orthogonal"
+    seed: int = Limits(default=0, ge=0)
+
+    def stack(self, count: int, vocab: int) -> np.ndarray:
+        require_memory("the features", "take a smaller vocabulary or fewer groups", count, vocab, vocab)
+        if vocab < 2:
+            raise InputError(f"vocab is {vocab}, but features need at least 2 tokens")
+        draws = [key(self.seed, "features", i) for i in range(count)]
+        if self.kind == "orthogonal":
+            return np.array([_orthogonal(draw, vocab) for draw in draws])
+        centred = np.array([_centred(draw, vocab) for draw in draws])
+        return centred if self.kind == "centred" else self._mutually_orthogonal(centred)
+
+    def _mutually_orthogonal(self, matrices: np.ndarray) -> np.ndarray:
+        """Gram-Schmidt in the Frobenius product, twice over so that rounding does not spoil it."""
+        count, vocab, _ = matrices.shape
+        found: list[np.ndarray] = []
+        for matrix in matrices:
+            rest = matrix
+            for _ in range(2):
+                rest = rest - sum((np.sum(rest * other) / vocab * other for other in found), start=np.zeros_like(rest))
+            size = np.linalg.norm(rest)
+            if size < LEAST_NEW * np.sqrt(vocab):
+                way = f"take another seed than {self.seed} or a larger vocabulary"
+                raise InputError(f"{count} centred matrices on {vocab} tokens cannot be made orthogonal to each other; {way}")
+            found.append(rest * np.sqrt(vocab) / size)
+        return np.array(found)
+
+
+def _orthogonal(draw: np.random.Generator, size: int) -> np.ndarray:
+    """Uniform over the orthogonal group: QR of normal numbers, with the signs of R's diagonal moved into Q."""
+    q, r = np.linalg.qr(draw.normal(size=(size, size)))
+    return q * np.where(np.diag(r) < 0, -1.0, 1.0)
+
+
+def _centred(draw: np.random.Generator, size: int) -> np.ndarray:
+    """U Q U^T sqrt(d/(d-1)): Q orthogonal, the columns of U an orthonormal basis of the vectors that sum to zero."""
+    basis = np.linalg.svd(np.ones((1, size)))[2][1:].T
+    return basis @ _orthogonal(draw, size - 1) @ basis.T * np.sqrt(size / (size - 1))
+
+
+class GivenFeatures(Features):
+    """Matrices that the caller brings, most important group first, taken as they are."""
+
+    matrices: Annotated[tuple[tuple[Numbers, ...], ...], BeforeValidator(_nested)]
+
+    @model_validator(mode="after")
+    def _valid(self) -> "GivenFeatures":
+        if not self.matrices:
+            raise ValueError("no matrices given; one per group of lags is needed")
+        size = len(self.matrices[0])
+        for number, matrix in enumerate(self.matrices):
+            widths = {len(row) for row in matrix}
+            if len(matrix) != size or widths != {size} or size < 2:
+                shape = f"{len(matrix)} rows of {' or '.join(map(str, sorted(widths)))} entries"
+                raise ValueError(f"matrix {number} has {shape}; expected square matrices of one size, at least 2 x 2")
+        return self
+
+    def stack(self, count: int, vocab: int) -> np.ndarray:
+        found = np.array(self.matrices)
+        if found.shape != (count, vocab, vocab):
+            raise InputError(
+                f"features have shape {found.shape}, but {count} groups of lags on {vocab} tokens need {(count, vocab, vocab)}"
+            )
+        return found
+
+
+def read_features(path: str | Path, reverse: bool = False) -> GivenFeatures:
+    """The matrices of an .npy file, or of an .npz file that holds one array, of shape (groups, d, d).
+
+    Most important group first; `reverse` is for files that list them the other way round.
+    """
+    path = Path(path)
+    expected = "expected one array of finite numbers of shape (groups, d, d) in an .npy or .npz file"
+    try:
+        with path.open("rb") as file:
+            if not file.read(6).startswith((b"\x93NUMPY", b"PK")):
+                raise InputError(f"cannot read the features in {path}: it is neither an .npy nor an .npz file; {expected}")
+            file.seek(0)
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.lib.npyio.NpzFile):
+                if len(found.files) != 1:
+                    raise InputError(f"{path} holds {len(found.files)} arrays {sorted(found.files)}; {expected}")
+                found = found[found.files[0]]
+    except InputError:
+        raise
+    except Exception as error:  # a damaged archive can fail in zipfile, zlib, struct or NumPy, each in its own way
+        why = "it holds Python objects, not numbers" if "allow_pickle" in str(error) else error
+        raise InputError(f"cannot read the features in {path}: {why}; {expected}") from None
+    if found.dtype.kind not in "fiu":
+        raise InputError(f"{path} has entries of type {found.dtype}; {expected}")
+    if found.ndim != 3 or found.shape[1] != found.shape[2] or 0 in found.shape:
+        raise InputError(f"{path} has shape {found.shape}; {expected}")
+    if not np.isfinite(found).all():
+        raise InputError(f"{path} of shape {found.shape} has {np.sum(~np.isfinite(found))} entries not finite; {expected}")
+    matrices = (found[::-1] if reverse else found).astype(float).tolist()
+    return GivenFeatures(matrices=tuple(tuple(tuple(row) for row in matrix) for matrix in matrices))

@@ -1,0 +1,59 @@
+"""Numbers of the figure that compares position encodings: one task, one small transformer, three ways to tell positions."""
+
+from typing import Any
+
+from stagescope.errors import StagescopeError
+from stagescope.papers.incremental.figures.runs import WORKERS, by_lag, rounded
+from stagescope.papers.incremental.observables import lag_curves
+from stagescope.papers.reading import check, stages
+from stagescope.papers.registry import run_study
+from stagescope.progress import Progress
+from stagescope.views.figure import Numbers
+from stagescope.workers import results
+
+PLACES = ("one-hot", "learned", "sinusoidal")
+SMALL: dict[str, Any] = {
+    "model": "transformer",
+    "width": 60,
+    "mlp": 0,
+    "dropout": 0.0,
+    "rate_values": 0.003,
+    "optimizer": "adam",
+    "clip": 1.0,
+    "fresh": True,
+    "batch": 200,
+    "steps": 1500,
+    "frames": 120,
+    "sequences": 3000,
+    "watched": 500,
+}
+"""20 tokens, spans 2 2 2, ratio 1.7, scale 5, ten targets, as in the preset `ladder`; new sequences at every step."""
+
+
+def encodings(progress: Progress) -> Numbers:
+    """Stages, times and verdicts with each encoding."""
+    progress.begin("encodings", len(PLACES), "runs")
+    found: dict[int, Numbers] = {}
+    for number, panel in results(_one, PLACES, WORKERS):
+        found[number] = panel
+        progress.update(len(found))
+    return {"settings": SMALL, "panels": [found[number] for number in range(len(PLACES))]}
+
+
+def _one(places: str) -> Numbers:
+    run = run_study("incremental", progress=False, places=places, **SMALL)
+    if not run.done:
+        raise StagescopeError(f"the run with {places} places ended {run.status}: {run.reason}")
+    curves, seen = lag_curves(run), stages(run)
+    return {
+        "places": places,
+        "levels": rounded(curves.steps),
+        "step": curves.time.astype(int).tolist(),
+        "excess": rounded(curves.excess),
+        "agreement": rounded(curves.agreement),
+        "lags": rounded(by_lag(curves)[-1], 4),
+        "groups": [list(group) for group in curves.law.process.groups],
+        "events": seen.events,
+        "stages": [{"name": stage.name, "start": stage.start, "stop": stage.stop, "evidence": stage.evidence} for stage in seen],
+        "verdicts": {row.tag: {"verdict": row.verdict, "reason": row.reason} for row in check(run)},
+    }

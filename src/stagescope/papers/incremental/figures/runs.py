@@ -1,0 +1,143 @@
+"""Runs that the figures of incremental learning are made of (arXiv 2602.19143), and what is measured on each.
+
+Figures that show the same run share it: what was measured stays in memory, and is a plain table that can be sent between
+processes and written as JSON.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stagescope.errors import InputError, StagescopeError
+from stagescope.papers.incremental.observables import LagCurves, lag_curves
+from stagescope.papers.incremental.transitions import transitions
+from stagescope.papers.registry import run_study
+from stagescope.progress import Progress
+from stagescope.workers import results
+
+Panel = dict[str, Any]
+FILE = Path("reference") / "incremental_features_seed0.npz"
+"""The authors' features of seed 0, farthest span first, below the folder STAGESCOPE_DATA. They are not ours to ship."""
+NOT_COMPARABLE = "features drawn here: not those of the paper"
+WORKERS = min(2, os.cpu_count() or 1)
+BAYES = 20000
+"""Sequences over which the Bayes loss of a task without fitted levels is taken: an error of about .003."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of a figure: a preset with changes, recorded every `every` steps.
+
+    `levels`: the classes are fitted, too. `compared`: sequences the divergences are over; 500 leave an error of 1 to 2 %.
+    """
+
+    label: str
+    preset: str
+    steps: int
+    every: int = 10
+    changes: tuple[tuple[str, Any], ...] = ()
+    levels: bool = False
+    compared: int = 500
+    reference: bool = True
+    seed: int = 0
+
+    def options(self) -> dict[str, Any]:
+        """Options of the study."""
+        found = {**dict(self.changes), "steps": self.steps, "record": "uniform", "frames": self.steps // self.every + 1}
+        path = reference_features() if self.reference else None
+        return found if path is None else {**found, "features": path, "feature_order": "farthest-first"}
+
+
+def trial(
+    label: str, preset: str, steps: int, every: int = 10, *, levels: bool = False, compared: int = 500, **changes: Any
+) -> Trial:
+    return Trial(label, preset, steps, every, tuple(sorted(changes.items())), levels, compared)
+
+
+def reference_features() -> Path | None:
+    """The features the published curves belong to; None where no data folder was promised."""
+    folder = os.environ.get("STAGESCOPE_DATA")
+    if not folder:
+        return None
+    path = Path(folder) / FILE
+    if not path.is_file():
+        way = "put the file there, or unset STAGESCOPE_DATA to draw other features, whose curves are not comparable"
+        raise InputError(f"STAGESCOPE_DATA is {folder}, but {path} does not exist; {way}")
+    return path
+
+
+_MEASURED: dict[tuple[Trial, Path | None], Panel] = {}
+
+
+def panels(trials: tuple[Trial, ...], progress: Progress) -> list[Panel]:
+    """What each trial shows, in two processes where there are two cores; the longest begin first."""
+    path = reference_features()
+    missing = sorted({item for item in trials if (item, path) not in _MEASURED}, key=lambda item: (-item.steps, item.label))
+    progress.begin("runs", len(missing), "runs")
+    for done, (number, found) in enumerate(results(measured, missing, WORKERS), start=1):
+        _MEASURED[missing[number], path] = found
+        progress.update(done)
+    return [_MEASURED[item, path] for item in trials]
+
+
+def measured(item: Trial) -> Panel:
+    """Run a trial and measure it."""
+    run = run_study("incremental", item.preset, seed=item.seed, progress=False, **item.options())
+    if not run.done:
+        raise StagescopeError(f"the run of {item.label} ended {run.status}: {run.reason}")
+    return panel(item, lag_curves(run, item.compared))
+
+
+def panel(item: Trial, curves: LagCurves) -> Panel:
+    """Curves of a run over its steps: loss, divergences, attention [ISA:truncated] [ISA:levels] [ISA:mass]."""
+    bayes = curves.levels.bayes if item.levels else curves.law.process.floor(curves.law.model.targets, sequences=BAYES)
+    found: Panel = {
+        "label": item.label,
+        "preset": item.preset,
+        "options": dict(item.changes) | {"steps": item.steps, "seed": item.seed},
+        "comparable": item.reference and reference_features() is not None,
+        "groups": [list(group) for group in curves.law.process.groups],
+        "bayes": round(bayes, 5),
+        "step": curves.time.astype(int).tolist(),
+        "excess": rounded(curves.excess),
+        "loss": rounded(curves.excess + bayes),
+        "kl_teachers": rounded([curves.truncated_divergences(frame)[1:] for frame in range(curves.frames)]),
+        "agreement": rounded(curves.agreement),
+        "mass": rounded(curves.mass),
+        "lags": rounded(by_lag(curves), 4),
+    }
+    if item.levels:
+        found["levels"] = rounded(curves.levels.losses)
+        found["kl_classes"] = rounded([curves.divergences(frame)[1:] for frame in range(curves.frames)])
+        found["transitions"] = list(transitions(curves.time, curves.excess, curves.steps))
+    return found
+
+
+def by_lag(curves: LagCurves) -> np.ndarray:
+    """Attention of each head on each lag 1, 2, .., mean over targets and contexts (frames, H, lags); lags all targets see."""
+    model = curves.law.model
+    targets = np.arange(model.targets)
+    each = [curves.attention[:, :, targets, model.context + targets - lag].mean(axis=2) for lag in range(1, model.context + 1)]
+    return np.stack(each, axis=2)
+
+
+def rounded(values: Any, digits: int = 5) -> Any:
+    return np.round(np.asarray(values, dtype=float), digits).tolist()
+
+
+def at(found: Panel, name: str, step: float) -> np.ndarray:
+    """A curve of a panel at a step, interpolated."""
+    values = np.asarray(found[name], dtype=float)
+    flat = values.reshape(len(values), -1)
+    mixed = [np.interp(step, found["step"], column) for column in flat.T]
+    return np.array(mixed).reshape(values.shape[1:])
+
+
+def crossing(found: Panel, name: str, level: float) -> float | None:
+    """The step at which a curve first falls below a level; None if it never does."""
+    from stagescope.detect.stage import first_crossing
+
+    return first_crossing(np.asarray(found["step"], dtype=float), np.asarray(found[name]), level, rising=False)

@@ -1,0 +1,166 @@
+"""What a run of a student shows: attention on the lag groups, how alike heads are, and which class they predict as."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stagescope.errors import InputError
+from stagescope.keys import key
+from stagescope.papers.incremental.lagged_loss import LaggedLoss
+from stagescope.papers.incremental.levels import ClassLevels, class_levels
+from stagescope.papers.incremental.masses import Masses, agreement
+from stagescope.papers.rebuild import rebuilt
+from stagescope.runs.run import Run
+
+HELD_OUT = 3000
+"""Sequences the held-out loss is over."""
+CONTEXTS = 500
+"""Sequences on which predictions are compared with those of the classes, unless another number is asked for."""
+ATTENDED = 100
+"""The first of them, on which attention that depends on tokens is looked at: 100 sequences leave an error of 1 % of a mass."""
+
+
+@dataclass(frozen=True)
+class LagCurves(Masses):
+    """A run of PositionalHeads, ContentHeads or Transformer, frame by frame [ISA:mass].
+
+    Attention is that of the first layer, over a fixed sample of contexts where it depends on the tokens.
+    """
+
+    time: np.ndarray
+    params: dict[str, np.ndarray]
+    law: LaggedLoss
+    compared: int = CONTEXTS
+
+    @property
+    def frames(self) -> int:
+        return len(self.time)
+
+    def at(self, frame: int) -> dict[str, np.ndarray]:
+        """The parameters of one frame."""
+        return {name: block[frame] for name, block in self.params.items()}
+
+    @cached_property
+    def contexts(self) -> np.ndarray:
+        """The sequences (`compared`, P + L) that students and classes are compared on."""
+        model, process = self.law.model, self.law.process
+        return process.sample(key(self.law.seed, "contexts"), self.compared, model.targets, model.context - process.reach)
+
+    @cached_property
+    def _attended(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Attention (frames, H, L, positions), agreement (frames,) and entropy (frames, H), one frame in memory at a time."""
+        means, alike, entropies = [], [], []
+        for frame in range(self.frames):
+            seen = self.law.model.seen(self.at(frame), self.contexts[:ATTENDED])
+            means.append(seen.mean(axis=0))
+            alike.append(agreement(np.swapaxes(seen, 0, 1).reshape(seen.shape[1], -1)))
+            entropies.append(-np.sum(seen * np.log(np.maximum(seen, 1e-300)), axis=-1).mean(axis=(0, 2)))
+        return np.array(means), np.array(alike), np.array(entropies)
+
+    @property
+    def attention(self) -> np.ndarray:
+        """Attention of each head, mean over contexts (frames, H, L, positions)."""
+        return self._attended[0]
+
+    @property
+    def agreement(self) -> np.ndarray:
+        """Mean cosine between the attention of two heads over contexts, targets and positions (frames,)."""
+        return self._attended[1]
+
+    @property
+    def entropy(self) -> np.ndarray:
+        """Mean entropy of the attention of each head (frames, H)."""
+        return self._attended[2]
+
+    @cached_property
+    def mass(self) -> np.ndarray:
+        """Attention of each head on each lag group, mean over contexts and targets (frames, H, k) [ISA:mass].
+
+        A lag that belongs to two groups counts in both.
+        """
+        model, process = self.law.model, self.law.process
+        targets = np.arange(model.targets)
+        groups = []
+        for group in process.groups:
+            each = [self.attention[:, :, targets, model.context + targets - lag] for lag in group]
+            groups.append(np.sum(each, axis=0).mean(axis=2))
+        return np.stack(groups, axis=2)
+
+    @cached_property
+    def values(self) -> np.ndarray | None:
+        """The map of each head from token to logits (frames, H, d, d); None where that is no matrix."""
+        found = [self.law.model.token_maps(self.at(frame)) for frame in range(self.frames)]
+        return None if found[0] is None else np.array(found)
+
+    @cached_property
+    def value_agreement(self) -> np.ndarray | None:
+        """Mean cosine between the values of two heads (frames,), nan while a head has none; None where that is no matrix."""
+        return None if self.values is None else agreement(self.values.reshape(*self.values.shape[:2], -1))
+
+    @cached_property
+    def alignment(self) -> np.ndarray | None:
+        """<V_h, A_i>/|A_i| (frames, H, k), V_h from token to logits; None where that is no matrix [ISA:alignment]."""
+        if self.values is None:
+            return None
+        process = self.law.process
+        features = process.features.stack(len(process.groups), process.vocab)
+        units = features / np.linalg.norm(features, axis=(1, 2), keepdims=True)
+        return np.einsum("fhyx,iyx->fhi", self.values, units)
+
+    @cached_property
+    def held_out(self) -> LaggedLoss:
+        return self.law.judge(HELD_OUT)
+
+    @cached_property
+    def excess(self) -> np.ndarray:
+        """Held-out loss above the entropy of its own targets (frames,): free of the noise of the contexts drawn."""
+        return self.held_out.values(self.params) - self.held_out.floor
+
+    @cached_property
+    def levels(self) -> ClassLevels:
+        """Where plateaus should lie [ISA:levels]."""
+        model, process = self.law.model, self.law.process
+        return class_levels(process, model.targets, model.context - process.reach)
+
+    @cached_property
+    def steps(self) -> np.ndarray:
+        """The levels above the last, (k + 1,), to be compared with `excess`."""
+        return self.levels.losses - self.levels.bayes
+
+    @cached_property
+    def _classes(self) -> list[np.ndarray]:
+        return [fit.law(self.contexts, self.law.model.context) for fit in self.levels.fits]
+
+    @cached_property
+    def _teachers(self) -> list[np.ndarray]:
+        process, context = self.law.process, self.law.model.context
+        return [process.predictive(self.contexts, context, groups=j) for j in range(len(process.groups) + 1)]
+
+    def divergences(self, frame: int) -> np.ndarray:
+        """Mean KL(F_j || model) for j = 0..k: the least says which class the model predicts as."""
+        return self._divergences(frame, self._classes)
+
+    def truncated_divergences(self, frame: int) -> np.ndarray:
+        """Mean KL(T_j || model) from the truncated teachers T_j, j = 0..k [ISA:truncated]."""
+        return self._divergences(frame, self._teachers)
+
+    def _divergences(self, frame: int, laws: list[np.ndarray]) -> np.ndarray:
+        logits = self.law.model.logits(self.at(frame), self.contexts)
+        logs = logits - logits.max(axis=-1, keepdims=True)
+        logs -= np.log(np.sum(np.exp(logs), axis=-1, keepdims=True))
+        return np.array([np.mean(np.sum(p * (np.log(np.maximum(p, 1e-300)) - logs), axis=-1)) for p in laws])
+
+    @cached_property
+    def rungs(self) -> np.ndarray:
+        """The class each frame predicts as (frames,): argmin_j KL(F_j || model)."""
+        return np.array([int(np.argmin(self.divergences(frame))) for frame in range(self.frames)])
+
+
+def lag_curves(run: Run, compared: int = CONTEXTS) -> LagCurves:
+    """The curves of a run of HeadsLoss, ContentLoss or TransformerLoss; divergences are over `compared` sequences."""
+    law = rebuilt(run.spec["field"])
+    if not isinstance(law, LaggedLoss):
+        known = "HeadsLoss, ContentLoss or TransformerLoss"
+        raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
+    return LagCurves(run.time, {name: run.params[name] for name in run.params}, law, compared)

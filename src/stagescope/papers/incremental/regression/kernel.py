@@ -1,0 +1,112 @@
+"""Numba kernel of the regression flow, exact and mirror, with its hand-derived velocity [ISA:flow], [ISA:mirror].
+
+Matrices are places in flat arrays, rows one after the other; places and sizes are unsigned, as in token_kernel.py. R is
+formed before it is multiplied: expanding R s_h into products of heads would lose its last digits where the fit is close.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import carray, cfunc, njit  # pyright: ignore[reportPrivateImportUsage]
+
+from stagescope.fields.compiled import SIGNATURE, entries, sundials
+from stagescope.fields.flat_kernel import FAST, softmax, square
+
+RATES, _TABLES = slice(5, 7), 7
+
+
+def hold(sizes, copies, mirror, gains, places):
+    """All that `velocity` reads beside the parameters, and room to work in.
+
+    In order: heads, positions, features; copies of each head; 1 for the mirror law, 0 for the gradient; rates of a and V, 1
+    here; gains; places; room for s (H, N), R (k, N) and u (N); where and how far out the velocity was not finite, if it was.
+    """
+    heads, positions, features = sizes
+    room = np.zeros((heads + features + 1) * positions)
+    return np.concatenate([sizes, [copies, float(mirror)], np.ones(2), gains, places, room, [np.nan, np.nan]])
+
+
+@njit(cache=True, fastmath=FAST)
+def _residual(theta, held, heads, positions, features, v, attention, residual):
+    """s_h = softmax(a_h), R = G - copies sum_h V_h x s_h; returns |R|^2/2."""
+    gains = np.uint64(_TABLES)
+    places = gains + features
+    for h in range(heads):
+        row = attention + h * positions
+        for j in range(positions):
+            held[row + j] = theta[h * positions + j]
+        softmax(positions, held, row)
+    loss = 0.0
+    for i in range(features):
+        row = residual + i * positions
+        for j in range(positions):
+            held[row + j] = 0.0
+        held[row + np.uint64(held[places + i])] = held[gains + i]
+        for h in range(heads):
+            x, source = held[3] * theta[v + h * features + i], attention + h * positions
+            for j in range(positions):
+                held[row + j] -= x * held[source + j]
+        for j in range(positions):
+            loss += held[row + j] * held[row + j]
+    return loss / 2
+
+
+@njit(cache=True, fastmath=FAST)
+def velocity(theta, out, held):
+    """Loss; writes rate x velocity of the blocks a and V into `out`. `held` is from `hold`.
+
+    V_h' = R s_h; with u = R^T V_h, a_h' = u (mirror) or s_h (u - s_h . u) (gradient).
+    """
+    heads, positions, features = np.uint64(held[0]), np.uint64(held[1]), np.uint64(held[2])
+    rate_a, rate_v = held[5], held[6]
+    v = heads * positions
+    attention = np.uint64(_TABLES) + features + features
+    residual = attention + heads * positions
+    u = residual + features * positions
+    loss = _residual(theta, held, heads, positions, features, v, attention, residual)
+    for h in range(heads):
+        s, goal = attention + h * positions, h * positions
+        for j in range(positions):
+            held[u + j] = 0.0
+        for i in range(features):
+            x, row, total = theta[v + h * features + i], residual + i * positions, 0.0
+            for j in range(positions):
+                total += held[row + j] * held[s + j]
+                held[u + j] += x * held[row + j]
+            out[v + h * features + i] = rate_v * total
+        if held[4] > 0.5:
+            for j in range(positions):
+                out[goal + j] = rate_a * held[u + j]
+        else:
+            mean = 0.0
+            for j in range(positions):
+                mean += held[s + j] * held[u + j]
+            for j in range(positions):
+                out[goal + j] = rate_a * held[s + j] * (held[u + j] - mean)
+    return loss
+
+
+def address():
+    """Of `velocity` as SUNDIALS calls it."""
+    return _for_sundials().address
+
+
+@cache
+def _for_sundials() -> Any:
+    """Compiled, or read from Numba's cache, when first asked for, and kept."""
+    if sundials() is None:
+        raise RuntimeError("SUNDIALS cannot be called directly here, so nothing can call this")
+
+    @cfunc(SIGNATURE, cache=True)
+    def move(t, y, out, held):
+        heads, positions, features = int(held[0]), int(held[1]), int(held[2])
+        size, room = heads * (positions + features), _TABLES + 2 * features + (heads + features + 1) * positions
+        theta, found, table = carray(entries(y), size), carray(entries(out), size), carray(held, room + 2)
+        velocity(theta, found, table)
+        if np.isfinite(square(found)):
+            return 0
+        table[room], table[room + 1] = t, np.sqrt(square(theta))
+        return -1
+
+    return move

@@ -1,0 +1,70 @@
+"""What a run of the regression flow shows: loss, attention on the places, and how alike the heads are."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stagescope.errors import InputError
+from stagescope.papers.incremental.masses import Masses, agreement
+from stagescope.papers.incremental.regression.loss import Regression
+from stagescope.papers.incremental.regression.model import RegressionHeads
+from stagescope.papers.incremental.regression.sampled import RegressionSampled
+from stagescope.papers.incremental.regression.transformer import RegressionTransformer
+from stagescope.papers.rebuild import rebuilt
+from stagescope.runs.run import Run
+
+
+@dataclass(frozen=True)
+class HeadCurves(Masses):
+    """A run of RegressionHeads under either law, or of the transformer they are the average of, frame by frame [ISA:heads]."""
+
+    time: np.ndarray
+    params: dict[str, np.ndarray]
+    model: RegressionHeads | RegressionTransformer
+    mirror: bool
+
+    @cached_property
+    def loss(self) -> np.ndarray:
+        """|R|^2/2 (frames,), also where the law has no objective."""
+        return self.model.losses(self.params)
+
+    @cached_property
+    def attention(self) -> np.ndarray:
+        """s (frames, H, N)."""
+        return self.model.attention(self.params)
+
+    @cached_property
+    def mass(self) -> np.ndarray:
+        """Attention of each head on the places of the features (frames, H, k)."""
+        return self.attention[:, :, self.model.at]
+
+    @cached_property
+    def agreement(self) -> np.ndarray:
+        """Mean cosine between the attention of two heads (frames,); 1 for a single head."""
+        return agreement(self.attention)
+
+    @cached_property
+    def value_agreement(self) -> np.ndarray:
+        """Mean cosine between the values V of two heads (frames,); nan while a head has none."""
+        values = self.params["V"]
+        return agreement(values.reshape(*values.shape[:2], -1))
+
+    @cached_property
+    def invariant(self) -> np.ndarray:
+        """What each head conserves (frames, H): sum_n a_n, or |V|^2/2 - log sum_n exp(a_n) under the mirror law."""
+        a = self.params["a"]
+        if not self.mirror:
+            return a.sum(axis=2)
+        top = a.max(axis=2)
+        return np.sum(self.params["V"] ** 2, axis=2) / 2 - top - np.log(np.exp(a - top[..., None]).sum(axis=2))
+
+
+def head_curves(run: Run) -> HeadCurves:
+    """The curves of a run of RegressionLoss, MirrorFlow or RegressionSampled."""
+    law = rebuilt(run.spec["field"])
+    if not isinstance(law, Regression | RegressionSampled):
+        known = "RegressionLoss, MirrorFlow or RegressionSampled"
+        raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
+    mirror = isinstance(law, Regression) and law.mirror
+    return HeadCurves(run.time, {name: run.params[name] for name in run.params}, law.model, mirror)

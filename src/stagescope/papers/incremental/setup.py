@@ -1,0 +1,104 @@
+"""From the options of incremental learning to what `evolve` needs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from stagescope.dynamics.descent import GD, Adam, AdamW, Descent, HeavyBall
+from stagescope.dynamics.dynamics import Dynamics
+from stagescope.dynamics.flow import GradientFlow
+from stagescope.dynamics.record import Every, LogSpaced, Record, Uniform
+from stagescope.memory import numbers, require_memory
+from stagescope.papers.incremental.features import RandomFeatures, read_features
+from stagescope.papers.incremental.process import LaggedChain
+from stagescope.papers.incremental.regression.loss import MirrorFlow, RegressionLoss
+from stagescope.papers.incremental.regression.model import RegressionHeads
+from stagescope.papers.incremental.regression.sampled import RegressionSampled
+from stagescope.papers.incremental.regression.transformer import RegressionTransformer
+from stagescope.papers.incremental.students.setup import initial, student, student_rates
+from stagescope.papers.incremental.study import FLOWS, IncrementalOptions, check_use, rule
+from stagescope.papers.study import Setup
+from stagescope.spec import digest
+
+
+def setup(options: IncrementalOptions, seed: int) -> Setup:
+    check_use(options)
+    if options.model in FLOWS or options.model == "regression-transformer":
+        return _regression(options, seed)
+    chain, facts = _chain(options)
+    loss = student(options, chain, seed)
+    _check_frames(options, loss.shapes)
+    return Setup(
+        what=loss,
+        params=initial(options, loss.model, _init_seed(options, seed)),
+        dynamics=_dynamics(options),
+        record=_record(options),
+        facts=facts,
+    )
+
+
+def _init_seed(options: IncrementalOptions, seed: int) -> int:
+    return seed if options.init_seed is None else options.init_seed
+
+
+def _regression(options: IncrementalOptions, seed: int) -> Setup:
+    """The flows, and the transformer on sampled contexts that they are the average of."""
+    heads = RegressionHeads(positions=options.positions, gains=options.gains, heads=options.heads)
+    start = (_init_seed(options, seed), options.init_scale, options.noise)
+    if options.model == "regression-transformer":
+        model = RegressionTransformer(reduced=heads, dim=options.dim, feature_seed=options.feature_seed)
+        loss = RegressionSampled(model=model, batch=options.batch, seed=seed)
+        _check_frames(options, loss.shapes)
+        return Setup(what=loss, params=model.init(*start), dynamics=_dynamics(options), record=_record(options))
+    law = MirrorFlow(model=heads) if options.model == "mirror" else RegressionLoss(model=heads)
+    _check_frames(options, law.shapes)
+    flow = GradientFlow(rtol=options.rtol)
+    return Setup(what=law, params=heads.init(*start), dynamics=flow, until=options.until, record=_record(options))
+
+
+def _chain(options: IncrementalOptions) -> tuple[LaggedChain, dict[str, Any]]:
+    facts: dict[str, Any] = {}
+    if options.features is None:
+        features = RandomFeatures(kind=options.feature_kind, seed=options.feature_seed)
+    else:
+        far = options.feature_order == "farthest-first"
+        features = read_features(options.features, reverse=far and not options.reverse)
+        facts["features_digest"] = digest(features.describe())
+    chain = LaggedChain.spans(
+        vocab=options.vocab,
+        spans=options.spans,
+        ratio=options.importance_ratio,
+        scale=options.scale,
+        stride=options.stride,
+        reverse=options.reverse,
+        span_weights=options.span_weights or None,
+        features=features,
+    )
+    return chain, facts
+
+
+def _dynamics(options: IncrementalOptions) -> Dynamics:
+    """Rates are relative to that of the values, so that t, where there is one, is its sum."""
+    chosen: Any = {
+        "gd": GD(),
+        "heavy-ball": HeavyBall(momentum=options.momentum),
+        "adam": Adam(),
+        "adamw": AdamW(weight_decay=options.weight_decay),
+    }[rule(options)]
+    rates = student_rates(options)
+    return Descent(optimizer=chosen, lr=options.rate_values, rates=rates, steps=options.steps, clip=options.clip)
+
+
+def _record(options: IncrementalOptions) -> Record:
+    """Log-spaced from the first step on: the first transition can come within ten steps."""
+    if options.record == "every-step":
+        return Every()
+    return LogSpaced(frames=options.frames) if options.record == "log" else Uniform(frames=options.frames)
+
+
+def _check_frames(options: IncrementalOptions, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse more recorded numbers than fit in memory, before the first parameter is drawn."""
+    remedy = "record fewer --frames" if options.record != "every-step" else "choose --record log"
+    asked = options.steps + 1 if options.record == "every-step" else options.frames
+    frames = asked if options.model in FLOWS else min(asked, options.steps + 1)
+    require_memory("the times of the frames", remedy, asked)
+    require_memory("the recorded frames", remedy, frames, numbers(shapes))

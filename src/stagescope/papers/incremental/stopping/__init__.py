@@ -1,0 +1,1 @@
+"""Early stopping of students."""

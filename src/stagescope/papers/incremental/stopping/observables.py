@@ -1,0 +1,211 @@
+"""Early stopping of one run: its stops, what they cost, the class they are nearest to, and convex fits on the same data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from stagescope.errors import InputError
+from stagescope.papers.incremental.levels.classes import Contexts, drawn_moments, fit, fit_ridge
+from stagescope.papers.incremental.observables import LagCurves, lag_curves
+from stagescope.papers.incremental.stopping.rules import Stop, adaptive_stop, oracle_stop, patient_stop
+from stagescope.papers.incremental.students.positional_loss import LaggedLoss
+from stagescope.runs.run import Run
+
+VALIDATION, VALIDATION_SEED = 3000, 2**62
+"""Sequences, with their true law, on which every loss is measured: the same ones for all runs of a task."""
+SHARE = 0.25
+"""Held-out sequences, with hard labels, per training sequence, unless their number is given; `fit_ridge` sets as many aside."""
+PATIENCE = 0.1
+"""Share of the run's steps that the held-out rule waits for a new least value, unless its patience is given."""
+RIDGES = (1e-4, 1e-5, 1e-6)
+"""Ridges of the likelihood fits. The last two are nearly none: the fit is settled if they agree on the best class.
+
+Drawn tokens of few sequences are separable: as the ridge vanishes, W and with it the loss grow without end, but by a multiple of
+ln(1/ridge) that depends on the class, so that the order of the classes settles. Below 1e-6 the ridge is lost in the tolerance of
+the fit; at 1e-4 it already regularises.
+"""
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """Rules and fits of one run on a fixed sample with hard labels [ISA:stopping-rules]."""
+
+    curves: LagCurves
+    step: np.ndarray
+    training: np.ndarray
+    held_sequences: int
+    patience: float
+
+    @property
+    def law(self) -> LaggedLoss:
+        return self.curves.law
+
+    @cached_property
+    def validation_law(self) -> LaggedLoss:
+        return _held_out(self.law, VALIDATION, VALIDATION_SEED, "soft")
+
+    @cached_property
+    def validation(self) -> np.ndarray:
+        """Loss to the true law on the validation sequences (frames,)."""
+        return self.validation_law.values(self.curves.params)
+
+    @cached_property
+    def held_law(self) -> LaggedLoss:
+        """A small sample that no training sees, with the tokens drawn as labels: what a user has."""
+        return _held_out(self.law, self.held_sequences, self.law.seed, "hard")
+
+    @cached_property
+    def held(self) -> np.ndarray:
+        """Held-out loss with hard labels (frames,)."""
+        return self.held_law.values(self.curves.params)
+
+    def difference(self, first: int, second: int) -> tuple[float, float]:
+        """Mean and standard error of the held-out loss at one frame minus that at another, over sequences."""
+        gaps = self._each(first) - self._each(second)
+        error = float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else np.inf
+        return float(gaps.mean()), error
+
+    def _each(self, frame: int) -> np.ndarray:
+        """The held-out loss of every sequence."""
+        model, tokens = self.law.model, self.held_law.all.tokens.T.astype(np.int64)
+        logits = model.logits({name: block[frame] for name, block in self.curves.params.items()}, tokens)
+        logits = logits - logits.max(axis=-1, keepdims=True)
+        drawn = np.take_along_axis(logits, tokens[:, model.context :, None], axis=-1)[..., 0]
+        return np.mean(np.log(np.exp(logits).sum(axis=-1)) - drawn, axis=1)
+
+    @cached_property
+    def stops(self) -> Mapping[str, Stop]:
+        """oracle, held-out, adaptive, end."""
+        last = len(self.step) - 1
+        return {
+            "oracle": oracle_stop(self.validation),
+            "held-out": patient_stop(self.step, self.held, self.patience),
+            "adaptive": adaptive_stop(self.step, self.training, self.held, self.difference),
+            "end": Stop(last, last),
+        }
+
+    def loss(self, rule: str) -> float:
+        """Validation loss at the frame that a rule hands back."""
+        return float(self.validation[self.stops[rule].frame])
+
+    @property
+    def gain(self) -> float:
+        """Validation loss at the end above that at the best stop."""
+        return self.loss("end") - self.loss("oracle")
+
+    def nearest(self, frame: int) -> int:
+        """The class the model predicts as at a frame: argmin_j KL(F_j || model)."""
+        return int(np.argmin(self.curves.divergences(frame)))
+
+    @cached_property
+    def _tokens(self) -> np.ndarray:
+        return self.law.all.tokens.T.astype(np.int64)
+
+    def _judged(self, matrices: np.ndarray) -> float:
+        tokens = self.validation_law.all.tokens.T.astype(np.int64)
+        return self.law.process.soft_loss(tokens, matrices, self.law.model.context)
+
+    @cached_property
+    def likelihood(self) -> Mapping[float, np.ndarray]:
+        """By ridge: validation losses (k+1,) of the members of F_0 .. F_k that fit the training sequences best [ISA:ridge]."""
+        process, start = self.law.process, self.law.model.context
+        classes = len(process.groups) + 1
+        found = {ridge: np.full(classes, np.log(process.vocab)) for ridge in RIDGES}
+        contexts, moments = Contexts.of(process, self._tokens, start), drawn_moments(process, self._tokens, start)
+        for j in range(1, classes):
+            known, matrices = contexts.known_to(j), None
+            for ridge in RIDGES:  # from stiff to loose, each fit starts at the one before
+                matrices, converged = fit(known, moments[:j], ridge, matrices)
+                found[ridge][j] = self._judged(matrices) if converged else np.nan
+        return found
+
+    @cached_property
+    def ridge(self) -> np.ndarray:
+        """Validation losses (k+1,) of fits that know the lags and choose their ridge on a quarter of the data [ISA:ridge]."""
+        process, start = self.law.process, self.law.model.context
+        fits = (fit_ridge(process, self._tokens, j, start) for j in range(len(process.groups) + 1))
+        return np.array([self._judged(item.matrices) if item.converged else np.nan for item in fits])
+
+    @property
+    def best_by_ridge(self) -> Mapping[float, int | None]:
+        """j*: the class whose likelihood fit predicts best, for each ridge; None where a fit did not converge."""
+        return {ridge: int(np.argmin(row)) if np.isfinite(row).all() else None for ridge, row in self.likelihood.items()}
+
+    @property
+    def best_class(self) -> int | None:
+        """j* in the limit of no ridge; None where it has not settled (see RIDGES)."""
+        *_, before, last = self.best_by_ridge.values()
+        return last if last == before else None
+
+    def row(self) -> dict[str, Any]:
+        """The run in numbers, without its curves."""
+        law = self.law
+        rules = {
+            name: {
+                "step": int(self.step[stop.frame]),
+                "decided": int(self.step[stop.decided]),
+                "loss": float(self.validation[stop.frame]),
+                "class": self.nearest(stop.frame),
+            }
+            for name, stop in self.stops.items()
+        }
+        return {
+            "sequences": law.sequences,
+            "seed": law.seed,
+            "held_sequences": self.held_sequences,
+            "patience": self.patience,
+            "rules": rules,
+            "stop_gain": self.gain,
+            "best_class": self.best_class,
+            "best_by_ridge": {f"{ridge:g}": best for ridge, best in self.best_by_ridge.items()},
+            "likelihood": {f"{ridge:g}": losses.tolist() for ridge, losses in self.likelihood.items()},
+            "ridge": self.ridge.tolist(),
+        }
+
+
+def stopping(run: Run, held_sequences: int | None = None, patience: float | None = None) -> Stopping:
+    """Where rules would have stopped a run on sequences of a lagged chain, and what convex fits make of the same sequences.
+
+    `held_sequences`: size of the held-out sample of the held-out and adaptive rules, by default a quarter of the training
+    sequences. `patience`: steps the held-out rule waits, by default a tenth of the run.
+    """
+    curves = lag_curves(run)
+    why = no_stopping(curves.law) or (None if "step" in run.series else "a flow has no steps; early stopping needs a descent")
+    if why is not None:
+        raise InputError(why)
+    check_rules(held_sequences, patience)
+    held = max(2, round(SHARE * curves.law.sequences)) if held_sequences is None else held_sequences
+    step = run.step.astype(float)
+    waits = PATIENCE * float(step[-1]) if patience is None else patience
+    return Stopping(curves, step, np.asarray(run.series["loss"]), held, waits)
+
+
+def check_rules(held_sequences: int | None, patience: float | None) -> None:
+    """Refuse what the rules cannot work with; None stands for their defaults."""
+    if held_sequences is not None and held_sequences < 2:
+        raise InputError(f"{held_sequences} held-out sequences have no standard error; take at least 2")
+    if patience is not None and not (np.isfinite(patience) and patience > 0):
+        raise InputError(f"patience is {patience:g} steps, but must be positive and finite")
+
+
+def no_stopping(law: Any) -> str | None:
+    """Why early stopping has no meaning for runs of this loss, None where it has."""
+    if not isinstance(law, LaggedLoss):
+        return f"early stopping needs students on drawn sequences of a lagged chain, not {type(law).__name__}"
+    if law.labels != "hard":
+        return "labels are the true law, which cannot be overfitted as drawn tokens can; early stopping needs labels hard"
+    if law.fresh:
+        return "every step sees fresh sequences: there is no sample to overfit; early stopping needs a fixed one"
+    if law.sequences < 2:
+        return "there is 1 training sequence; the ridge fit sets a quarter aside, so early stopping needs at least 2"
+    return None
+
+
+def _held_out(law: LaggedLoss, sequences: int, seed: int, labels: Literal["hard", "soft"]) -> LaggedLoss:
+    """The same loss on sequences that no training sees."""
+    own = {name: getattr(law, name) for name in type(law).model_fields if name not in LaggedLoss.model_fields}
+    sample = {"sequences": sequences, "seed": seed, "labels": labels, "part": "held-out"}
+    return type(law)(model=law.model, process=law.process, **sample, **own)

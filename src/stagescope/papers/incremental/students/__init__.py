@@ -1,0 +1,1 @@
+"""Students of a lagged chain: positional heads, content heads, the transformer."""

@@ -1,0 +1,48 @@
+"""Positional heads on sequences of a lagged chain or on windows of a text: the mean cross-entropy [ISA:loss]."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from stagescope.papers.incremental.lagged_loss import LaggedLoss
+from stagescope.papers.incremental.loss import Found, SequenceLoss, Sequences
+from stagescope.papers.incremental.students.positional import PositionalHeads
+from stagescope.params import Params
+
+
+class HeadsKernel(SequenceLoss):
+    """The loss of PositionalHeads on any sequences, by a kernel [ISA:loss]."""
+
+    model: PositionalHeads  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
+
+    def predict(self, params: Any, data: Any) -> Any:
+        """Rows of V gathered by token, mixed by attention."""
+        from stagescope.autodiff import jax, jnp
+
+        attention = jax.nn.softmax(jnp.where(self.model.visible, params["a"], -jnp.inf), axis=-1)
+        rows = jnp.swapaxes(params["V"], 1, 2)[:, data["tokens"][:, : self.model.positions]]
+        return jnp.einsum("hts,hnsj->ntj", attention, rows)
+
+    def _kernel(self, params: Params, on: Sequences, wanted: bool = True, gradient: bool = True) -> Found:
+        """The kernel's derivatives in attention and values, taken back through the softmax."""
+        from stagescope.papers.incremental.students.positional_kernel import heads_pass
+
+        attention = self.model.attention(params)
+        values = np.ascontiguousarray(np.swapaxes(np.asarray(params["V"], dtype=float), 1, 2))
+        d_attention, d_values = np.full_like(attention, np.nan), np.full_like(values, np.nan)
+        if not (np.isfinite(attention).all() and np.isfinite(values).all()):  # the kernel's exponential takes numbers only
+            return np.nan, {"a": d_attention, "V": d_values}
+        sizes = self.model.context, wanted, gradient
+        loss = heads_pass(attention, values, on.tokens, on.soft, *sizes, d_attention, d_values)
+        centred = d_attention - np.sum(attention * d_attention, axis=-1, keepdims=True)
+        return loss, {"a": attention * centred, "V": np.swapaxes(d_values, 1, 2)}
+
+
+class HeadsLoss(HeadsKernel, LaggedLoss):  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
+    """On sequences of a lagged chain. See LaggedLoss for the choices."""
+
+    def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        yield from super()._largest()
+        size = (self.model.positions, self.model.vocab, self.model.vocab)
+        yield "the work space of the heads", "take shorter spans, less padding or a smaller vocabulary", size

@@ -1,0 +1,206 @@
+"""Incremental learning of sparse attention patterns (arXiv 2602.19143): one lag group at a time, by competing heads."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from stagescope.later import Later
+from stagescope.options import Options, refuse_unused
+from stagescope.papers.incremental.students import options as students
+from stagescope.papers.paper import Cost, Kind
+from stagescope.papers.study import NamedSweep, Study
+
+
+class IncrementalOptions(Options):
+    """Incremental learning: attention heads on a chain whose next token depends on lag groups of falling importance."""
+
+    model: Literal["heads", "content", "transformer", "regression", "mirror", "regression-transformer"] = Field(
+        "heads",
+        description="positional attention and a value matrix per head; heads that read tokens and positions; a full transformer; "
+        "the regression flow in their place, or its mirror law; or a transformer on vector tokens, the flow being its average",
+    )
+    vocab: int = Field(20, ge=2, description="number of tokens d")
+    spans: tuple[int, ...] = Field(
+        (2, 2, 2), description="lags in each group, most important group first: the nearest, with --reverse the farthest"
+    )
+    stride: int | None = Field(None, ge=1, description="lags between the starts of groups, which may overlap; default: disjoint")
+    reverse: bool = Field(False, description="the farthest group is the most important one, not the nearest")
+    span_weights: tuple[float, ...] = Field((), description="weight of each lag inside a group, nearest first; default: all 1")
+    features: Path | None = Field(
+        None, description="feature matrices (NPY or NPZ, groups x d x d, most important first) in place of random ones"
+    )
+    feature_order: Literal["important-first", "farthest-first"] = Field(
+        "important-first", description="order of the matrices in --features: most important group first, or farthest group first"
+    )
+    feature_kind: Literal["orthogonal", "centred", "gram-schmidt"] = Field(
+        "orthogonal", description="random features: orthogonal, rows and columns summing to zero, or those made orthogonal"
+    )
+    feature_seed: int = Field(0, ge=0, description="draw of the random features; --seed draws sequences and initial scores")
+    importance_ratio: float = Field(1.7, ge=1, description="importance of each group over that of the next")
+    scale: float = Field(5.0, gt=0, description="importance of the least important group")
+    heads: int = Field(3, ge=1, description="attention heads")
+    layers: Literal[1, 2] = Field(1, description="layers of the transformer")
+    width: int = Field(255, ge=1, description="width of the transformer's stream, a multiple of --heads")
+    mlp: int = Field(64, ge=0, description="hidden units of the transformer's MLP; 0: none")
+    dropout: float = Field(0.1, ge=0, lt=1, description="share of the stream that each step of the transformer drops")
+    places: Literal["learned", "sinusoidal", "one-hot"] = Field("learned", description="position encoding of the transformer")
+    precision: Literal["float32", "float64"] | None = Field(
+        None, description="of the passes of content heads (default: float64) and of the transformer (default: float32)"
+    )
+    sequences: int = Field(3000, ge=1, description="training sequences, drawn once; with --fresh those of the recorded loss")
+    targets: int = Field(10, ge=1, description="predicted tokens per sequence")
+    pad: int = Field(0, ge=0, description="tokens before the farthest lag of the first target")
+    labels: Literal["hard", "soft"] = Field("hard", description="train on the tokens drawn, or on the true law of each target")
+    batch: int | None = Field(None, ge=1, description="sequences a step sees; default: all")
+    fresh: bool = Field(False, description="new sequences at every step")
+    watched: int | None = Field(None, ge=1, description="sequences of the recorded loss and speed; default: all")
+    positions: int = Field(10, ge=1, description="positions N of the regression models")
+    gains: tuple[float, ...] = Field((2.89, 1.7, 1.0), description="gains g_i of the regression models, largest first")
+    dim: int = Field(8, ge=2, description="length d of the tokens of the regression transformer")
+    noise: Literal["logits", "weights"] = Field(
+        "logits", description="what the initial noise of the regression models is on: attention logits, or weights"
+    )
+    until: float = Field(3000.0, gt=0, description="end time of the regression flows")
+    rtol: float = Field(1e-12, gt=0, lt=1, description="relative tolerance of the regression flows")
+    optimizer: Literal["gd", "heavy-ball", "adam", "adamw"] | None = Field(
+        None, description="rule of the steps; default: adam, gd for the regression transformer; flows have none"
+    )
+    steps: int = Field(1000, ge=1, description="steps of the descent")
+    rate_values: float = Field(0.05, gt=0, description="step size of the values V")
+    rate_attention: float = Field(0.01, ge=0, description="step size of the attention scores a")
+    momentum: float = Field(0.9, ge=0, lt=1, description="momentum of heavy-ball")
+    weight_decay: float = Field(0.01, ge=0, description="weight decay of adamw")
+    clip: float | None = Field(None, gt=0, description="longest gradient; default: any")
+    init_scale: float = Field(1e-3, ge=0, description="standard deviation of the initial attention scores; values start at 0")
+    init: Literal["scale", "xavier"] = Field(
+        "scale", description="initial query matrices of content heads: uniform within +- --init-scale, or Xavier's range"
+    )
+    init_seed: int | None = Field(None, ge=0, description="draw of the initial scores; default: --seed; unused at --init-scale 0")
+    record: Literal["log", "uniform", "every-step"] = Field("log", description="spacing of the recorded frames")
+    frames: int = Field(300, ge=3, description="number of recorded frames (log and uniform)")
+
+
+FLOWS = ("regression", "mirror")
+_SINGLE_LAGS: dict[str, Any] = {"vocab": 10, "spans": (1, 1, 1), "pad": 5, "targets": 1, "feature_kind": "gram-schmidt"}
+_GD: dict[str, Any] = {"optimizer": "gd", "rate_values": 5.0, "rate_attention": 5.0, "steps": 2400, "init_scale": 1e-2}
+_FIGURE_TEN: dict[str, Any] = {"positions": 40, "init_scale": 1e-6, "noise": "weights", "frames": 800}
+PRESETS: dict[str, dict[str, Any]] = {
+    "ladder": {"clip": 1.0},
+    "gd-ladder": {**_SINGLE_LAGS, **_GD, "scale": 1.0, "labels": "soft", "sequences": 6000, "feature_seed": 6, "init_seed": 2},
+    "ode-exact": {"model": "regression", **_FIGURE_TEN, "until": 30000.0},
+    "ode-mirror": {"model": "mirror", **_FIGURE_TEN, "until": 1000.0},
+    "regression-transformer": {
+        "model": "regression-transformer",
+        "positions": 8,
+        "batch": 128,
+        "init_scale": 1e-2,
+        "rate_values": 0.03,
+        "rate_attention": 0.03,
+        "steps": 5000,
+        "frames": 800,
+    },
+}
+PRESETS |= students.PRESETS
+_OF_STEPS = ("batch", "optimizer", "steps", "rate_values", "rate_attention", "momentum", "weight_decay", "clip")
+_OF_CHAINS = (
+    "vocab",
+    "spans",
+    "stride",
+    "reverse",
+    "span_weights",
+    "features",
+    "feature_order",
+    "feature_kind",
+    "importance_ratio",
+    "scale",
+)
+_OF_SEQUENCES = ("sequences", "targets", "pad", "labels", "fresh", "watched")
+_OF_REGRESSION = ("positions", "gains", "noise")
+_OF_FLOWS = ("until", "rtol")
+
+
+def rule(options: IncrementalOptions) -> str:
+    """The rule of the steps."""
+    return options.optimizer or ("gd" if options.model == "regression-transformer" else "adam")
+
+
+def check_use(options: IncrementalOptions) -> None:
+    """Refuse what would have no effect."""
+    chosen = rule(options)
+    students.check_student(options)
+    if options.model in FLOWS:
+        why = f"{options.model} is a flow"
+        refuse_unused(options, (*_OF_CHAINS, *_OF_SEQUENCES, *_OF_STEPS, "dim", "feature_seed"), why)
+    elif options.model == "regression-transformer":
+        refuse_unused(options, (*_OF_CHAINS, *_OF_SEQUENCES, *_OF_FLOWS), "the regression transformer descends on vector tokens")
+    else:
+        refuse_unused(options, (*_OF_REGRESSION, *_OF_FLOWS, "dim"), "it belongs to the regression models")
+    if chosen != "heavy-ball":
+        refuse_unused(options, ("momentum",), f"{chosen} has none to set; choose --optimizer heavy-ball")
+    if chosen != "adamw":
+        refuse_unused(options, ("weight_decay",), f"{chosen} has none; choose --optimizer adamw")
+    if options.features is not None:
+        refuse_unused(options, ("feature_kind", "feature_seed"), "the features come from --features")
+    else:
+        refuse_unused(options, ("feature_order",), "the features are random; give a file with --features")
+    if options.model in students.STUDENTS and len(options.spans) == 1:
+        refuse_unused(options, ("stride", "reverse", "importance_ratio", "feature_order"), "there is one group of lags")
+    if options.record == "every-step":
+        refuse_unused(options, ("frames",), "every step is recorded")
+
+
+_HERE = "stagescope.papers.incremental"
+_STUDENTS = {
+    "read": Later(f"{_HERE}.reading:StudentReading"),
+    "claims": Later(f"{_HERE}.claims:CLAIMS").load,
+    "views": Later(f"{_HERE}.views:lag_views"),
+}
+STUDY = Study(
+    name="incremental",
+    title="Incremental learning: attention patterns are learned one at a time, most important first",
+    options=IncrementalOptions,
+    presets=PRESETS,
+    setup=Later(f"{_HERE}.setup:setup"),
+    check_use=check_use,
+    kinds=(
+        Kind(fields=(f"{_HERE}.students.positional_loss:HeadsLoss",), **_STUDENTS, cost=Cost(slow_ladder=True)),
+        Kind(
+            fields=(f"{_HERE}.students.content_loss:ContentLoss", f"{_HERE}.students.transformer_loss:TransformerLoss"),
+            **_STUDENTS,
+            cost=Cost(slow_claims=True, slow_ladder=True),
+        ),
+        Kind(
+            fields=(
+                f"{_HERE}.regression.loss:RegressionLoss",
+                f"{_HERE}.regression.loss:MirrorFlow",
+                f"{_HERE}.regression.sampled:RegressionSampled",
+            ),
+            read=Later(f"{_HERE}.reading:RegressionReading"),
+            claims=Later(f"{_HERE}.claims:CLAIMS").load,
+            views=Later(f"{_HERE}.regression.views:regression_views"),
+        ),
+    ),
+    tags=(
+        "ISA:task",
+        "ISA:positional-heads",
+        "ISA:content-heads",
+        "ISA:transformer",
+        "ISA:loss",
+        "ISA:flow",
+        "ISA:mirror",
+        "ISA:plateaus",
+        "ISA:stages",
+    ),
+    figures=Later(f"{_HERE}.figures:FIGURES").load,
+    ledger=("ladder", "gd-ladder", "ode-exact", "ode-mirror", "regression-transformer"),
+    sweeps={
+        "escape": NamedSweep(
+            "when heads leave plateau 1, over heads, importance ratio and initial scale",
+            preset="gd-ladder",
+            grid={"heads": "2,3,4", "importance_ratio": "1.3,1.7,2.2", "init_scale": "1e-4:1e-1:4:log"},
+            color="t2",
+        ),
+    },
+    tour={"ode-mirror": "Flow of three heads over forty positions: each finds its own, the largest gain first."},
+)

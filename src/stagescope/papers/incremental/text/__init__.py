@@ -1,0 +1,1 @@
+"""Incremental learning on real text."""

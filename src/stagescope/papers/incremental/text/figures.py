@@ -1,0 +1,97 @@
+"""Incremental learning on text: the importance of each lag, and when heads turn to it."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stagescope.progress import Progress
+from stagescope.views.figure import COLORS, GREY, Figure, Numbers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+SEEDS, LAGS = 3, 8
+SINGLE = 4
+"""Lags that have a curve of their own."""
+
+
+def compute(progress: Progress) -> Numbers:
+    """A student on the embedded text, for several seeds: loss and attention over steps, and the information of each lag."""
+    from stagescope.papers.incremental.text.information import lag_information
+    from stagescope.papers.incremental.text.observables import text_lag_curves
+    from stagescope.papers.incremental.text.study import PRESETS, TextIncrementalOptions
+    from stagescope.papers.reading import check, stages
+    from stagescope.papers.registry import run_study
+
+    progress.begin("figure lags", SEEDS, "runs")
+    rows, found = [], lag_information(TextIncrementalOptions(**PRESETS["topics"]).read(), LAGS)
+    for seed in range(SEEDS):
+        run = run_study("text-incremental", "topics", seed=seed, progress=False)
+        curves = text_lag_curves(run)
+        rows.append(
+            {
+                "seed": seed,
+                "status": run.status,
+                "events": dict(stages(run).events),
+                "verdicts": {row.tag: row.verdict for row in check(run)},
+                "step": curves.time.tolist(),
+                "loss": curves.loss.tolist(),
+                "mass": np.round(curves.mass, 5).tolist(),
+                "levels": curves.levels.tolist(),
+            }
+        )
+        progress.update(seed + 1)
+    information = {name: getattr(found, name).tolist() for name in ("alone", "added", "errors")} | {"order": list(found.order)}
+    return {"corpus": "topics", "runs": rows, "information": information}
+
+
+def draw(found: Numbers) -> "Drawing":
+    """Importances, the loss with its two levels, and the attention of each head of the first run."""
+    from matplotlib import pyplot
+
+    first = found["runs"][0]
+    mass, step = np.array(first["mass"]), np.array(first["step"])
+    heads = mass.shape[1]
+    drawing, axes = pyplot.subplots(2, 3, figsize=(9.5, 5.2), layout="constrained")
+    _importances(axes[0, 0], found["information"])
+    _losses(axes[0, 1], found["runs"])
+    for place, axis in zip(range(heads), (axes[0, 2], *axes[1]), strict=False):
+        for lag in range(SINGLE):
+            axis.plot(np.maximum(step, 0.5), mass[:, place, lag], color=COLORS[lag], label=f"lag {lag + 1}")
+        together = mass[:, place, SINGLE:].sum(axis=1)
+        axis.plot(np.maximum(step, 0.5), together, color=GREY, ls="-.", label=f"lags {SINGLE + 1} to {mass.shape[2]} together")
+        _events(axis, first["events"])
+        axis.set(xscale="log", ylim=(0, 1.1), xlabel="step", title=f"attention of head {place + 1}")
+    last = axes[1, -1]
+    last.axis("off")
+    last.legend(*axes[0, 2].get_legend_handles_labels(), loc="upper left", title="seed 0")
+    return drawing
+
+
+def _importances(axis: "Axes", found: Numbers) -> None:
+    lags = np.arange(1, len(found["alone"]) + 1)
+    axis.bar(lags - 0.2, found["alone"], 0.4, color=COLORS[0], label="alone")
+    axis.bar(lags + 0.2, found["added"], 0.4, yerr=found["errors"], color=COLORS[1], ecolor=GREY, label="added to the first")
+    axis.set(xlabel="lag", ylabel="nats", title="information on the next word", xticks=lags)
+    axis.legend()
+
+
+def _losses(axis: "Axes", runs: list[Numbers]) -> None:
+    for number, run in enumerate(runs):
+        axis.plot(np.maximum(run["step"], 0.5), run["loss"], color=COLORS[number], label=f"seed {run['seed']}")
+    for level, name in zip(runs[0]["levels"], ("no lag", "first lag alone"), strict=True):
+        axis.axhline(level, color=GREY, linestyle="--", linewidth=1)
+        axis.annotate(name, (0.6, level), textcoords="offset points", xytext=(0, 3), color=GREY, fontsize=8)
+    axis.set(xscale="log", xlabel="step", ylabel="loss (nats)", title="loss and what the text allows")
+    axis.legend(loc="upper right")
+
+
+def _events(axis: "Axes", events: Numbers) -> None:
+    for name, when in events.items():
+        if when is not None:
+            axis.axvline(when, color=GREY, linewidth=0.9, linestyle=":")
+            axis.annotate(name, (when, 1.03), textcoords="offset points", xytext=(2, 0), color=GREY, fontsize=8)
+
+
+FIGURES = {"lags": Figure("lags", "heads on the reference topics: importance of lags, loss, attention", compute, draw)}

@@ -1,0 +1,128 @@
+"""What each of the tokens before tells of the next one: the importance of lags, measured on a text [ISA:text-importance]."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from stagescope.corpora.corpus import TextCorpus
+from stagescope.corpora.kernel import lagged_pairs
+from stagescope.errors import InputError
+from stagescope.memory import require_memory
+
+FAR = 4
+"""Lags so far away that they tell nothing: what is found there is the bias of finite counts, subtracted everywhere.
+
+The median is taken: a text that repeats itself may tell a lot at one of them.
+"""
+NORMAL = 1.4826
+"""The standard deviation of normal numbers over the median of their distances from the median."""
+STRETCHES = 100
+"""Neighbouring tokens are not independent: standard errors are those of means over this many stretches of the text."""
+
+
+@dataclass(frozen=True)
+class LagInformation:
+    """Nats about the next token at each lag 1 .. P, less the bias of finite counts: `bias` of `alone`, known up to `spread`.
+
+    `alone` is the mutual information I(x_{t-l}; x_t). `added` is what lag l adds to the most informative one, m, at least:
+    KL of the joint law of (x_{t-l}, x_t) from the one that follows if x_t depends on x_{t-m} only. By the data-processing
+    inequality that is a lower bound of I(x_{t-l}; x_t | x_{t-m}); it is zero if the text is a chain. At m itself it is `alone`.
+    `parts` (P, stretches) are the means of the logarithm in `added` over stretches of the text.
+    """
+
+    alone: np.ndarray
+    added: np.ndarray
+    bias: float
+    spread: float
+    parts: np.ndarray
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Standard errors of `added` (P,)."""
+        return self._error(self.parts)
+
+    def _error(self, parts: np.ndarray) -> np.ndarray:
+        return np.hypot(np.std(parts, axis=-1, ddof=1) / np.sqrt(parts.shape[-1]), self.spread)
+
+    @property
+    def first(self) -> int:
+        """The most informative lag."""
+        return int(np.argmax(self.alone)) + 1
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Lags by importance: the most informative one, then by what they add to it."""
+        rest = np.argsort(-self.added, kind="stable") + 1
+        return (self.first, *(int(lag) for lag in rest if lag != self.first))
+
+    def above(self, one: int, other: int) -> bool:
+        """Whether one lag's importance is above another's by more than three times the error of their difference.
+
+        Stretches that say more of one mostly say more of the other too, so that error is that of differences over stretches.
+        """
+        if self.first in (one, other):
+            return one == self.first
+        error = self._error(self.parts[one - 1] - self.parts[other - 1])
+        return bool(self.added[one - 1] - self.added[other - 1] > 3 * error)
+
+
+def lag_information(corpus: TextCorpus, lags: int) -> LagInformation:
+    """Importances of the lags 1 .. `lags` on the train part, from counts of pairs: exact but for their finite number."""
+    stream = corpus.train
+    if len(stream) <= (FAR + 2) * (lags + 1):
+        raise InputError(f"the train part of {corpus.source} has {len(stream):,} tokens, too few to compare {lags} lags")
+    require_memory("the pairs of tokens", "choose a smaller --vocab", corpus.vocab, corpus.vocab)
+    pairs, near = _Pairs(stream, corpus.vocab), range(1, lags + 1)
+    far = [len(stream) * (k + 1) // (FAR + 2) for k in range(FAR)]
+    alone, nothing = (np.array([pairs.mean(lag, pairs.surprise(lag)) for lag in which]) for which in (near, far))
+    first = int(np.argmax(alone)) + 1
+    follows = pairs.at(first) / corpus.stationary[:, None]
+    bias = np.array([pairs.mean(lag, pairs.surprise(lag, first, follows)) for lag in far])
+    added, parts = np.empty(lags), np.empty((lags, min(STRETCHES, len(stream) // 2)))
+    for lag in near:
+        gain = pairs.surprise(lag) if lag == first else pairs.surprise(lag, first, follows)
+        added[lag - 1] = pairs.mean(lag, gain) - float(np.median(nothing if lag == first else bias))
+        parts[lag - 1] = pairs.means(lag, gain, parts.shape[1])
+    spread = NORMAL * float(np.median(np.abs(bias - np.median(bias))))
+    return LagInformation(alone - np.median(nothing), added, float(np.median(nothing)), spread, parts)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Joint laws of two tokens of a text at some distance, and means over all such pairs."""
+
+    stream: np.ndarray
+    size: int
+
+    def at(self, lag: int) -> np.ndarray:
+        """(d, d): the earlier token by row, the later one by column; for a negative lag the other way round.
+
+        The end of the text is joined to its beginning: so all lags have equally many pairs, and the same bias.
+        """
+        return lagged_pairs(self.stream, lag, self.size) / len(self.stream)
+
+    def surprise(self, lag: int, first: int | None = None, follows: np.ndarray | None = None) -> np.ndarray:
+        """log of the law of (x_{t-lag}, x_t) over that of independent ones, or the one if x_t depends on x_{t-first} only.
+
+        (d, d); zero where a pair never occurs. Where it occurs so do (x_{t-lag}, x_{t-first}) and (x_{t-first}, x_t), so the
+        law in the denominator is positive there.
+        """
+        joint = self.at(lag)
+        if first is None or follows is None:
+            expected = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+        else:
+            expected = self.at(lag - first) @ follows
+        return np.log(np.divide(joint, expected, where=joint > 0, out=np.ones_like(joint)))
+
+    def mean(self, lag: int, values: np.ndarray) -> float:
+        """Of values (d, d) over all pairs."""
+        return float(np.sum(self.at(lag) * values))
+
+    def means(self, lag: int, values: np.ndarray, stretches: int) -> np.ndarray:
+        """The same over each of some stretches of the text."""
+        cuts, found = np.linspace(0, len(self.stream), stretches + 1).round().astype(int), []
+        for start, stop in pairwise(cuts.tolist()):
+            later = self.stream.take(np.arange(start + lag, stop + lag), mode="wrap")
+            found.append(values[self.stream[start:stop], later].mean())
+        return np.array(found)

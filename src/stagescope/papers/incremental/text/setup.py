@@ -1,0 +1,38 @@
+"""From the options of incremental learning on a text to what `evolve` needs."""
+
+from stagescope.corpora.options import text_facts
+from stagescope.dynamics.descent import GD, Adam, Descent, HeavyBall
+from stagescope.dynamics.dynamics import Dynamics
+from stagescope.dynamics.record import LogSpaced
+from stagescope.memory import numbers, require_memory
+from stagescope.papers.incremental.students.positional import PositionalHeads
+from stagescope.papers.incremental.text.loss import TextHeads
+from stagescope.papers.incremental.text.study import TextIncrementalOptions, check_use
+from stagescope.papers.study import Setup
+
+RATES = {"adam": 0.01, "sgd": 5.0, "heavy-ball": 0.5}
+
+
+def setup(options: TextIncrementalOptions, seed: int) -> Setup:
+    check_use(options)
+    corpus = options.read()
+    model = PositionalHeads(vocab=corpus.vocab, heads=options.heads, context=options.window, targets=1)
+    require_memory("the recorded frames", "record fewer --frames", min(options.frames, options.steps + 1), numbers(model.shapes))
+    loss = TextHeads(model=model, process=corpus, batch=options.batch, seed=seed, watched=options.watched)
+    for part in ("train", "held-out"):
+        corpus.windows(options.window + 1, part)  # a part shorter than one window is refused here
+    return Setup(
+        what=loss,
+        params=model.init(seed, options.init_scale),
+        dynamics=_dynamics(options),
+        record=LogSpaced(frames=options.frames),
+        facts=text_facts(corpus),
+    )
+
+
+def _dynamics(options: TextIncrementalOptions) -> Dynamics:
+    """Rates are relative to that of the values, so that t, where there is one, is its sum."""
+    chosen = {"sgd": GD(), "heavy-ball": HeavyBall(momentum=options.momentum), "adam": Adam()}[options.optimizer]
+    rate = options.rate_values or RATES[options.optimizer]
+    attention = rate if options.rate_attention is None else options.rate_attention
+    return Descent(optimizer=chosen, lr=rate, rates={"V": 1.0, "a": attention / rate}, steps=options.steps)

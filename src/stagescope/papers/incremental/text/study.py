@@ -1,0 +1,63 @@
+"""Incremental learning on a real text: do heads learn one lag after another, the most informative first?"""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from stagescope.corpora.options import TextOptions
+from stagescope.later import Later
+from stagescope.options import refuse_unused
+from stagescope.papers.paper import Kind
+from stagescope.papers.study import Study
+
+
+class TextIncrementalOptions(TextOptions):
+    """Incremental learning on a text: positional heads that predict the next word from the few before it."""
+
+    window: int = Field(8, ge=2, description="tokens before the next one that heads can look at: lags 1 to this")
+    heads: int = Field(3, ge=1, description="attention heads")
+    batch: int = Field(2048, ge=1, description="windows a step sees, drawn anew for each")
+    watched: int = Field(20_000, ge=1, description="windows of the recorded loss, at equal distances in the train part")
+    optimizer: Literal["sgd", "heavy-ball", "adam"] = Field("adam", description="how steps are made from gradients of batches")
+    rate_values: float | None = Field(None, gt=0, description="step size of the values V; default: .01 for adam, 5 for sgd")
+    rate_attention: float | None = Field(None, ge=0, description="step size of the scores a; default: that of the values")
+    momentum: float = Field(0.9, ge=0, lt=1, description="momentum of heavy-ball")
+    steps: int = Field(3000, ge=1, description="steps")
+    init_scale: float = Field(1e-2, ge=0, description="standard deviation of the initial attention scores; values start at 0")
+    frames: int = Field(250, ge=12, description="recorded frames, log-spaced")
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "topics": {},
+    "tinystories": {"corpus": "tinystories"},
+    "wikitext-2": {"corpus": "wikitext-2", "heads": 4},
+    "characters": {"tokens": "char", "vocab": 60},
+    "tinystories-sgd": {"corpus": "tinystories", "optimizer": "sgd", "steps": 4000},
+}
+
+
+def check_use(options: TextIncrementalOptions) -> None:
+    if options.optimizer != "heavy-ball":
+        refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
+
+
+_HERE = "stagescope.papers.incremental.text"
+STUDY = Study(
+    name="text-incremental",
+    title="Incremental learning on real text: heads turn to one lag after another, the most informative first",
+    options=TextIncrementalOptions,
+    presets=PRESETS,
+    setup=Later(f"{_HERE}.setup:setup"),
+    check_use=check_use,
+    kinds=(
+        Kind(
+            fields=(f"{_HERE}.loss:TextHeads",),
+            read=Later(f"{_HERE}.reading:TextIncrementalReading"),
+            claims=Later(f"{_HERE}.claims:CLAIMS").load,
+            views=Later(f"{_HERE}.views:text_lag_views"),
+        ),
+    ),
+    tags=("ISA:text-heads", "ISA:text-importance", "ISA:text-stages", "ISA:mass"),
+    figures=Later(f"{_HERE}.figures:FIGURES").load,
+    ledger=("topics", "tinystories", "wikitext-2", "characters", "tinystories-sgd"),
+)

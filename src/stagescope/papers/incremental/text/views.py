@@ -1,0 +1,136 @@
+"""Heads on a text, on a page: which of the words before they look at, and what they make of it."""
+
+from functools import partial
+
+import numpy as np
+
+from stagescope.corpora.corpus import written
+from stagescope.errors import InputError
+from stagescope.papers.incremental.head_views import heads_in_plane, pairs
+from stagescope.papers.incremental.text.information import LagInformation
+from stagescope.papers.incremental.text.observables import TextLagCurves, text_lag_curves
+from stagescope.papers.reading import Reading
+from stagescope.runs.run import Run
+from stagescope.views.any_run import largest, loss_view, norms_view, values_view
+from stagescope.views.crowd import curves, left_out
+from stagescope.views.subsample import CELLS, shown
+from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, View
+
+WORDS = 40
+"""Words whose values are drawn: more labels could not be read."""
+
+
+def text_lag_views(reading: Reading) -> list[Maker]:
+    """Loss with what lags alone can give, attention by lag, agreement of heads, values by words.
+
+    Without its text, of which stages and ledger then speak, a run is shown by what it stores: its words are among that.
+    """
+    run = reading.run
+    found = text_lag_curves(run)
+    heads, told = found.mass.shape[1], _importance(found)
+    return [
+        partial(_loss, run, found, told),
+        partial(_lags, found, told),
+        partial(_masses, found),
+        partial(_agreement, found),
+        partial(_values, run, found),
+        partial(_plane, run, heads),
+        partial(values_view, run, ("V",)),
+        partial(norms_view, run),
+    ]
+
+
+def _importance(found: TextLagCurves) -> LagInformation | None:
+    """What lags tell; None where the text is not at hand."""
+    try:
+        return found.information
+    except InputError:
+        return None
+
+
+def _loss(run: Run, found: TextLagCurves, told: LagInformation | None) -> View | None:
+    uniform = Level("uniform prediction, ln M", float(np.log(found.law.process.vocab)))
+    about = "Cross-entropy of the next word in nats."
+    if told is None:
+        return loss_view(run, (uniform,), f"{about} Its levels and the held-out loss need the text, which is not at hand.")
+    unigram, first = found.levels
+    levels = (
+        uniform,
+        Level("entropy of the words", float(unigram)),
+        Level(f"best with lag {told.first} alone", float(first)),
+    )
+    about += f" The best with lag {told.first} alone is that of the counts of the very text."
+    return loss_view(run, levels, about, (Curve("held-out loss", found.held_out),))
+
+
+def _lags(found: TextLagCurves, told: LagInformation | None) -> View:
+    heads, lags = found.mass.shape[1:]
+    cells, about = np.zeros((heads, lags), dtype=np.uint8), "Row = head, column = how far back it looks."
+    if told is not None:
+        for place, lag in enumerate(told.order[:2]):
+            cells[:, lag - 1] = place + 1
+        added = ", ".join(f"{value:.3f}" for value in told.added)
+        about += f" Information on the next word, in nats, lag by lag: {added} "
+        about += f"(lag {told.first} alone, the others what they add to it)."
+    return Matrices(
+        "attention",
+        "Attention of each head by lag",
+        about,
+        found.mass[:, None],
+        panels=("",),
+        rows=tuple(f"head {h + 1}" for h in range(heads)),
+        columns=tuple(str(lag + 1) for lag in range(lags)),
+        row_axis="head",
+        column_axis="lag",
+        marks=None if told is None else Marks(("most informative lag", "second"), cells),
+    )
+
+
+def _masses(found: TextLagCurves) -> View:
+    heads, lags = found.mass.shape[1:]
+    made = pairs(found.mass, [f"lag {lag + 1}" for lag in range(lags)])
+    about = "Lag 1 is the word before, lag 2 the one before that; one colour for each lag." + left_out(heads * lags)
+    return curves("mass", "Attention of each head on each lag", about, "attention", made)
+
+
+def _agreement(found: TextLagCurves) -> View | None:
+    """None for one head, which agrees with itself."""
+    if found.mass.shape[1] == 1:
+        return None
+    made = [Curve("agreement of attention", found.mass_agreement), Curve("specialisation", found.specialisation)]
+    made.append(Curve("contrast", found.contrast))
+    about = "Agreement: mean cosine between two heads. Specialisation: mass of the best matching of heads to lags; contrast: the "
+    about += "same without what all heads share. Heads compete while they agree, and part when one leaves the first lag."
+    return curves("heads", "Agreement and specialisation of heads", about, "", made)
+
+
+def _values(run: Run, found: TextLagCurves) -> View:
+    """The values of the most frequent words: tokens are ordered by frequency."""
+    heads, size = run.params["V"].shape[1], min(WORDS, found.law.process.vocab)
+    some = shown(run, heads * size**2, CELLS)
+    values = np.swapaxes(np.asarray(some.run.params["V"])[:, :, :size, :size], 2, 3)  # stored (head, output, token)
+    kept = (run.config or {}).get("words") or found.law.process.words
+    words = tuple(map(written, kept[:size]))
+    high = largest(values)
+    return Matrices(
+        "value-maps",
+        "Values of each head",
+        "Row = word that a head looks at, column = next word whose logit it moves."
+        + left_out(found.law.process.vocab, size, "words"),
+        values,
+        panels=tuple(f"head {h + 1}" for h in range(heads)),
+        rows=words,
+        columns=words,
+        row_axis="word",
+        column_axis="next word",
+        low=-high,
+        high=high,
+        frames=some.frames,
+    )
+
+
+def _plane(run: Run, heads: int) -> View | None:
+    if heads == 1:
+        return None
+    some = shown(run, run.params["V"][0].size, CELLS)
+    return heads_in_plane(np.asarray(some.run.params["V"]), some.frames)

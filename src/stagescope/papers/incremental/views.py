@@ -1,0 +1,159 @@
+"""A student of a lagged chain on a page: attention over lags, group masses, and the levels of the restricted classes."""
+
+from functools import partial
+
+import numpy as np
+
+from stagescope.papers.incremental.head_views import agreement_view, heads_in_plane, learned_view, mass_view, pairs
+from stagescope.papers.incremental.learned import learned_lags
+from stagescope.papers.incremental.observables import LagCurves, lag_curves
+from stagescope.papers.incremental.students.positional import PositionalHeads
+from stagescope.papers.reading import Reading
+from stagescope.runs.run import Run
+from stagescope.views.any_run import excess_view, loss_view, norms_view, speed_view, values_view
+from stagescope.views.crowd import crowd, curves, left_out
+from stagescope.views.plane import MOST_POINTS, plane
+from stagescope.views.subsample import CELLS, OBSERVED, shown
+from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
+
+MATRICES = ("a", "V", "W", "E", "Q1", "K1", "U")
+"""Blocks of the students whose singular values say something: scores, values, query matrices, embedding and output."""
+
+
+def lag_views(reading: Reading) -> list[Maker]:
+    """Loss with the levels of the classes, attention, lags, masses, agreement, values."""
+    run = reading.run
+    law = lag_curves(run).law  # nothing is computed along the run before it is known how many frames are shown
+    model, process = law.model, law.process
+    some = shown(run, model.heads * max(model.targets * model.positions, process.vocab**2), CELLS)
+    found, frames = lag_curves(some.run), some.frames
+    groups = tuple(f"group {i + 1}" for i in range(len(process.groups)))
+    listed = "; ".join(f"{group}: {_span(lags)}" for group, lags in zip(groups, process.groups, strict=True))
+    return [
+        partial(_loss, run, found, frames),
+        partial(_attention, found, groups, frames),
+        partial(_lags, found, groups, frames),
+        partial(mass_view, found, groups, f"the lags of each group ({listed})", frames),
+        partial(agreement_view, found, frames),
+        partial(_learned, found, groups, frames),
+        partial(_entropy, found, frames),
+        partial(_alignment, found, groups, frames),
+        partial(_heads, found, frames),
+        partial(_embedding, run),
+        partial(values_view, run, tuple(name for name in MATRICES if name in run.params)),
+        partial(_excess, found, frames),
+        partial(norms_view, run),
+        partial(speed_view, run),
+    ]
+
+
+def _span(lags: tuple[int, ...]) -> str:
+    word = "lag" if len(lags) == 1 else "lags"
+    return f"{word} {', '.join(map(str, lags))}"
+
+
+def _levels(found: LagCurves, losses: np.ndarray) -> tuple[Level, ...]:
+    """Named levels of the classes F_0 .. F_k, which know the first j groups."""
+    known = ("best with the first group" if j == 1 else f"best with the first {j} groups" for j in range(1, len(losses)))
+    return tuple(Level(name, float(level)) for name, level in zip(("uniform prediction", *known), losses, strict=True))
+
+
+def _loss(run: Run, found: LagCurves, frames: np.ndarray | None) -> View | None:
+    """The training loss as recorded, and beside it the held-out loss."""
+    levels = _levels(found, found.levels.losses)
+    data = "the true law" if found.law.labels == "soft" else "the tokens drawn"
+    about = f"Cross-entropy to {data} on the training sequences, in nats. Levels: the best loss with the first groups alone."
+    more = (Curve("held-out loss", found.excess + found.levels.bayes),) if frames is None else ()
+    if not more:
+        about += " The held-out loss is known at fewer frames: see the excess over the floor."
+    return loss_view(run, levels, about, more)
+
+
+def _excess(found: LagCurves, frames: np.ndarray | None) -> View:
+    above = "the entropy of its targets, on held-out sequences with the true law as label"
+    return excess_view(found.excess, above, _levels(found, found.steps), frames)
+
+
+def _marks(found: LagCurves, groups: tuple[str, ...], lags: np.ndarray) -> Marks:
+    """Cells whose lag belongs to a group; where groups share a lag, the most important one."""
+    cells = np.zeros(lags.shape, dtype=np.uint8)
+    for number, group in reversed(list(enumerate(found.law.process.groups))):
+        cells[np.isin(lags, group)] = number + 1
+    return Marks(tuple(f"{name}: {_span(group)}" for name, group in zip(groups, found.law.process.groups, strict=True)), cells)
+
+
+def _attention(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View:
+    model = found.law.model
+    lags = model.context + np.arange(model.targets)[:, None] - np.arange(model.positions)
+    depends = "" if isinstance(model, PositionalHeads) else ", mean over contexts"
+    return Matrices(
+        "attention",
+        "Attention of each head",
+        f"Row = predicted token, column = position before it{depends}; positions of the lag groups are marked.",
+        found.attention,
+        panels=tuple(f"head {h + 1}" for h in range(model.heads)),
+        rows=tuple(f"target {t}" for t in range(model.targets)),
+        columns=tuple(str(s) for s in range(model.positions)),
+        row_axis="target",
+        column_axis="position",
+        marks=_marks(found, groups, np.where(lags > 0, lags, 0)),
+        frames=frames,
+    )
+
+
+def _lags(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View:
+    """Attention on each lag that every target has before it, mean over targets."""
+    model = found.law.model
+    targets = np.arange(model.targets)
+    lags = np.arange(1, model.context + 1)
+    each = [found.attention[:, :, targets, model.context + targets - lag].mean(axis=2) for lag in lags]
+    return Matrices(
+        "lags",
+        "Attention of each head by lag",
+        "Row = head, column = how far back it looks, mean over targets; lags of the groups are marked.",
+        np.stack(each, axis=2)[:, None],
+        panels=("",),
+        rows=tuple(f"head {h + 1}" for h in range(model.heads)),
+        columns=tuple(str(lag) for lag in lags),
+        row_axis="head",
+        column_axis="lag",
+        marks=_marks(found, groups, np.tile(lags, (model.heads, 1))),
+        frames=frames,
+    )
+
+
+def _entropy(found: LagCurves, frames: np.ndarray | None) -> View:
+    heads = found.entropy.shape[1]
+    made = crowd(found.entropy, [f"head {h + 1}" for h in range(heads)])
+    about = "Mean entropy of each head's attention, in nats: it falls where a head settles on few lags." + left_out(heads)
+    return curves("entropy", "Entropy of attention", about, "nats", made, frames=frames)
+
+
+def _learned(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View | None:
+    learned = learned_lags(found)
+    return None if learned is None else learned_view(learned, groups, frames)
+
+
+def _alignment(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View | None:
+    if found.alignment is None:
+        return None
+    about = "<V_h, A_i>/|A_i|: how far the values of each head point along the feature of each group."
+    about += left_out(found.alignment.shape[1] * len(groups))
+    made = pairs(found.alignment, groups)
+    return curves("alignment", "Values of the heads along the features", about, "alignment", made, frames=frames)
+
+
+def _heads(found: LagCurves, frames: np.ndarray | None) -> View | None:
+    return None if found.values is None else heads_in_plane(found.values, frames)
+
+
+def _embedding(run: Run) -> View | None:
+    """The embedding, where the student has one."""
+    if "E" not in run.params:
+        return None
+    seen = shown(run, run.params["E"][0].size, OBSERVED)
+    places, shares = plane(np.asarray(seen.run.params["E"][:, :MOST_POINTS], dtype=float))
+    about = "Rows of the embedding E in the plane of their largest variance, all frames together."
+    about += left_out(run.params["E"].shape[1], MOST_POINTS, "tokens")
+    labels = tuple(str(i) for i in range(places.shape[1]))
+    return Points("embedding", "Embedding of the tokens", about, places, labels, shares, frames=seen.frames)

@@ -1,0 +1,47 @@
+"""Which claim holds where: the verdicts of a study's presets side by side."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from stagescope.claims.ledger import Ledger
+from stagescope.papers.reading import check
+from stagescope.papers.study import Study
+from stagescope.progress import Progress
+from stagescope.runs.files import publish, told
+
+_MARK = {"confirmed": "yes", "violated": "NO", "inconclusive": "?", "not applicable": "-"}
+
+
+def ledgers(study: Study, progress: Progress) -> dict[str, Ledger]:
+    """The ledger of every preset that the study names."""
+    progress.begin("ledger", len(study.ledger), "runs")
+    found = {}
+    for done, preset in enumerate(study.ledger):
+        found[preset] = check(study.run(study.configured(preset), progress=False))
+        progress.update(done + 1)
+    return found
+
+
+def write_ledgers(found: dict[str, Ledger], out: Path) -> Path:
+    """ledger.json with every row, ledger.md with the verdicts side by side and the reasons below."""
+    body: dict[str, Any] = {preset: ledger.json() for preset, ledger in found.items()}
+    with told(out):
+        out.mkdir(parents=True, exist_ok=True)
+        publish(out / "ledger.json", (json.dumps(body, indent=1, allow_nan=False) + "\n").encode())
+        publish(out / "ledger.md", _markdown(found).encode())
+    return out / "ledger.md"
+
+
+def _markdown(found: dict[str, Ledger]) -> str:
+    presets = list(found)
+    claims = [row.statement for row in found[presets[0]]]
+    lines = ["# Which claim holds where", "", "yes: confirmed, NO: violated, ?: inconclusive, -: not applicable.", ""]
+    lines += ["| claim | " + " | ".join(presets) + " |", "|---" * (len(presets) + 1) + "|"]
+    for number, statement in enumerate(claims):
+        marks = [_MARK[found[preset].verdicts[number].verdict] for preset in presets]
+        lines.append("| " + statement.replace("|", "\\|") + " | " + " | ".join(marks) + " |")
+    for preset in presets:
+        lines += ["", f"## {preset}", ""]
+        lines += [f"- **{row.verdict}** {row.statement}: {row.reason}" for row in found[preset]]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,55 @@
+"""A paper is one object: its reference, its statements, its studies, and how runs of its models are read.
+
+Everything else the laboratory knows of a paper is derived from this object. Nothing heavy is imported here: what a paper
+names with `Later` is loaded when it is used.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stagescope.claims.reference import Reference, Tag
+from stagescope.later import Later
+
+if TYPE_CHECKING:
+    from stagescope.papers.study import Study
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What takes a minute or more on runs of a kind: a notebook leaves out slow claims, a page leaves out a slow ladder."""
+
+    slow_claims: bool = False
+    slow_ladder: bool = False
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How runs of some types of field are read.
+
+    `fields` are types of objectives or fields, each as "package.module:Type". `read` makes the `Reading` of a run, `claims`
+    gives the paper's claims on such runs, `views` lists what the page shows of a reading.
+    """
+
+    fields: tuple[str, ...]
+    read: Callable[[Any], Any]
+    claims: Callable[[], tuple[Any, ...]] = tuple
+    views: Callable[[Any], list[Any]] = field(default=Later("stagescope.views.any_run:any_views"))
+    cost: Cost = field(default_factory=Cost)
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Everything the laboratory needs to know of a paper.
+
+    `forms` names the losses of its model by what they average over: "population", "finite" or "sampled". `commands` are
+    further commands of the command line. `about_text` says what the paper predicts for a corpus before any training.
+    """
+
+    name: str
+    reference: Reference
+    tags: Mapping[str, Tag]
+    studies: "tuple[Study, ...]"
+    forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    commands: Mapping[str, Later] = field(default_factory=dict)
+    about_text: Callable[..., Any] | None = None

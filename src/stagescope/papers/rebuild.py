@@ -1,0 +1,106 @@
+"""Make a run's field and dynamics again from its spec: to resume it, or to replay it with more frames."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from stagescope.dynamics.descent import Descent
+from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
+from stagescope.dynamics.flow import GradientFlow
+from stagescope.dynamics.record import Record
+from stagescope.errors import DamagedRun, InputError, StagescopeError
+from stagescope.fields.field import Field
+from stagescope.fields.objective import JaxObjective, Objective
+from stagescope.papers.registry import load_type
+from stagescope.params import Layout
+from stagescope.runs import manifest as manifests
+from stagescope.runs import store
+from stagescope.runs.run import DONE, Run
+from stagescope.spec import Spec, build
+
+DYNAMICS = (Descent, GradientFlow)
+"""Importing these registers the types that the dynamics of a spec may name."""
+
+
+def resume(folder: str | Path, what: Objective | Field | None = None, progress: bool | None = None) -> Run:
+    """Continue a run that was interrupted or killed. A run of your own objective needs it again as `what`."""
+    folder = Path(folder)
+    manifest = manifests.read(folder)
+    if manifest.status in DONE:
+        raise InputError(f"{folder} is {manifest.status} already: nothing to resume")
+    if manifest.status != "running":
+        raise StagescopeError(f"{folder} {manifest.reason}: it would fail again; start it anew with other options")
+    problems = store.verify(folder)
+    if problems:
+        raise DamagedRun(problems[0])
+    spec = manifest.spec
+    dynamics, record, stop = build(spec["dynamics"]), build(spec["record"]), build(spec["stop"])
+    journey = Journey(
+        field=field_of(spec, what),
+        layout=Layout(tuple((name, tuple(shape)) for name, shape in spec["blocks"].items())),
+        dynamics=dynamics,
+        positions=dynamics.positions(record, spec["until"]),
+        stop=stop,
+        record=record,
+        until=spec["until"],
+        seed=manifest.seed,
+        origin=Origin(manifest.study, manifest.config, manifest.tags),
+    )
+    return proceed(journey, folder, progress)
+
+
+def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
+    """The field a spec describes, or the caller's own."""
+    if spec["field"]["type"] == "own":
+        if what is None:
+            name = spec["field"]["name"]
+            example = "`ss.resume(folder, objective)` or `ss.saddle_ladder(run, objective)`"
+            raise InputError(f"this run moves your own objective {name!r}: pass it, as in {example}")
+        if isinstance(what, JaxObjective) and what.name != spec["field"]["name"]:
+            raise InputError(
+                f"this run moves the objective {spec['field']['name']!r}, not {what.name!r}: pass the one it was made with"
+            )
+        found = what
+    elif what is not None:
+        raise InputError("this run knows its own objective: leave yours out")
+    else:
+        found = rebuilt(spec["field"])
+    return found.field() if isinstance(found, Objective) else found
+
+
+def rebuilt(spec: Any) -> Any:
+    """The object that a spec describes; the papers whose types it names are loaded first."""
+    for name in _types(spec):
+        load_type(name)
+    return build(spec)
+
+
+def _types(spec: Any) -> Iterator[str]:
+    """The ids of all types in a spec."""
+    if isinstance(spec, dict):
+        if isinstance(spec.get("type"), str):
+            yield spec["type"]
+        spec = list(spec.values())
+    if isinstance(spec, list):
+        for item in spec:
+            yield from _types(item)
+
+
+def replay(run: Run, record: Record, what: Objective | Field | None = None, progress: bool | None = False) -> Run:
+    """The same motion from the first recorded frame to the last, with other frames kept."""
+    dynamics = build(run.spec["dynamics"])
+    until = None
+    if isinstance(dynamics, Descent):
+        dynamics = dynamics.model_copy(update={"steps": int(run.step[-1])})
+    else:
+        until = float(run.t[-1])
+    law = field_of(run.spec, what)
+    again = evolve(law, run.at(0), dynamics, until=until, record=record, seed=run.seed, progress=progress)
+    return ended(again, "the replay of this run")
+
+
+def ended(run: Run, what: str = "the companion run") -> Run:
+    """A run that reached its end; an error that says how it ended otherwise."""
+    if not run.done:
+        raise StagescopeError(f"{what} ended {run.status}: {run.reason}")
+    return run

@@ -1,0 +1,214 @@
+"""Ink of the scan-and-snap figures: each function draws the numbers of its twin in scan_snap_numbers."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure as Drawing
+from matplotlib.lines import Line2D
+
+from stagescope.views.figure import COLORS, GREY, Numbers
+
+_RATIOS = (1, 2, 5, 10)
+_RAMP = plt.get_cmap("viridis")
+
+
+def overview(numbers: Numbers) -> Drawing:
+    moments = numbers["times"]
+    drawing, axes = plt.subplots(1, len(moments), figsize=(9.2, 2.3), sharey=True, layout="constrained")
+    common = np.array(numbers["common"])
+    for axis, (name, when) in zip(axes, moments.items(), strict=True):
+        values = np.array(numbers["attention"][name])
+        ink = [GREY if c else COLORS[0] for c in common]
+        axis.bar(np.arange(len(values)), values, color=ink, width=0.85)
+        axis.set_title(f"{name}\nt = {when:.4g}")
+        axis.set_xticks([])
+        axis.grid(axis="x", visible=False)
+        axis.text(0.25, -0.08, "common", color=GREY, transform=axis.transAxes, ha="center", va="top", fontsize=8)
+        axis.text(0.75, -0.08, "distinct", color=COLORS[0], transform=axis.transAxes, ha="center", va="top", fontsize=8)
+    axes[0].set_ylabel("attention $c_{l|n}$")
+    drawing.suptitle(
+        "Attention of one class: common tokens are dropped, frequent distinct ones win, then it slows to a crawl", fontsize=10
+    )
+    return drawing
+
+
+def growth_factors(numbers: Numbers) -> Drawing:
+    drawing, axes = plt.subplots(1, 2, figsize=(8.2, 3.2), layout="constrained")
+    for axis, kind, title in zip(axes, ("chi", "upper"), ("exact flow", "upper bound $e^{2B(t)}$ of theorem 3"), strict=True):
+        for color, curve in zip(COLORS, numbers["curves"], strict=False):
+            axis.plot(curve["t"], curve[kind], color=color, label=rf"$\eta_Y$ = {curve['rate_y']:g}")
+            height = float(np.interp(curve["t0"], curve["t"], curve[kind]))
+            axis.plot(curve["t0"], height, "o", color=color, ms=5, mec="white")
+        axis.set_title(title)
+        axis.set_xlabel("t")
+    axes[0].set_ylabel(r"$\chi_l(t)$")
+    drawing.suptitle(
+        "Growth factor of the winning token under the modified decoder: a slower decoder grows it further", fontsize=10
+    )
+    axes[0].legend(title=r"dots: $t_0 = K\,\ln M/\eta_Y$", title_fontsize=8)
+    return drawing
+
+
+def syn_small(numbers: Numbers) -> Drawing:
+    drawing, axes = plt.subplots(2, 2, figsize=(7.6, 4.8), sharex=True, sharey="row", layout="constrained")
+    for column, panel in enumerate(numbers["panels"]):
+        top, bottom = axes[0, column], axes[1, column]
+        values, common = np.array(panel["attention"]), np.array(panel["common"])
+        distinct = np.flatnonzero(~common)
+        top.plot(values[:, common], color=GREY, lw=1)
+        for rank, i in enumerate(distinct):
+            top.plot(values[:, i], color=_RAMP(rank / len(distinct)), lw=1.3)
+        top.set_title(rf"$\eta_Y$ = {panel['rate_y']:g}, $\eta_Z$ = 1")
+        entropy = np.array(panel["entropy"])
+        bottom.plot(entropy.T, color=COLORS[0], lw=0.6, alpha=0.35)
+        bottom.plot(entropy.mean(axis=0), color=COLORS[0], lw=2)
+        mean, spread = panel["entropy_at_99"]
+        bottom.text(0.97, 0.9, f"step 99: {mean:.3f} ± {spread:.3f}", transform=bottom.transAxes, ha="right")
+        bottom.set_xlabel("SGD step")
+    axes[0, 0].set_ylabel("attention $c_{l|n}$")
+    axes[1, 0].set_ylabel("entropy on distinct tokens")
+    handles = [Line2D([], [], color=GREY), *(Line2D([], [], color=_RAMP(x)) for x in (0.0, 0.9))]
+    axes[0, 1].legend(handles, ["common", "distinct, rare", "distinct, frequent"])
+    for color, value in zip((COLORS[1],) * 3, numbers["published"]["1"], strict=True):
+        axes[1, 0].plot(99, value, "_", color=color, ms=12, mew=2)
+    axes[1, 0].text(93, 1.953, "authors' code,\n3 seeds", color=COLORS[1], ha="right", va="bottom", fontsize=8)
+    drawing.suptitle(
+        "SGD on Syn-Small, contexts of 128 tokens: a faster decoder ends less sparse (thin: 10 seeds, ±: their spread)",
+        fontsize=9.5,
+    )
+    return drawing
+
+
+def adam(numbers: Numbers) -> Drawing:
+    drawing, axes = plt.subplots(1, 3, figsize=(8.2, 2.6), sharey=True, layout="constrained")
+    for axis, panel in zip(axes, numbers["panels"], strict=True):
+        place = np.arange(len(panel["share"]))
+        ink = [COLORS[1] if i == panel["top"] else COLORS[0] for i in place]
+        axis.bar(place, panel["share"], yerr=panel["spread"], color=ink, error_kw={"lw": 0.8, "ecolor": "#555555"})
+        axis.set_title(f"Adam, rate {panel['lr']:g}: token {panel['top']} leads")
+        axis.set_xlabel("distinct token, rare to frequent")
+        axis.set_xticks(place)
+        axis.grid(axis="x", visible=False)
+    axes[0].set_ylabel("share of attention\non distinct tokens")
+    return drawing
+
+
+def entropy_grid(numbers: Numbers) -> Drawing:
+    lasts = sorted({int(name.split("|")[0]) for name in numbers["cells"]})
+    drawing, axes = plt.subplots(1, len(lasts), figsize=(10, 3.1), sharey=True, layout="constrained")
+    for axis, last in zip(axes, lasts, strict=True):
+        for color, rate_z in zip(COLORS, ("0.5", "1", "2", "3"), strict=False):
+            ours, theirs = ([numbers[kind][f"{last}|{rate_z}|{r}"] for r in _RATIOS] for kind in ("cells", "published"))
+            axis.plot(_RATIOS, [v[0] for v in ours], "-o", color=color, ms=4)
+            axis.errorbar(_RATIOS, *zip(*theirs, strict=True), fmt="D", color=color, mfc="white", ms=6, lw=1, alpha=0.8, zorder=1)
+        axis.set_xscale("log")
+        axis.set_xticks(_RATIOS, [str(r) for r in _RATIOS])
+        axis.minorticks_off()
+        axis.set_title(f"{last} quer{'y' if last == 1 else 'ies'}, {2 * last} classes")
+        axis.set_xlabel(r"$\eta_Y/\eta_Z$")
+    axes[0].set_ylabel("entropy on distinct tokens")
+    handles = [Line2D([], [], color=c, label=rf"$\eta_Z$ = {z}") for c, z in zip(COLORS, ("0.5", "1", "2", "3"), strict=False)]
+    handles += [Line2D([], [], color="k", marker="o", ms=4, label="this package, mean of 10 seeds")]
+    handles += [Line2D([], [], color="k", marker="D", mfc="white", ls="", label="published mean and spread")]
+    drawing.legend(handles=handles, loc="outside lower center", ncols=6)
+    gap = numbers["mean_abs_difference"]
+    worst = numbers["largest_difference"]
+    said = f"difference to the 64 published means: {gap:.3f} nats on average, {worst:.3f} at most"
+    drawing.suptitle(f"Final entropy after 100 SGD steps; {said}", fontsize=10)
+    return drawing
+
+
+def discrete(numbers: Numbers) -> Drawing:
+    drawing, axes = plt.subplots(1, 2, figsize=(8.2, 3.2), layout="constrained")
+    for axis, panel in zip(axes, numbers["panels"], strict=True):
+        for color, curve in zip(COLORS, panel["curves"], strict=False):
+            axis.plot(curve["t"], curve["flow"], color=color, lw=1.2, label=rf"$\eta_Y$ = {curve['rate_y']:g}")
+            shown = np.unique(np.geomspace(1, len(curve["discrete"]) - 1, 25).astype(int))
+            axis.plot(shown, np.array(curve["discrete"])[shown], "o", ms=3.5, color=color, mfc="none", mew=0.9)
+        worst = max(curve["gap_over_bound"][1] for curve in panel["curves"])
+        axis.set_title(f"M = {panel['M']:,}: largest excess {worst:.0%} of $2\\eta_Y/M$")
+        axis.set_xlabel("t (steps of size 1)")
+        axis.set_xscale("log")
+        axis.legend(title="line: flow, circles: steps", title_fontsize=8, loc="upper left")
+    axes[0].set_ylabel("h")
+    return drawing
+
+
+def common_growth(numbers: Numbers) -> Drawing:
+    drawing, axes = plt.subplots(1, 2, figsize=(7.6, 3.1), layout="constrained")
+    for axis, panel in zip(axes, numbers["panels"], strict=True):
+        for rank, curve in enumerate(panel["curves"]):
+            axis.plot(panel["t"], curve["B"], color=_RAMP(rank / len(panel["curves"])), label=rf"$\eta_Z$ = {curve['rate_z']:g}")
+        axis.set_title(rf"$\nu = \eta_Y/\eta_Z$ = {panel['nu']:g}, M = {panel['M']:,}")
+        axis.set_xlabel("t")
+    axes[0].set_ylabel("$B(t)$, fall of the common token")
+    drawing.suptitle("Closed form with the corrected constant: B(t) = 1/4 ln(1 + 4 Γ/C0), K = 1, C0 = 1", fontsize=10)
+    axes[0].legend()
+    return drawing
+
+
+def recall(numbers: Numbers) -> Drawing:
+    panels = numbers["panels"]
+    drawing, axes = plt.subplots(1, len(panels), figsize=(4.4 * len(panels), 3.3), sharey=True, layout="constrained")
+    styles = {"1": "-", "10": "--"}
+    for axis, panel in zip(axes, panels, strict=True):
+        for color, rate_z in zip(COLORS, ("0.5", "1", "2", "3"), strict=False):
+            for ratio, dash in styles.items():
+                axis.plot(numbers["thresholds_times_M"], panel["recall"][f"{rate_z}|{ratio}"], dash, color=color)
+        axis.axvline(1, color=GREY, lw=0.9)
+        axis.text(1.06, 0.03, "1/M", color=GREY)
+        axis.set_xscale("log")
+        axis.set_ylim(0, 1.04)
+        axis.set_title(f"{2 * panel['num_last']} classes, M = {panel['M']}")
+        axis.set_xlabel("threshold on attention, in units of 1/M")
+    axes[0].set_ylabel("distinct tokens above it")
+    handles: list[Any] = [
+        Line2D([], [], color=c, label=rf"$\eta_Z$ = {z}") for c, z in zip(COLORS, ("0.5", "1", "2", "3"), strict=False)
+    ]
+    handles += [Line2D([], [], color="k", ls=dash, label=rf"$\eta_Y/\eta_Z$ = {ratio}") for ratio, dash in styles.items()]
+    axes[-1].legend(handles=handles)
+    drawing.suptitle("Recall of distinct tokens by final attention", fontsize=10)
+    return drawing
+
+
+def finite_step(numbers: Numbers) -> Drawing:
+    drawing, axis = plt.subplots(figsize=(5.6, 3.5), layout="constrained")
+    for color, curve in zip(COLORS, numbers["curves"], strict=False):
+        axis.plot(
+            curve["rate"], curve["heavy_ball"], "o-", color=color, label=rf"heavy ball, $\eta_Y/\eta_Z$ = {curve['ratio']:g}"
+        )
+        axis.axhline(curve["flow"], color=color, ls="--", lw=1.1)
+    axis.set_xscale("log")
+    axis.set_xlabel(r"rate $\eta_Z$ of the steps (fewer steps at larger rates, same effective time)")
+    axis.set_ylabel("final entropy on distinct tokens")
+    axis.set_title(
+        "Same effective time, other rates: the flow (dashed) does not change,\nfinite steps do; at equal rates they end sparser"
+    )
+    axis.legend()
+    return drawing
+
+
+def collapse(numbers: Numbers) -> Drawing:
+    drawing, axes = plt.subplots(1, 2, figsize=(8.2, 3.4), layout="constrained")
+    rows = numbers["rows"]
+    classes = sorted({row["K"] for row in rows})
+    markers = dict(zip(sorted({row["M"] for row in rows}), "osD", strict=False))
+    span = [min(row["t0"] for row in rows), max(row["t0"] for row in rows)]
+    axes[0].plot(span, span, color=GREY, lw=1, zorder=0)
+    for row in rows:
+        ink = COLORS[classes.index(row["K"])]
+        axes[0].plot(row["t0"], row["t"], markers[row["M"]], color=ink, ms=5, alpha=0.85)
+        axes[1].plot(row["rate_y"], row["t"] / row["t0"], markers[row["M"]], color=ink, ms=5, alpha=0.85)
+    axes[0].set(xscale="log", yscale="log", xlabel=r"$K\,\ln M/\eta_Y$", ylabel="transition time $t^*$ of the flow")
+    slopes = numbers["slopes"]
+    axes[0].set_title(f"slopes: {slopes['eta_Y']:.2f} in $\\eta_Y$, {slopes['K']:.2f} in K, {slopes['ln M']:.2f} in ln M")
+    axes[1].axhspan(0.75, 1.15, color=COLORS[2], alpha=0.12, lw=0)
+    axes[1].set(xscale="log", xlabel=r"$\eta_Y$ ($\eta_Z$ = 1)", ylabel=r"$t^*\,\eta_Y/(K\,\ln M)$", ylim=(0.6, 1.3))
+    axes[1].set_xticks([30, 100, 300], ["30", "100", "300"])
+    axes[1].minorticks_off()
+    axes[1].set_title("all runs collapse near 1 (shaded: 0.75 to 1.15)")
+    handles = [Line2D([], [], color=COLORS[i], marker="o", ls="", label=f"K = {k}") for i, k in enumerate(classes)]
+    handles += [Line2D([], [], color="k", marker=mark, ls="", mfc="none", label=f"M = {m:,}") for m, mark in markers.items()]
+    axes[0].legend(handles=handles, fontsize=7.5)
+    return drawing

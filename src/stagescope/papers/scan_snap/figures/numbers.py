@@ -1,0 +1,248 @@
+"""Numbers of the scan-and-snap figures (arXiv 2305.16380), each from nothing."""
+
+import json
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from stagescope.detect.stage import peak
+from stagescope.papers.reading import stages
+from stagescope.papers.registry import run_study
+from stagescope.papers.scan_snap import forms
+from stagescope.papers.scan_snap.evidence import Evidence
+from stagescope.papers.scan_snap.model import PairwiseAttention, attention
+from stagescope.papers.scan_snap.observables import class_attention
+from stagescope.papers.scan_snap.process import SequenceClasses
+from stagescope.papers.scan_snap.sampled import PairwiseSampled
+from stagescope.papers.scan_snap.study import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
+from stagescope.progress import Progress
+from stagescope.views.figure import Numbers
+
+SYN_SMALL = {"length": 128, "batch": 128, "steps": 100, "progress": False}
+
+
+def _rounded(values: Any, digits: int = 6) -> Any:
+    return np.round(np.asarray(values, dtype=float), digits).tolist()
+
+
+def overview(progress: Progress) -> Numbers:
+    """Figure 2, drawn from data: attention of a class before, during and after the scan."""
+    run = run_study("scan-snap", "syn-small-flow", progress=False)
+    curves, events = class_attention(run), stages(run).events
+    moments = {"start": 0.0, **{name: events[name] for name in ("onset", "winner", "snap")}, "end": float(run.t[-1])}
+    held = {name: when for name, when in moments.items() if when is not None}
+    own = np.flatnonzero(curves.table[0] > 0)
+    bars = {name: [float(np.interp(when, run.t, curves.attention[:, 0, i])) for i in own] for name, when in held.items()}
+    return {"times": held, "attention": {n: _rounded(v) for n, v in bars.items()}, "common": curves.common[0, own].tolist()}
+
+
+def growth_factors(progress: Progress) -> Numbers:
+    """Figure 3: chi(t) of the winning token, K = 10, M = 1000, eta_Z = .5, modified decoder, with the bounds of theorem 3."""
+    rates, until = (0.5, 1.0, 2.0, 5.0), 700.0
+    progress.begin("figure 3", len(rates), "flows")
+    curves = []
+    for done, rate_y in enumerate(rates):
+        made = {"num_last": 10, "num_common": 1, "vocab": 1000, "rate_y": rate_y, "rate_z": 0.5, "decoder": "pinv"}
+        run = run_study("scan-snap", until=until, record="uniform", frames=351, progress=False, **made)
+        seen = Evidence.of(run)
+        chi = np.exp(2 * seen.winner(seen.curves.scores)).mean(axis=1)
+        table = seen.curves.table[0]
+        start = forms.start_constant(float(table[seen.curves.common[0]][0]), float(np.sum(table**2)), 10)
+        upper = np.exp(2 * forms.growth(forms.driving(run.t, 1000, 10, rate_y, 0.5) / 10, start))
+        t0 = forms.transition_time(1000, 10, rate_y)
+        curves.append({"rate_y": rate_y, "t": _rounded(run.t), "chi": _rounded(chi), "upper": _rounded(upper), "t0": t0})
+        progress.update(done + 1)
+    return {"curves": curves, "settings": {"K": 10, "M": 1000, "eta_Z": 0.5, "decoder": "modified"}}
+
+
+def syn_small(progress: Progress) -> Numbers:
+    """Figure 4: SGD on Syn-Small at two rates of the decoder: attention of a class, entropy on its distinct tokens."""
+    panels = []
+    progress.begin("figure 4", 2 * SEEDS, "runs")
+    for column, rate_y in enumerate((1.0, 10.0)):
+        entropies, first = [], None
+        for seed in range(SEEDS):
+            run = run_study("scan-snap", optimizer="heavy-ball", rate_y=rate_y, seed=seed, **SYN_SMALL)
+            curves = class_attention(run)
+            first = first or curves
+            entropies.append(curves.mean(curves.entropy))
+            progress.update(column * SEEDS + seed + 1)
+        assert first is not None
+        aligned = np.mean([first.attention[:, n, first.table[n] > 0] for n in range(2)], axis=0)
+        panel = {"rate_y": rate_y, "attention": _rounded(aligned), "common": first.common[0, first.table[0] > 0].tolist()}
+        at_99 = [float(values[99]) for values in entropies]
+        panel |= {"entropy": _rounded(entropies), "entropy_at_99": [float(np.mean(at_99)), float(np.std(at_99))]}
+        panels.append(panel)
+    return {"panels": panels, "published": {"1": [1.944, 1.951, 1.920]}, "published_source": "the authors' code, three seeds"}
+
+
+def adam(progress: Progress) -> Numbers:
+    """Figure 5: Adam at three rates ends on different distinct tokens."""
+    panels = []
+    progress.begin("figure 5", 3 * SEEDS, "runs")
+    for row, lr in enumerate((0.1, 0.5, 1.0)):
+        shares = []
+        for seed in range(SEEDS):
+            run = run_study("scan-snap", optimizer="adam", lr=lr, seed=seed, **SYN_SMALL)
+            curves = class_attention(run)
+            own = np.stack([curves.attention[-1, n, curves.distinct[n]] for n in range(2)])
+            shares.append((own / own.sum(axis=1, keepdims=True)).mean(axis=0))
+            progress.update(row * SEEDS + seed + 1)
+        mean = np.mean(shares, axis=0)
+        panels.append(
+            {"lr": lr, "share": _rounded(mean), "spread": _rounded(np.std(shares, axis=0)), "top": int(np.argmax(mean))}
+        )
+    return {"panels": panels}
+
+
+def syn_medium(progress: Progress) -> dict[int, dict[str, Any]]:
+    """The 640 runs of figure 6 by number of queries: final attention of every class (160 runs, classes, keys)."""
+    progress.begin("640 runs of 100 steps", len(MEDIUM_LAST), "sizes")
+    found = {}
+    for done, last in enumerate(MEDIUM_LAST):
+        found[last] = medium_runs(last)
+        progress.update(done + 1)
+    return found
+
+
+@cache
+def medium_runs(last: int) -> dict[str, Any]:
+    """160 runs of Syn-Medium with `last` queries, ordered (eta_Z, ratio, seed), in one kernel call; figures 6, 11, 12 share them.
+
+    Every run has its own seed, so that the errors of different cells are independent.
+    """
+    grid = np.array([(z, z * ratio) for z in MEDIUM_Z for ratio in MEDIUM_RATIO for _ in range(SEEDS)], dtype=float)
+    process = SequenceClasses.synthetic(last, 2, 10, 10)
+    problem = PairwiseSampled(model=PairwiseAttention.every_output(process), process=process, length=128, batch=128)
+    _, z, _ = problem.train_many(np.arange(len(grid)), process.vocab**-0.5, grid[:, 1], grid[:, 0], steps=100)
+    table = process.table(process.keys)
+    scores = z[:, problem.rows["query"]]
+    common = np.isin(process.keys, sorted(process.common)) & (table > 0)
+    final = attention(scores, np.broadcast_to(table, scores.shape))
+    return {"attention": final, "distinct": (table > 0) & ~common, "vocab": process.vocab}
+
+
+def entropy_grid(progress: Progress) -> Numbers:
+    """Figure 6: entropy on distinct tokens over eta_Z and eta_Y/eta_Z, against the 64 published means."""
+    cells = {}
+    for last, runs in syn_medium(progress).items():
+        own = runs["attention"] * runs["distinct"]
+        share = own / own.sum(axis=2, keepdims=True)
+        entropy = -np.sum(share * np.log(np.where(share > 0, share, 1.0)), axis=2).mean(axis=1)
+        blocks = entropy.reshape(len(MEDIUM_Z), len(MEDIUM_RATIO), SEEDS)
+        for i, rate_z in enumerate(MEDIUM_Z):
+            for j, ratio in enumerate(MEDIUM_RATIO):
+                cells[f"{last}|{rate_z}|{ratio}"] = _rounded([blocks[i, j].mean(), blocks[i, j].std()])
+    published = published_entropies()
+    gaps = [abs(cells[name][0] - published["cells"][name][0]) for name in published["cells"]]
+    facts = {"mean_abs_difference": float(np.mean(gaps)), "largest_difference": float(np.max(gaps))}
+    return {**facts, "cells": cells, "published": published["cells"], "published_source": published["source"]}
+
+
+def published_entropies() -> dict[str, Any]:
+    """The 64 published means and spreads of figure 6."""
+    text = resources.files("stagescope").joinpath("data/scan_snap_figure6.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
+
+def discrete(progress: Progress) -> Numbers:
+    """Figure 8: h after steps against h of the flow; the gap stays below 2 eta_Y / M."""
+    panels = []
+    for outputs, rates in ((50, (0.1, 0.5, 1.0, 2.0)), (1000, (0.2, 1.0, 2.0, 4.0))):
+        curves = []
+        for rate in rates:
+            until = 4 * forms.transition_time(outputs, 1, rate)
+            steps = int(np.ceil(until))
+            stepped = forms.discrete_gap(steps, outputs, rate)
+            excess = (stepped - forms.logit_gap(np.arange(steps + 1.0), outputs, 1, rate) / outputs) / (2 * rate / outputs)
+            t = np.geomspace(0.5, steps, 200)
+            flow = forms.logit_gap(t, outputs, 1, rate) / outputs
+            curve = {"rate_y": rate, "t": _rounded(t), "flow": _rounded(flow, 12), "discrete": _rounded(stepped, 12)}
+            curves.append({**curve, "gap_over_bound": [float(excess.min()), float(excess.max())]})
+        panels.append({"M": outputs, "curves": curves})
+    return {"panels": panels}
+
+
+def common_growth(progress: Progress) -> Numbers:
+    """Figure 9: B(t) for nu = eta_Y/eta_Z = 10, M = 100 and nu = 1, M = 10^4, over eta_Z (K = 1, C0 = 1)."""
+    panels = []
+    for nu, outputs, until in ((10.0, 100, 5.0), (1.0, 10_000, 50.0)):
+        t = np.linspace(0, until, 201)
+        curves = [
+            {"rate_z": z, "B": _rounded(forms.growth(forms.driving(t, outputs, 1, nu * z, z), 1.0))}
+            for z in (0.5, 1.0, 2.0, 4.0, 8.0)
+        ]
+        panels.append({"nu": nu, "M": outputs, "t": _rounded(t), "curves": curves})
+    return {"panels": panels}
+
+
+def recall(lasts: tuple[int, ...]) -> Any:
+    """Figures 11 and 12: share of distinct tokens with attention above a threshold, in units of 1/M, on figure 6's runs."""
+
+    def compute(progress: Progress) -> Numbers:
+        thresholds = np.geomspace(0.01, 10, 61)
+        panels = []
+        for last, runs in syn_medium(progress).items():
+            if last not in lasts:
+                continue
+            values = runs["attention"][:, runs["distinct"]] * runs["vocab"]
+            blocks = values.reshape(len(MEDIUM_Z), len(MEDIUM_RATIO), -1)
+            curves = {
+                f"{z}|{ratio}": _rounded([(blocks[i, j] > level).mean() for level in thresholds], 4)
+                for i, z in enumerate(MEDIUM_Z)
+                for j, ratio in enumerate(MEDIUM_RATIO)
+            }
+            panels.append({"num_last": last, "M": runs["vocab"], "recall": curves})
+        return {"thresholds_times_M": _rounded(thresholds), "panels": panels}
+
+    return compute
+
+
+def finite_step(progress: Progress) -> Numbers:
+    """Entropy at equal effective time: heavy-ball tends to the flow as its rate falls, at any fixed eta_Y/eta_Z."""
+    rates, until = (3.0, 2.0, 1.0, 0.5, 0.3, 0.2, 0.1, 0.05), 1000.0
+    curves = []
+    progress.begin("flow against heavy ball", 3 * len(rates), "runs")
+    for row, ratio in enumerate((1.0, 2.0, 10.0)):
+        flow = _final_entropy(until=until, rate_y=ratio)
+        steps = []
+        for column, rate in enumerate(rates):
+            count = round(until / (10 * rate))
+            steps.append(_final_entropy(optimizer="heavy-ball", lr=rate, steps=count, rate_y=ratio, record="uniform", frames=3))
+            progress.update(row * len(rates) + column + 1)
+        curves.append({"ratio": ratio, "flow": flow, "rate": list(rates), "heavy_ball": _rounded(steps)})
+    return {"curves": curves, "effective_time": until}
+
+
+def _final_entropy(**options: Any) -> float:
+    curves = class_attention(run_study("scan-snap", progress=False, **options))
+    return float(curves.mean(curves.entropy)[-1])
+
+
+def collapse(progress: Progress) -> Numbers:
+    """Transition times of the flow with one common token against K ln M / eta_Y, and log-log slopes."""
+    grid = [(K, M, y) for K in (2, 5, 10, 20) for M in (300, 1000, 10_000) for y in (30.0, 100.0, 300.0)]
+    rows = []
+    progress.begin("transition times", len(grid), "flows")
+    for done, (classes, outputs, rate_y) in enumerate(grid):
+        t0 = forms.transition_time(outputs, classes, rate_y)
+        rows.append({"K": classes, "M": outputs, "rate_y": rate_y, "t0": t0, "t": transition(classes, outputs, rate_y)})
+        progress.update(done + 1)
+    ratios = [row["t"] / row["t0"] for row in rows]
+    logs = np.log([[row["rate_y"], row["K"], np.log(row["M"])] for row in rows])
+    slopes = np.linalg.lstsq(np.column_stack([logs, np.ones(len(rows))]), np.log([row["t"] for row in rows]), rcond=None)[0]
+    named = dict(zip(("eta_Y", "K", "ln M"), _rounded(slopes[:3], 4), strict=True))
+    return {"rows": rows, "slopes": named, "ratio": [min(ratios), max(ratios)]}
+
+
+def transition(classes: int, outputs: int, rate_y: float, rate_z: float = 1.0) -> float:
+    """t*: when the winners' scores grow fastest in the gradient flow with one common token."""
+    until = 4 * forms.transition_time(outputs, classes, rate_y)
+    made = {"num_last": classes, "num_common": 1, "vocab": outputs, "rate_y": rate_y, "rate_z": rate_z}
+    run = run_study("scan-snap", until=until, frames=300, progress=False, **made)
+    seen = Evidence.of(run)
+    top = peak(run.t, seen.curves.mean(seen.winner(seen.curves.velocity)))
+    assert top is not None, "the winner's growth did not pass its peak within 4 t0"
+    return top[0]

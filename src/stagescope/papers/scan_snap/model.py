@@ -1,0 +1,98 @@
+"""Attention in token-pair logits: the one-layer model of scan and snap [SnS:model]."""
+
+import numpy as np
+from pydantic import model_validator
+
+from stagescope.errors import InputError
+from stagescope.keys import key
+from stagescope.papers.scan_snap.process import SequenceClasses
+from stagescope.params import Params
+from stagescope.spec import Described, Integers
+
+
+class PairwiseAttention(Described):
+    """Y (keys, outputs) and Z (queries, keys) of a model over `vocab` tokens [SnS:model].
+
+    A context with counts N_l and query m gives v_l ~ N_l exp(Z_ml), normalised to sum 1, f = v/|v|_2 and logits Y^T f.
+    Rows and columns stand for the tokens listed. Outputs that are not listed are never targets; they start equal and so
+    stay equal, and the last column of Y stands for each of them (`rest` of them) [SnS:merged-columns].
+    """
+
+    vocab: int
+    keys: Integers
+    queries: Integers
+    outputs: Integers
+
+    @model_validator(mode="after")
+    def _valid(self) -> "PairwiseAttention":
+        for name in ("keys", "queries", "outputs"):
+            tokens = getattr(self, name)
+            if not tokens or len(set(tokens)) != len(tokens) or min(tokens) < 0 or max(tokens) >= self.vocab:
+                raise ValueError(f"{name} must list different tokens of 0..{self.vocab - 1}, at least one")
+        return self
+
+    @classmethod
+    def merged(cls, process: SequenceClasses) -> "PairwiseAttention":
+        """Only what the process can move: tokens in contexts, queries, targets and one column for all other outputs."""
+        queries = tuple(sorted({item.query for item in process.classes}))
+        outputs = tuple(sorted({item.target for item in process.classes}))
+        return cls(vocab=process.vocab, keys=process.keys, queries=queries, outputs=outputs)
+
+    @classmethod
+    def every_output(cls, process: SequenceClasses) -> "PairwiseAttention":
+        """Rows for the tokens in use and a column for every output: what a random initial Y needs."""
+        return cls.merged(process).model_copy(update={"outputs": tuple(range(process.vocab))})
+
+    @classmethod
+    def full(cls, vocab: int) -> "PairwiseAttention":
+        """Every token a row and a column, as the paper writes it; rows of tokens never seen do not move."""
+        tokens = tuple(range(vocab))
+        return cls(vocab=vocab, keys=tokens, queries=tokens, outputs=tokens)
+
+    @property
+    def rest(self) -> int:
+        """How many outputs the merged column stands for; without any there is no such column."""
+        return self.vocab - len(self.outputs)
+
+    @property
+    def multiplicity(self) -> np.ndarray:
+        """How many outputs each column of Y stands for."""
+        return np.array([1.0] * len(self.outputs) + ([float(self.rest)] if self.rest else []))
+
+    @property
+    def axes(self) -> dict[str, tuple[str, ...]]:
+        return {"Y": ("key", "output"), "Z": ("query", "key")}
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        return {"Y": (len(self.keys), len(self.multiplicity)), "Z": (len(self.queries), len(self.keys))}
+
+    def init(self, seed: int = 0, scale: float = 0.0) -> dict[str, np.ndarray]:
+        """Zero, or uniform in +-scale; the merged column needs equal initial columns, so a random Y needs `rest` = 0."""
+        if not (np.isfinite(scale) and scale >= 0):
+            raise InputError(f"init scale is {scale}, but must be finite and >= 0")
+        if scale and self.rest:
+            raise InputError(
+                "a random initial Y breaks the merged column; use --columns all (PairwiseAttention.every_output) or scale 0"
+            )
+        if not scale:
+            return {name: np.zeros(shape) for name, shape in self.shapes.items()}
+        return {name: scale * key(seed, "init", name).uniform(-1, 1, shape) for name, shape in self.shapes.items()}
+
+    def logits(self, params: Params, counts: np.ndarray, queries: np.ndarray) -> np.ndarray:
+        """Output logits (B, columns) of contexts with key counts (B, keys) and query rows (B,)."""
+        f = features(params["Z"][queries], counts)
+        return f @ params["Y"]
+
+
+def attention(scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """v_l ~ N_l exp(z_l), summing to one over keys; with P(l|n) for N_l this is c_{l|n} of the long-sequence limit."""
+    shifted = np.where(counts > 0, scores, -np.inf)
+    weights = counts * np.exp(shifted - shifted.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def features(scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """f = v/|v|_2, what the decoder reads."""
+    v = attention(scores, counts)
+    return v / np.linalg.norm(v, axis=-1, keepdims=True)

@@ -1,0 +1,132 @@
+"""Scan and snap on sampled contexts of finite length, as token counts: a sufficient statistic, never one-hot tensors."""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from pydantic import Field as Limits
+from pydantic import model_validator
+
+from stagescope.fields.field import FlatField
+from stagescope.fields.objective import Objective
+from stagescope.papers.scan_snap.loss import Pairing, PairwisePopulation
+from stagescope.params import Layout, Params
+from stagescope.spec import Described, Spec
+
+Steps = Callable[[np.ndarray, np.ndarray, int, int], int]
+"""(parameters, momentum buffer, first step, how many) -> steps that stayed finite; both vectors are changed in place."""
+
+
+class PairwiseSampled(Pairing, Objective):
+    """Mean cross-entropy of `batch` contexts of `length` tokens, drawn anew every step from (seed, step) [SnS:model].
+
+    `value` and `grad`, and so the recorded loss, are those of the long-sequence limit [SnS:lemma-2]: exact, and free of
+    the noise of any one batch. A descent steps on the batches.
+    """
+
+    length: int = Limits(ge=2)
+    batch: int = Limits(ge=1)
+    seed: int = Limits(default=0, ge=0, lt=2**63)
+
+    @model_validator(mode="after")
+    def _columns(self) -> "PairwiseSampled":
+        if self.model.rest:
+            raise ValueError("sampled training keeps a column for every output: use PairwiseAttention.every_output")
+        return self
+
+    @cached_property
+    def limit(self) -> PairwisePopulation:
+        """The same problem at infinite length."""
+        return PairwisePopulation(model=self.model, process=self.process)
+
+    def describe(self) -> Spec:
+        return Described.describe(self)
+
+    def value(self, params: Params) -> float:
+        return self.limit.value(params)
+
+    def grad(self, params: Params) -> dict[str, np.ndarray]:
+        return self.limit.grad(params)
+
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
+        return self.limit.flat(layout, rates)
+
+    def loss(self, params: Any, data: Any) -> Any:
+        """The definition, on a batch: counts (B, widest) over the support of each sample's class."""
+        from stagescope.autodiff import jax, jnp
+
+        support, counts, classes = data["support"][data["classes"]], data["counts"], data["classes"]
+        scores = params["Z"][data["query"][classes][:, None], support]
+        shifted = jnp.where(counts > 0, scores, -jnp.inf)
+        v = counts * jnp.exp(shifted - jnp.max(shifted, axis=1, keepdims=True))
+        f = v / jnp.linalg.norm(v, axis=1, keepdims=True)
+        logits = jnp.einsum("bi,bij->bj", f, params["Y"][support])
+        own = jnp.take_along_axis(logits, data["target"][classes][:, None], axis=1)[:, 0]
+        return jnp.mean(jax.scipy.special.logsumexp(logits, axis=1) - own)
+
+    def draw(self, step: int) -> Any:
+        """The batch of a step, the same that the kernel trains on."""
+        sizes, counts = self.sample(step)
+        start, keys = self.kernel_arguments[1], self.kernel_arguments[2]
+        support = np.zeros((len(sizes), counts.shape[1]), dtype=np.int64)
+        for n in range(len(sizes)):
+            support[n, : start[n + 1] - start[n]] = keys[start[n] : start[n + 1]]
+        rows = {"query": self.rows["query"], "target": self.rows["target"]}
+        classes = np.repeat(np.arange(len(sizes)), sizes)
+        return {"classes": classes, "counts": counts.astype(float), "support": support, **rows}
+
+    def sample(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Samples per class (K,) and token counts (batch, widest support), class after class."""
+        from stagescope.papers.scan_snap.sampled_kernel import draw_counts
+
+        start = self.kernel_arguments[1]
+        sizes = np.empty(len(self.process.classes), dtype=np.int64)
+        counts = np.empty((self.batch, int(np.diff(start).max())), dtype=np.int32)
+        draw_counts(self.seed, step, self.length, *self.tables, sizes, counts)
+        return sizes, counts
+
+    @cached_property
+    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Inversion tables of the classes' contexts, and of the prior over classes."""
+        from stagescope.papers.scan_snap.sampled_kernel import GUIDE, inverse_table
+
+        start, logp, prior = (self.kernel_arguments[i] for i in (1, 3, 4))
+        law = np.exp(logp)
+        upper, guide = np.empty(law.size, np.uint64), np.empty((prior.size, GUIDE), np.int32)
+        for n, (low, high) in enumerate(pairwise(start)):
+            inverse_table(law[low:high], upper[low:high], guide[n])
+        class_upper, class_guide = np.empty(prior.size, np.uint64), np.empty(GUIDE, np.int32)
+        inverse_table(prior, class_upper, class_guide)
+        return start, upper, guide, class_upper, class_guide
+
+    @property
+    def _columns_of_classes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.kernel_arguments[2], self.rows["query"], self.rows["target"]
+
+    def fused(self, layout: Layout, decay: float, lr: Mapping[str, float]) -> Steps:
+        """Momentum SGD as one kernel call for many steps."""
+        from stagescope.papers.scan_snap.sampled_kernel import heavy_ball
+
+        def steps(theta: np.ndarray, memory: np.ndarray, first: int, count: int) -> int:
+            now, pull = layout.unpack(theta), layout.unpack(memory)
+            blocks = (now["Y"], now["Z"], pull["Y"], pull["Z"])
+            sizes = (self.seed, self.length, self.batch)
+            return heavy_ball(*blocks, first, count, *sizes, self.tables, self._columns_of_classes, decay, lr["Y"], lr["Z"])
+
+        return steps
+
+    def train_many(
+        self, seeds: np.ndarray, scale: float, lr_y: np.ndarray, lr_z: np.ndarray, steps: int, decay: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Final Y and Z of many runs that differ in seed and rates, and the steps each took, in one kernel call."""
+        from stagescope.papers.scan_snap.sampled_kernel import heavy_ball_many
+
+        starts = [self.model.init(int(seed), scale) for seed in seeds]
+        y, z = (np.stack([start[name] for start in starts]) for name in ("Y", "Z"))
+        rates = np.asarray(lr_y, dtype=float), np.asarray(lr_z, dtype=float)
+        seeds = np.asarray(seeds, dtype=np.int64)
+        sizes, columns = (self.length, self.batch), self._columns_of_classes
+        taken = heavy_ball_many(y, z, steps, seeds, *sizes, self.tables, columns, decay, *rates)
+        return y, z, taken

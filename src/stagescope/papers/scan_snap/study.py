@@ -1,0 +1,122 @@
+"""Scan and snap (arXiv 2305.16380): attention in token-pair logits drops common tokens, then freezes."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from stagescope.later import Later
+from stagescope.options import Options, refuse_unused
+from stagescope.papers.paper import Kind
+from stagescope.papers.study import NamedSweep, Study
+
+
+class ScanSnapOptions(Options):
+    """Scan and snap: Y and Z on sequence classes, in the long-sequence limit."""
+
+    classes: Path | None = Field(
+        None, description="table of classes (JSON or CSV, see docs/scan-snap.md) in place of the generator"
+    )
+    num_last: int = Field(2, ge=1, description="query tokens")
+    num_next_per_last: int = Field(1, ge=1, description="classes per query token")
+    num_common: int = Field(10, ge=0, description="tokens common to all classes")
+    num_common_per_last: int = Field(0, ge=0, description="tokens common to the classes of one query")
+    num_unique: int = Field(10, ge=1, description="distinct tokens per class")
+    common_p: float = Field(1.0, gt=0, description="weight of a common token")
+    umin: float = Field(0.1, gt=0, description="weight of the rarest distinct token")
+    umax: float = Field(1.0, gt=0, description="weight of the most frequent distinct token")
+    vocab: int | None = Field(None, ge=1, description="vocabulary size M of the softmax; default: the tokens in use")
+    rate_y: float = Field(1.0, ge=0, description="rate of the decoder Y")
+    rate_z: float = Field(1.0, ge=0, description="rate of the attention scores Z")
+    decoder: Literal["gradient", "pinv"] = Field(
+        "gradient", description="step of Y: the gradient, or the theorems' modified decoder"
+    )
+    columns: Literal["merged", "all"] = Field(
+        "merged", description="keep one column for all outputs that are never targets, or all"
+    )
+    init_scale: float = Field(0.0, ge=0, description="initial Y and Z uniform in +- this; needs --columns all unless 0")
+    optimizer: Literal["flow", "gd", "heavy-ball", "adam"] = Field("flow", description="gradient flow, or steps")
+    until: float = Field(1000.0, gt=0, description="end time of the flow")
+    steps: int = Field(100, ge=1, description="steps of a descent")
+    lr: float = Field(1.0, gt=0, description="step size of a descent; rates are relative to it")
+    length: int | None = Field(None, ge=2, description="tokens per sampled context; default: the long-sequence limit, exact")
+    batch: int = Field(128, ge=1, description="contexts per step (with --length)")
+    momentum: float = Field(0.9, ge=0, lt=1, description="momentum of heavy-ball")
+    method: Literal["auto", "cvode", "lsoda", "dop853", "radau"] = Field("auto", description="integrator of the flow")
+    rtol: float = Field(1e-10, gt=0, lt=1, description="relative tolerance of the flow")
+    record: Literal["auto", "log", "uniform", "every-step"] = Field("auto", description="spacing of the recorded frames")
+    frames: int = Field(400, ge=3, description="number of recorded frames (log and uniform)")
+
+
+_SAMPLED: dict[str, Any] = {"length": 128, "batch": 128, "steps": 100}
+_ONE_COMMON: dict[str, Any] = {"num_common": 1, "vocab": 1000}
+PRESETS: dict[str, dict[str, Any]] = {
+    "syn-small-flow": {},
+    "syn-small-flow-10": {"rate_y": 10.0},
+    "syn-small-heavy-ball": {"optimizer": "heavy-ball"},
+    "syn-small-adam": {"optimizer": "adam", "lr": 0.5},
+    "single-common-pinv": {**_ONE_COMMON, "num_last": 5, "rate_y": 100.0, "decoder": "pinv", "until": 10.0},
+    "figure-2": {},
+    "figure-3": {**_ONE_COMMON, "num_last": 10, "rate_z": 0.5, "decoder": "pinv", "until": 700.0},
+    "figure-4": {**_SAMPLED, "optimizer": "heavy-ball"},
+    "figure-4-10": {**_SAMPLED, "optimizer": "heavy-ball", "rate_y": 10.0},
+    "figure-5": {**_SAMPLED, "optimizer": "adam", "lr": 0.5},
+    "figure-6": {**_SAMPLED, "optimizer": "heavy-ball", "num_last": 3, "num_next_per_last": 2, "init_scale": 79**-0.5},
+    "collapse": {**_ONE_COMMON, "num_last": 5, "rate_y": 100.0, "until": 1.5},
+}
+SEEDS = 10
+MEDIUM_LAST, MEDIUM_Z, MEDIUM_RATIO = (1, 3, 5, 10), (0.5, 1, 2, 3), (1, 2, 5, 10)
+"""Figure 6: query tokens, eta_Z and eta_Y/eta_Z; ten runs of each."""
+
+
+GENERATOR = ("num_last", "num_next_per_last", "num_common", "num_common_per_last", "num_unique", "common_p", "umin", "umax")
+
+
+def check_use(options: ScanSnapOptions) -> None:
+    if options.optimizer == "flow":
+        refuse_unused(options, ("steps", "lr", "momentum"), "a flow ends at --until and has no steps; choose an --optimizer")
+    else:
+        refuse_unused(options, ("until", "method", "rtol"), f"{options.optimizer} takes --steps; they are for the flow")
+    if options.optimizer not in ("flow", "heavy-ball"):
+        refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
+    if options.length is None:
+        refuse_unused(options, ("batch",), "contexts are sampled only with --length")
+    if options.classes is not None:
+        refuse_unused(options, GENERATOR, "the classes come from --classes")
+
+
+_HERE = "stagescope.papers.scan_snap"
+STUDY = Study(
+    name="scan-snap",
+    title="Scan and snap: common tokens are dropped, distinct ones win, attention freezes",
+    options=ScanSnapOptions,
+    presets=PRESETS,
+    setup=Later(f"{_HERE}.setup:setup"),
+    check_use=check_use,
+    kinds=(
+        Kind(
+            fields=(f"{_HERE}.loss:PairwisePopulation", f"{_HERE}.loss:PairwisePinv", f"{_HERE}.sampled:PairwiseSampled"),
+            read=Later(f"{_HERE}.reading:ScanSnapReading"),
+            claims=Later(f"{_HERE}.claims:CLAIMS").load,
+            views=Later(f"{_HERE}.views:pairwise_views"),
+        ),
+    ),
+    tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),
+    figures=Later(f"{_HERE}.figures:FIGURES").load,
+    ledger=("syn-small-flow", "syn-small-heavy-ball", "figure-4", "syn-small-adam", "single-common-pinv", "collapse"),
+    numbers=Later(f"{_HERE}.numbers:numbers"),
+    many=Later(f"{_HERE}.numbers:many"),
+    sweeps={
+        "figure-6": NamedSweep(
+            "entropy on distinct tokens over rates and number of classes: the 640 runs of figure 6",
+            preset="figure-6",
+            table=Later(f"{_HERE}.numbers:figure_six"),
+            measures=("numbers",),
+            color="entropy",
+        ),
+    },
+    tour={
+        "syn-small-flow": "Gradient flow on two classes with ten common and ten distinct tokens each.",
+        "syn-small-flow-10": "The same with the decoder ten times faster than attention: it ends less sparse.",
+    },
+)

@@ -1,0 +1,1 @@
+"""Scan and snap on real text."""

@@ -1,0 +1,115 @@
+"""What the claims of scan and snap on a text look at: a run, its held-out attention, and runs beside it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stagescope.papers.scan_snap.text.observables import TextAttention, TopicAttention
+from stagescope.papers.scan_snap.text.stages import after_prior, still
+from stagescope.runs.run import Run
+
+LATE = 10
+"""The end of a run is its last tenth, and what came to rest did so in its first tenth."""
+
+
+@dataclass(frozen=True)
+class TextEvidence:
+    """A run with its held-out attention, and runs beside it: at another step size, and at a constant one."""
+
+    run: Run
+    curves: TextAttention
+    at_rate: Callable[[float], TextAttention]
+    constant: Callable[[], TextAttention]
+
+    @property
+    def topics(self) -> TopicAttention:
+        assert isinstance(self.curves, TopicAttention)
+        return self.curves
+
+    @property
+    def has_topics(self) -> bool:
+        return isinstance(self.curves, TopicAttention)
+
+    @property
+    def is_adam(self) -> bool:
+        return self.run.spec["dynamics"]["optimizer"]["type"].startswith("Adam")
+
+    @property
+    def decays(self) -> bool:
+        return self.run.spec["dynamics"]["half_life"] is not None
+
+    @property
+    def rate(self) -> float:
+        return float(self.run.spec["dynamics"]["lr"])
+
+    @property
+    def law(self):  # noqa: ANN201 (a loss; theory does not import models)
+        return self.topics.law
+
+    @property
+    def outputs(self) -> int:
+        return self.topics.process.vocab
+
+    @property
+    def learned(self) -> bool:
+        """Whether windows came to matter: the loss ended below the least one without them."""
+        return bool(self.curves.loss[-1] < self.curves.prior_loss)
+
+    @cached_property
+    def scan(self) -> np.ndarray:
+        """Stretches between checkpoints after the prior was learned."""
+        masses = (self.topics.common_mass, self.topics.distinct_mass) if self.has_topics else None
+        return after_prior(self.curves, masses)[1]
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether attention snapped within the first tenth of the run: scores and masses go on for long after that."""
+        if not self.scan.size:
+            return False
+        motion = self.curves.motion
+        moving = self.scan[motion.variation[self.scan] >= still(motion.variation[self.scan])]
+        return bool(LATE * motion.stop[moving[-1]] <= self.curves.time[-1])
+
+
+def late_motion(curves: TextAttention) -> float | None:
+    """Mean total variation between checkpoints in the last tenth of a run; None where there are too few of them."""
+    moved = curves.motion.variation
+    return float(np.mean(moved[-(len(moved) // LATE) :])) if len(moved) >= LATE else None
+
+
+def late_entropy(curves: TextAttention) -> float:
+    """Mean entropy of attention over the last tenth of the frames: at a constant rate it hops from one to the next."""
+    return float(np.mean(curves.entropy[-max(1, len(curves.entropy) // LATE) :]))
+
+
+def late_rise(curve: np.ndarray) -> np.ndarray:
+    """How far curves (frames, ...) rise in a doubling of the clock, by the means of the sixth and of the last tenth of a run."""
+    tenth, half = max(1, len(curve) // LATE), len(curve) // 2
+    rise = np.mean(curve[-tenth:], axis=0) - np.mean(curve[half : half + tenth], axis=0)
+    return rise * np.log(2) / np.log(0.95 / 0.55)  # the middles of these tenths are less than a doubling apart
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks from 1, equal values sharing the mean of theirs."""
+    _, where, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[where]
+
+
+def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = None) -> float:
+    """Spearman's correlation; with `given`, the partial one, at equal ranks of that [SnS:text-distinct]."""
+    rows = [ranks(values) for values in (x, y, *(() if given is None else (given,)))]
+    if any(np.ptp(row) == 0 for row in rows):
+        return float("nan")
+    table = np.corrcoef(rows)
+    if given is None:
+        return float(table[0, 1])
+    return float((table[0, 1] - table[0, 2] * table[1, 2]) / np.sqrt((1 - table[0, 2] ** 2) * (1 - table[1, 2] ** 2)))
+
+
+def highest(correlation: float, count: int) -> float:
+    """A rank correlation of so many pairs and two standard errors, on Fisher's scale: variance (1 + r^2/2)/(n - 3)."""
+    if abs(correlation) >= 1 or count <= 3:
+        return 1.0
+    return float(np.tanh(np.arctanh(correlation) + 2 * np.sqrt((1 + correlation**2 / 2) / (count - 3))))

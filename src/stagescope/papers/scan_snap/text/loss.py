@@ -1,0 +1,136 @@
+"""Scan and snap on topical classes of a text: PairwiseAttention on the windows before a query word [SnS:text-windows]."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from pydantic import Field as Limits
+from pydantic import model_validator
+
+from stagescope.fields.field import FlatField, StepGradient
+from stagescope.fields.objective import Objective
+from stagescope.fields.of_model import OfModel
+from stagescope.keys import key
+from stagescope.papers.scan_snap.model import PairwiseAttention
+from stagescope.papers.scan_snap.text.process import PartName, TopicWindows, Windows
+from stagescope.params import Layout, Params
+from stagescope.spec import Described
+
+
+def on_windows(process: TopicWindows) -> PairwiseAttention:
+    """The model of one query: the types in its windows, the next words and one column for all other outputs."""
+    return PairwiseAttention(vocab=process.vocab, keys=process.keys, queries=(process.token,), outputs=process.targets)
+
+
+class PairwiseWindows(OfModel, Described, Objective):
+    """L = - mean over windows of log softmax(Y^T f)_next, f ~ N_l exp(z_l) of unit length [SnS:text-windows].
+
+    The softmax is over the whole vocabulary; words that are never next share the merged column. Each step of a descent sees
+    `batch` windows, drawn from (seed, step), or all of them. `value` and `grad`, and so the recorded loss, are over all.
+    """
+
+    model: PairwiseAttention
+    process: TopicWindows
+    batch: int | None = Limits(default=256, ge=1)
+    seed: int = Limits(default=0, ge=0, lt=2**63)
+    part: PartName = "train"
+
+    @model_validator(mode="after")
+    def _fits(self) -> "PairwiseWindows":
+        if self.model.vocab != self.process.vocab:
+            raise ValueError(f"model vocabulary {self.model.vocab} differs from the corpus's {self.process.vocab}")
+        if len(self.model.queries) != 1:
+            raise ValueError(f"windows have one query word, but the model has {len(self.model.queries)} queries")
+        return self
+
+    @property
+    def multiplicity(self) -> Mapping[str, np.ndarray]:
+        return {"Y": self.model.multiplicity}
+
+    @cached_property
+    def windows(self) -> Windows:
+        return self.process.part(self.part)
+
+    @cached_property
+    def _columns(self) -> tuple[np.ndarray, ...]:
+        """Windows as the kernel reads them: keys and targets as rows and columns of the model's Y."""
+        model, process, windows = self.model, self.process, self.windows
+        row = np.array([model.keys.index(token) for token in process.keys])
+        column = np.array([model.outputs.index(token) for token in process.targets])
+        return windows.start, row[windows.key], windows.count, column[windows.target]
+
+    @cached_property
+    def _all(self) -> np.ndarray:
+        return np.arange(len(self.windows))
+
+    def minibatch(self, step: int) -> np.ndarray:
+        """The windows of one step."""
+        if self.batch is None:
+            return self._all
+        return key(self.seed, "windows", step).integers(len(self.windows), size=self.batch)
+
+    def _padded(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """What the definition reads of some windows: keys and counts (B, widest), zero counts where a window is narrower."""
+        start, keys, count, target = self._columns
+        sizes = np.diff(start)[rows]
+        inside = np.arange(sizes.max()) < sizes[:, None]
+        place = np.where(inside, start[rows][:, None] + np.arange(sizes.max()), 0)
+        return {"keys": keys[place], "counts": np.where(inside, count[place], 0.0), "target": target[rows]}
+
+    @property
+    def data(self) -> Any:
+        return self._padded(self._all)
+
+    def draw(self, step: int) -> Any:
+        return None if self.batch is None else self._padded(self.minibatch(step))
+
+    def loss(self, params: Any, data: Any) -> Any:
+        """The definition, window by window."""
+        from stagescope.autodiff import jax, jnp
+
+        counts = data["counts"]
+        scores = jnp.where(counts > 0, params["Z"][0][data["keys"]], -jnp.inf)
+        v = counts * jnp.exp(scores - jnp.max(scores, axis=1, keepdims=True))
+        f = v / jnp.linalg.norm(v, axis=1, keepdims=True)
+        logits = jnp.einsum("bi,bij->bj", f, params["Y"][data["keys"]])
+        own = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
+        return jnp.mean(jax.scipy.special.logsumexp(logits, b=self.model.multiplicity, axis=1) - own)
+
+    def _kernel(self, params: Params, rows: np.ndarray, out: Params) -> float:
+        from stagescope.papers.scan_snap.text.kernel import gradient
+
+        y, z = (np.array(block, dtype=float) for block in (params["Y"], params["Z"][0]))  # recorded ones cannot be written to
+        start, keys, count, target = self._columns
+        return float(gradient(y, z, rows, start, keys, count, target, self.model.multiplicity, out["Y"], out["Z"][0]))
+
+    def value(self, params: Params) -> float:
+        return self._kernel(params, self._all, self.model.init())
+
+    def values(self, params: Params) -> np.ndarray:
+        """The loss of every frame of recorded parameters."""
+        return np.array([self.value({"Y": y, "Z": z}) for y, z in zip(params["Y"], params["Z"], strict=True)])
+
+    def grad(self, params: Params) -> dict[str, np.ndarray]:
+        out = self.model.init()
+        self._kernel(params, self._all, out)
+        return out
+
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
+        where = layout.slices()
+
+        def flat(vector: np.ndarray, out: np.ndarray) -> float:
+            loss = self._kernel(layout.unpack(vector), self._all, layout.unpack(out))
+            for name in layout.names:
+                out[where[name]] *= -rates[name]
+            return loss
+
+        return flat
+
+    def step_gradient(self, layout: Layout) -> StepGradient:
+        """The gradient that a step of a descent sees."""
+
+        def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
+            self._kernel(layout.unpack(vector), self.minibatch(step), layout.unpack(out))
+
+        return gradient

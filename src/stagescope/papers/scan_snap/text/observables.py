@@ -1,0 +1,146 @@
+"""What a scan-and-snap run on a text shows on held-out text: how sparse attention is, where it falls, how far it moves."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from stagescope.corpora.vocabulary import UNKNOWN
+from stagescope.papers.rebuild import rebuilt
+from stagescope.papers.scan_snap.text.loss import PairwiseWindows
+from stagescope.papers.scan_snap.text.process import TopicWindows, Windows
+from stagescope.papers.scan_snap.text.transformer import TextTransformerLoss
+from stagescope.runs.run import Run
+
+INTERVAL = 50
+"""Steps between the checkpoints whose attention is compared."""
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Total variation of attention between checkpoints INTERVAL steps apart, mean over queries; both ends on the run's clock."""
+
+    start: np.ndarray
+    stop: np.ndarray
+    variation: np.ndarray
+
+
+@dataclass(frozen=True)
+class TextAttention:
+    """Curves over the frames of a run; `entropy` and `motion` are of attention on held-out windows [SnS:text-motion]."""
+
+    time: np.ndarray
+    step: np.ndarray
+    loss: np.ndarray
+    prior_loss: float
+    entropy: np.ndarray
+    motion: Motion
+
+
+@dataclass(frozen=True)
+class TopicAttention(TextAttention):
+    """The same on topical classes, with the attention that falls on common and on distinct types.
+
+    `scores` are z_l (frames, keys); `process` knows which keys are which.
+    """
+
+    process: TopicWindows
+    law: PairwiseWindows
+    scores: np.ndarray
+    common_mass: np.ndarray
+    distinct_mass: np.ndarray
+
+    @cached_property
+    def growth(self) -> np.ndarray:
+        """How far each score has come (keys,)."""
+        return self.scores[-1] - self.scores[0]
+
+
+def checkpoints(step: np.ndarray) -> np.ndarray:
+    """Frames at multiples of INTERVAL."""
+    return np.flatnonzero(step % INTERVAL == 0)
+
+
+def recorded_finely(run: Run) -> bool:
+    """Whether every multiple of INTERVAL up to the end has a frame."""
+    return len(checkpoints(run.step)) == int(run.step[-1]) // INTERVAL + 1
+
+
+def text_attention(run: Run) -> TextAttention:
+    """Curves of a run of either model."""
+    law: Any = rebuilt(run.spec["field"])
+    return _topics(run, law) if isinstance(law, PairwiseWindows) else _transformer(run, law)
+
+
+def attend(windows: Windows, scores: np.ndarray) -> np.ndarray:
+    """v_l ~ N_l exp(z_l) of every window, entry by entry."""
+    own, first = scores[windows.key], windows.start[:-1]
+    weights = windows.count * np.exp(own - np.maximum.reduceat(own, first)[windows.row])
+    return weights / np.add.reduceat(weights, first)[windows.row]
+
+
+def _entropy(attention: np.ndarray) -> np.ndarray:
+    """- v ln v, entry by entry."""
+    return -attention * np.log(np.where(attention > 0, attention, 1.0))
+
+
+def _topics(run: Run, law: PairwiseWindows) -> TopicAttention:
+    process = law.process
+    held = process.part("held-out")
+    row = [law.model.keys.index(token) for token in process.keys]
+    scores = run.params["Z"][:, 0, row]
+    common, distinct = process.common[held.key], process.distinct[held.key]
+    compared, before = set(checkpoints(run.step).tolist()), None
+    means, moved = [], []
+    for frame, score in enumerate(scores):
+        attention = attend(held, score)
+        means.append([attention[common].sum(), attention[distinct].sum(), _entropy(attention).sum()])
+        if frame in compared:
+            if before is not None:
+                moved.append(0.5 * np.abs(attention - before).sum() / len(held))
+            before = attention
+    masses = np.array(means).T / len(held)
+    return TopicAttention(
+        **_shared(run, process.prior_loss, masses[2], moved),
+        process=process,
+        law=law,
+        scores=scores,
+        common_mass=masses[0],
+        distinct_mass=masses[1],
+    )
+
+
+def _transformer(run: Run, law: TextTransformerLoss) -> TextAttention:
+    """Every row of attention but the first, which has one token to look at, on the held-out windows."""
+    judge = held_out(law)
+    compared, before = set(checkpoints(run.step).tolist()), None
+    entropy, moved = [], []
+    for frame in range(run.frames):
+        attention = judge.attention(run.at(frame))[:, 1:]
+        entropy.append(float(_entropy(attention).sum(axis=2).mean()))
+        if frame in compared:
+            if before is not None:
+                moved.append(0.5 * float(np.abs(attention - before).sum(axis=2).mean()))
+            before = attention
+    return TextAttention(**_shared(run, law.process.unigram_loss(), np.array(entropy), moved))
+
+
+def known_windows(tokens: np.ndarray, words: tuple[str, ...], count: int) -> list[int]:
+    """Windows (rows of tokens) that show words: of so many equal stretches the one of each with the fewest unknown tokens."""
+    unknown = np.sum(tokens == (words.index(UNKNOWN) if UNKNOWN in words else -1), axis=1)
+    stretches = np.array_split(np.arange(len(tokens)), min(count, len(tokens)))
+    return [int(some[np.argmin(unknown[some])]) for some in stretches]
+
+
+def held_out(law: TextTransformerLoss) -> TextTransformerLoss:
+    """The same loss on windows of the held-out part."""
+    fields = {name: getattr(law, name) for name in type(law).model_fields}
+    return TextTransformerLoss(**{**fields, "part": "held-out"})
+
+
+def _shared(run: Run, prior_loss: float, entropy: np.ndarray, moved: list[float]) -> dict[str, Any]:
+    at = run.time[checkpoints(run.step)]
+    motion = Motion(at[:-1], at[1:], np.array(moved))
+    loss = np.asarray(run.series["loss"])
+    return {"time": run.time, "step": run.step, "loss": loss, "prior_loss": prior_loss, "entropy": entropy, "motion": motion}

@@ -1,0 +1,281 @@
+"""Topical classes of a text: what stands before a query word, by the word that comes after it [SnS:text-windows]."""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from stagescope.corpora.corpus import TextCorpus
+from stagescope.corpora.vocabulary import UNKNOWN
+from stagescope.errors import InputError
+from stagescope.processes.process import Process
+
+COMMON, DISTINCT = 0.15, 0.3
+"""A type is common if it is in more than this share of the windows, distinct if KL(next | type || next) is above this (nat)."""
+STRETCHES, HELD_EVERY = 40, 4
+"""A text is cut into this many stretches, and every so many of them one is held out."""
+MOST = 200_000
+"""Windows that the choice of next words looks at, at equal distances; the standard error of a share is then below .12 %."""
+
+PartName = Literal["train", "held-out"]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows as counts over keys: those of window i are `key`, `count` from start[i] to start[i + 1]; `target` is its class."""
+
+    start: np.ndarray
+    key: np.ndarray
+    count: np.ndarray
+    target: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    @property
+    def row(self) -> np.ndarray:
+        """The window of each entry."""
+        return np.repeat(np.arange(len(self)), np.diff(self.start))
+
+    def inside(self, keys: int, classes: int) -> np.ndarray:
+        """How many windows of each class hold each key (classes, keys)."""
+        flat = np.bincount(self.target[self.row] * keys + self.key, minlength=classes * keys)
+        return flat.reshape(classes, keys)
+
+
+class TopicWindows(Process):
+    """The `window` tokens before each `query` that a word of `nexts` follows; each of them is a class [SnS:text-windows].
+
+    The train part of the corpus is cut into `stretches`; every fourth is held out, and no window reaches over a cut. Keys are the
+    types, without the query, in at least `least` windows of the other stretches. Nothing is read until it is needed.
+    """
+
+    corpus: TextCorpus
+    query: str
+    nexts: tuple[str, ...]
+    window: int = Field(default=32, ge=1)
+    least: int = Field(default=20, ge=1)
+    stretches: int = Field(default=STRETCHES, ge=HELD_EVERY)
+
+    @model_validator(mode="after")
+    def _several(self) -> "TopicWindows":
+        if len(set(self.nexts)) != len(self.nexts) or len(self.nexts) < 2:
+            raise ValueError(f"the next words must be two or more different ones, got {' '.join(self.nexts) or 'none'}")
+        return self
+
+    @property
+    def vocab(self) -> int:
+        return self.corpus.size
+
+    @property
+    def token(self) -> int:
+        """The query as a token."""
+        return self.corpus.token(self.query)
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """The next words as tokens, in the order of the classes."""
+        return tuple(self.corpus.token(word) for word in self.nexts)
+
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """Types that attention may fall on, ascending."""
+        return _cut(self).keys  # pyright: ignore[reportArgumentType]  # hashed by its description
+
+    def part(self, name: PartName) -> Windows:
+        found = _cut(self)  # pyright: ignore[reportArgumentType]
+        return found.train if name == "train" else found.held_out
+
+    def label(self, token: int) -> str:
+        return self.corpus.label(token)
+
+    @cached_property
+    def prior(self) -> np.ndarray:
+        """The share of each class in the training windows (K,)."""
+        return np.bincount(self.part("train").target, minlength=len(self.nexts)) / len(self.part("train"))
+
+    @cached_property
+    def share(self) -> np.ndarray:
+        """The share of training windows that hold each key (keys,)."""
+        return self._inside.sum(axis=0) / len(self.part("train"))
+
+    @cached_property
+    def distinctness(self) -> np.ndarray:
+        """KL(next | key in the window || next) over training windows, in nats (keys,) [SnS:text-distinct]."""
+        return divergence(self._inside, self.prior)
+
+    @cached_property
+    def held_distinctness(self) -> np.ndarray:
+        """The same over held-out windows, less the (K - 1)/2n that chance gives; nan for keys in fewer than `least` of them.
+
+        Scores learn the chance of the training windows too, so this is the distinctness they can be tested on [SnS:text-held].
+        """
+        held = self.part("held-out")
+        there = np.unique(held.target)  # a class may be missing here
+        inside = held.inside(len(self.keys), len(self.nexts))[there]
+        enough = inside.sum(axis=0) >= self.least
+        found = np.full(len(self.keys), np.nan)
+        law = np.bincount(held.target)[there] / len(held)
+        found[enough] = divergence(inside[:, enough], law) - (len(there) - 1) / (2 * inside[:, enough].sum(axis=0))
+        return found
+
+    @cached_property
+    def common(self) -> np.ndarray:
+        """Which keys are common types."""
+        return self.share > COMMON
+
+    @cached_property
+    def distinct(self) -> np.ndarray:
+        """Which keys are distinct types."""
+        return self.distinctness > DISTINCT
+
+    @cached_property
+    def _inside(self) -> np.ndarray:
+        return self.part("train").inside(len(self.keys), len(self.nexts))
+
+    @cached_property
+    def prior_loss(self) -> float:
+        """The least loss that does without the window: the entropy of the classes."""
+        return float(-np.sum(self.prior * np.log(self.prior)))
+
+    def floor(self) -> float:
+        """Zero: nothing better is known of a text."""
+        return 0.0
+
+
+def divergence(inside: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """sum_n p_n log(p_n/prior_n) of each column of counts (K, keys), p its shares; nats."""
+    law = inside / inside.sum(axis=0)
+    ratio = np.where(law > 0, law, 1.0) / prior[:, None]
+    return np.sum(law * np.log(np.where(law > 0, ratio, 1.0)), axis=0)
+
+
+def topic_windows(
+    corpus: TextCorpus, query: str, nexts: tuple[str, ...] = (), *, topics: int = 8, window: int = 32, least: int = 20
+) -> TopicWindows:
+    """Topical classes of a query word, read at once so that whatever is missing is said here.
+
+    Without `nexts`, those are taken whose windows tell them apart best (`choose_nexts`).
+    """
+    chosen = tuple(nexts) or choose_nexts(corpus, query, topics=topics, window=window, least=least)
+    found = TopicWindows(corpus=corpus, query=query, nexts=chosen, window=window, least=least)
+    if query in chosen:
+        raise InputError(f"{query!r} is the query and cannot be a next word as well")
+    for part in ("train", "held-out"):
+        seen = np.bincount(found.part(part).target, minlength=len(chosen))
+        if not seen.all() and part == "train":
+            lacking = chosen[int(np.argmin(seen))]
+            raise InputError(f"{query!r} is never followed by {lacking!r} in the training stretches of {corpus.source}")
+        if not seen.any():
+            raise InputError(f"no held-out stretch of {corpus.source} has {query!r} before {', '.join(chosen)}: take other words")
+    return found
+
+
+def choose_nexts(corpus: TextCorpus, query: str, *, topics: int = 8, window: int = 32, least: int = 20) -> tuple[str, ...]:
+    """The next words that bear most content: of the 5 x `topics` most frequent ones, those that windows say most about.
+
+    A candidate has twice `least` training windows, is not <unk> and no common type itself. What windows say about it is the
+    information that types which are not common give about it, in nats for each of its windows: sum_l (G_l - 1)/2n, with G_l the
+    likelihood ratio of type l and 1 what chance gives [SnS:text-windows].
+    """
+    stream, token = corpus.train, corpus.token(query)
+    places = _places(stream, token, window, STRETCHES)[0]
+    if not len(places):
+        where = f"in any training stretch of {corpus.source} ({STRETCHES} in all, some held out)"
+        raise InputError(f"{query!r} is never {where} with {window} tokens before it; take a shorter --window")
+    places = places[np.arange(min(MOST, len(places))) * len(places) // min(MOST, len(places))]
+    after = stream[places + 1]
+    row, kind = _types(stream, places, window, token)
+    total, windows = np.bincount(kind, minlength=corpus.size).astype(float), len(places)
+    common = total > COMMON * windows
+    often = np.bincount(after, minlength=corpus.size)
+    often[common | (np.arange(corpus.size) == token) | (np.array(corpus.words) == UNKNOWN)] = 0
+    ranked = np.argsort(-often, kind="stable")[: 5 * topics]
+    candidates = ranked[often[ranked] >= 2 * least]
+    if len(candidates) < 2:
+        best = ", ".join(f"{corpus.words[i]!r} {often[i]}" for i in ranked[:3] if often[i]) or "none"
+        need = f"needs two next words with {2 * least} training windows each, but has {best}"
+        raise InputError(f"{query!r} {need}: take a more frequent --query, or name --nexts, or lower --least")
+    number = np.full(corpus.size, -1)
+    number[candidates] = np.arange(len(candidates))
+    own = number[after][row]
+    here = np.bincount(own[own >= 0] * corpus.size + kind[own >= 0], minlength=len(candidates) * corpus.size)
+    usable = (total >= least) & ~common
+    says = _information(here.reshape(len(candidates), -1)[:, usable], total[usable], often[candidates], windows)
+    best = np.argsort(-says, kind="stable")[:topics]
+    return tuple(corpus.words[i] for i in candidates[np.sort(best)])
+
+
+def _information(inside: np.ndarray, total: np.ndarray, own: np.ndarray, windows: int) -> np.ndarray:
+    """sum_l (G_l - 1)/2n of each candidate (rows): whether type l is in a window, against whether the candidate follows."""
+    size = own[:, None].astype(float)
+    share, rest = total / windows, windows - size
+
+    def term(seen: np.ndarray, expected: np.ndarray) -> np.ndarray:
+        return np.where(seen > 0, seen * np.log(np.where(seen > 0, seen, 1.0) / np.where(expected > 0, expected, 1.0)), 0.0)
+
+    half = term(inside, size * share) + term(size - inside, size * (1 - share))
+    half += term(total - inside, rest * share) + term(rest - total + inside, rest * (1 - share))
+    return np.sum(half - 0.5, axis=1) / own
+
+
+@dataclass(frozen=True)
+class _Cut:
+    keys: tuple[int, ...]
+    train: Windows
+    held_out: Windows
+
+
+@lru_cache(maxsize=4)
+def _cut(process: TopicWindows) -> _Cut:
+    """Keys and windows; kept for equal descriptions, as a run and its readings each make the process again."""
+    corpus = process.corpus
+    stream, token, targets = corpus.train, process.token, np.array(process.targets)
+    number = np.full(corpus.size, -1)
+    number[targets] = np.arange(len(targets))
+    parts = []
+    for places in _places(stream, token, process.window, process.stretches):
+        mine = places[number[stream[places + 1]] >= 0]
+        parts.append((mine, number[stream[mine + 1]]))
+    _, kind = _types(stream, parts[0][0], process.window, token)
+    keys = np.flatnonzero(np.bincount(kind, minlength=corpus.size) >= process.least)
+    if not len(keys):
+        raise InputError(
+            f"no type is in {process.least} of the {len(parts[0][0])} training windows before {process.query!r}: lower --least"
+        )
+    column = np.full(corpus.size, -1)
+    column[keys] = np.arange(len(keys))
+    train, held_out = (_count(stream, places, target, process.window, column) for places, target in parts)
+    return _Cut(tuple(keys.tolist()), train, held_out)
+
+
+def _places(stream: np.ndarray, token: int, window: int, stretches: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places of a token in training and in held-out stretches, with a whole window before and a token after it there."""
+    found = np.flatnonzero(stream == token)
+    found = found[(found >= window) & (found < len(stream) - 1)]
+    first, last = (found - window) * stretches // len(stream), (found + 1) * stretches // len(stream)
+    found, stretch = found[first == last], first[first == last]
+    held = stretch % HELD_EVERY == HELD_EVERY - 1
+    return found[~held], found[held]
+
+
+def _types(stream: np.ndarray, places: np.ndarray, window: int, token: int) -> tuple[np.ndarray, np.ndarray]:
+    """(window, type) of every type in every window, once each, without the query."""
+    inside = np.sort(stream[places[:, None] - window + np.arange(window)], axis=1)
+    new = np.ones(inside.shape, dtype=bool)
+    new[:, 1:] = inside[:, 1:] != inside[:, :-1]
+    new &= inside != token
+    return np.nonzero(new)[0], inside[new]
+
+
+def _count(stream: np.ndarray, places: np.ndarray, target: np.ndarray, window: int, column: np.ndarray) -> Windows:
+    """Counts over keys; `column` is that of each token, -1 for one that is no key. Windows without any key are left out."""
+    found = column[stream[places[:, None] - window + np.arange(window)]]
+    row, keys = np.nonzero(found >= 0)[0], found[found >= 0]
+    flat, count = np.unique(row * len(column) + keys, return_counts=True)
+    row, keys = flat // len(column), flat % len(column)
+    sizes = np.bincount(row, minlength=len(places))
+    start = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
+    return Windows(start, keys, count.astype(float), target[sizes > 0])

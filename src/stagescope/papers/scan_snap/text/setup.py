@@ -1,0 +1,75 @@
+"""From the options of scan and snap on a text to what `evolve` needs."""
+
+import math
+from typing import Any
+
+from stagescope.corpora.corpus import TextCorpus
+from stagescope.corpora.options import text_facts
+from stagescope.dynamics.descent import GD, Adam, Descent
+from stagescope.dynamics.dynamics import Dynamics
+from stagescope.dynamics.record import Every
+from stagescope.errors import InputError
+from stagescope.memory import require_memory
+from stagescope.papers.scan_snap.text.loss import PairwiseWindows, on_windows
+from stagescope.papers.scan_snap.text.model import TextTransformer
+from stagescope.papers.scan_snap.text.process import topic_windows
+from stagescope.papers.scan_snap.text.study import TextSnapOptions, check_use
+from stagescope.papers.scan_snap.text.transformer import TextTransformerLoss
+from stagescope.papers.study import Setup
+
+FINE, MOST_FRAMES = 10, 1000
+"""Frames of topical runs are this many steps apart, further where there would be more frames than that."""
+
+
+def setup(options: TextSnapOptions, seed: int) -> Setup:
+    check_use(options)
+    topical = options.model == "topics"
+    corpus = options.read()
+    what, params, facts = (_topics if topical else _transformer)(options, corpus, seed)
+    facts, apart = {**text_facts(corpus), **facts}, _apart(options)
+    size = sum(block.size for block in params.values())
+    require_memory("the recorded frames", "take fewer --steps or a smaller model", _steps(options) // apart + 2, size)
+    return Setup(what=what, params=params, dynamics=_dynamics(options), record=Every(n=apart), facts=facts)
+
+
+def _topics(options: TextSnapOptions, corpus: TextCorpus, seed: int) -> tuple[Any, Any, dict[str, Any]]:
+    window = options.window or 32
+    process = topic_windows(corpus, options.query, options.nexts, topics=options.topics, window=window, least=options.least)
+    model = on_windows(process)
+    loss = PairwiseWindows(model=model, process=process, batch=options.batch or 256, seed=seed)
+    kinds = {"common": process.common, "distinct": process.distinct}
+    named = {
+        f"{kind}_words": [process.corpus.words[process.keys[i]] for i in where.nonzero()[0]] for kind, where in kinds.items()
+    }
+    windows = {f"{part.replace('-', '_')}_windows": len(process.part(part)) for part in ("train", "held-out")}
+    return loss, model.init(), {"next_words": list(process.nexts), **windows, **named}
+
+
+def _transformer(options: TextSnapOptions, corpus: TextCorpus, seed: int) -> tuple[Any, Any, dict[str, Any]]:
+    length, hidden = options.window or 35, options.hidden or 2 * options.width
+    for part in ("train", "held-out"):
+        corpus.windows(length + 1, part)  # a corpus shorter than one window is refused here
+    model = TextTransformer(vocab=corpus.vocab, length=length, width=options.width, hidden=hidden, places=options.places)
+    loss = TextTransformerLoss(model=model, process=corpus, length=length, batch=options.batch or 20, seed=seed)
+    return loss, model.init(seed), {}
+
+
+def _steps(options: TextSnapOptions) -> int:
+    return options.steps or (3000 if options.model == "topics" else 1500)
+
+
+def _dynamics(options: TextSnapOptions) -> Dynamics:
+    topical, steps = options.model == "topics", _steps(options)
+    rate = options.lr or (0.01 if options.optimizer == "adam" else 1.0 if topical else 5.0)
+    half_life = None if options.decay is None else steps * math.log(2) / -math.log(options.decay)
+    clip = options.clip if topical else options.clip or 0.5
+    rates = {"Y": options.rate_y, "Z": options.rate_z} if topical else {}
+    if topical and not options.rate_y:
+        raise InputError("--rate-y 0 leaves Y at zero, and then Z never moves: take a rate above 0")
+    chosen = GD() if options.optimizer == "sgd" else Adam()
+    return Descent(optimizer=chosen, rates=rates, lr=rate, steps=steps, clip=clip, half_life=half_life)
+
+
+def _apart(options: TextSnapOptions) -> int:
+    """Steps between frames, which hold every 50th step: between those the motion of attention is measured."""
+    return FINE if options.model == "topics" and _steps(options) <= FINE * MOST_FRAMES else 5 * FINE

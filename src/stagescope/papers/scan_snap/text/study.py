@@ -1,0 +1,82 @@
+"""Scan and snap on a real text (arXiv 2305.16380): topical classes of a query word, and the one-layer transformer."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from stagescope.corpora.options import TextOptions
+from stagescope.later import Later
+from stagescope.options import refuse_unused
+from stagescope.papers.paper import Kind
+from stagescope.papers.study import Study
+
+
+class TextSnapOptions(TextOptions):
+    """Scan and snap on a text: Y and Z on the windows before a query word, or a one-layer transformer on all of it."""
+
+    model: Literal["topics", "transformer"] = Field(
+        "topics", description="Y and Z on topical classes of a query word, or the one-layer transformer"
+    )
+    vocab: int = Field(1000, ge=2, description="tokens: the most frequent types, and one for all others")
+    window: int | None = Field(None, ge=2, description="tokens before a query, or of a window; default: 32, for transformer 35")
+    query: str = Field("the", description="query word of the topical classes")
+    nexts: tuple[str, ...] = Field((), description="words after the query, one class each; default: those that bear most content")
+    topics: int = Field(8, ge=2, description="how many next words are chosen where none are named")
+    least: int = Field(20, ge=1, description="training windows that a type must be in to count")
+    width: int = Field(64, ge=1, description="width of the transformer")
+    hidden: int | None = Field(None, ge=1, description="units of its MLP; default: twice the width")
+    places: Literal["none", "sinusoidal"] = Field("none", description="whether it knows positions")
+    optimizer: Literal["sgd", "adam"] = Field("sgd", description="how steps are made from gradients of batches")
+    lr: float | None = Field(None, gt=0, description="step size; default: 1, for transformer 5, for adam .01")
+    decay: float | None = Field(None, gt=0, lt=1, description="the step size falls to this share of itself over the steps")
+    clip: float | None = Field(None, gt=0, description="longest gradient; default: none, for transformer .5")
+    rate_y: float = Field(1.0, ge=0, description="rate of the decoder Y, relative to lr")
+    rate_z: float = Field(1.0, ge=0, description="rate of the attention scores Z, relative to lr")
+    steps: int | None = Field(None, ge=1, description="steps; default: 3000, for transformer 1500")
+    batch: int | None = Field(None, ge=1, description="windows a step sees; default: 256, for transformer 20")
+
+
+_TRANSFORMER: dict[str, Any] = {"model": "transformer"}
+PRESETS: dict[str, dict[str, Any]] = {
+    "topics": {},
+    "wikitext-2": {"corpus": "wikitext-2"},
+    "tinystories": {"corpus": "tinystories"},
+    "wikitext-2-named": {
+        "corpus": "wikitext-2",
+        "nexts": ("game", "season", "song", "episode", "storm", "album", "film", "church"),
+    },
+    "topics-transformer": _TRANSFORMER,
+    "wikitext-2-transformer": {**_TRANSFORMER, "corpus": "wikitext-2"},
+    "wikitext-2-decay": {**_TRANSFORMER, "corpus": "wikitext-2", "decay": 0.01},
+    "figure-7": {**_TRANSFORMER, "corpus": "wikitext-2", "width": 200},
+    "figure-10": {**_TRANSFORMER, "corpus": "wikitext-2", "lr": 1.0},
+}
+_OF_TOPICS = ("query", "nexts", "topics", "least", "rate_y", "rate_z")
+_OF_TRANSFORMER = ("width", "hidden", "places")
+
+
+def check_use(options: TextSnapOptions) -> None:
+    topical = options.model == "topics"
+    refused = _OF_TRANSFORMER if topical else _OF_TOPICS
+    refuse_unused(options, refused, f"it belongs to --model {'transformer' if topical else 'topics'}")
+    if options.nexts:
+        refuse_unused(options, ("topics",), "the next words are named by --nexts")
+
+
+_HERE = "stagescope.papers.scan_snap.text"
+_READING = {"read": Later(f"{_HERE}.reading:TextSnapReading"), "claims": Later(f"{_HERE}.claims:CLAIMS").load}
+STUDY = Study(
+    name="text-snap",
+    title="Scan and snap on real text: topical classes of a query word, and the one-layer transformer",
+    options=TextSnapOptions,
+    presets=PRESETS,
+    setup=Later(f"{_HERE}.setup:setup"),
+    check_use=check_use,
+    kinds=(
+        Kind(fields=(f"{_HERE}.loss:PairwiseWindows",), **_READING, views=Later(f"{_HERE}.views:topic_views")),
+        Kind(fields=(f"{_HERE}.transformer:TextTransformerLoss",), **_READING, views=Later(f"{_HERE}.views:transformer_views")),
+    ),
+    tags=("SnS:model", "SnS:merged-columns", "SnS:text-windows", "SnS:text-transformer", "SnS:text-stages"),
+    figures=Later(f"{_HERE}.figures:FIGURES").load,
+    ledger=("topics", "wikitext-2", "tinystories", "wikitext-2-transformer", "wikitext-2-decay"),
+)

@@ -1,0 +1,86 @@
+"""The one-layer transformer on windows of a text: the mean cross-entropy of every next token [SnS:text-transformer]."""
+
+from functools import cached_property, lru_cache, partial
+from typing import Any
+
+import numpy as np
+from pydantic import Field as Limits
+
+from stagescope.corpora.window_loss import TokenWindowLoss
+from stagescope.fields.field import StepGradient
+from stagescope.papers.scan_snap.text.model import TextTransformer
+from stagescope.params import Layout, Params
+
+
+class TextTransformerLoss(TokenWindowLoss):
+    """- mean over windows and positions of log softmax(logits_t) of the token at t + 1 [SnS:text-transformer]. See WindowLoss."""
+
+    model: TextTransformer
+    batch: int = Limits(default=20, ge=1)
+    watched: int = Limits(default=100, ge=1)
+
+    def loss(self, params: Any, data: Any) -> Any:
+        cast = {name: block.astype(self.precision) for name, block in params.items()}
+        return cross_entropy(self.model, cast, data["tokens"])
+
+    @cached_property
+    def _compiled(self) -> Any:
+        return _gradient(self.model)  # pyright: ignore[reportArgumentType]  # hashed by its description
+
+    def step_gradient(self, layout: Layout) -> StepGradient:
+        """The gradient that a step of a descent sees: one flat vector in, one out."""
+        found = _flat_gradient(self.model, layout, self.precision)  # pyright: ignore[reportArgumentType]
+
+        def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
+            out[:] = found(vector, self.arrays(self.minibatch(step)))
+
+        return gradient
+
+    @cached_property
+    def _attending(self) -> Any:
+        return _attention(self.model)  # pyright: ignore[reportArgumentType]
+
+    @property
+    def watched_tokens(self) -> np.ndarray:
+        """The tokens (N, length) of the watched windows that are looked at; the last one of a window only follows."""
+        return np.asarray(self.arrays(self.seen)["tokens"])[:, :-1]
+
+    def attention(self, params: Params) -> np.ndarray:
+        """Attention (N, length, length) on the watched windows."""
+        cast = {name: np.asarray(block, self.precision) for name, block in params.items()}
+        return np.asarray(self._attending(cast, self.watched_tokens))
+
+
+def cross_entropy(model: TextTransformer, params: Any, tokens: Any) -> Any:
+    """- mean log softmax(logits_t) of the token at t + 1, tokens (B, T + 1), traceable by JAX."""
+    from stagescope.autodiff import jax, jnp
+
+    logits, _ = model.forward(params, tokens[:, :-1])
+    own = jnp.take_along_axis(logits, tokens[:, 1:, None], axis=2)[..., 0]
+    return jnp.mean(jax.nn.logsumexp(logits, axis=2) - own)
+
+
+@lru_cache(maxsize=8)
+def _gradient(model: TextTransformer) -> Any:
+    """Loss and gradient, compiled once for all runs of a model: rates and seeds do not change it."""
+    from stagescope.autodiff import jax
+
+    return jax.jit(jax.value_and_grad(lambda params, data: cross_entropy(model, params, data["tokens"])))
+
+
+@lru_cache(maxsize=8)
+def _flat_gradient(model: TextTransformer, layout: Layout, precision: str) -> Any:
+    from stagescope.autodiff import jax, jnp
+
+    def flat(vector: Any, data: Any) -> Any:
+        found = jax.grad(partial(cross_entropy, model))(layout.unpack(vector.astype(precision)), data["tokens"])
+        return jnp.concatenate([found[name].ravel() for name in layout.names])
+
+    return jax.jit(flat)
+
+
+@lru_cache(maxsize=8)
+def _attention(model: TextTransformer) -> Any:
+    from stagescope.autodiff import jax
+
+    return jax.jit(lambda params, tokens: model.forward(params, tokens)[1])

@@ -1,0 +1,305 @@
+"""Scan and snap on a text, on a page: class attention by words, common and distinct types, motion; maps of the transformer."""
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from stagescope.corpora.corpus import TextCorpus
+from stagescope.papers.reading import Reading
+from stagescope.papers.rebuild import rebuilt
+from stagescope.papers.scan_snap.text.loss import PairwiseWindows
+from stagescope.papers.scan_snap.text.observables import (
+    INTERVAL,
+    TextAttention,
+    TopicAttention,
+    attend,
+    checkpoints,
+    held_out,
+    known_windows,
+    text_attention,
+)
+from stagescope.papers.scan_snap.text.stages import FROZEN
+from stagescope.papers.scan_snap.text.transformer import TextTransformerLoss
+from stagescope.runs.run import Run
+from stagescope.views.any_run import largest, norms_view, values_view
+from stagescope.views.crowd import MOST, curves, left_out
+from stagescope.views.plane import MOST_POINTS, plane
+from stagescope.views.subsample import CELLS, OBSERVED, shown
+from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
+
+TYPES = 16
+"""Types of each kind that class attention is drawn for: more labels could not be read. All others are one column."""
+EACH = 4
+"""Scores of each kind of types that are named."""
+WIDEST = 400
+MAPS = 3
+"""Held-out windows whose attention is drawn."""
+WORDS = 60
+"""Words of the embedding: more could not be told apart."""
+OTHERS = "all others"
+KINDS = ("common type", "distinct type")
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The curves of the frames shown."""
+
+    run: Run
+    curves: TopicAttention
+    frames: np.ndarray | None
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The types that attention may fall on."""
+        return tuple(map(self.curves.process.label, self.curves.process.keys))
+
+    @cached_property
+    def kinds(self) -> np.ndarray:
+        """1 for common types, 2 for distinct ones, which win where a type is both."""
+        process = self.curves.process
+        return np.where(process.distinct, 2, np.where(process.common, 1, 0)).astype(np.uint8)
+
+    @cached_property
+    def attention(self) -> np.ndarray:
+        """Mean attention of the training windows of each class on each type (frames, K, keys)."""
+        process = self.curves.process
+        windows, keys, classes = process.part("train"), len(process.keys), len(process.nexts)
+        cell = windows.target[windows.row] * keys + windows.key
+        sums = [np.bincount(cell, attend(windows, score), minlength=classes * keys) for score in self.curves.scores]
+        size = np.bincount(windows.target, minlength=classes)
+        return np.array(sums).reshape(-1, classes, keys) / size[:, None]
+
+    @cached_property
+    def mapped(self) -> np.ndarray:
+        """Types of the attention map: those of each kind that end with most attention, common ones first."""
+        last = self.attention[-1].max(axis=0)
+        found = [sorted(np.flatnonzero(self.kinds == kind), key=lambda i: -last[i])[:TYPES] for kind in (1, 2)]
+        return np.array([*found[0], *found[1]], dtype=int)
+
+
+def topic_views(reading: Reading) -> list[Maker]:
+    """Loss, attention on common and distinct types, class attention, scores, motion, entropy, decoder."""
+    run = reading.run
+    law = rebuilt(run.spec["field"])
+    some = shown(run, len(law.process.part("train").key), OBSERVED)
+    found = text_attention(some.run)
+    assert isinstance(found, TopicAttention)
+    seen = _Seen(some.run, found, some.frames)
+    return [
+        partial(_topic_loss, seen),
+        partial(_attention, seen),
+        partial(_masses, seen),
+        partial(_strongest, seen),
+        partial(_scores, seen),
+        partial(_ranked, seen),
+        partial(_motion, found, seen.frames),
+        partial(_entropy, found, seen.frames, "types of a window"),
+        partial(_decoder, seen),
+        partial(_plane, seen),
+        partial(norms_view, run),
+    ]
+
+
+def _uniform(vocab: int) -> Level:
+    return Level("uniform prediction, ln M", float(np.log(vocab)))
+
+
+def _topic_loss(seen: _Seen) -> View:
+    found, law = seen.curves, seen.curves.law
+    judge = PairwiseWindows(model=law.model, process=law.process, part="held-out")
+    levels = (_uniform(law.model.vocab), Level("prior of the next words", found.prior_loss))
+    words = ", ".join(found.process.nexts)
+    about = f"Cross-entropy of the word after “{found.process.query}” in nats; next words: {words}. The prior is the least "
+    about += "without a window. Where the held-out loss rises again, what is learned is the chance in the training windows."
+    made = [Curve("loss", found.loss), Curve("held-out loss", judge.values(seen.run.params))]
+    return curves("loss", "Loss", about, "nats", made, levels=levels, log=True, frames=seen.frames)
+
+
+def _masses(seen: _Seen) -> View:
+    found = seen.curves
+    made = [Curve("common types", found.common_mass), Curve("distinct types", found.distinct_mass)]
+    counts = int(found.process.common.sum()), int(found.process.distinct.sum())
+    about = f"Attention of held-out windows on the {counts[0]} common and the {counts[1]} distinct types; some may be both."
+    about += " Attention first goes to common types, through which the prior is learned; then it leaves them."
+    levels = [Level("twice the start, distinct types", 2 * float(found.distinct_mass[0]))]
+    return curves("masses", "Attention on common and distinct types", about, "attention", made, levels=levels, frames=seen.frames)
+
+
+def _attention(seen: _Seen) -> View:
+    chosen, values = seen.mapped, seen.attention
+    rest = values.sum(axis=2) - values[:, :, chosen].sum(axis=2)
+    cells = np.tile(np.append(seen.kinds[chosen], 0), (values.shape[1], 1))
+    process = seen.curves.process
+    more = f" The {len(chosen)} common and distinct types with most attention at the end, of {len(seen.words)} types in all."
+    return Matrices(
+        "attention",
+        "Class attention",
+        f"c_n, the mean over the training windows of each class: row = next word after “{process.query}”, column = type.{more}",
+        np.concatenate([values[:, :, chosen], rest[:, :, None]], axis=2)[:, None],
+        panels=("",),
+        rows=process.nexts,
+        columns=(*(seen.words[i] for i in chosen), OTHERS),
+        row_axis="next word",
+        column_axis="type",
+        high=largest(values[:, :, chosen]) if len(chosen) else 1.0,
+        marks=Marks(KINDS, cells),
+        frames=seen.frames,
+    )
+
+
+def _strongest(seen: _Seen) -> View:
+    """The type of each class, common ones apart, that ends with most attention."""
+    last, made = np.where(seen.curves.process.common, 0.0, seen.attention[-1]), []
+    for n, word in enumerate(seen.curves.process.nexts[:MOST]):
+        top = int(np.argmax(last[n]))
+        made.append(Curve(f"{word}: {seen.words[top]}", seen.attention[:, n, top], f"next word {word}"))
+    about = "Of each next word the type, common ones apart, that ends with most attention: “next word: type”."
+    return curves("tokens", "The strongest type of each next word", about, "attention", made, frames=seen.frames)
+
+
+def _scores(seen: _Seen) -> View:
+    """Named are the highest and, of common types, the lowest; behind them others of each kind."""
+    found, kinds = seen.curves.scores, seen.kinds
+    order = np.argsort(-found[-1])
+    common = [i for i in order[::-1] if seen.curves.process.common[i]]
+    named = [*order[:EACH], *(i for i in common[:EACH] if i not in order[:EACH])]
+    rest = [i for i in order if i not in named]
+    behind = rest[:: max(1, len(rest) // (MOST - len(named)))][: MOST - len(named)]
+    family = ("types that are neither", "common types", "distinct types")
+    first = [Curve(seen.words[i], found[:, i], family[kinds[i]]) for i in named]
+    made = [*first, *(Curve(seen.words[i], found[:, i], family[kinds[i]], faint=True) for i in behind)]
+    about = f"z_l, before the softmax: the {EACH} highest and the {EACH} lowest of common types by name, {len(behind)} of the "
+    about += f"other {len(rest)} behind them. Scores of distinct types grow, those of common ones fall."
+    return curves("scores", "Scores of types", about, "z", made, frames=seen.frames)
+
+
+def _ranked(seen: _Seen) -> View:
+    """All scores in the order of distinctness: if these rank alike the colours pass from one end to the other."""
+    process, scores = seen.curves.process, seen.curves.scores
+    order = np.argsort(-process.distinctness, kind="stable")[:WIDEST]
+    high = largest(scores)
+    about = "z_l of the types, the most distinct first: KL(next | type || next) falls from left to right."
+    return Matrices(
+        "ranked",
+        "Scores by distinctness",
+        about + left_out(len(seen.words), WIDEST, "types"),
+        scores[:, None, None, order],
+        panels=("",),
+        rows=(process.query,),
+        columns=tuple(seen.words[i] for i in order),
+        column_axis="type",
+        low=-high,
+        high=high,
+        marks=Marks(KINDS, seen.kinds[order][None]),
+        frames=seen.frames,
+    )
+
+
+def _motion(found: TextAttention, frames: np.ndarray | None) -> View | None:
+    at = checkpoints(found.step)[1:]
+    if not len(at) or len(at) != len(found.motion.variation):
+        return None
+    about = f"Total variation of held-out attention between checkpoints {INTERVAL} steps apart. Attention is frozen where it is "
+    about += f"below {FROZEN:g} and below half of its most after the prior."
+    made = [Curve("total variation", found.motion.variation)]
+    chosen = at if frames is None else frames[at]
+    title, axis = "Motion of attention", f"per {INTERVAL} steps"
+    return curves("motion", title, about, axis, made, levels=[Level("frozen below", FROZEN)], log=True, frames=chosen)
+
+
+def _entropy(found: TextAttention, frames: np.ndarray | None, of: str) -> View:
+    about = f"Mean entropy of held-out attention over the {of}, in nats: the lower, the sparser."
+    return curves("entropy", "Entropy of attention", about, "nats", [Curve("entropy", found.entropy)], frames=frames)
+
+
+def _decoder(seen: _Seen) -> View:
+    """Y of the types of the attention map, laid out as that is: a column each, so that cells are wide enough for labels."""
+    process, model = seen.curves.process, seen.curves.law.model
+    types = seen.mapped if len(seen.mapped) else np.argsort(-process.distinctness, kind="stable")[:TYPES]
+    row = np.array([model.keys.index(token) for token in process.keys])[types]
+    some = shown(seen.run, len(row) * seen.run.params["Y"].shape[2], CELLS)
+    values = np.swapaxes(np.asarray(some.run.params["Y"])[:, row], 1, 2)
+    rest = (f"each of {model.rest} others",) if model.rest else ()
+    high, frames = largest(values), some.frames if seen.frames is None or some.frames is None else seen.frames[some.frames]
+    return Matrices(
+        "decoder",
+        "Decoder Y",
+        "What a type (column), if it is all that is attended to, adds to the logit of each next word (row)."
+        f" The types are those of class attention, {len(types)} of {len(seen.words)}.",
+        values[:, None],
+        panels=("",),
+        rows=(*map(process.label, model.outputs), *rest),
+        columns=tuple(seen.words[i] for i in types),
+        row_axis="next word",
+        column_axis="type",
+        marks=Marks(KINDS, np.tile(seen.kinds[types], (values.shape[1], 1))),
+        low=-high,
+        high=high,
+        frames=seen.frames if frames is None else frames,
+    )
+
+
+def _plane(seen: _Seen) -> View:
+    model, process = seen.curves.law.model, seen.curves.process
+    order = np.argsort(-process.distinctness, kind="stable")[:MOST_POINTS]
+    row = np.array([model.keys.index(token) for token in process.keys])[order]
+    places, shares = plane(np.asarray(seen.run.params["Y"])[:, row])
+    about = "Rows of Y in the plane of their largest variance, all frames together: types of one topic move together."
+    about += left_out(len(seen.words), MOST_POINTS, "types")
+    labels = tuple(seen.words[i] for i in order)
+    return Points("embedding", "Types by their decoder rows", about, places, labels, shares, frames=seen.frames)
+
+
+def transformer_views(reading: Reading) -> list[Maker]:
+    """Loss, attention in held-out windows with their words, motion, entropy, singular values."""
+    run = reading.run
+    law: Any = rebuilt(run.spec["field"])
+    some = shown(run, law.watched * law.length**2, OBSERVED)
+    found, judge = text_attention(some.run), held_out(law)
+    tokens = judge.watched_tokens
+    chosen = known_windows(tokens, law.process.words, MAPS)
+    maps = np.array([judge.attention(some.run.at(frame))[chosen] for frame in range(some.run.frames)])
+    words = [tuple(map(law.process.label, tokens[i].tolist())) for i in chosen]
+    return [
+        partial(_text_loss, some.run, law, judge, some.frames),
+        *(partial(_map, maps[:, i], words[i], i, some.frames) for i in range(len(words))),
+        partial(_entropy, found, some.frames, "tokens before a query"),
+        partial(_motion, found, some.frames),
+        partial(_embedding, run, law.process),
+        partial(values_view, run),
+        partial(norms_view, run),
+    ]
+
+
+def _text_loss(run: Run, law: TextTransformerLoss, judge: TextTransformerLoss, frames: np.ndarray | None) -> View:
+    corpus = law.process
+    levels = (_uniform(corpus.vocab), Level("entropy of the words", corpus.unigram_loss()))
+    about = f"Cross-entropy of the next word at every position, in nats, over {law.watched} windows of each part."
+    other = Curve("held-out loss", np.array([judge.value(run.at(frame)) for frame in range(run.frames)]))
+    made = [Curve("loss", np.asarray(run.series["loss"], dtype=float)), other]
+    return curves("loss", "Loss", about, "nats", made, levels=levels, log=True, frames=frames)
+
+
+def _map(values: np.ndarray, words: tuple[str, ...], place: int, frames: np.ndarray | None) -> View:
+    return Matrices(
+        "attention" if place == 0 else f"attention-{place + 1}",
+        f"Attention in a held-out window, {place + 1} of {MAPS}",
+        f"Row = query, column = what it looks at, up to itself. The window begins “{' '.join(words[:8])}”.",
+        values[:, None],
+        panels=("",),
+        rows=words,
+        columns=words,
+        frames=frames,
+    )
+
+
+def _embedding(run: Run, corpus: TextCorpus) -> View:
+    """The most frequent words: tokens are ordered by frequency."""
+    some = shown(run, run.params["E"][0].size, OBSERVED)
+    places, shares = plane(np.asarray(some.run.params["E"][:, :WORDS], dtype=float))
+    about = "Rows of the embedding E in the plane of their largest variance, all frames together."
+    about += left_out(corpus.vocab, WORDS, "words, the most frequent,")
+    labels = tuple(map(corpus.label, range(places.shape[1])))
+    return Points("embedding", "Embedding of the words", about, places, labels, shares, frames=some.frames)

@@ -1,0 +1,211 @@
+"""A scan-and-snap run on a page: class attention with common and distinct tokens, its speed, and what it sheds."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from stagescope.papers.reading import Reading
+from stagescope.papers.scan_snap.loss import Pairing, PairwisePopulation
+from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
+from stagescope.runs.run import Run
+from stagescope.views.any_run import excess_view, largest, loss_view, norms_view, speed_view, values_view
+from stagescope.views.crowd import MOST, NAMED, crowd, curves, left_out
+from stagescope.views.plane import MOST_POINTS, plane
+from stagescope.views.subsample import CELLS, OBSERVED, shown
+from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
+
+CLASSES = 4
+"""Classes whose strongest tokens are followed by name."""
+WIDEST = 1200
+"""Rows and columns of the decoder that are drawn."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The curves of the frames shown, and the names on the page."""
+
+    run: Run
+    curves: ClassAttention
+    law: Pairing
+    frames: np.ndarray | None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(map(self.law.process.label, self.law.model.keys))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        model = self.law.model
+        rest = (f"each of {model.rest} others",) if model.rest else ()
+        return (*map(self.law.process.label, model.outputs), *rest)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        label = self.law.process.label
+        return tuple(f"{label(item.query)} -> {label(item.target)}" for item in self.law.process.classes)
+
+
+def pairwise_views(reading: Reading) -> list[Maker]:
+    """Loss, class attention, common mass, speed, single tokens, scores and decoder."""
+    run = reading.run
+    law = law_of(run)
+    size = len(law.process.classes) * len(law.model.keys) + run.params["Y"][0].size
+    some = shown(run, size, OBSERVED)
+    seen = _Seen(some.run, class_attention(some.run), law, some.frames)
+    return [
+        partial(_loss, run, law),
+        partial(_attention, seen),
+        partial(_common_mass, seen),
+        partial(_tokens, seen),
+        partial(_attention_speed, seen),
+        partial(_entropy, seen),
+        partial(_scores, seen),
+        partial(_decoder, run, seen),
+        partial(values_view, run),
+        partial(_rows, seen),
+        partial(norms_view, run),
+        partial(_excess, run, law),
+        partial(speed_view, run),
+    ]
+
+
+def _loss(run: Run, law: Pairing) -> View | None:
+    floor, start = law.process.floor(), float(np.log(law.model.vocab))
+    levels = (Level("uniform prediction, ln M", start), Level("floor", floor))
+    about = "Cross-entropy of the target in nats. The floor is what contexts of any length cannot tell apart."
+    if "loss" in run.series:
+        return loss_view(run, levels, about)
+    about += " The modified decoder descends no loss: this one is computed along the way."
+    return loss_view(run, levels, about, (Curve("loss", _losses(run, law)),))
+
+
+def _losses(run: Run, law: Pairing) -> np.ndarray:
+    """Recorded, or, for the modified decoder, which has none of its own, computed."""
+    if "loss" in run.series:
+        return np.asarray(run.series["loss"], dtype=float)
+    objective = PairwisePopulation(model=law.model, process=law.process)
+    return np.array([objective.value(run.at(frame)) for frame in range(run.frames)])
+
+
+def _excess(run: Run, law: Pairing) -> View | None:
+    """None where the floor is zero: the loss itself is the excess."""
+    floor, start = law.process.floor(), float(np.log(law.model.vocab))
+    if floor == 0:
+        return None
+    return excess_view(_losses(run, law) - floor, "the floor", (Level("uniform prediction", start - floor),))
+
+
+def _attention(seen: _Seen) -> View:
+    found = seen.curves
+    cells = np.where(found.common, 1, np.where(found.distinct, 2, 0)).astype(np.uint8)
+    return Matrices(
+        "attention",
+        "Class attention",
+        "c_n in the long-sequence limit: row = class (query -> target), column = token of its contexts.",
+        found.attention[:, None],
+        panels=("",),
+        rows=seen.classes,
+        columns=seen.keys,
+        row_axis="class",
+        column_axis="token",
+        high=largest(found.attention),
+        marks=Marks(("common token", "distinct token"), cells),
+        frames=seen.frames,
+    )
+
+
+def _per_class(seen: _Seen, values: np.ndarray) -> list[Curve]:
+    """The mean over classes, then each class."""
+    made = [Curve("mean", seen.curves.mean(values))]
+    if len(seen.classes) > 1:
+        made += crowd(values, [f"class {name}" for name in seen.classes], named=NAMED - 1)
+    return made
+
+
+def _common_mass(seen: _Seen) -> View:
+    about = "Attention on tokens that several classes share. It is lost while the model scans; the snap freezes the rest."
+    made = _per_class(seen, seen.curves.common_mass)
+    more = left_out(len(seen.classes), what="classes")
+    return curves("common-mass", "Attention on common tokens", about + more, "attention", made, frames=seen.frames)
+
+
+def _attention_speed(seen: _Seen) -> View:
+    about = "Sum of |dc_n/dt| over tokens: largest at `peak`, below a tenth of that at `snap`."
+    made = _per_class(seen, seen.curves.speed)
+    title, axis = "Speed of attention", f"per unit of {seen.curves.clock}"
+    about += left_out(len(seen.classes), what="classes")
+    return curves("attention-speed", title, about, axis, made, log=True, frames=seen.frames)
+
+
+def _entropy(seen: _Seen) -> View:
+    about = "Entropy of class attention on the class's distinct tokens, in nats: the lower, the sparser."
+    made = _per_class(seen, seen.curves.entropy)
+    title, about = "Entropy on distinct tokens", about + left_out(len(seen.classes), what="classes")
+    return curves("entropy", title, about, "nats", made, frames=seen.frames)
+
+
+def _tokens(seen: _Seen) -> View:
+    """The strongest two distinct tokens of the first classes by name, the other tokens of these classes behind them."""
+    found, named, faint = seen.curves, [], []
+    last = np.nan_to_num(found.attention[-1])
+    for n, name in enumerate(seen.classes[:CLASSES]):
+        own = sorted(np.flatnonzero(found.distinct[n]).tolist(), key=lambda key, n=n: -last[n, key])
+        for place, key in enumerate(own):
+            curve = Curve(f"token {seen.keys[key]}", found.attention[:, n, key], f"class {name}", faint=place > 1)
+            (faint if curve.faint else named).append(curve)
+        shared = np.flatnonzero(found.common[n])
+        faint += [Curve(f"common {seen.keys[key]}", found.attention[:, n, key], f"class {name}", faint=True) for key in shared]
+    made = [*named, *faint][:MOST]
+    about = "Attention of each class on its tokens; named are the two distinct tokens of each that end strongest."
+    more = left_out(len(seen.classes), CLASSES, "classes") + left_out(len(named) + len(faint))
+    return curves("tokens", "Attention token by token", about + more, "attention", made, frames=seen.frames)
+
+
+def _scores(seen: _Seen) -> View:
+    label, values = seen.law.process.label, np.asarray(seen.run.params["Z"])
+    high = largest(values)
+    return Matrices(
+        "scores",
+        "Attention scores Z",
+        "Before the softmax: row = query, column = token. Scores of distinct tokens grow, those of common ones fall.",
+        values[:, None],
+        panels=("",),
+        rows=tuple(map(label, seen.law.model.queries)),
+        columns=seen.keys,
+        column_axis="token",
+        low=-high,
+        high=high,
+        frames=seen.frames,
+    )
+
+
+def _decoder(run: Run, seen: _Seen) -> View:
+    """At most WIDEST rows and columns: beyond, cells are smaller than a pixel."""
+    rows, columns = (min(size, WIDEST) for size in run.params["Y"].shape[1:])
+    some = shown(run, rows * columns, CELLS)
+    values = np.asarray(some.run.params["Y"])[:, :rows, :columns]
+    more = left_out(len(seen.keys), WIDEST, "tokens") + left_out(len(seen.outputs), WIDEST, "outputs")
+    high = largest(values)
+    return Matrices(
+        "decoder",
+        "Decoder Y",
+        "What a token, if it is all that is attended to, adds to the logit of each output." + more,
+        values[:, None],
+        panels=("",),
+        rows=seen.keys[:rows],
+        columns=seen.outputs[:columns],
+        row_axis="token",
+        column_axis="output",
+        low=-high,
+        high=high,
+        frames=some.frames,
+    )
+
+
+def _rows(seen: _Seen) -> View:
+    chosen = slice(0, MOST_POINTS)
+    places, shares = plane(np.asarray(seen.run.params["Y"])[:, chosen])
+    about = "Rows of Y in the plane of their largest variance, all frames together: tokens of one class move together."
+    about += left_out(len(seen.keys), MOST_POINTS, "tokens")
+    return Points("embedding", "Tokens by their decoder rows", about, places, seen.keys[chosen], shares, frames=seen.frames)

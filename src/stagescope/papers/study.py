@@ -1,0 +1,132 @@
+"""A study is one question of a paper: options, presets and how to set up a run. This module imports nothing heavy."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from stagescope.errors import InputError, unknown
+from stagescope.options import Options, option
+from stagescope.papers.paper import Kind
+
+if TYPE_CHECKING:
+    from stagescope.claims.claim import Claim
+    from stagescope.dynamics.dynamics import Dynamics
+    from stagescope.dynamics.record import Record
+    from stagescope.fields.field import Field
+    from stagescope.fields.objective import Objective
+    from stagescope.params import Params
+    from stagescope.runs.run import Run
+    from stagescope.views.figure import Figure
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What `evolve` needs, made from options."""
+
+    what: "Objective | Field"
+    params: "Params"
+    dynamics: "Dynamics"
+    until: float | None = None
+    record: "Record | None" = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NamedSweep:
+    """A sweep that answers a question: `preset` and `options` stay, grid or table are swept, `color` is the column to look at."""
+
+    title: str
+    preset: str | None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, str] = field(default_factory=dict)
+    table: Callable[[], list[dict[str, Any]]] | None = None
+    seeds: int | None = None
+    measures: tuple[str, ...] = ("events", "numbers")
+    color: str | None = None
+
+
+def final_loss(run: "Run") -> dict[str, float]:
+    """The numbers of a run that every study has."""
+    return {"loss": float(run.series["loss"][-1])} if "loss" in run.series and run.frames else {}
+
+
+def nothing(options: Options) -> None:
+    """The default of `check_use`: every option has an effect."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Name, options with presets, the function that sets up a run, how its runs are read, and what the paper shows.
+
+    `setup(options, seed)` returns a `Setup`. `check_use` refuses options that would have no effect together, without any
+    heavy import. `kinds` say how runs are read. `ledger` names the presets whose verdicts, side by side, say which claim
+    holds where. `numbers` are what a sweep keeps of a run besides its events; `many` gives them for several options and
+    seeds at once where one kernel call can, and None for those it cannot. `tour` are presets that `stagescope demo` shows,
+    each with a sentence.
+    """
+
+    name: str
+    title: str
+    options: type[Options]
+    presets: Mapping[str, Mapping[str, Any]]
+    setup: Callable[[Any, int], Setup]
+    check_use: Callable[[Any], None] = nothing
+    kinds: tuple[Kind, ...] = ()
+    tags: tuple[str, ...] = ()
+    figures: "Callable[[], Mapping[str, Figure]]" = dict
+    ledger: tuple[str, ...] = ()
+    numbers: Callable[["Run"], dict[str, float]] = final_loss
+    many: "Callable[[Sequence[Any], Sequence[int]], list[dict[str, float] | None]] | None" = None
+    sweeps: Mapping[str, NamedSweep] = field(default_factory=dict)
+    tour: Mapping[str, str] = field(default_factory=dict)
+
+    def claims(self) -> "tuple[Claim, ...]":
+        """The claims on its runs, each once."""
+        return tuple(dict.fromkeys(claim for kind in self.kinds for claim in kind.claims()))
+
+    def configured(self, preset: str | None = None, **changes: Any) -> Options:
+        """Options from a preset with changes on top."""
+        if preset is not None and preset not in self.presets:
+            raise unknown(f"preset of {self.name}", preset, self.presets)
+        for name in changes:
+            if name not in self.options.model_fields:
+                raise unknown(f"option of {self.name}", name, self.options.model_fields)
+        try:
+            return self.options(**{**(self.presets[preset] if preset else {}), **changes})
+        except ValidationError as error:
+            from stagescope.spec import explain
+
+            raise InputError(explain(error, self.options, option)) from None
+
+    def run(
+        self,
+        options: Options,
+        *,
+        seed: int = 0,
+        out: str | Path | None = None,
+        overwrite: bool = False,
+        progress: bool | None = None,
+    ) -> "Run":
+        """Set up and evolve; the manifest keeps the options as the run's config."""
+        from stagescope.dynamics.evolve import Origin, evolve
+
+        if not 0 <= seed < 2**63:
+            raise InputError(f"seed is {seed}, but must be >= 0 and below 2^63")
+        options.prepare(progress)
+        plan = self.setup(options, seed)
+        config = {"study": self.name, "seed": seed, **options.model_dump(mode="json"), **plan.facts}
+        return evolve(
+            plan.what,
+            plan.params,
+            plan.dynamics,
+            until=plan.until,
+            record=plan.record,
+            seed=seed,
+            out=out,
+            overwrite=overwrite,
+            progress=progress,
+            origin=Origin(self.name, config, self.tags),
+        )

@@ -1,0 +1,137 @@
+"""Specs: what an object is, as a type id and numbers in JSON, and the object built again from it."""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from stagescope.errors import InputError, unknown
+from stagescope.ids import type_id
+
+Spec = dict[str, Any]
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+Numbers = Annotated[tuple[float, ...], BeforeValidator(_plain)]
+Integers = Annotated[tuple[int, ...], BeforeValidator(_plain)]
+
+
+class Described(BaseModel):
+    """A frozen value whose invariants hold from construction on; `describe` and `build` are inverse to each other."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    registry: ClassVar[dict[str, type["Described"]]] = {}
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise InputError(explain(error, type(self))) from None
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        super().__pydantic_init_subclass__(**options)
+        name = type_id(cls.__module__, cls.__name__)
+        taken = Described.registry.get(name, cls)
+        if (taken.__module__, taken.__qualname__) != (cls.__module__, cls.__qualname__):
+            both = f"{taken.__module__}.{taken.__qualname__} and {cls.__module__}.{cls.__qualname__}"
+            raise InputError(f"two types have the id {name!r} in a spec: {both}; rename one of them")
+        Described.registry[name] = cls
+
+    def __eq__(self, other: object) -> bool:
+        """Equal descriptions: cached arrays play no part."""
+        return type(other) is type(self) and Described.describe(self) == Described.describe(other)  # pyright: ignore[reportArgumentType]
+
+    def __hash__(self) -> int:
+        return hash(canonical(Described.describe(self)))
+
+    def describe(self) -> Spec:
+        fields = {name: _describe(getattr(self, name)) for name in type(self).model_fields}
+        return {"type": type_id(type(self).__module__, type(self).__name__), **fields}
+
+
+def _describe(value: Any) -> Any:
+    if isinstance(value, Described):
+        return value.describe()
+    if isinstance(value, tuple | list):
+        return [_describe(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _describe(item) for name, item in value.items()}
+    return value
+
+
+def build(spec: Any) -> Any:
+    """The object a spec describes; only registered types with checked fields are ever made."""
+    if isinstance(spec, list):
+        return [build(item) for item in spec]
+    if not isinstance(spec, dict):
+        return spec
+    fields = {name: build(item) for name, item in spec.items() if name != "type"}
+    if "type" not in spec:
+        return fields
+    if spec["type"] not in Described.registry:
+        raise not_installed(str(spec["type"])) or unknown("type in a spec", str(spec["type"]), Described.registry)
+    return Described.registry[spec["type"]](**fields)
+
+
+def not_installed(name: str) -> InputError | None:
+    """The error for a type of a package that has not been imported; None for a bare name, which is a type of the core."""
+    owner, _, bare = name.rpartition("/")
+    if not owner:
+        return None
+    package = owner.replace("-", "_")
+    return InputError(f"{bare} is a type of the package {package!r}, which is not installed or does not have it; install it")
+
+
+def explain(error: ValidationError, kind: type[BaseModel], spelled: Callable[[str], str] = str) -> str:
+    """Pydantic's findings as one sentence each, naming field, value and what was expected; fields as the caller spells them."""
+    sentences = []
+    for item in error.errors():
+        where = spelled(".".join(str(part) for part in item["loc"]))
+        message = item["msg"].removeprefix("Value error, ")
+        if item["type"] == "extra_forbidden":
+            sentences.append(str(unknown(f"field of {kind.__name__}", where, kind.model_fields)))
+        elif item["type"] == "value_error":
+            sentences.append(f"{where}: {message}" if where else message)
+        else:
+            sentences.append(
+                f"{where}: {message.replace('Input should', 'must')}, got {_short(item['input'])}{_default(item, kind)}"
+            )
+    return "; ".join(sentences)
+
+
+def _default(item: Any, kind: type[BaseModel]) -> str:
+    """A value that would do: the default of the field, where it has one."""
+    field = kind.model_fields.get(str(item["loc"][0])) if item["loc"] else None
+    known = field is not None and not field.is_required() and field.default_factory is None and field.default is not None
+    return f"; the default is {_short(field.default)}" if field is not None and known else ""
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def finite(value: Any) -> Any:
+    """JSON has no infinity: a number that overflowed, as in a run that diverged, is null."""
+    if isinstance(value, dict):
+        return {name: finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def canonical(value: Any) -> bytes:
+    """The one JSON text of a value: sorted names, no spaces, shortest floats, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+
+
+def digest(value: Any) -> str:
+    return hashlib.sha256(canonical(value)).hexdigest()

@@ -1,1 +1,0 @@
-"""Layer 7: one module per paper."""

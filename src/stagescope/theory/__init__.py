@@ -1,1 +1,0 @@
-"""Layer 6: closed forms, claims and their ledger."""

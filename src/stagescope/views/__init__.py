@@ -1,0 +1,1 @@
+"""What a page, a figure and a notebook can show, as data."""

@@ -1,0 +1,191 @@
+"""What any run has: loss, speed, norms and singular values of its blocks, and the blocks themselves where they are small."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from stagescope.runs.run import Run
+from stagescope.views.crowd import MOST, NAMED, curves, left_out
+from stagescope.views.subsample import CELLS, WORK, shown
+from stagescope.views.view import Curve, HasRun, Level, Maker, Matrices, View
+
+SMALL = 128
+"""Rows, columns and panels up to which a block is drawn as a heat map: beyond, cells are smaller than a pixel or two."""
+FEW_PANELS = 16
+MOST_BLOCKS = 12
+"""Blocks that are drawn one by one; a page with more would not be looked at."""
+LARGEST_VALUES = 6
+TOGETHER = 4_000_000
+"""Numbers of a block that are worked on at once."""
+ROUNDING = 1e-12
+
+
+def loss_view(run: Run, levels: tuple[Level, ...] = (), about: str = "", more: tuple[Curve, ...] = ()) -> View | None:
+    """The recorded loss, with what else is on its scale."""
+    made = [Curve("loss", np.asarray(run.series["loss"], dtype=float))] if "loss" in run.series else []
+    made += more
+    if not made:
+        return None
+    positive = all(np.all(one.values[np.isfinite(one.values)] > 0) for one in made)
+    said = about or "The loss at every recorded frame."
+    return curves("loss", "Loss", said, "loss", made, levels=levels, log=positive)
+
+
+def excess_view(excess: np.ndarray, above: str, levels: tuple[Level, ...] = (), frames: np.ndarray | None = None) -> View:
+    """A loss above the least one that can be had, on a logarithmic axis."""
+    about = f"How far the loss is above {above}. Plateaus show as steps on a logarithmic axis."
+    steps = tuple(level for level in levels if level.value > 0)
+    made = [Curve("excess", excess)]
+    return curves("excess", "Excess over the floor", about, "nats above the floor", made, levels=steps, log=True, frames=frames)
+
+
+def speed_view(run: Run) -> View | None:
+    if "speed" not in run.series:
+        return None
+    about = f"Norm of d(parameters)/d{run.clock} along the field: small near critical points, where a run rests."
+    speed = np.asarray(run.series["speed"], dtype=float)
+    return curves("speed", "Speed of the parameters", about, "speed", [Curve("speed", speed)], log=True)
+
+
+def norms_view(run: Run, names: tuple[str, ...] | None = None, more: str = "") -> View:
+    """Frobenius norms of the blocks; `more` is what else there is to say of them."""
+    chosen = names or tuple(run.params)
+    made = [Curve(name, norms(run.params[name]), faint=place >= NAMED) for place, name in enumerate(chosen[:MOST])]
+    about = "Square root of the sum of squares of each block of parameters." + left_out(len(chosen), what="blocks")
+    return curves("norms", "Norms of the blocks", about + more, "norm", made, log=True)
+
+
+def norms(block: np.ndarray) -> np.ndarray:
+    """The norm of a block at each frame."""
+    return np.concatenate(
+        [np.linalg.norm(np.asarray(part, dtype=float).reshape(len(part), -1), axis=1) for part in _parts(block)]
+    )
+
+
+def _parts(block: np.ndarray) -> list[np.ndarray]:
+    """A block some frames at a time: what is made of all of them at once would double the memory."""
+    step = max(1, TOGETHER // max(1, block[:1].size))
+    return [block[first : first + step] for first in range(0, len(block), step)]
+
+
+def values_view(run: Run, names: tuple[str, ...] | None = None) -> View | None:
+    """The largest singular values of blocks that are matrices; a stack of matrices has those of each."""
+    matrices = [name for name in names or tuple(run.params) if _is_matrix(run.params[name].shape[1:])]
+    chosen = matrices[:MOST_BLOCKS]
+    if not chosen:
+        return None
+    shapes = {name: run.params[name].shape[1:] for name in chosen}
+    work = max(float(np.prod(shape)) * min(shape[-2:]) for shape in shapes.values())
+    seen = shown(run, work, WORK)
+    made, longest = [], 0
+    for name in chosen:
+        found = singular_values(seen.run.params[name])
+        for label, values in _by_matrix(name, found, run.axes.get(name, ())):
+            made += [Curve(f"{label} {k + 1}", values[:, k], name) for k in range(min(values.shape[1], LARGEST_VALUES))]
+            longest = max(longest, values.shape[1])
+    about = "Singular values, largest first: directions that open grow out of the noise one after another."
+    if longest > LARGEST_VALUES:
+        about += f" At most {LARGEST_VALUES} of each matrix are drawn, of up to {longest:,}."
+    above = _above_rounding(made)
+    if len(above) < len(made):
+        about += f" {len(made) - len(above)} that are zero but for rounding are not."
+    about += left_out(len(matrices), MOST_BLOCKS, "blocks") + left_out(len(above))
+    made = above
+    order = sorted(range(len(made)), key=lambda i: int(made[i].name.rsplit(" ", 1)[1]))[:NAMED]
+    made = [Curve(one.name, one.values, one.family, faint=i not in order) for i, one in enumerate(made)][:MOST]
+    return curves("values", "Singular values", about, "singular value", made, log=True, frames=seen.frames)
+
+
+def _above_rounding(made: list[Curve]) -> list[Curve]:
+    """Without the values that are zero but for rounding at every frame: they say nothing and would stretch the axis."""
+    tops = [float(np.max(one.values, where=np.isfinite(one.values), initial=0.0)) for one in made]
+    return [one for one, top in zip(made, tops, strict=True) if top > ROUNDING * max(tops)] or made
+
+
+def _is_matrix(shape: tuple[int, ...]) -> bool:
+    return len(shape) in (2, 3) and min(shape[-2:]) > 1
+
+
+def _by_matrix(name: str, found: np.ndarray, axes: tuple[str, ...]) -> Iterator[tuple[str, np.ndarray]]:
+    """The values of a matrix, or of each matrix of a stack, by the name of the axis they are stacked along."""
+    if found.ndim == 2:
+        yield name, found
+        return
+    word = _axis_word(name, axes, 1, "part")
+    for place in range(found.shape[1]):
+        yield f"{name} {word} {place + 1}, value", found[:, place]
+
+
+def _axis_word(name: str, axes: tuple[str, ...], place: int, other: str) -> str:
+    """The name of an axis of a block; `other` where it has none but its number (NAME_0, NAME_1)."""
+    word = axes[place] if place < len(axes) else ""
+    return other if not word or word == f"{name}_{place - 1}" else word
+
+
+def singular_values(block: np.ndarray) -> np.ndarray:
+    """Those of every matrix of a block (frames, ..., n, m), nan where it has a number that is not finite."""
+    return np.concatenate([_values_of(part) for part in _parts(block)])
+
+
+def _values_of(block: np.ndarray) -> np.ndarray:
+    block = np.asarray(block, dtype=float)
+    good = np.isfinite(block).all(axis=(-2, -1), keepdims=True)
+    found = np.linalg.svd(np.where(good, block, 0.0), compute_uv=False)
+    return np.where(np.squeeze(good, axis=-1), found, np.nan)
+
+
+def _is_small(shape: tuple[int, ...]) -> bool:
+    if len(shape) not in (1, 2, 3) or min(shape) < 1:
+        return False
+    return max(shape[-2:]) <= SMALL and (len(shape) < 3 or shape[0] <= FEW_PANELS)
+
+
+def block_view(run: Run, name: str) -> View:
+    """A small block as a heat map: a vector as one row, a stack of matrices as panels."""
+    shape = run.params[name].shape[1:]
+    panels, rows, columns = (1,) * (3 - len(shape)) + shape
+    seen = shown(run, panels * rows * columns, CELLS)
+    values = np.asarray(seen.run.params[name], dtype=float).reshape(-1, panels, rows, columns)
+    words = ("part", "row", "column")[-len(shape) :]
+    known = run.axes.get(name, ()) if len(run.axes.get(name, ())) == 1 + len(shape) else ()
+    axes = ("part", "block", "column")[: 3 - len(shape)] + tuple(
+        _axis_word(name, known, 1 + place, word) for place, word in enumerate(words)
+    )
+    labels = [tuple(str(i) for i in range(size)) for size in (panels, rows, columns)]
+    high = largest(values)
+    low = -high if np.any(values < 0) else 0.0
+    return Matrices(
+        f"block-{name}",
+        f"Block {name}",
+        f"The parameters {name} as they are.",
+        values,
+        panels=(name,) if panels == 1 else tuple(f"{name}, {axes[0]} {i + 1}" for i in range(panels)),
+        rows=labels[1] if len(shape) > 1 else (name,),
+        columns=labels[2],
+        row_axis=axes[1],
+        column_axis=axes[2],
+        low=low,
+        high=high,
+        frames=seen.frames,
+    )
+
+
+def largest(values: np.ndarray) -> float:
+    """The largest finite size, 1 where there is none but zero."""
+    finite = np.isfinite(values)
+    top, foot = np.max(values, where=finite, initial=0.0), np.min(values, where=finite, initial=0.0)
+    return float(max(top, -foot)) or 1.0
+
+
+def any_views(reading: HasRun) -> list[Maker]:
+    """A run of anybody's objective."""
+    run = reading.run
+    shapes = {name: run.params[name].shape[1:] for name in run.params}
+    small = [name for name, shape in shapes.items() if _is_small(shape)]
+    large = sum(bool(shape) and min(shape) > 0 and not _is_small(shape) for shape in shapes.values())
+    more = f" Blocks too large to be drawn cell by cell: {large:,} of {len(shapes):,}." if large else ""
+    more += left_out(len(small), MOST_BLOCKS, "small blocks")
+    blocks = [partial(block_view, run, name) for name in small[:MOST_BLOCKS]]
+    norms_of_all = partial(norms_view, run, more=more)
+    return [partial(loss_view, run), partial(speed_view, run), norms_of_all, partial(values_view, run), *blocks]

@@ -1,0 +1,154 @@
+"""Figures of focus and dilution: their numbers against independently measured ones, and that every figure is written."""
+
+import json
+
+import numpy as np
+import pytest
+
+from stagescope.papers.focus_dilution.figures import FIGURES, chains, laws, numbers
+from stagescope.papers.registry import study
+from stagescope.progress import Progress
+from stagescope.views.figure import reproduce
+
+QUIET = Progress()
+NAMES = (
+    "embedding",
+    "singular-values",
+    "attention",
+    "entropy",
+    "norms",
+    "loss",
+    "rates",
+    "eps-law",
+    "delta-law",
+    "transitions",
+)
+
+
+def by_preset(found):
+    return {panel["preset"]: panel for panel in found["panels"]}
+
+
+def test_all_figures_are_listed():
+    assert tuple(FIGURES) == (*NAMES, "wikitext", "tinystories")
+    assert study("focus-dilution").figures() == FIGURES
+
+
+def test_one_component_explains_the_embedding_until_the_second_opens():
+    found = numbers.embedding(QUIET)
+    shares = {name: values[0] for name, values in found["explained"].items()}
+    assert shares["E1"] > 0.99
+    assert shares["(1,0)"] > 0.999
+    assert shares["E2"] > 0.99
+    assert shares["Q2"] < 0.8
+    assert set(found["points"]) == set(found["moments"])
+    assert np.array(found["path"]).shape == (len(found["t"]), 4, 2)
+    condensed = np.array(found["points"]["(1,0)"])
+    assert np.abs(condensed[:, 1]).max() < 0.01
+    assert condensed[:, 0] / condensed[0, 0] == pytest.approx(np.array(found["pi"]) / found["pi"][0], abs=0.01)
+
+
+def test_singular_values_open_in_turn_within_the_measured_ranges():
+    for panel in by_preset(numbers.singular_values(QUIET)).values():
+        assert max(panel["outside_measured_range"].values()) < 0.02
+        assert [label for label, _ in panel["ladder"]] == ["(0,0)", "(1,0)", "(1,1)", "(2,1)", "(2,2)", "(3,2)"]
+        for values in panel["values"].values():
+            assert np.all(np.diff(np.array(values), axis=0) <= 1e-9)
+
+
+def test_attention_peaks_and_troughs_are_those_measured():
+    found = by_preset(numbers.attention(QUIET))
+    for preset, panel in found.items():
+        for row, value in numbers.PEAKS[preset].items():
+            assert panel["peak"][row] == pytest.approx(value, abs=0.002)
+        for row, value in numbers.TROUGHS[preset].items():
+            assert panel["trough"][row] == pytest.approx(value, abs=0.012)
+        assert panel["mean_abs_difference"] < 0.003
+        assert panel["refocus1"]["difference"] < 0.01
+    assert found["paper"]["refocus1"]["t"] == pytest.approx(1007, rel=0.02)
+    assert {turn["name"] for turn in found["paper"]["turns"]} == {"refocus", "redilution"}
+
+
+def test_entropy_falls_rises_and_falls():
+    for panel in by_preset(numbers.entropy(QUIET)).values():
+        for turning in panel["turning"].values():
+            assert turning["start"] == pytest.approx(panel["base"], abs=1e-3)
+            assert turning["focused"] < turning["start"] < turning["diluted"] <= panel["largest"]
+    assert all(turning["end"] < turning["diluted"] for turning in by_preset(numbers.entropy(QUIET))["ref"]["turning"].values())
+
+
+def test_norms_sit_on_the_predicted_plateau():
+    """ref: a pi_i / n = .609, .365, .244 for the rare tokens."""
+    found = by_preset(numbers.norms(QUIET))
+    assert found["ref"]["predicted"][1:] == pytest.approx([0.609, 0.365, 0.244], abs=0.001)
+    for panel in found.values():
+        assert panel["measured"] == pytest.approx(panel["predicted"], rel=0.02)
+        assert np.min(panel["rows"], axis=1)[1:].max() < 0.02
+
+
+def test_loss_rests_at_the_critical_points():
+    for panel in by_preset(laws.loss(QUIET)).values():
+        rungs = {rung["label"]: rung for rung in panel["rungs"]}
+        assert rungs["(0,0)"]["loss"] == pytest.approx(np.log(4))
+        assert rungs["(1,0)"]["loss"] == pytest.approx(panel["unigram"], abs=1e-9)
+        assert np.all(np.diff(panel["loss"]) <= 1e-8)
+        assert 0 <= panel["end_above_floor"] < 5e-4
+        for label in ("(1,0)", "(1,1)"):
+            assert rungs[label]["near"]
+            assert np.interp(rungs[label]["t"], panel["t"], panel["loss"]) == pytest.approx(rungs[label]["loss"], abs=0.005)
+
+
+def test_escape_rates(monkeypatch):
+    monkeypatch.setattr(laws, "CHAINS", {name: laws.CHAINS[name] for name in ("ref", "paper", "3 tokens")})
+    found = laws.rates(QUIET)
+    assert [row["rung"] for row in found["rows"]] == 3 * ["(0,0)", "(1,0)", "(1,1)"]
+    assert all(row["conclusive"] for row in found["rows"])
+    assert 0.9 <= found["conclusive_ratio"][0] <= found["conclusive_ratio"][1] <= 1.1
+    assert found["mean_abs_difference"] < 0.03
+
+
+def test_eps_law():
+    found = laws.eps_law(QUIET)
+    assert found["predicted_per_decade"] == pytest.approx({"E1": 12.72, "Q1 - E1": 23.57, "E2 - Q1": 61.0}, rel=1e-3)
+    for name, delays in found["per_decade"].items():
+        assert delays[1:] == pytest.approx([found["predicted_per_decade"][name]] * 2, rel=0.03)
+    for name, times in found["events"].items():
+        assert times[1:] == pytest.approx(found["measured"][name][1:], rel=0.16)
+
+
+def test_delta_law(monkeypatch):
+    monkeypatch.setattr(laws, "DELTAS", (1e-4, 1e-3))
+    monkeypatch.setattr(laws, "STALLS", ((0.4, 0.3, 0.0), (0.4, 0.3, 0.01)))
+    found = laws.delta_law(QUIET)
+    curves = {curve["shape"]: curve["rate_over_delta"] for curve in found["families"][0]["curves"]}
+    assert curves["(1, 0, -1)"] == pytest.approx([0.965, 0.965], abs=0.006)
+    assert curves["(1, 1, -2)"] == pytest.approx([1.67, 1.70], abs=0.01)
+    assert max(found["difference"].values()) < 0.01
+    stalled, lifted = found["flows"]
+    assert 700 < stalled["Q1"] < 850
+    assert stalled["E2"] is None
+    assert lifted["E2"] is not None
+
+
+def test_transitions_follow_the_sign_of_c():
+    found = chains.transitions(QUIET)
+    assert found["sign_agrees"]
+    assert {panel["reversible"] for panel in found["panels"]} == {True, False}
+    assert {bool(panel["c"] > 0) for panel in found["panels"]} == {True, False}
+    for panel in found["panels"]:
+        transition = np.array(panel["transition"])
+        assert transition.sum(axis=1) == pytest.approx(np.ones(4), abs=1e-5)
+        assert found["pi"] @ transition == pytest.approx(found["pi"], abs=1e-5)
+        assert all(np.sign(gain) == np.sign(panel["c"]) for gain in panel["gain"].values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_figures_are_written_with_their_numbers(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(laws, "CHAINS", {"ref": laws.CHAINS["ref"]})
+    monkeypatch.setattr(laws, "EPS", laws.EPS[:3])
+    monkeypatch.setattr(laws, "MEASURED_EPS", {name: times[:3] for name, times in laws.MEASURED_EPS.items()})
+    monkeypatch.setattr(laws, "DELTAS", (1e-3, 2e-3))
+    reproduce(FIGURES[name], tmp_path, QUIET)
+    body = json.loads((tmp_path / f"figure-{name}.json").read_text())
+    assert body["title"] == FIGURES[name].title
+    assert (tmp_path / f"figure-{name}.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,126 @@
+"""The focus-dilution population loss: kernel = definition, symmetries, known values, and the published event times."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stagescope as ss
+from stagescope.detect.stage import first_crossing
+from stagescope.fields.objective import Objective
+from tests.processes.test_markov_chain import chains
+
+SEEDS = st.integers(0, 1000)
+
+
+def problem(chain, width=5, key_width=3, scale=2.0):
+    model = ss.TokenAttention(vocab=chain.vocab, width=width, key_width=key_width, scale=scale)
+    return model, ss.population_loss(model, chain)
+
+
+@settings(max_examples=6)
+@given(chains(), SEEDS)
+def test_kernel_equals_definition(chain, seed):
+    model, loss = problem(chain)
+    params = model.init(seed, 0.7)
+    assert loss.value(params) == pytest.approx(Objective.value(loss, params), abs=1e-12)
+    kernel, definition = loss.grad(params), Objective.grad(loss, params)
+    for name in params:
+        np.testing.assert_allclose(kernel[name], definition[name], atol=1e-12, rtol=0)
+
+
+@given(chains(), SEEDS)
+def test_gradient_is_the_slope(chain, seed):
+    model, loss = problem(chain)
+    params, way = model.init(seed, 0.7), model.init(seed + 1, 1.0)
+    h = 1e-5
+    ahead, behind = (loss.value({n: params[n] + s * h * way[n] for n in params}) for s in (1, -1))
+    expected = sum(np.sum(g * way[n]) for n, g in loss.grad(params).items())
+    assert (ahead - behind) / (2 * h) == pytest.approx(expected, rel=1e-5, abs=1e-8)
+
+
+@given(chains(), SEEDS)
+def test_rotations_and_relabelling_change_nothing(chain, seed):
+    model, loss = problem(chain)
+    params = model.init(seed, 0.7)
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(rng.normal(size=(5, 5)))[0]
+    turned = {"W0": params["W0"] @ turn, "W1": turn.T @ params["W1"], "WQ": turn.T @ params["WQ"], "WK": turn.T @ params["WK"]}
+    assert loss.value(turned) == pytest.approx(loss.value(params), abs=1e-12)
+    order = rng.permutation(chain.vocab)
+    other = ss.population_loss(model, ss.MarkovChain(rows=chain.transition[np.ix_(order, order)]))
+    moved = {**params, "W0": params["W0"][order], "W1": params["W1"][:, order]}
+    assert other.value(moved) == pytest.approx(loss.value(params), abs=1e-10)
+
+
+@given(chains())
+def test_known_values(chain):
+    """Zero parameters: log d. Equal rows of the right logits: the unigram loss. Nothing is below the entropy rate."""
+    model, loss = problem(chain)
+    zero = model.init(0, 0.0)
+    assert loss.value(zero) == pytest.approx(np.log(chain.vocab))
+    w0, w1 = np.zeros((chain.vocab, 5)), np.zeros((5, chain.vocab))
+    w0[:, 0], w1[0] = 1.0, np.log(chain.stationary)
+    assert loss.value({**zero, "W0": w0, "W1": w1}) == pytest.approx(chain.unigram_loss())
+    assert loss.value(model.init(3, 1.0)) >= chain.floor()
+
+
+SETTINGS = {
+    "ref": (
+        (0.5, 0.25, 0.15, 0.10),
+        0.6,
+        4.0,
+        800.0,
+        {"E1": (20, 24.6), "Q1": (73, 85), "E2": (178, 212), "Q2": (274, 309), "E3": (360, 416)},
+    ),
+    "paper": (
+        (0.75, 0.19, 0.05, 0.01),
+        0.5,
+        8**-0.5,
+        6000.0,
+        {"E1": (7.5, 10.2), "Q1": (171, 201), "E2": (350, 414), "Q2": (955, 1010)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_flow_reaches_the_saddles_when_measured_elsewhere(name, seed):
+    """Event times within the spread of about twenty seeds of two independent implementations."""
+    pi, persistence, scale, until, bounds = SETTINGS[name]
+    chain = ss.LazyChain(pi=pi, persistence=persistence)
+    model = ss.TokenAttention(vocab=4, width=8, scale=scale)
+    loss = ss.population_loss(model, chain)
+    run = ss.evolve(loss, model.init(seed, 1e-3), ss.GradientFlow(), until=until, record=ss.Uniform(frames=1601))
+    embedding = np.linalg.svd(run.params["W0"], compute_uv=False)
+    scores = np.linalg.svd(model.scores(run.params), compute_uv=False)
+    for event, (low, high) in bounds.items():
+        curve = (embedding if event[0] == "E" else scores)[:, int(event[1]) - 1]
+        when = first_crossing(run.t, curve, 0.1, rising=True)
+        assert when is not None
+        assert low <= when <= high, event
+    assert 0 < run.series["loss"][-1] - chain.floor() < 6e-4
+
+
+def test_two_solvers_agree():
+    chain = ss.LazyChain(pi=(0.5, 0.25, 0.15, 0.10), persistence=0.6)
+    model = ss.TokenAttention(vocab=4, width=8, scale=4.0)
+    loss = ss.population_loss(model, chain)
+    runs = [
+        ss.evolve(loss, model.init(0, 1e-3), ss.GradientFlow(method=method), until=400.0, record=ss.Uniform(frames=50))
+        for method in ("cvode", "lsoda")
+    ]
+    for name in runs[0].params:
+        np.testing.assert_allclose(runs[0].params[name], runs[1].params[name], atol=1e-6)
+
+
+def test_bad_models():
+    with pytest.raises(ss.InputError, match="width"):
+        ss.TokenAttention(vocab=3, width=0, scale=1.0)
+    model = ss.TokenAttention(vocab=3, width=2, scale=1.0)
+    with pytest.raises(ss.InputError, match="differs from the chain"):
+        ss.population_loss(model, ss.LazyChain(pi=(0.5, 0.5), persistence=0.1))
+    with pytest.raises(ss.InputError, match=r"did you mean 'W0'|known"):
+        model.init(0, {"W": 1.0})
+    with pytest.raises(ss.InputError, match="no init scale"):
+        model.init(0, {"W0": 1.0})

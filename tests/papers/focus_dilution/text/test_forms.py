@@ -1,0 +1,115 @@
+"""Predictions for a text, against sums written out and derivatives of the loss they speak of."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.errors import InputError
+from stagescope.papers.focus_dilution.family import plateau_amplitude
+from stagescope.papers.focus_dilution.forms import attention_rate
+from stagescope.papers.focus_dilution.text import forms as text_forms
+from stagescope.papers.focus_dilution.text.forms import predict, separability, window_attention_rate
+from tests.texts import needs
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return ss.read_corpus(vocab=20)
+
+
+def counts_of(windows, size):
+    counts = np.zeros((len(windows), size))
+    for column in windows.T:
+        counts[np.arange(len(windows)), column] += 1
+    return counts / windows.shape[1]
+
+
+def test_the_attention_rate_is_the_slope_of_the_loss_at_the_condensed_point(corpus):
+    """With W0 = g e^T, W1 = e w^T and scores s g_q g_j, c = -dL/ds at s = 0: central differences of the loss on all windows."""
+    length, pi = 12, corpus.stationary
+    windows = corpus.windows(length + 1)
+    shares, query, target = counts_of(windows[:, :-1], 20), windows[:, -2], windows[:, -1]
+    size, centred = plateau_amplitude(pi), np.log(pi) - np.log(pi).mean()
+    g, w = size * pi / np.linalg.norm(pi), size * centred / np.linalg.norm(centred)
+
+    def loss(score):
+        weights = shares * np.exp(score * g[query][:, None] * g)
+        logits = (weights @ g / weights.sum(axis=1))[:, None] * w
+        return np.mean(np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(target)), target])
+
+    slope = -(loss(1e-3) - loss(-1e-3)) / 2e-3
+    found, error = window_attention_rate(corpus, length)
+    assert found == pytest.approx(slope, rel=1e-4)
+    assert 0 < error < abs(found)
+
+
+def test_long_windows_of_a_chain_give_its_own_rate(tmp_path):
+    chain = ss.LazyChain(pi=(0.5, 0.25, 0.15, 0.10), persistence=0.6)
+    tokens = chain.sample(np.random.default_rng(0), 40, 10_000).ravel()
+    (tmp_path / "chain.txt").write_text(" ".join("abcd"[token] for token in tokens))
+    corpus = ss.read_corpus(tmp_path / "chain.txt", tokens="word", vocab=4, valid=0.0)
+    found, error = window_attention_rate(corpus, 2000)
+    assert abs(found - attention_rate(corpus.stationary, corpus.transition, 1.0)) < 3 * error
+    assert error < 0.1 * abs(found)
+
+
+def test_separability_is_that_of_the_matrix_written_out(corpus):
+    length = 7
+    windows = corpus.windows(length + 1)
+    target = np.eye(20)[windows[:, -1]] - 1 / 20
+    shares = counts_of(windows[:, :-1], 20)
+    values = np.linalg.svd(shares.T @ target / len(windows), compute_uv=False)
+    assert separability(corpus, length)[0] == pytest.approx(values[1] / values[0], rel=1e-9)
+    values = np.linalg.svd((shares + np.eye(20)[windows[:, -2]]).T @ target / len(windows), compute_uv=False)
+    assert separability(corpus, length)[1] == pytest.approx(values[1] / values[0], rel=1e-3)  # ends of the text
+
+
+@pytest.mark.parametrize(("rate", "sign"), [(0.25, 1), (0.15, 0), (-0.15, 0), (-0.25, -1)])
+def test_a_sign_within_two_errors_is_undecided(corpus, rate, sign):
+    assert replace(predict(corpus, 12), c_windows=rate, c_error=0.1).sign == sign
+
+
+def test_two_singular_values_of_a_large_matrix_are_those_of_all(corpus, monkeypatch):
+    every = separability(corpus, 7)
+    monkeypatch.setattr(text_forms, "LARGE", 10)
+    assert separability(corpus, 7) == pytest.approx(every, rel=1e-9)
+
+
+def test_the_table_of_predictions_may_be_made_in_parts(corpus, monkeypatch):
+    whole = window_attention_rate(corpus, 12)
+    monkeypatch.setattr(text_forms, "CELLS", 1000)
+    assert window_attention_rate(corpus, 12) == pytest.approx(whole, rel=1e-12)
+
+
+def test_a_window_of_nothing_is_refused(corpus):
+    with pytest.raises(InputError, match="--window 0 has no token"):
+        predict(corpus, 0)
+
+
+def test_a_text_shorter_than_a_window_is_refused(corpus):
+    with pytest.raises(InputError, match="shorter than one window"):
+        predict(corpus, 10**6)
+
+
+@needs("tinystories")
+def test_tinystories_has_the_published_rates():
+    """The sign depends on the length of the windows: measured -.42 at 64, +.31 to +.37 at 256, bigram +.89."""
+    corpus = ss.read_corpus("tinystories")
+    short, long = predict(corpus, 64), predict(corpus, 256)
+    assert (short.sign, long.sign) == (-1, 1)
+    assert short.c_windows == pytest.approx(-0.42, abs=2 * short.c_error)
+    assert long.c_windows == pytest.approx(0.34, abs=2 * long.c_error)
+    assert long.c_bigram == pytest.approx(0.89, abs=0.01)
+    assert long.separability == pytest.approx(0.011, abs=0.004)
+    assert long.separability_residual == pytest.approx(0.247, abs=0.005)
+
+
+@needs("wikitext-2")
+def test_wikitext_has_the_published_rates():
+    made = predict(ss.read_corpus("wikitext-2"), 256)
+    assert made.sign == -1
+    assert made.c_bigram == pytest.approx(-1.53, abs=0.01)
+    assert made.separability == pytest.approx(0.002, abs=0.001)
+    assert made.separability_residual == pytest.approx(0.045, abs=0.002)

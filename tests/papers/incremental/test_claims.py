@@ -1,0 +1,222 @@
+"""The claims of incremental learning: where they hold, where they fail, and what decides nothing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.claims.claim import Claim, Regime
+from stagescope.errors import StagescopeError
+from stagescope.papers.incremental.companions import beside
+
+LAWS = {"exact": ss.RegressionLoss, "mirror": ss.MirrorFlow}
+UNTIL = {"exact": 6000.0, "mirror": 600.0}
+
+
+def verdicts(run):
+    return {row.tag.removeprefix("ISA:"): row for row in ss.check(run)}
+
+
+def flow(law, *, heads=3, gains=(4.0, 2.0, 1.0), positions=6, sigma=1e-5, until=None, frames=600):
+    model = ss.RegressionHeads(positions=positions, gains=gains, heads=heads)
+    record = ss.LogSpaced(frames=frames, first=1e-2)
+    moved = ss.GradientFlow(rtol=1e-12)
+    return ss.evolve(LAWS[law](model=model), model.init(1, sigma), moved, until=until or UNTIL[law], record=record)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_claims_on_the_flows(law):
+    found = verdicts(flow(law))
+    judged = ("plateaus", "order", "competition", "cooperation", "head-limit", "parting", "escape", "escape-law", "wkb")
+    assert {name: found[name].verdict for name in judged} == dict.fromkeys(judged, "confirmed")
+    assert {found[name].verdict for name in ("nearest", "symmetric", "stays", "clock")} == {"not applicable"}
+    assert found["first"].verdict == "inconclusive"
+    assert "6 positions are fewer than 40" in found["first"].reason
+    assert "reached only at t = infinity" in found["escape"].reason
+    assert found["parting"].measured / found["parting"].predicted == pytest.approx(1, abs=0.06)
+    assert found["escape"].measured / found["escape"].predicted == pytest.approx(1, abs=0.03)
+
+
+def test_a_coarse_record_is_read_as_well():
+    """Frames a third of the time passed apart: the run is replayed, and verdicts and numbers are those of the fine one."""
+    fine, coarse = verdicts(flow("mirror", until=200.0)), verdicts(flow("mirror", until=200.0, frames=30))
+    assert {name: row.verdict for name, row in coarse.items()} == {name: row.verdict for name, row in fine.items()}
+    assert coarse["parting"].measured == pytest.approx(fine["parting"].measured, rel=0.02)
+
+
+def test_the_slope_is_a_limit_that_may_be_late():
+    """Close gains, many heads: by the closed forms alone the mirror limit is not reached; WKB needs no limit."""
+    found = verdicts(flow("mirror", heads=5, gains=(1.96, 1.4, 1.0), positions=20, sigma=1e-4))
+    assert found["escape-law"].verdict == "inconclusive"
+    assert "more than there was, so the limit is not reached" in found["escape-law"].reason
+    assert found["escape-law"].measured / found["escape-law"].predicted == pytest.approx(1.40, abs=0.03)
+    assert found["wkb"].verdict == "confirmed"
+    assert found["cooperation"].verdict == "inconclusive"
+    assert "5 heads on 3 groups" in found["cooperation"].reason
+
+
+def test_the_escape_law_can_be_violated():
+    """Inside its regime, which is decided from H, N and the gains, the slope is 1.3 of the form, as WKB foretells too."""
+    found = verdicts(flow("mirror", heads=5, gains=(1.45**2, 1.45, 1.0), positions=14, sigma=1e-4))
+    assert found["escape-law"].verdict == "violated"
+    assert "leaves 0.85 of the initial attention" in found["escape-law"].regime
+    assert found["wkb"].verdict == "confirmed"
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_first_transition_in_closed_form(law):
+    found = verdicts(flow(law, heads=2, gains=(2.6, 1.3), positions=44, sigma=1e-4, until=80.0))
+    assert found["first"].verdict == "confirmed"
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_equal_heads(law):
+    found = verdicts(flow(law, sigma=0.0, until=100.0))
+    assert {found[name].verdict for name in ("symmetric", "stays", "plateaus")} == {"confirmed"}
+    assert {found[name].verdict for name in ("cooperation", "escape-law", "wkb", "parting")} == {"inconclusive"}
+    early = verdicts(flow(law, sigma=0.0, until=5.0))
+    assert early["stays"].verdict == "inconclusive"
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_fewer_heads_than_groups(heads):
+    found = verdicts(flow("exact", heads=heads, until=1500.0))
+    assert found["head-limit"].verdict == found["plateaus"].verdict == "confirmed"
+    assert f"= min({heads}, 3)" in found["head-limit"].reason
+
+
+def test_a_run_that_ended_too_early_confirms_nothing():
+    found = verdicts(flow("mirror", until=0.5))
+    assert "confirmed" not in {row.verdict for row in found.values()}
+    first = verdicts(flow("exact", until=20.0))
+    late = ("cooperation", "head-limit", "escape-law", "wkb", "order")
+    assert {first[name].verdict for name in late} == {"inconclusive"}
+    failed = flow("exact", until=200.0)
+    assert "confirmed" not in {row.verdict for row in verdicts(replace(failed, status="diverged")).values()}
+
+
+def test_regression_transformer_keeps_the_flow_s_time():
+    """d=8, N=8, H=3, batches of 128, lr .03, noise 1e-2: t_1, t_2, t_3 within 5 %."""
+    run = ss.run_study("incremental", "regression-transformer", seed=21, init_seed=4, feature_seed=5, steps=2500, progress=False)
+    found = verdicts(run)
+    assert found["clock"].verdict == "confirmed"
+    assert all(f"t_{j} " in found["clock"].reason for j in (1, 2, 3))
+    assert found["plateaus"].verdict == found["order"].verdict == "confirmed"
+    assert found["escape-law"].verdict == "not applicable"
+
+
+SMALL = {"vocab": 5, "spans": (1, 1), "pad": 2, "sequences": 1500, "heads": 2, "importance_ratio": 1.8}
+
+
+def test_heads_under_a_flow_part_at_the_landscape_s_rate():
+    """The motion of equal heads under a flow is one head at rates H and 1/H: as two heads that start equal move."""
+    features = ss.RandomFeatures(kind="gram-schmidt", seed=4)
+    chain = ss.LaggedChain(vocab=5, groups=((1,), (2,)), importances=(2.0, 1.0), features=features)
+    model = ss.PositionalHeads(vocab=5, heads=2, context=3, targets=1)
+    loss, moved = ss.HeadsLoss(model=model, process=chain, sequences=300, labels="soft"), ss.GradientFlow(rtol=1e-9)
+    run = ss.evolve(loss, model.init(0, 1e-3), moved, until=3000, record=ss.LogSpaced(frames=120))
+    start = {name: np.repeat(np.mean(run.params[name][0], axis=0, keepdims=True), 2, axis=0) for name in run.params}
+    both = ss.evolve(loss, start, moved, until=3000, record=ss.AtTimes(at=tuple(run.t[1:].tolist())))
+    move = beside(run).equal
+    assert move is not None
+    equal = move(None)
+    np.testing.assert_allclose(equal.loss, both.series["loss"], atol=1e-8)
+    for name in run.params:
+        np.testing.assert_allclose(equal.params[name], both.params[name], atol=1e-7)
+    found = verdicts(run)["parting"]
+    assert found.verdict == "confirmed"
+    assert found.measured == pytest.approx(found.predicted, rel=0.02)
+
+
+def test_equal_gains_are_the_reason_that_is_given():
+    for heads, gains, why in ((3, (2.0, 2.0, 1.0), "g_1 = g_2 = 2"), (1, (2.0, 1.0), "one head"), (2, (2.0,), "one group")):
+        assert why in verdicts(flow("mirror", heads=heads, gains=gains, until=5.0, frames=50))["wkb"].reason
+
+
+def test_small_logits_keep_the_clock():
+    chosen = {"scale": 0.35, "rate_values": 5.0, "rate_attention": 5.0, "steps": 1500, "init_seed": 3, "feature_seed": 1}
+    found = verdicts(ss.run_study("incremental", "gd-ladder", progress=False, **SMALL, **chosen))
+    assert found["clock"].verdict == "confirmed", found["clock"].reason
+    assert "small-logit clock" in found["clock"].regime
+    judged = ("plateaus", "order", "nearest", "competition", "head-limit")
+    assert {name: found[name].verdict for name in judged} == dict.fromkeys(judged, "confirmed")
+    assert found["cooperation"].verdict in ("confirmed", "inconclusive"), "heads need not be one-hot for the loss to be zero"
+
+
+def test_strong_logits_are_outside_the_clock():
+    chosen = {"rate_values": 2.0, "rate_attention": 2.0, "steps": 1000, "init_scale": 1e-4, "scale": 1.5, "init_seed": 3}
+    found = verdicts(ss.run_study("incremental", "gd-ladder", progress=False, **SMALL, **chosen))
+    assert found["clock"].verdict == "inconclusive"
+    assert "outside the small-logit clock" in found["clock"].reason
+    assert found["parting"].verdict == "confirmed", found["parting"].reason
+
+
+def test_equal_heads_of_the_model_move_as_one():
+    chosen = {"rate_values": 2.0, "rate_attention": 1.0, "steps": 400, "init_scale": 0.0}
+    found = verdicts(ss.run_study("incremental", "gd-ladder", progress=False, **SMALL, **chosen))
+    assert found["symmetric"].verdict == found["stays"].verdict == "confirmed"
+    assert found["symmetric"].measured < 1e-12
+    assert found["clock"].verdict == "inconclusive", "block rates differ"
+
+
+OUTSIDE = {
+    "spans": ({"spans": (2, 2), "optimizer": "gd"}, "divide the lags"),
+    "close": ({"importance_ratio": 1.1}, "less than 1.3 times the next"),
+    "few": ({"sequences": 40, "labels": "hard"}, "estimating from drawn tokens"),
+    "overlap": ({"spans": (3, 3), "stride": 2, "optimizer": "adam"}, "groups of lags overlap"),
+}
+
+
+@pytest.mark.parametrize("kind", OUTSIDE)
+def test_outside_the_ladder(kind):
+    changes, words = OUTSIDE[kind]
+    found = verdicts(ss.run_study("incremental", "gd-ladder", progress=False, **{**SMALL, "steps": 60, **changes}))
+    assert found["plateaus"].verdict == "inconclusive"
+    assert words in found["plateaus"].regime
+
+
+def test_heads_that_begin_apart():
+    """Only claims about competing heads and about parting need them alike."""
+    chosen = {**SMALL, "steps": 200, "rate_values": 2.0, "rate_attention": 2.0, "init_scale": 2.0}
+    found = verdicts(ss.run_study("incremental", "gd-ladder", progress=False, **chosen))
+    for name in ("competition", "cooperation", "parting"):
+        assert found[name].verdict == "inconclusive"
+        assert "only at the start" in found[name].regime
+    for name in ("plateaus", "order", "nearest", "head-limit"):
+        assert found[name].regime == "distinct importances, single lags"
+
+
+TINY = {"vocab": 4, "sequences": 40, "steps": 30}
+KINDS = {
+    "heads": ("ladder", TINY | {"optimizer": "gd", "rate_values": 3.0, "rate_attention": 3.0, "labels": "soft"}),
+    "content": ("content", TINY | {"batch": 40, "watched": 10, "steps": 10}),
+    "transformer": ("transformer", TINY | {"batch": 20, "watched": 10, "width": 8, "mlp": 0, "dropout": 0.0, "steps": 4}),
+    "regression": ("ode-exact", {"positions": 5, "until": 100.0, "init_scale": 0.1}),
+    "mirror": ("ode-mirror", {"positions": 5, "until": 50.0, "init_scale": 0.1}),
+    "regression-transformer": ("regression-transformer", {"steps": 60}),
+}
+FLOWING = ("regression", "mirror", "regression-transformer")
+
+
+FEW = [(kind, *few) for kind in KINDS for few in ((1, 2), (2, 1)) if (kind, *few) != ("transformer", 2, 1)]
+"""One transformer is enough: it takes seconds to compile."""
+
+
+@pytest.mark.parametrize(("kind", "groups", "heads"), FEW)
+def test_few_groups_or_heads_of_every_kind(kind, groups, heads):
+    """Comparisons are made out of regime too, and never fail."""
+    preset, options = KINDS[kind]
+    few = {"gains": (3.0, 1.5)[:groups]} if kind in FLOWING else {"spans": (2, 2)[:groups]}
+    found = verdicts(ss.run_study("incremental", preset, progress=False, heads=heads, **few, **options))
+    for name in ("competition", "cooperation", "parting", "escape", "escape-law", "wkb"):
+        assert found[name].verdict == "not applicable"
+
+
+def test_a_failure_is_that_row_s_alone():
+    def broken(_):
+        raise StagescopeError("the run beside this one diverged")
+
+    row = Claim("ISA:wkb", "words", lambda _: Regime(True, "always"), broken).judge(flow("mirror", until=0.1, frames=3), None)
+    assert row.verdict == "inconclusive"
+    assert "diverged" in row.reason

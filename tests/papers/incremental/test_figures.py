@@ -1,0 +1,188 @@
+"""Figures of incremental learning: the table, what they cost, what they need, and their numbers and ink on tiny runs."""
+
+import json
+
+import numpy as np
+import pytest
+
+from stagescope.cli.main import run as command
+from stagescope.errors import InputError
+from stagescope.papers.incremental.figures import FIGURES, flows, numbers, places, runs
+from stagescope.papers.incremental.figures import targets as published
+from stagescope.papers.registry import study
+from stagescope.progress import Progress
+from stagescope.views import figure
+from stagescope.views.figure import chosen, store
+
+QUIET = Progress()
+FULL = {"2", "3", "8", "9", "11", "12", "18", "19"}
+TINY = {"vocab": 5, "sequences": 60, "batch": None, "targets": 3, "watched": None, "scale": 3.0}
+
+
+def tiny(label="tiny", levels=True, **changes):
+    chosen = {**TINY, "spans": (2, 1, 1), **changes}
+    return runs.Trial(label, "content", 40, 8, tuple(sorted(chosen.items())), levels=levels, reference=False)
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    monkeypatch.setattr(runs, "WORKERS", 1)
+    monkeypatch.delenv("STAGESCOPE_DATA", raising=False)
+
+
+@pytest.fixture(scope="module")
+def panel():
+    return runs.measured(tiny())
+
+
+def test_all_figures_are_listed():
+    assert tuple(FIGURES) == (*map(str, range(1, 20)), "clock", "escape", "encodings", "stopping")
+    assert study("incremental").figures() == FIGURES
+    assert {name for name, figure in FIGURES.items() if figure.full} == FULL
+    assert all("on 2 cores" in FIGURES[name].cost for name in map(str, range(1, 20)))
+
+
+def test_figures_that_take_hours_are_made_only_when_asked_for(tmp_path, capsys):
+    assert {figure.name for figure in chosen(FIGURES, None)} == {figure.name for figure in FIGURES.values()} - FULL
+    assert len(chosen(FIGURES, None, full=True)) == len(FIGURES)
+    assert chosen(FIGURES, "18", full=True) == [FIGURES["18"]]
+    assert command(["reproduce", "incremental", "--figure", "18", "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "figure 18 takes about" in said
+    assert "--full" in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_promised_features_that_are_missing(monkeypatch, tmp_path):
+    monkeypatch.setenv("STAGESCOPE_DATA", str(tmp_path))
+    with pytest.raises(InputError, match="does not exist; put the file there, or unset STAGESCOPE_DATA"):
+        numbers.minimal(QUIET)
+    path = tmp_path / runs.FILE
+    path.parent.mkdir()
+    np.savez(path, features=np.stack([np.eye(5)] * 3))
+    assert runs.reference_features() == path
+    assert numbers.SMALL.options()["features"] == path
+    monkeypatch.delenv("STAGESCOPE_DATA")
+    assert runs.reference_features() is None
+    assert "features" not in numbers.SMALL.options()
+
+
+def test_settings_of_every_figure_are_options_of_the_study(alone):
+    names = ("SMALL", "ONLINE", "WEIGHTED", "ONE_LAYER", "TWO_LAYERS", "REVERSED", "SGD")
+    families = [numbers.XAVIERS, numbers.NOISES.values(), numbers.OVERLAPPING.values(), *numbers.SIZES.values()]
+    families += [*numbers.RATIOS.values(), [getattr(numbers, name) for name in names]]
+    for item in (item for family in families for item in family):
+        options = study("incremental").configured(item.preset, **item.options())
+        assert options.steps % item.every == 0
+        assert options.frames == options.steps // item.every + 1
+    for item in (numbers.SGD, numbers.OVERLAPPING["4"], numbers.SIZES["600"][0]):
+        study("incremental").setup(study("incremental").configured(item.preset, **item.options()), 0)
+
+
+def test_a_panel_adds_up(panel):
+    """Excess is a divergence from the true law, on another sample; mass is a sum over lags; loss is excess and Bayes."""
+    excess, kl = np.array(panel["excess"]), np.array(panel["kl_teachers"])
+    assert kl[:, -1] == pytest.approx(excess, rel=0.15)
+    assert np.array(panel["kl_classes"])[:, -1] == pytest.approx(kl[:, -1], abs=1e-4)
+    assert np.array(panel["loss"]) == pytest.approx(excess + panel["bayes"], abs=1e-4)
+    assert panel["levels"][-1] == pytest.approx(panel["bayes"], abs=1e-4)
+    lags, mass = np.array(panel["lags"]), np.array(panel["mass"])
+    for place, group in enumerate(panel["groups"]):
+        assert mass[:, :, place] == pytest.approx(lags[:, :, [lag - 1 for lag in group]].sum(axis=2), abs=1e-3)
+    assert panel["step"] == [0, 8, 16, 24, 32, 40]
+    assert not panel["comparable"]
+    json.dumps(panel)
+
+
+def test_reading_a_panel():
+    found = {"step": [0, 10, 20], "loss": [3.0, 2.0, 0.0], "pair": [[0, 1], [2, 3], [4, 5]]}
+    assert runs.at(found, "loss", 15) == pytest.approx(1.0)
+    assert runs.at(found, "pair", 5) == pytest.approx([1.0, 2.0])
+    assert runs.crossing(found, "loss", 1.0) == pytest.approx(15.0)
+    assert runs.crossing(found, "loss", -1.0) is None
+
+
+def test_a_published_curve_that_is_only_late_is_at_no_distance():
+    """Shifted by 60 steps, plateaus 2 and 3 agree exactly when counted from their transitions; unshifted they do not."""
+    steps, values = np.array(list(published.MINIMAL)), np.array(list(published.MINIMAL.values()))
+    grid = np.arange(0, 1101, 10)
+    late = {"step": grid.tolist(), "loss": np.interp(grid - 60, steps, values).tolist(), "comparable": True}
+    found = numbers._aligned(late, published.MINIMAL)
+    assert {row["plateau"] for row in found["aligned"]} == {2, 3}
+    assert max(abs(row["distance"]) for row in found["aligned"]) < 0.02
+    assert np.array(found["transitions"]["ours"]) - found["transitions"]["published"] == pytest.approx([60, 60], abs=6)
+    assert max(map(abs, numbers._compared(late, "loss", published.MINIMAL)["distance"])) > 0.2
+
+
+def test_the_nearest_draw_is_told_with_the_range_of_all():
+    steps = list(published.XAVIER)
+    grid = [0, *steps]
+    curves = [[3.0, *(value + shift for value in published.XAVIER.values())] for shift in (0.3, 0.02, -0.1)]
+    drawn = [{"step": grid, "excess": curve, "comparable": True} for curve in curves]
+    found = numbers._family(drawn, published.XAVIER)
+    assert found["nearest"] == 1
+    assert found["largest_distance"] == pytest.approx([0.3, 0.02, 0.1])
+    assert found["compared"]["distance"] == pytest.approx([0.02] * 5)
+    assert found["range"][0] == pytest.approx([value - 0.1 for value in published.XAVIER.values()])
+
+
+def test_every_figure_of_a_student_is_written(alone, monkeypatch, tmp_path):
+    """With tiny runs in place of the real ones: no distance is claimed, the title says why, and all files are there."""
+    one, other = tiny(), tiny("other", init_scale=0.1)
+    for name in ("SMALL", "ONLINE", "WEIGHTED", "ONE_LAYER", "TWO_LAYERS", "REVERSED", "SGD"):
+        monkeypatch.setattr(numbers, name, one if name != "WEIGHTED" else tiny("weighted", spans=(2, 2, 2)))
+    monkeypatch.setattr(numbers, "XAVIERS", (one, other))
+    monkeypatch.setattr(numbers, "NOISES", dict.fromkeys(numbers.NOISES, one))
+    monkeypatch.setattr(numbers, "RATIOS", dict.fromkeys(numbers.RATIOS, (one, other)))
+    monkeypatch.setattr(numbers, "SIZES", dict.fromkeys(numbers.SIZES, (one, other)))
+    monkeypatch.setattr(numbers, "OVERLAPPING", {"3": one, "4": tiny("4 heads", levels=False, heads=4, stride=1)})
+    for name in (name for name in map(str, range(1, 20)) if name != "10"):
+        found = FIGURES[name].compute(QUIET)
+        assert found["note"] == runs.NOT_COMPARABLE
+        assert not found["comparable"]
+        assert all(row["distance"] is None for row in found.get("compared", {}).values())
+        if name in ("1", "3", "4", "5", "14", "15", "17"):  # every kind of drawing once
+            path = store(FIGURES[name], found, tmp_path)
+            assert json.loads(path.with_suffix(".json").read_text())["title"] == FIGURES[name].title
+            assert all(path.with_suffix(f".{kind}").stat().st_size > 2000 for kind in figure.FORMATS)
+
+
+def test_a_run_that_ends_early_is_no_figure(alone, monkeypatch):
+    from stagescope.errors import StagescopeError
+
+    wild = tiny("wild", init_scale=1e300)
+    with pytest.raises(StagescopeError):
+        numbers.panels((wild,), QUIET)
+
+
+def test_figures_of_the_flow(monkeypatch, tmp_path):
+    monkeypatch.setattr(flows, "DRAWS", 1)
+    monkeypatch.setattr(flows, "UNTIL", 300.0)
+    found = flows.flow(QUIET)
+    assert found["levels"] == pytest.approx([6.12105, 1.945, 0.5, 0])
+    assert found["panels"][0]["plateaus"] == pytest.approx(list(published.FLOW_LEVELS), abs=0.03)
+    assert 4.5 <= found["panels"][0]["drops"][0] <= 5.0
+    assert found["solver_difference"]["loss"] < 1e-6
+    store(FIGURES["10"], found, tmp_path)
+    monkeypatch.setattr(flows, "ESCAPES", ((3, 1.7, 8),))
+    monkeypatch.setattr(flows, "SIGMAS", np.array([1e-5, 1e-7]))
+    escape = flows.escapes(QUIET)
+    for row in escape["panels"]:
+        assert row["slope"] == pytest.approx(row["form"], rel=0.1 if row["law"] == "exact" else 0.25)
+        assert row["wkb_miss"] < 0.1
+    store(FIGURES["escape"], escape, tmp_path)
+    monkeypatch.setattr(flows, "CLOCKS", (("regression transformer", "regression-transformer", {"steps": 3000, "frames": 200}),))
+    clocks = flows.clocks(QUIET)
+    assert clocks["panels"][0]["ratios"] == pytest.approx([1, 1, 1], rel=0.05)
+    store(FIGURES["clock"], {"panels": clocks["panels"] * 3}, tmp_path)
+
+
+def test_encodings_have_stages_and_verdicts(monkeypatch, tmp_path):
+    small = {**places.SMALL, "vocab": 5, "width": 15, "sequences": 50, "watched": None, "batch": 20, "steps": 30, "frames": 12}
+    monkeypatch.setattr(places, "SMALL", {**small, "targets": 3, "spans": (1, 1, 1)})
+    found = places._one("one-hot")
+    assert set(found["events"]) == {"t1", "t2", "t3", "onset"}
+    assert {row["verdict"] for row in found["verdicts"].values()} <= {"confirmed", "violated", "inconclusive", "not applicable"}
+    panels = [{**found, "places": name} for name in places.PLACES]
+    path = store(FIGURES["encodings"], {"settings": places.SMALL, "panels": panels}, tmp_path)
+    assert path.stat().st_size > 10_000

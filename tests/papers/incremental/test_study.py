@@ -1,0 +1,195 @@
+"""The study's options, what is refused, and the stages its presets show."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.spec import build
+
+
+def plan(preset=None, seed=0, **options):
+    study = ss.study("incremental")
+    return study.setup(study.configured(preset, **options), seed)
+
+
+def test_options_reach_the_task_and_the_model():
+    made = plan("gd-ladder", seed=4, heads=2, batch=10, reverse=True)
+    chain, model = made.what.process, made.what.model
+    assert chain.groups == ((3,), (2,), (1,))
+    assert chain.importances == pytest.approx((1.7**2, 1.7, 1.0))
+    assert (model.heads, model.context, model.targets) == (2, 8, 1)
+    assert (made.what.seed, made.what.batch, made.what.labels) == (4, 10, "soft")
+    assert made.params["a"].shape == (2, 1, 8)
+    stepped = plan(spans=(4, 4), stride=2, span_weights=(0.4, 0.3, 0.2, 0.1), fresh=True).what
+    assert stepped.process.groups == ((1, 2, 3, 4), (3, 4, 5, 6))
+    assert stepped.process.weights == ((0.4, 0.3, 0.2, 0.1),) * 2
+    assert stepped.fresh
+
+
+def test_rates_are_step_sizes():
+    adam = plan("ladder").dynamics
+    assert (adam.lr, adam.lr * adam.rates["a"], adam.clip, adam.clock) == (0.05, pytest.approx(0.01), 1.0, "step")
+    assert plan(optimizer="adamw", weight_decay=0.2).dynamics.optimizer == ss.AdamW(weight_decay=0.2)
+    ball = plan(optimizer="heavy-ball", momentum=0.5, rate_values=2.0).dynamics
+    assert (ball.clock, ball.times(10)["t"]) == ("t", pytest.approx(40.0))
+
+
+def test_presets_are_the_settings_of_the_page():
+    b = plan("gd-ladder")
+    assert (b.dynamics.lr, b.dynamics.rates, b.dynamics.steps) == (5.0, {"V": 1.0, "a": 1.0}, 2400)
+    assert (b.what.process.groups, b.what.model.positions, b.what.model.targets) == (((1,), (2,), (3,)), 8, 1)
+    assert (b.what.process.vocab, b.what.process.features.kind, b.what.labels) == (10, "gram-schmidt", "soft")
+    mirror, exact = plan("ode-mirror"), plan("ode-exact")
+    assert (type(mirror.what), type(exact.what)) == (ss.MirrorFlow, ss.RegressionLoss)
+    for made in (mirror, exact):
+        assert (made.what.model.positions, made.what.model.heads) == (40, 3)
+        assert made.what.model.gains == pytest.approx((1.7**2, 1.7, 1.0))
+        weights = made.what.model.attention(made.params)
+        assert np.std(weights) == pytest.approx(1e-6, rel=0.2)
+        assert made.dynamics.rtol == 1e-12
+    transformer = plan("regression-transformer")
+    assert (transformer.what.batch, transformer.what.model.dim, transformer.dynamics.lr) == (128, 8, 0.03)
+
+
+def test_initial_scores_have_a_draw_of_their_own():
+    same, other = plan("gd-ladder", seed=8), plan("gd-ladder", seed=9)
+    np.testing.assert_array_equal(same.params["a"], other.params["a"])
+    assert same.what.seed != other.what.seed
+    np.testing.assert_array_equal(plan(seed=3).params["a"], plan(seed=5, init_seed=3).params["a"])
+    mirror = plan("ode-mirror", init_seed=4)
+    np.testing.assert_array_equal(mirror.params["a"], mirror.what.model.init(4, 1e-6, "weights")["a"])
+
+
+@pytest.mark.parametrize(("preset", "last"), [("ode-mirror", 300.0), ("ode-exact", 2000.0)])
+def test_flows_show_three_stages(preset, last):
+    found = ss.stages(ss.run_study("incremental", preset, progress=False, until=last))
+    assert [stage.name for stage in found] == ["start", "plateau 1", "plateau 2", "plateau 3"]
+
+
+def test_features_from_a_file(tmp_path):
+    given = np.random.default_rng(0).normal(size=(3, 20, 20))
+    np.save(tmp_path / "a.npy", given)
+    made = plan(features=tmp_path / "a.npy")
+    np.testing.assert_allclose(made.what.process.matrices, given * np.array([14.45, 8.5, 5.0])[:, None, None])
+    assert len(made.facts["features_digest"]) == 64
+
+
+def test_students_of_the_paper():
+    """The minimal student of figure 1 and the full one, with the sizes of the paper."""
+    minimal = plan("content", seed=2)
+    assert minimal.what.model == ss.ContentHeads(vocab=50, heads=3, context=6, targets=20)
+    assert (minimal.what.sequences, minimal.what.batch, minimal.what.precision) == (9000, 3000, "float32")
+    assert (minimal.dynamics.lr, minimal.dynamics.clip, minimal.dynamics.rates) == (0.08, 1.0, {"V": 1.0, "W": 1.0})
+    assert 0.9e-9 < np.abs(minimal.params["W"]).max() <= 1e-9
+    xavier = plan("content", init="xavier", init_scale=1e-3).params["W"]
+    assert np.abs(xavier).max() == pytest.approx(0.2, rel=1e-3)
+    whole = plan("transformer", dropout=0.0, places="sinusoidal").what
+    assert whole.model == ss.Transformer(vocab=50, heads=3, context=12, targets=20, dropout=0.0, places="sinusoidal")
+    assert (whole.model.width, whole.model.mlp, whole.precision) == (255, 64, "float32")
+    assert plan("transformer-2").what.model.layers == 2
+
+
+def test_features_listed_from_the_farthest(tmp_path):
+    """The nearest group is the most important one, so the file is read backwards; with the farthest, as it is."""
+    given = np.random.default_rng(0).normal(size=(3, 20, 20))
+    np.save(tmp_path / "a.npy", given)
+    for reverse, expected in ((False, given[::-1]), (True, given)):
+        chain = plan(features=tmp_path / "a.npy", feature_order="farthest-first", reverse=reverse).what.process
+        np.testing.assert_allclose(chain.matrices, expected * np.array([14.45, 8.5, 5.0])[:, None, None])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"layers": 2}, "belongs to --model transformer"),
+        ({"precision": "float32"}, "it is float64"),
+        ({"init": "xavier"}, "belongs to --model content"),
+        ({"model": "content", "init": "xavier", "init_scale": 0.1}, "the scale is that of --init xavier"),
+        ({"model": "transformer", "rate_attention": 0.1}, "one step size"),
+        ({"feature_order": "farthest-first"}, "the features are random"),
+        ({"model": "transformer", "record": "uniform", "frames": 10**6}, "the recorded frames would take"),
+        ({"momentum": 0.5}, "--momentum 0.5 .* has no effect here: adam"),
+        ({"weight_decay": 0.5}, "choose --optimizer adamw"),
+        ({"features": "a.npy", "feature_kind": "centred"}, "the features come from --features"),
+        ({"record": "every-step", "frames": 7}, "every step is recorded"),
+        ({"spans": (2,), "stride": 3}, "--stride 3 .* one group"),
+        ({"spans": (2,), "reverse": True}, "--reverse True .* one group"),
+        ({"spans": (2,), "importance_ratio": 2.0}, "--importance-ratio 2.0 .* one group"),
+        ({"spans": (2,), "features": "a.npy", "feature_order": "farthest-first"}, "--feature-order .* one group"),
+        ({"model": "mirror", "positions": 2}, r"3 gains need at least 3 positions, got 2; raise .*--positions.*--gains"),
+        ({"importance_ratio": 0.5}, r"^--importance-ratio: must be greater than or equal to 1, got 0\.5; the default is 1\.7$"),
+        ({"batch": 4000}, "batch 4000 is larger than the 3000 sequences"),
+        ({"model": "full"}, "model"),
+        ({"positions": 12}, "--positions 12 .* belongs to the regression models"),
+        ({"model": "regression", "vocab": 7}, "--vocab 7 .* regression is a flow"),
+        ({"model": "mirror", "optimizer": "gd"}, "--optimizer gd .* mirror is a flow"),
+        ({"model": "mirror", "batch": 3}, "--batch 3 .* mirror is a flow"),
+        ({"model": "regression-transformer", "until": 5.0}, "--until 5.0 .* descends on vector tokens"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(options, words):
+    with pytest.raises(ss.InputError, match=words):
+        plan(**options)
+
+
+def staircase(run, seed, sequences):
+    """Held-out losses, computed levels, and the steps at which the loss is half-way between two levels."""
+    law = build(run.spec["field"])
+    levels = ss.class_levels(law.process, law.model.targets, law.model.context - law.process.reach).losses
+    judge = ss.held_out(law.model, law.process, sequences, seed)
+    loss = judge.values(run.params) - judge.floor + levels[-1]  # without the noise of the contexts drawn
+    events = [run.step[np.argmax(loss < middle)] for middle in (levels[1:] + levels[:-1]) / 2]
+    assert np.sum(run.step < events[0]) >= 5
+    return run.step, loss, levels, [*events, run.step[-1] + 1]
+
+
+def shoulders(step, loss, events):
+    """The loss where it moves least per ln(step) between two events."""
+    slope = np.abs(np.gradient(loss, np.log(np.maximum(step, 0.5))))
+    between = [(step > first) & (step < last) for first, last in pairwise(events)]
+    return [loss[inside][np.argmin(slope[inside])] for inside in between]
+
+
+@pytest.fixture(scope="module")
+def ladder():
+    """Setting A on a draw of features and sequences."""
+    return ss.run_study("incremental", "ladder", feature_seed=7, frames=120, progress=False)
+
+
+@pytest.fixture(scope="module")
+def found(ladder):
+    return ss.stages(ladder)
+
+
+def test_stages_of_setting_a(found):
+    """Three transitions in order; heads agree on the dominant group, then split; the nearest class is the stage."""
+    events = found.events
+    assert 15 < events["t1"] < 40 < events["onset"] < events["t2"] < events["t3"]
+    names = [stage.name for stage in found]
+    assert names == ["start", "plateau 1", "plateau 2", "plateau 3"]
+    words = [stage.evidence for stage in found][1:]
+    assert "competitive" in words[0]
+    assert "top groups 1 1 1" in words[0]
+    assert "cooperative" in words[2]
+    for j, evidence in enumerate(words, start=1):
+        assert f"predicts as class {j}" in evidence
+
+
+def test_the_ladder_has_three_stages(ladder):
+    step, loss, levels, events = staircase(ladder, 0, 2000)
+    for event, low, high in zip(events, (20, 150, 330), (33, 340, 620), strict=False):
+        assert low < event < high
+    gaps = (shoulders(step, loss, events) - levels[1:]) / -np.diff(levels)
+    assert np.all(gaps > -0.02)
+    assert np.all(gaps < 0.12)
+
+
+def test_gradient_descent_waits_at_the_levels_of_the_classes():
+    """Scale 1, rate 5, 2400 steps: with the preset's draw of the initial scores all three stages show."""
+    run = ss.run_study("incremental", "gd-ladder", seed=1, progress=False, frames=100)
+    step, loss, levels, events = staircase(run, 1, 10000)
+    assert events[0] < events[1] < events[2] < 2400
+    gaps = (shoulders(step, loss, events) - levels[1:]) / -np.diff(levels)
+    np.testing.assert_allclose(gaps, 0, atol=0.021)

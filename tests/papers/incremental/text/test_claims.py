@@ -1,0 +1,130 @@
+"""The claims on heads of a text, on made-up heads: each can hold, fail, and stay open."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from stagescope.papers.incremental.text.claims import CLAIMS, Evidence
+from stagescope.papers.incremental.text.information import LagInformation
+from tests.papers.incremental.text.test_stages import heads
+
+SURE = np.zeros((4, 2))
+"""Stretches that all say the same."""
+IMPORTANT = LagInformation(np.array([0.9, 0.4, 0.2, 0.1]), np.array([0.9, 0.2, 0.1, 0.05]), 0.01, 0.001, SURE)
+LEVELS = np.array([3.0, 2.0])
+"""Losses of those who see nothing, and lag 1 alone."""
+LONG = 300
+"""Last of what heads do comes before t = 50: by then it is long over."""
+THIRD_FIRST = LagInformation(np.array([0.1, 0.2, 0.9, 0.1]), np.array([0.05, 0.2, 0.9, 0.04]), 0.01, 0.001, SURE)
+
+
+def verdicts(made, information=IMPORTANT, loss=None, done=True):
+    if loss is not None:
+        made = replace(made, loss=loss)
+    run = SimpleNamespace(clock="step", done=done, status="finished" if done else "running", reason="")
+    found = {claim.tag.removeprefix("ISA:text-"): claim.judge(run, Evidence(run, made, information, LEVELS)) for claim in CLAIMS}
+    return {tag: row.verdict for tag, row in found.items()}
+
+
+def resting(made, level):
+    """A loss that falls to a level by t1 and rests there until t2."""
+    return np.interp(made.time, [0, 10, 20, 30], [4.0, level, level, level - 0.5])
+
+
+def test_a_ladder_of_lags_confirms_every_claim():
+    made = heads([1, 1, 1], [1, 2, 2], [1, 1, 3])
+    assert set(verdicts(made, loss=resting(made, 2.05)).values()) == {"confirmed"}
+
+
+def test_importance_not_nearness_decides():
+    made = heads([3, 3, 3], [3, 2, 2], [3, 3, 1])
+    found = verdicts(made, THIRD_FIRST)
+    assert (found["order"], found["competition"]) == ("confirmed", "confirmed")
+    wrong = verdicts(heads([1, 1, 1], [1, 2, 2], [1, 1, 3]), THIRD_FIRST)
+    assert (wrong["order"], wrong["competition"]) == ("violated", "violated")
+
+
+def test_a_lag_that_was_passed_over_violates_the_order():
+    assert verdicts(heads([1, 1], [1, 4]))["order"] == "violated"
+
+
+def test_lags_of_equal_importance_may_come_in_any_order():
+    equal = LagInformation(IMPORTANT.alone, np.array([0.9, 0.1, 0.1005, 0.05]), 0.01, 0.001, SURE)
+    assert verdicts(heads([1, 1, 1], [1, 2, 2], [1, 1, 3]), equal)["order"] == "confirmed"
+
+
+def test_stretches_that_disagree_leave_the_order_of_two_lags_open():
+    """Lag 3 is above lag 2 on average, but not in every stretch: its coming later does not speak against the order."""
+    added = np.array([0.9, 0.1, 0.15, 0.05])
+    unsure = SURE + np.array([[0, 0], [0.0, 0.2], [0.2, 0.1], [0, 0]])
+    came = heads([1, 1, 1], [1, 2, 2], [1, 1, 3])
+    assert verdicts(came, LagInformation(IMPORTANT.alone, added, 0.01, 0.001, SURE))["order"] == "violated"
+    assert verdicts(came, LagInformation(IMPORTANT.alone, added, 0.01, 0.001, unsure))["order"] == "confirmed"
+
+
+def test_one_lag_decides_no_order():
+    found = verdicts(heads([1], [1]))
+    assert (found["order"], found["parting"], found["reach"]) == ("inconclusive",) * 3
+
+
+def test_heads_that_have_not_parted_yet_may_still_do_so():
+    """However long they rest: from one step to the next the clock can grow by any factor."""
+    for end in (12, 20, LONG):
+        assert verdicts(heads([1, 1], [1, 1], end=end, frames=1201))["reach"] == "inconclusive"
+    assert verdicts(heads([], [], end=LONG))["reach"] == "inconclusive"
+
+
+def test_heads_that_part_at_once_violate_competition():
+    assert verdicts(heads([1, 1], [2, 2]))["competition"] == "violated"
+
+
+def test_heads_that_leave_together_violate_parting():
+    assert verdicts(heads([1, 1], [1, 2], [1, 2]))["parting"] == "violated"
+
+
+@pytest.mark.parametrize(("level", "verdict"), [(2.1, "confirmed"), (1.9, "confirmed"), (2.4, "violated"), (1.6, "violated")])
+def test_the_loss_must_rest_near_its_level(level, verdict):
+    made = heads([1, 1], [1, 2])
+    assert verdicts(made, loss=resting(made, level))["level"] == verdict
+
+
+@pytest.mark.parametrize(("end", "verdict"), [(12, "inconclusive"), (20, "inconclusive"), (LONG, "violated")])
+def test_before_the_second_lag_the_level_is_open_until_the_loss_rests(end, verdict):
+    """The loss passes +40 % of the step on its way down, and then stays there."""
+    made = heads([1, 1], [1, 1], end=end, frames=1201)
+    way = np.interp(made.time, [0, 10, 14], [4.0, 2.9, 2.4])
+    assert verdicts(made, loss=way)["level"] == verdict
+    assert verdicts(made, loss=way - 0.4)["level"] == {"violated": "confirmed"}.get(verdict, verdict)
+
+
+def test_a_loss_that_still_falls_has_no_level():
+    made = heads([1, 1], [1, 1], end=LONG)
+    assert verdicts(made, loss=np.interp(made.time, [0, LONG], [4.0, 2.4]))["level"] == "inconclusive"
+
+
+def test_a_run_that_still_moves_says_nothing_of_its_end():
+    assert verdicts(heads([1, 1, 1, 1], [1, 1, 1, 2], end=40.5))["reach"] == "inconclusive"
+
+
+@pytest.mark.parametrize(("end", "verdict"), [(50, "inconclusive"), (LONG, "violated")])
+def test_a_lag_that_was_left_again_is_no_lag_of_ones_own(end, verdict):
+    found = verdicts(heads([1, 1, 1], [1, 2, 1], end=end, frames=1201))
+    assert found["order"] == "confirmed"
+    assert found["reach"] == verdict
+
+
+def test_out_of_regime_nothing_is_confirmed():
+    close = LagInformation(IMPORTANT.alone, np.array([0.9, 0.8, 0.1, 0.05]), 0.01, 0.001, SURE)
+    nothing = LagInformation(np.full(4, 1e-4), np.full(4, 1e-4), 0.01, 0.001, SURE)
+    made = heads([1, 1, 1], [1, 2, 2], [1, 1, 3])
+    for information in (close, nothing):
+        assert set(verdicts(made, information).values()) == {"inconclusive"}
+    assert set(verdicts(made, done=False).values()) == {"inconclusive"}
+
+
+def test_one_head_has_no_competition():
+    found = verdicts(heads([1, 2]))
+    assert (found["competition"], found["parting"], found["reach"]) == ("not applicable",) * 3
+    assert found["order"] == "confirmed"

@@ -1,0 +1,24 @@
+"""The figure of lags: its numbers are those of the runs, and it draws them."""
+
+import numpy as np
+
+from stagescope.papers.incremental.text import figures as text_incremental
+from stagescope.papers.incremental.text.claims import CLAIMS
+from stagescope.papers.registry import run_study
+from tests.papers.drawing import drawn
+
+
+def test_numbers_and_pictures(monkeypatch):
+    """With short runs in place of those of the preset."""
+
+    def short(name, preset, **options):
+        return run_study(name, preset, steps=40, frames=20, batch=256, watched=500, **options)
+
+    monkeypatch.setattr("stagescope.papers.registry.run_study", short)
+    monkeypatch.setattr(text_incremental, "SEEDS", 2)
+    found = drawn(text_incremental.FIGURES["lags"])
+    assert [run["seed"] for run in found["runs"]] == [0, 1]
+    assert np.array(found["runs"][0]["mass"]).shape[1:] == (3, 8)
+    assert found["runs"][0]["loss"][0] == found["runs"][1]["loss"][0]
+    assert set(found["runs"][0]["verdicts"]) == {claim.tag for claim in CLAIMS}
+    assert found["information"]["order"][0] == 1

@@ -1,0 +1,92 @@
+"""The study on the text every machine has, and on WikiText-2 against independently measured numbers."""
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.cli.main import run as command
+from stagescope.papers.reading import check
+from stagescope.papers.registry import study
+from stagescope.papers.scan_snap.text.observables import held_out, text_attention
+from stagescope.spec import build
+from tests.texts import needs
+
+SMALL = {"model": "transformer", "vocab": 100, "width": 8, "window": 8, "batch": 4, "steps": 60, "progress": False}
+
+
+def test_a_run_carries_its_words(tmp_path):
+    run = ss.run_study("text-snap", steps=60, out=tmp_path / "run", progress=False)
+    found = ss.load(tmp_path / "run").config
+    assert found is not None
+    assert found["words"][0] == "<unk>"
+    assert len(found["words"]) == 1000
+    assert len(found["next_words"]) == 8
+    assert set(found["distinct_words"]) <= set(found["words"])
+    assert ss.verify(tmp_path / "run") == []
+    assert run.clock == "t"
+    assert run.t[-1] == 60
+
+
+def test_one_word_may_be_given_where_several_may():
+    assert study("text-focus").configured(probe="the").probe == ("the",)  # pyright: ignore[reportAttributeAccessIssue]
+    assert study("text-snap").configured(nexts="game").nexts == ("game",)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_decay_is_a_clock_too():
+    """t is the sum of the step sizes: lr (1 - q^n)/(1 - q), and q^n is what was asked for."""
+    run = ss.run_study("text-snap", steps=50, decay=0.1, lr=2.0, progress=False)
+    sizes = 2.0 * 0.1 ** (np.arange(50) / 50)
+    assert run.t[-1] == pytest.approx(sizes.sum(), rel=1e-12)
+
+
+def test_the_transformer_learns_and_is_read():
+    run = ss.run_study("text-snap", **{**SMALL, "steps": 200})
+    assert run.clock == "step"
+    assert run.series["loss"][-1] < run.series["loss"][0] - 0.5
+    curves = text_attention(run)
+    assert curves.prior_loss < np.log(100)
+    law = held_out(build(run.spec["field"]))
+    attention = law.attention(run.at(-1))
+    rows = attention[:, 1:]
+    entropy = -np.sum(rows * np.log(np.where(rows > 0, rows, 1)), axis=2).mean()
+    assert curves.entropy[-1] == pytest.approx(entropy, rel=1e-5)
+    assert curves.entropy[0] <= np.mean(np.log(np.arange(2, 9))) + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--query", "nonsense"], "no token"),
+        (["--query", "sheep"], "no token"),
+        (["--vocab", "50", "--query", "iterator"], "outside the vocabulary of 50"),
+        (["--query", "of", "--nexts", "the", "of"], "is the query"),
+        (["--model", "transformer", "--query", "a"], "belongs to --model topics"),
+        (["--width", "8"], "belongs to --model transformer"),
+        (["--nexts", "function", "module", "--topics", "3"], "named by --nexts"),
+        (["--rate-y", "0"], "take a rate above 0"),
+        (["--steps", "100000000"], "the recorded frames would take"),
+        (["--corpus", "nowhere.txt"], "there is no corpus 'nowhere.txt'"),
+    ],
+)
+def test_bad_input_is_one_sentence(tmp_path, capsys, arguments, said):
+    assert command(["run", "text-snap", "--out", str(tmp_path / "run"), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert "Traceback" not in error
+    assert not (tmp_path / "run").exists()
+
+
+@needs("wikitext-2")
+def test_topical_classes_of_wikitext():
+    """Independently measured: 2837 and 1018 windows, correlation +.68 to +.75, 20-21 common types, x2.5 to x2.9."""
+    run = ss.run_study("text-snap", "wikitext-2-named", progress=False)
+    assert run.config is not None
+    assert run.config["train_windows"] == pytest.approx(2837, rel=0.05)
+    assert run.config["held_out_windows"] == pytest.approx(1018, rel=0.1)
+    found = {row.tag: row for row in check(run)}
+    assert found["SnS:text-distinct"].measured == pytest.approx(0.72, abs=0.08)
+    assert found["SnS:text-frequency"].measured == pytest.approx(0.72, abs=0.08)
+    assert len(run.config["common_words"]) in (19, 20, 21)
+    assert found["SnS:text-common"].measured == 0
+    assert found["SnS:text-mass"].measured == pytest.approx(2.7, abs=0.35)
+    assert found["SnS:text-snap"].measured == pytest.approx(0.015, abs=0.01)

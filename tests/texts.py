@@ -1,0 +1,15 @@
+"""Real corpora in tests: skipped, with the reason, where they are not."""
+
+import pytest
+
+from stagescope.corpora.known import locate
+from stagescope.errors import InputError
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    """Skip a test where a known corpus is not at hand."""
+    try:
+        locate(name)
+    except InputError as error:
+        return pytest.mark.skip(reason=str(error))
+    return pytest.mark.skipif(False, reason="")
