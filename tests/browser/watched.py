@@ -88,7 +88,7 @@ class Watched:
             """async () => { const tick = () => new Promise(requestAnimationFrame);
                 for (const panel of document.querySelectorAll('section.panel')) {
                     panel.scrollIntoView(); await tick(); await tick(); }
-                for (const fold of document.querySelectorAll('details:not(.export)')) fold.open = true; }"""
+                for (const fold of document.querySelectorAll('details')) fold.open = true; }"""
         )
         self.until("() => !document.querySelector('[aria-busy=true]')")
         self.page.evaluate("() => scrollTo(0, 0)")

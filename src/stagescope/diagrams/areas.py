@@ -3,7 +3,7 @@
 Every leaf box between cells is cut in four; each quarter belongs to the cell at its corner. On a plain grid a cell so covers
 everything that is nearer to it than to its neighbours along either axis; where a refinement put cells between, all of them
 shrink. Cells at the rim reach half a step outwards. A quarter whose corner is a cell of the grid that does not exist is
-nobody's: it stays blank. `viewer/areas.js` does the same on the page.
+nobody's: it stays blank.
 """
 
 import math

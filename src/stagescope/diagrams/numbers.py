@@ -122,7 +122,7 @@ def _cells(column: Column, rows: list[Row], ask: Asked) -> Iterator[dict[str, An
 
 def cell_of(column: Column, rows: Sequence[Row]) -> dict[str, Any]:
     """What rows say together: counts, the median with its interval or the most frequent word, and why there is none."""
-    entry = summarised(column, rows, CONFIDENCE)
+    entry = summarised(column, rows, CONFIDENCE, of_mean=False)
     counts = {name: entry[name] for name in ("rows", "known", "failed")} | {"beyond": entry.get("beyond", 0)}
     if column.kind == "word":
         shares = entry["shares"]
@@ -155,8 +155,13 @@ def categories(values: list[Any]) -> list[str]:
 
     The rarest are one, called other.
     """
+    found = ranked(values)
+    return found if len(found) <= MOST_CATEGORIES else [*found[:MOST_CATEGORIES], OTHER]
+
+
+def ranked(values: list[Any]) -> list[str]:
+    """Words in the order of their colours."""
     counts = Counter(str(value) for value in values if value is not None)
     if counts.keys() <= set(VERDICTS):
         return [name for name in VERDICTS if name in counts]
-    ranked = sorted(counts, key=lambda name: (-counts[name], name))
-    return ranked if len(ranked) <= MOST_CATEGORIES else [*ranked[:MOST_CATEGORIES], OTHER]
+    return sorted(counts, key=lambda name: (-counts[name], name))

@@ -7,30 +7,32 @@ from typing import Any
 import numpy as np
 
 import stagescope
+from stagescope.diagrams.areas import Ruler
 from stagescope.diagrams.asked import Asked
-from stagescope.diagrams.numbers import EMPTY
-from stagescope.diagrams.words import fixed_text, none_word, state_notes
+from stagescope.diagrams.cells import all_areas, cells_of, statistics
+from stagescope.diagrams.numbers import EMPTY, ranked
+from stagescope.diagrams.words import clock_notes, clocks_of, ends_of, fixed_text, lack_text, none_word, state_notes
 from stagescope.papers.registry import studies, tags
 from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.bundle import viewer_script, viewer_style
 from stagescope.reporting.page import document
 from stagescope.reporting.page_data import label
 from stagescope.reporting.provenance import run_command
-from stagescope.runs.run import DONE
 from stagescope.sweeping.axes import Axis
+from stagescope.sweeping.boxes import Scale
 from stagescope.sweeping.columns import CLOCKED, Column
-from stagescope.sweeping.rows import Row
-from stagescope.sweeping.statistics import CONFIDENCE, resamples
+from stagescope.sweeping.rows import Row, outcome, reached_end
+from stagescope.sweeping.statistics import CONFIDENCE
 from stagescope.sweeping.table import Sweep
 
 HIDDEN = ("config", "digest")
 """Columns of the table that say nothing to a reader, or what the commands of a row say."""
 GROUPS = ("events", "starts", "durations", "verdicts", "numbers")
 """Parts of a row that have a heading of their own on the page."""
-LACKS = (None, "failed", *CLOCKED, "none")
-"""Why a row has no value, by the number that travels; `viewer/sweep.js` has the same list."""
 BETWEEN = "\0"
 """Between texts that travel as one block."""
+Why = tuple[str, str]
+"""Why a row has no value: the kind of lack, and the sentence."""
 
 
 def diagram_page(sweep: Sweep, ask: Asked) -> str:
@@ -45,22 +47,29 @@ def page_data(sweep: Sweep, ask: Asked, title: str, blocks: Blocks) -> dict[str,
     """What the viewer draws; `viewer/types.js` says what the entries are."""
     axes = {axis.name: axis for axis in sweep.axes}
     columns = [sweep.column_of(name) for name in sweep.columns if name not in HIDDEN]
+    cells = cells_of(sweep)
+    numbers = {cell: i for i, cell in enumerate(cells)}
+    whys = {("", ""): 0}
     study = studies()[sweep.plan.study].title if sweep.plan.study in studies() else ""
     return {
         "title": label(title),
         "version": stagescope.__version__,
-        "name": label(sweep.plan.study),
         "study": label(f"{sweep.plan.study}: {study}" if study else sweep.plan.study),
         "rows": len(sweep),
         "notes": [label(note) for note in state_notes(sweep)],
         "fixed": [[label(name), label(text)] for name, text in fixed_text(sweep)],
-        "axes": [{"name": label(name), "kind": axis.kind, "values": _shown(axis)} for name, axis in axes.items()],
-        "columns": [_column(column, sweep.rows, axes.get(column.name), blocks) for column in columns],
-        "done": list(DONE),
+        "axes": [_axis(axis, sweep.rows) for axis in axes.values()],
+        "cells": blocks.i32(np.array([numbers[sweep.cell(row)] for row in sweep.rows], int)),
+        "areas": all_areas(sweep, list(cells), blocks),
+        "columns": [_column(column, sweep.rows, list(cells.values()), axes.get(column.name), whys, blocks) for column in columns],
+        "whys": _texts([f"{lack}\n{label(text)}" for lack, text in whys], blocks),
+        "lacks": {lack: lack_text(lack, {}, "") for lack in CLOCKED},
+        "clocks": [label(clock) for clock in clocks_of(sweep.rows)],
+        "clock_note": label("; ".join(clock_notes(sweep.rows))),
+        "outcomes": _outcomes(sweep.rows, blocks),
         "recreate": _texts([_recreate(sweep, row) for row in sweep.rows], blocks),
         "run": _texts([_run(row) for row in sweep.rows], blocks),
         "confidence": CONFIDENCE,
-        "resamples": [[n, blocks.i32(resamples(n))] for n in _counts(sweep, columns)],
         "start": {
             "x": label(ask.x),
             "y": None if ask.y is None else label(ask.y),
@@ -70,35 +79,63 @@ def page_data(sweep: Sweep, ask: Asked, title: str, blocks: Blocks) -> dict[str,
     }
 
 
-def _shown(axis: Axis) -> list[Any]:
-    """Values of an axis: numbers, or the names of categories."""
-    return [_word(value) for value in axis.values] if axis.kind == "categorical" else list(axis.values)
+def _axis(axis: Axis, rows: Sequence[Row]) -> dict[str, Any]:
+    """An axis with the values of its grid (names of categories), and where those that rows have lie on it."""
+    ruler, named = Ruler(Scale(axis.kind, axis.values)), axis.kind == "categorical"
+    present = {row["at"][axis.name] for row in rows}
+    at = [i for i, value in enumerate(axis.values) if value in present] if named else sorted(present)
+    return {
+        "name": label(axis.name),
+        "named": named,
+        "log": ruler.log,
+        "ordinal": ruler.ordinal,
+        "reach": list(ruler.reach),
+        "values": [_word(value) for value in axis.values] if named else list(axis.values),
+        "at": at,
+        "places": at if named else [ruler.place(value) for value in at],
+    }
 
 
 def _word(value: Any) -> str:
     return label("none" if value is None else str(value) or EMPTY)
 
 
-def _column(column: Column, rows: Sequence[Row], axis: Axis | None, blocks: Blocks) -> dict[str, Any]:
-    """What counts of every row: numbers with NaN for none, or numbers of words with -1; and why there is none."""
+def _column(
+    column: Column, rows: Sequence[Row], cells: Sequence[Sequence[Row]], axis: Axis | None, whys: dict[Why, int], blocks: Blocks
+) -> dict[str, Any]:
+    """What counts of every row: numbers with NaN for none, or numbers of words with -1; why there is none; and what cells say."""
     readings = [column.reading(row) for row in rows]
     values = [reading.value for reading in readings]
-    lacking = np.array([LACKS.index(reading.lack) for reading in readings], np.uint8)
+    lacking = np.array([_why(column, row, reading.lack, whys) for row, reading in zip(rows, readings, strict=True)], int)
     found: dict[str, Any] = {
         "name": label(column.name),
         "group": "axes" if axis is not None else column.part if column.part in GROUPS else "run",
         "kind": column.kind,
-        "none": none_word(column),
         "about": label(tags()[column.name].says) if column.part == "verdicts" and column.name in tags() else "",
-        "lacks": blocks.u8(lacking) if lacking.any() else None,
+        "lacks": blocks.i32(lacking) if lacking.any() else None,
     }
     if column.kind != "word":
         numbers = [np.nan if value is None else value for value in values]
-        return found | {"values": blocks.f64(np.array(numbers, float))}
-    known = values if axis is not None else [value for value in values if value is not None]
-    places = {value: i for i, value in enumerate(dict.fromkeys([*(axis.values if axis else ()), *known]))}
+        return found | {"values": blocks.f64(np.array(numbers, float)), "cells": statistics(column, cells, {}, blocks)}
+    places = {value: i for i, value in enumerate(axis.values if axis is not None else ranked(values))}
     codes = np.array([places.get(value, -1) for value in values], int)
-    return found | {"values": blocks.i32(codes), "names": [_word(value) for value in places]}
+    said = statistics(column, cells, {str(value): i for value, i in places.items()}, blocks)
+    return found | {"values": blocks.i32(codes), "names": [_word(value) for value in places], "cells": said}
+
+
+def _why(column: Column, row: Row, lack: str | None, whys: dict[Why, int]) -> int:
+    """The number of the reason why a row has no value; 0 where it has one."""
+    if lack is None:
+        return 0
+    return whys.setdefault((lack, lack_text(lack, ends_of([row]), none_word(column))), len(whys))
+
+
+def _outcomes(rows: Sequence[Row], blocks: Blocks) -> dict[str, Any]:
+    """How runs ended that did not reach their end; -1 for the others."""
+    said = [None if reached_end(row) else outcome(row["status"], row["reason"]) for row in rows]
+    names = list(dict.fromkeys(one for one in said if one is not None))
+    codes = {name: i for i, name in enumerate(names)}
+    return {"values": blocks.i32(np.array([-1 if one is None else codes[one] for one in said])), "names": list(map(label, names))}
 
 
 def _recreate(sweep: Sweep, row: dict[str, Any]) -> str:
@@ -133,14 +170,3 @@ def _folder(row: dict[str, Any]) -> str:
 def _texts(texts: Sequence[str], blocks: Blocks) -> dict[str, Any]:
     whole = BETWEEN.join(text.replace(BETWEEN, "\ufffd") for text in texts).encode("utf-8", "replace")
     return blocks.u8(np.frombuffer(whole, np.uint8))
-
-
-def _counts(sweep: Sweep, columns: Sequence[Column]) -> list[int]:
-    """How many rows of a cell may count in a statistic, where they are more than one."""
-    places = {cell: i for i, cell in enumerate(sweep.cells)}
-    cells = np.array([places[sweep.cell(row)] for row in sweep.rows], int)
-    found: set[int] = set()
-    for column in columns:
-        counted = np.array([column.reading(row).lack in (None, *CLOCKED) for row in sweep.rows])
-        found.update(np.bincount(cells[counted]).tolist())
-    return sorted(n for n in found if n > 1)

@@ -20,6 +20,7 @@ NaN and infinities travel as they are in f64 and f32.
 """
 
 import base64
+import hashlib
 import zlib
 from typing import Any
 
@@ -36,10 +37,11 @@ NO_NUMBER = 255
 
 
 class Blocks:
-    """The blocks of one page, in order of their ids; each method adds one and returns what the page's data says of it."""
+    """The blocks of one page, in order of their ids; each method returns what the page's data says of one. Equal ones are one."""
 
     def __init__(self) -> None:
         self.payloads: list[str] = []
+        self._known: dict[str, int] = {}
 
     def f64(self, values: np.ndarray) -> dict[str, Any]:
         return self._add(values, "f64", _shuffled(values.astype("<f8")))
@@ -68,8 +70,10 @@ class Blocks:
         return self._add(values, "companded", np.moveaxis(codes, 0, -1).tobytes(), low=low, high=high)
 
     def _add(self, values: np.ndarray, encoding: str, data: bytes, **facts: float) -> dict[str, Any]:
-        self.payloads.append(base64.b64encode(zlib.compress(data, LEVEL)).decode())
-        return {"id": len(self.payloads) - 1, "shape": list(values.shape), "encoding": encoding, **facts}
+        place = self._known.setdefault(f"{encoding} {hashlib.sha256(data).hexdigest()}", len(self.payloads))
+        if place == len(self.payloads):
+            self.payloads.append(base64.b64encode(zlib.compress(data, LEVEL)).decode())
+        return {"id": place, "shape": list(values.shape), "encoding": encoding, **facts}
 
 
 def _shuffled(items: np.ndarray) -> bytes:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from stagescope.sweeping.columns import CLOCKED, Column
@@ -16,11 +16,11 @@ Interval = tuple[float, float | None]
 """Lower and upper end; an upper end of None lies beyond the end of the runs."""
 
 
-def summarised(column: Column, rows: Sequence[Row], confidence: float) -> dict[str, Any]:
+def summarised(column: Column, rows: Sequence[Row], confidence: float, *, of_mean: bool = True) -> dict[str, Any]:
     """What rows say in a column, those that failed left out and counted.
 
     A time that had not come by a run's end is later than every one that had: the median knows what to do with it, and is None
-    where it is among them; a mean does not exist then.
+    where it is among them; a mean does not exist then. `of_mean`: with an interval of the mean, too.
     """
     readings = [column.reading(row) for row in rows]
     known = [reading.value for reading in readings if reading.lack is None]
@@ -28,10 +28,10 @@ def summarised(column: Column, rows: Sequence[Row], confidence: float) -> dict[s
     if column.kind == "word":
         return {**counts, "shares": _shares(known, confidence)}
     beyond = sum(reading.lack in CLOCKED for reading in readings)
-    return {**counts, "beyond": beyond, **_centre(known, beyond, confidence)}
+    return {**counts, "beyond": beyond, **_centre(known, beyond, confidence, of_mean)}
 
 
-def _centre(known: Sequence[float], beyond: int, confidence: float) -> dict[str, Any]:
+def _centre(known: Sequence[float], beyond: int, confidence: float, of_mean: bool) -> dict[str, Any]:
     """Mean and median with their intervals."""
     import numpy as np
 
@@ -42,7 +42,8 @@ def _centre(known: Sequence[float], beyond: int, confidence: float) -> dict[str,
     found = {"median": middle, "median_interval": interval(values, median, confidence)}
     if beyond:
         return {"mean": None, "mean_interval": None, **found}
-    return {"mean": float(np.mean(values)), "mean_interval": interval(values, np.mean, confidence), **found}
+    around = interval(values, np.mean, confidence) if of_mean else None
+    return {"mean": float(np.mean(values)), "mean_interval": around, **found}
 
 
 def median(values: "np.ndarray", axis: int = 0) -> "np.ndarray":
@@ -54,13 +55,18 @@ def median(values: "np.ndarray", axis: int = 0) -> "np.ndarray":
 
 
 def _shares(known: Sequence[Any], confidence: float) -> dict[str, Any]:
-    import numpy as np
-
     found = {}
     for value in dict.fromkeys(known):
-        hits = np.asarray([each == value for each in known], dtype=float)
-        found[str(value)] = {"share": float(hits.mean()), "interval": interval(hits, np.mean, confidence)}
+        hits = tuple(each == value for each in known)
+        found[str(value)] = {"share": sum(hits) / len(hits), "interval": _share_interval(hits, confidence)}
     return found
+
+
+@lru_cache(4096)
+def _share_interval(hits: tuple[bool, ...], confidence: float) -> Interval | None:
+    import numpy as np
+
+    return interval(np.array(hits, dtype=float), np.mean, confidence)
 
 
 def interval(values: "np.ndarray", statistic: Callable[..., Any], confidence: float) -> Interval | None:
@@ -69,10 +75,13 @@ def interval(values: "np.ndarray", statistic: Callable[..., Any], confidence: fl
 
     if len(values) < 2 or not math.isfinite(values.min()):
         return None
+    if not np.any(values != values[0]):
+        return float(values[0]), float(values[0])
     tail = (1 - confidence) / 2
     method = "linear" if np.all(np.isfinite(values)) else "higher"  # nothing lies half-way to infinity
-    drawn = _resampled(values, statistic) if np.any(values != values[0]) else values
-    low, high = (float(end) for end in np.percentile(drawn, [100 * tail, 100 * (1 - tail)], method=method))
+    low, high = (
+        float(end) for end in np.percentile(_resampled(values, statistic), [100 * tail, 100 * (1 - tail)], method=method)
+    )
     return (low, _inside(high)) if math.isfinite(low) else None
 
 

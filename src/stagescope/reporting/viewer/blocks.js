@@ -23,10 +23,7 @@ export function sizeOf(block) {
   return block.shape.reduce((product, side) => product * side, 1);
 }
 
-/**
- * @param {Uint8Array} bytes
- * @returns {Promise<Uint8Array>}
- */
+/** @param {Uint8Array} bytes @returns {Promise<Uint8Array>} */
 async function inflate(bytes) {
   if (typeof DecompressionStream === "undefined") throw new Error(OLD_BROWSER);
   const stream = new Blob([/** @type {BlobPart} */ (bytes)]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -101,11 +98,7 @@ function undifference(buffer, order, cells) {
   return new Float32Array(buffer);
 }
 
-/**
- * @param {Block} block
- * @param {Uint8Array} bytes
- * @returns {Numbers}
- */
+/** @param {Block} block @param {Uint8Array} bytes @returns {Numbers} */
 function decode(block, bytes) {
   const cells = sizeOf(block) / (block.shape[0] || 1);
   switch (block.encoding) {
@@ -157,10 +150,7 @@ export class Store {
     this.decoded = new Map();
   }
 
-  /**
-   * @param {Block} block
-   * @returns {Promise<Numbers>}
-   */
+  /** @param {Block} block @returns {Promise<Numbers>} */
   get(block) {
     let numbers = this.decoded.get(block.id);
     if (!numbers) {
@@ -170,10 +160,7 @@ export class Store {
     return numbers;
   }
 
-  /**
-   * @param {Block} block
-   * @returns {Promise<Numbers>}
-   */
+  /** @param {Block} block @returns {Promise<Numbers>} */
   async read(block) {
     const holder = document.getElementById(`block-${block.id}`);
     if (!holder) throw new Error(`block ${block.id} of the data is missing: ${ANEW}`);
@@ -184,10 +171,7 @@ export class Store {
     return decode(block, bytes);
   }
 
-  /**
-   * @param {Block} block
-   * @param {string} text base64
-   */
+  /** @param {Block} block @param {string} text base64 */
   async unpack(block, text) {
     try {
       return await inflate(fromBase64(text));

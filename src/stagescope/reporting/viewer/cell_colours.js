@@ -4,12 +4,11 @@ import { category, colourMap, css, STEPS, themeNow } from "./colours.js";
 import { short } from "./dom.js";
 import { ValueScale } from "./value_scale.js";
 
-/** @typedef {import("./sweep.js").SweepTable} SweepTable */
 /** @typedef {import("./sweep.js").Column} Column */
 /** @typedef {import("./sweep.js").SweepCell} SweepCell */
 /** @typedef {{text: string, fill: string}} Swatch */
 
-export const MOST_NAMES = 7; // that have a colour of their own; others share a grey
+const MOST_NAMES = 7; // that have a colour of their own; others share a grey
 const FOOT = 0.1; // of the ramp is left out: its pale end is the colour of the page, and of cells that do not exist
 const DIGIT = 6.4; // px of a digit beside the bar of colours
 const OTHERS = { light: "#9b9b9b", dark: "#8a8d94" };
@@ -25,19 +24,16 @@ const VERDICT_HUES = { confirmed: 2, violated: 1, inconclusive: 4 };
 const NO_VERDICT = "not applicable";
 
 export class CellColours {
-  /**
-   * @param {SweepTable} table
-   * @param {Column} column
-   * @param {SweepCell[]} cells that are shown
-   */
-  constructor(table, column, cells) {
+  /** @param {Column} column @param {SweepCell[]} cells that are shown */
+  constructor(column, cells) {
     this.column = column;
     this.numeric = column.kind !== "word";
     const values = cells.flatMap(({ value, start }) => (value === null || start ? [] : [value]));
     this.scale = new ValueScale(this.numeric ? values : []);
     /** Names in the order of their colours. */
-    this.ranked = this.numeric ? [] : table.ranked(column);
-    this.seen = new Set(values);
+    this.names = column.names ?? [];
+    /** Numbers of those that are shown. */
+    this.seen = this.numeric ? [] : [...new Set(values)].sort((a, b) => a - b);
   }
 
   /** Whether there is a bar of colours. */
@@ -69,21 +65,18 @@ export class CellColours {
 
   /** @param {number} item number of a name */
   hue(item) {
-    const name = (this.column.names ?? [])[item];
-    const verdicts = this.ranked.every((each) => isVerdict((this.column.names ?? [])[each]));
-    if (verdicts) return name === NO_VERDICT ? OTHERS[themeNow()] : category(VERDICT_HUES[name] ?? 7);
-    const rank = this.ranked.indexOf(item);
-    return rank < MOST_NAMES ? category(rank) : OTHERS[themeNow()];
+    const name = this.names[item];
+    if (this.names.every(isVerdict)) return name === NO_VERDICT ? OTHERS[themeNow()] : category(VERDICT_HUES[name] ?? 7);
+    return item < MOST_NAMES ? category(item) : OTHERS[themeNow()];
   }
 
   /** @returns {Swatch[]} what the colours of names mean, of those that are shown */
   swatches() {
     const { any, constant, low } = this.scale;
     if (this.numeric) return any && constant ? [{ text: `${short(low, 5)} everywhere`, fill: this.ramp(0.4) }] : [];
-    const shown = this.ranked.filter((item) => this.seen.has(item));
-    const own = shown.filter((item) => this.ranked.indexOf(item) < MOST_NAMES);
-    const rest = shown.length - own.length;
-    const found = own.map((item) => ({ text: (this.column.names ?? [])[item], fill: this.hue(item) }));
+    const own = this.seen.filter((item) => item < MOST_NAMES);
+    const rest = this.seen.length - own.length;
+    const found = own.map((item) => ({ text: this.names[item], fill: this.hue(item) }));
     return rest ? [...found, { text: rest === 1 ? "1 other" : `${rest} others`, fill: OTHERS[themeNow()] }] : found;
   }
 

@@ -1,8 +1,9 @@
 /** One cell of a sweep: what its runs say, why some failed, and the commands that make them again. */
 
-import { AT_START, BEYOND, lackText } from "./diagram_words.js";
+import { AT_START, BY_MEDIAN } from "./diagram_words.js";
 import { brief, clean, el, nameOf, short } from "./dom.js";
 import { copyButton } from "./facts.js";
+import { BEYOND } from "./sweep.js";
 import { badge } from "./verdicts.js";
 
 /** @typedef {import("./sweep.js").SweepTable} SweepTable */
@@ -10,29 +11,20 @@ import { badge } from "./verdicts.js";
 /** @typedef {import("./sweep.js").Ask} Ask */
 /** @typedef {import("./types.js").SweepColumn} SweepColumn */
 
-/** Titles of the groups of columns, in the order they are shown. @type {[SweepColumn["group"], string][]} */
-const GROUPS = [
-  ["run", "Run"],
-  ["events", "Events"],
-  ["starts", "Stages begin"],
-  ["durations", "Stages last"],
-  ["verdicts", "Claims"],
-  ["numbers", "Numbers"],
-];
+/** Titles of the groups of columns, in the order they are shown. @type {Object<string, string>} */
+export const GROUPS = { run: "Run", events: "Events", starts: "Stages begin", durations: "Stages last", verdicts: "Claims", numbers: "Numbers" };
 const LONG = 40; // characters of a reading from which it is set smaller
 const SAID = ["seed", "reason"]; // columns that are shown elsewhere in the panel
 const BUTTONS = 10; // seeds up to which each has a button
 
-/** @param {SweepTable} table @param {Ask} ask @param {SweepCell} cell @returns {[name: string, value: string][]} */
-export function placeOf(table, ask, cell) {
-  /** @type {[string, number][]} */
-  const values = [[ask.x, cell.x], ...(ask.y === null ? [] : [/** @type {[string, number]} */ ([ask.y, cell.y])]), ...ask.at];
-  return values.map(([name, value]) => [name, table.ruler(name).named ? table.wordOf(name, value) : short(value, 6)]);
+/** The value of every axis. @param {Ask} ask @param {SweepCell} cell @returns {[name: string, value: number][]} */
+export function exactPlace(ask, cell) {
+  return [[ask.x, cell.x], ...(ask.y === null ? [] : [/** @type {[string, number]} */ ([ask.y, cell.y])]), ...ask.at];
 }
 
-/** @param {[number, number|null]|null} interval of a share, which has both ends */
-function spanText(interval) {
-  return interval ? ` (${percent(interval[0])} to ${percent(interval[1] ?? 1)})` : "";
+/** The same in words. @param {SweepTable} table @param {Ask} ask @param {SweepCell} cell @returns {[name: string, value: string][]} */
+export function placeOf(table, ask, cell) {
+  return exactPlace(ask, cell).map(([name, value]) => [name, table.ruler(name).named ? table.wordOf(name, value) : short(value, 6)]);
 }
 
 /** @param {number} share */
@@ -49,21 +41,18 @@ function percent(share) {
  */
 export function readingOf(table, ask, cell) {
   const column = table.column(ask.color);
-  const { rows, value, lack, known, failed } = cell;
+  const { rows, value, lack, known, failed, interval, shares } = cell;
   const several = rows.length > 1;
   if (lack === "failed") return [failedText(failed, rows.length)];
   const lines = [];
-  if (lack !== null && BEYOND.includes(lack) && known) lines.push(`${lack === "in progress" ? "in progress at the end" : lack}, by the median seed`);
-  else if (lack !== null) lines.push(lackText(lack, table.ends(column, rows), column.none));
+  if (lack !== null && BEYOND.includes(lack) && known) lines.push(`${lack === "in progress" ? "in progress at the end" : lack}${BY_MEDIAN}`);
+  else if (lack !== null) lines.push(table.lackText(column, rows, lack));
   else if (cell.start) lines.push(AT_START);
   else if (column.kind !== "word") lines.push(short(value, 5));
-  else if (!several) lines.push((column.names ?? [])[/** @type {number} */ (value)]);
-  const shares = several && column.kind === "word" ? table.shares(column, rows) : [];
-  for (const { item, share, interval } of shares) {
-    const name = (column.names ?? [])[item];
-    lines.push(shares.length === 1 ? name : `${name}: ${percent(share)}${spanText(interval)}`);
+  for (const { item, share, interval: span } of shares) {
+    const sure = span ? ` (${percent(span[0])} to ${percent(span[1] ?? 1)})` : "";
+    lines.push(`${table.shown(column, item)}${shares.length === 1 ? "" : `: ${percent(share)}${sure}`}`);
   }
-  const interval = table.interval(column, rows);
   if (interval) lines.push(`${percent(table.data.confidence)} interval: ${short(interval[0])} ${upperText(interval[1])}`);
   return [...lines, ...(several ? countsText(table, column, cell) : [])];
 }
@@ -81,14 +70,12 @@ function upperText(end) {
  */
 function countsText(table, column, { rows, known, beyond, failed }) {
   const all = rows.length;
-  const none = all - known - beyond - failed;
   const lines = [known === all || beyond === all ? `${all} seeds` : known + beyond < all ? `${known + beyond} of ${all} seeds count` : ""];
   if (column.kind !== "word" && known) lines[0] = `median of ${known + beyond < all ? `the ${known + beyond} of ${all} seeds that count` : `${all} seeds`}`;
-  for (const lack of beyond < all ? BEYOND : []) {
-    const those = rows.filter((row) => table.lack(column, row) === lack);
-    if (those.length) lines.push(`${those.length} of ${all} seeds: ${lackText(lack, table.ends(column, those), column.none)}`);
+  for (const lack of [...(beyond < all ? BEYOND : []), "none"]) {
+    const those = rows.filter((row) => table.why(column, row)[0] === lack).length;
+    if (those) lines.push(`${those} of ${all} seeds: ${table.lackText(column, rows, lack)}`);
   }
-  if (none) lines.push(`${none} of ${all} seeds: ${column.none}`);
   if (failed) lines.push(failedText(failed, all));
   return lines.filter(Boolean);
 }
@@ -96,19 +83,6 @@ function countsText(table, column, { rows, known, beyond, failed }) {
 /** @param {number} failed @param {number} all */
 function failedText(failed, all) {
   return all === 1 ? "failed" : failed === all ? `all ${all} runs failed` : `${failed} of ${all} runs failed`;
-}
-
-/** Reasons of failures in a cell, the most frequent first. @param {SweepTable} table @param {SweepCell} cell */
-export function reasonsOf(table, cell) {
-  /** @type {Map<string, number>} */
-  const counts = new Map();
-  for (const row of cell.rows) {
-    if (table.done[row]) continue;
-    const [status, reason] = [String(table.read("status", row)), String(table.read("reason", row) ?? "")];
-    const said = reason.startsWith(status) ? reason : [status, reason].filter(Boolean).join(": "); // one that says it needs no status
-    counts.set(said, (counts.get(said) ?? 0) + 1);
-  }
-  return [...counts].sort((a, b) => b[1] - a[1]);
 }
 
 /**
@@ -127,17 +101,16 @@ export function cellPanel(table, ask, cell, chosen, choose) {
     el("p", { class: "cell-place" }, placeOf(table, ask, cell).map(([name, value]) => el("span", {}, [nameOf(name, 60), " = ", el("b", {}, nameOf(value, 60))]))), // prettier-ignore
     el("p", { class: reading[0].length > LONG ? "cell-reading long" : "cell-reading" }, [el("span", { class: "muted" }, nameOf(ask.color, 60)), el("b", {}, nameOf(reading[0], 120))]),
     ...reading.slice(1).map((line) => el("p", { class: "cell-more" }, nameOf(line, 160))),
-    failures(table, cell),
+    failures(table.reasons(cell)),
     cell.rows.length > 1 ? seeds(table, cell, row, choose) : null,
     command("Make this run again, beside the folder of the sweep", table.recreate[row]),
     command("The same from nothing", table.run[row]),
-    ...GROUPS.map(([group, title]) => facts(table, group, title, row)),
+    ...Object.entries(GROUPS).map(([group, title]) => facts(table, group, title, row)),
   ]);
 }
 
-/** @param {SweepTable} table @param {SweepCell} cell */
-function failures(table, cell) {
-  const reasons = reasonsOf(table, cell);
+/** @param {[said: string, times: number][]} reasons */
+function failures(reasons) {
   if (!reasons.length) return null;
   return el("ul", { class: "cell-failures" }, reasons.map(([said, times]) => el("li", {}, [nameOf(said, 400), times > 1 ? ` (${times} runs)` : null]))); // prettier-ignore
 }
@@ -156,15 +129,15 @@ function seeds(table, cell, row, choose) {
   return el("select", { class: "ask-select", "aria-label": "seed", on: { change } }, options);
 }
 
-/** @param {SweepTable} table @param {SweepColumn["group"]} group @param {string} title @param {number} row */
+/** @param {SweepTable} table @param {string} group @param {string} title @param {number} row */
 function facts(table, group, title, row) {
   const columns = [...table.columns.values()].filter((column) => column.group === group && !SAID.includes(column.name));
   const known = columns.filter(({ name }) => table.read(name, row) !== null);
-  const lacking = columns.filter((column) => !known.includes(column) && ["events", "durations"].includes(group) && table.lack(column, row) !== "none");
+  const lacking = columns.filter((column) => !known.includes(column) && ["events", "durations"].includes(group) && table.why(column, row)[0] !== "none");
   /** @type {Map<string, typeof columns>} */
   const why = new Map();
   for (const column of lacking) {
-    const said = lackText(table.lack(column, row) ?? "none", table.ends(column, [row]), column.none);
+    const [, said] = table.why(column, row);
     if (said !== "failed") why.set(said, [...(why.get(said) ?? []), column]); // that is said above, once
   }
   if (!known.length && !why.size) return null;

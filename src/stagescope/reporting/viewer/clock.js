@@ -5,6 +5,8 @@
  * one if two are equally near), so runs with different frames stay side by side and each panel can say which frame it shows.
  */
 
+import { clockText, count } from "./dom.js";
+
 /** @typedef {import("./types.js").SceneData} SceneData */
 /** @typedef {import("./types.js").RunData} RunData */
 /** @typedef {import("./types.js").View} View */
@@ -17,11 +19,11 @@
 /** @typedef {{frame: number, at: number, place: number}} Shown frame of the run, its time, place in the view's arrays */
 
 /**
- * Place of the time nearest to `t` in an ascending array; ties go to the earlier, -1 if there is none.
+ * Neighbouring places between which `t` lies in an ascending array; at its ends where it lies outside.
  * @param {ArrayLike<number>} times
  * @param {number} t
  */
-export function nearest(times, t) {
+export function around(times, t) {
   let low = 0;
   let high = times.length - 1;
   while (high - low > 1) {
@@ -29,6 +31,12 @@ export function nearest(times, t) {
     if (times[middle] <= t) low = middle;
     else high = middle;
   }
+  return [low, high];
+}
+
+/** Place of the time nearest to `t`; ties go to the earlier, -1 if there is none. @param {ArrayLike<number>} times @param {number} t */
+export function nearest(times, t) {
+  const [low, high] = around(times, t);
   return high > low && times[high] - t < t - times[low] ? high : Math.min(low, high);
 }
 
@@ -36,7 +44,7 @@ export function nearest(times, t) {
  * Sorted union without repeats.
  * @param {Float64Array[]} arrays
  */
-export function union(arrays) {
+function union(arrays) {
   if (arrays.length === 1) return arrays[0];
   const all = new Float64Array(arrays.reduce((sum, array) => sum + array.length, 0));
   let size = 0;
@@ -52,7 +60,7 @@ export function union(arrays) {
  * Names without their common beginning, which ends at a sign between words; "flow-seed-1" is "seed-1". As they are if one of them would be left empty.
  * @param {string[]} names
  */
-export function shortNames(names) {
+function shortNames(names) {
   let same = 0;
   while (names.length > 1 && same < names[0].length && names.every((name) => name[same] === names[0][same])) same++;
   const common = names[0].slice(0, same);
@@ -145,6 +153,11 @@ export class Scene {
    */
   timesOf(run, view = null) {
     return (view && this.viewTimes.get(view)) ?? this.runs[run].time;
+  }
+
+  /** A frame in words; "no frame" of a view that has none. @param {Shown} shown @param {View|null} [view] that says how many it has */
+  frameText({ frame, at, place }, view = null) {
+    return place < 0 ? "no frame" : `frame ${count(frame + 1)}${view ? ` of ${count(view.of)}` : ""}, ${clockText(this.clock, at)}`;
   }
 
   /** @param {number} position moves to a frame of the union; out of range is the nearest end */

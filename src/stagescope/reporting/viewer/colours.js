@@ -14,47 +14,15 @@ export const STEPS = 255;
 /** From the page's colour to the strongest, for each theme: pale yellow, green, teal, blue, violet, or the same way back.
  * @type {{light: Lch[], dark: Lch[]}} */
 const SEQUENTIAL = {
-  light: [
-    [0.975, 0.012, 110],
-    [0.88, 0.105, 122],
-    [0.74, 0.12, 155],
-    [0.6, 0.098, 195],
-    [0.46, 0.098, 250],
-    [0.33, 0.12, 285],
-    [0.21, 0.09, 305],
-  ],
-  dark: [
-    [0.235, 0.03, 300],
-    [0.35, 0.105, 290],
-    [0.46, 0.105, 255],
-    [0.58, 0.095, 205],
-    [0.71, 0.115, 160],
-    [0.85, 0.14, 125],
-    [0.965, 0.12, 106],
-  ],
+  light: [[0.975, 0.012, 110], [0.88, 0.105, 122], [0.74, 0.12, 155], [0.6, 0.098, 195], [0.46, 0.098, 250], [0.33, 0.12, 285], [0.21, 0.09, 305]],
+  dark: [[0.235, 0.03, 300], [0.35, 0.105, 290], [0.46, 0.105, 255], [0.58, 0.095, 205], [0.71, 0.115, 160], [0.85, 0.14, 125], [0.965, 0.12, 106]],
 };
 
 /** From the strongest negative (blue) over zero (page) to the strongest positive (orange, brown).
  * @type {{light: Lch[], dark: Lch[]}} */
 const DIVERGING = {
-  light: [
-    [0.3, 0.11, 262],
-    [0.52, 0.125, 255],
-    [0.76, 0.085, 245],
-    [0.975, 0.004, 90],
-    [0.8, 0.1, 65],
-    [0.58, 0.13, 48],
-    [0.34, 0.09, 40],
-  ],
-  dark: [
-    [0.9, 0.07, 230],
-    [0.7, 0.12, 245],
-    [0.45, 0.1, 255],
-    [0.235, 0.012, 280],
-    [0.46, 0.1, 45],
-    [0.72, 0.13, 60],
-    [0.93, 0.09, 85],
-  ],
+  light: [[0.3, 0.11, 262], [0.52, 0.125, 255], [0.76, 0.085, 245], [0.975, 0.004, 90], [0.8, 0.1, 65], [0.58, 0.13, 48], [0.34, 0.09, 40]],
+  dark: [[0.9, 0.07, 230], [0.7, 0.12, 245], [0.45, 0.1, 255], [0.235, 0.012, 280], [0.46, 0.1, 45], [0.72, 0.13, 60], [0.93, 0.09, 85]],
 };
 
 /** Okabe and Ito's eight, ordered by how well they stand on the page; those too faint there come last and are deepened. */
@@ -167,7 +135,7 @@ export function scalePlace(value, low, high) {
 /** @type {Map<Theme, Inks>} asking the page for its styles is slow, and they change with the theme alone */
 const inksOf = new Map();
 
-/** Colours of type and lines as the page has them now, for what is drawn or exported. @returns {Inks} */
+/** Colours of type and lines as the page has them now, for what is drawn. @returns {Inks} */
 export function inks() {
   const now = themeNow();
   let found = inksOf.get(now);

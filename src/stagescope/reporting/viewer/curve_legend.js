@@ -1,6 +1,6 @@
 /** The legend of a plot of curves: every curve with its value at the present frame. Its entries show and hide curves. */
 
-import { clockText, count, el, full, nameOf, setText, short, svgEl } from "./dom.js";
+import { count, el, full, nameOf, setText, short, svgEl } from "./dom.js";
 import { onePerRun } from "./lines.js";
 import { levelName } from "./plot.js";
 
@@ -28,22 +28,10 @@ export function curveLegend(scene, views, lines, levels, toggle) {
   const crowd = entries.filter(({ line }) => line.faint);
   const heads = views.map(({ run, view }) => headOf(scene, run, view, views.length > 1));
   const folded = crowdOf(crowd, () => show(scene.time));
-  const body = table
-    ? tableOf(heads, main, views)
-    : el(
-        "ul",
-        { class: "legend-list" },
-        main.map(({ element }) => el("li", {}, element)),
-      );
+  const body = table ? tableOf(heads, main, views) : listOf(main);
   const alike = el("span", { class: "frame-said" });
   const items = new Map(levels.map((level) => [level, levelItem(level)]));
-  const said = table
-    ? null
-    : el(
-        "p",
-        { class: "legend-frames" },
-        [alike, ...heads.map(({ element }) => element)],
-      );
+  const said = table ? null : el("p", { class: "legend-frames" }, [alike, ...heads.map((head) => head.element)]);
   const element = el("div", { class: "legend" }, [body, el("ul", { class: "legend-list" }, [...items.values()]), folded, said]);
 
   /** @param {number} time */
@@ -71,29 +59,17 @@ function headOf(scene, run, view, named) {
   const frame = el("span", { class: "frame-said" });
   const element = el("span", { class: "legend-head" }, [named ? nameOf(scene.runs[run].short, NAMED) : null, frame]);
   const show = (/** @type {number} */ time) => {
-    const shown = scene.frameAt(run, view, time);
-    const text = `frame ${count(shown.frame + 1)}, ${clockText(scene.clock, shown.at)}`;
+    const text = scene.frameText(scene.frameAt(run, view, time));
     setText(frame, text);
     return text;
   };
   return { run, element, show };
 }
 
-/**
- * @param {Scene} scene
- * @param {Line} line
- * @param {boolean} byRun
- * @param {(line: Line) => void} toggle
- */
+/** @param {Scene} scene @param {Line} line @param {boolean} byRun @param {(line: Line) => void} toggle */
 function entryOf(scene, line, byRun, toggle) {
-  const stroke = svgEl("line", {
-    x1: 1,
-    y1: 5,
-    x2: 23,
-    y2: 5,
-    "stroke-width": line.faint ? 1 : 2,
-    "stroke-dasharray": line.dash.join(" ") || null,
-  });
+  const look = { "stroke-width": line.faint ? 1 : 2, "stroke-dasharray": line.dash.join(" ") || null };
+  const stroke = svgEl("line", { x1: 1, y1: 5, x2: 23, y2: 5, ...look });
   const value = el("span", { class: "value" });
   const name = byRun ? scene.runs[line.run].short : line.name;
   const press = () => {
@@ -130,12 +106,13 @@ function tableOf(heads, entries, views) {
     );
     return el("tr", {}, cells);
   });
-  const head = el(
-    "tr",
-    {},
-    heads.map(({ element }) => el("th", { scope: "col" }, element)),
-  );
+  const head = el("tr", {}, heads.map(({ element }) => el("th", { scope: "col" }, element)));
   return el("table", { class: "legend-table" }, [el("thead", {}, head), el("tbody", {}, rows)]);
+}
+
+/** @param {{element: HTMLElement}[]} entries */
+function listOf(entries) {
+  return el("ul", { class: "legend-list" }, entries.map(({ element }) => el("li", {}, element)));
 }
 
 /** @param {Level} level */
@@ -153,11 +130,6 @@ function levelItem(level) {
  */
 function crowdOf(crowd, opened) {
   if (!crowd.length) return null;
-  const list = el(
-    "ul",
-    { class: "legend-list" },
-    crowd.map(({ element }) => el("li", {}, element)),
-  );
   const said = `${count(crowd.length)} faint ${crowd.length === 1 ? "curve" : "curves"}`;
-  return el("details", { class: "crowd", on: { toggle: opened } }, [el("summary", { text: said }), list]);
+  return el("details", { class: "crowd", on: { toggle: opened } }, [el("summary", { text: said }), listOf(crowd)]);
 }

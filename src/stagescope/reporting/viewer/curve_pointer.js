@@ -1,15 +1,12 @@
 /** The pointer on a plot: a click or a drag moves the scrubber, hovering names the nearest curve. */
 
-import { brief, clockText, count, setText, short } from "./dom.js";
+import { brief, setText, short } from "./dom.js";
 
 /** @typedef {import("./curves.js").CurvesPlot} CurvesPlot */
 
 const NEAR = 24; // pixels within which the pointer names a curve
 
-/**
- * @param {CurvesPlot} plot
- * @param {HTMLElement} over the area of the curves
- */
+/** @param {CurvesPlot} plot @param {HTMLElement} over the area of the curves */
 export function pointAt(plot, over) {
   const timeAt = (/** @type {PointerEvent} */ event) => {
     const share = (event.clientX - over.getBoundingClientRect().left) / plot.area()[0];
@@ -27,12 +24,7 @@ export function pointAt(plot, over) {
   over.addEventListener("pointerleave", () => (plot.tag.style.visibility = "hidden"));
 }
 
-/**
- * @param {CurvesPlot} plot
- * @param {HTMLElement} over
- * @param {PointerEvent} event
- * @param {number} time
- */
+/** @param {CurvesPlot} plot @param {HTMLElement} over @param {PointerEvent} event @param {number} time */
 function nameNearest(plot, over, event, time) {
   const [width] = plot.area();
   const box = over.getBoundingClientRect();
@@ -44,11 +36,7 @@ function nameNearest(plot, over, event, time) {
   plot.tag.style.transform = `translate(${left}px, ${down}px) translate(${aside}, -50%)`;
 }
 
-/**
- * @param {CurvesPlot} plot
- * @param {number} time
- * @param {number} down pixels
- */
+/** @param {CurvesPlot} plot @param {number} time @param {number} down pixels */
 function nearestText(plot, time, down) {
   const { scene, lines, y } = plot;
   const height = plot.area()[1];
@@ -62,8 +50,7 @@ function nearestText(plot, time, down) {
     if (!(far < least)) continue;
     const run = scene.runs.length > 1 ? `${brief(scene.runs[line.run].short, 30)}: ` : "";
     least = far;
-    const when = `frame ${count(shown.frame + 1)}, ${clockText(scene.clock, shown.at)}`;
-    text = `${run}${brief(line.name, 40)}  ${short(value, 6)}\n${when}`;
+    text = `${run}${brief(line.name, 40)}  ${short(value, 6)}\n${scene.frameText(shown)}`;
   }
   return text;
 }

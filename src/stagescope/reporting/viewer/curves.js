@@ -7,11 +7,9 @@ import { brief, clockText, count, el, full } from "./dom.js";
 import { axisTools } from "./axis_tools.js";
 import { curveLegend } from "./curve_legend.js";
 import { pointAt } from "./curve_pointer.js";
-import { curvesDrawing } from "./curves_svg.js";
 import { levelsOf, linesOf } from "./lines.js";
 import { levelName, levelPlaces, ribbonRows } from "./plot.js";
 import { plotOptions } from "./plot_options.js";
-import { svgFile } from "./shapes.js";
 import { momentsOf, ribbonsOf } from "./stages.js";
 import { extent, timeAxis, valueAxis } from "./traces.js";
 
@@ -35,11 +33,7 @@ export async function curvesPanel(store, scene, views) {
 
 /** One plot: the curves of a slot for all runs of a scene. */
 export class CurvesPlot {
-  /**
-   * @param {Scene} scene
-   * @param {RunCurves[]} views
-   * @param {Line[]} lines
-   */
+  /** @param {Scene} scene @param {RunCurves[]} views @param {Line[]} lines */
   constructor(scene, views, lines) {
     this.scene = scene;
     this.views = views;
@@ -63,7 +57,7 @@ export class CurvesPlot {
     this.plot = el("div", {
       class: "plot",
       role: "img",
-      "aria-label": `${brief(views[0].view.title, 80)}: ${curves} over ${scene.clock}; Export saves the numbers`,
+      "aria-label": `${brief(views[0].view.title, 80)}: ${curves} over ${scene.clock}; CSV saves the numbers`,
     });
     this.legend = curveLegend(scene, views, lines, this.levels, (line) =>
       this.uplot?.setSeries(lines.indexOf(line) + 1, { show: line.on }),
@@ -90,7 +84,6 @@ export class CurvesPlot {
       show: (time) => this.show(time),
       recolour: () => this.recolour(),
       table: () => this.table(),
-      svg: () => svgFile(curvesDrawing(this)),
     };
   }
 

@@ -2,19 +2,18 @@
 
 import { Store } from "./blocks.js";
 import { CellColours } from "./cell_colours.js";
-import { cellPanel, placeOf, readingOf, reasonsOf } from "./cell_panel.js";
+import { cellPanel, exactPlace, placeOf, readingOf } from "./cell_panel.js";
 import { themeNow } from "./colours.js";
 import { curvePicture } from "./diagram_curve.js";
 import { DIAGRAM_ADVICE, DIAGRAM_KEYS } from "./diagram_keys.js";
 import { mapPicture } from "./diagram_map.js";
-import { cellTable, pictureFile } from "./diagram_file.js";
 import { aboutLines, sweepHead } from "./diagram_head.js";
 import { DiagramState } from "./diagram_state.js";
 import { askBar } from "./diagram_asks.js";
 import { brief, el, nameOf, setText, svgEl } from "./dom.js";
-import { exportMenu } from "./export.js";
 import { helpDialog, listenToKeys } from "./keys.js";
-import { confess } from "./page_head.js";
+import { confess, setTheme } from "./page_head.js";
+import { csvButton } from "./saving.js";
 import { svgNode } from "./shapes.js";
 import { hashWriter, readHash } from "./state.js";
 import { SweepTable } from "./sweep.js";
@@ -23,6 +22,7 @@ import { SweepTable } from "./sweep.js";
 /** @typedef {import("./diagram_map.js").Picture} Picture */
 
 const NARROWEST = 320;
+const FIGURE = "stagescope diagram SWEEP --x NAME --y NAME --color NAME";
 const SEEN = 120; // px of the panel of a cell that must be in view
 
 class DiagramPage {
@@ -50,12 +50,12 @@ class DiagramPage {
 
   start() {
     document.body.append(this.help);
-    const panel = { element: this.plot, show: () => {}, table: () => this.csv(), svg: () => this.file() };
-    const menu = exportMenu(panel, () => `${this.state.color}-over-${this.state.x}${this.state.y === null ? "" : `-${this.state.y}`}`);
+    const name = () => `${this.state.color}-over-${this.state.x}${this.state.y === null ? "" : `-${this.state.y}`}`;
     const main = el("section", { class: "panel most", data: { slot: "diagram" } }, [
-      el("header", { class: "panel-head" }, [this.heading, el("div", { class: "panel-tools" }, menu)]),
+      el("header", { class: "panel-head" }, [this.heading, el("div", { class: "panel-tools" }, csvButton(() => this.csv(), name, FIGURE))]),
       this.about,
       this.plot,
+      el("p", { class: "about figures" }, ["As a figure (PDF, SVG, PNG): ", el("code", { text: FIGURE })]),
       this.said,
     ]);
     const side = el("section", { class: "panel rest", data: { slot: "cell" } }, [
@@ -110,9 +110,7 @@ class DiagramPage {
 
   /** Draws everything that depends on the state. */
   paint() {
-    const { theme } = this.state;
-    if (theme === "auto") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = theme;
+    setTheme(this.state.theme);
     this.asks.replaceChildren(...askBar(this.state, (change) => this.turn(change)));
     this.draw();
     this.writeHash();
@@ -126,7 +124,7 @@ class DiagramPage {
     const { table, state } = this;
     const { ask } = state;
     this.cells = table.cells(ask);
-    const colours = new CellColours(table, table.column(ask.color), this.cells);
+    const colours = new CellColours(table.column(ask.color), this.cells);
     const drawn = ask.y === null ? curvePicture : mapPicture;
     const picture = drawn(table, ask, this.cells, colours, this.room());
     this.picture = picture;
@@ -190,7 +188,7 @@ class DiagramPage {
     const { ask } = this.state;
     const cell = this.cells[i];
     const lines = readingOf(this.table, ask, cell);
-    const reason = cell.failed ? reasonsOf(this.table, cell)[0] : null;
+    const reason = cell.failed ? this.table.reasons(cell)[0] : null;
     this.tip.replaceChildren(
       el("b", {}, nameOf(lines[0], 120)),
       ...lines.slice(1).map((line) => nameOf(line, 160)),
@@ -219,13 +217,19 @@ class DiagramPage {
     if (best >= 0) this.choose(best);
   }
 
+  /** The cells that are shown. @returns {import("./types.js").Table} */
   csv() {
-    return cellTable(this.table, this.state.ask, this.cells);
-  }
-
-  file() {
-    if (!this.picture) throw new Error("nothing is drawn yet");
-    return pictureFile(this.table, this.state.ask, this.cells, this.picture);
+    const { table } = this;
+    const { ask } = this.state;
+    const column = table.column(ask.color);
+    const rows = this.cells.map((cell) => {
+      const places = exactPlace(ask, cell).map(([axis, value]) => (table.ruler(axis).named ? table.wordOf(axis, value) : value));
+      const [low, high] = cell.interval ?? [null, null];
+      const counts = [cell.rows.length, cell.known, cell.beyond, cell.failed];
+      return [...places, table.shown(column, cell.value), low, high, cell.lack, ...counts, table.reasons(cell)[0]?.[0] ?? null];
+    });
+    const names = [ask.x, ...(ask.y === null ? [] : [ask.y]), ...ask.at.keys()];
+    return { columns: [...names, ask.color, "low", "high", "lack", "runs", "with value", "beyond", "failed", "reason"], rows };
   }
 }
 
@@ -256,7 +260,7 @@ Object.assign(window, {
     table: async () => (await opened).table,
     picture: async () => (await opened).picture,
     csv: async () => (await opened).csv(),
-    colours: async (/** @type {import("./sweep.js").Column} */ column, /** @type {import("./sweep.js").SweepCell[]} */ cells) =>
-      new CellColours((await opened).table, column, cells),
+    colours: (/** @type {import("./sweep.js").Column} */ column, /** @type {import("./sweep.js").SweepCell[]} */ cells) =>
+      new CellColours(column, cells),
   },
 });

@@ -1,5 +1,6 @@
 /** The row of choices above a diagram: axes, colour, and where the other axes are cut. */
 
+import { GROUPS } from "./cell_panel.js";
 import { brief, el, nameOf, short } from "./dom.js";
 
 /** @typedef {import("./diagram_state.js").DiagramState} DiagramState */
@@ -7,22 +8,10 @@ import { brief, el, nameOf, short } from "./dom.js";
 /** @typedef {(change: () => void) => void} Turn */
 
 const NOTHING = "";
-/** Titles of the groups of columns. @type {Object<string, string>} */
-const TITLES = {
-  run: "Run",
-  events: "Events",
-  starts: "When stages begin",
-  durations: "How long stages last",
-  verdicts: "Claims",
-  numbers: "Numbers",
-  axes: "Axes",
-};
+/** @type {Object<string, string>} */
+const TITLES = { ...GROUPS, axes: "Axes" };
 
-/**
- * @param {DiagramState} state
- * @param {Turn} turn
- * @returns {HTMLElement[]}
- */
+/** @param {DiagramState} state @param {Turn} turn @returns {HTMLElement[]} */
 export function askBar(state, turn) {
   const { table, axes } = state;
   const names = axes.map((name) => ({ value: name, text: name }));
@@ -38,7 +27,7 @@ export function askBar(state, turn) {
     asked("Colour", columns, state.color, (name) => turn(() => state.setColor(name))),
   ];
   for (const name of state.others) {
-    const values = table.valuesOf(name);
+    const values = table.ruler(name).at;
     const word = (/** @type {number} */ value) => (table.ruler(name).named ? table.wordOf(name, value) : short(value, 6));
     const options = values.map((value) => ({ value: String(value), text: word(value) }));
     const set = (/** @type {string} */ value) => turn(() => void state.cuts.set(name, Number(value)));

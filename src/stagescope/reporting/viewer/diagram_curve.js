@@ -6,10 +6,11 @@
 
 import { inks } from "./colours.js";
 import { axisName, DiagramFrame, marksAlong, ROW_LINE } from "./diagram_frame.js";
-import { dotShape, entryText } from "./diagram_legend.js";
-import { AT_START, BEYOND, lacksOf, unitText } from "./diagram_words.js";
+import { dotShape, legendRows } from "./diagram_legend.js";
+import { AT_START, lacksOf, unitText } from "./diagram_words.js";
 import { short } from "./dom.js";
 import { markPath, round, toldApart } from "./shapes.js";
+import { BEYOND } from "./sweep.js";
 import { extent, valueAxis, axisTicks } from "./traces.js";
 
 /** @typedef {import("./shapes.js").Shape} Shape */
@@ -94,9 +95,8 @@ function heights({ scale }, arrays) {
  * @param {number} width
  */
 function valueCurve(table, ask, cells, colours, width) {
-  const column = table.column(ask.color);
   const ruler = table.ruler(ask.x);
-  const spans = cells.map((cell) => table.interval(column, cell.rows) ?? (stateOf(cell) === null ? [cell.value ?? NaN, cell.value] : null));
+  const spans = cells.map((cell) => cell.interval ?? (stateOf(cell) === null ? [cell.value ?? NaN, cell.value] : null));
   const values = cells.map((cell) => (stateOf(cell) === null ? (cell.value ?? NaN) : NaN));
   const { at, marks } = heights(colours, [values, spans.flatMap((span) => (span ? span.map((end) => end ?? NaN) : []))]);
   const above = cells.some(({ lack }) => BEYOND.includes(lack ?? ""));
@@ -149,21 +149,20 @@ function stretches(order, has) {
  * @param {number} width
  */
 function shareDots(table, ask, cells, colours, width) {
-  const column = table.column(ask.color);
   const ruler = table.ruler(ask.x);
-  const used = colours.ranked.filter((item) => cells.some(({ rows }) => table.known(column, rows).includes(item)));
+  const used = [...new Set(cells.flatMap(({ shares }) => shares.map(({ item }) => item)))].sort((a, b) => a - b);
   const lanes = used.slice(0, NAMES);
   const others = used.length > NAMES;
   const count = lanes.length + Number(others);
   const laneOf = (/** @type {number} */ item) => (lanes.includes(item) ? lanes.indexOf(item) : count - 1);
-  const names = toldApart(lanes.map((item) => (column.names ?? [])[item]), Math.min(NAME_WIDTH, width / 3), 12, NAME_LINES); // prettier-ignore
+  const names = toldApart(lanes.map((item) => colours.names[item]), Math.min(NAME_WIDTH, width / 3), 12, NAME_LINES); // prettier-ignore
   const marks = names.map((lines, lane) => ({ place: lane, text: lines.join("\n") }));
   if (others) marks.push({ place: count - 1, text: used.length - NAMES === 1 ? "1 other" : `${used.length - NAMES} others` });
   const deep = Math.max(LANE, ...names.map((lines) => 12 + lines.length * ROW_LINE));
   const frame = new DiagramFrame(width, Math.max(120, (count + 1.2) * deep), ruler.reach, [-1.2, Math.max(count, 1) - 0.4], marks);
   /** @type {Shape[]} */
-  const body = cells.flatMap(({ x, rows }) =>
-    table.shares(column, rows).map(
+  const body = cells.flatMap(({ x, shares }) =>
+    shares.map(
       ({ item, share }) =>
         /** @type {Shape} */ ([
           "circle",
@@ -191,20 +190,11 @@ function curveLegend(table, frame, cells, colours) {
   if (cells.some(({ start }) => start)) entries.push(["start", AT_START]);
   const some = cells.some(({ failed, rows }) => failed && failed < rows.length);
   if (cells.some(({ lack }) => lack === "failed") || (some && !colours.numeric)) entries.push(["failed", some && !colours.numeric ? "failed, or some of the seeds" : "failed"]); // prettier-ignore
-  if (colours.numeric && cells.some((cell) => table.interval(colours.column, cell.rows))) entries.push(["", "band: bootstrap interval of the median"]);
+  if (colours.numeric && cells.some(({ interval }) => interval)) entries.push(["", "band: bootstrap interval of the median"]);
   if (!colours.numeric && cells.some(({ torn }) => torn)) entries.push(["", "area of a dot: share of seeds"]);
-  let [x, y] = [frame.left, frame.foot];
-  /** @type {Shape[]} */
-  const shapes = [];
-  for (const [kind, text] of entries) {
-    const inner = kind ? 16 : 0;
-    let said = entryText(x + inner, y + 10, frame.right, text);
-    if (x > frame.left && said.lines > 1) {
-      [x, y] = [frame.left, y + 19];
-      said = entryText(x + inner, y + 10, frame.right, text);
-    }
-    shapes.push(...(kind ? laneMark(x + 5, y + 6, kind, colours) : []), ...said.shapes);
-    x += inner + said.width + 24;
-  }
-  return { shapes, bottom: entries.length ? y + 22 : frame.foot };
+  const marked = entries.map(([kind, text]) => {
+    const mark = (/** @type {number} */ x, /** @type {number} */ y) => laneMark(x + 6, y + 6, kind, colours);
+    return { text, mark: kind ? mark : null };
+  });
+  return legendRows(marked, frame.left, frame.foot, frame.right);
 }

@@ -6,7 +6,7 @@ import { textShape, turnedShape } from "./shapes.js";
 import { Axis, axisTicks } from "./traces.js";
 
 /** @typedef {import("./shapes.js").Shape} Shape */
-/** @typedef {import("./areas.js").Ruler} Ruler */
+/** @typedef {import("./sweep.js").Ruler} Ruler */
 /** @typedef {{place: number, text: string}} Mark a label may have several lines */
 
 const LABEL_LETTER = 6.2; // px
@@ -17,13 +17,10 @@ export const ROW_LINE = 14; // px between the lines of a label beside the frame
 
 /** @param {Ruler} ruler @param {number} length px @param {number} gap px between two marks @returns {Mark[]} */
 export function marksAlong(ruler, length, gap) {
-  if (ruler.named) {
+  if (ruler.named || ruler.ordinal) {
     const skip = Math.max(1, Math.ceil((ruler.values.length * gap) / length));
-    return ruler.values.filter((_, i) => i % skip === 0).map((value) => ({ place: value, text: brief(ruler.names[value], LONGEST_LABEL) }));
-  }
-  if (ruler.ordinal) {
-    const skip = Math.max(1, Math.ceil((ruler.values.length * gap) / length));
-    return ruler.values.filter((_, i) => i % skip === 0).map((value) => ({ place: ruler.place(value), text: short(value, 4) }));
+    const text = (/** @type {number} */ value) => (ruler.named ? brief(ruler.names[value], LONGEST_LABEL) : short(value, 4));
+    return ruler.values.map((value, i) => ({ place: i, text: text(value) })).filter(({ place }) => place % skip === 0);
   }
   const [first, last] = ruler.reach;
   const places = ruler.values.map((value) => ((ruler.place(value) - first) / (last - first)) * length);

@@ -1,6 +1,6 @@
 /** The head of the page of a sweep: what it is, what is missing, which options stay; and what is said above a diagram. */
 
-import { clockNote, statisticText } from "./diagram_words.js";
+import { clocksOf, statisticText } from "./diagram_words.js";
 import { count, el, nameOf } from "./dom.js";
 import { titleRow } from "./page_head.js";
 
@@ -11,8 +11,8 @@ import { titleRow } from "./page_head.js";
 const FOLDED = 6; // options that are shown without a click
 
 /** @param {SweepTable} table @param {{turnTheme: () => void, help: HTMLDialogElement}} page */
-export function sweepHead({ data, done }, page) {
-  const failed = done.filter((fine) => !fine).length;
+export function sweepHead({ data, outcomes }, page) {
+  const failed = outcomes.filter((how) => how >= 0).length;
   const wrong = [failed ? `${count(failed)} failed` : "", ...data.notes].filter(Boolean);
   const fact = (/** @type {string} */ text, /** @type {string} */ kind) => el("li", { class: kind }, el("span", { class: "run-status", text }));
   return el("header", { class: "page-head" }, [
@@ -39,11 +39,11 @@ export function aboutLines(table, ask, cells) {
   const runs = cells.reduce((sum, { rows }) => sum + rows.length, 0);
   const broken = cells.filter(({ lack }) => lack === "failed").length;
   const said = [counted(cells.length, "cell"), counted(runs, "run"), statisticText(column, cells, ask.y !== null)];
-  const note = clockNote(table, column, cells);
+  const several = clocksOf(table, column, cells).length > 1;
   return [
     el("p", {}, [said.filter(Boolean).join(", "), broken ? `; in ${counted(broken, "cell")} all runs failed` : ""]),
     column.about ? el("p", {}, nameOf(column.about, 300)) : null,
-    note ? el("p", { class: "diagram-note" }, nameOf(note, 400)) : null,
+    several ? el("p", { class: "diagram-note" }, nameOf(table.data.clock_note, 400)) : null,
   ].filter((line) => line !== null);
 }
 

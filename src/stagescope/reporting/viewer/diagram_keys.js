@@ -11,12 +11,7 @@ export const DIAGRAM_KEYS = [
   { keys: ["ArrowLeft"], shown: "\u2190", says: "cell to the left", does: ({ move }) => move(-1, 0) },
   { keys: ["ArrowUp"], shown: "\u2191", says: "cell above", does: ({ move }) => move(0, -1) },
   { keys: ["ArrowDown"], shown: "\u2193", says: "cell below", does: ({ move }) => move(0, 1) },
-  {
-    keys: ["c", "C"],
-    shown: "C",
-    says: "next column as colour; with Shift the one before",
-    does: ({ colour }, event) => colour(event.shiftKey ? -1 : 1),
-  },
+  { keys: ["c", "C"], shown: "C", says: "next column as colour; with Shift the one before", does: ({ colour }, event) => colour(event.shiftKey ? -1 : 1) },
   { keys: ["["], shown: "[", says: "lower value of the first axis that is cut", does: ({ cut }) => cut(-1) },
   { keys: ["]"], shown: "]", says: "higher value of the first axis that is cut", does: ({ cut }) => cut(1) },
   { keys: ["x", "X"], shown: "X", says: "change the two axes", does: ({ swap }) => swap() },

@@ -7,6 +7,7 @@ import { measured, textShape, toldApart, wrapped } from "./shapes.js";
 /** @typedef {import("./shapes.js").Shape} Shape */
 /** @typedef {import("./cell_colours.js").CellColours} CellColours */
 /** @typedef {import("./sweep.js").SweepCell} SweepCell */
+/** @typedef {{text: string, mark: ((x: number, y: number) => Shape[])|null}} Entry */
 
 const BAR_WIDTH = 260;
 const SIGNED_BAR_WIDTH = 380; // its numbers stand on both sides of zero
@@ -44,24 +45,38 @@ export function diagramLegend(colours, cells, lacks, title, left, top, right) {
     ...swatches.map(({ fill }, i) => ({ text: named[i].join(" "), mark: swatchAt(fill) })),
     ...marksOf(colours, cells, lacks),
   ];
-  let x = left;
-  let deep = 0; // lines of the entries in this row
+  const rows = legendRows(entries, left, y, right);
+  return { shapes: [...shapes, ...rows.shapes], bottom: rows.bottom };
+}
+
+/**
+ * Entries beside each other, in as many rows as they need.
+ * @param {Entry[]} entries
+ * @param {number} left
+ * @param {number} top
+ * @param {number} right
+ * @returns {{shapes: Shape[], bottom: number}}
+ */
+export function legendRows(entries, left, top, right) {
+  /** @type {Shape[]} */
+  const shapes = [];
+  let [x, y, deep] = [left, top, 0]; // lines of the entries in this row
   for (const { text, mark } of entries) {
-    const inner = BOX + 7;
+    const inner = mark ? BOX + 7 : 0;
     let said = entryText(x + inner, y + 10, right, text);
     if (x > left && said.lines > 1) {
       [x, y, deep] = [left, y + LINE * deep, 0];
       said = entryText(x + inner, y + 10, right, text);
     }
-    shapes.push(...mark(x, y), ...said.shapes);
+    shapes.push(...(mark ? mark(x, y) : []), ...said.shapes);
     x += inner + said.width + GAP;
     deep = Math.max(deep, said.lines);
   }
-  return { shapes, bottom: entries.length ? y + LINE * Math.max(deep, 1) : y };
+  return { shapes, bottom: y + LINE * deep };
 }
 
 /** A text in lines, with its measures. @param {number} x @param {number} y @param {number} right @param {string} text */
-export function entryText(x, y, right, text) {
+function entryText(x, y, right, text) {
   const lines = wrapped(text, Math.max(40, right - x), SIZE, MOST_LINES);
   const width = Math.max(0, ...lines.map((line) => measured(line, SIZE)));
   const shapes = lines.map((line, i) => textShape(x, y + i * (LINE - 4), line, { fill: inks().muted, "font-size": SIZE }));

@@ -1,6 +1,5 @@
 /** A diagram over two axes: every cell as the area it covers. */
 
-import { areasOf } from "./areas.js";
 import { inks } from "./colours.js";
 import { axisName, DiagramFrame, marksAlong } from "./diagram_frame.js";
 import { diagramLegend, dotShape, hatching } from "./diagram_legend.js";
@@ -38,7 +37,7 @@ export function mapPicture(table, ask, cells, colours, width) {
   const y = table.ruler(/** @type {string} */ (ask.y));
   const height = Math.min(TALLEST, Math.max(220, ASPECT * width));
   const frame = new DiagramFrame(width, height, x.reach, y.reach, marksAlong(y, height, ROW_GAP));
-  const rects = areasOf(x, y, cells.map((cell) => [cell.x, cell.y])).map((list) => list.map((rect) => inPixels(frame, rect))); // prettier-ignore
+  const rects = table.areas(x.name, y.name, cells).map((list) => list.map((rect) => inPixels(frame, rect)));
   const said = lacksOf(table, colours.column, cells);
   const legend = diagramLegend(colours, cells, said, unitText(table, colours.column, cells), frame.left, frame.foot, frame.right);
   const point = (/** @type {number} */ i) =>
@@ -55,7 +54,7 @@ export function mapPicture(table, ask, cells, colours, width) {
   };
 }
 
-/** @param {DiagramFrame} frame @param {import("./areas.js").Rect} rect @returns {Pixels} */
+/** @param {DiagramFrame} frame @param {import("./sweep.js").Rect} rect @returns {Pixels} */
 function inPixels(frame, { left, right, bottom, top }) {
   return { left: frame.x(left), right: frame.x(right), top: frame.y(top), bottom: frame.y(bottom) };
 }

@@ -20,7 +20,7 @@ export class DiagramState {
     this.color = color;
     this.theme = THEMES[0];
     /** The place on every axis where the diagram cuts it if it is not drawn. @type {Map<string, number>} */
-    this.cuts = new Map(this.axes.map((name) => [name, table.valuesOf(name)[0]]));
+    this.cuts = new Map(this.axes.map((name) => [name, table.ruler(name).at[0]]));
     for (const [name, word] of at) this.cut(name, word);
     /** Values of the chosen cell on the axes that are drawn. @type {[number, number]|null} */
     this.cell = null;
@@ -46,7 +46,7 @@ export class DiagramState {
 
   /** @param {string} name of an axis @param {string|undefined} word @returns {number|undefined} the value that rows have, to the last digits or nearly */
   valueOf(name, word) {
-    const values = this.table.valuesOf(name);
+    const values = this.table.ruler(name).at;
     const found = values.find((each) => this.table.wordOf(name, each) === word);
     if (found !== undefined || word === undefined || word.trim() === "" || this.table.ruler(name).named) return found;
     return values.find((each) => Math.abs(each - Number(word)) <= 1e-9 * Math.abs(Number(word)));
@@ -54,7 +54,7 @@ export class DiagramState {
 
   /** @param {string} name @param {number} step moves a cut to a neighbouring value */
   shift(name, step) {
-    const values = this.table.valuesOf(name);
+    const values = this.table.ruler(name).at;
     const at = values.indexOf(this.cuts.get(name) ?? values[0]) + step;
     this.cuts.set(name, values[Math.min(values.length - 1, Math.max(0, at))]);
   }

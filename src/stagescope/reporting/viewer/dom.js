@@ -31,11 +31,7 @@ export function brief(text, limit = SHOWN) {
  *   `on` holds listeners, `data` the data-* attributes; every other name is an attribute (true: present, false or null: absent).
  */
 
-/**
- * @param {Element} node
- * @param {Properties} properties
- * @param {Child|Child[]} children
- */
+/** @param {Element} node @param {Properties} properties @param {Child|Child[]} children */
 function dress(node, properties, children) {
   for (const [name, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) continue;

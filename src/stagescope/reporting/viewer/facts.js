@@ -120,18 +120,6 @@ function runFacts(data, alone) {
 export function provenancePanel(scene) {
   const known = scene.runs.filter(({ data }) => data.provenance.length);
   if (!known.length) return null;
-  const rows = known.flatMap(({ data }) =>
-    data.provenance.flatMap(({ title, rows: pairs, text }) =>
-      (pairs ?? [["", text ?? ""]]).map(([name, value]) => [data.name, title, name, value]),
-    ),
-  );
-  return {
-    element: el(
-      "div",
-      { class: "facts" },
-      known.map(({ data }) => runFacts(data, known.length === 1)),
-    ),
-    show: () => {},
-    table: () => ({ columns: ["run", "part", "name", "value"], rows }),
-  };
+  const parts = known.map(({ data }) => runFacts(data, known.length === 1));
+  return { element: el("div", { class: "facts" }, parts), show: () => {} };
 }

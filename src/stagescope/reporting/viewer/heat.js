@@ -5,8 +5,7 @@
  * Only plain arrow keys, Home, End, Enter and Escape are taken: the rest, and Shift with arrows, stay with the scrubber.
  */
 
-import { brief, clockText, count, el, nameOf, setText } from "./dom.js";
-import { heatSvg, heatTable } from "./heat_file.js";
+import { brief, el, nameOf, setText } from "./dom.js";
 import { heatLegend } from "./heat_legend.js";
 import { Matrices } from "./matrix.js";
 import { Tile } from "./tile.js";
@@ -52,10 +51,7 @@ function tileBox(tiles, width, height) {
 }
 
 class Heat {
-  /**
-   * @param {Scene} scene
-   * @param {{run: number, matrices: Matrices}[]} parts
-   */
+  /** @param {Scene} scene @param {{run: number, matrices: Matrices}[]} parts */
   constructor(scene, parts) {
     this.scene = scene;
     this.groups = parts.map(({ run, matrices }) => this.group(run, matrices));
@@ -63,11 +59,7 @@ class Heat {
     this.legend = heatLegend(parts[0].matrices);
     this.tip = el("div", { class: "tip", hidden: true });
     this.spoken = el("div", { class: "unseen", role: "status", "aria-live": "polite" });
-    this.flow = el(
-      "div",
-      { class: "heat-runs" },
-      this.groups.map((group) => group.element),
-    );
+    this.flow = el("div", { class: "heat-runs" }, this.groups.map((group) => group.element));
     this.element = el("div", { class: "heat" }, [this.legend.element, this.flow, this.tip, this.spoken]);
     /** @type {{tile: Tile, row: number, column: number}|null} */
     this.cursor = null;
@@ -92,11 +84,7 @@ class Heat {
       return new Tile(matrices, i, panel, [alone ? "" : name, panel || matrices.view.title].filter(Boolean).join(", "));
     });
     const when = el("span", { class: "when" });
-    const flow = el(
-      "div",
-      { class: "tiles" },
-      tiles.map((tile) => tile.element),
-    );
+    const flow = el("div", { class: "tiles" }, tiles.map((tile) => tile.element));
     const unnamed = tiles.filter((_, i) => !matrices.view.panels[i]).map((tile) => tile.zoom);
     const head = el("div", { class: "heat-run-name" }, [alone ? null : nameOf(name, 60), when, ...unnamed]);
     return { run, matrices, tiles, when, element: el("div", { class: "heat-run" }, [head, flow]) };
@@ -250,12 +238,9 @@ class Heat {
   /** Draws the frame each run has now. @param {boolean} [anew] */
   show(anew = false) {
     for (const { run, matrices, tiles, when } of this.groups) {
-      const { frame, at, place } = this.scene.frameOf(run, matrices.view);
-      setText(
-        when,
-        place < 0 ? "no frame" : `frame ${count(frame + 1)} of ${count(matrices.view.of)}, ${clockText(this.scene.clock, at)}`,
-      );
-      for (const tile of tiles) if (!tile.element.hidden) tile.paint(place, anew);
+      const shown = this.scene.frameOf(run, matrices.view);
+      setText(when, this.scene.frameText(shown, matrices.view));
+      for (const tile of tiles) if (!tile.element.hidden) tile.paint(shown.place, anew);
     }
     this.legend.missing(this.tiles.some((tile) => tile.missing));
     if (this.cursor) this.tell();
@@ -266,6 +251,26 @@ class Heat {
     for (const tile of this.tiles) tile.draw();
     this.legend.recolour();
     this.show(true);
+  }
+
+  /** A row for each cell on the page. @returns {import("./types.js").Table} */
+  table() {
+    const rows = this.groups.flatMap(({ run, matrices, tiles }) => {
+      const { view } = matrices;
+      const { frame, at, place } = this.scene.frameOf(run, view);
+      const head = [this.scene.runs[run].data.name, frame + 1, at];
+      const shown = tiles.filter((tile) => !tile.element.hidden && place >= 0);
+      return shown.flatMap(({ panel }) =>
+        view.rows.flatMap((row, i) =>
+          view.columns.map((column, j) => {
+            const { value, precision } = matrices.reading(place, panel, i, j);
+            return [...head, view.panels[panel], row, column, value, precision, view.marks?.names[matrices.kind(i, j)] ?? null];
+          }),
+        ),
+      );
+    });
+    const { row_axis, column_axis } = this.groups[0].matrices.view;
+    return { columns: ["run", "frame", this.scene.clock, "panel", row_axis, column_axis, "value", "precision", "mark"], rows };
   }
 }
 
@@ -286,8 +291,7 @@ export async function heatPanel(store, scene, views) {
     element: heat.element,
     show: () => heat.show(),
     recolour: () => heat.recolour(),
-    table: () => heatTable(scene, heat.groups),
-    svg: () => heatSvg(scene, heat.groups, heat.element),
+    table: () => heat.table(),
     value: (run, panel, row, column) => {
       const group = heat.groups.find((one) => one.run === run);
       if (!group) throw new Error(`run ${run} has no such matrices`);

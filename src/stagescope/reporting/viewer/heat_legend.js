@@ -2,16 +2,14 @@
  * What the colours and marks of a heat map mean: the bar with its range, the scale and the precision, and the marks.
  */
 
-import { colourMap, css, inks, pixelOf, STEPS } from "./colours.js";
-import { brief, el, nameOf, short, svgEl } from "./dom.js";
-import { markPath, textShape } from "./shapes.js";
+import { colourMap, pixelOf, STEPS } from "./colours.js";
+import { el, nameOf, short, svgEl } from "./dom.js";
+import { markPath } from "./shapes.js";
 import { markColour } from "./tile.js";
 
 /** @typedef {import("./matrix.js").Matrices} Matrices */
-/** @typedef {import("./shapes.js").Shape} Shape */
 
-const BAR = 132; // px
-const PAGE_BAR = { sequential: 140, diverging: 220 }; // px, as in the style
+const BAR = { sequential: 140, diverging: 220 }; // px, as in the style
 const DIGIT = 6; // px
 
 /**
@@ -41,10 +39,7 @@ function scaleText({ coded }) {
   return `square-root scale, ${coded ? "8-bit display" : "float32"}`;
 }
 
-/**
- * @param {HTMLCanvasElement} canvas of STEPS x 1 pixels
- * @param {boolean} diverging
- */
+/** @param {HTMLCanvasElement} canvas of STEPS x 1 pixels @param {boolean} diverging */
 function drawBar(canvas, diverging) {
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const image = context.createImageData(STEPS, 1);
@@ -73,7 +68,7 @@ export function heatLegend(matrices) {
     role: "img",
     "aria-label": `colours from ${short(matrices.view.low)} to ${short(matrices.view.high)}`,
   });
-  const numbers = barTicks(matrices, matrices.diverging ? PAGE_BAR.diverging : PAGE_BAR.sequential).map(([at, text]) => {
+  const numbers = barTicks(matrices, matrices.diverging ? BAR.diverging : BAR.sequential).map(([at, text]) => {
     const tick = el("span", { text });
     tick.style.left = `${at * 100}%`;
     return tick;
@@ -108,35 +103,3 @@ export function heatLegend(matrices) {
     unmarked: (/** @type {boolean} */ some) => void (small.hidden = !some),
   };
 }
-
-/**
- * The legend for a file, its top at y.
- * @param {Matrices} matrices
- * @param {number} y
- * @returns {Shape[]}
- */
-export function heatLegendShapes(matrices, y) {
-  const ink = inks();
-  const small = { fill: ink.muted, "font-size": 10 };
-  const colours = colourMap(matrices.diverging);
-  const step = BAR / STEPS;
-  /** @type {Shape[]} */
-  const shapes = colours.map((colour, i) => ["rect", { x: i * step, y, width: step + 0.5, height: 8, fill: css(colour) }]);
-  for (const [at, text] of barTicks(matrices, BAR)) {
-    shapes.push(textShape(at * BAR, y + 19, text, { ...small, "text-anchor": at === 0 ? "start" : at === 1 ? "end" : "middle" }));
-  }
-  shapes.push(textShape(BAR + 12, y + 8, scaleText(matrices), small));
-  const { row_axis, column_axis, marks } = matrices.view;
-  const axes = [row_axis && `rows: ${row_axis}`, column_axis && `columns: ${column_axis}`].filter(Boolean).join(", ");
-  shapes.push(textShape(BAR + 12, y + 21, axes, small));
-  (marks?.names ?? []).forEach((name, kind) => {
-    const x = kind * 160;
-    shapes.push(
-      ["path", { d: markPath(kind, x + 5, y + 32, 4.5), fill: markColour(kind) }],
-      textShape(x + 14, y + 36, brief(name, 24), small),
-    );
-  });
-  return shapes;
-}
-
-export const LEGEND_HEIGHT = 44;

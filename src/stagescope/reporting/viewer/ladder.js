@@ -3,14 +3,15 @@
  * Times are drawn in each row on the scene's clock; a click moves the scrubber to the rung.
  */
 
-import { category } from "./colours.js";
+import { category, inks } from "./colours.js";
 import { brief, clockText, el, nameOf, short, svgEl } from "./dom.js";
-import { DOT_NAMES, dotText, dotsOf, ladderSvg, ratioOf, rungLook } from "./ladder_svg.js";
 import { axisTicks, timeAxis } from "./traces.js";
 
 /** @typedef {import("./types.js").Panel} Panel */
 /** @typedef {import("./types.js").Rung} Rung */
 /** @typedef {import("./clock.js").Scene} Scene */
+/** @typedef {import("./traces.js").Axis} Axis */
+/** @typedef {{name: string, share: number, value: number, beyond: boolean}} RungDot */
 
 const HEADS = ["rung", "loss", "distance", "opens", "rate", "measured rate", "ratio", "predicted escape", "measured escape"];
 const TICKS_ROOM = 420; // px the time column has at least; its ticks are chosen for it
@@ -20,12 +21,47 @@ function percent(share) {
   return `${2 + 94 * share}%`;
 }
 
+const DOT_NAMES = { slowest: "where the run moves slowest", predicted: "predicted escape", measured: "measured escape" };
+
+/** @param {Rung} rung -> measured over predicted rate */
+function ratioOf({ measured_rate, rates }) {
+  return measured_rate === null || !rates.length || !rates[0] ? null : measured_rate / rates[0];
+}
+
+/**
+ * Moments of a rung along the axis; one that lies beyond its ends stands at the end.
+ * @param {Rung} rung
+ * @param {Axis} axis
+ * @returns {RungDot[]}
+ */
+function dotsOf(rung, axis) {
+  const moments = { slowest: rung.t, predicted: rung.predicted_escape, measured: rung.measured_escape };
+  return Object.entries(moments).flatMap(([name, value]) => {
+    if (value === null || Number.isNaN(value)) return [];
+    const share = value <= axis.min ? 0 : value >= axis.max ? 1 : axis.at(value);
+    return [{ name, value, share, beyond: value > axis.max }];
+  });
+}
+
+/** The look of a moment: attributes of its circle. A prediction that holds is a ring around the dot. @param {string} name @returns {Object<string, string|number>} */
+function rungLook(name) {
+  if (name === "slowest") return { r: 3, fill: inks().muted, stroke: inks().muted };
+  return name === "predicted"
+    ? { r: 6.5, fill: "none", stroke: category(1), "stroke-width": 1.8 }
+    : { r: 3.8, fill: category(1), stroke: "none" };
+}
+
+/** @param {string} clock @param {RungDot} dot */
+function dotText(clock, { name, value, beyond }) {
+  const what = name === "slowest" ? "moves slowest" : `${name} escape`;
+  return `${what}: ${clockText(clock, value)}${beyond ? " (after the last frame)" : ""}`;
+}
+
 /** One run's rungs: a row each. */
 class RunLadder {
   /** @param {Scene} scene @param {number} run @param {Rung[]} rungs */
   constructor(scene, run, rungs) {
     this.scene = scene;
-    this.run = run;
     this.rungs = rungs;
     this.ticks = el("div", { class: "time-ticks", "aria-hidden": "true" });
     /** @type {SVGSVGElement[]} */
@@ -33,22 +69,9 @@ class RunLadder {
     /** @type {SVGLineElement[]} */
     this.hands = [];
     const heads = HEADS.map((text, i) => el("th", { scope: "col", class: i === 0 || i === 3 ? "" : "number", text }));
-    const head = el(
-      "thead",
-      {},
-      el("tr", {}, [
-        ...heads,
-        el("th", { scope: "col", class: "time-head" }, [this.ticks, el("span", { class: "unseen", text: "times" })]),
-      ]),
-    );
-    const table = el("table", { class: "ladder-table" }, [
-      head,
-      el(
-        "tbody",
-        {},
-        rungs.flatMap((rung) => this.row(rung)),
-      ),
-    ]);
+    const times = el("th", { scope: "col", class: "time-head" }, [this.ticks, el("span", { class: "unseen", text: "times" })]);
+    const body = el("tbody", {}, rungs.flatMap((rung) => this.row(rung)));
+    const table = el("table", { class: "ladder-table" }, [el("thead", {}, el("tr", {}, [...heads, times])), body]);
     const name = scene.runs.length > 1 ? el("h4", {}, nameOf(scene.runs[run].data.name, 60)) : null;
     this.element = el("div", { class: "ladder-run" }, [name, el("div", { class: "scroll" }, table)]);
   }
@@ -124,27 +147,14 @@ class RunLadder {
     this.rungs.forEach((rung, i) => {
       const dots = dotsOf(rung, axis);
       const [predicted, measured] = ["predicted", "measured"].map((name) => dots.find((dot) => dot.name === name));
-      const between =
-        predicted && measured
-          ? [
-              svgEl("line", {
-                x1: percent(predicted.share),
-                x2: percent(measured.share),
-                y1: "50%",
-                y2: "50%",
-                stroke: category(1),
-                "stroke-width": 2,
-              }),
-            ]
-          : [];
-      const circles = dots.map((dot) =>
-        svgEl(
-          "circle",
-          { cx: percent(dot.share), cy: "50%", ...rungLook(dot.name) },
-          svgEl("title", { text: dotText(this.scene.clock, dot) }),
-        ),
-      );
-      const base = svgEl("line", { class: "base", x1: percent(0), x2: percent(1), y1: "50%", y2: "50%" });
+      const line = (/** @type {number} */ from, /** @type {number} */ to, /** @type {Object<string, string|number>} */ look) =>
+        svgEl("line", { x1: percent(from), x2: percent(to), y1: "50%", y2: "50%", ...look });
+      const between = predicted && measured ? [line(predicted.share, measured.share, { stroke: category(1), "stroke-width": 2 })] : [];
+      const circles = dots.map((dot) => {
+        const title = svgEl("title", { text: dotText(this.scene.clock, dot) });
+        return svgEl("circle", { cx: percent(dot.share), cy: "50%", ...rungLook(dot.name) }, title);
+      });
+      const base = line(0, 1, { class: "base" });
       this.charts[i].replaceChildren(base, this.hands[i], ...between, ...circles);
     });
     this.ticks.replaceChildren(
@@ -166,44 +176,15 @@ class RunLadder {
       hand.setAttribute("x2", at);
     }
   }
-
-  /** @returns {(string|number|null)[][]} */
-  rows() {
-    const { name } = this.scene.runs[this.run].data;
-    return this.rungs.map((rung) => [
-      name,
-      rung.label,
-      rung.t,
-      rung.loss,
-      rung.residual,
-      rung.distance,
-      rung.opening,
-      rung.rates.join(" "),
-      rung.measured_rate,
-      ratioOf(rung),
-      rung.local_rate,
-      rung.cosines.join(" "),
-      rung.predicted_escape,
-      rung.measured_escape,
-      rung.note,
-    ]);
-  }
 }
 
 /** What the circles mean. */
 function ladderLegend() {
-  return el(
-    "div",
-    { class: "ladder-legend" },
-    Object.entries(DOT_NAMES).map(([name, text]) => {
-      const swatch = svgEl(
-        "svg",
-        { width: 14, height: 14, "aria-hidden": "true" },
-        svgEl("circle", { cx: 7, cy: 7, ...rungLook(name) }),
-      );
-      return el("span", { class: "legend-key" }, [swatch, text]);
-    }),
-  );
+  const entries = Object.entries(DOT_NAMES).map(([name, text]) => {
+    const circle = svgEl("circle", { cx: 7, cy: 7, ...rungLook(name) });
+    return el("span", { class: "legend-key" }, [svgEl("svg", { width: 14, height: 14, "aria-hidden": "true" }, circle), text]);
+  });
+  return el("div", { class: "ladder-legend" }, entries);
 }
 
 /**
@@ -221,32 +202,9 @@ export function ladderPanel(scene) {
   };
   scene.settings.on((name) => name === "axis" && draw());
   draw();
-  const columns = [
-    "run",
-    "rung",
-    scene.clock,
-    "loss",
-    "residual",
-    "distance",
-    "opens",
-    "rates",
-    "measured rate",
-    "ratio",
-    "local rate",
-    "cosines",
-    "predicted escape",
-    "measured escape",
-    "note",
-  ];
   return {
     element: el("div", { class: "ladder" }, [legend, ...ladders.map((ladder) => ladder.element)]),
     show: () => ladders.forEach((ladder) => ladder.show()),
     recolour: draw,
-    table: () => ({ columns, rows: ladders.flatMap((ladder) => ladder.rows()) }),
-    svg: () =>
-      ladderSvg(
-        ladders.map(({ run, rungs }) => ({ name: scene.runs[run].data.name, rungs })),
-        ladders[0].axis(),
-      ),
   };
 }

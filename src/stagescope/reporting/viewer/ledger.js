@@ -5,12 +5,9 @@
  */
 
 import { brief, clockText, count, el, nameOf, setText } from "./dom.js";
-import { ledgerDrawing } from "./ledger_svg.js";
-import { svgFile } from "./shapes.js";
 import { KINDS, badge, cellText } from "./verdicts.js";
 
 /** @typedef {import("./types.js").Panel} Panel */
-/** @typedef {import("./types.js").Table} Table */
 /** @typedef {import("./types.js").Verdict} Verdict */
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {{run: number, verdict: Verdict}} Entry */
@@ -73,11 +70,7 @@ class LedgerTable {
     const head = el(
       "thead",
       {},
-      el(
-        "tr",
-        {},
-        heads.map((text, i) => el("th", { scope: "col", class: i > 1 && i < 5 ? "number" : "", text })),
-      ),
+      el("tr", {}, heads.map((text, i) => el("th", { scope: "col", class: i > 1 && i < 5 ? "number" : "", text }))),
     );
     this.table = el("table", { class: "ledger-table" }, [head, ...claims.map((claim) => this.body(claim))]);
     this.element = el("div", { class: "ledger" }, [this.chips(), this.missing(), el("div", { class: "scroll" }, this.table)]);
@@ -221,49 +214,6 @@ class LedgerTable {
       if (entry === chosen) row.cells[1].append(this.now);
     }
   }
-
-  /** What is not hidden, claim by claim. @returns {Claim[]} */
-  shown() {
-    const claims = this.claims.map((claim) => ({
-      ...claim,
-      entries: claim.entries.filter(({ verdict }) => !this.hidden.has(verdict.verdict)),
-    }));
-    return claims.filter((claim) => claim.entries.length);
-  }
-
-  /** @returns {Table} */
-  csv() {
-    const { clock, runs } = this.scene;
-    const columns = [
-      "tag",
-      "statement",
-      "run",
-      "verdict",
-      "predicted",
-      "measured",
-      "tolerance",
-      "reason",
-      "regime",
-      `from ${clock}`,
-      `to ${clock}`,
-    ];
-    const rows = this.shown().flatMap(({ tag, statement, entries }) =>
-      entries.map(({ run, verdict: v }) => [
-        tag,
-        statement,
-        runs[run].data.name,
-        v.verdict,
-        v.predicted,
-        v.measured,
-        v.tolerance,
-        v.reason,
-        v.regime,
-        v.span?.[0] ?? null,
-        v.span?.[1] ?? null,
-      ]),
-    );
-    return { columns, rows };
-  }
 }
 
 /**
@@ -274,12 +224,5 @@ class LedgerTable {
 export function ledgerPanel(scene) {
   const claims = claimsOf(scene);
   if (!claims.length) return null;
-  const ledger = new LedgerTable(scene, claims);
-  const names = scene.runs.length > 1 ? scene.runs.map(({ data }) => data.name) : null;
-  return {
-    element: ledger.element,
-    show: () => {},
-    table: () => ledger.csv(),
-    svg: () => svgFile(ledgerDrawing(ledger.shown(), names, ledger.element.clientWidth)),
-  };
+  return { element: new LedgerTable(scene, claims).element, show: () => {} };
 }

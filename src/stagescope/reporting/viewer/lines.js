@@ -21,11 +21,7 @@ const TINT = 0.45; // of the page's colour in the palest curve of a family
 const FAINT = 0.55; // of the page's colour in the crowd
 const PALEST = 0.3; // of the ramp, as a share: paler ones do not stand on the page
 
-/**
- * @param {string} colour #rrggbb
- * @param {string} other #rrggbb
- * @param {number} share of the other
- */
+/** @param {string} colour #rrggbb @param {string} other #rrggbb @param {number} share of the other */
 function mixed(colour, other, share) {
   const channel = (/** @type {string} */ hex, /** @type {number} */ at) => parseInt(hex.slice(at, at + 2), 16);
   return css(

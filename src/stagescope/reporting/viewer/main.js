@@ -6,9 +6,8 @@ import { themeNow } from "./colours.js";
 import { count, el, nameOf } from "./dom.js";
 import { DONE, statusBanner } from "./facts.js";
 import { helpDialog, listenToKeys } from "./keys.js";
-import { confess, titleRow } from "./page_head.js";
+import { confess, setTheme, titleRow } from "./page_head.js";
 import { Panels } from "./panels.js";
-import { listenToPrinting } from "./printing.js";
 import { ADVICE, BINDINGS } from "./report_keys.js";
 import { scrubberOf } from "./scrubber.js";
 import { hashWriter, readHash, Settings } from "./state.js";
@@ -48,7 +47,6 @@ class Page {
     await this.choose(this.sceneInHash(), Number(readHash().get("frame")) || 0);
     window.addEventListener("hashchange", () => this.follow());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
-    listenToPrinting({ panels: () => this.stage.panels, recolour: () => this.recolour() });
     listenToKeys(BINDINGS, {
       scene: () => this.stage.scene,
       scrubber: () => this.stage.scrubber,
@@ -121,10 +119,7 @@ class Page {
     void stage.panels.rest();
   }
 
-  /**
-   * @param {number} index
-   * @returns {Promise<Shown>}
-   */
+  /** @param {number} index @returns {Promise<Shown>} */
   async open(index) {
     const scene = await openScene(this.store, this.data.scenes[index], this.settings);
     const panels = new Panels(this.store, scene);
@@ -155,9 +150,7 @@ class Page {
   }
 
   paint() {
-    const chosen = this.settings.get("theme");
-    if (chosen === "auto") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = chosen;
+    setTheme(this.settings.get("theme"));
     this.recolour();
   }
 
@@ -194,11 +187,7 @@ class Page {
   }
 }
 
-/**
- * @param {string} title
- * @param {number} index
- * @param {() => void} choose
- */
+/** @param {string} title @param {number} index @param {() => void} choose */
 function tab(title, index, choose) {
   return el(
     "button",

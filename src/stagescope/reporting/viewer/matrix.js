@@ -6,7 +6,7 @@
  */
 
 import { levels, NOT_A_NUMBER, precision } from "./blocks.js";
-import { colourMap, css, pixelOf, scalePlace, STEPS } from "./colours.js";
+import { colourMap, pixelOf, scalePlace, STEPS } from "./colours.js";
 import { short } from "./dom.js";
 
 /** @typedef {import("./types.js").MatricesView} MatricesView */
@@ -22,7 +22,7 @@ const CLEAR = 0;
  * @param {number} value
  * @param {number} within
  */
-export function withPrecision(value, within) {
+function withPrecision(value, within) {
   if (!(within > 0)) return short(value);
   const leading = Math.ceil(-Math.log10(within));
   const digits = within * 10 ** leading < 2 ? leading + 1 : leading;
@@ -108,19 +108,6 @@ export class Matrices {
     if (number === NOT_A_NUMBER) return { value, precision: NaN, text: "not a finite number" };
     const within = precision(this.view.values, number);
     return { value, precision: within, text: `${withPrecision(value, within)}, 8-bit display` };
-  }
-
-  /**
-   * The colour of a cell for a file; null if it holds no finite number.
-   * @param {number} place
-   * @param {number} panel
-   * @param {number} row
-   * @param {number} column
-   */
-  colour(place, panel, row, column) {
-    const number = this.numbers[this.start(place, panel) + row * this.columns + column];
-    const value = this.coded ? this.levels[number] : number;
-    return !Number.isFinite(value) ? null : css(colourMap(this.diverging)[this.step(value)]);
   }
 
   /** @param {number} row @param {number} column -> the kind of a marked cell, or -1 */

@@ -2,11 +2,7 @@
 
 import { brief, el, nameOf } from "./dom.js";
 
-/**
- * @param {string} title
- * @param {string} version
- * @param {{theme: () => void, help: () => void}} actions
- */
+/** @param {string} title @param {string} version @param {{theme: () => void, help: () => void}} actions */
 export function titleRow(title, version, { theme, help }) {
   const button = (/** @type {string} */ text, /** @type {string} */ says, /** @type {() => void} */ click) =>
     el("button", { type: "button", class: "plain", text, title: says, on: { click } });
@@ -18,6 +14,12 @@ export function titleRow(title, version, { theme, help }) {
       button("Help", "Keys and how to read this page (?)", help),
     ]),
   ]);
+}
+
+/** @param {string} chosen "light", "dark", or "auto": what the system prefers */
+export function setTheme(chosen) {
+  if (chosen === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = chosen;
 }
 
 /** @param {unknown} error says in the page what went wrong: nobody reads a console */

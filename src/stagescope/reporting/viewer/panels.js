@@ -5,11 +5,11 @@
 import { sizeOf } from "./blocks.js";
 import { brief, count, el, nameOf } from "./dom.js";
 import { curvesPanel } from "./curves.js";
-import { exportMenu } from "./export.js";
 import { heatPanel } from "./heat.js";
 import { ladderPanel } from "./ladder.js";
 import { ledgerPanel } from "./ledger.js";
 import { pointsPanel } from "./points.js";
+import { csvButton } from "./saving.js";
 import { notesOf, provenancePanel } from "./facts.js";
 
 /** @typedef {import("./types.js").Panel} Panel */
@@ -24,6 +24,7 @@ const NEAR_SCREEN = "400px"; // from here on a panel is built
 const BEHIND_PLAYER = "0px 0px -70px"; // what only the player covers is not seen
 const ABOUT = 900; // characters: runs that differ have a sentence each
 const CHEAP = 4e6; // numbers of a panel that is built before anybody scrolls to it
+const FIGURES = "stagescope figures RUN";
 const SIDE_BY_SIDE = 4; // maps that fit beside the loss
 
 /**
@@ -31,7 +32,7 @@ const SIDE_BY_SIDE = 4; // maps that fit beside the loss
  * @param {Scene} scene
  * @returns {Views[]}
  */
-export function slotsOf(scene) {
+function slotsOf(scene) {
   /** @type {Map<string, Views>} */
   const slots = new Map();
   scene.runs.forEach(({ data }, run) => {
@@ -58,7 +59,7 @@ function mapsIn(views) {
  * @param {Views[]} slots
  * @returns {{views: Views, width: Width}[]}
  */
-export function arrange(slots) {
+function arrange(slots) {
   const loss = slots.find(([{ view }]) => view.slot === "loss" && view.kind === "curves");
   const maps = slots.find(([{ view }]) => view.kind === "matrices");
   const beside = loss && maps && mapsIn(maps) <= SIDE_BY_SIDE;
@@ -83,12 +84,7 @@ export function arrange(slots) {
   ];
 }
 
-/**
- * @param {Store} store
- * @param {Scene} scene
- * @param {Views} views
- * @returns {Promise<AnyPanel>}
- */
+/** @param {Store} store @param {Scene} scene @param {Views} views @returns {Promise<AnyPanel>} */
 function panelOf(store, scene, views) {
   switch (views[0].view.kind) {
     case "curves":
@@ -118,7 +114,7 @@ function thinned(scene, views) {
 }
 
 /** One panel with its frame. */
-export class Framed {
+class Framed {
   /**
    * @param {Scene} scene
    * @param {string} slot
@@ -151,8 +147,7 @@ export class Framed {
       (panel) => {
         this.panel = panel;
         if (panel.tools) this.tools.append(panel.tools);
-        const menu = exportMenu(panel, () => `${this.slot}-frame-${this.scene.position + 1}`);
-        if (menu) this.tools.append(menu);
+        if (panel.table) this.tools.append(csvButton(panel.table, () => `${this.slot}-frame-${this.scene.position + 1}`, FIGURES));
         this.body.replaceChildren(panel.element);
         this.body.setAttribute("aria-busy", "false");
         panel.show(this.scene.time);
@@ -180,10 +175,7 @@ function idle() {
 
 /** All panels of a scene in their grid. */
 export class Panels {
-  /**
-   * @param {Store} store
-   * @param {Scene} scene
-   */
+  /** @param {Store} store @param {Scene} scene */
   constructor(store, scene) {
     this.framed = arrange(slotsOf(scene)).map(({ views, width }) => {
       const { view } = views[0];
@@ -200,6 +192,7 @@ export class Panels {
       this.framed.push(framed);
       this.element.append(framed.element);
     }
+    this.element.append(el("p", { class: "about figures" }, ["Figures of all panels as PDF, SVG and PNG: ", el("code", { text: FIGURES })]));
     this.near = new IntersectionObserver((entries) => this.came(entries), { rootMargin: NEAR_SCREEN });
     this.seen = new IntersectionObserver((entries) => this.moved(entries), { rootMargin: BEHIND_PLAYER });
     for (const { element } of this.framed) {
@@ -255,11 +248,6 @@ export class Panels {
       await idle();
       await framed.load();
     }
-  }
-
-  /** Everything, now. */
-  async all() {
-    await Promise.all(this.framed.map((framed) => framed.load()));
   }
 
   /**

@@ -59,10 +59,7 @@ function overlap(one, other) {
 }
 
 export class Plane {
-  /**
-   * @param {string[]} labels
-   * @param {Float64Array} values (frames, n, 2)
-   */
+  /** @param {string[]} labels @param {Float64Array} values (frames, n, 2) */
   constructor(labels, values) {
     this.labels = labels;
     this.values = values;

@@ -14,7 +14,7 @@ import { spread } from "./traces.js";
 export const PLOT_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
 const SMALL = 10.5; // pixels of the smallest type
 const NAMED_LANES = 5; // lanes up to which stages have names above the loss
-export const LEVEL_GAP = 6; // pixels between a level's line and its name
+const LEVEL_GAP = 6; // pixels between a level's line and its name
 const HAIRLINES = 12; // events that are drawn across a plot
 const LONGEST_LEVEL = 34; // characters of a level's name beside a plot; the legend has all of it
 
@@ -38,35 +38,23 @@ export function ribbonRows(ribbons, named) {
 }
 
 /**
- * Rectangles of a ribbon in pixels.
+ * @param {CanvasRenderingContext2D} pen
  * @param {ReturnType<typeof ribbonRows>} ribbon
  * @param {Axis} x
  * @param {Box} box of the plot; the ribbon lies above it
  * @param {number} unit pixels a CSS pixel
  */
-export function ribbonBoxes(ribbon, x, box, unit) {
-  const clip = (/** @type {number} */ t) => box.left + box.width * Math.min(1, Math.max(0, Number.isNaN(x.at(t)) ? 0 : x.at(t)));
-  return ribbon.rows.flatMap(({ segments, top }) =>
-    segments.map((segment) => {
-      const left = clip(segment.start);
-      const width = Math.max(unit, clip(segment.stop) - left - unit);
-      const y = box.top - (ribbon.height + 4 - top - segment.lane * (ribbon.lane + 1)) * unit;
-      return { segment, left, width, top: y, height: ribbon.lane * unit };
-    }),
-  );
-}
-
-/**
- * @param {CanvasRenderingContext2D} pen
- * @param {ReturnType<typeof ribbonBoxes>} boxes
- * @param {number} unit
- */
-export function drawRibbon(pen, boxes, unit) {
+export function drawRibbon(pen, ribbon, x, box, unit) {
   pen.save();
   pen.font = `${SMALL * unit}px ${PLOT_FONT}`;
   pen.textAlign = "left";
   pen.textBaseline = "middle";
-  for (const { segment, left, width, top, height } of boxes) {
+  const clip = (/** @type {number} */ t) => box.left + box.width * Math.min(1, Math.max(0, x.at(t) || 0));
+  const height = ribbon.lane * unit;
+  for (const [segment, row] of ribbon.rows.flatMap(({ segments, top }) => segments.map((one) => /** @type {const} */ ([one, top])))) {
+    const left = clip(segment.start);
+    const width = Math.max(unit, clip(segment.stop) - left - unit);
+    const top = box.top - (ribbon.height + 4 - row - segment.lane * (ribbon.lane + 1)) * unit;
     pen.fillStyle = category(segment.colour);
     pen.globalAlpha = height < 6 * unit ? 0.7 : 0.22;
     pen.fillRect(left, top, width, height);

@@ -2,7 +2,7 @@
 
 import { inks } from "./colours.js";
 import { brief, short } from "./dom.js";
-import { PLOT_FONT, drawLevels, drawMoments, drawRibbon, levelRoom, ribbonBoxes } from "./plot.js";
+import { PLOT_FONT, drawLevels, drawMoments, drawRibbon, levelRoom } from "./plot.js";
 import { axisTicks, polylines } from "./traces.js";
 
 /** @typedef {import("./curves.js").CurvesPlot} CurvesPlot */
@@ -26,7 +26,7 @@ export function plotOptions(plot) {
     drawMoments(u.ctx, moments, x, u.bbox, devicePixelRatio);
     drawLevels(u.ctx, levels, y, u.bbox, devicePixelRatio);
   };
-  const above = (/** @type {uPlot} */ u) => drawRibbon(u.ctx, ribbonBoxes(ribbon, x, u.bbox, devicePixelRatio), devicePixelRatio);
+  const above = (/** @type {uPlot} */ u) => drawRibbon(u.ctx, ribbon, x, u.bbox, devicePixelRatio);
   return {
     width: plot.width,
     height: plot.height,
@@ -46,11 +46,7 @@ export function plotOptions(plot) {
   };
 }
 
-/**
- * @param {Axis} axis
- * @param {number} gap pixels between two numbers
- * @param {"width"|"height"} side
- */
+/** @param {Axis} axis @param {number} gap pixels between two numbers @param {"width"|"height"} side */
 function axisOptions(axis, gap, side) {
   const font = `11px ${PLOT_FONT}`;
   const ticks = (/** @type {uPlot} */ u) => axisTicks(axis, u.bbox[side] / devicePixelRatio, gap);
@@ -68,10 +64,7 @@ function axisOptions(axis, gap, side) {
   };
 }
 
-/**
- * @param {Line} line
- * @param {(u: uPlot, line: Line) => Path2D} trace
- */
+/** @param {Line} line @param {(u: uPlot, line: Line) => Path2D} trace */
 function seriesOptions(line, trace) {
   const rest = { fill: null, clip: null, band: null, gaps: null, flags: 0 };
   return {

@@ -2,22 +2,20 @@
  * Points in the plane over time, such as the first two principal components of embeddings; runs side by side.
  */
 
-import { brief, clockText, count, el, nameOf, setText, short } from "./dom.js";
+import { brief, count, el, nameOf, setText, short } from "./dom.js";
 import { Plane } from "./plane.js";
-import { drawShapes, svgFile, textShape } from "./shapes.js";
+import { drawShapes } from "./shapes.js";
 
 /** @typedef {import("./types.js").Panel} Panel */
 /** @typedef {import("./types.js").View} View */
 /** @typedef {import("./types.js").PointsView} PointsView */
 /** @typedef {import("./blocks.js").Store} Store */
 /** @typedef {import("./clock.js").Scene} Scene */
-/** @typedef {import("./shapes.js").Shape} Shape */
 
 const REACH = 14; // px from a point within which the pointer means it
 const LARGEST = 460; // px a side
 const NARROWEST_PLANE = 240;
 const PLANE_GAP = 20;
-const HEAD = 20; // px for the name above a plane in a file
 
 /** The points of one run, with what pointer and keys choose among them. */
 class RunPoints {
@@ -104,11 +102,9 @@ class RunPoints {
 
   /** Draws the frame the run has now. */
   show() {
-    const { frame, at, place } = this.scene.frameOf(this.run, this.view);
-    setText(
-      this.when,
-      place < 0 ? "no frame" : `frame ${count(frame + 1)} of ${count(this.view.of)}, ${clockText(this.scene.clock, at)}`,
-    );
+    const shown = this.scene.frameOf(this.run, this.view);
+    const { place } = shown;
+    setText(this.when, this.scene.frameText(shown, this.view));
     setText(this.shares, place < 0 ? "" : this.variance(place));
     if (!this.plane.width) return;
     this.context.clearRect(0, 0, this.plane.width, this.plane.height);
@@ -133,10 +129,7 @@ class RunPoints {
       .value(place, this.chosen)
       .map((value) => short(value, 3))
       .join(", ");
-    this.tip.replaceChildren(
-      el("b", {}, nameOf(this.view.labels[this.chosen], 80)),
-      el("span", { text: `(${numbers})` }),
-    );
+    this.tip.replaceChildren(el("b", {}, nameOf(this.view.labels[this.chosen], 80)), el("span", { text: `(${numbers})` }));
     const left = x + 12 + this.tip.offsetWidth > this.plane.width ? x - 12 - this.tip.offsetWidth : x + 12;
     this.tip.style.transform = `translate(${Math.max(0, left)}px, ${y + 8}px)`;
   }
@@ -146,20 +139,6 @@ class RunPoints {
     const { frame, at, place } = this.scene.frameOf(this.run, this.view);
     const { name } = this.scene.runs[this.run].data;
     return place < 0 ? [] : this.view.labels.map((label, i) => [name, frame + 1, at, label, ...this.plane.value(place, i)]);
-  }
-
-  /** The same for a file, its left edge at x. @param {number} x @returns {Shape} */
-  shapes(x) {
-    const name = this.scene.runs.length > 1 ? `${brief(this.scene.runs[this.run].data.name, 60)}: ` : "";
-    return [
-      "g",
-      { transform: `translate(${x} ${HEAD})` },
-      [
-        textShape(6, -6, `${name}${this.when.textContent}`, { "font-weight": 600 }),
-        ...this.plane.shapes(this.place, null),
-        textShape(6, this.plane.height + 12, this.shares.textContent ?? "", { "font-size": 10 }),
-      ],
-    ];
   }
 }
 
@@ -177,11 +156,7 @@ export async function pointsPanel(store, scene, views) {
       return new RunPoints(scene, run, view, Float64Array.from(values), Float64Array.from(explained));
     }),
   );
-  const element = el(
-    "div",
-    { class: "planes" },
-    parts.map((part) => part.element),
-  );
+  const element = el("div", { class: "planes" }, parts.map((part) => part.element));
   const resize = () => {
     const room = Math.floor(element.getBoundingClientRect().width); // clientWidth may be rounded up, and then two do not fit
     if (!room) return;
@@ -199,10 +174,5 @@ export async function pointsPanel(store, scene, views) {
       columns: ["run", "frame", scene.clock, "label", "first", "second"],
       rows: parts.flatMap((part) => part.rows()),
     }),
-    svg: () => {
-      const { width, height } = parts[0].plane;
-      const shapes = parts.map((part, i) => part.shapes(i * (width + PLANE_GAP)));
-      return svgFile({ width: parts.length * (width + PLANE_GAP), height: height + HEAD + 22, shapes });
-    },
   };
 }

@@ -10,63 +10,25 @@
 
 /** @type {import("./keys.js").Binding<Actions>[]} */
 export const BINDINGS = [
-  {
-    keys: ["ArrowRight"],
-    shown: "\u2192",
-    says: "next frame; with Shift ten frames",
-    does: ({ scene }, event) => move(scene(), event.shiftKey ? 10 : 1),
-  },
-  {
-    keys: ["ArrowLeft"],
-    shown: "\u2190",
-    says: "previous frame; with Shift ten frames",
-    does: ({ scene }, event) => move(scene(), event.shiftKey ? -10 : -1),
-  },
-  {
-    keys: ["PageDown"],
-    shown: "Page Down",
-    says: "5 % of the frames forward",
-    does: ({ scene }) => move(scene(), twentieth(scene())),
-  },
+  { keys: ["ArrowRight"], shown: "\u2192", says: "next frame; with Shift ten frames", does: ({ scene }, event) => move(scene(), event.shiftKey ? 10 : 1) },
+  { keys: ["ArrowLeft"], shown: "\u2190", says: "previous frame; with Shift ten frames", does: ({ scene }, event) => move(scene(), event.shiftKey ? -10 : -1) },
+  { keys: ["PageDown"], shown: "Page Down", says: "5 % of the frames forward", does: ({ scene }) => move(scene(), twentieth(scene())) },
   { keys: ["PageUp"], shown: "Page Up", says: "5 % of the frames back", does: ({ scene }) => move(scene(), -twentieth(scene())) },
   { keys: ["Home"], shown: "Home", says: "first frame", does: ({ scene }) => scene().go(0) },
   { keys: ["End"], shown: "End", says: "last frame", does: ({ scene }) => scene().go(scene().times.length - 1) },
   { keys: [" "], shown: "Space", says: "play or pause", does: ({ scrubber }) => scrubber().toggle() },
   { keys: ["["], shown: "[", says: "slower", does: ({ scrubber }) => scrubber().speed(false) },
   { keys: ["]"], shown: "]", says: "faster", does: ({ scrubber }) => scrubber().speed(true) },
-  {
-    keys: ["e", "E"],
-    shown: "E",
-    says: "next event; with Shift the one before",
-    does: ({ scrubber }, event) => scrubber().event(!event.shiftKey),
-  },
-  {
-    keys: ["l", "L"],
-    shown: "L",
-    says: "loss on a linear or a logarithmic axis",
-    does: ({ scene }) => scene().settings.setLog("loss", !scene().isLog("loss")),
-  },
-  {
-    keys: ["x", "X"],
-    shown: "X",
-    says: "time or logarithm of time across",
-    does: ({ scene }) => scene().settings.set("axis", scene().logTime ? "time" : "log"),
-  },
-  {
-    keys: ["s", "S"],
-    shown: "S",
-    says: "next scene; with Shift the one before",
-    does: ({ scenes }, event) => scenes(event.shiftKey ? -1 : 1),
-  },
+  { keys: ["e", "E"], shown: "E", says: "next event; with Shift the one before", does: ({ scrubber }, event) => scrubber().event(!event.shiftKey) },
+  { keys: ["l", "L"], shown: "L", says: "loss on a linear or a logarithmic axis", does: ({ scene }) => scene().settings.setLog("loss", !scene().isLog("loss")) },
+  { keys: ["x", "X"], shown: "X", says: "time or logarithm of time across", does: ({ scene }) => scene().settings.set("axis", scene().logTime ? "time" : "log") },
+  { keys: ["s", "S"], shown: "S", says: "next scene; with Shift the one before", does: ({ scenes }, event) => scenes(event.shiftKey ? -1 : 1) },
   { keys: ["d", "D"], shown: "D", says: "light or dark", does: ({ theme }) => theme() },
   { keys: ["Escape"], shown: "Esc", says: "close an enlarged map; clear the highlighted span", does: ({ scene }) => scene().mark(null) },
   { keys: ["?"], shown: "?", says: "this help", does: ({ help }) => help() },
 ];
 
-/**
- * @param {Scene} scene
- * @param {number} frames
- */
+/** @param {Scene} scene @param {number} frames */
 function move(scene, frames) {
   scene.go(scene.position + frames);
 }

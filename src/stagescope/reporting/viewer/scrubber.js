@@ -14,10 +14,7 @@ const LONGEST = 20; // seconds from start to end at speed 1
 
 /** Moves through the frames of a scene by itself. */
 class Player {
-  /**
-   * @param {Scene} scene
-   * @param {() => void} changed
-   */
+  /** @param {Scene} scene @param {() => void} changed */
   constructor(scene, changed) {
     this.scene = scene;
     this.changed = changed;
@@ -63,10 +60,7 @@ class Player {
  *   speed: (faster: boolean) => void, event: (forward: boolean) => void}} Scrubber
  */
 
-/**
- * @param {Scene} scene
- * @returns {Scrubber}
- */
+/** @param {Scene} scene @returns {Scrubber} */
 export function scrubberOf(scene) {
   const moments = momentsOf(scene);
   const ribbon = stageRibbon(scene, moments);

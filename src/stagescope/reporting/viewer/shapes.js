@@ -1,7 +1,4 @@
-/**
- * Drawings as data: a list of shapes that becomes nodes of the page or the text of an SVG file.
- * Every string is escaped here, and characters that XML cannot carry are replaced.
- */
+/** Drawings as data: a list of shapes that becomes nodes of the page, or ink on a canvas. */
 
 import { clean, svgEl } from "./dom.js";
 import { inks } from "./colours.js";
@@ -10,45 +7,17 @@ import { inks } from "./colours.js";
  * @typedef {Object<string, string|number>} Attributes
  * @typedef {[tag: "path"|"rect"|"circle"|"line"|"text"|"g", attributes: Attributes, inner?: string|Shape[]]} Shape
  */
-/** @typedef {{width: number, height: number, shapes: Shape[]}} Drawing */
 
 export const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
 
-/** @param {unknown} text */
-export function escapeXml(text) {
-  const known = clean(text).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd");
-  return known.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
-}
-
-/** @param {Shape} shape @returns {string} */
-function written([tag, attributes, inner = ""]) {
-  const named = Object.entries(attributes).map(
-    ([name, value]) => ` ${name}="${escapeXml(typeof value === "number" ? round(value) : value)}"`,
-  );
-  const content = typeof inner === "string" ? escapeXml(inner) : inner.map(written).join("");
-  return `<${tag}${named.join("")}>${content}</${tag}>`;
-}
-
-/** @param {number} value to a hundredth: files stay small and lines stay where they are */
+/** @param {number} value to a hundredth: paths stay short and lines stay where they are */
 export function round(value) {
   return Math.round(value * 100) / 100;
 }
 
-/**
- * The text of an SVG file on the page's paper.
- * @param {Drawing} drawing
- */
-export function svgFile({ width, height, shapes }) {
-  const [w, h] = [Math.ceil(width), Math.ceil(height)];
-  const size = `width="${w}" height="${h}" viewBox="0 0 ${w} ${h}"`;
-  const head = `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="${escapeXml(FONT)}" font-size="11">`;
-  return `${head}${written(["rect", { width: w, height: h, fill: inks().paper }])}${shapes.map(written).join("")}</svg>`;
-}
-
 /** @param {Shape} shape @returns {SVGElement} */
 export function svgNode([tag, attributes, inner = ""]) {
-  const node = svgEl(tag, { ...attributes }, typeof inner === "string" ? inner : inner.map(svgNode));
-  return node;
+  return svgEl(tag, { ...attributes }, typeof inner === "string" ? inner : inner.map(svgNode));
 }
 
 /**
@@ -62,16 +31,12 @@ export function textShape(x, y, text, attributes = {}) {
   return ["text", { x, y, fill: inks().ink, ...attributes }, text];
 }
 
-/** Outlines of marks, told apart by shape before colour: triangle, disc, square, diamond. */
+/** Outlines of marks, told apart by shape before colour: triangle, disc, square, diamond. @type {((x: number, y: number, r: number) => string)[]} */
 const OUTLINES = [
-  (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ r) =>
-    `M${x} ${y - r}L${x + r} ${y + 0.8 * r}L${x - r} ${y + 0.8 * r}Z`,
-  (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ r) =>
-    `M${x - 0.9 * r} ${y}A${0.9 * r} ${0.9 * r} 0 1 0 ${x + 0.9 * r} ${y}A${0.9 * r} ${0.9 * r} 0 1 0 ${x - 0.9 * r} ${y}Z`,
-  (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ r) =>
-    `M${x - 0.8 * r} ${y - 0.8 * r}h${1.6 * r}v${1.6 * r}h${-1.6 * r}Z`,
-  (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ r) =>
-    `M${x} ${y - r}L${x + r} ${y}L${x} ${y + r}L${x - r} ${y}Z`,
+  (x, y, r) => `M${x} ${y - r}L${x + r} ${y + 0.8 * r}L${x - r} ${y + 0.8 * r}Z`,
+  (x, y, r) => `M${x - 0.9 * r} ${y}A${0.9 * r} ${0.9 * r} 0 1 0 ${x + 0.9 * r} ${y}A${0.9 * r} ${0.9 * r} 0 1 0 ${x - 0.9 * r} ${y}Z`,
+  (x, y, r) => `M${x - 0.8 * r} ${y - 0.8 * r}h${1.6 * r}v${1.6 * r}h${-1.6 * r}Z`,
+  (x, y, r) => `M${x} ${y - r}L${x + r} ${y}L${x} ${y + r}L${x - r} ${y}Z`,
 ];
 
 /**

@@ -9,7 +9,7 @@
  * Each choice and its values; the first is the default and is not written into the hash. "auto" is what the reader's system
  * prefers, or what suits the scene.
  */
-export const CHOICES = {
+const CHOICES = {
   theme: ["auto", "light", "dark"],
   axis: ["auto", "time", "log"],
   speed: ["1", "0.1", "0.25", "0.5", "2", "4", "8"],
@@ -37,10 +37,7 @@ export class Settings {
     return this.chosen[name];
   }
 
-  /**
-   * @param {Choice} name
-   * @param {string} value
-   */
+  /** @param {Choice} name @param {string} value */
   set(name, value) {
     if (this.chosen[name] === value || !CHOICES[name].includes(value)) return;
     this.chosen[name] = value;

@@ -11,7 +11,7 @@ import { markPath } from "./shapes.js";
 /** @typedef {{x: number, y: number, anchor: "end"|"middle"|"start", turned: boolean, text: string}} Label */
 /** @typedef {{left: number, top: number, width: number, height: number, cellWidth: number, cellHeight: number}} Grid */
 
-export const FONT_SIZE = 10;
+const FONT_SIZE = 10;
 const LINE = 11; // px between labels that are all drawn
 const WIDEST_LABEL = 84; // px
 const LONGEST_LABEL = 40; // characters of a label that are looked at
@@ -98,10 +98,7 @@ export class Tile {
     if (!labelled) return { left: 0, right: 0, bottom: 0, top: this.strip() ? STRIP : 0 };
     pen.font = `${FONT_SIZE}px system-ui`;
     const widest = (/** @type {string[]} */ names) =>
-      Math.min(
-        WIDEST_LABEL,
-        names.reduce((most, name) => Math.max(most, pen.measureText(brief(name, LONGEST_LABEL)).width), 0),
-      );
+      Math.min(WIDEST_LABEL, names.reduce((most, name) => Math.max(most, pen.measureText(brief(name, LONGEST_LABEL)).width), 0));
     return {
       left: Math.ceil(widest(view.rows)) + 6,
       right: LAST_LABEL,

@@ -1,12 +1,8 @@
-/** Axes, ticks and lines in pixels, for the plots on the page and for their export: no drawing happens here. */
+/** Axes, ticks and lines in pixels, for the plots on the page: no drawing happens here. */
 
 /** One axis: where a value lies between its ends, as a share of the length. */
 export class Axis {
-  /**
-   * @param {number} min
-   * @param {number} max
-   * @param {boolean} log
-   */
+  /** @param {number} min @param {number} max @param {boolean} log */
   constructor(min, max, log) {
     this.min = min;
     this.max = max;
@@ -97,10 +93,7 @@ export function axisTicks(axis, length, gap) {
   return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
 }
 
-/**
- * @param {Axis} axis
- * @param {number} room how many ticks fit
- */
+/** @param {Axis} axis @param {number} room how many ticks fit */
 function powers(axis, room) {
   const decades = axis.span;
   const skip = Math.max(1, Math.ceil(decades / room));

@@ -1,5 +1,6 @@
 /** The ribbon of stages over the slider: one strip for each run, on the slider's own scale, which is frames. */
 
+import { around } from "./clock.js";
 import { category } from "./colours.js";
 import { clockText, el, nameOf } from "./dom.js";
 import { lanesOf, ribbonsOf } from "./stages.js";
@@ -17,25 +18,14 @@ const NAMED_LANE = 13; // pixels below which a name cannot be read
  * @param {Scene} scene
  * @param {number} time
  */
-export function shareOf({ times }, time) {
-  if (times.length < 2) return 0;
-  let low = 0;
-  let high = times.length - 1;
-  if (time <= times[low]) return 0;
-  if (time >= times[high]) return 1;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (times[middle] <= time) low = middle;
-    else high = middle;
-  }
+function shareOf({ times }, time) {
+  const [low, high] = around(times, time);
+  if (times.length < 2 || time <= times[0]) return 0;
+  if (time >= times[times.length - 1]) return 1;
   return (low + (time - times[low]) / (times[high] - times[low])) / (times.length - 1);
 }
 
-/**
- * @param {Scene} scene
- * @param {Moment[]} moments
- * @returns {{element: HTMLElement|null, recolour: () => void}}
- */
+/** @param {Scene} scene @param {Moment[]} moments @returns {{element: HTMLElement|null, recolour: () => void}} */
 export function stageRibbon(scene, moments) {
   const ribbons = ribbonsOf(scene);
   const rows = lanesOf(ribbons, Math.floor(STRIPS / NAMED_LANE));
@@ -73,12 +63,7 @@ export function stageRibbon(scene, moments) {
   return { element: strips.length > MOST_STRIPS ? el("div", { class: "ribbons" }, element) : element, recolour };
 }
 
-/**
- * @param {HTMLElement} element
- * @param {Scene} scene
- * @param {number} start
- * @param {number} stop
- */
+/** @param {HTMLElement} element @param {Scene} scene @param {number} start @param {number} stop */
 function place(element, scene, start, stop) {
   const left = shareOf(scene, start);
   element.style.left = `${100 * left}%`;
@@ -108,11 +93,7 @@ function segmentButton(scene, run, segment, named) {
   return button;
 }
 
-/**
- * @param {Scene} scene
- * @param {Moment[]} moments
- * @param {number} run
- */
+/** @param {Scene} scene @param {Moment[]} moments @param {number} run */
 function ticksOf(scene, moments, run) {
   return moments
     .filter((moment) => moment.run === run)

@@ -36,22 +36,32 @@
  *
  * @typedef {{columns: string[], rows: (string|number|null)[][]}} Table
  * @typedef {{element: HTMLElement, tools?: HTMLElement, show: (time: number) => void, recolour?: () => void,
- *   table?: () => Table, svg?: () => string}} Panel
+ *   table?: () => Table}} Panel
  *   One view on the page. `show` draws the frame each run has at a time of the scene's clock and must be cheap;
- *   `table` and `svg` give what is seen now for export.
+ *   `table` gives the numbers that are seen now, to be saved.
  *
  * The page of a sweep:
- * @typedef {{name: string, kind: "linear"|"log"|"integer"|"log integer"|"categorical", values: (number|string)[]}} SweepAxis
- *   `values`: of the grid, ascending; of categories their names.
- * @typedef {{name: string, group: "axes"|"run"|"events"|"starts"|"durations"|"verdicts"|"numbers", none: string,
- *   about: string, kind: "time"|"number"|"word", lacks: Block|null, values: Block, names?: string[]}} SweepColumn
- *   A value a row: f64 with NaN for none, or i32 into `names` with -1 for none; `lacks`: why a row has none (u8, see sweep.js),
- *   null where all have one. `none`: the word for a row that has no such thing; `about`: what the column means.
- * @typedef {{title: string, version: string, name: string, study: string, rows: number, notes: string[],
- *   fixed: [string, string][], axes: SweepAxis[], columns: SweepColumn[], done: string[], recreate: Block, run: Block,
- *   confidence: number, resamples: [number, Block][],
+ * @typedef {{name: string, named: boolean, log: boolean, ordinal: boolean, reach: [number, number], values: (number|string)[],
+ *   at: number[], places: number[]}} SweepAxis
+ *   `values`: of the grid, ascending; of categories (`named`) their names. `at`: values that rows have, of categories their
+ *   numbers; `places`: where these lie, and `reach` where the outermost cells end. `ordinal`: at equal distances.
+ * @typedef {{states: Block, values: Block, intervals?: Block|null, shares?: Block|null}} CellStatistics
+ *   One item a cell. `states`: why there is no value, see sweep.js; `values`: f64 medians, or i32 most frequent names;
+ *   `intervals`: two f64, NaN for none, an upper end of infinity is beyond the end of the runs; `shares`: five f64 each: cell,
+ *   name, share and its interval, where a cell has several names.
+ * @typedef {{name: string, group: "axes"|"run"|"events"|"starts"|"durations"|"verdicts"|"numbers",
+ *   about: string, kind: "time"|"number"|"word", lacks: Block|null, values: Block, names?: string[],
+ *   cells: CellStatistics}} SweepColumn
+ *   A value a row: f64 with NaN for none, or i32 into `names` with -1 for none; `lacks`: why a row has none (i32 into `whys`),
+ *   null where all have one. `names` in the order of their colours. `about`: what the column means.
+ * @typedef {{title: string, version: string, study: string, rows: number, notes: string[],
+ *   fixed: [string, string][], axes: SweepAxis[], cells: Block, areas: {axes: [number, number], counts: Block, rects: Block}[],
+ *   columns: SweepColumn[], whys: Block, lacks: Object<string, string>, clocks: string[], clock_note: string,
+ *   outcomes: {values: Block, names: string[]}, recreate: Block, run: Block, confidence: number,
  *   start: {x: string, y: string|null, color: string, at: [string, string][]}}} SweepData
- *   `notes`: what is missing; `fixed`: options that stay; `done`: statuses of runs that reached their end; `recreate`, `run`: a
- *   command a row, as UTF-8 with NUL between them; `resamples`: for each number of rows, which of them each bootstrap sample draws.
+ *   `notes`: what is missing; `fixed`: options that stay; `cells`: the cell of each row; `areas`: for every two axes how many
+ *   rectangles each cell has, and left, right, bottom, top of each in places of the axes; `whys`: kinds of lacks with their
+ *   sentences; `lacks`: what is said where sentences differ; `clock_note`: that clocks do not compare; `outcomes`: how runs
+ *   ended that did not reach their end, -1 for the others; `recreate`, `run`: a command a row. Texts are UTF-8 with NUL between.
  */
 export {};
