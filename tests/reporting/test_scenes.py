@@ -35,11 +35,11 @@ def views(scene: dict, slot: str) -> list[dict | None]:
 
 def test_runs_with_the_same_views_on_one_clock_share_a_scene():
     given = [
-        kind("a", "scan-snap", "PairwisePopulation"),
-        kind("b", "focus-dilution", "TokenPopulation"),
-        kind("c", "scan-snap", "PairwiseSampled"),
-        kind("d", "scan-snap", "PairwiseSampled", clock="step"),
-        kind("e", None, "TokenPopulation"),
+        kind("a", "scan-snap", "scan-snap/PairwisePopulation"),
+        kind("b", "focus-dilution", "focus-dilution/TokenPopulation"),
+        kind("c", "scan-snap", "scan-snap/PairwiseSampled"),
+        kind("d", "scan-snap", "scan-snap/PairwiseSampled", clock="step"),
+        kind("e", None, "focus-dilution/TokenPopulation"),
         kind("f", None, "own"),
         kind("g", None, "Unheard"),
     ]
