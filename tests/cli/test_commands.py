@@ -118,7 +118,7 @@ def test_stages(made, ask):
     assert found["clock"] == "t"
     assert set(found["events"]) == {"onset", "winner", "peak", "snap"}
     assert all(when is None or isinstance(when, float) for when in found["events"].values())
-    assert all(set(stage) == {"name", "start", "stop", "evidence"} for stage in found["stages"])
+    assert all(set(stage) == {"name", "start", "stop", "evidence", "track", "facts"} for stage in found["stages"])
 
 
 def test_check(made, ask):

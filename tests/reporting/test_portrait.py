@@ -196,7 +196,11 @@ def test_a_page_that_is_sent_says_no_path(tmp_path):
     folder = tmp_path / "secret" / "flow"
     run = memory_run(frames=3).save(folder)
     run = replace(run, status="interrupted", reason=f"interrupted; {how_to_resume(folder, run.spec)}")
-    run = replace(run, config={"transition": "/home/secret/chain.csv"}, spec={**run.spec, "field": {"type": "focus-dilution/TokenPopulation"}})
+    run = replace(
+        run,
+        config={"transition": "/home/secret/chain.csv"},
+        spec={**run.spec, "field": {"type": "focus-dilution/TokenPopulation"}},
+    )
     found = portrait(run, skip=SLOW)
     said = [*found.notes, found.run.reason, str(found.provenance)]
     assert not [text for text in said if "secret" in text]

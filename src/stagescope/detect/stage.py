@@ -1,7 +1,7 @@
 """Stages and events: what they are, and how a curve's crossings and peaks are located."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 class Stage:
     """A stretch of a run; `stop` is None where the run ended inside it.
 
-    `track` is what goes through it, where that is a part with a story of its own, such as one row; "" is the run itself.
+    `evidence` is a sentence for people; `facts` are the numbers and names it carries, for programs and tests. `track` is what
+    goes through the stage where that is a part of the run, such as one row of attention; "" is the run itself.
     """
 
     name: str
@@ -19,6 +20,7 @@ class Stage:
     stop: float | None
     evidence: str
     track: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         stop = "end" if self.stop is None else f"{self.stop:.4g}"
@@ -46,7 +48,10 @@ class Stages:
         return "\n".join([f"events ({self.clock}): {events}", *map(str, self.stages)])
 
     def json(self) -> dict[str, Any]:
-        rows = [{"name": s.name, "start": s.start, "stop": s.stop, "evidence": s.evidence} for s in self.stages]
+        rows = [
+            {"name": s.name, "start": s.start, "stop": s.stop, "evidence": s.evidence, "track": s.track, "facts": dict(s.facts)}
+            for s in self.stages
+        ]
         body = {"status": self.status, "clock": self.clock, "events": dict(self.events), "stages": rows}
         return {**body, "notes": dict(self.notes)}
 
