@@ -135,7 +135,7 @@ def test_a_newer_schema_asks_for_an_update(written):
         return json.dumps({**body, "digest": files.digest(json.dumps(body, indent=1).encode())}, indent=1).encode() + b"\n"
 
     rewrite(written, newer)
-    with pytest.raises(StoreError, match=r"schema version 2 is newer than 1; update stagescope") as caught:
+    with pytest.raises(StoreError, match=r"schema version 3 is newer than 2; update stagescope") as caught:
         manifest.read(written)
     assert not isinstance(caught.value, DamagedRun)
 

@@ -151,7 +151,7 @@ def test_a_folder_that_is_not_a_run(tmp_path):
 def test_a_newer_schema_is_said_by_load_and_verify(tmp_path):
     folder = samples.finished(tmp_path / "run")
     path = folder / "manifest.json"
-    path.write_bytes(path.read_bytes().replace(b'"schema_version": 1', b'"schema_version": 2'))
+    path.write_bytes(path.read_bytes().replace(b'"schema_version": 2', b'"schema_version": 3'))
     with pytest.raises(StoreError, match="newer"):
         store.load(folder)
     assert "newer" in store.verify(folder)[0]
