@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 def print_info(found: dict[str, Any]) -> None:
     table = _table()
     for name, value in found.items():
+        if value is None:
+            continue
         if isinstance(value, dict):
             value = "\n".join(f"{key} = {_value(item)}" for key, item in value.items() if item is not None)
         table.add_row(Text(name, style="bold"), Text(_value(value)))

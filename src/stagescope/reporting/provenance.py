@@ -82,7 +82,7 @@ def reproduce(run: Run) -> tuple[str, str] | None:
     changed = _changed(run)
     arguments = [repr(run.study), *(f"{name}={_literal(value)}" for name, value in changed.items()), f"seed={run.seed}"]
     lines = f"import stagescope as ss\n\nrun = ss.run_study({', '.join(arguments)})\nprint(ss.check(run))"
-    return run_command(run.study, changed, run.seed, named_folder(run)), lines
+    return run_command(run.study, changed, run.seed or 0, named_folder(run)), lines
 
 
 def run_command(study: str, changed: Mapping[str, Any], seed: int, out: str) -> str:

@@ -55,7 +55,7 @@ def _length_rate(evidence: Evidence) -> Comparison:
 
 
 def _length_gap(evidence: Evidence, length: int, draws: int = 200) -> float:
-    random = key(evidence.run.seed, "claims", "length", length)
+    random = key(evidence.run.seed or 0, "claims", "length", length)
     total = 0.0
     for n, (c, p) in enumerate(zip(evidence.curves.attention[-1], evidence.curves.table, strict=True)):
         scores = np.where(p > 0, evidence.curves.scores[-1, n], -np.inf)

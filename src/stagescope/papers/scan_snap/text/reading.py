@@ -53,7 +53,7 @@ class TextSnapReading(Reading):
         """The same run with other steps: same start, same batches, same number of them."""
         dynamics = build(self.run.spec["dynamics"]).model_copy(update=changes)
         record = Every(n=INTERVAL)
-        made = evolve(self.field, self.run.at(0), dynamics, record=record, seed=self.run.seed, progress=False)
+        made = evolve(self.field, self.run.at(0), dynamics, record=record, seed=self.run.seed or 0, progress=False)
         return text_attention(ended(made))
 
     @property
