@@ -193,7 +193,16 @@ STUDY = Study(
     ),
     figures=Later(f"{_HERE}.figures:FIGURES").load,
     ledger=("ladder", "gd-ladder", "ode-exact", "ode-mirror", "regression-transformer"),
+    measures={"stopping": Later(f"{_HERE}.stopping.measure:measure")},
     sweeps={
+        "early-stopping": NamedSweep(
+            "where four rules stop training on few sequences, what that costs, and which class the model then is",
+            preset="ladder",
+            grid={"sequences": "50:3200:7:log"},
+            seeds=5,
+            measures=("numbers", "stopping"),
+            color="stopping.gain",
+        ),
         "escape": NamedSweep(
             "when heads leave plateau 1, over heads, importance ratio and initial scale",
             preset="gd-ladder",
