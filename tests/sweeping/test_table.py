@@ -48,6 +48,18 @@ def sweep(tmp_path):
     return ss.load_sweep(tmp_path)
 
 
+def test_measures_of_the_study_are_columns(sweep):
+    own = [{"gain": 0.5, "class": None, "why": "none", "fits": [1.0]}, {"gain": 1.5, "class": 2, "why": None, "fits": [2.0]}]
+    rows = [{**row, "measures": {"own": own[place % 2]}} for place, row in enumerate(sweep.rows)]
+    found = replace(sweep, rows=(*rows, {**sweep.rows[0]}))
+    assert found.column("own.gain")[:2] == [0.5, 1.5]
+    assert found.column("own.gain")[-1] is None
+    kinds = {name: found.column_of(f"own.{name}").kind for name in ("gain", "class", "why")}
+    assert kinds == {"gain": "number", "class": "number", "why": "word"}
+    assert "own.fits" not in found.columns
+    assert found.statistics("own.class", by=["optimizer"])[0]["mean"] == 2.0
+
+
 def test_columns(sweep):
     assert sweep.columns[:5] == ("rate_y", "optimizer", "seed", "status", "reason")
     assert {"snap", "last stage", "stages", "stage scan", "duration scan", "SnS:x", "loss", "end", "digest"} <= set(sweep.columns)

@@ -141,25 +141,25 @@ class Stopping:
         return last if last == before else None
 
     def row(self) -> dict[str, Any]:
-        """The run in numbers, without its curves."""
-        law = self.law
-        rules = {
-            name: {
-                "step": int(self.step[stop.frame]),
-                "decided": int(self.step[stop.decided]),
-                "loss": float(self.validation[stop.frame]),
-                "class": self.nearest(stop.frame),
-            }
-            for name, stop in self.stops.items()
-        }
+        """The run in numbers, without its curves.
+
+        Of each rule `loss.RULE` at the frame it hands back, `step.RULE` of that frame, `decided.RULE` when training ends, and the
+        nearest `class.RULE`; `loss.likelihood` and `loss.ridge` of the best fits; the `gain` of the oracle over the end. Lists of
+        fits are by class, from 0.
+        """
+        stops = self.stops.items()
         return {
-            "sequences": law.sequences,
-            "seed": law.seed,
+            **{f"loss.{rule}": float(self.validation[stop.frame]) for rule, stop in stops},
+            "loss.likelihood": float(np.min(self.likelihood[RIDGES[1]])),
+            "loss.ridge": float(np.min(self.ridge)),
+            **{f"step.{rule}": int(self.step[stop.frame]) for rule, stop in stops},
+            **{f"decided.{rule}": int(self.step[stop.decided]) for rule, stop in stops},
+            **{f"class.{rule}": self.nearest(stop.frame) for rule, stop in stops},
+            "gain": self.gain,
+            "best_class": self.best_class,
             "held_sequences": self.held_sequences,
             "patience": self.patience,
-            "rules": rules,
-            "stop_gain": self.gain,
-            "best_class": self.best_class,
+            "levels": self.curves.levels.losses.tolist(),
             "best_by_ridge": {f"{ridge:g}": best for ridge, best in self.best_by_ridge.items()},
             "likelihood": {f"{ridge:g}": losses.tolist() for ridge, losses in self.likelihood.items()},
             "ridge": self.ridge.tolist(),
