@@ -205,9 +205,39 @@ def _eps_law(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim("FD:eps-law", "A tenfold smaller start delays each event by ln 10 over its rate", _scaled, _eps_law, ("E1", "E2")),
-    Claim("FD:degenerate", "With equal rare tokens the symmetric (1,1) has no transverse rate", _family, _degenerate, ("Q1",)),
-    Claim("FD:kappa", "Asymmetry lifts it: the top embedding rate is kappa delta", _family, _kappa, ("Q1", "E2")),
-    Claim("FD:tangential", "At delta = 0 nothing grows inside the rank-one model either", _family, _tangential, ("Q1",)),
-    Claim("FD:stall", "Without asymmetry the flow stalls at (1,1)", _stalling, _stall, ("Q1", "end")),
+    Claim(
+        tag="FD:eps-law",
+        statement="A tenfold smaller start delays each event by ln 10 over its rate",
+        regime=_scaled,
+        compare=_eps_law,
+        shown=("E1", "E2"),
+    ),
+    Claim(
+        tag="FD:degenerate",
+        statement="With equal rare tokens the symmetric (1,1) has no transverse rate",
+        regime=_family,
+        compare=_degenerate,
+        shown=("Q1",),
+    ),
+    Claim(
+        tag="FD:kappa",
+        statement="Asymmetry lifts it: the top embedding rate is kappa delta",
+        regime=_family,
+        compare=_kappa,
+        shown=("Q1", "E2"),
+    ),
+    Claim(
+        tag="FD:tangential",
+        statement="At delta = 0 nothing grows inside the rank-one model either",
+        regime=_family,
+        compare=_tangential,
+        shown=("Q1",),
+    ),
+    Claim(
+        tag="FD:stall",
+        statement="Without asymmetry the flow stalls at (1,1)",
+        regime=_stalling,
+        compare=_stall,
+        shown=("Q1", "end"),
+    ),
 )
