@@ -1,7 +1,7 @@
 """What a focus-dilution run on a text shows: singular values, attention rows by query word, entropies, embedding norms.
 
-With hundreds of types the matrices of all frames together are large, so attention is made frame by frame and only what is
-asked for of it is kept.
+With hundreds of types the matrices of all frames together are large, so attention is made frame by frame and only what the
+curves need is kept.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,6 @@ from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
-
-RARE = 0.5
-"""Rare types are the less frequent half of them."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class TextCurves:
     @cached_property
     def rare(self) -> np.ndarray:
         """The less frequent half of the types."""
-        return np.argsort(self.pi, kind="stable")[: int(RARE * len(self.pi))]
+        return np.argsort(self.pi, kind="stable")[: len(self.pi) // 2]
 
     @cached_property
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
@@ -141,7 +138,7 @@ def _values(matrices: np.ndarray) -> np.ndarray:
 
 
 def text_curves(run: Run) -> TextCurves:
-    """The curves of a focus-dilution run on a text. A run of the study keeps what they need: the text may be elsewhere."""
+    """The curves of a focus-dilution run on a text. The text itself is not needed: the run keeps frequencies and words."""
     params, kept = {name: run.params[name] for name in run.params}, run.config or {}
     if "frequencies" in kept:
         words = tuple(map(written, kept["words"]))
