@@ -6,17 +6,15 @@ from (seed, step), so that any step can be drawn again without the steps before 
 cumulative law of its class with 32 random bits, so that every probability is exact to 2^-32.
 """
 
-import math
-
 import numpy as np
 from numba import njit
 
+from stagescope.fields.exp_kernel import exp_double
+
 _FAST = {"contract", "reassoc"}  # lets sums vectorise; no other fast-math flag, so that inf and nan keep their meaning
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, the increment of SplitMix64
-_ROUND = 6755399441055744.0  # 1.5 x 2^52: adding it rounds to an integer, kept in the low bits
 _LOW = np.uint64(0xFFFFFFFF)  # the low 32 bits
 GUIDE = 4096  # buckets of an inversion table: the top 12 of 32 bits
-_C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11 = (1.0 / math.factorial(k) for k in range(3, 12))
 
 
 @njit(cache=True, inline="always")
@@ -91,30 +89,14 @@ def _highest(x):
 
 @njit(cache=True, fastmath=_FAST)
 def _exp_rows(x, total, bits):
-    """x <- exp(x - max of its row), total <- 1/sum of a row.
-
-    exp(v) = 2^k e^r with |r| <= ln(2)/2: the Taylor series to degree 11 in Estrin's order (relative error below 1e-14), and
-    k added to the exponent bits. Loops without branches, so that they vectorise.
-    """
+    """x <- exp(x - max of its row), at least e^-700; total <- 1/sum of a row."""
     rows, columns = x.shape
-    exponents = x.view(np.int64)
-    rounded = bits.view(np.float64)
     for b in range(rows):
-        here, exponent = x[b], exponents[b]
+        here = x[b]
         top = _highest(here)
         for j in range(columns):
-            value = max(here[j] - top, -700.0)
-            rounded[j] = value * 1.4426950408889634 + _ROUND
-            k = rounded[j] - _ROUND
-            r = (value - k * 0.6931471803691238) - k * 1.9082149292705877e-10
-            r2 = r * r
-            r4 = r2 * r2
-            low = (1.0 + r) + (0.5 + _C3 * r) * r2
-            middle = (_C4 + _C5 * r) + (_C6 + _C7 * r) * r2
-            high = (_C8 + _C9 * r) + (_C10 + _C11 * r) * r2
-            here[j] = low + (middle + high * r4) * r4
-        for j in range(columns):
-            exponent[j] += bits[j] << 52
+            here[j] = max(here[j] - top, -700.0)
+        exp_double(here, bits)
         whole = 0.0
         for j in range(columns):
             whole += here[j]

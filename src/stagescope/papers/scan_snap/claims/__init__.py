@@ -7,6 +7,7 @@ from stagescope.detect.stage import peak
 from stagescope.keys import key
 from stagescope.papers.scan_snap.claims import theorems
 from stagescope.papers.scan_snap.evidence import ADAM, LIMITS, Evidence, not_moved, regime_of
+from stagescope.papers.scan_snap.model import attention
 
 
 def _gradient_run(evidence: Evidence) -> Regime:
@@ -45,9 +46,8 @@ def _length_gap(evidence: Evidence, length: int, draws: int = 200) -> float:
     random = key(evidence.run.seed or 0, "claims", "length", length)
     total = 0.0
     for n, (c, p) in enumerate(zip(evidence.curves.attention[-1], evidence.curves.table, strict=True)):
-        scores = np.where(p > 0, evidence.curves.scores[-1, n], -np.inf)
-        weights = random.multinomial(length, p / p.sum(), size=draws) * np.exp(scores - scores.max())
-        total += float(np.mean(np.abs(weights / weights.sum(axis=1, keepdims=True) - c).sum(axis=1)))
+        counts = random.multinomial(length, p / p.sum(), size=draws)
+        total += float(np.mean(np.abs(attention(evidence.curves.scores[-1, n], counts) - c).sum(axis=1)))
     return total / evidence.classes
 
 
