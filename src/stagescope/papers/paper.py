@@ -28,7 +28,8 @@ class Kind:
     """How runs of some types of field are read.
 
     `fields` are types of objectives or fields, each as "package.module:Type". `read` makes the `Reading` of a run, `claims`
-    gives the paper's claims on such runs, `views` lists what the page shows of a reading.
+    gives the paper's claims on such runs, `views` lists what the page shows of a reading. `types` are further types that
+    such a field may hold and its module does not import, written as `fields` are.
     """
 
     fields: tuple[str, ...]
@@ -36,6 +37,7 @@ class Kind:
     claims: Callable[[], tuple[Any, ...]] = tuple
     views: Callable[[Any], list[Any]] = field(default=Later("stagescope.views.any_run:any_views"))
     cost: Cost = field(default_factory=Cost)
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -107,10 +107,18 @@ def kind_of(identity: str) -> Kind | None:
     return found[0] if found else None
 
 
+@cache
+def _modules() -> dict[str, str]:
+    """The module of each type that a paper names, by the id of the type."""
+    kinds = [kind for each in studies().values() for kind in each.kinds]
+    targets = [target.split(":") for kind in kinds for target in (*kind.fields, *kind.types)]
+    return {type_id(module, name): module for module, name in targets}
+
+
 def load_type(identity: str) -> None:
-    """Import the module of a type of field, where a paper names one: a stored spec can then be built."""
-    if identity in _kinds():
-        import_module(_kinds()[identity][1])
+    """Import the module of a type, where a paper names it: a stored spec can then be built."""
+    if identity in _modules():
+        import_module(_modules()[identity])
 
 
 @cache

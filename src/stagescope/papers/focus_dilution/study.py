@@ -100,6 +100,7 @@ _READING = {
     "read": Later(f"{_HERE}.reading:FocusDilutionReading"),
     "claims": Later(f"{_HERE}.claims:CLAIMS").load,
     "views": Later(f"{_HERE}.views:token_views"),
+    "types": (f"{_HERE}.process:LazyChain", "stagescope.corpora.corpus:TextCorpus"),
 }
 STUDY = Study(
     name="focus-dilution",

@@ -1,0 +1,157 @@
+"""What the documents show is what happens: see tests/documents.py for the rules."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.documents import DOCUMENTS, ROOT, agree, is_run, parse, problems
+from tests.third_party.installing import environment, installed, shared
+
+AT_LEAST = {
+    "README.md": 2,
+    "extending.md": 5,
+    "five-minutes.md": 13,
+    "incremental.md": 1,
+    "own-objective.md": 10,
+    "report.md": 3,
+    "run-schema.md": 4,
+    "scan-snap.md": 2,
+}
+"""Blocks that the test suite runs: a document cannot lose them unnoticed."""
+LONG = {"focus-dilution.md": 1, "incremental.md": 3, "scan-snap.md": 2, "sweeps.md": 5, "text.md": 1}
+"""Blocks that `make validate` runs besides."""
+IDS = [path.name for path in DOCUMENTS]
+PATHS = re.compile(r"[\w./-]+\.(?:py|md|js|json|toml|cff|png)\b")
+MODULES = re.compile(r"\bstagescope(?:\.[a-z_]+)+\b")
+GIVEN = {"sport.json", "cluster.py", "manifest.json", "sweep.json", "zarr.json", "ledger.json", "ledger.md"}
+"""Files that a reader or a command makes."""
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if path.name in AT_LEAST and path.name != "extending.md"], ids=str)
+def test_what_a_document_shows_is_what_happens(path):
+    assert problems(path) == []
+
+
+def test_extending_is_true_where_its_package_is_installed(tmp_path_factory):
+    env = environment(ROOT, installed(shared(tmp_path_factory)))
+    command = [sys.executable, "-m", "tests.documents", str(ROOT / "docs" / "extending.md")]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
+def test_no_document_loses_its_blocks(path):
+    blocks = parse(path.read_text())
+    run = sum(is_run(block) for block in blocks)
+    assert run >= AT_LEAST.get(path.name, 0)
+    assert sum(is_run(block, long=True) for block in blocks) - run >= LONG.get(path.name, 0)
+    assert path.name in AT_LEAST or not run, f"{path.name} has blocks that are run: name it in AT_LEAST"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
+def test_every_block_is_run_or_says_why_not(path):
+    for block in parse(path.read_text()):
+        where = f"{path.name}, line {block.line}"
+        assert block.kind != "unknown", f"{where}: give the block a language, or put it directly after what prints it"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
+def test_blocks_taken_from_a_file_are_part_of_it(path):
+    taken = [block for block in parse(path.read_text()) if "from" in block.marks]
+    assert taken or path.name != "extending.md"
+    for block in taken:
+        assert f"\n{block.text}\n" in "\n" + (ROOT / block.marks["from"]).read_text(), f"{path.name}, line {block.line}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
+def test_files_and_modules_that_a_document_names_exist(path):
+    """In links, and between backquotes where the name has a folder; a path is one of the repository or of the package."""
+    prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    linked = re.findall(r"\]\((?!https?:|#)([^)#]+)", prose)
+    for name in linked:
+        assert (path.parent / name).exists(), f"{path.name} links to {name}"
+    for quoted in re.findall(r"`([^`\n]+)`", prose):
+        for name in PATHS.findall(quoted):
+            if "/" in name and name.isascii() and Path(name).name not in GIVEN and "*" not in quoted:
+                roots = (ROOT, ROOT / "src/stagescope", ROOT / "tests/third_party/unigram-paper", path.parent)
+                assert name.isupper() or any((root / name).exists() for root in roots), f"{path.name} names {name}"
+        for name in MODULES.findall(quoted):
+            assert _is_there(name), f"{path.name} names {name}"
+
+
+def _is_there(module: str) -> bool:
+    """A module of the package, or a name in one."""
+    place = ROOT / "src" / Path(*module.split("."))
+    return any(each.with_suffix(".py").exists() or (each / "__init__.py").exists() for each in (place, place.parent))
+
+
+PLANTED = """
+```python
+print(f"{1 / 3:.3f} of it")
+```
+
+```
+{third} of it
+```
+
+<!-- long: for the test -->
+```python
+raise SystemError
+```
+
+<!-- file: given.txt -->
+```text
+hello
+```
+
+```sh
+cat given.txt
+echo "$(wc -l < given.txt) line"
+```
+
+```
+...
+{lines} line
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("third", "lines", "wrong"),
+    [("0.333", "1", 0), ("0.334", "1", 0), ("0.335", "1", 1), ("0.333", "2", 1), ("0.5", "3", 2)],
+)
+def test_a_wrong_block_is_caught(tmp_path, third, lines, wrong):
+    path = tmp_path / "planted.md"
+    path.write_text(PLANTED.replace("{third}", third).replace("{lines}", lines))
+    found = problems(path)
+    assert len(found) == wrong
+    assert len(problems(path, long=True)) == wrong + 1
+
+
+def test_a_block_that_fails_is_caught(tmp_path):
+    path = tmp_path / "failing.md"
+    path.write_text("```python\nunknown_name\n```\n\n```sh\nstagescope stages nowhere\n```\n")
+    python, shell = problems(path)
+    assert "NameError" in python
+    assert "nowhere" in shell
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "same"),
+    [
+        ("a 1.50", "a   1.51", True),
+        ("a 1.50", "a 1.52", False),
+        ("3 rows", "4 rows", False),
+        ("drift 1e-15", "drift 3e-16", True),
+        ("(1,0) t 60.4", "(1,1) t 60.4", False),
+        ("a\n...\nd", "a\nb\nc\nd", True),
+        ("a\n...\nd", "a\nb\nc", False),
+        ("a", "a\nb", False),
+        ("2.5e-03", "2.6e-03", True),
+    ],
+)
+def test_how_outputs_are_compared(expected, printed, same):
+    assert agree(expected, printed) is same
