@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.documents import DOCUMENTS, ROOT, agree, is_run, parse, problems
+from tests.test_layers import GRAPH, MODULES, RANK
 from tests.third_party.installing import environment, installed, shared
 
 AT_LEAST = {
     "README.md": 2,
-    "extending.md": 5,
+    "extending.md": 4,
     "five-minutes.md": 13,
     "incremental.md": 1,
     "own-objective.md": 10,
@@ -25,7 +26,7 @@ LONG = {"focus-dilution.md": 1, "incremental.md": 3, "scan-snap.md": 2, "sweeps.
 """Blocks that `make validate` runs besides."""
 IDS = [path.name for path in DOCUMENTS]
 PATHS = re.compile(r"[\w./-]+\.(?:py|md|js|json|toml|cff|png)\b")
-MODULES = re.compile(r"\bstagescope(?:\.[a-z_]+)+\b")
+NAMED = re.compile(r"\bstagescope(?:\.[a-z_]+)+\b")
 GIVEN = {"sport.json", "cluster.py", "manifest.json", "sweep.json", "zarr.json", "ledger.json", "ledger.md"}
 """Files that a reader or a command makes."""
 
@@ -78,7 +79,7 @@ def test_files_and_modules_that_a_document_names_exist(path):
             if "/" in name and name.isascii() and Path(name).name not in GIVEN and "*" not in quoted:
                 roots = (ROOT, ROOT / "src/stagescope", ROOT / "tests/third_party/unigram-paper", path.parent)
                 assert name.isupper() or any((root / name).exists() for root in roots), f"{path.name} names {name}"
-        for name in MODULES.findall(quoted):
+        for name in NAMED.findall(quoted):
             assert _is_there(name), f"{path.name} names {name}"
 
 
@@ -155,3 +156,41 @@ def test_a_block_that_fails_is_caught(tmp_path):
 )
 def test_how_outputs_are_compared(expected, printed, same):
     assert agree(expected, printed) is same
+
+
+LAYERS = (ROOT / "docs" / "layers.md").read_text()
+RUN, REPORT = (
+    [f"stagescope.{name.removesuffix('.py').replace('/', '.')}" for name in re.findall(r"^\d+\. `([^`]+)`:", walk, re.MULTILINE)]
+    for walk in LAYERS.split("**From ")[1:]
+)
+"""The modules of the two walks."""
+
+
+def _rank(module: str) -> int:
+    return RANK[module.split(".")[1]]
+
+
+def _uses(module: str, others: list[str]) -> bool:
+    """Whether one of the others imports a module, or the study of its paper names it."""
+    study = MODULES.get(".".join([*module.split(".")[:3], "study"]))
+    named = study is not None and f"{{_HERE}}.{module.rsplit('.', 1)[1]}:" in study.read_text()
+    return named or any(module in GRAPH[other] for other in others)
+
+
+def test_the_walk_to_disk_goes_down():
+    assert len(RUN) > 8
+    assert [_rank(module) for module in RUN] == sorted(map(_rank, RUN), reverse=True)
+    for place, module in enumerate(RUN[1:], 1):
+        assert _uses(module, RUN[:place]), module
+
+
+def test_the_walk_to_the_page_goes_up():
+    assert len(REPORT) > 10
+    assert [_rank(module) for module in REPORT] == sorted(map(_rank, REPORT))
+    for place, module in enumerate(REPORT[:-1], 1):
+        assert _uses(module, REPORT[place:]), module
+
+
+def test_the_ranks_are_those_that_are_checked():
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", LAYERS, re.MULTILINE)
+    assert {name: int(rank) for rank, names in rows for name in re.findall(r"`(\w+)`", names)} == RANK
