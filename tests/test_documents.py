@@ -14,7 +14,7 @@ from tests.third_party.installing import environment, installed, shared
 AT_LEAST = {
     "README.md": 2,
     "extending.md": 4,
-    "five-minutes.md": 13,
+    "five-minutes.md": 12,
     "incremental.md": 1,
     "own-objective.md": 10,
     "report.md": 3,
@@ -22,11 +22,12 @@ AT_LEAST = {
     "scan-snap.md": 2,
 }
 """Blocks that the test suite runs: a document cannot lose them unnoticed."""
-LONG = {"focus-dilution.md": 1, "incremental.md": 3, "scan-snap.md": 2, "sweeps.md": 5, "text.md": 1}
+LONG = {"five-minutes.md": 1, "focus-dilution.md": 1, "incremental.md": 3, "scan-snap.md": 2, "sweeps.md": 5, "text.md": 1}
 """Blocks that `make validate` runs besides."""
 IDS = [path.name for path in DOCUMENTS]
 PATHS = re.compile(r"[\w./-]+\.(?:py|md|js|json|toml|cff|png)\b")
 NAMED = re.compile(r"\bstagescope(?:\.[a-z_]+)+\b")
+FILES = {path.name for part in ("src", "tests", "docs", "validation") for path in (ROOT / part).rglob("*.*")}
 GIVEN = {"sport.json", "cluster.py", "manifest.json", "sweep.json", "zarr.json", "ledger.json", "ledger.md"}
 """Files that a reader or a command makes."""
 
@@ -69,18 +70,20 @@ def test_blocks_taken_from_a_file_are_part_of_it(path):
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
 def test_files_and_modules_that_a_document_names_exist(path):
-    """In links, and between backquotes where the name has a folder; a path is one of the repository or of the package."""
+    """In links, and between backquotes: a path is one of the repository or of the package, a bare name that of any file."""
     prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
-    linked = re.findall(r"\]\((?!https?:|#)([^)#]+)", prose)
-    for name in linked:
+    for name in re.findall(r"\]\((?!https?:|#)([^)#]+)", prose):
         assert (path.parent / name).exists(), f"{path.name} links to {name}"
     for quoted in re.findall(r"`([^`\n]+)`", prose):
         for name in PATHS.findall(quoted):
-            if "/" in name and name.isascii() and Path(name).name not in GIVEN and "*" not in quoted:
-                roots = (ROOT, ROOT / "src/stagescope", ROOT / "tests/third_party/unigram-paper", path.parent)
-                assert name.isupper() or any((root / name).exists() for root in roots), f"{path.name} names {name}"
+            assert "*" in quoted or Path(name).name in GIVEN or _is_file(name), f"{path.name} names {name}"
         for name in NAMED.findall(quoted):
             assert _is_there(name), f"{path.name} names {name}"
+
+
+def _is_file(name: str) -> bool:
+    roots = (ROOT, ROOT / "src/stagescope", ROOT / "docs", ROOT / "tests/third_party/unigram-paper")
+    return any((root / name).exists() for root in roots) or ("/" not in name and name in FILES)
 
 
 def _is_there(module: str) -> bool:
