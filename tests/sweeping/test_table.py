@@ -199,9 +199,14 @@ def test_a_folder_without_a_sweep(tmp_path):
     (tmp_path / "sweep.json").write_text("{")
     with pytest.raises(NotARun, match="damaged"):
         ss.load_sweep(tmp_path)
-    (tmp_path / "sweep.json").write_text('{"schema_version": 99}')
-    with pytest.raises(InputError, match="schema 99"):
-        ss.load_sweep(tmp_path)
+    for version, words in ((99, "newer than 3; update"), (1, "older than 2")):
+        (tmp_path / "sweep.json").write_text(json.dumps({"schema_version": version}))
+        with pytest.raises(InputError, match=words):
+            ss.load_sweep(tmp_path)
+    for text in ("{}", "[]", '{"schema_version": "2"}', '{"schema_version": 2}'):
+        (tmp_path / "sweep.json").write_text(text)
+        with pytest.raises(NotARun, match="damaged"):
+            ss.load_sweep(tmp_path)
 
 
 def test_cheap_options_are_those_of_the_study():

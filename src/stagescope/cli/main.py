@@ -12,7 +12,7 @@ from stagescope.cli import run_commands, sweep_commands
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
 from stagescope.errors import InputError, StagescopeError, unknown
-from stagescope.papers.registry import studies
+from stagescope.papers.registry import problems, studies
 from stagescope.papers.study import NamedSweep, Study
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are small: a thread pool costs .2 s and gains nothing
@@ -155,7 +155,7 @@ def _early_names(arguments: list[str]) -> None:
     if verb not in VERBS or name.startswith("-"):
         return
     if name not in studies():
-        raise unknown("study", name, studies())
+        raise unknown("study", name, studies(), more=problems())
     preset = _preset(arguments)
     presets = {**studies()[name].presets, **(studies()[name].sweeps if verb == "sweep" else {})}
     if preset is not None and preset not in presets:

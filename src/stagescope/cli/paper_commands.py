@@ -72,8 +72,11 @@ class List(Command):
 
     def run(self) -> int:
         from stagescope.cli.render import catalogue, print_catalogue
+        from stagescope.papers.registry import problems
 
         found = catalogue()
+        for problem in problems():
+            print(f"stagescope: {problem}", file=sys.stderr)
         if self.json_:
             print_json(found)
         else:

@@ -10,11 +10,14 @@ from rich.text import Text
 from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages
 from stagescope.landscape.ladder import Ladder
+from stagescope.reporting.provenance import option_words
 
 
 def print_info(found: dict[str, Any]) -> None:
     table = _table()
     for name, value in found.items():
+        if value is None:
+            continue
         if isinstance(value, dict):
             value = "\n".join(f"{key} = {_value(item)}" for key, item in value.items() if item is not None)
         table.add_row(Text(name, style="bold"), Text(_value(value)))
@@ -94,15 +97,6 @@ def catalogue() -> dict[str, Any]:
     }
 
 
-def option(name: str, value: Any) -> str:
-    """A setting as the command line takes it: `--spans 2 2 2`; a switch is its name alone, where it is on."""
-    word = f"--{name.replace('_', '-')}"
-    if isinstance(value, bool) or value is None:
-        return word if value else ""
-    parts = value if isinstance(value, tuple | list) else (value,)
-    return " ".join([word, *map(str, parts)])
-
-
 def print_catalogue(found: dict[str, Any]) -> None:
     console = Console()
     for name, study in found.items():
@@ -110,7 +104,7 @@ def print_catalogue(found: dict[str, Any]) -> None:
         console.print(Text(study["paper"], style="dim"))
         presets = _table("preset", "settings")
         for preset, values in study["presets"].items():
-            settings = " ".join(filter(None, (option(key, value) for key, value in values.items())))
+            settings = " ".join(word for name, value in values.items() for word in option_words(name, value))
             presets.add_row(preset, Text(settings or "(defaults)", style="dim"))
         console.print(presets)
         sweeps = _table("sweep", "")

@@ -101,6 +101,12 @@ def _clock(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim("ISA:first", "t_1 is the closed form's", _many_positions, _first, ("t1",)),
-    Claim("ISA:clock", "The regression flow from the same logits gives the model's times", _clocked, _clock, ("t*",)),
+    Claim(tag="ISA:first", statement="t_1 is the closed form's", regime=_many_positions, compare=_first, shown=("t1",)),
+    Claim(
+        tag="ISA:clock",
+        statement="The regression flow from the same logits gives the model's times",
+        regime=_clocked,
+        compare=_clock,
+        shown=("t*",),
+    ),
 )

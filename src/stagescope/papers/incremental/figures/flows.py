@@ -21,6 +21,7 @@ from stagescope.papers.incremental.regression.observables import HeadCurves, hea
 from stagescope.papers.incremental.regression.sampled import RegressionSampled
 from stagescope.papers.incremental.transitions import plateaus, transitions
 from stagescope.papers.reading import reading
+from stagescope.papers.rebuild import ended
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.runs.run import Run
@@ -45,7 +46,7 @@ def flow(progress: Progress) -> Numbers:
     progress.begin("flows", DRAWS + 1, "flows")
     found, curves = [], None
     for seed in range(DRAWS):
-        run = _done(run_study("incremental", "ode-mirror", seed=seed, until=UNTIL, progress=False))
+        run = ended(run_study("incremental", "ode-mirror", seed=seed, until=UNTIL, progress=False))
         curves = head_curves(run) if seed == 0 else curves
         found.append(_drawn(head_curves(run), seed))
         progress.update(seed + 1)
@@ -97,7 +98,7 @@ def _error(run: Run) -> float:
     law = MirrorFlow(model=head_curves_model(curves))
     record = AtTimes(at=tuple(run.t[1:].tolist()))
     again = evolve(law, run.at(0), GradientFlow(method=SECOND_SOLVER), until=float(run.t[-1]), record=record, progress=False)
-    return float(np.abs(head_curves(_done(again)).loss - curves.loss).max())
+    return float(np.abs(head_curves(ended(again)).loss - curves.loss).max())
 
 
 def clocks(progress: Progress) -> Numbers:
@@ -105,7 +106,7 @@ def clocks(progress: Progress) -> Numbers:
     progress.begin("clocks", len(CLOCKS), "runs")
     found = []
     for done, (label, preset, changes) in enumerate(CLOCKS, start=1):
-        run = _done(run_study("incremental", preset, progress=False, **changes))
+        run = ended(run_study("incremental", preset, progress=False, **changes))
         model, make, promise = _model_curve(run), beside(run).flow, clock(run)
         if make is None or promise is None:
             raise StagescopeError(f"there is no flow beside the run {label}")
@@ -186,15 +187,9 @@ def _pair(curves: HeadCurves) -> tuple[np.ndarray, np.ndarray]:
 def _flow(name: str, model: RegressionHeads, sigma: float, until: float) -> HeadCurves:
     record = LogSpaced(frames=FRAMES, first=1e-2)
     return head_curves(
-        _done(evolve(LAWS[name](model=model), model.init(0, sigma), GradientFlow(), until=until, record=record, progress=False))
+        ended(evolve(LAWS[name](model=model), model.init(0, sigma), GradientFlow(), until=until, record=record, progress=False))
     )
 
 
 def _forms(model: RegressionHeads, mirror: bool) -> RegressionForms:
     return RegressionForms(model.gains, model.positions, model.heads * model.copies, mirror)
-
-
-def _done(run: Run) -> Run:
-    if not run.done:
-        raise StagescopeError(f"a run of this figure ended {run.status}: {run.reason}")
-    return run

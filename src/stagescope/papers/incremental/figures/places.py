@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from stagescope.errors import StagescopeError
 from stagescope.papers.incremental.figures.runs import WORKERS, by_lag, rounded
 from stagescope.papers.incremental.observables import lag_curves
 from stagescope.papers.reading import check, stages
+from stagescope.papers.rebuild import ended
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.views.figure import Numbers
@@ -41,9 +41,7 @@ def encodings(progress: Progress) -> Numbers:
 
 
 def _one(places: str) -> Numbers:
-    run = run_study("incremental", progress=False, places=places, **SMALL)
-    if not run.done:
-        raise StagescopeError(f"the run with {places} places ended {run.status}: {run.reason}")
+    run = ended(run_study("incremental", progress=False, places=places, **SMALL), f"the run with {places} places")
     curves, seen = lag_curves(run), stages(run)
     return {
         "places": places,

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError, StagescopeError
+from stagescope.errors import InputError
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.transitions import transitions
+from stagescope.papers.rebuild import ended
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.workers import results
@@ -86,9 +87,7 @@ def panels(trials: tuple[Trial, ...], progress: Progress) -> list[Panel]:
 def measured(item: Trial) -> Panel:
     """Run a trial and measure it."""
     run = run_study("incremental", item.preset, seed=item.seed, progress=False, **item.options())
-    if not run.done:
-        raise StagescopeError(f"the run of {item.label} ended {run.status}: {run.reason}")
-    return panel(item, lag_curves(run, item.compared))
+    return panel(item, lag_curves(ended(run, f"the run of {item.label}"), item.compared))
 
 
 def panel(item: Trial, curves: LagCurves) -> Panel:

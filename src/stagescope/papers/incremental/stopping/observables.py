@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stagescope.errors import InputError
+from stagescope.fields.softmax import log_softmax
 from stagescope.papers.incremental.levels.classes import Contexts, drawn_moments, fit, fit_ridge
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.stopping.rules import Stop, adaptive_stop, oracle_stop, patient_stop
@@ -72,9 +73,8 @@ class Stopping:
         """The held-out loss of every sequence."""
         model, tokens = self.law.model, self.held_law.all.tokens.T.astype(np.int64)
         logits = model.logits({name: block[frame] for name, block in self.curves.params.items()}, tokens)
-        logits = logits - logits.max(axis=-1, keepdims=True)
-        drawn = np.take_along_axis(logits, tokens[:, model.context :, None], axis=-1)[..., 0]
-        return np.mean(np.log(np.exp(logits).sum(axis=-1)) - drawn, axis=1)
+        drawn = np.take_along_axis(log_softmax(logits), tokens[:, model.context :, None], axis=-1)
+        return -np.mean(drawn[..., 0], axis=1)
 
     @cached_property
     def stops(self) -> Mapping[str, Stop]:
