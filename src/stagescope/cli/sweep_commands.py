@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from stagescope.cli.command import Command, print_json
 from stagescope.errors import InputError
+from stagescope.options import field_name
 
 if TYPE_CHECKING:
     from stagescope.sweeping.table import Sweep as Table
@@ -146,7 +147,7 @@ def _grids(words: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for word in words:
         name, equals, values = word.partition("=")
-        name = name.strip().replace("-", "_")
+        name = field_name(name)
         if not equals or not name:
             raise InputError(f"{word!r} has no name; write NAME=VALUES, such as pi.0=.3,.4 or persistence=.1:.9:9")
         if name in found:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.errors import InputError, unknown
-from stagescope.options import Options
+from stagescope.options import Options, field_name
 from stagescope.papers.study import Study
 from stagescope.runs.files import told
 from stagescope.sweeping.axes import Value, checked, grid_axis, split
@@ -125,7 +125,7 @@ def _grids(
     """The caller's grid on top of that of the sweep preset; a table on either side replaces the preset's whole."""
     if named is not None and table is None:
         if named.table is None:
-            given = {name.strip().replace("-", "_"): values for name, values in (grid or {}).items()}
+            given = {field_name(name): values for name, values in (grid or {}).items()}
             grid = {**{name: values for name, values in named.grid.items() if name not in options}, **given}
         elif not grid:
             table = named.table()
@@ -153,7 +153,7 @@ def _lines(study: Study, table: Table) -> tuple[tuple[str, ...], tuple[tuple[Val
         if None in row or None in row.values() or set(row) != set(named):  # how the CSV reader shows a line too long or short
             count = f"{len(named)} value{'s' if len(named) > 1 else ''} expected"
             raise InputError(f"line {number} of the table: {count}, one for each of {', '.join(named)}")
-    columns = tuple(name.strip().replace("-", "_") for name in named)
+    columns = tuple(map(field_name, named))
     if len(set(columns)) < len(columns) or not set(columns) - {"seed"}:
         raise InputError(
             f"a table needs one column for each swept option, each once; this one has {', '.join(columns) or 'none'}"
