@@ -22,6 +22,7 @@ PairwiseWindows TextAttention TextTransformer TextTransformerLoss TopicWindows t
 HeadCurves MirrorFlow RegressionHeads RegressionLoss RegressionSampled RegressionTransformer head_curves
 Diagram Summary diagram report summary
 Sweep load_sweep sweep
+Comparison Kind Paper Reading Reference Regime Study Tag reading
 """
 
 
