@@ -7,7 +7,7 @@ from pathlib import Path
 import stagescope as ss
 
 NAMES = """
-EarlyStopping Stopping early_stopping stopping
+Stopping stopping
 Adam AdamW HeadsLoss PositionalHeads held_out
 AtTimes Chain Claim ClassAttention CriticalPoint DamagedRun Descent Every Field GD GradientFlow HeavyBall
 InputError Interrupted JaxObjective Ladder LazyChain Ledger Linearisation LogSpaced LossBelow MarkovChain NotARun

@@ -65,8 +65,6 @@ from .papers.incremental.regression.sampled import RegressionSampled as Regressi
 from .papers.incremental.regression.transformer import RegressionTransformer as RegressionTransformer
 from .papers.incremental.stopping.observables import Stopping as Stopping
 from .papers.incremental.stopping.observables import stopping as stopping
-from .papers.incremental.stopping.study import EarlyStopping as EarlyStopping
-from .papers.incremental.stopping.study import early_stopping as early_stopping
 from .papers.incremental.students.content import ContentHeads as ContentHeads
 from .papers.incremental.students.content_loss import ContentLoss as ContentLoss
 from .papers.incremental.students.losses import held_out as held_out

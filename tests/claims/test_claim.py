@@ -13,7 +13,12 @@ RUN = ss.run_study("scan-snap", until=5.0, frames=20)
 
 def claim(holds: bool | None = True, regime: Regime | None = None) -> Claim:
     inside = regime or Regime(True, "always")
-    return Claim("SnS:lemma-1", "a sentence", lambda e: inside, lambda e: Comparison(1.0, 2.0, 0.1, holds, "because"))
+    return Claim(
+        tag="SnS:lemma-1",
+        statement="a sentence",
+        regime=lambda e: inside,
+        compare=lambda e: Comparison(1.0, 2.0, 0.1, holds, "because"),
+    )
 
 
 def test_verdicts():
@@ -40,7 +45,9 @@ def test_a_run_that_did_not_end_confirms_nothing(status):
 
 def test_unknown_tags_are_refused():
     with pytest.raises(ValueError, match="not in the table"):
-        Claim("SnS:nonsense", "s", lambda e: Regime(True, ""), lambda e: Comparison(0, 0, 0, True, ""))
+        Claim(
+            tag="SnS:nonsense", statement="s", regime=lambda e: Regime(True, ""), compare=lambda e: Comparison(0, 0, 0, True, "")
+        )
 
 
 def test_ledger_json_and_text():
@@ -58,7 +65,7 @@ def test_what_one_claim_cannot_compute_is_not_the_others_failure():
 
     inside = Regime(True, "always")
     regimes = (lambda e: inside, fails)
-    broken = [Claim("SnS:lemma-1", "a sentence", regime, fails) for regime in regimes]
+    broken = [Claim(tag="SnS:lemma-1", statement="a sentence", regime=regime, compare=fails) for regime in regimes]
     ledger = Ledger.of(RUN, (*broken, claim(True)), None)
     assert [row.verdict for row in ledger] == ["inconclusive", "inconclusive", "confirmed"]
     assert all("14592 parameters are too many" in row.reason for row in list(ledger)[:2])
@@ -66,4 +73,6 @@ def test_what_one_claim_cannot_compute_is_not_the_others_failure():
 
 def test_programming_errors_are_raised():
     with pytest.raises(ZeroDivisionError):
-        Claim("SnS:lemma-1", "a sentence", lambda e: Regime(True, ""), lambda e: 1 / 0).judge(RUN, None)  # pyright: ignore[reportArgumentType]
+        Claim(tag="SnS:lemma-1", statement="a sentence", regime=lambda e: Regime(True, ""), compare=lambda e: 1 / 0).judge(
+            RUN, None
+        )  # pyright: ignore[reportArgumentType]

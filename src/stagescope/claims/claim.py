@@ -48,7 +48,7 @@ class Verdict:
         return asdict(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """A tagged statement with a regime, decided first, and a comparison, made only inside it.
 

@@ -1,7 +1,7 @@
 """Commands for many points of a study; heavy imports are inside."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 from pydantic import BaseModel, Field
@@ -27,8 +27,10 @@ class SweepFlags(BaseModel):
     )
     table: Path | None = Field(None, description="CSV file with a column for each swept option, and maybe seed; one point a line")
     seeds: str | None = Field(None, description="how many (5 means 0 to 4), or which: 3,7,11; default: 1")
-    measure: tuple[Literal["events", "verdicts", "numbers"], ...] | None = Field(
-        None, description="what a row holds; verdicts take several times as long; default: events numbers"
+    measure: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME...")] = Field(
+        None,
+        description="what a row holds: events, verdicts (several times as long), numbers, or a measure of the study's own "
+        "(see `stagescope list`); default: events numbers",
     )
     refine: int = Field(0, description="rounds that add points only where neighbouring cells differ")
     refine_by: str | None = Field(None, description="column in which they differ; default: which events occurred, and verdicts")

@@ -13,7 +13,7 @@ from stagescope.fields.objective import Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
 from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.rebuild import field_of
-from stagescope.papers.registry import kind_of
+from stagescope.papers.registry import kind_of, missing
 from stagescope.runs.run import Run
 from stagescope.spec import canonical
 from stagescope.views.any_run import any_views
@@ -47,11 +47,11 @@ class Reading:
 
     @cached_property
     def curves(self) -> Any:
-        raise InputError(f"no observables are written for runs of {self.type!r}")
+        raise self.unread("observables")
 
     @cached_property
     def stages(self) -> Stages:
-        raise InputError(f"no stages are written for runs of {self.type!r}")
+        raise self.unread("stages")
 
     @cached_property
     def evidence(self) -> Any:
@@ -63,7 +63,7 @@ class Reading:
         """The verdicts of the paper's claims."""
         claims = () if self.kind is None else self.kind.claims()
         if not claims:
-            raise InputError(f"no claims are written for runs of {self.type!r}")
+            raise self.unread("claims")
         return self.judge(claims)
 
     def judge(self, claims: Iterable[Claim]) -> Ledger:
@@ -105,7 +105,11 @@ class Reading:
     @property
     def type(self) -> str:
         """The id of the type of field."""
-        return self.run.spec["field"]["type"]
+        return self.run.type
+
+    def unread(self, what: str) -> InputError:
+        """Why there are no stages or claims: the package of the paper is missing, or no paper has them for such runs."""
+        return missing(self.type) or InputError(f"no {what} are written for runs of {self.type!r}")
 
     @property
     def cost(self) -> Cost:
@@ -117,7 +121,7 @@ def reading(run: Run, what: Objective | Field | None = None) -> Reading:
     known = run.memo.get("reading")
     if known is not None and _same(known.run, run) and (what is None or known.what is what):
         return known
-    kind = kind_of(run.spec["field"]["type"])
+    kind = kind_of(run.type)
     made = Reading(run, kind, what) if kind is None or what is not None else kind.read(run)
     made.kind = kind
     run.memo["reading"] = made

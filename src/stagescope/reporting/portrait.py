@@ -42,7 +42,7 @@ def portrait(
     seen = reading(run)
     read = seen.kind is not None and run.frames > 0
     if not read:
-        notes.append(f"no paper that is installed has stages and claims for runs of {seen.type!r}")
+        notes.append(str(seen.unread("stages and claims")))
     found = _tried("stages", lambda: seen.stages, notes) if read else None
     done("stages")
     if read and "ledger" in skip:

@@ -14,7 +14,7 @@ from stagescope.errors import StagescopeError
 from stagescope.papers.study import Study
 from stagescope.runs.run import Run
 from stagescope.spec import finite
-from stagescope.sweeping.plan import Measure
+from stagescope.sweeping.plan import MEASURES, Measure
 from stagescope.sweeping.points import Point
 from stagescope.sweeping.rows import Row
 
@@ -73,6 +73,9 @@ def _read(study: Study, run: Run, measures: Sequence[Measure]) -> dict[str, Any]
             from stagescope.papers.reading import check
 
             found["verdicts"] = {verdict.tag: verdict.verdict for verdict in check(run)}
+        own = [name for name in measures if name not in MEASURES and run.done]
+        if own:
+            found["measures"] = {name: study.measures[name](run) for name in own}
     except Exception as error:
         if run.done:
             return {**found, "status": "failed", "reason": f"the run is {run.status}, but cannot be read: {reason(error)}"}

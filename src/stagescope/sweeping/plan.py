@@ -13,7 +13,8 @@ from stagescope.errors import InputError, NotARun
 from stagescope.runs.files import replace, told
 from stagescope.sweeping.axes import Axis, Value, kind_of, merged, ordered
 
-SCHEMA = 2
+SCHEMA, OLDEST = 3, 2
+"""Of sweep.json: the one written, and the oldest one read, which version 0.1.0 wrote. It differs in the number alone."""
 FILE, CALL = "sweep.json", "call"
 Measure = str
 MEASURES: tuple[Measure, ...] = ("events", "verdicts", "numbers")
@@ -127,10 +128,13 @@ def load_plan(folder: Path) -> Plan:
         text = path.read_bytes()
     try:
         found = json.loads(text)
-        if found.get("schema_version") != SCHEMA:
-            raise InputError(f"{path}: schema {found.get('schema_version')} is not {SCHEMA}; use the version that wrote it")
-        return Plan.model_validate(found)
-    except (ValueError, ValidationError, AttributeError) as error:
+        version = found["schema_version"]
+        if version > SCHEMA:
+            raise InputError(f"{path}: schema version {version} is newer than {SCHEMA}; update stagescope to read this sweep")
+        if version < OLDEST:
+            raise InputError(f"{path}: schema version {version} is older than {OLDEST}, the oldest that can be read; sweep again")
+        return Plan.model_validate({**found, "schema_version": SCHEMA})
+    except (ValueError, ValidationError, KeyError, TypeError) as error:
         if isinstance(error, InputError):
             raise
         raise NotARun(f"{path} is damaged; restore it from a copy, or sweep into another folder") from None

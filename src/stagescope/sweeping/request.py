@@ -38,7 +38,7 @@ def requested(
     """A plan from a caller's words. Without grids it is that of the sweep preset named, or of the sweep already stored."""
     named = preset_of(study.name, preset)
     options = dict(options or {})
-    chosen = _chosen_measures(measures, named, stored)
+    chosen = _chosen_measures(measures, (*MEASURES, *study.measures), named, stored)
     if stored is not None:
         _check_same(stored, study, chosen)
     if stored is not None and preset is None and not (grid or table or options):
@@ -212,13 +212,15 @@ def _reseeded(stored: Plan, seeds: Seeds | None) -> tuple[Grid, ...]:
     return tuple(grid if grid.line_seeds is not None else grid.model_copy(update={"seeds": chosen}) for grid in stored.grids)
 
 
-def _chosen_measures(given: Sequence[str] | None, named: NamedSweep | None, stored: Plan | None) -> tuple[Measure, ...]:
+def _chosen_measures(
+    given: Sequence[str] | None, known: tuple[Measure, ...], named: NamedSweep | None, stored: Plan | None
+) -> tuple[Measure, ...]:
     """In one order, whatever the caller's, so that the same measures are the same sweep."""
     if given is None:
         return stored.measures if stored is not None else named.measures if named is not None else DEFAULT_MEASURES
     for name in given:
-        if name not in MEASURES:
-            raise unknown("measure", name, MEASURES)
+        if name not in known:
+            raise unknown("measure", name, known)
     if not given:
-        raise InputError(f"nothing to measure; choose among {', '.join(MEASURES)}")
-    return tuple(name for name in MEASURES if name in given)
+        raise InputError(f"nothing to measure; choose among {', '.join(known)}")
+    return tuple(name for name in known if name in given)

@@ -217,6 +217,8 @@ def test_a_failure_leaves_one_row_undecided():
     def broken(_):
         raise StagescopeError("the companion run diverged")
 
-    row = Claim("ISA:wkb", "words", lambda _: Regime(True, "always"), broken).judge(flow("mirror", until=0.1, frames=3), None)
+    row = Claim(tag="ISA:wkb", statement="words", regime=lambda _: Regime(True, "always"), compare=broken).judge(
+        flow("mirror", until=0.1, frames=3), None
+    )
     assert row.verdict == "inconclusive"
     assert "diverged" in row.reason

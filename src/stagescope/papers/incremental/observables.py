@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.errors import InputError
+from stagescope.fields.softmax import log_softmax
 from stagescope.keys import key
 from stagescope.papers.incremental.levels import ClassLevels, class_levels
 from stagescope.papers.incremental.loss import LaggedLoss
@@ -179,9 +180,7 @@ class LagCurves(GroupMass):
         return self._divergences(frame, self._teachers)
 
     def _divergences(self, frame: int, laws: list[np.ndarray]) -> np.ndarray:
-        logits = self.law.model.logits(self.at(frame), self.contexts)
-        logs = logits - logits.max(axis=-1, keepdims=True)
-        logs -= np.log(np.sum(np.exp(logs), axis=-1, keepdims=True))
+        logs = log_softmax(self.law.model.logits(self.at(frame), self.contexts))
         return np.array([np.mean(np.sum(p * (np.log(np.maximum(p, 1e-300)) - logs), axis=-1)) for p in laws])
 
     @cached_property

@@ -9,6 +9,7 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError
+from stagescope.fields.softmax import log_softmax, softmax
 from stagescope.keys import key as stream
 from stagescope.memory import affordable, require_memory
 from stagescope.papers.incremental.features import Features, RandomFeatures
@@ -240,16 +241,9 @@ def gather_scores(tables: Tables, tokens: np.ndarray, start: int, vocab: int) ->
     return total
 
 
-def softmax(scores: np.ndarray) -> np.ndarray:
-    """exp(z - max z), normalised over the last axis."""
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
-
-
 def _cross_entropy(true: np.ndarray, other: np.ndarray) -> np.ndarray:
     """-sum_y softmax(true)_y log softmax(other)_y over the last axis."""
-    other = other - other.max(axis=-1, keepdims=True)
-    return np.log(np.exp(other).sum(axis=-1)) - np.sum(softmax(true) * other, axis=-1)
+    return -np.sum(softmax(true) * log_softmax(other), axis=-1)
 
 
 def _check_group(number: int, group: tuple[int, ...]) -> None:

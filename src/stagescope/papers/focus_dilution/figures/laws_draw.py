@@ -1,4 +1,4 @@
-"""Ink of the focus-and-dilution figures about its laws: each function draws the numbers of its twin."""
+"""Drawings of the focus-and-dilution figures about its laws: each function draws the numbers of its twin in laws.py."""
 
 from typing import Any
 

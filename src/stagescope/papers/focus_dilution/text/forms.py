@@ -1,4 +1,4 @@
-"""What can be said of training on a text before it begins: rates and separability from its counts."""
+"""Predictions for training on a text from its counts alone: rates and separability."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,18 +9,13 @@ import numpy as np
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.kernel import window_pairs
 from stagescope.errors import InputError
+from stagescope.fields.softmax import softmax
 from stagescope.keys import key
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
 
 STRETCHES = 100
 """Overlapping windows are not independent: standard errors are those of means over this many stretches of the text."""
-GRID = 20001
-"""Points at which the prediction of a condensed model is tabulated; linear interpolation errs by less than 1e-6 of it."""
-CELLS = 1 << 22
-"""Numbers of that table's logits that are held at a time."""
-LARGE = 1000
-"""Tokens from which only two singular values are computed: all of them would take minutes."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +65,12 @@ def window_attention_rate(corpus: TextCorpus, window: int) -> tuple[float, float
     size = plateau_amplitude(pi)
     centred = np.log(pi) - np.mean(np.log(pi))
     g, w = size * pi / np.linalg.norm(pi), size * centred / np.linalg.norm(centred)
-    grid = np.linspace(g.min(), g.max(), GRID)
+    grid = np.linspace(g.min(), g.max(), 20001)  # linear interpolation errs by less than 1e-6
     table, count = _predicted(w, grid), len(stream) - window
     cuts = np.linspace(0, count, min(STRETCHES, count) + 1).round().astype(int)
 
     def total(start: int, stop: int) -> float:
-        """Over the windows that begin from `start` on, before `stop`; a text of any size is held a stretch at a time."""
+        """The sum over windows that begin from `start` on, before `stop`; only one stretch of the text is in memory."""
         part = stream[start : stop + window]
         values = g[part]
         first, second = (_sliding_mean(power, window) for power in (values, values**2))
@@ -104,11 +99,9 @@ def _predicted(w: np.ndarray, reading: np.ndarray) -> np.ndarray:
     """w . softmax(x w) at each reading x = u . g."""
 
     def some(x: np.ndarray) -> np.ndarray:
-        logits = x[:, None] * w
-        law = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return (law @ w) / law.sum(axis=1)
+        return softmax(x[:, None] * w) @ w
 
-    return np.concatenate([some(x) for x in np.array_split(reading, len(reading) * len(w) // CELLS + 1)])
+    return np.concatenate([some(x) for x in np.array_split(reading, len(reading) * len(w) // 2**22 + 1)])
 
 
 def separability(corpus: TextCorpus, window: int) -> tuple[float, float]:
@@ -129,7 +122,7 @@ def _excess(joint: np.ndarray) -> np.ndarray:
 
 def _ratio(matrix: np.ndarray) -> float:
     """sigma_2 / sigma_1."""
-    if len(matrix) < LARGE:
+    if len(matrix) < 1000:  # beyond, all singular values would take minutes
         values = np.linalg.svd(matrix, compute_uv=False)
     else:
         from scipy.sparse.linalg import svds

@@ -114,6 +114,12 @@ def _clock(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim("ISA:first", "t_1 is that of the closed form", _many_positions, _first, ("t1",)),
-    Claim("ISA:clock", "The regression flow from the same logits gives the times of the model", _clocked, _clock, ("t*",)),
+    Claim(tag="ISA:first", statement="t_1 is that of the closed form", regime=_many_positions, compare=_first, shown=("t1",)),
+    Claim(
+        tag="ISA:clock",
+        statement="The regression flow from the same logits gives the times of the model",
+        regime=_clocked,
+        compare=_clock,
+        shown=("t*",),
+    ),
 )

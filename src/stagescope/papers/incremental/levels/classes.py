@@ -11,9 +11,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from stagescope.errors import InputError
+from stagescope.fields.softmax import softmax
 from stagescope.memory import require_memory
 from stagescope.papers.incremental.levels.kernel import log_partition
-from stagescope.papers.incremental.process import LaggedChain, gather_scores, softmax
+from stagescope.papers.incremental.process import LaggedChain, gather_scores
 
 PENALTIES = tuple(float(value) for value in np.geomspace(1e-5, 1e-1, 9))
 """Ridges that `fit_ridge` chooses from."""

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.errors import InputError
+from stagescope.fields.softmax import log_sum_exp
 from stagescope.papers.incremental.forms import RegressionForms
 from stagescope.papers.incremental.regression.loss import Regression
 from stagescope.papers.incremental.regression.model import RegressionHeads
@@ -68,8 +69,7 @@ class HeadCurves(GroupMass):
         a = self.params["a"]
         if not self.mirror:
             return a.sum(axis=2)
-        top = a.max(axis=2)
-        return np.sum(self.params["V"] ** 2, axis=2) / 2 - top - np.log(np.exp(a - top[..., None]).sum(axis=2))
+        return np.sum(self.params["V"] ** 2, axis=2) / 2 - log_sum_exp(a)
 
 
 def head_curves(run: Run) -> HeadCurves:
