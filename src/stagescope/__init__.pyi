@@ -1,6 +1,8 @@
 """The public names, once: each line is a name and the module it comes from."""
 
 from .claims.claim import Claim as Claim
+from .claims.claim import Comparison as Comparison
+from .claims.claim import Regime as Regime
 from .claims.claim import Verdict as Verdict
 from .claims.ledger import Ledger as Ledger
 from .corpora.corpus import TextCorpus as TextCorpus

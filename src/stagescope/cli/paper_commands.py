@@ -1,5 +1,6 @@
 """Commands that make what a paper shows, and say what there is."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 

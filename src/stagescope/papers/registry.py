@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from stagescope.runs.run import Run
 
 GROUP = "stagescope.papers"
+_PROCESSES = ("stagescope.processes.markov_chain", "stagescope.corpora.corpus")
+"""Modules of the core whose types a spec may name."""
 
 
 class Found(NamedTuple):
@@ -138,7 +140,10 @@ def kind_of(identity: str) -> Kind | None:
 
 
 def load_type(identity: str) -> None:
-    """Import what a stored spec of this type of field names, where a paper has it: the field's module, and the study's setup."""
+    """Import what a stored spec of this type names: processes of the core, or a paper's field with what its study sets up."""
+    if "/" not in identity:
+        for module in _PROCESSES:
+            import_module(module)
     if identity not in _kinds():
         return
     _, module, study = _kinds()[identity]
