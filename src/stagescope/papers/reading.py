@@ -179,7 +179,7 @@ def reading(run: Run, what: Objective | Field | None = None) -> Reading:
 def _made(run: Run, what: Objective | Field | None) -> Reading:
     if what is not None:
         field_of(run.spec, what)  # refuses an objective that the run does not move
-    kind = kind_of(run.spec["field"]["type"])
+    kind = kind_of(run.type)
     made = Reading(run, kind, what) if kind is None or what is not None else kind.read(run)
     made.kind = kind
     return made
