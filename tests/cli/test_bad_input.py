@@ -344,10 +344,10 @@ def test_a_damaged_run(tmp_path, call, monkeypatch, words):
 
 def test_a_run_of_a_kind_without_stages(tmp_path, call):
     folder = samples.finished(tmp_path / "run")
-    for word in ("stages", "check"):
-        code, said = call(word, folder)
+    for command, what in (("stages", "stages"), ("check", "claims")):
+        code, said = call(command, folder)
         assert code == 2
-        assert_sentence(said, "no stages or claims are written for runs of 'own'")
+        assert_sentence(said, f"no {what} are written for runs of 'own'")
 
 
 def test_a_folder_without_permission(tmp_path, call, monkeypatch):

@@ -14,7 +14,10 @@ from tests.landscape.laws import VALUES, product_loss, product_start
 def test_own_objective():
     loss = product_loss()
     run = ss.evolve(loss, product_start(), ss.GradientFlow(), until=100.0, record=ss.Uniform(frames=1500))
+    with pytest.raises(ss.InputError, match="pass it"):
+        ss.saddle_ladder(run)
     ladder = ss.saddle_ladder(run, loss)
+    assert ss.saddle_ladder(run) is ladder, "the reading of a run remembers its objective"
     assert [rung.label for rung in ladder] == ["1 saddle", "2 saddle", "3 saddle", "4 minimum"]
     for rung, value in zip(ladder, VALUES, strict=False):
         assert rung.near
@@ -24,8 +27,6 @@ def test_own_objective():
         assert rung.predicted_escape == pytest.approx(rung.measured_escape, rel=0.05)
         assert set(rung.opening.split("+")) == {"A", "B"}
     assert ladder["4 minimum"].opening is None
-    with pytest.raises(ss.InputError, match="pass it"):
-        ss.saddle_ladder(run)
 
 
 def test_the_work_is_heard_and_foretold():

@@ -93,6 +93,15 @@ def test_bad_requests(given, words):
         plan(**given)
 
 
+def test_a_study_has_measures_of_its_own():
+    of = study("incremental")
+    grid = {"sequences": "50,100"}
+    assert requested(of, "ladder", grid=grid, measures=["stopping", "events"]).measures == ("events", "stopping")
+    assert requested(of, "early-stopping").measures == of.sweeps["early-stopping"].measures
+    with pytest.raises(InputError, match="did you mean 'stopping'"):
+        requested(of, "ladder", grid=grid, measures=["stoping"])
+
+
 def test_a_fixed_option_is_left_out_where_it_has_no_effect():
     """Such a point is the one asked for without that option, so that its run can be made again."""
     both = list(points(plan(grid={"optimizer": "flow,gd"}, until=50.0, lr=0.2)))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stagescope.fields.softmax import softmax
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Params
@@ -139,9 +140,7 @@ def slopes(loss: TokenPopulation, small: Params) -> tuple[np.ndarray, np.ndarray
     """
     pi, product = loss.process.stationary, small["W0"] @ small["W1"]
     attention = loss.model.attention(small, pi)
-    logits = attention @ product
-    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-    surprise = pi[:, None] * (odds / odds.sum(axis=1, keepdims=True) - loss.process.transition)
+    surprise = pi[:, None] * (softmax(attention @ product) - loss.process.transition)
     lift = surprise @ product.T
     return attention.T @ surprise, loss.model.scale * attention * (lift - np.sum(attention * lift, axis=1, keepdims=True))
 

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from stagescope.fields.softmax import softmax
 from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
@@ -72,8 +73,7 @@ class TokenCurves:
     @cached_property
     def probe_entropy(self) -> np.ndarray:
         """Entropy of softmax(Phi) rows (frames, d): log d where a row is flat."""
-        b = np.exp(self.scores - self.scores.max(axis=2, keepdims=True))
-        b /= b.sum(axis=2, keepdims=True)
+        b = softmax(self.scores)
         return -np.sum(b * np.log(np.where(b > 0, b, 1.0)), axis=2)
 
     @cached_property

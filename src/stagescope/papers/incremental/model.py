@@ -8,6 +8,7 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError
+from stagescope.fields.softmax import softmax
 from stagescope.memory import require_parameters
 from stagescope.params import Params
 from stagescope.spec import Described
@@ -69,9 +70,7 @@ class LaggedModel(Described):
 
     def masked_softmax(self, scores: np.ndarray) -> np.ndarray:
         """softmax of scores (..., L, P + L - 1) over the positions each target sees."""
-        scores = np.where(self.visible, scores, -np.inf)
-        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        return weights / weights.sum(axis=-1, keepdims=True)
+        return softmax(np.where(self.visible, scores, -np.inf))
 
 
 def check_scale(scale: float) -> None:

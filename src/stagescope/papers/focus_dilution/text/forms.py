@@ -9,6 +9,7 @@ import numpy as np
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.kernel import window_pairs
 from stagescope.errors import InputError
+from stagescope.fields.softmax import softmax
 from stagescope.keys import key
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
@@ -98,9 +99,7 @@ def _predicted(w: np.ndarray, reading: np.ndarray, cells: int = 2**22) -> np.nda
     """w . softmax(x w) at each reading x = u . g, with at most about `cells` logits in memory."""
 
     def some(x: np.ndarray) -> np.ndarray:
-        logits = x[:, None] * w
-        law = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return (law @ w) / law.sum(axis=1)
+        return softmax(x[:, None] * w) @ w
 
     return np.concatenate([some(x) for x in np.array_split(reading, len(reading) * len(w) // cells + 1)])
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from stagescope.corpora.corpus import TextCorpus, written
 from stagescope.corpora.window_loss import WindowLoss
+from stagescope.fields.softmax import softmax
 from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.rebuild import rebuilt
@@ -120,9 +121,7 @@ class TextCurves:
     def attention(self, tokens: Sequence[int]) -> np.ndarray:
         """Attention of some query types on every type (frames, queries, d), for windows with the frequencies pi."""
         query, key = self._factors
-        scores = self.model.scale * query[:, list(tokens)] @ np.swapaxes(key, 1, 2) + np.log(self.pi)
-        weights = np.exp(scores - scores.max(axis=2, keepdims=True))
-        return weights / weights.sum(axis=2, keepdims=True)
+        return softmax(self.model.scale * query[:, list(tokens)] @ np.swapaxes(key, 1, 2) + np.log(self.pi))
 
 
 def _triangles(matrices: np.ndarray) -> np.ndarray:

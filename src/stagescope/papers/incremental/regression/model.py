@@ -9,6 +9,7 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError, unknown
+from stagescope.fields.softmax import softmax
 from stagescope.keys import key
 from stagescope.memory import require_parameters
 from stagescope.params import Params
@@ -104,8 +105,7 @@ class RegressionHeads(Described):
 
     def attention(self, params: Params) -> np.ndarray:
         """s = softmax(a) (..., H, N)."""
-        weights = np.exp(params["a"] - params["a"].max(axis=-1, keepdims=True))
-        return weights / weights.sum(axis=-1, keepdims=True)
+        return softmax(params["a"])
 
     def residual(self, params: Params) -> np.ndarray:
         """R = G - P (..., k, N)."""

@@ -13,9 +13,6 @@ from stagescope.keys import key
 from stagescope.papers.incremental.model import LaggedModel
 from stagescope.params import Params
 
-NORM_EPS = 1e-5
-"""Added to the variance in LayerNorm."""
-
 
 class Transformer(LaggedModel):
     """x = E[token] + place; in each layer x += heads(norm(x)), x += MLP(norm(x)); logits = norm(x) U + u [ISA:transformer].
@@ -151,7 +148,7 @@ class Transformer(LaggedModel):
         from stagescope.autodiff import jax, jnp
 
         centred = x - jnp.mean(x, axis=-1, keepdims=True)
-        size = jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + NORM_EPS)
+        size = jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + 1e-5)  # as in PyTorch's LayerNorm
         return centred * size * params[f"gain_{name}"] + params[f"shift_{name}"]
 
     def _add(self, x: Any, part: Any, kept: Iterator[Any]) -> Any:
