@@ -93,6 +93,7 @@ def evidence(run=None, **given):
         "curves": SimpleNamespace(time=np.array([0.0, 100.0]), mean_entropy=np.array([4.0, 1.0])),
         "predictions": made,
         "parts": [],
+        "causal": False,
         "window": 256,
         "r": 0.01,
         "learned": 1.0,

@@ -74,16 +74,14 @@ def test_a_sign_within_two_errors_is_undecided(corpus, rate, sign):
     assert replace(predict(corpus, 12), c_windows=rate, c_error=0.1).sign == sign
 
 
-def test_two_singular_values_of_a_large_matrix_are_those_of_all(corpus, monkeypatch):
-    every = separability(corpus, 7)
-    monkeypatch.setattr(text_forms, "LARGE", 10)
-    assert separability(corpus, 7) == pytest.approx(every, rel=1e-9)
+def test_two_singular_values_of_a_large_matrix_are_those_of_all(corpus):
+    matrix = corpus.pairs / corpus.pairs.sum()
+    assert text_forms._ratio(matrix, large=10) == pytest.approx(text_forms._ratio(matrix), rel=1e-9)
 
 
-def test_the_table_of_predictions_may_be_made_in_parts(corpus, monkeypatch):
-    whole = window_attention_rate(corpus, 12)
-    monkeypatch.setattr(text_forms, "CELLS", 1000)
-    assert window_attention_rate(corpus, 12) == pytest.approx(whole, rel=1e-12)
+def test_the_table_of_predictions_may_be_made_in_parts(corpus):
+    w, grid = np.log(corpus.stationary), np.linspace(0, 3, 500)
+    np.testing.assert_allclose(text_forms._predicted(w, grid, cells=1000), text_forms._predicted(w, grid), rtol=1e-12)
 
 
 def test_a_window_of_nothing_is_refused(corpus):

@@ -95,13 +95,13 @@ def _sliding_mean(values: np.ndarray, window: int) -> np.ndarray:
     return (total[window:-1] - total[: -window - 1]) / window
 
 
-def _predicted(w: np.ndarray, reading: np.ndarray) -> np.ndarray:
-    """w . softmax(x w) at each reading x = u . g."""
+def _predicted(w: np.ndarray, reading: np.ndarray, cells: int = 2**22) -> np.ndarray:
+    """w . softmax(x w) at each reading x = u . g, with at most about `cells` logits in memory."""
 
     def some(x: np.ndarray) -> np.ndarray:
         return softmax(x[:, None] * w) @ w
 
-    return np.concatenate([some(x) for x in np.array_split(reading, len(reading) * len(w) // 2**22 + 1)])
+    return np.concatenate([some(x) for x in np.array_split(reading, len(reading) * len(w) // cells + 1)])
 
 
 def separability(corpus: TextCorpus, window: int) -> tuple[float, float]:
@@ -120,9 +120,9 @@ def _excess(joint: np.ndarray) -> np.ndarray:
     return joint - joint.sum(axis=1, keepdims=True) / len(joint)
 
 
-def _ratio(matrix: np.ndarray) -> float:
-    """sigma_2 / sigma_1."""
-    if len(matrix) < 1000:  # beyond, all singular values would take minutes
+def _ratio(matrix: np.ndarray, large: int = 1000) -> float:
+    """sigma_2 / sigma_1; of `large` matrices only two singular values are computed, because all would take minutes."""
+    if len(matrix) < large:
         values = np.linalg.svd(matrix, compute_uv=False)
     else:
         from scipy.sparse.linalg import svds
