@@ -20,8 +20,8 @@ def hold(sizes, copies, mirror, gains, places):
     """All that `velocity` reads except the parameters, and its work space.
 
     In order: heads, positions, features; copies of each head; 1 for the mirror law, 0 for the gradient; rates of a and V, 1
-    here; gains; positions of the features; work space for s (H, N), R (k, N) and u (N); time and |theta| where the velocity is not
-    finite.
+    here; gains; positions of the features; work space for s (H, N), R (k, N) and u (N); time and |theta| where the velocity
+    is not finite.
     """
     heads, positions, features = sizes
     room = np.zeros((heads + features + 1) * positions)
