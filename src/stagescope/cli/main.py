@@ -103,7 +103,10 @@ def _command(kind: type[BaseModel], name: str) -> Any:
 
 
 def _fields(study: Study, preset: str | None, sweep: NamedSweep | None = None) -> dict[str, Any]:
-    """The options of a study with their defaults, those of a preset first; what a sweep preset sweeps is open unless given."""
+    """The options of a study with their defaults, those of a preset first; what a sweep preset sweeps is open unless given.
+
+    Limits are left out: `Study.configured` checks them, and its sentence names the option; tyro would print pydantic's report.
+    """
     base = preset if sweep is None else sweep.preset
     chosen, fields = {**study.presets.get(base or "", {}), **(sweep.options if sweep is not None else {})}, {}
     for name, info in study.options.model_fields.items():
@@ -145,14 +148,15 @@ def _early_names(arguments: list[str]) -> None:
     """Unknown commands, studies and presets, with the nearest known name."""
     if not arguments or arguments[0].startswith("-"):
         return
-    if arguments[0] not in (*VERBS, *COMMANDS, "completion"):
-        raise unknown("command", arguments[0], (*VERBS, *COMMANDS, "completion"))
-    name = next(iter(arguments[1:]), "-")
-    if arguments[0] not in VERBS or name.startswith("-"):
+    verb, name = arguments[0], next(iter(arguments[1:]), "-")
+    known = (*VERBS, *COMMANDS, "completion")
+    if verb not in known:
+        raise unknown("command", verb, known)
+    if verb not in VERBS or name.startswith("-"):
         return
     if name not in studies():
         raise unknown("study", name, studies(), more=problems())
     preset = _preset(arguments)
-    presets = {**studies()[name].presets, **(studies()[name].sweeps if arguments[0] == "sweep" else {})}
+    presets = {**studies()[name].presets, **(studies()[name].sweeps if verb == "sweep" else {})}
     if preset is not None and preset not in presets:
         raise unknown(f"preset of {name}", preset, presets)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import tyro
 from pydantic import BaseModel, Field
 
-from stagescope.cli.command import Command, print_json
+from stagescope.cli.command import OWN_CLAIMS, Command, OwnClaims, print_json
 from stagescope.errors import InputError
+from stagescope.options import field_name
 
 if TYPE_CHECKING:
     from stagescope.sweeping.table import Sweep as Table
@@ -32,6 +33,7 @@ class SweepFlags(BaseModel):
         description="what a row holds: events, verdicts (several times as long), numbers, or a measure of the study's own "
         "(see `stagescope list`); default: events numbers",
     )
+    claims: OwnClaims = OWN_CLAIMS
     refine: int = Field(0, description="rounds that add points only where neighbouring cells differ")
     refine_by: str | None = Field(None, description="column in which they differ; default: which events occurred, and verdicts")
     workers: int | None = Field(None, description="processes on this machine; default: one per core")
@@ -62,7 +64,7 @@ class Sweep(Command):
             for name in study(flags.study_name).options.model_fields
             if getattr(flags, name) != fields[name].default
         }
-        names = ("out", "table", "seeds", "measure", "refine", "refine_by", "workers", "scheduler")
+        names = ("out", "table", "seeds", "measure", "claims", "refine", "refine_by", "workers", "scheduler")
         names += ("timeout", "keep_runs", "retry_failed", "yes")
         given = {name: getattr(flags, name) for name in names}
         shown = False if flags.quiet or flags.json_ else None
@@ -146,7 +148,7 @@ def _grids(words: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for word in words:
         name, equals, values = word.partition("=")
-        name = name.strip().replace("-", "_")
+        name = field_name(name)
         if not equals or not name:
             raise InputError(f"{word!r} has no name; write NAME=VALUES, such as pi.0=.3,.4 or persistence=.1:.9:9")
         if name in found:

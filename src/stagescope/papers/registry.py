@@ -151,7 +151,7 @@ def load_type(identity: str) -> None:
         import_module(module)
         if isinstance(study.setup, Later):
             study.setup.load()
-    except ImportError as error:
+    except Exception as error:  # code of the paper runs here
         raise InputError(f"{identity} cannot be used: {module} fails to import ({_sentence(error)})") from error
 
 

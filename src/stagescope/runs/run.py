@@ -147,10 +147,8 @@ class Run:
         return xarray.Dataset(data, attrs=facts)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: figure, stages and ledger, made once. The summary is asked for through the public names."""
-        if "summary" not in self.memo:
-            self.memo["summary"] = import_module("stagescope").summary(self).html
-        return self.memo["summary"]
+        """What a notebook shows: figure, stages and ledger. The summary comes through the public names, and is made once."""
+        return import_module("stagescope").summary(self).html
 
     def __repr__(self) -> str:
         what = self.study or self.type

@@ -52,7 +52,7 @@ def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
     found += [Column(LAST_STAGE, "word", "stages", _last), Column(STAGES, "word", "stages", _in_order)]
     found += [_part("time", "starts", f"stage {name}", name, lambda row: "not reached") for name in _names(rows, "starts")]
     found += [_part("time", "durations", f"duration {name}", name, _stays(name)) for name in _names(rows, "durations")]
-    found += [_part("word", "verdicts", name, name) for name in _names(rows, "verdicts")]
+    verdicts = len(found)
     found += [_part("number", "numbers", name, name) for name in _names(rows, "numbers")]
     found += _own(rows)
     found += [
@@ -62,6 +62,9 @@ def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
         _whole("version", "word"),
     ]
     found += [_whole("config", "word", _config), _whole("digest", "word")]
+    taken = {column.name for column in found}
+    named = {tag: f"claim {tag}" if tag in taken else tag for tag in _names(rows, "verdicts")}
+    found[verdicts:verdicts] = [_part("word", "verdicts", name, tag) for tag, name in named.items()]
     table: dict[str, Column] = {}
     for column in found:
         table.setdefault(column.name, column)

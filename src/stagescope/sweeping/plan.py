@@ -61,7 +61,11 @@ class Grid(BaseModel):
 
 
 class Plan(BaseModel):
-    """What a sweep is (study, fixed options, measures) and the grids that calls have asked for, in their order."""
+    """What a sweep is (study, fixed options, measures, own claims) and the grids that calls have asked for, in their order.
+
+    `claims` is the "module:NAME" that the caller gave, `claims_digest` the SHA-256 of that module's file. Nothing is imported
+    because a plan names it: each call gives the name again.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -74,6 +78,8 @@ class Plan(BaseModel):
     measures: tuple[Measure, ...]
     grids: tuple[Grid, ...]
     versions: dict[str, str]
+    claims: str | None = None
+    claims_digest: str | None = None
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -105,6 +111,8 @@ class Plan(BaseModel):
         for name in sorted(self.files.keys() & other.files.keys()):
             yield f"the content of {name}", self.files[name], other.files[name]
         yield "what is measured", " ".join(self.measures), " ".join(other.measures)
+        yield "--claims", self.claims, other.claims
+        yield f"the content of {self.claims}", self.claims_digest, other.claims_digest
 
     def save(self, folder: Path) -> None:
         replace(folder / FILE, (self.model_dump_json(indent=1) + "\n").encode())

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.detect.stage import first_crossing
 from stagescope.fields.objective import Objective
+from stagescope.papers.focus_dilution.stages import passes
 from stagescope.papers.published import published
 from tests.processes.test_markov_chain import chains
 
@@ -83,8 +83,7 @@ def test_flow_reaches_the_saddles_when_measured_elsewhere(name, seed):
     scores = np.linalg.svd(model.scores(run.params), compute_uv=False)
     spread = REFERENCE["events"]
     for event, (low, high) in spread.value[name].items():
-        curve = (embedding if event[0] == "E" else scores)[:, int(event[1]) - 1]
-        when = first_crossing(run.t, curve, 0.1, rising=True)
+        when = passes(run.t, embedding if event[0] == "E" else scores)[int(event[1]) - 1]
         assert when is not None
         assert low * (1 - spread.tolerance) <= when <= high * (1 + spread.tolerance), event
     most = REFERENCE["largest_final_loss"]
