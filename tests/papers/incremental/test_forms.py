@@ -152,7 +152,7 @@ def test_figure_ten():
 
 
 def test_outside_the_forms():
-    with pytest.raises(ss.InputError, match="stays on place"):
+    with pytest.raises(ss.InputError, match="stays on position"):
         RegressionForms((1.0, 1.0), 4, 2, mirror=True).leftover(np.array([1.0]))
     with pytest.raises(ss.InputError, match="not on the trajectory"):
         wkb_times(np.arange(3.0), np.ones(3), (1e-3, 5.0), np.array([1e-4]))

@@ -164,7 +164,7 @@ class LaggedLoss(SequenceLoss):
         return self
 
     def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-        """The largest arrays of a run beside the parameters: what they are, what makes them smaller, their shape."""
+        """The largest arrays of a run except the parameters: what they are, how to make them smaller, their shape."""
         model, count = self.model, max(self.sequences, self.batch or 1)
         yield "these sequences", "take fewer or shorter ones", (count, model.targets, model.vocab)
         yield "these sequences", "take fewer or shorter ones, or shorter spans", (count, model.context + model.targets)

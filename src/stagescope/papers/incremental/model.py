@@ -1,4 +1,4 @@
-"""What the students of a lagged chain have in common: a context, targets after it, and what each of them sees."""
+"""The base of all students of a lagged chain: a context, targets after it, and the positions that each target sees."""
 
 from abc import abstractmethod
 from typing import Self
@@ -62,7 +62,7 @@ class LaggedModel(Described):
 
     @abstractmethod
     def token_maps(self, params: Params) -> np.ndarray | None:
-        """(H, d, d): what a token that a head looks at adds to the logits, None where there is no such matrix."""
+        """(H, d, d): what a token that a head attends to adds to the logits; None where that is not linear."""
 
     def check_tokens(self, tokens: np.ndarray) -> None:
         if tokens.ndim != 2 or tokens.shape[1] < self.positions:

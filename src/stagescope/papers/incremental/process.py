@@ -16,6 +16,8 @@ from stagescope.papers.incremental.features import Features, RandomFeatures
 from stagescope.processes.process import Process
 from stagescope.spec import Integers, Numbers
 
+BLOCK = 2**21
+"""Scores held at once where only their mean is needed: 16 MB."""
 Tables = dict[int, np.ndarray]
 """By lag: row x (d,) is what token x at that lag adds to the scores."""
 
@@ -224,9 +226,9 @@ class LaggedChain(Process):
         return count
 
     def _blocks(self, tokens: np.ndarray, start: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Sequences in blocks of about 16 MB with the true scores of their targets: memory does not grow with their number."""
+        """Sequences in blocks with the true scores of their targets: memory does not grow with their number."""
         tables = self.tables(self.matrices)
-        size = max(1, 2**21 // ((tokens.shape[1] - start) * self.vocab))
+        size = max(1, BLOCK // ((tokens.shape[1] - start) * self.vocab))
         for first in range(0, len(tokens), size):
             block = tokens[first : first + size]
             yield block, gather_scores(tables, block, start, self.vocab)

@@ -34,7 +34,7 @@ PLATEAU = PlateauThresholds()
 class Plateau:
     """Where the loss is flattest on a logarithmic clock between transition j and the next; `accepted` if near level j.
 
-    `drift` is dL/d ln t by a least-squares fit around it; one frame of a noisy curve says nothing about its slope.
+    `drift` is dL/d ln t by a least-squares fit around it; one frame of a noisy curve does not give its slope.
     """
 
     j: int

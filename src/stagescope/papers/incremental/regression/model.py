@@ -23,7 +23,7 @@ class RegressionHeads(Described):
 
     The features f_i are orthonormal and V_h is written in their basis: V_h' = (G - P) s_h lies in the span of the f_i and of
     the V's themselves, so components orthogonal to all f_i that start at zero stay zero. Positions count from 0; `places` are
-    the p_i, by default 0..k-1 (positions are exchangeable: which ones they are only decides which noise they get). The model
+    the p_i, by default 0..k-1 (positions are exchangeable: the choice only decides which noise they get). The model
     may stand for a larger one in which every head occurs `copies` times: equal heads stay equal, P = copies sum_h V_h x s_h,
     and each listed head moves as each of its copies does [ISA:symmetric].
     """
@@ -54,7 +54,7 @@ class RegressionHeads(Described):
 
     @property
     def at(self) -> np.ndarray:
-        """The places p_i."""
+        """The positions p_i of the features."""
         return np.arange(len(self.gains)) if self.places is None else np.array(self.places, dtype=int)
 
     @property
@@ -100,7 +100,7 @@ class RegressionHeads(Described):
         return {"a": draw, "V": np.zeros(self.shapes["V"])}
 
     def reduce(self, params: Params) -> Params:
-        """Values in the basis of the features: here they are."""
+        """Values in the basis of the features: unchanged here."""
         return params
 
     def attention(self, params: Params) -> np.ndarray:
