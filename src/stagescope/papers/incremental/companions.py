@@ -28,7 +28,7 @@ class ClockThresholds:
     """The regime of the clock [ISA:clock], and its tolerances."""
 
     logits: float = 0.5
-    """Largest root mean square of the true logits: the clock is of first order in them."""
+    """Largest root mean square of the true logits: the clock is for small logits."""
     skew: float = 0.02
     """Largest cosine between two features, or between a feature and a matrix of equal rows or columns."""
     sampled: float = 0.05

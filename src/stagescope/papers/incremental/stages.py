@@ -12,7 +12,7 @@ from stagescope.papers.incremental.transitions import PLATEAU, no_ladder, platea
 
 @dataclass(frozen=True)
 class HeadThresholds:
-    """When heads compete and when they cooperate. Set on runs of presets `ladder` and `gd-ladder`, confirmed on fresh seeds."""
+    """When heads compete and when they cooperate. Set on runs of preset `ladder`; validation/incremental.py uses other seeds."""
 
     alike: float = 0.95
     """Heads compete if their agreement is at least this and they share a top group."""

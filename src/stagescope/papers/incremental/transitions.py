@@ -18,9 +18,9 @@ class PlateauThresholds:
 
     close: float = 0.15
     """Plateau j is accepted if its loss is within this share of the step l_{j-1} - l_j of level j. Set on runs of preset
-    `ladder`, whose plateaus are shoulders; confirmed on fresh seeds."""
+    `ladder`, whose plateaus are shoulders; validation/incremental.py checks it on other seeds."""
     fewest: int = 3
-    """Least number of frames between two transitions: a slope has no minimum inside fewer."""
+    """Least number of frames between two transitions for a plateau to be seen."""
     window: float = 0.1
     """The drift of a plateau is its slope over this length of ln t, a tenth of a factor e."""
     side: int = 2

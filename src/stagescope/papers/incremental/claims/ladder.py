@@ -15,7 +15,7 @@ class LearningThresholds:
     """When a feature is acquired, and when heads that started equal are still equal."""
 
     acquired: float = 0.2
-    """A feature is acquired if its learned share ever reaches this; above it noise is not taken for learning."""
+    """A feature is acquired if its learned share ever reaches this."""
     stay: float = 10.0
     """A stay on plateau 1 needs a run of this many t_1."""
     rounding: float = 1e-6
