@@ -11,8 +11,6 @@ from stagescope.options import option
 from stagescope.papers.registry import paper_of, studies
 from stagescope.runs.run import Run
 
-FACTS = ("study", "seed")
-"""Entries of a config that are no options."""
 LISTED = 24
 """Items of a setting that are listed: a vocabulary would fill the page."""
 
@@ -54,7 +52,9 @@ def _brief(described: Any) -> str:
 
 def _settings(run: Run) -> list[tuple[str, str]]:
     config = run.config or {}
-    return [(name, _plain(_local(value))) for name, value in config.items() if value is not None and name not in FACTS]
+    return [
+        (name, _plain(_local(value))) for name, value in config.items() if value is not None and name not in ("study", "seed")
+    ]
 
 
 def _local(value: Any) -> Any:
