@@ -13,9 +13,9 @@ import stagescope as ss
 from stagescope.cli import demo as tour
 from stagescope.cli.commands import COMMANDS
 from stagescope.cli.main import CONFIG, run
-from stagescope.cli.render import option
 from stagescope.dynamics.evolve import Journey
 from stagescope.papers.registry import paper_of, papers, studies
+from stagescope.reporting.provenance import option_words
 from tests.runs import samples
 
 
@@ -142,7 +142,7 @@ def test_settings_of_a_preset_can_be_pasted(name):
     """What `list` prints is understood by `run` and gives the preset."""
     found = studies()[name]
     for preset, values in found.presets.items():
-        words = " ".join(option(key, value) for key, value in values.items()).split()
+        words = [word for key, value in values.items() for word in option_words(key, value)]
         chosen = tyro.cli(found.options, args=words, config=CONFIG)
         assert chosen == found.configured(preset), preset
 

@@ -111,10 +111,10 @@ def test_a_token_rung_that_fails_leaves_the_others(monkeypatch):
     run = ss.run_study("focus-dilution", "ref", until=60.0)
     made = reading.rung
 
-    def once(passage):
-        if passage.visit.label == "(1,0)":
+    def once(visit):
+        if visit.stay.label == "(1,0)":
             raise ss.StagescopeError("the flow of the small model failed")
-        return made(passage)
+        return made(visit)
 
     monkeypatch.setattr(reading, "rung", once)
     first, second = ss.saddle_ladder(run)
