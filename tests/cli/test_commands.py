@@ -105,7 +105,7 @@ def test_info(made, ask):
     assert "scan-snap" in said
     assert "finished" in said
     found = json.loads(ask("info", made, "--json"))
-    keys = "run study status reason clock frames last params field dynamics seed config config_digest environment"
+    keys = "run study status reason clock frames last params field source dynamics seed config config_digest environment"
     assert list(found) == keys.split()
     assert found["frames"] == 400
     assert found["params"] == {"Y": [30, 3], "Z": [2, 30]}
@@ -126,6 +126,7 @@ def test_check(made, ask):
     found = json.loads(ask("check", made, "--json"))
     assert {"status", "claims"} <= set(found)
     keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason", "shown"}
+    keys |= {"kind", "group", "calibrated", "predicted_error", "measured_error", "unit", "error"}
     assert all(set(claim) == keys for claim in found["claims"])
     assert {claim["verdict"] for claim in found["claims"]} <= {"confirmed", "violated", "inconclusive", "not applicable"}
 
