@@ -131,6 +131,31 @@ def test_check(made, ask):
     assert {claim["verdict"] for claim in found["claims"]} <= {"confirmed", "violated", "inconclusive", "not applicable"}
 
 
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder with a module of claims, in which the command is called."""
+    (tmp_path / "own_command_claims.py").write_text(
+        "import stagescope as ss\n"
+        "CLAIM = ss.Claim(tag='own:end', statement='It ends', regime=lambda e: ss.Regime(True, 'any run'),\n"
+        "    compare=lambda e: ss.Comparison(0.0, e.run.time[-1], 0.0, e.run.time[-1] > 0, 'the end'))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    sys.modules.pop("own_command_claims", None)
+
+
+def test_own_claims(made, own, ask):
+    words = ("--claims", "own_command_claims:CLAIM")
+    written = json.loads(ask("check", made, "--json"))["claims"]
+    found = json.loads(ask("check", made, "--json", *words))["claims"]
+    assert found[:-1] == written
+    assert {"tag": "own:end", "verdict": "confirmed", "calibrated": False}.items() <= found[-1].items()
+    assert "own:end" in ask("check", made, *words)
+    ask("report", made, "--out", own / "page.html", "--skip", "ladder", "--quiet", *words)
+    assert "own:end" in (own / "page.html").read_text()
+
+
 def test_list(ask):
     assert "syn-small-flow" in ask("list")
     found = json.loads(ask("list", "--json"))

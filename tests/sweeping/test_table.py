@@ -247,3 +247,15 @@ def test_an_event_that_a_model_does_not_have_is_not_merely_late(tmp_path):
     assert [sweep.column_of("E4").reading(row).lack for row in sweep.rows] == ["none", "not reached"]
     assert [sweep.column_of("focus0.2").reading(row).lack for row in sweep.rows] == [None, "not reached"]
     assert [entry["beyond"] for entry in sweep.statistics("E4")] == [0, 1]
+
+
+def test_a_tag_that_another_column_has_keeps_both(sweep):
+    """A claim of one's own may be called like an event, a number, an axis or a column that every table has."""
+    tags = ("snap", "loss", "rate_y", "status", "own:x")
+    rows = tuple({**row, "verdicts": dict.fromkeys(tags, "confirmed")} for row in sweep.rows)
+    made = replace(sweep, rows=rows)
+    assert made.column("loss") == sweep.column("loss")
+    assert made.column("snap") == sweep.column("snap")
+    assert made.column("rate_y") == sweep.column("rate_y")
+    for name in ("claim snap", "claim loss", "claim rate_y", "claim status", "own:x"):
+        assert set(made.column(name)) == {"confirmed"}
