@@ -1,13 +1,15 @@
 """The public names are frozen: a change here is a decision."""
 
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import stagescope as ss
 
 NAMES = """
-EarlyStopping Stopping early_stopping stopping
+Stopping stopping
 Adam AdamW HeadsLoss PositionalHeads held_out
 AtTimes Chain Claim ClassAttention CriticalPoint DamagedRun Descent Every Field GD GradientFlow HeavyBall
 InputError Interrupted JaxObjective Ladder LazyChain Ledger Linearisation LogSpaced LossBelow MarkovChain NotARun
@@ -22,6 +24,7 @@ PairwiseWindows TextAttention TextTransformer TextTransformerLoss TopicWindows t
 HeadCurves MirrorFlow RegressionHeads RegressionLoss RegressionSampled RegressionTransformer head_curves
 Diagram Summary diagram report summary
 Sweep load_sweep sweep
+Comparison Kind Paper Reading Reference Regime Study Tag reading
 """
 
 
@@ -40,6 +43,22 @@ def test_functions_are_not_shadowed_by_modules():
     for name in ss.__all__:
         assert not hasattr(getattr(ss, name), "__path__"), name
         assert not (Path(ss.__file__).parent / name).is_dir(), name
+
+
+def test_the_stub_has_one_name_a_line():
+    """`from .x import y as y`: a type checker then takes y for public, and the lazy loader finds it."""
+    stub = (Path(ss.__file__).parent / "__init__.pyi").read_text()
+    lines = [line for line in stub.splitlines() if "import" in line]
+    found = [re.fullmatch(r"from \.[a-z_.]+ import (\w+) as (\w+)", line) for line in lines]
+    assert all(match is not None and match[1] == match[2] for match in found)
+    assert sorted(match[1] for match in found) == sorted(ss.__all__)
+
+
+def test_types_are_shipped():
+    """The marker of typed packages lies in the package, and the wheel is the whole package."""
+    assert (Path(ss.__file__).parent / "py.typed").read_text() == ""
+    settings = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
+    assert settings["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/stagescope"]}
 
 
 def test_importing_the_package_is_light():

@@ -17,6 +17,7 @@ MODULES = (
     "text_incremental",
     "kill",
     "sweep_killing",
+    "documents",
 )
 """Modules of this package with a `main() -> bool`, in the order they run; name some as arguments to run only those."""
 

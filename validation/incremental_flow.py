@@ -1,7 +1,7 @@
-"""The regression flow of incremental learning: plateaus, figure 10, escape law, WKB, two solvers, what is conserved.
+"""The regression flow of incremental learning: plateaus, figure 10, escape law, WKB, two solvers, conserved quantities.
 
-The settings of the escape law are others than those the forms were first compared at. The mirror slope is a limit that is
-reached late where gains are close and positions many: (5, 1.4, 20) is there to show that; WKB needs no such limit.
+The settings of the escape law differ from those that the forms were first compared at. The mirror slope is a limit that is
+reached late for close gains and many positions, as in (5, 1.4, 20); WKB needs no such limit.
 """
 
 from itertools import product
@@ -11,13 +11,14 @@ import numpy as np
 import stagescope as ss
 from stagescope.papers.incremental.forms import RegressionForms, wkb_times
 from stagescope.papers.incremental.transitions import plateaus, transitions
+from stagescope.papers.published import published
 
 LAWS = {"exact": ss.RegressionLoss, "mirror": ss.MirrorFlow}
 SIGMAS = np.array([1e-5, 1e-7, 1e-8, 1e-9, 1e-11])
 SEEDS = 3
-LATE = {("mirror", 20): (1.3, 1.5, "not the form: s_2 is half of it at t = 100")}
-"""Where the closed form is a limit not yet reached: what is measured there now."""
-_FORM, _READ, _SOLVER = "closed form", "figure 10, read off", "second solver"
+LATE = {("mirror", 20): (1.3, 1.5, "s_2 is half of the form at t = 100")}
+"""Where the closed form is a limit that is not reached: the range that is measured there."""
+_FORM, _SOLVER = "closed form", "second solver"
 
 
 def main() -> bool:
@@ -30,7 +31,7 @@ def main() -> bool:
 
 
 def _ladder():
-    """P1, P3: levels in the order of importance, min(H, k) of them; equal heads stay on the first."""
+    """P1, P3: min(H, k) levels in the order of importance; equal heads stay on the first."""
     for law in LAWS:
         for heads in (1, 2, 3, 5):
             model = _model(heads, 1.8, 9)
@@ -45,20 +46,23 @@ def _ladder():
 
 
 def _figure_ten():
-    """N=40, H=3, mirror, noise 1e-6 on the weights; ten draws of ours have a wider spread than those of the figure."""
+    """N=40, H=3, mirror, noise 1e-6 on the weights; our ten draws have a wider spread than those of the figure."""
     model = _model(3, 1.7, 40)
     times, levels = [], []
     for seed in range(10):
         found = _curves(model, "mirror", 1e-6, 2000.0, seed, "weights")
         times.append(_times(found, model, "mirror"))
         levels.append([item.loss for item in plateaus(found.time, found.loss, _forms(model, "mirror").levels) if item])
-    bounds, read = ((4.5, 5.0), (46.0, 70.0), (150.0, 260.0)), ("4.5-5", "51-65, bounds widened", "160-236, bounds widened")
-    for j, ((low, high), column) in enumerate(zip(bounds, np.transpose(times), strict=True), start=1):
-        source = f"{_READ}: {read[j - 1]}"
-        yield f"figure 10: earliest drop {j} of ten draws", column.min(), low, high, source
-        yield f"figure 10: latest drop {j} of ten draws", column.max(), low, high, source
-    for level, column in zip((1.945, 0.5, 0.0), np.transpose(levels), strict=True):
-        yield f"figure 10: plateau {level:g}, farthest of ten", np.abs(column - level).max(), 0.0, 0.03, _READ
+    reference = published("stagescope.papers.incremental")
+    drops, rests = reference["figure-10-drops"], reference["figure-10-levels"]
+    wider = drops.tolerance or 0.0
+    for j, ((low, high), column) in enumerate(zip(drops.value, np.transpose(times), strict=True), start=1):
+        source = f"figure 10: {low:g}-{high:g}, {wider:.0%} wider"
+        yield f"figure 10: earliest drop {j} of ten draws", column.min(), (1 - wider) * low, (1 + wider) * high, source
+        yield f"figure 10: latest drop {j} of ten draws", column.max(), (1 - wider) * low, (1 + wider) * high, source
+    for level, column in zip(rests.value, np.transpose(levels), strict=True):
+        gap = np.abs(column - level).max()
+        yield f"figure 10: plateau {level:g}, farthest of ten", gap, 0.0, rests.tolerance, "figure 10"
 
 
 def _escape():
@@ -99,7 +103,7 @@ def _first():
 
 
 def _leftover():
-    """s_2 on plateau 1, and how late the exact law gets there: differences of D_j s_j^2 fall like t^(-1/N)."""
+    """s_2 on plateau 1, and how slowly the exact law converges: differences of D_j s_j^2 fall like t^(-1/N)."""
     for law, tolerance in (("exact", 0.03), ("mirror", 0.001)):
         model = _model(3, 1.7, 6).symmetric()
         found, forms = _curves(model, law, 0.0, 1e6), _forms(model, law)
@@ -116,7 +120,7 @@ def _leftover():
 
 
 def _engine():
-    """On plateau 1: H - 1 equal fastest rates are the form's, and least squares on F finds no critical point near."""
+    """On plateau 1: the H - 1 equal fastest rates are those of the form, and least squares on F finds no critical point near."""
     model = _model(4, 1.7, 8)
     for law, until in (("exact", 400.0), ("mirror", 60.0)):
         equal, field = _curves(model.symmetric(), law, 0.0, until), LAWS[law](model=model)
@@ -137,7 +141,7 @@ def _solvers():
         gap = max(np.abs(getattr(runs[0], name) - getattr(runs[1], name)).max() for name in ("loss", "attention"))
         yield f"{law}: CVODE and LSODA, largest difference", gap, 0.0, 1e-6, _SOLVER
         drift = np.abs(runs[0].invariant - runs[0].invariant[0]).max()
-        yield f"{law}: drift of what a head conserves", drift, 0.0, 1e-7, "conserved"
+        yield f"{law}: drift of the conserved quantity of a head", drift, 0.0, 1e-7, "conserved"
         for sigma, bound in ((1e-8, 1e-6), (1e-11, 1e-4)):
             pair = [
                 _times(_curves(model, law, sigma, until, seed=1, rtol=rtol, atol=atol), model, law)[1]

@@ -1,54 +1,64 @@
-"""Scan and snap against published and independently measured numbers; sources in each row."""
+"""Scan and snap against its reference numbers (reference.json of the paper); the source of each number is in its row."""
+
+from collections.abc import Iterator
 
 import numpy as np
 
 import stagescope as ss
+from stagescope.papers.published import published
 from stagescope.papers.scan_snap.figures import numbers
 from stagescope.progress import Progress
 
-SEEDS = 40
-_PAGE = "independent implementation"
+Row = tuple[str, float, float, float, str]
+"""What is compared, the measured value, the lowest and the highest value allowed, and the name of the reference number."""
 
 
 def main() -> bool:
     rows = [*_events(), *_figures(), *_lengths(), *_collapse()]
+    reference = published("stagescope.papers.scan_snap")
     print(f"{'what':<44} {'measured':>10} {'expected':>18}  source")
-    for what, value, low, high, source in rows:
+    for what, value, low, high, name in rows:
         mark = "" if low <= value <= high else "   DOES NOT HOLD"
+        source = reference[name].source.split(";")[0]
         print(f"{what:<44} {value:>10.4f} {f'[{low:.4g}, {high:.4g}]':>18}  {source}{mark}")
     return all(low <= value <= high for _, value, low, high, _ in rows)
 
 
-def _events():
-    expected = {1.0: (9.0, 15.2, 12.5, 92.0), 10.0: (3.5, 13.7, 1.6, 38.0)}
-    for rate_y, values in expected.items():
-        found = ss.stages(ss.run_study("scan-snap", rate_y=rate_y, progress=False)).events
-        for (name, when), value in zip(found.items(), values, strict=True):
+def _row(what: str, measured: float, name: str, value: float, *, relative: bool = False) -> Row:
+    """A comparison with one value of a reference number, with its tolerance."""
+    tolerance = published("stagescope.papers.scan_snap")[name].tolerance
+    assert tolerance is not None
+    room = tolerance * abs(value) if relative else tolerance
+    return what, measured, value - room, value + room, name
+
+
+def _events() -> Iterator[Row]:
+    for rate_y, events in published("stagescope.papers.scan_snap")["flow_events"].value.items():
+        found = ss.stages(ss.run_study("scan-snap", rate_y=float(rate_y), progress=False)).events
+        for name, value in events.items():
+            when = found[name]
             shown = when if when is not None else float("nan")
-            yield f"Syn-Small flow, rates ({rate_y:g}, 1): {name}", shown, 0.95 * value, 1.05 * value, _PAGE
+            yield _row(f"Syn-Small flow, rates ({rate_y}, 1): {name}", shown, "flow_events", value, relative=True)
 
 
-def _figures():
-    panels = numbers.syn_small(Progress())["panels"]
-    for panel, value in zip(panels, (1.936, 2.087), strict=True):
-        yield (
-            f"figure 4, entropy at step 99, eta_Y {panel['rate_y']:g}",
-            panel["entropy_at_99"][0],
-            value - 0.03,
-            value + 0.03,
-            _PAGE,
-        )
-    for panel, (low, high) in zip(numbers.adam(Progress())["panels"], ((2, 4), (4, 6), (7, 9)), strict=True):
-        yield f"figure 5, leading token, Adam rate {panel['lr']:g}", panel["top"], low, high, _PAGE
+def _figures() -> Iterator[Row]:
+    reference = published("stagescope.papers.scan_snap")
+    for panel in numbers.syn_small(Progress())["panels"]:
+        rate = f"{panel['rate_y']:g}"
+        value = reference["figure_4_entropy"].value[rate]
+        yield _row(f"figure 4, entropy at step 99, eta_Y {rate}", panel["entropy_at_99"][0], "figure_4_entropy", value)
+    for panel in numbers.adam(Progress())["panels"]:
+        low, high = reference["figure_5_leading_token"].value[f"{panel['lr']:g}"]
+        yield f"figure 5, leading token, Adam rate {panel['lr']:g}", panel["top"], low, high, "figure_5_leading_token"
     gap = numbers.entropy_grid(Progress())["mean_abs_difference"]
-    yield "figure 6, mean |difference| over 64 cells", gap, 0.0, 0.02, "published means"
+    yield _row("figure 6, mean |difference| over 64 cells", gap, "figure_6_entropy", 0.0)
 
 
-def _lengths():
+def _lengths(seeds: int = 40) -> Iterator[Row]:
     limit = _entropy()
-    for length, gap in ((32, 0.126), (128, 0.044), (512, 0.015)):
-        mean = float(np.mean([_entropy(length=length, seed=seed) for seed in range(SEEDS)]))
-        yield f"entropy gap to infinite length, L = {length}", limit - mean, 0.7 * gap, 1.3 * gap, _PAGE
+    for length, gap in published("stagescope.papers.scan_snap")["length_gap"].value.items():
+        mean = float(np.mean([_entropy(length=int(length), seed=seed) for seed in range(seeds)]))
+        yield _row(f"entropy gap to infinite length, L = {length}", limit - mean, "length_gap", gap, relative=True)
 
 
 def _entropy(**options) -> float:
@@ -57,9 +67,10 @@ def _entropy(**options) -> float:
     return float(curves.mean(curves.entropy)[-1])
 
 
-def _collapse():
-    found = numbers.collapse(Progress())
-    yield "transition time, slope in eta_Y", found["slopes"]["eta_Y"], -1.1, -0.9, "t0 = K ln M / eta_Y"
-    yield "transition time, slope in K", found["slopes"]["K"], 0.9, 1.1, "t0 = K ln M / eta_Y"
+def _collapse() -> Iterator[Row]:
+    found, reference = numbers.collapse(Progress()), published("stagescope.papers.scan_snap")
+    for name, value in reference["transition_slopes"].value.items():
+        yield _row(f"transition time, slope in {name}", found["slopes"][name], "transition_slopes", value)
+    low, high = reference["transition_ratio"].value
     for name, ratio in zip(("least", "largest"), found["ratio"], strict=True):
-        yield f"t* eta_Y / (K ln M), {name}", ratio, 0.75, 1.15, _PAGE
+        yield f"t* eta_Y / (K ln M), {name}", ratio, low, high, "transition_ratio"

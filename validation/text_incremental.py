@@ -1,6 +1,6 @@
-"""Incremental learning on real text: every preset with its verdicts. The beginning of the staircase must show, its end need not.
+"""Incremental learning on real text: every preset with its verdicts. The claims about the first two lags must be confirmed.
 
-Corpora are looked for in the folder named by STAGESCOPE_DATA; those that are not there are left out and said.
+Corpora are read from the folder STAGESCOPE_DATA; a corpus that is not there is left out, with a line that says so.
 """
 
 import stagescope as ss

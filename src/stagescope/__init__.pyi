@@ -1,8 +1,12 @@
 """The public names, once: each line is a name and the module it comes from."""
 
 from .claims.claim import Claim as Claim
+from .claims.claim import Comparison as Comparison
+from .claims.claim import Regime as Regime
 from .claims.claim import Verdict as Verdict
 from .claims.ledger import Ledger as Ledger
+from .claims.reference import Reference as Reference
+from .claims.reference import Tag as Tag
 from .corpora.corpus import TextCorpus as TextCorpus
 from .corpora.corpus import read_corpus as read_corpus
 from .detect.stage import Stage as Stage
@@ -65,8 +69,6 @@ from .papers.incremental.regression.sampled import RegressionSampled as Regressi
 from .papers.incremental.regression.transformer import RegressionTransformer as RegressionTransformer
 from .papers.incremental.stopping.observables import Stopping as Stopping
 from .papers.incremental.stopping.observables import stopping as stopping
-from .papers.incremental.stopping.study import EarlyStopping as EarlyStopping
-from .papers.incremental.stopping.study import early_stopping as early_stopping
 from .papers.incremental.students.content import ContentHeads as ContentHeads
 from .papers.incremental.students.content_loss import ContentLoss as ContentLoss
 from .papers.incremental.students.losses import held_out as held_out
@@ -75,7 +77,11 @@ from .papers.incremental.students.positional import PositionalHeads as Positiona
 from .papers.incremental.students.positional_loss import HeadsLoss as HeadsLoss
 from .papers.incremental.students.transformer import Transformer as Transformer
 from .papers.incremental.students.transformer_loss import TransformerLoss as TransformerLoss
+from .papers.paper import Kind as Kind
+from .papers.paper import Paper as Paper
+from .papers.reading import Reading as Reading
 from .papers.reading import check as check
+from .papers.reading import reading as reading
 from .papers.reading import saddle_ladder as saddle_ladder
 from .papers.reading import stages as stages
 from .papers.rebuild import replay as replay
@@ -98,6 +104,7 @@ from .papers.scan_snap.text.observables import text_attention as text_attention
 from .papers.scan_snap.text.process import TopicWindows as TopicWindows
 from .papers.scan_snap.text.process import topic_windows as topic_windows
 from .papers.scan_snap.text.transformer import TextTransformerLoss as TextTransformerLoss
+from .papers.study import Study as Study
 from .processes.markov_chain import Chain as Chain
 from .processes.markov_chain import MarkovChain as MarkovChain
 from .reporting.report import report as report

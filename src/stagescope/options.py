@@ -51,6 +51,11 @@ def option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def field_name(word: str) -> str:
+    """The name of an option as Python spells it, from what a person writes: `init-scale` is init_scale."""
+    return word.strip().replace("-", "_")
+
+
 class Unused(InputError):
     """An option was given that would have no effect; `name` is that option."""
 

@@ -3,14 +3,14 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from stagescope.errors import InputError, unknown
-from stagescope.ids import type_id
+from stagescope.ids import SCRIPT, type_id
 
 Spec = dict[str, Any]
 
@@ -77,17 +77,23 @@ def build(spec: Any) -> Any:
     if "type" not in spec:
         return fields
     if spec["type"] not in Described.registry:
-        raise not_installed(str(spec["type"])) or unknown("type in a spec", str(spec["type"]), Described.registry)
+        raise missing_type(str(spec["type"])) or unknown("type in a spec", str(spec["type"]), Described.registry)
     return Described.registry[spec["type"]](**fields)
 
 
-def not_installed(name: str) -> InputError | None:
-    """The error for a type of a package that has not been imported; None for a bare name, which is a type of the core."""
+def missing_type(name: str, more: Iterable[str] = ()) -> InputError | None:
+    """The error for a type of a package that is not imported; None for one that is known, and for a bare id, which is the core's.
+
+    `more` are sentences that may explain why it is missing.
+    """
     owner, _, bare = name.rpartition("/")
-    if not owner:
+    if not owner or name in Described.registry:
         return None
+    if owner == SCRIPT:
+        return InputError(f"this run is of the type {bare} of a script or notebook; define {bare} first, then read the run there")
     package = owner.replace("-", "_")
-    return InputError(f"{bare} is a type of the package {package!r}, which is not installed or does not have it; install it")
+    what = f"this run needs the type {bare} of the package {package!r}, which is not installed or has no such type"
+    return InputError("; ".join((f"{what}; install the package, or import it first", *more)))
 
 
 def explain(error: ValidationError, kind: type[BaseModel], spelled: Callable[[str], str] = str) -> str:

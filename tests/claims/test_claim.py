@@ -1,7 +1,10 @@
 """Verdicts: what can and what cannot be confirmed."""
 
+import json
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 
 import stagescope as ss
@@ -11,9 +14,15 @@ from stagescope.claims.ledger import Ledger
 RUN = ss.run_study("scan-snap", until=5.0, frames=20)
 
 
-def claim(holds: bool | None = True, regime: Regime | None = None) -> Claim:
-    inside = regime or Regime(True, "always")
-    return Claim("SnS:lemma-1", "a sentence", lambda e: inside, lambda e: Comparison(1.0, 2.0, 0.1, holds, "because"))
+def claim(
+    holds: bool | None = True,
+    regime: Regime | None = None,
+    tag: str = "SnS:lemma-1",
+    found: Comparison | None = None,
+    **more: Any,
+) -> Claim:
+    inside, seen = regime or Regime(True, "always"), found or Comparison(1.0, 2.0, 0.1, holds, "because")
+    return Claim(tag=tag, statement="a sentence", regime=lambda e: inside, compare=lambda e: seen, **more)
 
 
 def test_verdicts():
@@ -38,9 +47,30 @@ def test_a_run_that_did_not_end_confirms_nothing(status):
     assert "why" in row.reason
 
 
-def test_unknown_tags_are_refused():
-    with pytest.raises(ValueError, match="not in the table"):
-        Claim("SnS:nonsense", "s", lambda e: Regime(True, ""), lambda e: Comparison(0, 0, 0, True, ""))
+def test_a_tag_of_ones_own_needs_no_table():
+    row = claim(tag="own:anything").judge(RUN, None)
+    assert (row.tag, row.verdict) == ("own:anything", "confirmed")
+
+
+def test_a_claim_takes_keywords_only():
+    with pytest.raises(TypeError):
+        Claim("own:x", "a sentence", lambda e: Regime(True, ""), lambda e: Comparison(0, 0, 0, True, ""))  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"tag": ""}, "tag of a claim"),
+        ({"statement": None}, "statement of a claim"),
+        ({"compare": True}, "own:x: compare is True"),
+        ({"null": 3}, "own:x: null is 3"),
+        ({"kind": "law"}, "identity, prediction, pattern"),
+    ],
+)
+def test_a_claim_that_cannot_be_judged_is_refused(given, words):
+    parts = {"tag": "own:x", "statement": "s", "regime": lambda e: Regime(True, ""), "compare": lambda e: None, **given}
+    with pytest.raises(ss.InputError, match=words):
+        Claim(**parts)
 
 
 def test_ledger_json_and_text():
@@ -48,8 +78,32 @@ def test_ledger_json_and_text():
     body = ledger.json()
     assert body["status"] == "finished"
     keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason", "shown"}
+    keys |= {"predicted_error", "measured_error", "unit", "kind", "group", "calibrated", "error"}
     assert all(set(row) == keys for row in body["claims"])
     assert "1 confirmed, 1 violated" in str(ledger)
+
+
+def test_kind_errors_unit_and_calibration_travel_into_the_row():
+    found = Comparison(1.0, 2.0, 0.1, True, "because", predicted_error=0.01, measured_error=np.float32(0.5), unit="nats")
+    full = claim(found=found, kind="prediction", null=lambda: None, group="rates")
+    row = Ledger.of(RUN, [full], None).json()["claims"][0]
+    wanted = {"predicted_error": 0.01, "measured_error": 0.5, "unit": "nats", "kind": "prediction", "group": "rates"}
+    assert wanted.items() <= row.items()
+    assert row["calibrated"] is True
+    assert "predicted 1 ± 0.01 nats, measured 2 ± 0.5 nats" in str(Ledger.of(RUN, [full], None))
+
+
+def test_the_ledger_counts_uncalibrated_claims():
+    calibrated = claim(null=lambda: None)
+    assert Ledger.of(RUN, [calibrated], None).remarks() == ()
+    (remark,) = Ledger.of(RUN, [calibrated, claim(), claim()], None).remarks()
+    assert remark.startswith("2 claims are uncalibrated")
+
+
+def test_numbers_of_numpy_become_numbers_of_json():
+    found = Comparison(np.float32(0.5), np.int64(3), np.array(0.25), np.bool_(True), "because")
+    assert (found.predicted, found.measured, found.tolerance, found.holds) == (0.5, 3.0, 0.25, True)
+    json.dumps(claim(found=found).judge(RUN, None).json())
 
 
 def test_what_one_claim_cannot_compute_is_not_the_others_failure():
@@ -58,12 +112,42 @@ def test_what_one_claim_cannot_compute_is_not_the_others_failure():
 
     inside = Regime(True, "always")
     regimes = (lambda e: inside, fails)
-    broken = [Claim("SnS:lemma-1", "a sentence", regime, fails) for regime in regimes]
+    broken = [Claim(tag="SnS:lemma-1", statement="a sentence", regime=regime, compare=fails) for regime in regimes]
     ledger = Ledger.of(RUN, (*broken, claim(True)), None)
     assert [row.verdict for row in ledger] == ["inconclusive", "inconclusive", "confirmed"]
     assert all("14592 parameters are too many" in row.reason for row in list(ledger)[:2])
 
 
-def test_programming_errors_are_raised():
-    with pytest.raises(ZeroDivisionError):
-        Claim("SnS:lemma-1", "a sentence", lambda e: Regime(True, ""), lambda e: 1 / 0).judge(RUN, None)  # pyright: ignore[reportArgumentType]
+def fails(evidence):
+    raise KeyError("what")
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "words"),
+    [
+        ({"compare": fails}, "KeyError", "KeyError: 'what' (test_claim.py, line "),
+        ({"regime": fails}, "KeyError", "KeyError: 'what'"),
+        ({"compare": lambda e: 1 / 0}, "ZeroDivisionError", "division by zero"),
+        ({"compare": lambda e: True}, "TypeError", "compare returned a value of type bool, not a Comparison"),
+        ({"regime": lambda e: None}, "TypeError", "regime returned a value of type NoneType, not a Regime"),
+        ({"compare": lambda e: Comparison(0, 0, 0, True, None)}, "TypeError", "reason of a Comparison"),  # pyright: ignore[reportArgumentType]
+        ({"compare": lambda e: Comparison(0, 0, 0, "yes", "r")}, "TypeError", "holds is 'yes'"),  # pyright: ignore[reportArgumentType]
+        ({"compare": lambda e: Comparison(0, [1, 2], 0, True, "r")}, "TypeError", "float()"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_a_claim_that_raises_is_one_inconclusive_row(parts, error, words):
+    broken = replace(claim(tag="own:broken"), **parts)
+    ledger = Ledger.of(RUN, (broken, claim(True)), None)
+    first, second = ledger
+    assert (first.verdict, first.error, second.verdict, second.error) == ("inconclusive", error, "confirmed", None)
+    assert "own:broken" in first.reason
+    assert words in first.reason
+    assert any("own:broken" in remark for remark in ledger.remarks())
+
+
+def test_an_interruption_is_no_error_of_a_claim():
+    def interrupted(evidence):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replace(claim(), compare=interrupted).judge(RUN, None)

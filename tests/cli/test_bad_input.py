@@ -344,10 +344,10 @@ def test_a_damaged_run(tmp_path, call, monkeypatch, words):
 
 def test_a_run_of_a_kind_without_stages(tmp_path, call):
     folder = samples.finished(tmp_path / "run")
-    for word in ("stages", "check"):
-        code, said = call(word, folder)
+    for command, what in (("stages", "stages"), ("check", "claims")):
+        code, said = call(command, folder)
         assert code == 2
-        assert_sentence(said, "no stages or claims are written for runs of 'own'")
+        assert_sentence(said, f"no {what} are written for runs of 'own'")
 
 
 def test_a_folder_without_permission(tmp_path, call, monkeypatch):
@@ -446,3 +446,20 @@ def test_a_full_disk_leaves_a_run_that_can_be_resumed(tmp_path, call):
     whole, resumed = ss.load(tmp_path / "whole"), ss.load(tmp_path / "run")
     for name, values in {**whole.series, **whole.params}.items():
         assert {**resumed.series, **resumed.params}[name].tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("claims", "words"),
+    [("nothing", "module:NAME"), ("no_such_module_here:CLAIMS", "no_such_module_here"), ("json:loads", "Claim")],
+)
+def test_own_claims_that_are_none(claims, words, tmp_path, call):
+    assert run(["run", "scan-snap", *QUICK, "--out", str(tmp_path / "run")]) == 0
+    for before in (("check", tmp_path / "run"), ("report", tmp_path / "run", "--out", tmp_path / "page.html")):
+        code, said = call(*before, "--claims", claims)
+        assert code == 2
+        assert_sentence(said, words)
+    assert not (tmp_path / "page.html").exists()
+    code, said = call("sweep", "scan-snap", "--grid", "rate_y=1,2", "--out", tmp_path / "sweep", "--claims", claims)
+    assert code == 2
+    assert_sentence(said, words)
+    assert not (tmp_path / "sweep").exists()

@@ -13,9 +13,9 @@ import stagescope as ss
 from stagescope.cli import demo as tour
 from stagescope.cli.commands import COMMANDS
 from stagescope.cli.main import CONFIG, run
-from stagescope.cli.render import option
 from stagescope.dynamics.evolve import Journey
 from stagescope.papers.registry import paper_of, papers, studies
+from stagescope.reporting.provenance import option_words
 from tests.runs import samples
 
 
@@ -105,7 +105,7 @@ def test_info(made, ask):
     assert "scan-snap" in said
     assert "finished" in said
     found = json.loads(ask("info", made, "--json"))
-    keys = "run study status reason clock frames last params field dynamics seed config config_digest environment"
+    keys = "run study status reason clock frames last params field source dynamics seed config config_digest environment"
     assert list(found) == keys.split()
     assert found["frames"] == 400
     assert found["params"] == {"Y": [30, 3], "Z": [2, 30]}
@@ -126,8 +126,34 @@ def test_check(made, ask):
     found = json.loads(ask("check", made, "--json"))
     assert {"status", "claims"} <= set(found)
     keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason", "shown"}
+    keys |= {"kind", "group", "calibrated", "predicted_error", "measured_error", "unit", "error"}
     assert all(set(claim) == keys for claim in found["claims"])
     assert {claim["verdict"] for claim in found["claims"]} <= {"confirmed", "violated", "inconclusive", "not applicable"}
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder with a module of claims, in which the command is called."""
+    (tmp_path / "own_command_claims.py").write_text(
+        "import stagescope as ss\n"
+        "CLAIM = ss.Claim(tag='own:end', statement='It ends', regime=lambda e: ss.Regime(True, 'any run'),\n"
+        "    compare=lambda e: ss.Comparison(0.0, e.run.time[-1], 0.0, e.run.time[-1] > 0, 'the end'))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    sys.modules.pop("own_command_claims", None)
+
+
+def test_own_claims(made, own, ask):
+    words = ("--claims", "own_command_claims:CLAIM")
+    written = json.loads(ask("check", made, "--json"))["claims"]
+    found = json.loads(ask("check", made, "--json", *words))["claims"]
+    assert found[:-1] == written
+    assert {"tag": "own:end", "verdict": "confirmed", "calibrated": False}.items() <= found[-1].items()
+    assert "own:end" in ask("check", made, *words)
+    ask("report", made, "--out", own / "page.html", "--skip", "ladder", "--quiet", *words)
+    assert "own:end" in (own / "page.html").read_text()
 
 
 def test_list(ask):
@@ -142,7 +168,7 @@ def test_settings_of_a_preset_can_be_pasted(name):
     """What `list` prints is understood by `run` and gives the preset."""
     found = studies()[name]
     for preset, values in found.presets.items():
-        words = " ".join(option(key, value) for key, value in values.items()).split()
+        words = [word for key, value in values.items() for word in option_words(key, value)]
         chosen = tyro.cli(found.options, args=words, config=CONFIG)
         assert chosen == found.configured(preset), preset
 

@@ -7,8 +7,8 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run
-from stagescope.cli.render_corpus import _modes
 from stagescope.corpora import corpus as text_corpus
+from stagescope.papers.focus_dilution.text.facts import _modes
 from stagescope.papers.focus_dilution.text.forms import predict
 
 

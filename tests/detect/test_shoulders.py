@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from stagescope.detect.shoulders import FAINT, WINDOW, speeds, transitions_so_far
+from stagescope.detect.shoulders import THRESHOLDS, speeds, transitions_so_far
 from stagescope.errors import InputError
 
 STEP = np.unique(np.rint(np.geomspace(1, 1000, 300)))
@@ -21,7 +21,7 @@ def staircase(centres, step=STEP, width=0.08, heights=None):
 def test_speed_of_a_power_of_the_step_is_its_slope_in_ln_step():
     loss = 2.0 - 0.3 * np.log(STEP)
     found = speeds(STEP, loss)
-    seen = np.log(STEP) >= WINDOW
+    seen = np.log(STEP) >= THRESHOLDS.window
     np.testing.assert_allclose(found[seen], 0.3, rtol=1e-9)
     assert not found[~seen].any()
 
@@ -59,7 +59,7 @@ def test_recording_more_frames_finds_the_same_falls():
 
 def test_flicker_of_a_loss_at_rest_is_no_stage():
     noise = np.random.default_rng(0).normal(size=len(STEP))
-    loss = staircase((20,)) + 0.2 * FAINT * 3.0 * WINDOW * noise
+    loss = staircase((20,)) + 0.2 * THRESHOLDS.faint * 3.0 * THRESHOLDS.window * noise
     assert len(transitions_so_far(STEP, loss)) == 1
 
 

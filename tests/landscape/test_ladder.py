@@ -1,12 +1,14 @@
 """The general ladder: on a loss of one's own, on scan and snap, where there is no saddle, and without a flow time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import stagescope as ss
 from stagescope.landscape import critical, derivatives
 from stagescope.landscape import ladder as ladders
-from stagescope.landscape.critical import MOST_SLOW
+from stagescope.landscape.critical import PASSING
 from stagescope.landscape.ladder import Rung
 from tests.landscape.laws import VALUES, product_loss, product_start
 
@@ -14,7 +16,10 @@ from tests.landscape.laws import VALUES, product_loss, product_start
 def test_own_objective():
     loss = product_loss()
     run = ss.evolve(loss, product_start(), ss.GradientFlow(), until=100.0, record=ss.Uniform(frames=1500))
+    with pytest.raises(ss.InputError, match="pass it"):
+        ss.saddle_ladder(run)
     ladder = ss.saddle_ladder(run, loss)
+    assert ss.saddle_ladder(run) is ladder, "the reading of a run remembers its objective"
     assert [rung.label for rung in ladder] == ["1 saddle", "2 saddle", "3 saddle", "4 minimum"]
     for rung, value in zip(ladder, VALUES, strict=False):
         assert rung.near
@@ -24,8 +29,6 @@ def test_own_objective():
         assert rung.predicted_escape == pytest.approx(rung.measured_escape, rel=0.05)
         assert set(rung.opening.split("+")) == {"A", "B"}
     assert ladder["4 minimum"].opening is None
-    with pytest.raises(ss.InputError, match="pass it"):
-        ss.saddle_ladder(run)
 
 
 def test_the_work_is_heard_and_foretold():
@@ -110,10 +113,10 @@ def test_a_token_rung_that_fails_leaves_the_others(monkeypatch):
     run = ss.run_study("focus-dilution", "ref", until=60.0)
     made = reading.rung
 
-    def once(passage):
-        if passage.visit.label == "(1,0)":
+    def once(visit):
+        if visit.stay.label == "(1,0)":
             raise ss.StagescopeError("the flow of the small model failed")
-        return made(passage)
+        return made(visit)
 
     monkeypatch.setattr(reading, "rung", once)
     first, second = ss.saddle_ladder(run)
@@ -127,8 +130,8 @@ def test_a_wild_run_of_heads_has_a_ladder():
     options = {"vocab": 5, "sequences": 200, "targets": 3, "steps": 200, "rate_values": 1e5, "rate_attention": 1e5}
     run = ss.run_study("incremental", **options, optimizer="gd", progress=False)
     ladder = ss.saddle_ladder(run)
-    assert 0 < len(ladder) <= MOST_SLOW
-    assert "slow points only the 8 most marked were looked at" in ladder.rungs[-1].note
+    assert 0 < len(ladder) <= PASSING.most_slow
+    assert "slow points only the 8 most marked are used" in ladder.rungs[-1].note
     assert all(np.isfinite(rung.residual) and rung.note for rung in ladder)
 
 
@@ -136,7 +139,7 @@ def test_the_ladder_of_a_small_run_of_heads_has_bounded_work(monkeypatch):
     made = []
     jacobian = derivatives.Derivatives.jacobian
     monkeypatch.setattr(derivatives.Derivatives, "jacobian", lambda self, v: made.append(len(v)) or jacobian(self, v))
-    monkeypatch.setattr(critical, "PRODUCTS", 2000)
+    monkeypatch.setattr(critical, "PASSING", replace(critical.PASSING, products=2000))
     run = ss.run_study("incremental", vocab=5, sequences=200, targets=3, steps=200, frames=50, progress=False)
     (rung,) = ss.saddle_ladder(run)
     assert sum(made) <= 2000 + 10 * made[0]

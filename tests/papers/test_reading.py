@@ -1,7 +1,11 @@
 """One reading per run: nothing is integrated, searched or judged twice."""
 
+import gc
+import hashlib
 import time
+import weakref
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,18 +13,29 @@ import pytest
 import stagescope as ss
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.flow import GradientFlow
-from stagescope.landscape import critical
+from stagescope.landscape import critical, ladder
 from stagescope.papers.reading import reading
+from stagescope.progress import Progress
+from stagescope.reporting import static
+from stagescope.spec import canonical
+from tests.reporting.runs import small as small_run
+
+
+def _motion(dynamics, field, layout, state, targets) -> str:
+    """What is integrated, by the bytes of all that decides it."""
+    parts = [canonical([dynamics.describe(), field.describe(), layout.names])]
+    parts += [np.ascontiguousarray(array).tobytes() for array in (*state.values(), targets)]
+    return hashlib.sha256(b"|".join(parts)).hexdigest()
 
 
 @pytest.fixture
 def walks(monkeypatch):
-    """How many motions are integrated, of any dynamics."""
+    """Every motion that is integrated, of any dynamics: its law, its start, its steps or tolerances, its frames."""
     counted = []
     for kind in (GradientFlow, Descent):
 
         def walk(self, *arguments, plain=kind.walk, **named):
-            counted.append(type(self).__name__)
+            counted.append(_motion(self, *arguments))
             return plain(self, *arguments, **named)
 
         monkeypatch.setattr(kind, "walk", walk)
@@ -48,37 +63,79 @@ def test_the_report_integrates_nothing_that_was_read_before(walks, small, tmp_pa
     assert len(walks) == made
 
 
-@pytest.mark.parametrize(
-    ("study", "preset", "options"),
-    [
-        ("scan-snap", "syn-small-heavy-ball", {"steps": 60}),
-        ("incremental", "ode-mirror", {"until": 200.0, "frames": 40}),
-    ],
-)
-def test_other_papers_integrate_once(walks, study, preset, options, tmp_path):
-    run = ss.run_study(study, preset, progress=False, **options)
+@pytest.mark.parametrize("kind", ["token", "pairwise", "regression", "text"])
+def test_no_motion_is_integrated_twice(walks, kind, tmp_path, monkeypatch):
+    """Stages, ledger, ladder, page, figures and notebook read one reading: of the run, its replays and its companions."""
+    run = replace(small_run(kind), memo={})
+    monkeypatch.setattr(static, "drawings", lambda found: {})  # drawing takes long and integrates nothing
     ss.stages(run)
     ss.check(run)
     made = len(walks)
+    assert made > 0
+    if kind == "token":
+        ss.saddle_ladder(run)
     ss.check(run)
-    ss.report(run, tmp_path / "page.html", skip=("ladder",), progress=False)
-    assert len(walks) == made
+    skip = () if kind == "token" else ("ladder",)
+    ss.report(run, tmp_path / "page.html", skip=skip, progress=False)
+    static.run_figures(run, tmp_path / "figures", Progress(), skip)
+    assert "<table" in run._repr_html_()
+    assert ss.reading(run).curves is ss.reading(run).curves
+    assert len(walks) == made == len(set(walks))
 
 
-def test_the_reading_survives_a_copy_of_the_run(small):
+def test_critical_points_of_a_paper_are_searched_once(monkeypatch):
+    from stagescope.papers.focus_dilution import evidence
+
+    searched = []
+    plain = evidence.passage
+    monkeypatch.setattr(evidence, "passage", lambda seen, law, visit: (searched.append(visit), plain(seen, law, visit))[1])
+    run = replace(small_run("token"), memo={})
+    ss.saddle_ladder(run)
+    ss.check(run)
+    assert searched
+    assert len(searched) == len(set(searched))
+
+
+def test_a_copy_of_a_run_has_the_same_reading(small):
     run = ss.run_study("focus-dilution", "ref", progress=False, **small)
-    found = reading(run)
-    assert reading(replace(run, reason="another sentence")) is found
-    assert reading(run.only(np.arange(0, run.frames, 2))) is not found
-    assert reading(replace(run, status="diverged")) is not found
-    assert reading(replace(run, series=ss.run_study("focus-dilution", "ref", progress=False, **small).series)) is not found
+    found = ss.reading(run)
+    assert ss.reading(replace(run, reason="another sentence")) is found
+    assert ss.reading(replace(run, path=Path("elsewhere"), tags=("x",), provenance={})) is found
+    assert ss.reading(run.only(np.arange(0, run.frames, 2))) is not found
+    other = ss.run_study("focus-dilution", "ref", progress=False, **small)
+    assert ss.reading(replace(run, series=other.series)) is not found
+    assert ss.reading(replace(run, seed=7)) is not found
+    assert ss.reading(run) is found
+
+
+def test_a_copy_that_ended_otherwise_keeps_what_does_not_depend_on_it(walks):
+    run = replace(small_run("pairwise"), memo={})
+    whole = ss.check(run)
+    made = len(walks)
+    for copy in (replace(run, status="failed", reason="one"), replace(run, status="failed", reason="two")):
+        found = ss.check(copy)
+        assert (found.status, ss.stages(copy).status) == ("failed", "failed")
+        assert not {row.verdict for row in found} & {"confirmed", "violated"}
+        assert any(copy.reason in row.reason for row in found)
+        assert ss.reading(copy).curves is ss.reading(run).curves
+    assert len(walks) == made
+    assert ss.check(run) is whole
+    assert "failed" in replace(run, status="failed")._repr_html_()
+    assert "failed" not in run._repr_html_()
+
+
+def test_a_reading_is_freed_with_its_run(small):
+    run = ss.run_study("focus-dilution", "ref", progress=False, **small)
+    ss.check(run)
+    held = [weakref.ref(ss.reading(run)), weakref.ref(ss.reading(run).curves)]
+    del run
+    gc.collect()
+    assert [ref() for ref in held] == [None, None]
 
 
 def test_critical_points_of_an_own_objective_are_searched_once(monkeypatch):
     searched = []
     plain = critical.critical_points
-    from stagescope.landscape import ladder
-
     monkeypatch.setattr(ladder, "critical_points", lambda *a, **k: (searched.append(1), plain(*a, **k))[1])
     loss = ss.JaxObjective(lambda params: ((params["x"] ** 2 - 1) ** 2).sum(), name="two wells")
     run = ss.evolve(loss, {"x": np.array([0.01])}, ss.GradientFlow(), until=10, progress=False)
@@ -97,3 +154,74 @@ def test_a_companion_is_made_once(small):
     assert found.companion(companion, 2.0, 3.0) == found.companion(companion, 2.0, 3.0) == 6.0
     assert found.companion(companion, 3.0, 3.0) == 9.0
     assert made == [2.0, 3.0]
+
+
+def test_a_companion_that_fails_is_tried_once(small):
+    found = reading(ss.run_study("focus-dilution", "ref", progress=False, **small))
+    tried = []
+
+    def companion(scale: float) -> float:
+        tried.append(scale)
+        raise ss.StagescopeError("it diverged")
+
+    for _ in range(2):
+        with pytest.raises(ss.StagescopeError, match="it diverged"):
+            found.companion(companion, 2.0)
+    assert tried == [2.0]
+
+
+TWO_WELLS = ss.JaxObjective(lambda params: ((params["x"] ** 2 - 1) ** 2).sum(), name="two wells")
+
+
+def own_claim(tag="own:falls", judged=None, **more):
+    def compare(evidence):
+        if judged is not None:
+            judged.append(tag)
+        rise = np.diff(evidence.run.series["loss"]).max()
+        return ss.Comparison(0.0, rise, 1e-12, rise <= 1e-12, f"the loss rises by at most {rise:.1e}")  # rounding
+
+    always = lambda evidence: ss.Regime(True, "any run")  # noqa: E731
+    return ss.Claim(**{"tag": tag, "statement": "The loss never rises", "regime": always, "compare": compare, **more})
+
+
+def test_own_claims_on_a_run_of_ones_own_objective():
+    run = ss.evolve(TWO_WELLS, {"x": np.array([0.01])}, ss.GradientFlow(), until=10, progress=False)
+    with pytest.raises(ss.InputError, match="no claims are written for runs of 'own'"):
+        ss.check(run)
+    (row,) = ss.check(run, claims=[own_claim()])
+    assert (row.tag, row.verdict, row.calibrated) == ("own:falls", "confirmed", False)
+    assert [row.tag for row in ss.check(run, claims=own_claim())] == ["own:falls"]
+
+
+def test_the_evidence_of_an_own_objective_is_its_reading():
+    run = ss.evolve(TWO_WELLS, {"x": np.array([0.01])}, ss.GradientFlow(), until=10, progress=False)
+    found = ss.reading(run, TWO_WELLS)
+
+    def rungs(evidence):
+        assert evidence is found
+        return ss.Comparison("some", len(evidence.ladder), "exact", len(evidence.ladder) > 0, "rungs")
+
+    (row,) = ss.check(run, claims=[own_claim(compare=rungs)])
+    assert row.verdict == "confirmed"
+
+
+def test_own_claims_follow_those_of_the_paper_and_are_judged_once(tmp_path):
+    run, judged = replace(small_run("pairwise"), memo={}), []
+    own = own_claim(judged=judged), own_claim(tag="SnS:lemma-1", judged=judged)
+    written = [row.tag for row in ss.check(run)]
+    assert [row.tag for row in ss.check(run, claims=own)] == [*written, "own:falls", "SnS:lemma-1"]
+    assert written.count("SnS:lemma-1") == 1
+    ss.report(run, tmp_path / "page.html", claims=own, skip=("ladder",), progress=False)
+    assert judged == ["own:falls", "SnS:lemma-1"]
+
+
+def test_an_objective_that_the_run_does_not_move_leaves_no_trace():
+    run = replace(small_run("pairwise"), memo={})
+    with pytest.raises(ss.InputError, match="leave yours out"):
+        ss.saddle_ladder(run, TWO_WELLS)
+    assert len(ss.check(run)) == 15
+
+
+@pytest.mark.parametrize("kind", ["token", "pairwise", "regression", "heads", "text", "text-heads", "topics"])
+def test_no_claim_of_a_paper_has_a_mistake(kind):
+    assert [row.reason for row in ss.check(small_run(kind)) if row.error is not None] == []

@@ -31,3 +31,12 @@ def test_references_are_complete():
     for paper in papers().values():
         assert paper.reference.arxiv in paper.reference.text
         assert paper.reference.bibtex.count("{") == paper.reference.bibtex.count("}")
+
+
+def test_the_citation_file_lists_every_paper():
+    listed = (ROOT.parent.parent / "CITATION.cff").read_text()
+    readme = (ROOT.parent.parent / "README.md").read_text()
+    for paper in papers().values():
+        assert f'title: "{paper.reference.title}"' in listed
+        assert f"arXiv:{paper.reference.arxiv}" in listed
+        assert f"*{paper.reference.title}*" in readme

@@ -11,9 +11,12 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
+from stagescope.progress import Progress
+from stagescope.reporting import static
 from stagescope.reporting.report import names, write
 from tests.browser.samples import portrait
 from tests.reporting.decode import Parts
+from tests.reporting.runs import small
 from tests.runs import samples
 
 
@@ -51,6 +54,50 @@ def test_the_page_says_what_the_library_says(stored, tmp_path):
     loss = next(view for view in found["views"] if view["slot"] == "loss")
     np.testing.assert_array_equal(parts.array(found["time"]), run.t)
     assert any(np.array_equal(parts.array(curve["values"]), run.series["loss"]) for curve in loss["curves"])
+
+
+def own_claim(tag="own:falls", **more):
+    def compare(evidence):
+        fallen = evidence.run.series["loss"][0] - evidence.run.series["loss"][-1]
+        return ss.Comparison("> 0", fallen, "sign", fallen > 0, f"the loss falls by {fallen:.3g}")
+
+    parts = {"tag": tag, "statement": "The loss falls", "regime": lambda evidence: ss.Regime(True, "any run")}
+    return ss.Claim(**{**parts, "compare": compare, "shown": ("start", "end"), **more})
+
+
+def test_own_claims_are_rows_of_the_page(stored, tmp_path):
+    run = ss.load(stored)
+    own = [own_claim(), own_claim("own:<script>", statement="</script><b>"), own_claim("own:zero", compare=lambda e: 1 / 0)]
+    (found,) = runs_of(ss.report(run, tmp_path / "a.html", skip=("ladder",), claims=own, progress=False))
+    rows = found["ledger"][-3:]
+    assert [row["tag"] for row in found["ledger"][:-3]] == [row.tag for row in ss.check(run)]
+    assert [(row["tag"], row["verdict"]) for row in rows] == [
+        ("own:falls", "confirmed"),
+        ("own:<script>", "confirmed"),
+        ("own:zero", "inconclusive"),
+    ]
+    assert rows[0]["span"] == [run.t[0], run.t[-1]]
+    assert rows[0]["calibrated"] is False
+    assert "ZeroDivisionError" in rows[2]["reason"]
+
+
+def test_own_claims_on_a_run_of_no_paper(tmp_path):
+    loss = ss.JaxObjective(lambda params: ((params["x"] ** 2 - 1) ** 2).sum(), name="two wells")
+    run = ss.evolve(loss, {"x": np.array([0.5])}, ss.GradientFlow(), until=5, progress=False)
+    (found,) = runs_of(ss.report(run, tmp_path / "a.html", claims=own_claim(null=lambda: None), progress=False))
+    assert [(row["tag"], row["verdict"], row["calibrated"]) for row in found["ledger"]] == [("own:falls", "confirmed", True)]
+    (without,) = runs_of(ss.report(run, tmp_path / "b.html", progress=False))
+    assert without["ledger"] is None
+
+
+def test_own_claims_are_in_the_text_of_figures(tmp_path, monkeypatch):
+    monkeypatch.setattr(static, "drawings", lambda found: {})
+    own = [own_claim(), own_claim("own:zero", compare=lambda e: 1 / 0)]
+    (made,), _ = static.run_figures(small("pairwise"), tmp_path / "figures", Progress(), ("ladder",), own)
+    lines = made.read_text().splitlines()
+    assert any(line.startswith("| confirmed | The loss falls [own:falls]") for line in lines)
+    assert any("uncalibrated" in line for line in lines)
+    assert any(line.startswith("1 claim raised an error") and "own:zero" in line for line in lines)
 
 
 def test_runs_with_one_name_are_told_apart(stored):

@@ -131,7 +131,7 @@ def test_real_runs_of_one_family_keep_their_slots():
     (scene,) = data(*given)
     for slot in ("loss", "attention", "scores", "common-mass", "norms", "embedding"):
         assert all(views(scene, slot)), slot
-    assert "pinv: The modified decoder descends no loss" in views(scene, "loss")[0]["about"]
+    assert "pinv: The modified decoder does not descend a loss" in views(scene, "loss")[0]["about"]
     tops = [float(np.nanmax(np.abs(view.values))) for made in given for view in made.views if view.slot == "scores"]
     assert [view["high"] for view in views(scene, "scores")] == [max(tops)] * 2
 

@@ -51,7 +51,7 @@ def memory_run(frames: int = 5, **facts: Any) -> Run:
     )
 
 
-def manifest(planned: int = 10, chunk: int = 3) -> Manifest:
+def manifest(planned: int | None = 10, chunk: int = 3) -> Manifest:
     facts = {"spec": SPEC, "clock": "t", "seed": 7, "tags": ("SnS:data",), "config_digest": digest(SPEC)}
     return header(facts, COLUMNS, planned).model_copy(update={"chunk": chunk})
 
@@ -67,7 +67,7 @@ def begin(writer: Writer) -> None:
     writer.commit(state(0), "started")
 
 
-def started(folder: Path, planned: int = 10, chunk: int = 3, overwrite: bool = False) -> Writer:
+def started(folder: Path, planned: int | None = 10, chunk: int = 3, overwrite: bool = False) -> Writer:
     return Writer.create(folder, manifest(planned, chunk), COLUMNS, begin, overwrite)
 
 

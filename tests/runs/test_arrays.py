@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from stagescope.errors import InputError
 from stagescope.runs import arrays
 from stagescope.runs.arrays import Column
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=1, max_side=4)
-NUMBERS = st.floats(allow_nan=False)
 
 
 def write(folder, columns, values, chunk, clock="t"):
@@ -41,12 +41,14 @@ def fetch_from(folder):
 def groups(draw):
     shape = draw(SHAPES)
     frames = draw(st.integers(1, 9))
-    block = draw(hnp.arrays(np.float64, (frames, *shape), elements=NUMBERS))
+    kind = draw(st.sampled_from(["float64", "float32"]))
+    numbers = st.floats(allow_nan=False, width=64 if kind == "float64" else 32)
+    block = draw(hnp.arrays(np.dtype(kind), (frames, *shape), elements=numbers))
     clock = draw(st.sampled_from(["t", "step"]))
     dtype = "int64" if clock == "step" else "float64"
     times = np.arange(frames).astype(dtype)
     axes = (clock, *(f"W_{i}" for i in range(len(shape))))
-    columns = {clock: Column((), (clock,), dtype), "W": Column(shape, axes)}
+    columns = {clock: Column((), (clock,), dtype), "W": Column(shape, axes, kind)}
     return columns, {clock: times, "W": block}, draw(st.integers(1, 10)), clock
 
 
@@ -114,3 +116,10 @@ def test_a_chunk_of_the_wrong_size_is_an_error(tmp_path):
 @pytest.mark.parametrize(("shape", "size"), [((), 8), ((3,), 24), ((2, 5), 80), ((0,), 0)])
 def test_bytes_of_a_frame(shape, size):
     assert Column(shape, ("t", *shape)).frame_bytes == size
+    assert Column(shape, ("t", *shape), "float32").frame_bytes == size / 2
+
+
+@pytest.mark.parametrize("kind", ["float16", "int32", "complex128", "object"])
+def test_other_types_are_refused(kind):
+    with pytest.raises(InputError, match=f"type {kind} cannot be stored; convert it to float64, float32, int64"):
+        Column((), ("t",), kind)

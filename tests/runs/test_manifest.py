@@ -3,6 +3,8 @@
 import json
 import re
 import string
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -135,7 +137,7 @@ def test_a_newer_schema_asks_for_an_update(written):
         return json.dumps({**body, "digest": files.digest(json.dumps(body, indent=1).encode())}, indent=1).encode() + b"\n"
 
     rewrite(written, newer)
-    with pytest.raises(StoreError, match=r"schema version 2 is newer than 1; update stagescope") as caught:
+    with pytest.raises(StoreError, match=r"schema version 3 is newer than 2; update stagescope") as caught:
         manifest.read(written)
     assert not isinstance(caught.value, DamagedRun)
 
@@ -163,5 +165,17 @@ def test_any_text_and_numbers_in_a_spec_survive(tmp_path_factory, text, whole, n
 
 def test_environment_names_what_the_numbers_depend_on():
     found = manifest.environment()
-    assert {"python", "system", "machine", "cores", "packages"} <= set(found)
+    assert {"python", "system", "machine", "cores", "threads", "packages"} <= set(found)
     assert {"stagescope", "numpy", "jax", "scikit-sundae"} <= set(found["packages"])
+
+
+def test_the_thread_setup_is_that_of_the_process(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    found = manifest.environment()["threads"]
+    assert found["OPENBLAS_NUM_THREADS"] == "3"
+    assert "MKL_NUM_THREADS" not in found
+    monkeypatch.setitem(sys.modules, "numba", SimpleNamespace(config=SimpleNamespace(NUMBA_NUM_THREADS=5)))
+    assert manifest.environment()["threads"]["numba"] == 5
+    monkeypatch.delitem(sys.modules, "numba")
+    assert "numba" not in manifest.environment()["threads"]

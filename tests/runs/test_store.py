@@ -38,12 +38,14 @@ def runs(draw):
     blocks = {}
     for name in names:
         shape = draw(hnp.array_shapes(min_dims=0, max_dims=3, max_side=3))
-        blocks[name] = draw(hnp.arrays(np.float64, (frames, *shape), elements=st.floats(allow_nan=False)))
+        kind = draw(st.sampled_from([np.float64, np.float32]))
+        numbers = st.floats(allow_nan=False, width=64 if kind is np.float64 else 32)
+        blocks[name] = draw(hnp.arrays(kind, (frames, *shape), elements=numbers))
     facts = {
         "clock": draw(st.sampled_from(["t", "step"])),
         "status": draw(st.sampled_from(["finished", "stopped", "diverged", "failed"])),
         "reason": draw(st.text(max_size=20)),
-        "seed": draw(st.integers(0, 2**64)),
+        "seed": draw(st.none() | st.integers(0, 2**64)),
         "study": draw(st.none() | st.just("scan-snap")),
         "config": draw(st.none() | st.dictionaries(st.text(), st.integers() | st.floats(allow_nan=False, allow_infinity=False))),
         "tags": draw(st.sampled_from([(), ("SnS:data", "SnS:model")])),
@@ -151,7 +153,7 @@ def test_a_folder_that_is_not_a_run(tmp_path):
 def test_a_newer_schema_is_said_by_load_and_verify(tmp_path):
     folder = samples.finished(tmp_path / "run")
     path = folder / "manifest.json"
-    path.write_bytes(path.read_bytes().replace(b'"schema_version": 1', b'"schema_version": 2'))
+    path.write_bytes(path.read_bytes().replace(b'"schema_version": 2', b'"schema_version": 3'))
     with pytest.raises(StoreError, match="newer"):
         store.load(folder)
     assert "newer" in store.verify(folder)[0]

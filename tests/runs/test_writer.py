@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagescope.errors import InputError, StoreError
-from stagescope.runs import files, store, writer
+from stagescope.runs import files, saving, store, writer
 from stagescope.runs.arrays import Column
 from stagescope.runs.manifest import read as read_manifest
 from stagescope.runs.writer import Writer, check_place, chunk_frames
@@ -181,9 +181,11 @@ def crash_at(patch, count, after):
     return left
 
 
-@pytest.mark.parametrize("last", [10, 8], ids=["to the end", "stopped early"])
+@pytest.mark.parametrize(
+    ("last", "planned"), [(10, 10), (8, 10), (8, None)], ids=["to the end", "stopped early", "unknown length"]
+)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_crash_at_any_write_loses_nothing_committed(tmp_path, monkeypatch, last, after):
+def test_a_crash_at_any_write_loses_nothing_committed(tmp_path, monkeypatch, last, planned, after):
     """Crash at the first, second, ... write of a run until one has no crash; each opens, verifies, and ends up the same.
 
     The process ends, not the machine: thousands of waits for the disk would show nothing.
@@ -192,7 +194,7 @@ def test_a_crash_at_any_write_loses_nothing_committed(tmp_path, monkeypatch, las
     crashes = 0
     for count in range(1, 200):
         folder = tmp_path / str(count)
-        made = samples.started(folder)
+        made = samples.started(folder, planned)
         with monkeypatch.context() as patch:
             left = crash_at(patch, count, after)
             try:
@@ -241,6 +243,72 @@ def test_a_crash_between_cutting_the_arrays_and_the_last_manifest(tmp_path, monk
     assert store.verify(tmp_path / "run") == []
     assert samples.equal(store.load(tmp_path / "run"), 10)
     assert xarray.open_zarr(tmp_path / "run/data.zarr").sizes["t"] == 10
+
+
+def test_a_crash_while_arrays_of_unknown_length_grow(tmp_path, monkeypatch):
+    """Some metadata has grown, no manifest says so: no damage, also if the run goes on another way."""
+    made = samples.started(tmp_path / "run", planned=None)
+    samples.extend(made, 1, 4, commits=(3,))
+
+    def crash(*_, **__):
+        raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "_commit_state", crash)
+        samples.extend(made, 4, 10)
+        with pytest.raises(Crash):
+            made.commit(samples.state(9))
+    made.close()
+    assert '"shape": [\n    9' in (tmp_path / "run/data.zarr/t/zarr.json").read_text()
+    assert store.verify(tmp_path / "run") == []
+    again, state = Writer.reopen(tmp_path / "run")
+    again.commit(state, "resumed")
+    assert store.verify(tmp_path / "run") == []
+    samples.extend(again, 4, 5)
+    again.finish("stopped", "", samples.state(5))
+    assert store.verify(tmp_path / "run") == []
+    assert samples.equal(store.load(tmp_path / "run"), 5)
+    assert xarray.open_zarr(tmp_path / "run/data.zarr").sizes["t"] == 5
+
+
+@pytest.mark.parametrize("planned", [10, None])
+def test_other_tools_see_the_committed_frames_of_a_run_of_unknown_length(tmp_path, planned):
+    """Of a run whose length is known, they see the planned frames, of which those not there yet are NaN."""
+    made = samples.started(tmp_path / "run", planned=planned)
+    for last in (2, 5, 8):
+        samples.extend(made, made.manifest.committed + len(made._buffer), last, commits=(last - 1,))
+        seen = xarray.open_zarr(tmp_path / "run/data.zarr", consolidated=True)
+        assert seen.sizes["t"] == (10 if planned else last // 3 * 3)
+        assert samples.equal(store.load(tmp_path / "run"), last)
+    made.finish("finished", "", samples.state(8))
+    assert read_manifest(tmp_path / "run").planned == planned
+    assert xarray.open_zarr(tmp_path / "run/data.zarr").sizes["t"] == 8
+
+
+def test_chunks_of_a_run_of_unknown_length():
+    small, large = {"t": Column((), ("t",))}, {"W": Column((2**20,), ("t", "W_0"))}
+    assert chunk_frames(None, small) == writer.SMALL // 8
+    assert chunk_frames(None, large) == 1
+
+
+def test_frames_are_kept_as_float32_from_the_first_commit_on(tmp_path):
+    """Before they fill a chunk and after: the same bytes."""
+    columns = {"t": Column((), ("t",)), "W": Column((2,), ("t", "W_0"), "float32")}
+    facts = {"spec": {**samples.SPEC, "blocks": {"W": [2]}}, "clock": "t", "config_digest": ""}
+    header = saving.header(facts, columns, None).model_copy(update={"chunk": 2})
+
+    def begin(writer):
+        writer.frame({"t": 0.0, "W": np.array([1 / 3, 2 / 3])})
+        writer.commit({"position": np.array(0)}, "started")
+
+    made = Writer.create(tmp_path / "run", header, columns, begin)
+    pending = store.load(tmp_path / "run").params["W"]
+    made.frame({"t": 1.0, "W": np.array([1.0, 2.0])})
+    made.finish("finished", "", {"position": np.array(1)})
+    found = store.load(tmp_path / "run").params["W"]
+    assert found.dtype == pending.dtype == np.float32
+    np.testing.assert_array_equal(found, np.array([[1 / 3, 2 / 3], [1, 2]], np.float32))
+    np.testing.assert_array_equal(pending, found[:1])
 
 
 def test_a_full_disk_is_told_and_the_run_goes_on_later(tmp_path, monkeypatch):

@@ -88,3 +88,26 @@ def wait_for_rows(folder: Path, count: int) -> None:
     until = time.monotonic() + 120
     while time.monotonic() < until and len(ss.load_sweep(folder)) < count:
         time.sleep(0.05)
+
+
+def test_own_claims_on_worker_processes(tmp_path):
+    """The command imports the module from its folder, and so do its workers; a second call must name it again."""
+    (tmp_path / "mine.py").write_text(
+        "import stagescope as ss\n"
+        "CLAIM = ss.Claim(tag='own:end', statement='It ends', regime=lambda e: ss.Regime(True, 'any run'),\n"
+        "    compare=lambda e: ss.Comparison('t > 0', e.run.time[-1], 'exact', e.run.time[-1] > 0, 'the end'))\n"
+    )
+    words = [sys.executable, "-P", "-m", "stagescope", "sweep", "scan-snap", "--until", ".01", "--frames", "3", "--workers", "1"]
+    words += ["--grid", "rate_y=1,2", "--out", "sweep", "--quiet"]
+
+    def call(*more):
+        return subprocess.run([*words, *more], cwd=tmp_path, capture_output=True, text=True)
+
+    done = call("--claims", "mine:CLAIM")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ss.load_sweep(tmp_path / "sweep").column("own:end") == ["confirmed"] * 2
+    again = call()
+    assert again.returncode == 2
+    assert "give --claims mine:CLAIM again" in again.stderr
+    assert call("--claims", "mine:CLAIM", "--seeds", "2").returncode == 0
+    assert len(ss.load_sweep(tmp_path / "sweep")) == 4

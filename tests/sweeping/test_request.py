@@ -1,5 +1,7 @@
 """From a caller's words to points."""
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,6 +93,15 @@ def test_bad_tables(tmp_path, text, words):
 def test_bad_requests(given, words):
     with pytest.raises(InputError, match=words):
         plan(**given)
+
+
+def test_a_study_has_measures_of_its_own():
+    of = study("incremental")
+    grid = {"sequences": "50,100"}
+    assert requested(of, "ladder", grid=grid, measures=["stopping", "events"]).measures == ("events", "stopping")
+    assert requested(of, "early-stopping").measures == of.sweeps["early-stopping"].measures
+    with pytest.raises(InputError, match="did you mean 'stopping'"):
+        requested(of, "ladder", grid=grid, measures=["stoping"])
 
 
 def test_a_fixed_option_is_left_out_where_it_has_no_effect():
@@ -227,3 +238,76 @@ def test_every_sweep_preset_is_a_plan_whose_points_can_be_set_up(name, preset):
     assert found
     for point in (found[0], found[-1]):
         of.check_use(of.configured(None, **point.config))
+
+
+OWN = """
+import stagescope as ss
+
+def always(evidence):
+    return ss.Regime(True, "any run")
+
+def some(evidence):
+    return ss.Comparison("some", evidence.run.frames, "exact", evidence.run.frames > 0, "frames")
+
+def made(tag):
+    return ss.Claim(tag=tag, statement="The run has frames", regime=always, compare=some)
+
+ONE, SEVERAL, TAKEN, TWICE = made("own:some"), [made("own:a"), made("own:b")], made("FD:origin"), [made("own:a")] * 2
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with a module of claims, in which the test stands."""
+    (tmp_path / "own_sweep_claims.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    sys.modules.pop("own_sweep_claims", None)
+
+
+def test_own_claims_are_judged_with_the_verdicts(here):
+    made = plan(grid={"persistence": ".3,.4"}, claims="own_sweep_claims:ONE")
+    assert made.claims == "own_sweep_claims:ONE"
+    assert made.measures == ("events", "verdicts", "numbers")
+    assert plan(grid={"persistence": ".3,.4"}).claims is None
+
+
+@pytest.mark.parametrize(
+    ("claims", "more", "words"),
+    [
+        ("own_sweep_claims:ONE", {"measures": ["events"]}, "no effect without --measure verdicts"),
+        ("own_sweep_claims:TAKEN", {}, "the tag FD:origin is taken"),
+        ("own_sweep_claims:TWICE", {}, "the tag own:a is taken"),
+        ("own_sweep_claims:NONE", {}, "has no 'NONE'"),
+        ("no_such_module_here:ONE", {}, "none is installed"),
+        ([1], {}, "give them as 'module:NAME'"),
+    ],
+)
+def test_own_claims_that_cannot_be_judged(here, claims, more, words):
+    with pytest.raises(InputError, match=words):
+        plan(grid={"persistence": ".3,.4"}, claims=claims, **more)
+
+
+def test_a_stored_name_is_not_imported_by_itself(here):
+    stored = plan(grid={"persistence": ".3,.4"}, claims="own_sweep_claims:ONE")
+    sys.modules.pop("own_sweep_claims")
+    foreign = stored.model_copy(update={"claims": "no_such_module_here:ONE"})
+    with pytest.raises(InputError, match="give --claims own_sweep_claims:ONE again"):
+        plan(stored=stored)
+    with pytest.raises(InputError, match="give --claims no_such_module_here:ONE again"):
+        plan(stored=foreign)
+    assert "own_sweep_claims" not in sys.modules
+    with pytest.raises(InputError, match="another --out is needed"):
+        plan(stored=stored, claims="own_sweep_claims:SEVERAL")
+    with pytest.raises(InputError, match="no claims of its own, not own_sweep_claims:ONE"):
+        plan(stored=plan(grid={"persistence": ".3,.4"}, measures=["verdicts"]), claims="own_sweep_claims:ONE")
+    assert plan(stored=stored, claims="own_sweep_claims:ONE") == stored
+
+
+@pytest.mark.parametrize("given", [{}, {"grid": {"persistence": ".5"}}])
+def test_claims_that_were_changed_are_another_sweep(here, given):
+    stored = plan(grid={"persistence": ".3,.4"}, claims="own_sweep_claims:ONE")
+    (here / "own_sweep_claims.py").write_text(OWN + "# changed")
+    with pytest.raises(InputError, match="the content of own_sweep_claims:ONE"):
+        stored.extended(plan(stored=stored, claims="own_sweep_claims:ONE", **given))

@@ -48,6 +48,18 @@ def sweep(tmp_path):
     return ss.load_sweep(tmp_path)
 
 
+def test_measures_of_the_study_are_columns(sweep):
+    own = [{"gain": 0.5, "class": None, "why": "none", "fits": [1.0]}, {"gain": 1.5, "class": 2, "why": None, "fits": [2.0]}]
+    rows = [{**row, "measures": {"own": own[place % 2]}} for place, row in enumerate(sweep.rows)]
+    found = replace(sweep, rows=(*rows, {**sweep.rows[0]}))
+    assert found.column("own.gain")[:2] == [0.5, 1.5]
+    assert found.column("own.gain")[-1] is None
+    kinds = {name: found.column_of(f"own.{name}").kind for name in ("gain", "class", "why")}
+    assert kinds == {"gain": "number", "class": "number", "why": "word"}
+    assert "own.fits" not in found.columns
+    assert found.statistics("own.class", by=["optimizer"])[0]["mean"] == 2.0
+
+
 def test_columns(sweep):
     assert sweep.columns[:5] == ("rate_y", "optimizer", "seed", "status", "reason")
     assert {"snap", "last stage", "stages", "stage scan", "duration scan", "SnS:x", "loss", "end", "digest"} <= set(sweep.columns)
@@ -187,9 +199,14 @@ def test_a_folder_without_a_sweep(tmp_path):
     (tmp_path / "sweep.json").write_text("{")
     with pytest.raises(NotARun, match="damaged"):
         ss.load_sweep(tmp_path)
-    (tmp_path / "sweep.json").write_text('{"schema_version": 99}')
-    with pytest.raises(InputError, match="schema 99"):
-        ss.load_sweep(tmp_path)
+    for version, words in ((99, "newer than 3; update"), (1, "older than 2")):
+        (tmp_path / "sweep.json").write_text(json.dumps({"schema_version": version}))
+        with pytest.raises(InputError, match=words):
+            ss.load_sweep(tmp_path)
+    for text in ("{}", "[]", '{"schema_version": "2"}', '{"schema_version": 2}'):
+        (tmp_path / "sweep.json").write_text(text)
+        with pytest.raises(NotARun, match="damaged"):
+            ss.load_sweep(tmp_path)
 
 
 def test_cheap_options_are_those_of_the_study():
@@ -230,3 +247,15 @@ def test_an_event_that_a_model_does_not_have_is_not_merely_late(tmp_path):
     assert [sweep.column_of("E4").reading(row).lack for row in sweep.rows] == ["none", "not reached"]
     assert [sweep.column_of("focus0.2").reading(row).lack for row in sweep.rows] == [None, "not reached"]
     assert [entry["beyond"] for entry in sweep.statistics("E4")] == [0, 1]
+
+
+def test_a_tag_that_another_column_has_keeps_both(sweep):
+    """A claim of one's own may be called like an event, a number, an axis or a column that every table has."""
+    tags = ("snap", "loss", "rate_y", "status", "own:x")
+    rows = tuple({**row, "verdicts": dict.fromkeys(tags, "confirmed")} for row in sweep.rows)
+    made = replace(sweep, rows=rows)
+    assert made.column("loss") == sweep.column("loss")
+    assert made.column("snap") == sweep.column("snap")
+    assert made.column("rate_y") == sweep.column("rate_y")
+    for name in ("claim snap", "claim loss", "claim rate_y", "claim status", "own:x"):
+        assert set(made.column(name)) == {"confirmed"}

@@ -181,3 +181,75 @@ def test_many_points_in_one_call_are_the_points_one_by_one(tmp_path):
     diverging = of.configured("figure-6", rate_y=1e30)
     assert of.many is not None
     assert of.many([of.configured("syn-small-flow"), diverging], [0, 0]) == [None, None]
+
+
+OWN = """
+import stagescope as ss
+
+def always(evidence):
+    return ss.Regime(True, "any run")
+
+def some(evidence):
+    return ss.Comparison("some", evidence.run.frames, "exact", evidence.run.frames > 0, "frames")
+
+def broken(evidence):
+    return evidence.nothing
+
+CLAIMS = [
+    ss.Claim(tag="own:some", statement="The run has frames", regime=always, compare=some),
+    ss.Claim(tag="own:broken", statement="Nothing", regime=always, compare=broken),
+]
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder with a module of claims, in which the worker stands."""
+    (tmp_path / "own_worker_claims.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    sys.modules.pop("own_worker_claims", None)
+
+
+def own_task(folder, **more):
+    plan = cheap_plan(folder, grid={"rate_y": "1"}, measures=["verdicts"], claims="own_worker_claims:CLAIMS")
+    return task_of(plan, folder, claims=plan.claims, claims_digest=plan.claims_digest, **more)
+
+
+def test_own_claims_are_columns(own):
+    task = own_task(own / "sweep")
+    assert [brief.status for brief in work(task).briefs] == ["finished"]
+    (row,) = load_sweep(own / "sweep").rows
+    run = ss.run_study("scan-snap", **row["config"], progress=False)
+    written = {verdict.tag: verdict.verdict for verdict in ss.check(run)}
+    assert row["verdicts"] == {**written, "own:some": "confirmed", "own:broken": "inconclusive"}
+    assert load_sweep(own / "sweep").column("own:some") == ["confirmed"]
+
+
+def test_a_worker_has_the_claims_of_the_call(own):
+    work(own_task(own / "first"))
+    (own / "own_worker_claims.py").write_text(OWN.replace("frames > 0", "frames > 1000"))
+    work(own_task(own / "second"))
+    assert load_sweep(own / "second").column("own:some") == ["violated"]
+
+
+def test_other_claims_on_a_worker_are_refused(own):
+    task = own_task(own / "sweep")
+    with pytest.raises(Mismatch, match="own_worker_claims:CLAIMS"):
+        work(replace(task, call=new_id(), claims_digest="0" * 64))
+    (own / "own_worker_claims.py").unlink()
+    with pytest.raises(ss.InputError, match="none is installed"):
+        work(replace(task, call=new_id()))
+    assert not load_sweep(own / "sweep").rows
+
+
+def test_a_point_is_integrated_and_read_once(tmp_path, monkeypatch):
+    """Events, verdicts and numbers of a row come from one reading of its run."""
+    from stagescope.papers.scan_snap import reading
+
+    made = []
+    plain = reading.dense_attention
+    monkeypatch.setattr(reading, "dense_attention", lambda run: (made.append(run), plain(run))[1])
+    work(task_of(cheap_plan(tmp_path, ("events", "verdicts", "numbers"), grid={"rate_y": "1,2"}), tmp_path))
+    assert len(made) == 2

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stagescope.papers.reading import reading
 from stagescope.views import subsample as thin
-from stagescope.views.any_run import own_views, singular_values
+from stagescope.views.any_run import any_views, singular_values
 from stagescope.views.crowd import MOST, crowd, curves
 from stagescope.views.plane import plane
 from stagescope.views.view import Curve
@@ -37,7 +38,7 @@ def test_only_some_frames_of_a_run():
 def test_matrices_beyond_the_budget_are_thinned_and_say_so(monkeypatch):
     monkeypatch.setattr("stagescope.views.any_run.CELLS", 30)
     run = memory_run(frames=40)
-    views = {view.slot: view for make in own_views(run) if (view := make()) is not None}
+    views = {view.slot: view for make in any_views(reading(run)) if (view := make()) is not None}
     found = views["block-W"]
     assert len(found.frames) == 5
     assert (found.frames[0], found.frames[-1]) == (0, 39)

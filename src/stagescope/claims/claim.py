@@ -1,38 +1,76 @@
-"""A claim is a sentence of a paper that can be put to a run; a verdict is what came of it."""
+"""A claim is a sentence of a paper, or of your own, that can be put to a run; a verdict is what came of it."""
 
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, get_args
 
-from stagescope.errors import StagescopeError
+from stagescope.errors import InputError, StagescopeError
 from stagescope.runs.run import Run
 
 Outcome = Literal["confirmed", "violated", "inconclusive", "not applicable"]
+Sort = Literal["identity", "prediction", "pattern"]
 
 
 @dataclass(frozen=True)
 class Regime:
-    """Whether a run meets a claim's assumptions. `applies` is False where the claim speaks of something else altogether."""
+    """Whether a run meets the assumptions of a claim.
+
+    Args:
+        holds: True inside the regime. Outside it the numbers are shown, and the verdict is "inconclusive".
+        sentence: which assumptions hold, or which do not.
+        applies: False where the claim is about another kind of run; the verdict is then "not applicable".
+    """
 
     holds: bool
     sentence: str
     applies: bool = True
 
+    def __post_init__(self) -> None:
+        _check_text("sentence of a Regime", self.sentence)
+        object.__setattr__(self, "holds", _truth("holds", self.holds))
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was predicted and measured; `holds` is None where the run cannot decide."""
+    """What a claim predicts and what the run shows.
 
-    predicted: float | str
+    Args:
+        predicted: a number, or words.
+        measured: a number, or words; None where nothing could be measured.
+        tolerance: how far apart the two may be, as a number or in words.
+        holds: True, False, or None where the run cannot decide.
+        reason: one sentence with the numbers.
+        predicted_error: the uncertainty of the prediction, where it is known.
+        measured_error: the uncertainty of the measurement, where it is known.
+        unit: of all these numbers.
+    """
+
+    predicted: float | str | None
     measured: float | str | None
-    tolerance: float | str
+    tolerance: float | str | None
     holds: bool | None
     reason: str
+    predicted_error: float | None = None
+    measured_error: float | None = None
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_text("reason of a Comparison", self.reason)
+        if self.holds is not None:
+            object.__setattr__(self, "holds", _truth("holds", self.holds))
+        for name in ("predicted", "measured", "tolerance", "predicted_error", "measured_error"):
+            object.__setattr__(self, name, _plain(getattr(self, name)))
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One row of a ledger. `shown` names where a run shows it, as `Claim.shown` does."""
+    """One row of a ledger. `shown`, `kind` and `group` are those of the claim, the numbers those of its comparison.
+
+    `calibrated` is False where the claim has no null: no input is known on which it must not be confirmed. `error` is the
+    type of an error that the claim raised and that is not one of Stagescope's: the claim itself has a mistake.
+    """
 
     tag: str
     statement: str
@@ -43,17 +81,49 @@ class Verdict:
     verdict: Outcome
     reason: str
     shown: tuple[str, ...] = ()
+    predicted_error: float | None = None
+    measured_error: float | None = None
+    unit: str | None = None
+    kind: Sort | None = None
+    group: str | None = None
+    calibrated: bool = False
+    error: str | None = None
 
     def json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """A tagged statement with a regime, decided first, and a comparison, made only inside it.
 
-    `shown` says where in a run a reader sees what the claim speaks of: from the first of the events or stages named to the
-    last. "focus*" stands for all names that begin so; "start" and "end" are those of the run.
+    Args:
+        tag: a short name, such as "SnS:lemma-1". One of your own needs no table.
+        statement: the sentence.
+        regime: a function of the evidence that returns a `Regime`.
+        compare: a function of the evidence that returns a `Comparison`.
+        shown: where in a run a reader sees it: from the first of the events or stages named to the last. "focus*" stands for
+            all names that begin so; "start" and "end" are those of the run.
+        kind: "identity" where the statement cannot fail, "prediction" of a number, or "pattern".
+        null: makes inputs on which the statement is false by construction. A claim without one is uncalibrated.
+        group: claims of one group belong together.
+
+    The evidence is `ss.reading(run).evidence`: what the paper of the run prepares for its claims, and the reading itself for
+    a run of no paper. It always has the run as `run`, which a paper may have replayed with more frames.
+
+    Example:
+        def falls(evidence):
+            loss = evidence.run.series["loss"]
+            rise = float(np.diff(loss).max())
+            return ss.Comparison(0.0, rise, 0.0, rise <= 0, f"the largest rise of the loss between two frames is {rise:.2g}")
+
+        own = ss.Claim(
+            tag="own:falls",
+            statement="The loss never rises",
+            regime=lambda evidence: ss.Regime(evidence.run.clock == "t", "a gradient flow"),
+            compare=falls,
+        )
+        ss.check(run, claims=[own])
     """
 
     tag: str
@@ -61,32 +131,90 @@ class Claim:
     regime: Callable[[Any], Regime]
     compare: Callable[[Any], Comparison]
     shown: tuple[str, ...] = ()
+    kind: Sort | None = None
+    null: Callable[..., Any] | None = None
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("tag", "statement"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
+                raise InputError(f"the {name} of a claim is {getattr(self, name)!r}; give a text")
+        for name in ("regime", "compare", *(["null"] if self.null is not None else [])):
+            if not callable(getattr(self, name)):
+                raise InputError(f"the claim {self.tag}: {name} is {getattr(self, name)!r}; give a function")
+        if self.kind is not None and self.kind not in get_args(Sort):
+            raise InputError(f"the claim {self.tag}: kind is {self.kind!r}; choose among {', '.join(get_args(Sort))}")
+        object.__setattr__(self, "shown", (self.shown,) if isinstance(self.shown, str) else tuple(self.shown))
 
     def judge(self, run: Run, evidence: Any) -> Verdict:
         """The verdict on a run. A run that did not reach its end can never confirm anything.
 
-        What cannot be computed for one claim (a solve that fails, a model too large) leaves that claim undecided, no other.
+        A claim that raises an error is inconclusive and says why; no other claim is affected.
         """
         regime = Regime(False, "not decided")
         try:
-            regime = self.regime(evidence)
+            regime = self._returned("regime", self.regime(evidence), Regime)
             return self._decide(run, evidence, regime)
         except StagescopeError as error:
-            why = f"not computed: {error}"
-            return Verdict(self.tag, self.statement, regime.sentence, None, None, None, "inconclusive", why, self.shown)
+            return self._row(regime, "inconclusive", f"not computed: {error}")
+        except Exception as error:  # a mistake in the claim itself
+            why = f"the claim {self.tag} raised {type(error).__name__}: {error}{_place(error)}"
+            return self._row(regime, "inconclusive", why, error=type(error).__name__)
 
     def _decide(self, run: Run, evidence: Any, regime: Regime) -> Verdict:
-        def row(verdict: Outcome, reason: str, found: Comparison | None = None) -> Verdict:
-            numbers = (found.predicted, found.measured, found.tolerance) if found else (None, None, None)
-            return Verdict(self.tag, self.statement, regime.sentence, *numbers, verdict, reason, self.shown)
-
         if not regime.applies:
-            return row("not applicable", regime.sentence)
+            return self._row(regime, "not applicable", regime.sentence)
         if not run.done:
-            return row("inconclusive", f"the run is {run.status}: {run.reason or 'it did not reach its end'}")
-        found = self.compare(evidence)
+            return self._row(regime, "inconclusive", f"the run is {run.status}: {run.reason or 'it did not reach its end'}")
+        found = self._returned("compare", self.compare(evidence), Comparison)
         if not regime.holds:  # the numbers are shown, but they decide nothing
-            return row("inconclusive", f"out of regime: {regime.sentence} ({found.reason})", found)
+            return self._row(regime, "inconclusive", f"out of regime: {regime.sentence} ({found.reason})", found)
         if found.holds is None:
-            return row("inconclusive", found.reason, found)
-        return row("confirmed" if found.holds else "violated", found.reason, found)
+            return self._row(regime, "inconclusive", found.reason, found)
+        return self._row(regime, "confirmed" if found.holds else "violated", found.reason, found)
+
+    def _returned(self, name: str, value: Any, expected: type) -> Any:
+        if not isinstance(value, expected):
+            raise TypeError(f"{name} returned a value of type {type(value).__name__}, not a {expected.__name__}")
+        return value
+
+    def _row(
+        self, regime: Regime, verdict: Outcome, reason: str, found: Comparison | None = None, error: str | None = None
+    ) -> Verdict:
+        names = ("predicted", "measured", "tolerance", "predicted_error", "measured_error", "unit")
+        return Verdict(
+            tag=self.tag,
+            statement=self.statement,
+            regime=regime.sentence,
+            verdict=verdict,
+            reason=reason,
+            shown=self.shown,
+            kind=self.kind,
+            group=self.group,
+            calibrated=self.null is not None,
+            error=error,
+            **{name: getattr(found, name, None) for name in names},
+        )
+
+
+def _place(error: Exception) -> str:
+    """Where an error was raised: the file by its last name, and the line; empty where it was raised by this module."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+
+
+def _check_text(what: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"the {what} is {value!r}; give a text")
+
+
+def _truth(name: str, value: Any) -> bool:
+    """A boolean, also one of NumPy or JAX."""
+    if isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}; give True or False")
+    return bool(value)
+
+
+def _plain(value: Any) -> Any:
+    """A number that JSON knows; one of NumPy or JAX becomes a Python float."""
+    return value if value is None or isinstance(value, str | int | float) else float(value)

@@ -1,4 +1,4 @@
-"""A ledger: the claims that speak of a run, with their verdicts."""
+"""A ledger: the claims on a run, with their verdicts."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _STYLE = {"confirmed": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"}
+UNCALIBRATED = "no null (an input on which the claim is false) is known yet"
 
 
 @dataclass(frozen=True)
@@ -44,20 +45,40 @@ class Ledger:
             text.append(f"{row.verdict:<15}", style=_STYLE[row.verdict]).append(row.statement, style="bold")
             text.append(f"  [{row.tag}]\n", style="dim")
             if row.measured is not None:
-                numbers = (_number(row.predicted), _number(row.measured), _number(row.tolerance))
-                text.append(f"{'':<15}predicted {numbers[0]}, measured {numbers[1]}, tolerance {numbers[2]}\n")
+                unit = f" {row.unit}" if row.unit else ""
+                predicted = _number(row.predicted, row.predicted_error) + unit
+                measured = _number(row.measured, row.measured_error) + unit
+                text.append(f"{'':<15}predicted {predicted}, measured {measured}, tolerance {_number(row.tolerance)}\n")
             text.append(f"{'':<15}{row.reason}\n", style="dim")
-        return text.append(self.summary())
+        text.append(self.summary())
+        for remark in self.remarks():
+            text.append(f"\n{remark}", style="dim")
+        return text
 
     def summary(self) -> str:
+        """How many claims have each verdict."""
         counts = Counter(row.verdict for row in self.verdicts)
         return ", ".join(f"{counts[name]} {name}" for name in _STYLE if counts[name])
+
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader must know of the claims themselves, one sentence each."""
+        broken = [row.tag for row in self.verdicts if row.error is not None]
+        plain = sum(not row.calibrated for row in self.verdicts)
+        found = [f"{_claims(len(broken))} raised an error and must be corrected: {', '.join(broken)}"] if broken else []
+        if plain:
+            found.append(f"{_claims(plain)} {'is' if plain == 1 else 'are'} uncalibrated: {UNCALIBRATED}")
+        return tuple(found)
 
     def __str__(self) -> str:
         return self.text().plain
 
 
-def _number(value: float | str | None) -> str:
+def _number(value: float | str | None, error: float | None = None) -> str:
     if value is None:
         return "-"
-    return value if isinstance(value, str) else f"{value:.4g}"
+    text = value if isinstance(value, str) else f"{value:.4g}"
+    return text if error is None else f"{text} ± {error:.2g}"
+
+
+def _claims(count: int) -> str:
+    return f"{count} claim{'' if count == 1 else 's'}"

@@ -5,24 +5,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reference:
-    """What to cite for a paper."""
+    """What to cite for a paper; `arxiv` is its number there, where it has one."""
 
     key: str
     title: str
     authors: str
     year: int
     venue: str
-    arxiv: str
+    arxiv: str = ""
 
     @property
     def text(self) -> str:
-        return f"{self.authors}: {self.title}. {self.venue}, {self.year}. arXiv:{self.arxiv}"
+        place = f" arXiv:{self.arxiv}" if self.arxiv else ""
+        return f"{self.authors}: {self.title}. {self.venue}, {self.year}.{place}"
 
     @property
     def bibtex(self) -> str:
         authors = self.authors.replace(", ", " and ")
         lines = (f"title = {{{self.title}}}", f"author = {{{authors}}}", f"year = {{{self.year}}}")
-        rest = (f"note = {{{self.venue}}}", f"eprint = {{{self.arxiv}}}", "archivePrefix = {arXiv}")
+        rest = (f"note = {{{self.venue}}}",)
+        if self.arxiv:
+            rest += (f"eprint = {{{self.arxiv}}}", "archivePrefix = {arXiv}")
         return f"@misc{{{self.key},\n  " + ",\n  ".join(lines + rest) + "\n}"
 
 

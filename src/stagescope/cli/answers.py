@@ -9,7 +9,7 @@ from stagescope.runs.run import Run
 
 def info(run: Run) -> dict[str, Any]:
     """A run in a few facts, the same for people and for --json."""
-    series = {name: float(values[-1]) for name, values in run.series.items() if run.frames}
+    series = {name: float(values[-1]) for name, values in run.series.items() if run.frames and values.ndim == 1}
     return {
         "run": str(run.path) if run.path else None,
         "study": run.study,
@@ -19,8 +19,9 @@ def info(run: Run) -> dict[str, Any]:
         "frames": run.frames,
         "last": series,
         "params": {name: list(values.shape[1:]) for name, values in run.params.items()},
-        "field": run.spec["field"]["type"],
-        "dynamics": {name: value for name, value in run.spec["dynamics"].items() if value not in ({}, None)},
+        "field": run.spec["field"] and run.spec["field"]["type"],
+        "source": run.spec.get("source"),
+        "dynamics": {name: value for name, value in (run.spec["dynamics"] or {}).items() if value not in ({}, None)} or None,
         "seed": run.seed,
         "config": dict(run.config) if run.config is not None else None,
         "config_digest": run.config_digest,

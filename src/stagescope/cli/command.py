@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+OwnClaims = Annotated[str | None, tyro.conf.arg(metavar="MODULE:NAME")]
+OWN_CLAIMS: Any = Field(None, description="your own claims too: a Claim or a list of them in a Python module, here or installed")
 RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
 

@@ -17,7 +17,6 @@ COMMANDS: dict[str, type[Command]] = {
     "export": run_commands.Export,
     "report": reading_commands.Report,
     "figures": reading_commands.Figures,
-    "stopping": paper_commands.Stopping,
     "reproduce": paper_commands.Reproduce,
     "corpus": Corpus,
     "cite": paper_commands.Cite,

@@ -8,11 +8,11 @@ import tyro
 from pydantic import BaseModel, Field, create_model
 
 import stagescope
-from stagescope.cli import paper_commands, run_commands, sweep_commands
+from stagescope.cli import run_commands, sweep_commands
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
 from stagescope.errors import InputError, StagescopeError, unknown
-from stagescope.papers.registry import studies
+from stagescope.papers.registry import problems, studies
 from stagescope.papers.study import NamedSweep, Study
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are small: a thread pool costs .2 s and gains nothing
@@ -87,7 +87,7 @@ def _tree(arguments: list[str]) -> Any:
         leaves = [_command(_study_options(study, shown, preset, named[name]), name) for name, study in studies().items()]
         made = create_model(kind.__name__, __base__=kind, __doc__=kind.__doc__, study=(_union(leaves), ...))
         branches.append(_command(made, verb))
-    kinds = {**COMMANDS, "completion": Completion, "stopping": _stopping(preset, whole or arguments[:1] == ["stopping"])}
+    kinds = {**COMMANDS, "completion": Completion}
     branches += [_command(kind, name) for name, kind in kinds.items()]
     return _union(branches)
 
@@ -103,7 +103,10 @@ def _command(kind: type[BaseModel], name: str) -> Any:
 
 
 def _fields(study: Study, preset: str | None, sweep: NamedSweep | None = None) -> dict[str, Any]:
-    """The options of a study with their defaults, those of a preset first; what a sweep preset sweeps is open unless given."""
+    """The options of a study with their defaults, those of a preset first; what a sweep preset sweeps is open unless given.
+
+    Limits are left out: `Study.configured` checks them, and its sentence names the option; tyro would print pydantic's report.
+    """
     base = preset if sweep is None else sweep.preset
     chosen, fields = {**study.presets.get(base or "", {}), **(sweep.options if sweep is not None else {})}, {}
     for name, info in study.options.model_fields.items():
@@ -111,13 +114,6 @@ def _fields(study: Study, preset: str | None, sweep: NamedSweep | None = None) -
         kind, default = (info.annotation | None, None) if swept else (info.annotation, chosen.get(name, info.default))  # type: ignore[operator]
         fields[name] = (kind, Field(default, description=info.description))
     return fields
-
-
-def _stopping(preset: str | None, named: bool) -> type[BaseModel]:
-    """`stopping` with the options of its study; the number of sequences is what it goes over."""
-    fields = _fields(studies()["incremental"], preset or "ladder") if named else {}
-    fields.pop("sequences", None)
-    return create_model("Stopping", __base__=paper_commands.Stopping, __doc__=paper_commands.Stopping.__doc__, **fields)
 
 
 def _study_options(study: Study, flags: Any, preset: str | None, named: bool) -> type[BaseModel]:
@@ -152,16 +148,15 @@ def _early_names(arguments: list[str]) -> None:
     """Unknown commands, studies and presets, with the nearest known name."""
     if not arguments or arguments[0].startswith("-"):
         return
-    if arguments[0] not in (*VERBS, *COMMANDS, "completion"):
-        raise unknown("command", arguments[0], (*VERBS, *COMMANDS, "completion"))
-    if arguments[0] not in (*VERBS, "stopping"):
-        return
-    name = "incremental" if arguments[0] == "stopping" else next(iter(arguments[1:]), "-")
-    if name.startswith("-"):
+    verb, name = arguments[0], next(iter(arguments[1:]), "-")
+    known = (*VERBS, *COMMANDS, "completion")
+    if verb not in known:
+        raise unknown("command", verb, known)
+    if verb not in VERBS or name.startswith("-"):
         return
     if name not in studies():
-        raise unknown("study", name, studies())
+        raise unknown("study", name, studies(), more=problems())
     preset = _preset(arguments)
-    presets = {**studies()[name].presets, **(studies()[name].sweeps if arguments[0] == "sweep" else {})}
+    presets = {**studies()[name].presets, **(studies()[name].sweeps if verb == "sweep" else {})}
     if preset is not None and preset not in presets:
         raise unknown(f"preset of {name}", preset, presets)

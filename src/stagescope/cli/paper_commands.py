@@ -2,53 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from pydantic import Field
 
 from stagescope.cli.command import Command, print_json
+from stagescope.errors import InputError
 
-
-class Stopping(Command):
-    """Early stopping of incremental learning over the number of training sequences: rules, classes, and convex fits.
-
-    Takes the options of `run incremental`, but for --sequences.
-    """
-
-    preset: str = Field("ladder", description="named settings; options given here override them")
-    sizes: str = Field("50:3200:7", description="training sequences: lo:hi:n at equal ratios, or 50,200,800")
-    repetitions: int = Field(5, description="runs for each size, with seeds from --seed on")
-    seed: int = Field(0, description="seed of the first repetition")
-    held_sequences: int | None = Field(None, description="held-out sequences of the rules; default: a quarter of N")
-    patience: float | None = Field(None, description="steps the held-out rule waits; default: a tenth of the run")
-    workers: int = Field(2, description="processes; results do not depend on it")
-    out: Path | None = Field(None, description="folder for the figure (PDF, SVG, PNG) and its numbers as JSON")
-    quiet: bool = Field(False, description="no progress bar")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
-
-    def run(self) -> int:
-        from stagescope.papers.incremental.stopping.study import early_stopping
-        from stagescope.papers.incremental.study import IncrementalOptions
-
-        names = ("preset", "sizes", "repetitions", "seed", "held_sequences", "patience", "workers")
-        options = {name: getattr(self, name) for name in IncrementalOptions.model_fields if hasattr(self, name)}
-        shown = False if self.quiet or self.json_ else None
-        found = early_stopping(**{name: getattr(self, name) for name in names}, **options, progress=shown)
-        if self.out is not None:
-            from stagescope.papers.incremental.stopping.figures import STOPPING, stopping_numbers
-            from stagescope.views.figure import store
-
-            store(STOPPING, stopping_numbers(found), self.out)
-        if self.json_:
-            print_json(found.json())
-        else:
-            from stagescope.cli.render import print_stopping
-
-            print_stopping(found)
-        for row in found.failed:
-            print(f"stagescope: N = {row['sequences']}, seed {row['seed']}: {row['status']}: {row['reason']}", file=sys.stderr)
-        return 1 if found.failed else 0
+if TYPE_CHECKING:
+    from stagescope.views.figure import Figure
 
 
 class Reproduce(Command):
@@ -57,19 +20,22 @@ class Reproduce(Command):
     paper: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PAPER")]
     figure: str | None = Field(None, description="one figure by name (see `stagescope list`); default: all that take minutes")
     full: bool = Field(False, description="also figures that take hours")
+    sweep: Path | None = Field(None, description="folder of a sweep to draw, for a figure of a sweep; default: made in --out")
     out: Path = Field(description="folder for the figures")
     quiet: bool = Field(False, description="no progress bar")
 
     def run(self) -> int:
         from stagescope.papers.registry import study
         from stagescope.progress import progress_for
-        from stagescope.views.figure import chosen, reproduce
+        from stagescope.views.figure import chosen
 
         figures = study(self.paper).figures()
         made = chosen(figures, self.figure, self.full)
+        if self.sweep is not None and not (self.figure and made[0].sweep):
+            of = ", ".join(name for name, figure in figures.items() if figure.sweep)
+            raise InputError(f"--sweep is for a figure of a sweep, named with --figure; {self.paper} has: {of or 'none'}")
         for figure in made:
-            with progress_for(False if self.quiet else None) as bar:
-                path = reproduce(figure, self.out, bar)
+            path = self._made(figure)
             print(f"{path.with_suffix('')}.{{pdf,svg,png,json}}: {figure.title}")
         if self.figure is None:
             from stagescope.papers.ledgers import ledgers, write_ledgers
@@ -83,6 +49,22 @@ class Reproduce(Command):
                     print(f"left out: figure {name} ({figure.title}), {why}")
         return 0
 
+    def _made(self, figure: "Figure") -> Path:
+        """Compute and draw a figure; one of a sweep from its table."""
+        from stagescope.progress import progress_for
+        from stagescope.views.figure import reproduce, store
+
+        shown = False if self.quiet else None
+        if figure.sweep is None:
+            with progress_for(shown) as bar:
+                return reproduce(figure, self.out, bar)
+        from stagescope.sweeping.engine import sweep
+        from stagescope.sweeping.table import load_sweep
+
+        own = self.out / f"sweep{figure.name}"
+        table = load_sweep(self.sweep) if self.sweep else sweep(self.paper, figure.sweep, out=own, progress=shown)
+        return store(figure, figure.compute(table), self.out)
+
 
 class List(Command):
     """Studies, presets, figures and claims."""
@@ -91,8 +73,11 @@ class List(Command):
 
     def run(self) -> int:
         from stagescope.cli.render import catalogue, print_catalogue
+        from stagescope.papers.registry import problems
 
         found = catalogue()
+        for problem in problems():
+            print(f"stagescope: {problem}", file=sys.stderr)
         if self.json_:
             print_json(found)
         else:

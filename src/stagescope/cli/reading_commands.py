@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from pydantic import Field
 
-from stagescope.cli.command import Command, RunFolder, print_json
+from stagescope.cli.command import OWN_CLAIMS, Command, OwnClaims, RunFolder, print_json
 
 LONG_SECONDS = 20.0
 """A command that will take longer says so before it begins."""
@@ -35,16 +35,17 @@ class Stages(Command):
 
 
 class Check(Command):
-    """Put the paper's claims to a run: the ledger of verdicts."""
+    """Put the paper's claims, and your own, to a run: the ledger of verdicts."""
 
     folder: RunFolder
+    claims: OwnClaims = OWN_CLAIMS
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
         from stagescope.papers.reading import check
         from stagescope.runs.store import load
 
-        ledger = check(load(self.folder))
+        ledger = check(load(self.folder), self.claims or ())
         if self.json_:
             print_json(ledger.json())
         else:
@@ -90,13 +91,14 @@ class Report(Command):
     exact: bool = Field(False, description="matrices as float32 instead of 8 bits a cell; a file up to ten times as large")
     title: str | None = Field(None, description="of the page; default: the names of the runs")
     skip: tuple[Literal["ledger", "ladder"], ...] = Field((), description="what to leave out because it takes long")
+    claims: OwnClaims = OWN_CLAIMS
     open: bool = Field(False, description="show it in the browser")
     quiet: bool = Field(False, description="no progress bar; print the path alone")
 
     def run(self) -> int:
         from stagescope.reporting.report import noted_report
 
-        chosen: Any = {name: getattr(self, name) for name in ("exact", "title", "skip")}
+        chosen: Any = {name: getattr(self, name) for name in ("exact", "title", "skip")} | {"claims": self.claims or ()}
         made, notes = noted_report(self.folders, self.out, **chosen, progress=False if self.quiet else None)
         print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
         _print_notes(() if self.quiet else notes)
@@ -113,6 +115,7 @@ class Figures(Command):
     folder: RunFolder
     out: Path = Field(description="folder for the figures; those made there before are replaced, no other file is")
     skip: tuple[Literal["ledger", "ladder"], ...] = Field((), description="what to leave out because it takes long")
+    claims: OwnClaims = OWN_CLAIMS
     quiet: bool = Field(False, description="no progress bar; print the paths alone")
 
     def run(self) -> int:
@@ -122,7 +125,7 @@ class Figures(Command):
 
         found = load(self.folder)
         with progress_for(False if self.quiet else None) as bar:
-            made, notes = run_figures(found, self.out, bar, self.skip)
+            made, notes = run_figures(found, self.out, bar, self.skip, self.claims or ())
         print("\n".join(map(str, made)) if self.quiet else f"{len(made) - 1} figures (PDF, SVG, PNG) and {made[-1]}")
         _print_notes(() if self.quiet else notes)
         return 0

@@ -1,6 +1,6 @@
 """What the commands show on a terminal."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -10,14 +10,14 @@ from rich.text import Text
 from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages
 from stagescope.landscape.ladder import Ladder
-
-if TYPE_CHECKING:
-    from stagescope.papers.incremental.stopping.study import EarlyStopping
+from stagescope.reporting.provenance import option_words
 
 
 def print_info(found: dict[str, Any]) -> None:
     table = _table()
     for name, value in found.items():
+        if value is None:
+            continue
         if isinstance(value, dict):
             value = "\n".join(f"{key} = {_value(item)}" for key, item in value.items() if item is not None)
         table.add_row(Text(name, style="bold"), Text(_value(value)))
@@ -79,39 +79,6 @@ def print_ledger(ledger: Ledger) -> None:
         console.print(Padding(line[indent:], (0, 0, 0, indent)) if indent else line)
 
 
-def print_stopping(found: "EarlyStopping") -> None:
-    """One size a row: losses as means over the runs, classes run by run."""
-    from stagescope.papers.incremental.stopping.study import Agreement
-
-    console = Console()
-    summary = found.summary()
-    table = _table("N", "oracle", "held-out", "adaptive", "end", "gain", "class", "best fit", "ridge")
-    table.padding = (0, 1, 0, 0)
-    for entry in summary:
-        losses = [f"{entry['loss'][rule]:.3f}" for rule in ("oracle", "held-out", "adaptive", "end")]
-        classes = [" ".join("?" if j is None else str(j) for j in entry[name]) for name in ("class_at_stop", "best_class")]
-        rest = (f"{entry['stop_gain']:.3f}", *classes, f"{entry['loss']['ridge']:.3f}")
-        table.add_row(str(entry["sequences"]), *losses, *rest)
-    console.print(table)
-    levels = " ".join(f"{level:.3f}" for level in found.levels)
-    console.print(Text(f"losses to the true law, mean over runs; levels of the classes: {levels}", style="dim"))
-    told = "class: nearest at the best stop, run by run; best fit: class of the best likelihood fit, ? where it has not settled"
-    console.print(Text(f"{told}; ridge: best ridge fit; fits are to the same sequences and told the lags", style="dim"))
-    wins, runs = (sum(entry[name] for entry in summary) for name in ("ridge_wins", "runs"))
-    console.print(f"class at the best stop = class of the best likelihood fit in {Agreement.of(summary)}")
-    _print_not_judged(console, found)
-    console.print(f"the ridge fit predicts better than the best stop in {wins} of {runs} runs")
-
-
-def _print_not_judged(console: Console, found: "EarlyStopping") -> None:
-    """Why runs are outside the regime of the claim, size by size."""
-    for size in sorted({row["sequences"] for row in found.rows}):
-        reasons = [row["not_judged"] for row in found.rows if row["sequences"] == size and row.get("not_judged")]
-        if reasons:
-            more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-            console.print(Text(f"not judged at N = {size}: {reasons[0]}{more}", style="dim"))
-
-
 def catalogue() -> dict[str, Any]:
     """Everything that can be named on the command line."""
     from stagescope.papers.registry import paper_of, studies
@@ -122,20 +89,12 @@ def catalogue() -> dict[str, Any]:
             "paper": paper_of(name).reference.text,
             "presets": {preset: dict(values) for preset, values in study.presets.items()},
             "sweeps": {key: sweep.title for key, sweep in study.sweeps.items()},
+            "measures": list(study.measures),
             "figures": {key: figure.title for key, figure in study.figures().items()},
             "claims": {claim.tag: claim.statement for claim in study.claims()},
         }
         for name, study in studies().items()
     }
-
-
-def option(name: str, value: Any) -> str:
-    """A setting as the command line takes it: `--spans 2 2 2`; a switch is its name alone, where it is on."""
-    word = f"--{name.replace('_', '-')}"
-    if isinstance(value, bool) or value is None:
-        return word if value else ""
-    parts = value if isinstance(value, tuple | list) else (value,)
-    return " ".join([word, *map(str, parts)])
 
 
 def print_catalogue(found: dict[str, Any]) -> None:
@@ -145,13 +104,15 @@ def print_catalogue(found: dict[str, Any]) -> None:
         console.print(Text(study["paper"], style="dim"))
         presets = _table("preset", "settings")
         for preset, values in study["presets"].items():
-            settings = " ".join(filter(None, (option(key, value) for key, value in values.items())))
+            settings = " ".join(word for name, value in values.items() for word in option_words(name, value))
             presets.add_row(preset, Text(settings or "(defaults)", style="dim"))
         console.print(presets)
         sweeps = _table("sweep", "")
         for sweep, title in study["sweeps"].items():
             sweeps.add_row(sweep, Text(title))
         console.print(sweeps)
+        if study["measures"]:
+            console.print(Text(f"measures of its own: {', '.join(study['measures'])}\n"))
         figures = _table("figure", "")
         for figure, title in study["figures"].items():
             figures.add_row(figure, Text(title))

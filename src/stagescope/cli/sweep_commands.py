@@ -1,13 +1,14 @@
 """Commands for many points of a study; heavy imports are inside."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 from pydantic import BaseModel, Field
 
-from stagescope.cli.command import Command, print_json
+from stagescope.cli.command import OWN_CLAIMS, Command, OwnClaims, print_json
 from stagescope.errors import InputError
+from stagescope.options import field_name
 
 if TYPE_CHECKING:
     from stagescope.sweeping.table import Sweep as Table
@@ -27,9 +28,12 @@ class SweepFlags(BaseModel):
     )
     table: Path | None = Field(None, description="CSV file with a column for each swept option, and maybe seed; one point a line")
     seeds: str | None = Field(None, description="how many (5 means 0 to 4), or which: 3,7,11; default: 1")
-    measure: tuple[Literal["events", "verdicts", "numbers"], ...] | None = Field(
-        None, description="what a row holds; verdicts take several times as long; default: events numbers"
+    measure: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME...")] = Field(
+        None,
+        description="what a row holds: events, verdicts (several times as long), numbers, or a measure of the study's own "
+        "(see `stagescope list`); default: events numbers",
     )
+    claims: OwnClaims = OWN_CLAIMS
     refine: int = Field(0, description="rounds that add points only where neighbouring cells differ")
     refine_by: str | None = Field(None, description="column in which they differ; default: which events occurred, and verdicts")
     workers: int | None = Field(None, description="processes on this machine; default: one per core")
@@ -60,7 +64,7 @@ class Sweep(Command):
             for name in study(flags.study_name).options.model_fields
             if getattr(flags, name) != fields[name].default
         }
-        names = ("out", "table", "seeds", "measure", "refine", "refine_by", "workers", "scheduler")
+        names = ("out", "table", "seeds", "measure", "claims", "refine", "refine_by", "workers", "scheduler")
         names += ("timeout", "keep_runs", "retry_failed", "yes")
         given = {name: getattr(flags, name) for name in names}
         shown = False if flags.quiet or flags.json_ else None
@@ -144,7 +148,7 @@ def _grids(words: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for word in words:
         name, equals, values = word.partition("=")
-        name = name.strip().replace("-", "_")
+        name = field_name(name)
         if not equals or not name:
             raise InputError(f"{word!r} has no name; write NAME=VALUES, such as pi.0=.3,.4 or persistence=.1:.9:9")
         if name in found:

@@ -23,8 +23,6 @@ from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.progress import Progress
 
 PartName = Literal["train", "held-out"]
-STRETCHES = 100
-"""A plain text is one document: to hold some of it out, it is cut into this many stretches of equal length."""
 _SIGNS = {" ": "␣", "\n": "⏎", "\t": "⇥"}
 
 
@@ -192,7 +190,7 @@ def _split(raw: RawText, share: float, seed: int) -> tuple[np.ndarray, np.ndarra
         return whole.ids, raw.parts["valid"].ids
     ends = whole.ends
     if len(ends) == 1:
-        ends = np.linspace(0, len(whole.ids), STRETCHES + 1).round().astype(int)[1:]
+        ends = np.linspace(0, len(whole.ids), 101).round().astype(int)[1:]
     count = min(max(round(share * len(ends)), int(share > 0)), len(ends) - 1)  # of several documents, one is left to train on
     out = np.zeros(len(ends), dtype=bool)
     out[key(seed, "split").permutation(len(ends))[:count]] = True

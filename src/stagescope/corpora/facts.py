@@ -5,9 +5,6 @@ from typing import Any
 
 from stagescope.corpora.corpus import TextCorpus
 
-SHOWN = 20
-"""Words that are listed."""
-
 
 @dataclass(frozen=True)
 class AboutText:
@@ -27,6 +24,6 @@ def corpus_facts(corpus: TextCorpus) -> dict[str, Any]:
         "vocabulary": len(corpus.words),
         "train_tokens": len(corpus.train),
         "held_out_tokens": len(corpus.held_out),
-        "frequent": {corpus.label(token): float(corpus.stationary[token]) for token in range(min(SHOWN, corpus.vocab))},
+        "frequent": {corpus.label(token): float(corpus.stationary[token]) for token in range(min(20, corpus.vocab))},
         "entropy": {"of types": corpus.unigram_loss(), "given the last token": corpus.floor()},
     }

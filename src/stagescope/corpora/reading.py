@@ -12,10 +12,6 @@ from stagescope.errors import InputError
 from stagescope.memory import require_memory
 from stagescope.progress import Progress
 
-KEPT = 3
-"""Texts that stay in memory, so that a run and its reading share one pass over the files."""
-SHORTEST = 4
-"""Bytes of text to a word, at least: so many more words than one byte for four are not to be expected."""
 _kept: dict[tuple[object, ...], "RawText"] = {}
 
 
@@ -35,7 +31,7 @@ def read_text(source: str, tokens: Tokens, layout: Layout, progress: Progress | 
     name = (source, tokens, layout, state)
     if name not in _kept:
         found = _read_parts(source, paths, tokens, layout, progress or Progress()) if paths else _read_topics(tokens)
-        while len(_kept) >= KEPT:
+        while len(_kept) >= 3:  # so many stay in memory: a run and its reading share one pass over the files
             _kept.pop(next(iter(_kept)))
         _kept[name] = found
     return _kept[name]
@@ -80,7 +76,7 @@ def _file_digest(path: Path) -> str:
 def _read_parts(source: str, paths: Mapping[str, Path], tokens: Tokens, layout: Layout, progress: Progress) -> RawText:
     reader, parts, digests = Reader(tokens), {}, []
     known, done, blank, size = KNOWN.get(source), 0, True, sum(path.stat().st_size for path in paths.values())
-    numbers = size // 2 if tokens == "char" else size // (2 * SHORTEST)  # a token takes half of the eight bytes of a number
+    numbers = size // 2 if tokens == "char" else size // 8  # a token takes four bytes, and a word has at least four letters
     require_memory(f"the {tokens} tokens of {source}", "give a part of the text", numbers)
     with progress as bar:
         bar.begin(f"reading {source}", size, "bytes")

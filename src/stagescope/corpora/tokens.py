@@ -10,7 +10,6 @@ import numpy as np
 from stagescope.corpora.files import SEPARATOR
 
 Tokens = Literal["word", "lower", "char", "bpe"]
-LINE_END = "<eos>"
 _MARKS = '.,!?"'
 _KEPT_BYTES = bytes(code if chr(code) in f"abcdefghijklmnopqrstuvwxyz'{_MARKS}" else 32 for code in range(256))
 _PIECES = re.compile(r" ?\w+| ?[^\w\s]+|\n+")
@@ -18,7 +17,7 @@ _PIECES = re.compile(r" ?\w+| ?[^\w\s]+|\n+")
 
 def _words(text: str) -> list[str]:
     """Split at white space; the end of a line is a word of its own."""
-    return text.replace("\n", f" {LINE_END} ").split()
+    return text.replace("\n", " <eos> ").split()
 
 
 def _lower_words(text: str) -> list[str]:

@@ -9,15 +9,18 @@ import numpy as np
 
 from stagescope.errors import InputError
 
-WINDOW = 0.1
-"""The speed of a loss is its mean fall over the last tenth of ln step."""
-CHANGE = 1.5
-"""A transition begins when the speed is so many times its least since the last one; over, when so many times below its peak."""
-FAINT = 0.01
-"""Speeds below this share of the initial loss, per unit of ln step, are all alike: a loss at rest has no stages."""
 
-SMALL = 0.03
-"""A fall of no more than this share of all that the loss has fallen is a flicker, such as that of minibatches."""
+@dataclass(frozen=True)
+class Thresholds:
+    """What counts as a transition of a loss."""
+
+    window: float = 0.1  # the speed of a loss is its mean fall over so much of ln step
+    change: float = 1.5  # a transition begins at this many times the least speed since the last, and ends as far below its peak
+    faint: float = 0.01  # speeds below this share of the initial loss per unit of ln step count as rest
+    small: float = 0.03  # a fall below this share of all that the loss has fallen is noise, such as that of minibatches
+
+
+THRESHOLDS = Thresholds()
 
 
 @dataclass(frozen=True)
@@ -40,32 +43,32 @@ def speeds(step: np.ndarray, loss: np.ndarray) -> np.ndarray:
     clock, curve = np.log(step[later]), loss[later]
     found = np.zeros(len(step))
     if clock.size:
-        past = clock - WINDOW
-        fall = np.abs(np.interp(past, clock, curve) - curve) / WINDOW
+        past = clock - THRESHOLDS.window
+        fall = np.abs(np.interp(past, clock, curve) - curve) / THRESHOLDS.window
         found[later] = np.where(past >= clock[0], fall, 0.0)
     return found
 
 
 def transitions_so_far(step: np.ndarray, loss: np.ndarray) -> tuple[Transition, ...]:
-    """The transitions of a loss [ISA:shoulders]: maxima of its speed that stand out by the factor CHANGE on both sides."""
+    """The transitions of a loss [ISA:shoulders]: maxima of its speed that stand out by the factor `change` on both sides."""
     found: list[Transition] = []
-    faint = FAINT * abs(float(loss[0])) if len(loss) else 0.0
+    faint = THRESHOLDS.faint * abs(float(loss[0])) if len(loss) else 0.0
     falling, low, high, lowest, highest = False, 0, 0, faint, faint
 
     def falls(now: int) -> bool:
-        return bool(loss[low] - loss[now] > SMALL * (loss[0] - loss[now]))
+        return bool(loss[low] - loss[now] > THRESHOLDS.small * (loss[0] - loss[now]))
 
     for i, measured in enumerate(speeds(step, loss).tolist()):
         speed = max(measured, faint)
         if falling and speed >= highest:
             high, highest = i, speed
-        elif falling and speed <= highest / CHANGE:
+        elif falling and speed <= highest / THRESHOLDS.change:
             if falls(i):
                 found.append(Transition(low, high, i))
             falling, low, lowest = False, i, speed
         elif not falling and speed <= lowest:
             low, lowest = i, speed
-        elif not falling and speed >= CHANGE * lowest:
+        elif not falling and speed >= THRESHOLDS.change * lowest:
             falling, high, highest = True, i, speed
     if falling and falls(len(step) - 1):
         found.append(Transition(low, high, None))

@@ -20,8 +20,6 @@ ALONE = 0.5
 """Half the width of the only value of an axis: of a category, of a zero, or as a share of a tenth of a number."""
 ALONE_LOG = 0.15
 """The same on a logarithmic axis, in decades."""
-FAR = 8.0
-"""Ratio of the largest to the smallest value from which evenly growing numbers are drawn on a logarithmic axis."""
 CLOSE, UNEVEN = 0.05, 3.0
 """A gap of so small a share of the axis, beside one so many times as large, has values drawn at equal distances instead."""
 
@@ -47,7 +45,7 @@ class Ruler:
         kind, values = self.scale.kind, self.scale.values
         if kind in ("log", "log integer"):
             return True
-        if kind == "categorical" or len(values) < 3 or values[0] <= 0 or values[-1] < FAR * values[0]:
+        if kind == "categorical" or len(values) < 3 or values[0] <= 0 or values[-1] < 8 * values[0]:
             return False
         return _uneven([math.log(value) for value in values]) < _uneven(values)
 

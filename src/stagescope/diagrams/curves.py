@@ -25,7 +25,7 @@ from stagescope.diagrams.ink import (
     title,
     told_apart,
 )
-from stagescope.diagrams.scale import MOST_MARKS, ValueScale, mark_text, powers, steps
+from stagescope.diagrams.scale import ValueScale, mark_text, powers, steps
 from stagescope.diagrams.words import AT_START
 from stagescope.sweeping.columns import CLOCKED
 from stagescope.views.figure import COLORS, GREY, Numbers
@@ -121,7 +121,7 @@ def _limits(axes: "Axes", numbers: Numbers, above: int, below: int) -> tuple[flo
     axes.set_ylim(*transform.inverted().transform([low - below * lane, high + above * lane]))
     first, last = map(float, transform.inverted().transform([low, high]))
     if (above or below) and values and not (scale.log and scale.signed):  # no numbers beside the lanes
-        marks = (powers if scale.log else steps)(first, last, MOST_MARKS)
+        marks = (powers if scale.log else steps)(first, last, 6)
         axes.set_yticks(marks, [mark_text(mark) for mark in marks])
         axes.yaxis.set_minor_locator(NullLocator())
     for end in [last] * bool(above) + [first] * bool(below):

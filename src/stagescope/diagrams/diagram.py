@@ -16,9 +16,6 @@ from stagescope.runs.files import publish, told
 from stagescope.sweeping.table import Sweep, load_sweep
 from stagescope.views.figure import FORMATS, MARK, Numbers, save
 
-FOLDER = "diagrams"
-PAGE = "diagram.html"
-
 
 class Diagram(NamedTuple):
     """Files of a diagram: the PNG, beside it PDF, SVG and JSON of the same name, and the page; and the numbers drawn.
@@ -63,7 +60,7 @@ def diagram(
     """
     found = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
     ask = asked(found, x, y, color, at or {})
-    folder = found.folder / FOLDER if out is None else Path(out)
+    folder = found.folder / "diagrams" if out is None else Path(out)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give a folder for the figures")
     stem = folder / stem_of(ask)
@@ -72,7 +69,7 @@ def diagram(
     drawn = {"made": MARK, **numbers(found, ask)}
     with told(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        target = html_target(folder / PAGE if page is None else Path(page))
+        target = html_target(folder / "diagram.html" if page is None else Path(page))
         publish(stem.with_suffix(".json"), (json.dumps(drawn, indent=1, allow_nan=False) + "\n").encode())
         save(lambda: draw_curves(drawn) if y is None else draw_maps(drawn), stem)
         publish(target, diagram_page(found, ask).encode())

@@ -21,13 +21,10 @@ START = "#e6a3b3"
 SIGNED = ("#0b2a66", "#2f6fba", "#9cc6e8", "#f8f8f6", "#efb77d", "#b95f2a", "#5a2410")
 """From the lowest over zero to the highest: blue and orange, as on the page."""
 FIXED = {"confirmed": COLORS[2], "violated": COLORS[1], "inconclusive": COLORS[4], "not applicable": "#c9c9c9"}
-MOST_TICKS = 12
 LETTER, LINE = 0.072, 0.17
 """Inches of a letter and of a line beside an axis."""
 LETTERS_PER_INCH = 15.5
 """Of a legend."""
-TITLE_LETTERS_PER_INCH = 12.5
-MOST_LINES = 4
 
 
 def ruler(axis: Mapping[str, Any]) -> Ruler:
@@ -46,7 +43,7 @@ def word(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def folded(text: str, width: int, lines: int = MOST_LINES) -> str:
+def folded(text: str, width: int, lines: int = 4) -> str:
     """In lines of a width; of what is too long the middle is left out, because lists of stages differ in their ends."""
     room = width * lines
     half = (room - 3) // 2 - width // 4  # lines break at words, so that not all of the room is used
@@ -65,7 +62,7 @@ def title(numbers: Numbers, inches: float) -> str:
     """What is drawn, where other axes are cut, and what a reader must know, in lines that fit a width."""
     free = numbers["panels"][0]["at"] if len(numbers["panels"]) == 1 else {}
     cut = at_text({**numbers["at"], **free})
-    width = int(TITLE_LETTERS_PER_INCH * inches)
+    width = int(12.5 * inches)  # letters of a title per inch
     said = [f"{numbers['study']}: {numbers['color']}{_statistic(numbers)}", cut, *numbers["notes"]]
     return "\n".join(folded(line, width) for line in said if line)
 
@@ -137,7 +134,7 @@ def ticks(axes: "Axes", axis: Any, ruler: Ruler, letter: str, length: float) -> 
     turned = letter == "x" and named and max(map(len, texts)) > 6
     rooms = [LETTER * len(text) + 0.08 if letter == "x" and not turned else LINE for text in texts]
     kept = _apart(inches, rooms)
-    if not named and not ruler.ordinal and (len(values) > MOST_TICKS or len(kept) < len(values)):
+    if not named and not ruler.ordinal and (len(values) > 12 or len(kept) < len(values)):
         if ruler.log:
             marks = ValueScale([ruler.on_axis(first), ruler.on_axis(last)]).marks(max(2, int(length / 0.5)))
             axis.set_ticks(marks, [mark_text(mark) for mark in marks])

@@ -25,8 +25,6 @@ from stagescope.sweeping.rows import Row, outcome, reached_end
 from stagescope.sweeping.statistics import CONFIDENCE
 from stagescope.sweeping.table import Sweep
 
-HIDDEN = ("config", "digest")
-"""Columns of the table that say nothing to a reader, or what the commands of a row say."""
 GROUPS = ("events", "starts", "durations", "verdicts", "numbers")
 """Parts of a row that have a heading of their own on the page."""
 BETWEEN = "\0"
@@ -46,7 +44,7 @@ def diagram_page(sweep: Sweep, ask: Asked) -> str:
 def page_data(sweep: Sweep, ask: Asked, title: str, blocks: Blocks) -> dict[str, Any]:
     """What the viewer draws; `viewer/types.js` says what the entries are."""
     axes = {axis.name: axis for axis in sweep.axes}
-    columns = [sweep.column_of(name) for name in sweep.columns if name not in HIDDEN]
+    columns = [sweep.column_of(name) for name in sweep.columns if name not in ("config", "digest")]
     cells = cells_of(sweep)
     numbers = {cell: i for i, cell in enumerate(cells)}
     whys = {("", ""): 0}

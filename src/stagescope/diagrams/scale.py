@@ -6,19 +6,12 @@
 import math
 from collections.abc import Sequence
 
-DECADES = 10.0
-"""Ratio of the largest to the smallest value from which a scale is logarithmic."""
-SIGNED_DECADES = 100.0
-"""The same for the sizes of values of both signs."""
-DEEPEST = 1e-12
-"""Sizes below so much of the largest all lie at the foot of a signed logarithmic scale: they may be rounding."""
-OFF = 0.3
-"""Of either half of a signed logarithmic scale, the part next to zero that is left out: the smallest size has a sign to see."""
-MOST_MARKS = 6
-
 
 class ValueScale:
-    """Scale of the values that are shown. Where both signs occur, zero is in the middle; `log` counts decades of their sizes."""
+    """Scale of the values that are shown. Where both signs occur, zero is in the middle; `log` counts decades of their sizes.
+
+    It is logarithmic where the largest value is more than 10 times the smallest, or 100 times in size where signs differ.
+    """
 
     def __init__(self, values: Sequence[float]) -> None:
         self.low, self.high = (min(values), max(values)) if values else (0.0, 1.0)
@@ -26,8 +19,8 @@ class ValueScale:
         self.signed = self.low < 0 < self.high
         sizes = [abs(value) for value in values if value] or [1.0]
         self.size = max(sizes)
-        self.least = max(min(sizes), DEEPEST * self.size)
-        self.log = self.size > SIGNED_DECADES * self.least if self.signed else 0 < DECADES * self.low < self.high
+        self.least = max(min(sizes), 1e-12 * self.size)  # below that, sizes may be rounding
+        self.log = self.size > 100 * self.least if self.signed else 0 < 10 * self.low < self.high
         if self.signed:
             self.low, self.high = -self.size, self.size
 
@@ -35,12 +28,13 @@ class ValueScale:
         """0 at the lowest, 1 at the highest."""
         if self.signed and self.log:
             far = math.log(max(abs(value) / self.least, 1.0)) / math.log(self.size / self.least)
-            return 0.5 + 0.5 * math.copysign(OFF + (1 - OFF) * far, value) if value else 0.5
+            # the part next to zero is left out, so that the sign of the smallest size can be seen
+            return 0.5 + 0.5 * math.copysign(0.3 + 0.7 * far, value) if value else 0.5
         if self.log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return 0.5 if self.constant else (value - self.low) / (self.high - self.low)
 
-    def marks(self, most: int = MOST_MARKS) -> list[float]:
+    def marks(self, most: int = 6) -> list[float]:
         """Round values to write beside the scale, ascending, few enough to be read."""
         if self.signed and self.log:
             sizes = powers(self.least, self.size, max(most // 2, 1))

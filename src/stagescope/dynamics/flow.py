@@ -19,7 +19,6 @@ from stagescope.fields.field import Compiled, Field, FlatField
 from stagescope.params import Layout
 
 KRYLOV = 20
-CLOSE = 1e-13
 SHORTEST, LONGEST = 1e-100, 1e100
 MAX_STEPS = 200_000
 SCIPY = {"lsoda": "LSODA", "dop853": "DOP853", "radau": "Radau"}
@@ -113,7 +112,7 @@ def _stopped(solver: str, t: float, y: np.ndarray, message: object) -> SolveFail
 
 def _at_once(start: float, stop: float) -> bool:
     """A frame a few roundings after a restart: no integrator can take so small a step, and nothing moves in it."""
-    return bool(stop - start <= CLOSE * abs(stop))
+    return bool(stop - start <= 1e-13 * abs(stop))
 
 
 def _cvode(flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float, stops: np.ndarray) -> Iterator:

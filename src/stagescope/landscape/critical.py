@@ -9,6 +9,7 @@ import numpy as np
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
 from stagescope.landscape.derivatives import Derivatives
+from stagescope.landscape.growth import threshold
 from stagescope.landscape.search import far_out, refine
 from stagescope.landscape.spectrum import Spectrum, spectrum_at
 from stagescope.params import Params
@@ -16,19 +17,23 @@ from stagescope.runs.run import Run
 
 CRITICAL = 1e-10
 """Largest |F| of a point that is called critical."""
-FLAT = 1e-7
-"""Rates below this share of the largest count as zero: orbits of symmetries make many of them."""
-ROUNDING = 1e-12
-"""Rates below this are rounding, however small the others are."""
-SLOWER = 0.5
-"""A slow point of a run: |F| there is this many times smaller than before and after it, or less."""
-ORIGIN = 0.1
-"""Distances from points shorter than this share of a run's longest parameter vector are relative to that length."""
 FASTEST = 6
-SEARCHES, CLOSE = 5, 0.05
-"""Where the point found from a slow frame is not this close, the search is repeated from some frames up to the next peak."""
-PRODUCTS, MOST_SLOW = 10_000, 8
-"""Work of all searches along a run, in products with J, and its slow points that are looked at, the most marked ones."""
+"""Rates that are computed of a large model, and shown of any."""
+
+
+@dataclass(frozen=True)
+class PassingRule:
+    """Which frames of a run the searches for critical points start from, and how much work they take."""
+
+    slower: float = 0.5  # a slow frame: |F| is this many times smaller than before and after it, or less
+    most_slow: int = 8  # slow frames that are used, the most marked ones
+    searches: int = 5  # starts from a slow frame up to the next peak of |F|, until a point is `close` in relative distance
+    close: float = 0.05
+    products: int = 10_000  # with J, in all searches along a run
+    origin: float = 0.1  # distances from shorter points are relative to this share of the longest parameter vector
+
+
+PASSING = PassingRule()
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,7 +84,7 @@ class CriticalPoint:
 
     @property
     def _zero(self) -> float:
-        return max(FLAT * self.spectrum.largest, ROUNDING)
+        return threshold(self.spectrum.largest)
 
     @property
     def kind(self) -> str:
@@ -90,7 +95,7 @@ class CriticalPoint:
         """
         if not self.found:
             return "not critical"
-        if self.spectrum.largest <= ROUNDING:
+        if self.spectrum.largest <= threshold(0.0):
             return "degenerate"
         lowest, highest = ("minimum", "maximum") if self.gradient else ("sink", "source")
         if np.any(np.real(self.rates) < -self._zero) and len(self.growing):
@@ -153,7 +158,7 @@ def _point(near: Derivatives, found: _Found, start: np.ndarray, least_length: fl
     if far_out(near, start):
         stopped = f"no search: parameters of size {np.abs(start).max():.1e} are too large, or their velocity is not finite"
     elif found.used_up:
-        stopped = f"the work of all searches ({PRODUCTS} products with the Jacobian) did not suffice"
+        stopped = f"the work of all searches ({PASSING.products} products with the Jacobian) did not suffice"
     point, objective = near.layout.unpack(vector), near.field.objective
     length = max(float(np.linalg.norm(vector)), least_length or float(np.linalg.norm(start)), 1e-300)
     return CriticalPoint(
@@ -179,19 +184,19 @@ def critical_points(
     A run leaves a saddle along what grows there while the rest still approaches it, so where the slowest frame leads to no
     close point, frames up to the next peak of |F| are tried as well, and the point nearest to the slow frame is kept. The work
     of all searches is bounded and shared among the slow points; a point whose share was used up says so in `stopped`.
-    `heard` is told the number of products with J so far, of which the searches make about PRODUCTS at most.
+    `heard` is called with the number of products with J so far; the searches make about `PASSING.products` at most.
     """
     chosen = rates if rates is not None else run.spec["dynamics"].get("rates", {})
     lengths = [np.linalg.norm([np.linalg.norm(run.params[name][i]) for name in run.params]) for i in range(run.frames)]
-    length = ORIGIN * float(np.max(lengths))
+    length = PASSING.origin * float(np.max(lengths))
     speed = run.series["speed"]
-    frames = slow_frames(speed, MOST_SLOW)
+    frames = slow_frames(speed, PASSING.most_slow)
     near = Derivatives(what, run.at(0), chosen, heard)
     found, spent = [], 0
     for number, (frame, following) in enumerate(zip(frames, [*frames[1:], run.frames], strict=True)):
-        share, before = max(PRODUCTS - spent, 0) / (len(frames) - number), near.products
+        share, before = max(PASSING.products - spent, 0) / (len(frames) - number), near.products
         peak = frame + int(np.argmax(speed[frame:following]))
-        starts = np.unique(np.linspace(frame, peak, SEARCHES).astype(int))
+        starts = np.unique(np.linspace(frame, peak, PASSING.searches).astype(int))
         ended = _nearest(near, [near.layout.pack(run.at(int(i))) for i in starts], length, share)
         spent += near.products - before
         found.append(_described(near, ended, near.layout.pack(run.at(frame)), length, float(run.time[frame])))
@@ -220,10 +225,10 @@ def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, s
         return float(np.linalg.norm(vector - starts[0])) / max(float(np.linalg.norm(vector)), least_length, 1e-300)
 
     for start in starts[1:]:
-        if away(best) <= CLOSE:
+        if away(best) <= PASSING.close:
             break
         best = min(best, search(start), key=away)
-    return _Found(best if away(best) < np.inf else first, used_up and away(best) > CLOSE)
+    return _Found(best if away(best) < np.inf else first, used_up and away(best) > PASSING.close)
 
 
 def slow_frames(speed: np.ndarray, most: int | None = None) -> list[int]:
@@ -238,6 +243,6 @@ def slow_frames(speed: np.ndarray, most: int | None = None) -> list[int]:
         return []
     logs = -np.log(np.maximum(np.where(finite, speed, speed[finite].max()), CRITICAL))  # below it, only rounding moves
     ends = np.concatenate([[logs.min() - 1], logs, [logs.min() - 1]])
-    frames, facts = find_peaks(ends, prominence=-np.log(SLOWER))
+    frames, facts = find_peaks(ends, prominence=-np.log(PASSING.slower))
     marked = np.argsort(-facts["prominences"], kind="stable")[:most]
     return sorted((frames[marked] - 1).tolist())

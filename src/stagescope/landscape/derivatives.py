@@ -15,9 +15,6 @@ from stagescope.spec import Described, digest
 DENSE = 500
 """Parameters up to which the whole Jacobian is formed; above it, only products with it are."""
 
-COLUMNS = 16
-"""Columns of a Jacobian that are formed at once."""
-
 
 class NotFinite(StagescopeError):
     """A derivative at a point so far out that numbers overflow."""
@@ -154,7 +151,7 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
 
     def jacobian(vector: Any, data: Any) -> Any:
         """Column by column, a few at once: all at once would hold the intermediate values of every column in memory."""
-        return jax.lax.map(lambda e: forward(vector, e, data), jnp.eye(layout.size), batch_size=COLUMNS).T
+        return jax.lax.map(lambda e: forward(vector, e, data), jnp.eye(layout.size), batch_size=16).T
 
     jitted = {"jacobian": jacobian, "jvp": forward, "vjp": backward, "second": second}
     return {name: jax.jit(function) for name, function in jitted.items()}

@@ -8,12 +8,8 @@ import numpy as np
 
 from stagescope.errors import StagescopeError
 
-GROWING, ROUNDING = 1e-7, 1e-12
-"""A direction grows if its rate exceeds this share of the largest |rate|, and is more than rounding."""
 STEPS, LOOK, AGREE = 300, 20, 1e-6
 """A Krylov space is enlarged up to so many steps, looked at every so many, until its growing part changes less than this."""
-CLOSED = 1e-12
-"""A Krylov space is invariant once the next direction is this share of the largest product."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +69,11 @@ class Growth:
 
 
 def threshold(largest: float) -> float:
-    """The least rate that counts as growth where the largest |rate| is `largest`."""
-    return max(GROWING * largest, ROUNDING)
+    """The least rate that counts as growth where the largest |rate| is `largest`.
+
+    Orbits of symmetries make many rates that are zero up to 1e-7 of the largest; below 1e-12 a rate is rounding.
+    """
+    return max(1e-7 * largest, 1e-12)
 
 
 def symmetric_growth(matrix: np.ndarray, above: float | None = None) -> Growth:
@@ -123,7 +122,7 @@ def krylov_growth(times: Callable, deviation: np.ndarray, above: float, symmetri
             small[: k + 1, k] += along
             new = new - frame[:, : k + 1] @ along
         small[k + 1, k] = np.linalg.norm(new)
-        closed = small[k + 1, k] <= CLOSED * np.abs(small).max() or k + 1 == size
+        closed = small[k + 1, k] <= 1e-12 * np.abs(small).max() or k + 1 == size  # up to rounding, the space is invariant
         if closed or (k + 1) % LOOK == 0:
             inner = small[: k + 1, : k + 1]
             found = (symmetric_growth if symmetric else general_growth)(inner, above)

@@ -6,8 +6,6 @@ import numpy as np
 
 FEWEST = 5
 """Frames a rate is fitted on, at least; and the rise they span is at least a factor e."""
-POINTS = 200
-"""Equally spaced times at which the log amplitude is read between frames, so that no stretch counts more than another."""
 
 
 @dataclass(frozen=True)
@@ -34,5 +32,5 @@ def last_rise(time: np.ndarray, amplitude: np.ndarray, low: float, high: float) 
     clock = time[first : last + 1]
     start = float(np.interp(np.log(low), logs[:2], clock[:2]))
     stop = float(np.interp(np.log(high), logs[-2:], clock[-2:]))
-    grid = np.linspace(start, stop, POINTS)
+    grid = np.linspace(start, stop, 200)  # equally spaced, so that no stretch counts more than another
     return Rise(float(np.polyfit(grid, np.interp(grid, clock, logs), 1)[0]), start, stop)

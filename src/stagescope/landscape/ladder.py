@@ -11,7 +11,7 @@ from stagescope.detect.stage import first_crossing
 from stagescope.errors import StagescopeError, unknown
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
-from stagescope.landscape.critical import CRITICAL, FASTEST, MOST_SLOW, PRODUCTS, CriticalPoint, critical_points, slow_frames
+from stagescope.landscape.critical import CRITICAL, FASTEST, PASSING, CriticalPoint, critical_points, slow_frames
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.growth_fit import last_rise
 from stagescope.landscape.linearise import linearise
@@ -21,10 +21,6 @@ from stagescope.runs.run import Run
 
 NEAR = 0.3
 """Relative distance from a critical point beyond which its linearisation is not believed."""
-ESCAPED = 0.1
-"""A run has left a critical point once its growing part is this share of the parameters."""
-MOST_PARTS = 100
-"""Frames whose growing part is computed where that takes an iteration each."""
 NO_CLOCK = "this run has no flow time, so rates cannot be compared"
 
 
@@ -114,11 +110,11 @@ def field_ladder(
     `progress` shows bars, one for the searches and one for the escapes; None: on a terminal.
     """
     chosen = dict(rates if rates is not None else run.spec["dynamics"].get("rates", {}))
-    frames = slow_frames(run.series["speed"], MOST_SLOW)
+    frames = slow_frames(run.series["speed"], PASSING.most_slow)
     with progress_for(progress) as bar:
-        bar.begin("searching critical points", PRODUCTS, "products")
-        points = critical_points(run, what, chosen, lambda products: bar.update(min(products, PRODUCTS)))
-        bar.update(PRODUCTS)  # searches that succeed need fewer
+        bar.begin("searching critical points", PASSING.products, "products")
+        points = critical_points(run, what, chosen, lambda products: bar.update(min(products, PASSING.products)))
+        bar.update(PASSING.products)  # searches that succeed need fewer
     rungs = []
     with progress_for(progress) as bar:
         bar.begin("following escapes", len(points), "rungs")
@@ -127,7 +123,7 @@ def field_ladder(
             bar.update(len(rungs))
     others = len(slow_frames(run.series["speed"])) - len(frames)
     if others:
-        rungs[-1] = rungs[-1].noted(f"of {others + len(frames)} slow points only the {MOST_SLOW} most marked were looked at")
+        rungs[-1] = rungs[-1].noted(f"of {others + len(frames)} slow points only the {PASSING.most_slow} most marked are used")
     return Ladder(run.status, run.clock, tuple(rungs))
 
 
@@ -135,12 +131,12 @@ def search_cost(run: Run, what: Objective | Field, rates: Mapping[str, float] | 
     """Seconds that the searches of `field_ladder` take at most, by timing products with J, and a sentence that says so."""
     chosen = dict(rates if rates is not None else run.spec["dynamics"].get("rates", {}))
     near = Derivatives(what, run.at(0), chosen)
-    start, slow = near.layout.pack(run.at(0)), len(slow_frames(run.series["speed"], MOST_SLOW))
+    start, slow = near.layout.pack(run.at(0)), len(slow_frames(run.series["speed"], PASSING.most_slow))
     kinds = (near.jvp,) if near.dense else (near.jvp, near.vjp)
-    seconds = PRODUCTS * sum(_timed(kind, start) for kind in kinds) / len(kinds) if slow else 0.0
+    seconds = PASSING.products * sum(_timed(kind, start) for kind in kinds) / len(kinds) if slow else 0.0
     long = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
     what_for = f"searching critical points of {near.layout.size:,} parameters from {slow} slow point{'s' if slow > 1 else ''}"
-    work = f"at most about {PRODUCTS:,} products with the Jacobian"
+    work = f"at most about {PASSING.products:,} products with the Jacobian"
     return seconds, f"{what_for}: {work}, about {long}; what opens at each is computed after that"
 
 
@@ -207,10 +203,10 @@ def _escape(run: Run, what: Objective | Field, rates: dict[str, float], point: C
 def _left(run: Run, what: Objective | Field, rates: dict[str, float], point: CriticalPoint, frame: int) -> dict[str, Any]:
     local = linearise(what, point.params, rates)
     ends = (local.point, local.near.layout.pack(run.at(-1)))
-    size = ESCAPED * max(float(np.linalg.norm(end)) for end in ends)
+    size = 0.1 * max(float(np.linalg.norm(end)) for end in ends)
     frames = np.arange(frame, run.frames)
     if not local.dense:
-        frames = np.unique(np.linspace(frame, run.frames - 1, MOST_PARTS).astype(int))
+        frames = np.unique(np.linspace(frame, run.frames - 1, 100).astype(int))
     parts = np.stack([local.unstable(run.at(int(i))) for i in frames])
     amplitude, time = np.linalg.norm(parts, axis=1), run.time[frames]
     ahead = local.escape_time(run.at(frame), size)

@@ -15,11 +15,8 @@ from stagescope.landscape.growth import Growth, Motion, general_growth, krylov_g
 from stagescope.landscape.spectrum import LARGEST_DENSE, eigen, largest_rate
 from stagescope.params import Params
 
-FASTEST = 6
 MOST_RATES, SAME = 8, 1e-6
 """At second order, a deviation may grow at so many different rates; closer ones, relative to the largest, are one."""
-SOLVED = 1e-6
-"""Relative residual up to which an equation of second order counts as solved; otherwise there is a resonance."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class Linearisation:
         """Rates of the growing directions, fastest first; only the fastest few where the Jacobian is not formed."""
         if self.dense:
             return self._growth.rates
-        values = eigen(self.near, self.point, FASTEST).values
+        values = eigen(self.near, self.point, fastest=6).values
         return values[np.real(values) > self._threshold]
 
     def predict(self, params: Params, t: float) -> dict[str, np.ndarray]:
@@ -161,7 +158,7 @@ class Linearisation:
             left = float(np.linalg.norm(system @ found - forcing))
         else:
             found, left = self._iterated(rate, forcing)
-        if left > SOLVED * length:
+        if left > 1e-6 * length:  # not solved: a resonance
             raise StagescopeError(
                 f"resonance: the driven rate {np.real(rate):.4g} is itself a rate of this point and is excited, so the second "
                 f"order grows as t e^({np.real(rate):.4g} t) and has no fixed shape"

@@ -1,6 +1,7 @@
 """The search for a zero of a field: damped least squares, and what finishes it where zeros are not isolated."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,23 +9,32 @@ import numpy as np
 from stagescope.landscape.derivatives import Derivatives, NotFinite
 from stagescope.landscape.spectrum import LARGEST_DENSE
 
-EXACT, MOST_STEPS, PATIENCE = 1e-15, 300, 30
-"""The search ends at this |F|, after this many steps, or when so many of them do not halve |F|, unless it is tiny."""
-HOPELESS = 1e-7
-SETTLED = 5
-"""Below the |F| of polished points, so many steps that do not halve it end the search: what is left is rounding."""
-FAR = 1e12
-"""Parameters beyond this have no critical point that could be told from rounding; no search begins there."""
-GAIN, SHRINK, HARDEST, SOFTEST = 1e-4, 0.1, 1e12, 1e-6
-"""Share of the promised fall of |F|^2 that a step must bring, least factor of the damping after one that did, its limits."""
-LSMR_PRODUCTS, LSMR_TOLERANCE, LSMR_STEPS = 200, 1e-4, 60
-"""Of a large model: products with J and J^T for one step, its accuracy, since the next step mends what is left, and steps."""
-FINISHED_WHOLE, WHOLE_STEPS = 1e-5, 20
-"""Below this |F| a model of up to a few thousand parameters is finished by so many steps with the whole Jacobian."""
-POLISHED, RETURNS, RESOLVED = 1e-12, 8, 1e3
-"""Last steps are taken down to this |F|; each returns so often along singular values so much larger than the least it used."""
-CUTS = 10.0 ** -np.arange(2, 11)
-"""They leave out singular values below one of these shares of the largest."""
+
+@dataclass(frozen=True)
+class SearchRule:
+    """How far a search for a zero of F goes, and how its steps are damped."""
+
+    exact: float = 1e-15  # |F| at which it ends: about the rounding of parameters of size one
+    steps: int = 300  # with the whole Jacobian
+    patience: int = 30  # steps that do not halve |F|, after which it ends unless |F| is below `hopeful`
+    hopeful: float = 1e-7
+    polished: float = 1e-12  # |F| of a polished point; below it `settled` steps that do not halve |F| end the search
+    settled: int = 5
+    largest: float = 1e12  # parameters beyond this have no critical point that could be told from rounding
+    gain: float = 1e-4  # share of the predicted fall of |F|^2 that an accepted step must bring
+    shrink: float = 0.1  # least factor of the damping after an accepted step
+    damping: tuple[float, float] = (1e-6, 1e12)
+    iterated_steps: int = 60  # of a large model, each with at most so many products with J and J^T
+    iterated_products: int = 200
+    iterated_tolerance: float = 1e-4  # coarse, because the next step corrects what is left
+    finish_whole: float = 1e-5  # below this |F| a model of some thousand parameters takes `whole_steps` with the whole Jacobian
+    whole_steps: int = 20
+    cuts: tuple[float, ...] = tuple((10.0 ** -np.arange(2, 11)).tolist())  # polishing ignores singular values below such a share
+    returns: int = 8  # corrections of a polishing step, along singular values `resolved` times larger than the cut
+    resolved: float = 1e3
+
+
+RULE = SearchRule()
 
 
 def refine(near: Derivatives, start: np.ndarray, products: float = np.inf) -> np.ndarray:
@@ -41,7 +51,7 @@ def refine(near: Derivatives, start: np.ndarray, products: float = np.inf) -> np
 
 def far_out(near: Derivatives, vector: np.ndarray) -> bool:
     """Whether a point is too far out for a search: astronomically large, or F is not finite there."""
-    if not np.all(np.abs(vector) <= FAR):  # also where it is not finite
+    if not np.all(np.abs(vector) <= RULE.largest):  # also where it is not finite
         return True
     with np.errstate(over="ignore", invalid="ignore"):
         return not np.isfinite(np.linalg.norm(near.velocity(vector)))
@@ -49,14 +59,14 @@ def far_out(near: Derivatives, vector: np.ndarray) -> bool:
 
 def _refined(near: Derivatives, start: np.ndarray, until: float) -> np.ndarray:
     if near.dense:
-        vector = _search(near, start, _whole_steps, MOST_STEPS, until)
+        vector = _search(near, start, _whole_steps, RULE.steps, until)
     else:
-        vector = _search(near, start, _iterated_steps, LSMR_STEPS, until)
-        small = POLISHED < np.linalg.norm(near.velocity(vector)) <= FINISHED_WHOLE
+        vector = _search(near, start, _iterated_steps, RULE.iterated_steps, until)
+        small = RULE.polished < np.linalg.norm(near.velocity(vector)) <= RULE.finish_whole
         if len(vector) > LARGEST_DENSE or not small:
             return vector
-        vector = _search(near, vector, _whole_steps, WHOLE_STEPS, until)
-    return _polished(near, vector, until) if POLISHED < np.linalg.norm(near.velocity(vector)) <= HOPELESS else vector
+        vector = _search(near, vector, _whole_steps, RULE.whole_steps, until)
+    return _polished(near, vector, until) if RULE.polished < np.linalg.norm(near.velocity(vector)) <= RULE.hopeful else vector
 
 
 def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, until: float) -> np.ndarray:
@@ -70,19 +80,19 @@ def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, unt
     vector, velocity, ease, harder = start, near.velocity(start), 1.0, 2.0
     sizes = [float(np.linalg.norm(velocity))]
     solve = _solver(steps, near, vector)
-    while solve is not None and sizes[-1] > EXACT and ease < HARDEST and len(sizes) < most and near.products < until:
-        if len(sizes) > PATIENCE and sizes[-1] > max(0.5 * sizes[-PATIENCE], HOPELESS):
+    while solve is not None and sizes[-1] > RULE.exact and ease < RULE.damping[1] and len(sizes) < most and near.products < until:
+        if len(sizes) > RULE.patience and sizes[-1] > max(0.5 * sizes[-RULE.patience], RULE.hopeful):
             break  # a minimum of |F| that is no zero
-        if len(sizes) > SETTLED and 0.5 * sizes[-SETTLED] < sizes[-1] <= POLISHED:
+        if len(sizes) > RULE.settled and 0.5 * sizes[-RULE.settled] < sizes[-1] <= RULE.polished:
             break
         step, left = solve(velocity, ease * sizes[-1] / max(float(np.linalg.norm(vector)), 1e-300))
         found = near.velocity(vector + step)
         size = float(np.linalg.norm(found))
         promised = (sizes[-1] - left) * (sizes[-1] + left)
         gain = (sizes[-1] - size) * (sizes[-1] + size) / max(promised, 1e-300)
-        if gain > GAIN:  # also false where it is not finite
+        if gain > RULE.gain:  # also false where it is not finite
             vector, velocity = vector + step, found
-            ease, harder = max(ease * max(SHRINK, 1 - (2 * min(gain, 2.0) - 1) ** 3), SOFTEST), 2.0
+            ease, harder = max(ease * max(RULE.shrink, 1 - (2 * min(gain, 2.0) - 1) ** 3), RULE.damping[0]), 2.0
             sizes.append(size)
             solve = _solver(steps, near, vector)
         else:
@@ -105,9 +115,9 @@ def _polished(near: Derivatives, vector: np.ndarray, until: float = np.inf) -> n
     brought back along these, with the same J, before it is judged.
     """
     velocity = near.velocity(vector)
-    for _ in range(PATIENCE):
+    for _ in range(RULE.patience):
         size = float(np.linalg.norm(velocity))
-        if size <= POLISHED or near.products >= until:
+        if size <= RULE.polished or near.products >= until:
             break
         try:
             left, values, right = _singular(near, vector)
@@ -119,10 +129,10 @@ def _polished(near: Derivatives, vector: np.ndarray, until: float = np.inf) -> n
             return -across[kept].T @ ((along[:, kept].T @ f) / parts[1][kept])
 
         trials = []
-        for cut in CUTS:
+        for cut in RULE.cuts:
             tried = vector + back(velocity, cut)
-            for _ in range(RETURNS):
-                tried = tried + back(near.velocity(tried), RESOLVED * cut)
+            for _ in range(RULE.returns):
+                tried = tried + back(near.velocity(tried), RULE.resolved * cut)
             trials.append((tried, near.velocity(tried)))
         tried, found = min(trials, key=lambda trial: np.nan_to_num(np.linalg.norm(trial[1]), nan=np.inf))
         if not np.linalg.norm(found) < 0.9 * size:
@@ -167,11 +177,13 @@ def _iterated_steps(near: Derivatives, vector: np.ndarray) -> Solve:
         rmatvec=lambda x: near.vjp(vector, np.ravel(x)),
         dtype=float,
     )
-    accuracy = LSMR_TOLERANCE if len(vector) <= LARGEST_DENSE else LSMR_TOLERANCE**2
+    accuracy = RULE.iterated_tolerance if len(vector) <= LARGEST_DENSE else RULE.iterated_tolerance**2
 
     def solve(f: np.ndarray, damp: float) -> tuple[np.ndarray, float]:
         rate = float(np.linalg.norm(near.jvp(vector, f)) / np.linalg.norm(f))
-        step = -lsmr(operator, f, damp=float(np.sqrt(damp * rate)), atol=accuracy, btol=accuracy, maxiter=LSMR_PRODUCTS)[0]
+        step = -lsmr(operator, f, damp=float(np.sqrt(damp * rate)), atol=accuracy, btol=accuracy, maxiter=RULE.iterated_products)[
+            0
+        ]
         return step, float(np.linalg.norm(f + near.jvp(vector, step)))
 
     return solve

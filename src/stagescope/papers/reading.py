@@ -1,33 +1,39 @@
-"""The reading of a run: everything the laboratory can say about it, each part computed when first asked for, and once."""
+"""The reading of a run: its curves, stages, ladder, ledger and views, each computed when it is first used, and once."""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, TypeVar
 
-from stagescope.claims.claim import Claim
+from stagescope.claims.claim import Claim, Verdict
 from stagescope.claims.ledger import Ledger
+from stagescope.claims.own import Claims, own_claims
 from stagescope.detect.stage import Stages
-from stagescope.errors import InputError
+from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
 from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.rebuild import field_of
-from stagescope.papers.registry import kind_of
+from stagescope.papers.registry import kind_of, missing
 from stagescope.runs.run import Run
 from stagescope.spec import canonical
 from stagescope.views.any_run import any_views
 from stagescope.views.view import Maker
 
 Made = TypeVar("Made")
+KEPT = 4
+"""Readings that a run keeps: its own, and those of copies of it that `dataclasses.replace` made."""
+_CHANGING = ("run", "stages", "evidence", "ledger", "ladder", "views", "_verdicts")
+"""Parts of a reading that depend on how the run ended, or hold a part that does."""
 
 
 class Reading:
-    """What can be said about one run. Papers subclass it for their kinds of runs; a run of no paper is read by this class.
+    """Everything that can be said about one run. `ss.reading(run)` makes it; each part is computed once.
 
-    `run` is the run, `field` its law of motion built again from the spec. Subclasses give `curves` (observables at a
-    resolution that does not depend on how densely the run was recorded), `stages`, `evidence` (what claims look at) and, where
-    the model has one of its own, `own_ladder`.
+    `run` is the run, `field` its law of motion built again from the spec. A paper gives a subclass for each of its kinds of
+    runs, with `curves` (observables at a resolution that does not depend on how densely the run was recorded), `stages`,
+    `evidence` (what claims get) and, where the model has one, a ladder of its own. A run of no paper is read by this class.
+    The reading is kept with the run and freed with it.
     """
 
     progress: bool | None = False
@@ -35,6 +41,7 @@ class Reading:
     def __init__(self, run: Run, kind: Kind | None = None, what: Objective | Field | None = None) -> None:
         self.run, self.kind, self.what = run, kind, what
         self._companions: dict[bytes, Any] = {}
+        self._verdicts: dict[int, tuple[Claim, Verdict]] = {}
 
     @cached_property
     def field(self) -> Field:
@@ -47,15 +54,15 @@ class Reading:
 
     @cached_property
     def curves(self) -> Any:
-        raise InputError(f"no observables are written for runs of {self.type!r}")
+        raise self.unread("observables")
 
     @cached_property
     def stages(self) -> Stages:
-        raise InputError(f"no stages are written for runs of {self.type!r}")
+        raise self.unread("stages")
 
     @cached_property
     def evidence(self) -> Any:
-        """What the claims on this run look at; it has the run as `run`."""
+        """What the functions of a claim get: the paper's evidence, or this reading for a run of no paper. It has a `run`."""
         return self
 
     @cached_property
@@ -63,11 +70,25 @@ class Reading:
         """The verdicts of the paper's claims."""
         claims = () if self.kind is None else self.kind.claims()
         if not claims:
-            raise InputError(f"no claims are written for runs of {self.type!r}")
+            raise self.unread("claims")
         return self.judge(claims)
 
+    def check(self, claims: Claims = ()) -> Ledger:
+        """The verdicts of the paper's claims, then those of your own `claims`."""
+        own = own_claims(claims)
+        if not own:
+            return self.ledger
+        written = self.ledger.verdicts if self.kind is not None and self.kind.claims() else ()
+        return Ledger(self.run.status, self.run.clock, (*written, *self.judge(own)))
+
     def judge(self, claims: Iterable[Claim]) -> Ledger:
-        return Ledger.of(self.run, claims, self.evidence)
+        """The verdicts of some claims; a claim that was judged before is not judged again."""
+        rows = []
+        for claim in claims:
+            if id(claim) not in self._verdicts:
+                self._verdicts[id(claim)] = claim, claim.judge(self.run, self.evidence)
+            rows.append(self._verdicts[id(claim)][1])
+        return Ledger(self.run.status, self.run.clock, tuple(rows))
 
     @property
     def has_own_ladder(self) -> bool:
@@ -96,16 +117,32 @@ class Reading:
         return any_views(self) if self.kind is None else self.kind.views(self)
 
     def companion(self, make: Callable[..., Made], *arguments: Any) -> Made:
-        """What `make(*arguments)` gives, such as a run beside this one; made once for the same name and arguments."""
+        """What `make(*arguments)` gives, such as a run beside this one; made once for the same name and arguments.
+
+        A failure is remembered too, and raised again.
+        """
         key = canonical([make.__qualname__, *arguments])
         if key not in self._companions:
-            self._companions[key] = make(*arguments)
+            try:
+                self._companions[key] = make(*arguments)
+            except StagescopeError as error:
+                self._companions[key] = error
+        if isinstance(self._companions[key], StagescopeError):
+            raise self._companions[key]
         return self._companions[key]
+
+    def adopt(self, other: "Reading") -> None:
+        """Take over what another reading of the same arrays has computed and that does not depend on how the run ended."""
+        vars(self).update({name: value for name, value in vars(other).items() if name not in _CHANGING})
 
     @property
     def type(self) -> str:
         """The id of the type of field."""
-        return self.run.spec["field"]["type"]
+        return self.run.type
+
+    def unread(self, what: str) -> InputError:
+        """Why there are no stages or claims: the package of the paper is missing, or no paper has them for such runs."""
+        return missing(self.type) or InputError(f"no {what} are written for runs of {self.type!r}")
 
     @property
     def cost(self) -> Cost:
@@ -113,21 +150,50 @@ class Reading:
 
 
 def reading(run: Run, what: Objective | Field | None = None) -> Reading:
-    """The reading of a run, the same object each time; `what` is your own objective where the run moves one."""
-    known = run.memo.get("reading")
-    if known is not None and _same(known.run, run) and (what is None or known.what is what):
-        return known
-    kind = kind_of(run.spec["field"]["type"])
-    made = Reading(run, kind, what) if kind is None or what is not None else kind.read(run)
-    made.kind = kind
-    run.memo["reading"] = made
+    """The reading of a run: curves, stages, ladder, ledger and views, each computed when first used, and once.
+
+    `stages`, `check`, `saddle_ladder`, `report` and sweeps all use it. It is the same object each time, also for a copy of
+    the run by `dataclasses.replace`. A copy with other arrays has a reading of its own; a copy that ended otherwise has one
+    that shares the curves and the companion runs.
+
+    Args:
+        run: any run.
+        what: your own objective or field, where the run moves one; needed for `field` and `ladder` only.
+
+    Example:
+        ss.reading(run).curves
+    """
+    kept: list[Reading] = run.memo.setdefault("readings", [])
+    same = [known for known in kept if _same_arrays(known.run, run) and (what is None or known.what is what)]
+    for known in same:
+        if _ending(known.run) == _ending(run):
+            return known
+    made = _made(run, what)
+    if same and type(same[0]) is type(made):
+        made.adopt(same[0])
+    kept.insert(0, made)
+    del kept[KEPT:]
     return made
 
 
-def _same(read: Run, run: Run) -> bool:
-    """Whether a run that was read has the arrays, the spec and the end of another."""
-    parts = ("params", "series", "spec")
-    return read.status == run.status and all(getattr(read, part) is getattr(run, part) for part in parts)
+def _made(run: Run, what: Objective | Field | None) -> Reading:
+    if what is not None:
+        field_of(run.spec, what)  # refuses an objective that the run does not move
+    kind = kind_of(run.type)
+    made = Reading(run, kind, what) if kind is None or what is not None else kind.read(run)
+    made.kind = kind
+    return made
+
+
+def _same_arrays(read: Run, run: Run) -> bool:
+    """Whether a run that was read has the arrays of another, and was made in the same way."""
+    arrays = all(getattr(read, part) is getattr(run, part) for part in ("params", "series", "spec"))
+    return arrays and all(getattr(read, part) == getattr(run, part) for part in ("clock", "seed", "study", "config"))
+
+
+def _ending(run: Run) -> tuple[str, str]:
+    """What a ledger says of how a run ended: the reason only where it did not reach its end."""
+    return run.status, "" if run.done else run.reason
 
 
 def stages(run: Run) -> Stages:
@@ -135,13 +201,17 @@ def stages(run: Run) -> Stages:
     return reading(run).stages
 
 
-def check(run: Run, claims: Iterable[Claim] = ()) -> Ledger:
-    """The ledger: every claim on this kind of run with its verdict, then your own `claims`."""
-    found, own = reading(run), tuple(claims)
-    if not own:
-        return found.ledger
-    written = found.ledger.verdicts if found.kind is not None and found.kind.claims() else ()
-    return Ledger(run.status, run.clock, (*written, *found.judge(own)))
+def check(run: Run, claims: Claims = ()) -> Ledger:
+    """The ledger: every claim of the run's paper with its verdict, then your own claims.
+
+    Args:
+        run: any run; one of no paper needs claims of your own.
+        claims: a `Claim`, several, or "module:NAME" of some. Their functions get `ss.reading(run).evidence`: what the paper
+            prepares for its claims, and the reading itself for a run of no paper. It always has the run as `run`.
+
+    A claim whose function raises an error is inconclusive, and its row says why.
+    """
+    return reading(run).check(claims)
 
 
 def saddle_ladder(run: Run, what: Objective | Field | None = None, progress: bool | None = False) -> Ladder:

@@ -11,7 +11,7 @@ from stagescope.dynamics.record import Record
 from stagescope.errors import DamagedRun, InputError, StagescopeError
 from stagescope.fields.field import Field
 from stagescope.fields.objective import JaxObjective, Objective
-from stagescope.papers.registry import load_type
+from stagescope.papers.registry import load_type, missing
 from stagescope.params import Layout
 from stagescope.runs import manifest as manifests
 from stagescope.runs import store
@@ -34,16 +34,17 @@ def resume(folder: str | Path, what: Objective | Field | None = None, progress: 
     if problems:
         raise DamagedRun(problems[0])
     spec = manifest.spec
+    field = field_of(spec, what)
     dynamics, record, stop = build(spec["dynamics"]), build(spec["record"]), build(spec["stop"])
     journey = Journey(
-        field=field_of(spec, what),
+        field=field,
         layout=Layout(tuple((name, tuple(shape)) for name, shape in spec["blocks"].items())),
         dynamics=dynamics,
         positions=dynamics.positions(record, spec["until"]),
         stop=stop,
         record=record,
         until=spec["until"],
-        seed=manifest.seed,
+        seed=manifest.seed or 0,
         origin=Origin(manifest.study, manifest.config, manifest.tags),
     )
     return proceed(journey, folder, progress)
@@ -51,6 +52,8 @@ def resume(folder: str | Path, what: Objective | Field | None = None, progress: 
 
 def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
     """The field a spec describes, or the caller's own."""
+    if spec["field"] is None:
+        raise InputError(f"this run has no law of motion: it was recorded elsewhere (source: {spec['source']['kind']})")
     if spec["field"]["type"] == "own":
         if what is None:
             name = spec["field"]["name"]
@@ -70,8 +73,12 @@ def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
 
 def rebuilt(spec: Any) -> Any:
     """The object that a spec describes; the papers whose types it names are loaded first."""
-    for name in _types(spec):
+    names = list(_types(spec))
+    for name in names:
         load_type(name)
+    for name in names:
+        if lacking := missing(name):
+            raise lacking
     return build(spec)
 
 
@@ -95,7 +102,7 @@ def replay(run: Run, record: Record, what: Objective | Field | None = None, prog
     else:
         until = float(run.t[-1])
     law = field_of(run.spec, what)
-    again = evolve(law, run.at(0), dynamics, until=until, record=record, seed=run.seed, progress=progress)
+    again = evolve(law, run.at(0), dynamics, until=until, record=record, seed=run.seed or 0, progress=progress)
     return ended(again, "the replay of this run")
 
 

@@ -4,9 +4,10 @@ A paper that cannot be used is left out with one sentence in `problems`, and aff
 """
 
 import pkgutil
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,8 @@ import stagescope.papers
 from stagescope.claims.reference import GENERAL, Tag
 from stagescope.errors import InputError, unknown
 from stagescope.ids import type_id
+from stagescope.later import Later
+from stagescope.options import Options
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.study import Study
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from stagescope.runs.run import Run
 
 GROUP = "stagescope.papers"
+_PROCESSES = ("stagescope.processes.markov_chain", "stagescope.corpora.corpus")
+"""Modules of the core whose types a spec may name."""
 
 
 class Found(NamedTuple):
@@ -34,31 +39,63 @@ class Found(NamedTuple):
 def _found() -> Found:
     papers: dict[str, Paper] = {}
     problems: list[str] = []
-    for module in pkgutil.iter_modules(stagescope.papers.__path__, f"{GROUP}."):
-        if module.ispkg:
-            paper = import_module(module.name).PAPER
-            papers[paper.name] = paper
-    for entry in entry_points(group=GROUP):
+    for where, load in _sources():
         try:
-            paper = _loaded(entry, papers)
+            paper = _checked(load(), papers)
             papers[paper.name] = paper
-        except Exception as error:  # somebody else's code: whatever it raises must not stop ours
-            what = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-            problems.append(f"the paper {entry.name!r} of {entry.value} was left out: {what}")
+        except (Exception, SystemExit) as error:  # whatever one paper raises must not stop the others
+            problems.append(f"the paper {where} was left out: {_sentence(error)}")
     return Found(papers, tuple(problems))
 
 
-def _loaded(entry: EntryPoint, papers: dict[str, Paper]) -> Paper:
-    paper = entry.load()
+def _sources() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Where papers may be, ours first, and how each is loaded."""
+    for module in pkgutil.iter_modules(stagescope.papers.__path__, f"{stagescope.papers.__name__}."):
+        if module.ispkg:
+            yield module.name, Later(f"{module.name}:PAPER").load
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
+        yield f"{entry.name!r} of {entry.value}", entry.load
+
+
+def _sentence(error: BaseException) -> str:
+    lines = str(error).splitlines() or [""]
+    return lines[0] if isinstance(error, InputError) else f"{type(error).__name__}: {lines[0]}"
+
+
+def _checked(paper: Any, papers: Mapping[str, Paper]) -> Paper:
+    """A paper that shares no name with those before it."""
     if not isinstance(paper, Paper):
         raise InputError(f"it is of type {type(paper).__name__}, not a stagescope Paper")
-    if paper.name in papers:
-        raise InputError(f"there is a paper {paper.name!r} already; give it another name")
-    taken = {study.name for other in papers.values() for study in other.studies}
     for study in paper.studies:
-        if study.name in taken:
-            raise InputError(f"there is a study {study.name!r} already; give it another name")
+        if not (isinstance(study, Study) and issubclass(study.options, Options)):
+            raise InputError(f"it has {study!r:.60} among its studies, which is no Study with Options")
+    if len({study.name for study in paper.studies}) < len(paper.studies):
+        raise InputError("two of its studies have the same name; rename one of them")
+    for other in papers.values():
+        for what, names in _names(paper).items():
+            for name in names & _names(other)[what]:
+                raise InputError(f"the paper {other.name!r} has the {what} {name!r} already; only one of them can have it")
+    for tag in sorted(set(paper.tags) & set(GENERAL)):
+        raise InputError(f"the tag {tag!r} is one of Stagescope's own; rename it")
     return paper
+
+
+def _names(paper: Paper) -> dict[str, set[str]]:
+    """What no two papers may share."""
+    return {
+        "name": {paper.name},
+        "study": {study.name for study in paper.studies},
+        "tag": set(paper.tags),
+        "type of field": {type_id(*_target(field)) for study in paper.studies for kind in study.kinds for field in kind.fields},
+    }
+
+
+def _target(field: str) -> tuple[str, str]:
+    """Module and name of a type of field."""
+    module, _, name = field.partition(":")
+    if not module or not name:
+        raise InputError(f"{field!r} does not name a type of field; write it as 'package.module:Type'")
+    return module, name
 
 
 def papers() -> dict[str, Paper]:
@@ -90,15 +127,10 @@ def paper_of(study: str) -> Paper:
 
 
 @cache
-def _kinds() -> dict[str, tuple[Kind, str]]:
-    """For the id of each type of field: how its runs are read, and the module that has the type."""
-    found = {}
-    for each in studies().values():
-        for kind in each.kinds:
-            for target in kind.fields:
-                module, _, name = target.partition(":")
-                found[type_id(module, name)] = (kind, module)
-    return found
+def _kinds() -> dict[str, tuple[Kind, str, Study]]:
+    """For the id of each type of field: how its runs are read, the module that has the type, and the study."""
+    every = ((kind, *_target(field), each) for each in studies().values() for kind in each.kinds for field in kind.fields)
+    return {type_id(module, name): (kind, module, study) for kind, module, name, study in every}
 
 
 def kind_of(identity: str) -> Kind | None:
@@ -108,9 +140,26 @@ def kind_of(identity: str) -> Kind | None:
 
 
 def load_type(identity: str) -> None:
-    """Import the module of a type of field, where a paper names one: a stored spec can then be built."""
-    if identity in _kinds():
-        import_module(_kinds()[identity][1])
+    """Import what a stored spec of this type names: processes of the core, or a paper's field with what its study sets up."""
+    if "/" not in identity:
+        for module in _PROCESSES:
+            import_module(module)
+    if identity not in _kinds():
+        return
+    _, module, study = _kinds()[identity]
+    try:
+        import_module(module)
+        if isinstance(study.setup, Later):
+            study.setup.load()
+    except Exception as error:  # code of the paper runs here
+        raise InputError(f"{identity} cannot be used: {module} fails to import ({_sentence(error)})") from error
+
+
+def missing(identity: str) -> InputError | None:
+    """The error for a type of a package that is not there; None for a type that is known to a paper, or imported."""
+    from stagescope.spec import missing_type
+
+    return None if identity in _kinds() else missing_type(identity, problems())
 
 
 @cache

@@ -64,8 +64,9 @@ class Study:
     `setup(options, seed)` returns a `Setup`. `check_use` refuses options that would have no effect together, without any
     heavy import. `kinds` say how runs are read. `ledger` names the presets whose verdicts, side by side, say which claim
     holds where. `numbers` are what a sweep keeps of a run besides its events; `many` gives them for several options and
-    seeds at once where one kernel call can, and None for those it cannot. `tour` are presets that `stagescope demo` shows,
-    each with a sentence.
+    seeds at once where one kernel call can, and None for those it cannot. `measures` are further things that a sweep keeps of
+    a run that reached its end, by name: numbers, words and None are columns NAME.KEY of the table, lists and mappings stay in
+    the row. `tour` are presets that `stagescope demo` shows, each with a sentence.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Study:
     ledger: tuple[str, ...] = ()
     numbers: Callable[["Run"], dict[str, float]] = final_loss
     many: "Callable[[Sequence[Any], Sequence[int]], list[dict[str, float] | None]] | None" = None
+    measures: Mapping[str, Callable[["Run"], dict[str, Any]]] = field(default_factory=dict)
     sweeps: Mapping[str, NamedSweep] = field(default_factory=dict)
     tour: Mapping[str, str] = field(default_factory=dict)
 

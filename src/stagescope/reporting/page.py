@@ -21,7 +21,6 @@ from stagescope.views.view import Portrait
 GENERATOR = '<meta name="generator" content="Stagescope'
 """Near the start of every page; what tells a report from any other file."""
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
-LONGEST_TITLE = 200
 
 
 def page(
@@ -46,7 +45,7 @@ def document(
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         '<link rel="icon" href="data:,">',  # or a browser asks a server for one
-        f"<title>{html.escape(clean(title)[:LONGEST_TITLE])}</title>",
+        f"<title>{html.escape(clean(title)[:200])}</title>",
         *(f"<style>{style}</style>" for style in styles),
         "</head>\n<body>",
         f"<noscript>This {what} is drawn by a script inside this file. Please allow scripts for it.</noscript>",

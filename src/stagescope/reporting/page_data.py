@@ -153,7 +153,7 @@ def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
     texts = {name: label(getattr(row, name)) for name in ("tag", "statement", "regime", "verdict", "reason")}
     cells = {name: cell(getattr(row, name)) for name in ("predicted", "measured", "tolerance")}
     span = span_of(row, portrait.stages, portrait.run)
-    return {**texts, **cells, "span": None if span is None else list(span)}
+    return {**texts, **cells, "calibrated": row.calibrated, "span": None if span is None else list(span)}
 
 
 def _rung(rung: Rung) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from stagescope.claims.claim import Claim
 from stagescope.claims.ledger import Ledger
 from stagescope.corpora.known import folders
 from stagescope.errors import StagescopeError, unknown
@@ -27,27 +28,32 @@ LARGE = 500
 
 
 def portrait(
-    run: Run, name: str | None = None, *, skip: Collection[str] = (), done: Callable[[str], None] = lambda part: None
+    run: Run,
+    name: str | None = None,
+    *,
+    skip: Collection[str] = (),
+    claims: Sequence[Claim] = (),
+    done: Callable[[str], None] = lambda part: None,
 ) -> Portrait:
     """Views, stages, ledger and ladder of a run; `skip` leaves out "ledger" or "ladder", `done` hears of each part in PARTS.
 
-    It never raises for what a run is: one that failed, was interrupted, has a single frame or numbers that are not finite
-    has a portrait of what there is.
+    The ledger has the claims of the run's paper, then your own `claims`. It never raises for what a run is: one that failed,
+    was interrupted, has a single frame or numbers that are not finite has a portrait of what there is.
     """
     skip = skipped(skip)
-    run = replace(run, reason=_without_path(run.reason, run))
     notes: list[str] = _condition(run)
     views = _views(run, notes)
     done("views")
     seen = reading(run)
     read = seen.kind is not None and run.frames > 0
     if not read:
-        notes.append(f"no paper that is installed has stages and claims for runs of {seen.type!r}")
+        notes.append(str(seen.unread("stages and claims")))
     found = _tried("stages", lambda: seen.stages, notes) if read else None
     done("stages")
-    if read and "ledger" in skip:
+    judged = read or (bool(claims) and run.frames > 0)
+    if judged and "ledger" in skip:
         notes.append(_as_asked("ledger", "check"))
-    ledger = _tried("the ledger", lambda: _judged(seen), notes) if read and "ledger" not in skip else None
+    ledger = _tried("the ledger", lambda: _judged(seen, claims), notes) if judged and "ledger" not in skip else None
     done("ledger")
     why = no_ladder(run, skip)
     if why is not None:
@@ -55,7 +61,8 @@ def portrait(
     ladder = _tried("the saddle ladder", lambda: seen.ladder, notes) if why is None else None
     done("ladder")
     told = tuple(_without_path(note, run) for note in notes)
-    return Portrait(name or named(run), run, views, found, ledger, ladder, provenance(run), told)
+    shown = replace(run, reason=_without_path(run.reason, run))
+    return Portrait(name or named(run), shown, views, found, ledger, ladder, provenance(shown), told)
 
 
 def skipped(skip: Collection[str]) -> tuple[str, ...]:
@@ -95,9 +102,9 @@ def _strings(described: Any) -> Iterator[str]:
             yield from _strings(item)
 
 
-def _judged(seen: Reading) -> Ledger:
+def _judged(seen: Reading, claims: Sequence[Claim]) -> Ledger:
     """The ledger; what could not be computed for a claim may name a file."""
-    found, run = seen.ledger, seen.run
+    found, run = seen.check(claims), seen.run
     return replace(found, verdicts=tuple(replace(row, reason=_without_path(row.reason, run)) for row in found))
 
 

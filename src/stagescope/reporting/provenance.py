@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import stagescope
+from stagescope.options import option
 from stagescope.papers.registry import paper_of, studies
 from stagescope.runs.run import Run
 
-FACTS = ("study", "seed")
-"""Entries of a config that are no options."""
 LISTED = 24
 """Items of a setting that are listed: a vocabulary would fill the page."""
 
@@ -53,7 +52,9 @@ def _brief(described: Any) -> str:
 
 def _settings(run: Run) -> list[tuple[str, str]]:
     config = run.config or {}
-    return [(name, _plain(_local(value))) for name, value in config.items() if value is not None and name not in FACTS]
+    return [
+        (name, _plain(_local(value))) for name, value in config.items() if value is not None and name not in ("study", "seed")
+    ]
 
 
 def _local(value: Any) -> Any:
@@ -82,12 +83,12 @@ def reproduce(run: Run) -> tuple[str, str] | None:
     changed = _changed(run)
     arguments = [repr(run.study), *(f"{name}={_literal(value)}" for name, value in changed.items()), f"seed={run.seed}"]
     lines = f"import stagescope as ss\n\nrun = ss.run_study({', '.join(arguments)})\nprint(ss.check(run))"
-    return run_command(run.study, changed, run.seed, named_folder(run)), lines
+    return run_command(run.study, changed, run.seed or 0, named_folder(run)), lines
 
 
 def run_command(study: str, changed: Mapping[str, Any], seed: int, out: str) -> str:
     """The command that makes a run of a study, from the options that differ from its defaults."""
-    words = [word for name, value in changed.items() for word in _option(name, _local(value))]
+    words = [word for name, value in changed.items() for word in option_words(name, _local(value))]
     return shlex.join(["stagescope", "run", study, *words, "--seed", str(seed), "--out", out])
 
 
@@ -107,11 +108,11 @@ def _changed(run: Run) -> dict[str, Any]:
     return found
 
 
-def _option(name: str, value: Any) -> list[str]:
-    word = f"--{name.replace('_', '-')}"
-    if isinstance(value, bool):
-        return [word] if value else []
-    return [word, *map(str, value)] if isinstance(value, list | tuple) else [word, str(value)]
+def option_words(name: str, value: Any) -> list[str]:
+    """A setting as the command line takes it: `--spans 2 2 2`; a switch is its name alone, where it is on."""
+    if isinstance(value, bool) or value is None:
+        return [option(name)] if value else []
+    return [option(name), *map(str, value if isinstance(value, list | tuple) else (value,))]
 
 
 def _literal(value: Any) -> str:

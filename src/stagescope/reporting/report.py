@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from pathlib import Path
 
+from stagescope.claims.own import Claims, own_claims
 from stagescope.errors import InputError
 from stagescope.progress import progress_for
 from stagescope.reporting.page import GENERATOR, page
@@ -25,6 +26,7 @@ def report(
     exact: bool = False,
     title: str | None = None,
     skip: str | Sequence[str] = (),
+    claims: Claims = (),
     progress: bool | None = None,
 ) -> Path:
     """One offline page in which to watch runs learn; returns its path.
@@ -38,12 +40,13 @@ def report(
         exact: embed matrices as float32 instead of 8 bits a cell; the file grows about tenfold.
         title: of the page; default: the names of the runs.
         skip: what to leave out because it takes long: "ledger", "ladder" or both.
+        claims: your own, put to every run after those of its paper: a `Claim`, several, or "module:NAME" of some.
         progress: show a bar; default: on a terminal.
 
     Example:
         ss.report(ss.run_study("scan-snap", preset="syn-small-flow"), "scan-snap.html")
     """
-    return noted_report(runs, path, exact=exact, title=title, skip=skip, progress=progress)[0]
+    return noted_report(runs, path, exact=exact, title=title, skip=skip, claims=claims, progress=progress)[0]
 
 
 def noted_report(
@@ -53,11 +56,12 @@ def noted_report(
     exact: bool = False,
     title: str | None = None,
     skip: str | Sequence[str] = (),
+    claims: Claims = (),
     progress: bool | None = None,
 ) -> tuple[Path, tuple[str, ...]]:
     """The same, with what the page notes of its runs, by name where there are several."""
     target = html_target(Path(path))
-    skip = skipped(skip)
+    skip, own = skipped(skip), own_claims(claims)
     opened = [_opened(run) for run in _several(runs)]
     if not opened:
         raise InputError("no run to report on; give at least one run or the folder of one")
@@ -68,7 +72,8 @@ def noted_report(
         def done(_: str = "") -> None:
             bar.update(next(finished))
 
-        portraits = [portrait(run, name, skip=skip, done=done) for run, name in zip(opened, names(opened), strict=True)]
+        named_runs = zip(opened, names(opened), strict=True)
+        portraits = [portrait(run, name, skip=skip, claims=own, done=done) for run, name in named_runs]
         write(portraits, target, exact=exact, title=title, done=done)
     several = len(portraits) > 1
     return target, tuple(f"{found.name}: {note}" if several else note for found in portraits for note in found.notes)

@@ -14,8 +14,6 @@ from stagescope.runs.run import Run
 from stagescope.views.axes import log_time, log_values
 from stagescope.views.view import Curves, Level, Matrices, Portrait, View
 
-LISTED = 3
-"""Runs that are named in a title or a sentence; of the others there is the number."""
 Owned = tuple[str, View]
 """The name of a run, and a view of it."""
 
@@ -124,10 +122,11 @@ def _levels(name: str, view: Curves, owned: Sequence[Owned]) -> tuple[Level, ...
     return tuple(level if all(level in found for found in others) else own for level, own in zip(view.levels, named, strict=True))
 
 
-def listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str], most: int = 3) -> str:
+    """The first names, and the number of the others."""
     once = list(dict.fromkeys(names))
-    more = len(once) - LISTED
-    return ", ".join(once[:LISTED]) + (f" and {more} more" if more > 0 else "")
+    more = len(once) - most
+    return ", ".join(once[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def shared(views: Sequence[View]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stagescope.claims.own import Claims, own_claims
 from stagescope.detect.stage import Stages
 from stagescope.errors import InputError
 from stagescope.landscape.ladder import Rung
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
 LEDGER = "ledger.md"
 
 
-def run_figures(run: Run, out: Path, progress: Progress, skip: Collection[str] = ()) -> tuple[list[Path], tuple[str, ...]]:
-    """The figures of a run, from nothing: the files, and what its portrait notes."""
+def run_figures(
+    run: Run, out: Path, progress: Progress, skip: Collection[str] = (), claims: Claims = ()
+) -> tuple[list[Path], tuple[str, ...]]:
+    """The figures of a run, from nothing: the files, and what its portrait notes. `claims` are your own."""
     _check_folder(out)
+    claims = own_claims(claims)
     progress.begin("reading", len(PARTS), "parts")
     read = iter(range(1, len(PARTS) + 1))
-    found = portrait(run, skip=skip, done=lambda part: progress.update(next(read)))
+    found = portrait(run, skip=skip, claims=claims, done=lambda part: progress.update(next(read)))
     return figures(found, out), found.notes
 
 
@@ -100,6 +104,7 @@ def text(found: Portrait) -> str:
         ]
         heads = ("verdict", "claim", "predicted", "measured", "tolerance", "reason")
         lines += ["", "## Ledger", "", found.ledger.summary(), "", *_table(heads, rows)]
+        lines += [line for remark in found.ledger.remarks() for line in ("", _inline(remark))]
     if found.ladder is not None and len(found.ladder):
         heads = ("rung", found.ladder.clock, "distance", "opens", "rate", "measured", "leaves at", "left at", "note")
         lines += ["", "## Saddle ladder", "", *_table(heads, [_rung(rung) for rung in found.ladder])]

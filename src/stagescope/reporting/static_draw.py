@@ -21,20 +21,13 @@ MOMENTS = 6
 PANELS = 4
 WIDE = 2.5
 """Columns over rows from which matrices are put one above the other."""
-LANES = 5
-"""Stages may overlap; they are drawn in so many rows at most."""
 TINTS = ("#cfe0ee", "#f6d9c6", "#cde8dc", "#efd9e6", "#f6e6bf", "#d8ecf8")
 STYLES = ("-", "--", ":", "-.")
 KEYED = 6
 """Stages too narrow for a name that are named beside the axes; more would leave these no room."""
-LABELLED = 24
-"""Points up to which each has a colour and a label."""
-LABEL = 0.15
-"""Inches from one label of a matrix to the next."""
-LONGEST = 28
 
 
-def plain(text: str, longest: int = LONGEST) -> str:
+def plain(text: str, longest: int = 28) -> str:
     """Text that matplotlib draws as it is: no mathematics, no half characters, one line, not too long."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     line = line if len(line) <= longest else line[: longest - 1] + "…"
@@ -143,7 +136,7 @@ def ribbon(axes: "Axes", portrait: Portrait, whole: bool = True) -> "tuple[float
             continue
         free = (i for i, (track, until) in enumerate(busy) if track == stage.track and until <= start + 1e-9 * abs(end))
         lane = next(free, len(busy))
-        if lane == LANES:
+        if lane == 5:
             missing += 1
             continue
         busy[lane : lane + 1] = [(stage.track, stop)]
@@ -245,7 +238,7 @@ def matrix_on(axes: "Axes", view: Matrices, place: int, panel: int = 0) -> Any:
     axes.grid(False)
     size = axes.get_window_extent()
     for axis, labels, pixels in ((axes.xaxis, view.columns, size.width), (axes.yaxis, view.rows, size.height)):
-        step = max(1, -(-len(labels) // max(2, int(pixels / axes.figure.dpi / LABEL))))
+        step = max(1, -(-len(labels) // max(2, int(pixels / axes.figure.dpi / 0.15))))
         axis.set_ticks(range(0, len(labels), step), [plain(name, 12) for name in labels[::step]], fontsize=6.5)
     if max(map(len, view.columns)) > 3:
         axes.tick_params(axis="x", rotation=90)
@@ -289,7 +282,7 @@ def draw_points(portrait: Portrait, view: Points) -> "Drawing":
     values = view.values[good]
     axes.axhline(0, color=GREY, lw=0.5)
     axes.axvline(0, color=GREY, lw=0.5)
-    many = values.shape[1] > LABELLED if len(values) else False
+    many = values.shape[1] > 24 if len(values) else False
     for i in range(values.shape[1] if len(values) else 0):
         color = GREY if many else COLORS[i % len(COLORS)]
         axes.plot(*values[:, i].T, color=color, lw=0.8, alpha=0.6)

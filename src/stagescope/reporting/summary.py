@@ -36,11 +36,15 @@ class Summary:
 def summary(run: Run) -> Summary:
     """Figure, stages and ledger of a run. It never raises: a run that cannot be read shows why."""
     try:
-        slow = reading(run).cost.slow_claims
-        skip = ("ladder", "ledger") if slow else ("ladder",)
-        return Summary(_html(portrait(run, skip=skip), no_ladder(run, skip)))
+        seen = reading(run)
+        return seen.companion(lambda *_: _made(run, seen.cost.slow_claims), str(run.path), run.status, run.reason)
     except Exception as error:
         return Summary(f"<pre>{escape(_named(run))}\n{escape(f'{type(error).__name__}: {error}')}</pre>")
+
+
+def _made(run: Run, slow: bool) -> Summary:
+    skip = ("ladder", "ledger") if slow else ("ladder",)
+    return Summary(_html(portrait(run, skip=skip), no_ladder(run, skip)))
 
 
 def _named(run: Run) -> str:
@@ -67,7 +71,7 @@ def _html(found: Portrait, unsaid: str | None) -> str:
             if row.verdict != "not applicable"
         ]
         parts.append(_table(("verdict", "claim", "predicted", "measured", "reason"), rows))
-        parts.append(f"<p>{_said(found.ledger.summary())}</p>")
+        parts += [f"<p>{_said(text)}</p>" for text in (found.ledger.summary(), *found.ledger.remarks())]
     return f"<div>{''.join(parts)}</div>"
 
 

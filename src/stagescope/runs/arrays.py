@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-_TYPES = {"float64": "<f8", "int64": "<i8"}
+from stagescope.errors import InputError
+
+_TYPES = {"float64": "<f8", "float32": "<f4", "int64": "<i8"}
 
 
 @dataclass(frozen=True)
@@ -22,9 +24,13 @@ class Column:
     axes: tuple[str, ...]
     dtype: str = "float64"
 
+    def __post_init__(self) -> None:
+        if self.dtype not in _TYPES:
+            raise InputError(f"an array of type {self.dtype} cannot be stored; convert it to {', '.join(_TYPES)}")
+
     @property
     def frame_bytes(self) -> int:
-        return 8 * int(np.prod(self.shape, dtype=int))
+        return np.dtype(self.dtype).itemsize * int(np.prod(self.shape, dtype=int))
 
 
 def metadata(columns: Mapping[str, Column], frames: int, chunk: int, clock: str) -> dict[str, bytes]:

@@ -45,8 +45,8 @@ def _npz(run: Run) -> bytes:
 
 
 def _csv(run: Run) -> bytes:
-    rows = zip(*(values.tolist() for values in run.series.values()), strict=True)
-    lines = [",".join(run.series), *(",".join(map(repr, row)) for row in rows)]
+    series = {name: values.tolist() for name, values in run.series.items() if values.ndim == 1}
+    lines = [",".join(series), *(",".join(map(repr, row)) for row in zip(*series.values(), strict=True))]
     return ("\n".join(lines) + "\n").encode()
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,25 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from stagescope.errors import DamagedRun, NotARun, StoreError
-from stagescope.runs import files
-from stagescope.spec import Spec
+from stagescope.runs import files, schema1
+from stagescope.spec import Spec, digest
 
-SCHEMA = 1
+SCHEMA = 2
 NAME = "manifest.json"
 EVENTS = "events.jsonl"
 DATA = "data.zarr"
 CHECKPOINT = "checkpoint"
 _PACKAGES = ("stagescope", "numpy", "numba", "scikit-sundae", "scipy", "jax", "optax", "safetensors")
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "XLA_FLAGS",
+)
+"""Variables that set how many threads the numerical libraries use."""
 
 
 class Manifest(BaseModel):
@@ -33,10 +44,10 @@ class Manifest(BaseModel):
     spec: Spec
     tags: tuple[str, ...] = ()
     clock: str
-    seed: int = 0
+    seed: int | None = 0
     status: str
     reason: str = ""
-    planned: int
+    planned: int | None
     committed: int = 0
     chunk: int
     arrays: dict[str, tuple[str, ...]]
@@ -57,7 +68,10 @@ class Manifest(BaseModel):
 
 
 def read(folder: Path) -> Manifest:
-    """The manifest of a run folder, or an error that says what the folder is instead."""
+    """The manifest of a run folder, or an error that says what the folder is instead.
+
+    One of schema 1 is checked byte by byte as it was written, and returned as one of schema 2.
+    """
     path = folder / NAME
     with files.told(path):
         if not path.is_file():
@@ -72,22 +86,31 @@ def read(folder: Path) -> Manifest:
         raise DamagedRun(f"{path}: not a readable manifest; restore it from a copy") from None
     if isinstance(version, int) and version > SCHEMA:
         raise StoreError(f"{path}: schema version {version} is newer than {SCHEMA}; update stagescope to read this run")
+    if version not in (1, SCHEMA):
+        raise DamagedRun(f"{path}: there is no schema version {version}; restore it from a copy")
     body.pop("digest", None)
     try:
         found = Manifest(**body)
         text = found.text()
     except (ValueError, TypeError):  # a field is missing or wrong, or a number is too large to be one
-        raise DamagedRun(f"{path}: not a manifest of schema {SCHEMA}; restore it from a copy") from None
+        raise DamagedRun(f"{path}: not a manifest of schema {version}; restore it from a copy") from None
     if text != data:
         raise DamagedRun(f"{path}: does not match its own digest; restore it from a copy")
     for name in (*found.files, *found.trimmed, *((found.checkpoint,) if found.checkpoint else ())):
         if name != EVENTS and (".." in name.split("/") or name.split("/")[0] not in (DATA, CHECKPOINT)):
             raise DamagedRun(f"{path}: names a file outside the run, {name!r}; do not use it")
-    return found
+    return found if version == SCHEMA else _upgraded(found)
+
+
+def _upgraded(old: Manifest) -> Manifest:
+    """A manifest of schema 1 in the form of today."""
+    spec = schema1.with_new_ids(old.spec)
+    named = {} if old.config is not None else {"config_digest": digest(spec)}
+    return old.model_copy(update={"schema_version": SCHEMA, "spec": spec, **named})
 
 
 def environment() -> dict[str, Any]:
-    """What the numbers may depend on: versions, machine and visible cores."""
+    """What the numbers may depend on: versions, machine, visible cores and thread setup."""
     versions = {}
     for name in _PACKAGES:
         try:
@@ -99,5 +122,13 @@ def environment() -> dict[str, Any]:
         "system": platform.system(),
         "machine": platform.machine(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "threads": threads(),
         "packages": versions,
     }
+
+
+def threads() -> dict[str, Any]:
+    """The thread setup of this process: the variables that are set, and Numba's threads once Numba is loaded."""
+    found: dict[str, Any] = {name: os.environ[name] for name in _THREADS if name in os.environ}
+    numba = sys.modules.get("numba")
+    return {**found, "numba": numba.config.NUMBA_NUM_THREADS} if numba is not None else found

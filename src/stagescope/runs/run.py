@@ -21,6 +21,8 @@ DONE = ("finished", "stopped")
 
 def how_to_resume(folder: Path, spec: Spec) -> str:
     """What continues a run: the command, or for an objective that only the user has, the function."""
+    if spec["field"] is None:
+        return "it was recorded elsewhere, so only the program that recorded it can continue it"
     if spec["field"]["type"] == "own":
         return f"continue in Python with ss.resume({str(folder)!r}, objective)"
     return f"continue with `stagescope resume {folder}`"
@@ -59,6 +61,7 @@ class Run:
 
     `t` is flow time (absent under Adam, whose clock is `step`), `params["W0"]` has time first, `series["loss"]` is one
     number a frame. `spec` describes process, model, form of the loss and dynamics; `status` and `reason` say how it ended.
+    A run that was not made by `evolve` has `spec["field"]` None and `spec["source"]`, which says where it comes from.
     `memo` keeps what was computed from the arrays; copies by `dataclasses.replace` share it.
     """
 
@@ -68,7 +71,7 @@ class Run:
     clock: str
     status: str
     reason: str = ""
-    seed: int = 0
+    seed: int | None = 0
     study: str | None = None
     config: Mapping[str, Any] | None = None
     tags: tuple[str, ...] = ()
@@ -101,6 +104,11 @@ class Run:
     @property
     def done(self) -> bool:
         return self.status in DONE
+
+    @property
+    def type(self) -> str:
+        """The id of the type of its field; for a run without a field, the kind of its source."""
+        return (self.spec["field"] or {}).get("type") or self.spec["source"]["kind"]
 
     @property
     def config_digest(self) -> str:
@@ -139,13 +147,11 @@ class Run:
         return xarray.Dataset(data, attrs=facts)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: figure, stages and ledger, made once. The summary is asked for through the public names."""
-        if "summary" not in self.memo:
-            self.memo["summary"] = import_module("stagescope").summary(self).html
-        return self.memo["summary"]
+        """What a notebook shows: figure, stages and ledger. The summary comes through the public names, and is made once."""
+        return import_module("stagescope").summary(self).html
 
     def __repr__(self) -> str:
-        what = self.study or self.spec.get("field", {}).get("type", "run")
+        what = self.study or self.type
         last = self.time[-1] if self.frames else float("nan")
         note = f" ({self.reason})" if self.reason else ""
         return f"<Run {what}: {self.frames} frames to {self.clock}={last:g}, {self.status}{note}>"

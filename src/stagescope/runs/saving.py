@@ -33,8 +33,8 @@ def run_facts(run: "Run") -> dict[str, Any]:
     return {**facts, "config_digest": run.config_digest}
 
 
-def header(facts: Mapping[str, Any], columns: Mapping[str, Any], planned: int) -> Manifest:
-    """The manifest of a run that has just begun."""
+def header(facts: Mapping[str, Any], columns: Mapping[str, Any], planned: int | None) -> Manifest:
+    """The manifest of a run that has just begun; `planned` is None where nobody knows how many frames it will have."""
     return Manifest(
         **facts,
         status="running",

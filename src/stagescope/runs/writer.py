@@ -38,8 +38,10 @@ _PENDING = "pending/"
 _CHECKPOINT_FILE = re.compile(r"\d+\.safetensors(\.new)?")
 
 
-def chunk_frames(planned: int, columns: Mapping[str, Column]) -> int:
+def chunk_frames(planned: int | None, columns: Mapping[str, Column]) -> int:
     frame = sum(column.frame_bytes for column in columns.values())
+    if planned is None:
+        return max(1, SMALL // frame)
     return max(1, min(planned, max(-(-planned // CHUNKS), SMALL // frame), LARGE // frame))
 
 
@@ -113,6 +115,8 @@ class Writer:
                 stray.unlink()
         stored = safetensors.load_file(folder / manifest.checkpoint)
         writer = cls(folder, manifest, lock)
+        if manifest.trimmed:
+            writer._restore()
         writer._buffer = list(_frames(pending(stored)))
         return writer, {name: value for name, value in stored.items() if not name.startswith(_PENDING)}
 
@@ -122,9 +126,11 @@ class Writer:
     def commit(self, state: Mapping[str, Any], event: str = "checkpoint", **facts: Any) -> None:
         """Make everything up to now durable."""
         with files.told(self.folder):
-            known = dict(self.manifest.files)
+            before, known = self.manifest, dict(self.manifest.files)
             while len(self._buffer) >= self.manifest.chunk:
                 known |= self._write_chunk(self.manifest.chunk)
+            if self.manifest.planned is None and self.manifest.committed > before.committed:
+                known |= self._reshape(before)
             committed = self._commit_state(known, state, event, status="running", **facts)
             self._drop_checkpoint(committed)
 
@@ -134,10 +140,10 @@ class Writer:
             before, known = self.manifest, dict(self.manifest.files)
             while self._buffer:
                 known |= self._write_chunk(min(len(self._buffer), self.manifest.chunk))
-            if self.manifest.committed < self.manifest.planned or before.trimmed:
-                known |= self._trim(before)
+            if self.manifest.committed != _length(before):
+                known |= self._reshape(before)
             event = "finished" if status in ("finished", "stopped") else "failed"
-            committed = self._commit_state(known, state, event, status=status, reason=reason, trimmed={})
+            committed = self._commit_state(known, state, event, status=status, reason=reason)
             self._drop_checkpoint(committed)
         self.close()
 
@@ -179,7 +185,7 @@ class Writer:
     def _write_checkpoint(self, state: Mapping[str, Any]) -> tuple[str, str]:
         tensors = {name: np.asarray(value, order="C") for name, value in state.items()}
         for name in self.manifest.arrays if self._buffer else ():
-            tensors[_PENDING + name] = np.stack([np.asarray(frame[name]) for frame in self._buffer])
+            tensors[_PENDING + name] = np.stack([np.asarray(frame[name], self._columns[name].dtype) for frame in self._buffer])
         last = int(Path(self.manifest.checkpoint).stem) if self.manifest.checkpoint else 0
         place = f"{CHECKPOINT}/{last + 1:06d}.safetensors"
         data = safetensors.save(tensors)
@@ -193,14 +199,26 @@ class Writer:
             file.flush()
             os.fsync(file.fileno())
 
-    def _trim(self, before: Manifest) -> dict[str, str]:
-        """Cut the arrays' shapes; the last commit first says that either metadata is good, so no instant is damage."""
+    def _reshape(self, before: Manifest) -> dict[str, str]:
+        """Give the arrays as many frames as are committed.
+
+        The last commit first says that either metadata is good, so no instant is damage.
+        """
         texts = _metadata(self.manifest, self._columns, self.manifest.committed)
         trimmed = {place: files.digest(text) for place, text in texts.items()}
         before.model_copy(update={"trimmed": trimmed}).write(self.folder)
+        self._write_metadata(texts)
+        return trimmed
+
+    def _restore(self) -> None:
+        """Undo a change of shape that a crash cut short."""
+        self._write_metadata(_metadata(self.manifest, self._columns, _length(self.manifest)))
+        self.manifest = self.manifest.model_copy(update={"trimmed": {}})
+        self.manifest.write(self.folder)
+
+    def _write_metadata(self, texts: Mapping[str, bytes]) -> None:
         for place, text in texts.items():
             files.replace(self.folder / place, text)
-        return trimmed
 
 
 def pending(stored: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -259,11 +277,16 @@ def _move_in(fresh: Path, folder: Path, overwrite: bool) -> None:
 
 
 def _create_arrays(folder: Path, manifest: Manifest, columns: Mapping[str, Column]) -> dict[str, str]:
-    texts = _metadata(manifest, columns, manifest.planned)
+    texts = _metadata(manifest, columns, _length(manifest))
     for place, text in texts.items():
         (folder / place).parent.mkdir(parents=True)
         files.replace(folder / place, text)
     return {place: files.digest(text) for place, text in texts.items()}
+
+
+def _length(manifest: Manifest) -> int:
+    """Frames in the arrays' metadata while a run is going: those planned, or those committed where nobody knows how many."""
+    return manifest.committed if manifest.planned is None else manifest.planned
 
 
 def _metadata(manifest: Manifest, columns: Mapping[str, Column], frames: int) -> dict[str, bytes]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from stagescope.errors import InputError, unknown
+from stagescope.options import field_name
 from stagescope.papers.study import Study
 from stagescope.sweeping.boxes import Kind
 
@@ -29,7 +30,7 @@ class Axis(BaseModel):
 
 def grid_axis(study: Study, name: str, given: str | Sequence[Value]) -> Axis:
     """An axis as `--grid` or Python gives it: text in one of three forms, or the values themselves."""
-    name = name.strip().replace("-", "_")
+    name = field_name(name)
     parts = _parts(_kind(study, name))
     spaced = isinstance(given, str) and ":" in given and bool({int, float} & parts)
     if isinstance(given, str):

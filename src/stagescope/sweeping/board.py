@@ -9,11 +9,8 @@ from stagescope.sweeping.points import Point
 from stagescope.sweeping.rows import outcome, reached_end
 from stagescope.sweeping.worker import Brief
 
-SHOWN_FAILURES = 5
 FIRST_SECONDS, NEXT_SECONDS = 30.0, 60.0
 """When a sweep without a terminal first says how far it is, and how long it is silent after that."""
-WIDE = 90
-"""Columns of a terminal that has room for a bar and all facts."""
 
 
 class Board:
@@ -57,7 +54,7 @@ class Board:
         if reached_end({"status": brief.status}):
             return
         self.failed += 1
-        if self.failed <= SHOWN_FAILURES:
+        if self.failed <= 5:
             at = " ".join(f"{name}={spelled(value)}" for name, value in point.at.items())
             self.note(f"{at} seed {point.seed}: {outcome(brief.status, brief.reason)}")
 
@@ -126,7 +123,7 @@ class LiveBoard(Board):
         from rich.table import Column
 
         console = Console(stderr=True)
-        self._wide = console.width >= WIDE
+        self._wide = console.width >= 90  # columns: room for a bar and all facts
         bar = (BarColumn(bar_width=16),) if self._wide else ()
         facts = TextColumn("{task.fields[facts]}", style="cyan", table_column=Column(no_wrap=True))
         made = Progress(TextColumn("{task.description}"), *bar, facts, console=console)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from distributed import Client
 
 CONNECT_SECONDS = 6
-MISSING_SECONDS = 10.0
-"""A local worker that has had no process for so long is not being started again."""
 _LOCAL_SETTINGS = {
     "distributed.scheduler.allowed-failures": 1_000_000,  # deaths are counted per point, by the attempts on disk
     "distributed.scheduler.worker-ttl": None,  # a kernel may hold the interpreter, and so the heartbeat, for hours
@@ -52,7 +50,7 @@ class Pool:
             now = time.monotonic()
             if nanny.pid is not None:
                 self._gone.pop(name, None)
-            elif now - self._gone.setdefault(name, now) > MISSING_SECONDS:
+            elif now - self._gone.setdefault(name, now) > 10.0:  # seconds without a process: it is not being started again
                 del self._gone[name], self._cluster.workers[name]
                 self._cluster.loop.add_callback(nanny.close)
                 self._cluster.scale(self._wanted)

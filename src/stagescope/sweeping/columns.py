@@ -28,7 +28,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A column by name. `part` is that of a row which holds it; a column that is none of a run's results has None."""
+    """A column by name. `part` of a row is where it belongs; a column that is none of a run's results has None."""
 
     name: str
     kind: Kind
@@ -52,8 +52,9 @@ def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
     found += [Column(LAST_STAGE, "word", "stages", _last), Column(STAGES, "word", "stages", _in_order)]
     found += [_part("time", "starts", f"stage {name}", name, lambda row: "not reached") for name in _names(rows, "starts")]
     found += [_part("time", "durations", f"duration {name}", name, _stays(name)) for name in _names(rows, "durations")]
-    found += [_part("word", "verdicts", name, name) for name in _names(rows, "verdicts")]
+    verdicts = len(found)
     found += [_part("number", "numbers", name, name) for name in _names(rows, "numbers")]
+    found += _own(rows)
     found += [
         Column("clock", "word", "run", _key("clock")),
         Column("end", "number", "run", _key("end")),
@@ -61,6 +62,9 @@ def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
         _whole("version", "word"),
     ]
     found += [_whole("config", "word", _config), _whole("digest", "word")]
+    taken = {column.name for column in found}
+    named = {tag: f"claim {tag}" if tag in taken else tag for tag in _names(rows, "verdicts")}
+    found[verdicts:verdicts] = [_part("word", "verdicts", name, tag) for tag, name in named.items()]
     table: dict[str, Column] = {}
     for column in found:
         table.setdefault(column.name, column)
@@ -69,6 +73,24 @@ def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
 
 def _names(rows: Sequence[Row], part: str) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row.get(part) or ()))
+
+
+def _own(rows: Sequence[Row]) -> list[Column]:
+    """What the study's own measures gave, as MEASURE.KEY: numbers and words. Lists and mappings are no columns."""
+    values: dict[tuple[str, str], list[Any]] = {}
+    for row in rows:
+        for measure, found in (row.get("measures") or {}).items():
+            for key, value in found.items():
+                values.setdefault((measure, key), []).append(value)
+    return [
+        Column(f"{measure}.{key}", "word" if any(isinstance(v, str) for v in seen) else "number", "numbers", _inner(measure, key))
+        for (measure, key), seen in values.items()
+        if not any(isinstance(v, list | dict) for v in seen)
+    ]
+
+
+def _inner(measure: str, key: str) -> Callable[[Row], Any]:
+    return lambda row: ((row.get("measures") or {}).get(measure) or {}).get(key)
 
 
 def _whole(name: str, kind: Kind, read: Callable[[Row], Any] | None = None) -> Column:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 TASK_SECONDS = 1.5
 """Work of one task: long against what a task costs to send, short against what is lost with a worker."""
-MOST_POINTS = 500
 QUEUED, SLOW_SECONDS = 2, 0.2
 """Tasks for each worker, so that none waits for the client; where a point is slow against that, one: at the end none shall wait
 behind it while another worker is idle."""
@@ -95,7 +94,7 @@ class Dispatch:
         if not self._costs:
             return min(1, left)
         fair = ceil(left / (QUEUED * max(1, self._workers)))
-        return max(1, min(left, fair, MOST_POINTS, int(TASK_SECONDS / max(median(self._costs), 1e-6))))
+        return max(1, min(left, fair, 500, int(TASK_SECONDS / max(median(self._costs), 1e-6))))
 
     def _ended(self) -> list["Future"]:
         from distributed import wait

@@ -59,6 +59,7 @@ def sweep(
     table: Table | None = None,
     seeds: Seeds | None = None,
     measure: Sequence[str] | None = None,
+    claims: str | None = None,
     refine: int = 0,
     refine_by: str | None = None,
     workers: int | None = None,
@@ -79,6 +80,10 @@ def sweep(
     its reason; `retry_failed` computes those again. Workers are processes of this machine, as many as cores, or those of a Dask
     `scheduler`.
 
+    `claims` is "module:NAME" of your own claims, judged after those of the paper; each has a column by its tag. The module is
+    imported by this process and by every worker, from the current folder or from what is installed. A later call for the same
+    folder must give the same name again: a name that is stored in a folder is never imported by itself.
+
     In a script, call it under `if __name__ == "__main__":`, because workers import the script.
 
     Example:
@@ -89,7 +94,16 @@ def sweep(
     folder, found = Path(out), study_named(study)
     stored = load_plan(folder) if (folder / FILE).exists() else None
     asked = requested(
-        found, preset, grid=grid, table=table, seeds=seeds, measures=measure, options=options, stored=stored, yes=yes
+        found,
+        preset,
+        grid=grid,
+        table=table,
+        seeds=seeds,
+        measures=measure,
+        claims=claims,
+        options=options,
+        stored=stored,
+        yes=yes,
     )
     _check_refine(asked, refine, refine_by, folder)
     with _held(folder, stored is None), board_for(progress) as board:
@@ -163,6 +177,8 @@ class Job:
             files={},
             timeout=terms.timeout,
             keep_runs=terms.keep_runs,
+            claims=plan.claims,
+            claims_digest=plan.claims_digest,
         )
 
     def run(self, asked: Plan, rounds: int) -> None:

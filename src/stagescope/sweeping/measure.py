@@ -5,24 +5,29 @@ import shutil
 import socket
 import time
 import traceback
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import stagescope
+from stagescope.claims.claim import Claim
+from stagescope.claims.ledger import Ledger
 from stagescope.errors import StagescopeError
 from stagescope.papers.study import Study
 from stagescope.runs.run import Run
 from stagescope.spec import finite
-from stagescope.sweeping.plan import Measure
+from stagescope.sweeping.plan import MEASURES, Measure
 from stagescope.sweeping.points import Point
 from stagescope.sweeping.rows import Row
 
 LONGEST_REASON = 400
 
 
-def measured(study: Study, point: Point, measures: Sequence[Measure], keep: Path | None = None) -> Row:
-    """Run a point and measure what was asked for; `keep` is the folder that its whole run is stored in."""
+def measured(
+    study: Study, point: Point, measures: Sequence[Measure], keep: Path | None = None, claims: Sequence[Claim] = ()
+) -> Row:
+    """Run a point and measure it; `keep` is the folder that its whole run is stored in, `claims` are the caller's own."""
     began, clock = time.time(), time.monotonic()
     own = None if keep is None else keep.with_name(f"{keep.name}.{socket.gethostname()}.{os.getpid()}")
     try:
@@ -30,7 +35,7 @@ def measured(study: Study, point: Point, measures: Sequence[Measure], keep: Path
     except Exception as error:
         found = {"status": "failed", "reason": reason(error)}
     else:
-        found = _read(study, run, measures)
+        found = _read(study, run, measures, claims)
         if own is not None and keep is not None and (wrong := _settle(own, keep)):
             found |= {"status": "failed", "reason": f"the run is {run.status}, but cannot be kept: {wrong}"}
     return row_at(study, point, {**found, "seconds": time.monotonic() - clock, "started": began})
@@ -61,7 +66,7 @@ def row_at(study: Study, point: Point, found: Mapping[str, Any]) -> Row:
     return finite({**known, **made, "retry": point.retry, "reason": "", **found})
 
 
-def _read(study: Study, run: Run, measures: Sequence[Measure]) -> dict[str, Any]:
+def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[Claim]) -> dict[str, Any]:
     """What a run shows. A finished run that cannot be read has failed: a row without events must not look like one."""
     found: dict[str, Any] = {"status": run.status, "reason": run.reason, "clock": run.clock, "end": float(run.time[-1])}
     try:
@@ -72,10 +77,23 @@ def _read(study: Study, run: Run, measures: Sequence[Measure]) -> dict[str, Any]
         if "verdicts" in measures:
             from stagescope.papers.reading import check
 
-            found["verdicts"] = {verdict.tag: verdict.verdict for verdict in check(run)}
+            found["verdicts"] = _verdicts(check(run, claims))
+        own = [name for name in measures if name not in MEASURES and run.done]
+        if own:
+            found["measures"] = {name: study.measures[name](run) for name in own}
     except Exception as error:
         if run.done:
             return {**found, "status": "failed", "reason": f"the run is {run.status}, but cannot be read: {reason(error)}"}
+    return found
+
+
+def _verdicts(ledger: Ledger) -> dict[str, str]:
+    """Verdicts by tag; a tag that a paper uses twice is numbered."""
+    seen: Counter[str] = Counter()
+    found = {}
+    for row in ledger:
+        seen[row.tag] += 1
+        found[row.tag if seen[row.tag] == 1 else f"{row.tag} ({seen[row.tag]})"] = row.verdict
     return found
 
 

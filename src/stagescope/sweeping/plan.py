@@ -13,7 +13,8 @@ from stagescope.errors import InputError, NotARun
 from stagescope.runs.files import replace, told
 from stagescope.sweeping.axes import Axis, Value, kind_of, merged, ordered
 
-SCHEMA = 2
+SCHEMA, OLDEST = 3, 2
+"""Of sweep.json: the one written, and the oldest one read, which version 0.1.0 wrote. It differs in the number alone."""
 FILE, CALL = "sweep.json", "call"
 Measure = str
 MEASURES: tuple[Measure, ...] = ("events", "verdicts", "numbers")
@@ -60,7 +61,11 @@ class Grid(BaseModel):
 
 
 class Plan(BaseModel):
-    """What a sweep is (study, fixed options, measures) and the grids that calls have asked for, in their order."""
+    """What a sweep is (study, fixed options, measures, own claims) and the grids that calls have asked for, in their order.
+
+    `claims` is the "module:NAME" that the caller gave, `claims_digest` the SHA-256 of that module's file. Nothing is imported
+    because a plan names it: each call gives the name again.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -73,6 +78,8 @@ class Plan(BaseModel):
     measures: tuple[Measure, ...]
     grids: tuple[Grid, ...]
     versions: dict[str, str]
+    claims: str | None = None
+    claims_digest: str | None = None
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -104,6 +111,8 @@ class Plan(BaseModel):
         for name in sorted(self.files.keys() & other.files.keys()):
             yield f"the content of {name}", self.files[name], other.files[name]
         yield "what is measured", " ".join(self.measures), " ".join(other.measures)
+        yield "--claims", self.claims, other.claims
+        yield f"the content of {self.claims}", self.claims_digest, other.claims_digest
 
     def save(self, folder: Path) -> None:
         replace(folder / FILE, (self.model_dump_json(indent=1) + "\n").encode())
@@ -127,10 +136,13 @@ def load_plan(folder: Path) -> Plan:
         text = path.read_bytes()
     try:
         found = json.loads(text)
-        if found.get("schema_version") != SCHEMA:
-            raise InputError(f"{path}: schema {found.get('schema_version')} is not {SCHEMA}; use the version that wrote it")
-        return Plan.model_validate(found)
-    except (ValueError, ValidationError, AttributeError) as error:
+        version = found["schema_version"]
+        if version > SCHEMA:
+            raise InputError(f"{path}: schema version {version} is newer than {SCHEMA}; update stagescope to read this sweep")
+        if version < OLDEST:
+            raise InputError(f"{path}: schema version {version} is older than {OLDEST}, the oldest that can be read; sweep again")
+        return Plan.model_validate({**found, "schema_version": SCHEMA})
+    except (ValueError, ValidationError, KeyError, TypeError) as error:
         if isinstance(error, InputError):
             raise
         raise NotARun(f"{path} is damaged; restore it from a copy, or sweep into another folder") from None

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stagescope.claims.own import own_claims, source_digest
 from stagescope.errors import InputError, unknown
-from stagescope.options import Options
+from stagescope.options import Options, field_name
 from stagescope.papers.study import Study
 from stagescope.runs.files import told
 from stagescope.sweeping.axes import Value, checked, grid_axis, split
@@ -31,6 +32,7 @@ def requested(
     table: Table | None = None,
     seeds: Seeds | None = None,
     measures: Sequence[str] | None = None,
+    claims: str | None = None,
     options: Mapping[str, Any] | None = None,
     stored: Plan | None = None,
     yes: bool = False,
@@ -38,12 +40,15 @@ def requested(
     """A plan from a caller's words. Without grids it is that of the sweep preset named, or of the sweep already stored."""
     named = preset_of(study.name, preset)
     options = dict(options or {})
-    chosen = _chosen_measures(measures, named, stored)
+    chosen = _chosen_measures(measures, (*MEASURES, *study.measures), named, stored, claims)
     if stored is not None:
         _check_same(stored, study, chosen)
+        _check_claims(stored, claims)
+    digest = None if claims is None else _own_digest(study, claims, chosen)
     if stored is not None and preset is None and not (grid or table or options):
         _check_files(stored)
-        return _affordable(stored.model_copy(update={"grids": _reseeded(stored, seeds), "versions": versions()}), yes)
+        again = {"grids": _reseeded(stored, seeds), "versions": versions(), "claims_digest": digest}
+        return _affordable(stored.model_copy(update=again), yes)
     asked = _grids(study, named, grid, table, seeds, options)
     swept = asked.names if asked else stored.grids[0].names if stored is not None else ()
     if not swept:
@@ -62,6 +67,8 @@ def requested(
         measures=chosen,
         grids=grids,
         versions=versions(),
+        claims=claims,
+        claims_digest=digest,
     )
     check_effect(_affordable(plan, yes))
     return plan
@@ -85,6 +92,29 @@ def _check_same(stored: Plan, study: Study, measures: tuple[Measure, ...]) -> No
     if measures != stored.measures:
         has, given = " ".join(stored.measures), " ".join(measures)
         raise InputError(f"what is measured is {has} in this sweep, not {given}: another --out is needed for {given}")
+
+
+def _check_claims(stored: Plan, claims: str | None) -> None:
+    """A stored name is never imported by itself: somebody else may have written it."""
+    if stored.claims is not None and claims is None:
+        raise InputError(
+            f"this sweep has claims of its own, {stored.claims}; give --claims {stored.claims} again if you trust that module"
+        )
+    if stored.claims != claims:
+        has = stored.claims or "no claims of its own"
+        raise InputError(f"this sweep has {has}, not {claims}: another --out is needed for {claims}")
+
+
+def _own_digest(study: Study, claims: str, measures: tuple[Measure, ...]) -> str:
+    """The digest of the caller's own claims, which must have columns of their own in the table."""
+    if not isinstance(claims, str):
+        raise InputError("the claims of a sweep are imported by its workers: give them as 'module:NAME'")
+    if "verdicts" not in measures:
+        raise InputError(f"--claims {claims} has no effect without --measure verdicts")
+    seen = [claim.tag for claim in (*study.claims(), *own_claims(claims))]
+    if twice := [tag for tag in dict.fromkeys(seen) if seen.count(tag) > 1]:
+        raise InputError(f"{claims}: the tag {twice[0]} is taken; in a sweep each claim needs a tag of its own")
+    return source_digest(claims)
 
 
 def _check_files(stored: Plan) -> None:
@@ -125,7 +155,7 @@ def _grids(
     """The caller's grid on top of that of the sweep preset; a table on either side replaces the preset's whole."""
     if named is not None and table is None:
         if named.table is None:
-            given = {name.strip().replace("-", "_"): values for name, values in (grid or {}).items()}
+            given = {field_name(name): values for name, values in (grid or {}).items()}
             grid = {**{name: values for name, values in named.grid.items() if name not in options}, **given}
         elif not grid:
             table = named.table()
@@ -153,7 +183,7 @@ def _lines(study: Study, table: Table) -> tuple[tuple[str, ...], tuple[tuple[Val
         if None in row or None in row.values() or set(row) != set(named):  # how the CSV reader shows a line too long or short
             count = f"{len(named)} value{'s' if len(named) > 1 else ''} expected"
             raise InputError(f"line {number} of the table: {count}, one for each of {', '.join(named)}")
-    columns = tuple(name.strip().replace("-", "_") for name in named)
+    columns = tuple(map(field_name, named))
     if len(set(columns)) < len(columns) or not set(columns) - {"seed"}:
         raise InputError(
             f"a table needs one column for each swept option, each once; this one has {', '.join(columns) or 'none'}"
@@ -212,13 +242,22 @@ def _reseeded(stored: Plan, seeds: Seeds | None) -> tuple[Grid, ...]:
     return tuple(grid if grid.line_seeds is not None else grid.model_copy(update={"seeds": chosen}) for grid in stored.grids)
 
 
-def _chosen_measures(given: Sequence[str] | None, named: NamedSweep | None, stored: Plan | None) -> tuple[Measure, ...]:
-    """In one order, whatever the caller's, so that the same measures are the same sweep."""
+def _chosen_measures(
+    given: Sequence[str] | None,
+    known: tuple[Measure, ...],
+    named: NamedSweep | None,
+    stored: Plan | None,
+    claims: str | None = None,
+) -> tuple[Measure, ...]:
+    """In one order, whatever the caller's, so that the same measures are the same sweep. Own claims need verdicts."""
     if given is None:
-        return stored.measures if stored is not None else named.measures if named is not None else DEFAULT_MEASURES
+        if stored is not None:
+            return stored.measures
+        usual = named.measures if named is not None else DEFAULT_MEASURES
+        given = usual if claims is None else (*usual, "verdicts")
     for name in given:
-        if name not in MEASURES:
-            raise unknown("measure", name, MEASURES)
+        if name not in known:
+            raise unknown("measure", name, known)
     if not given:
-        raise InputError(f"nothing to measure; choose among {', '.join(MEASURES)}")
-    return tuple(name for name in MEASURES if name in given)
+        raise InputError(f"nothing to measure; choose among {', '.join(known)}")
+    return tuple(name for name in known if name in given)

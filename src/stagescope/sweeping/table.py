@@ -62,6 +62,7 @@ class Sweep:
     def columns(self) -> tuple[str, ...]:
         """Axes, seed, status, reason, events, stages, claims by tag, numbers, clock, end, seconds, version, config, digest.
 
+        Numbers are followed by what the study's own measures gave, as MEASURE.KEY.
         `last stage` is the name of the last one, `stages` are their names in order; `stage NAME` is when it first began,
         `duration NAME` how long it lasted in all. `end` is where the run ended on its `clock`,
         `config` every option that is not the study's default, as JSON.

@@ -16,6 +16,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import stagescope
+from stagescope.claims.claim import Claim
+from stagescope.claims.own import forget, own_claims, source_digest
 from stagescope.errors import NotARun, StagescopeError
 from stagescope.papers.registry import study as study_named
 from stagescope.papers.study import Study
@@ -54,6 +56,8 @@ class Task:
     files: Mapping[str, str]
     timeout: float | None = None
     keep_runs: bool = False
+    claims: str | None = None
+    claims_digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,8 @@ class Desk:
 
 
 _DESKS: dict[tuple[str, str, str], Desk | None] = {}
+_CLAIMS: dict[str, tuple[Claim, ...]] = {}
+"""The caller's own claims, by call."""
 _ONE = threading.Lock()
 """One point at a time in a process: kernels hold the interpreter anyway, and there is one timer."""
 _WARM = threading.Event()
@@ -112,6 +118,7 @@ def work(task: Task) -> Done:
     study = study_named(task.study)
     with _ONE:
         desk = _desk(task)
+        _claims(task)
         if desk is None:
             rows = _compute(study, task, list(task.points))
             return Done(tuple(map(_brief, rows)), tuple(rows))
@@ -150,6 +157,20 @@ def _desk(task: Task) -> Desk | None:
     return _DESKS[key]
 
 
+def _claims(task: Task) -> tuple[Claim, ...]:
+    """The caller's own claims, imported once a call: since another call their file may have changed."""
+    if task.claims is None:
+        return ()
+    if task.call not in _CLAIMS:
+        _CLAIMS.clear()
+        forget(task.claims)
+        found = own_claims(task.claims)
+        if source_digest(task.claims) != task.claims_digest:
+            raise Mismatch(f"the module of the claims {task.claims} is another one on the worker {socket.gethostname()}")
+        _CLAIMS[task.call] = found
+    return _CLAIMS[task.call]
+
+
 def _at_once(study: Study, task: Task) -> bool:
     """Whether one kernel call may serve many points: then there is no single one to time, or to keep."""
     return study.many is not None and task.measures == ("numbers",) and task.timeout is None and not task.keep_runs
@@ -169,7 +190,7 @@ def _compute(study: Study, task: Task, points: list[Point]) -> list[Row]:
     for point, numbers in zip(points, found, strict=True):
         if numbers is None:
             with _timer(task.timeout, None):
-                rows.append(measured(study, point, task.measures))
+                rows.append(measured(study, point, task.measures, claims=_claims(task)))
         else:
             rows.append(row_at(study, point, {"status": "finished", "clock": "t", "numbers": numbers, **share}))
     return rows
@@ -203,7 +224,7 @@ def _row(study: Study, task: Task, desk: Desk, point: Point, tried: int) -> Row:
         return row_at(study, point, {"status": "failed", "reason": said, "seconds": None, "started": time.time()})
     keep = Path(task.folder) / "runs" / point.digest if task.keep_runs else None
     with _timer(task.timeout, trace):
-        return measured(study, point, task.measures, keep)
+        return measured(study, point, task.measures, keep, _claims(task))
 
 
 @contextmanager

@@ -43,16 +43,18 @@ MARK = "Made with Stagescope"
 class Figure:
     """One figure of a paper, or one it lacks. One that is `full` takes hours and is made only when that is asked for.
 
-    `cost` says in words how long it takes, where that is worth knowing; `needs` names a corpus that must be at hand.
+    `cost` says in words how long it takes, where that is worth knowing; `needs` names a corpus that must be at hand. A figure
+    of a named `sweep` of its study computes its numbers from the table of that sweep, any other with a progress bar at hand.
     """
 
     name: str
     title: str
-    compute: Callable[[Progress], Numbers]
+    compute: Callable[[Any], Numbers]
     draw: Callable[[Numbers], "Drawing"]
     cost: str = ""
     full: bool = False
     needs: str | None = None
+    sweep: str | None = None
 
     @property
     def lacking(self) -> str:

@@ -51,7 +51,7 @@ def test_projection_and_place_are_inverse(chain, seed, label):
     back = place(found, large, *label)
     for name, block in back.params.items():
         np.testing.assert_allclose(block, large[name], atol=1e-10)
-    for name, block in back.shadow(large).items():
+    for name, block in back.projected(large).items():
         np.testing.assert_allclose(block, found[name], atol=1e-10)
     again = place(small, large, *label)
     for name, block in again.params.items():
@@ -67,7 +67,7 @@ def test_the_empty_models():
     assert np.any(bare["W0"])
     assert not np.any(bare["WQ"])
     nowhere = place(project(params, 0, 0), params, 0, 0)
-    np.testing.assert_array_equal(nowhere.beside_s, np.eye(5))
+    np.testing.assert_array_equal(nowhere.outside_s, np.eye(5))
     assert not openings(escape_matrices(loss, bare | {"W0": 0 * bare["W0"]}), 0)["attention"]
 
 

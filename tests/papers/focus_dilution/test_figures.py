@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stagescope.papers.focus_dilution.figures import FIGURES, chains, laws, numbers
+from stagescope.papers.focus_dilution.figures.numbers import REFERENCE
 from stagescope.papers.registry import study
 from stagescope.progress import Progress
 from stagescope.views.figure import reproduce
@@ -50,7 +51,7 @@ def test_one_component_explains_the_embedding_until_the_second_opens():
 
 def test_singular_values_open_in_turn_within_the_measured_ranges():
     for panel in by_preset(numbers.singular_values(QUIET)).values():
-        assert max(panel["outside_measured_range"].values()) < 0.02
+        assert max(panel["outside_measured_range"].values()) < REFERENCE["events"].tolerance
         assert [label for label, _ in panel["ladder"]] == ["(0,0)", "(1,0)", "(1,1)", "(2,1)", "(2,2)", "(3,2)"]
         for values in panel["values"].values():
             assert np.all(np.diff(np.array(values), axis=0) <= 1e-9)
@@ -58,14 +59,12 @@ def test_singular_values_open_in_turn_within_the_measured_ranges():
 
 def test_attention_peaks_and_troughs_are_those_measured():
     found = by_preset(numbers.attention(QUIET))
-    for preset, panel in found.items():
-        for row, value in numbers.PEAKS[preset].items():
-            assert panel["peak"][row] == pytest.approx(value, abs=0.002)
-        for row, value in numbers.TROUGHS[preset].items():
-            assert panel["trough"][row] == pytest.approx(value, abs=0.012)
+    for panel in found.values():
+        for name in ("peak", "trough"):
+            assert panel[name] == pytest.approx(panel["measured"][name], abs=REFERENCE[f"{name}s"].tolerance)
         assert panel["mean_abs_difference"] < 0.003
-        assert panel["refocus1"]["difference"] < 0.01
-    assert found["paper"]["refocus1"]["t"] == pytest.approx(1007, rel=0.02)
+        assert panel["refocus1"]["difference"] < REFERENCE["refocus_to"].tolerance
+    assert found["paper"]["refocus1"]["t"] == pytest.approx(REFERENCE["refocus_time"].value["paper"], rel=0.02)
     assert {turn["name"] for turn in found["paper"]["turns"]} == {"refocus", "redilution"}
 
 
@@ -78,9 +77,8 @@ def test_entropy_falls_rises_and_falls():
 
 
 def test_norms_sit_on_the_predicted_plateau():
-    """ref: a pi_i / n = .609, .365, .244 for the rare tokens."""
-    found = by_preset(numbers.norms(QUIET))
-    assert found["ref"]["predicted"][1:] == pytest.approx([0.609, 0.365, 0.244], abs=0.001)
+    found, rare = by_preset(numbers.norms(QUIET)), REFERENCE["plateau_norms"]
+    assert found["ref"]["predicted"][1:] == pytest.approx(rare.value, abs=rare.tolerance)
     for panel in found.values():
         assert panel["measured"] == pytest.approx(panel["predicted"], rel=0.02)
         assert np.min(panel["rows"], axis=1)[1:].max() < 0.02
@@ -92,7 +90,7 @@ def test_loss_rests_at_the_critical_points():
         assert rungs["(0,0)"]["loss"] == pytest.approx(np.log(4))
         assert rungs["(1,0)"]["loss"] == pytest.approx(panel["unigram"], abs=1e-9)
         assert np.all(np.diff(panel["loss"]) <= 1e-8)
-        assert 0 <= panel["end_above_floor"] < 5e-4
+        assert 0 <= panel["end_above_floor"] < REFERENCE["largest_final_loss"].value
         for label in ("(1,0)", "(1,1)"):
             assert rungs[label]["near"]
             assert np.interp(rungs[label]["t"], panel["t"], panel["loss"]) == pytest.approx(rungs[label]["loss"], abs=0.005)
@@ -104,16 +102,17 @@ def test_escape_rates(monkeypatch):
     assert [row["rung"] for row in found["rows"]] == 3 * ["(0,0)", "(1,0)", "(1,1)"]
     assert all(row["conclusive"] for row in found["rows"])
     assert 0.9 <= found["conclusive_ratio"][0] <= found["conclusive_ratio"][1] <= 1.1
-    assert found["mean_abs_difference"] < 0.03
+    assert found["mean_abs_difference"] < REFERENCE["rate_ratios"].tolerance
 
 
 def test_eps_law():
     found = laws.eps_law(QUIET)
-    assert found["predicted_per_decade"] == pytest.approx({"E1": 12.72, "Q1 - E1": 23.57, "E2 - Q1": 61.0}, rel=1e-3)
+    predicted = REFERENCE["eps_delays_predicted"]
+    assert found["predicted_per_decade"] == pytest.approx(predicted.value, rel=1e-3)
     for name, delays in found["per_decade"].items():
-        assert delays[1:] == pytest.approx([found["predicted_per_decade"][name]] * 2, rel=0.03)
+        assert delays[1:] == pytest.approx([predicted.value[name]] * 2, rel=predicted.tolerance)
     for name, times in found["events"].items():
-        assert times[1:] == pytest.approx(found["measured"][name][1:], rel=0.16)
+        assert times[1:] == pytest.approx(found["measured"][name][1:], rel=REFERENCE["eps_events"].tolerance)
 
 
 def test_delta_law(monkeypatch):
@@ -121,11 +120,13 @@ def test_delta_law(monkeypatch):
     monkeypatch.setattr(laws, "STALLS", ((0.4, 0.3, 0.0), (0.4, 0.3, 0.01)))
     found = laws.delta_law(QUIET)
     curves = {curve["shape"]: curve["rate_over_delta"] for curve in found["families"][0]["curves"]}
-    assert curves["(1, 0, -1)"] == pytest.approx([0.965, 0.965], abs=0.006)
-    assert curves["(1, 1, -2)"] == pytest.approx([1.67, 1.70], abs=0.01)
-    assert max(found["difference"].values()) < 0.01
+    for place, name in enumerate(("kappa", "kappa_at_1e-3")):
+        for shape, kappa in REFERENCE[name].value.items():
+            assert curves[shape][place] == pytest.approx(kappa, abs=REFERENCE[name].tolerance)
+    assert max(found["difference"].values()) < REFERENCE["kappa"].tolerance
     stalled, lifted = found["flows"]
-    assert 700 < stalled["Q1"] < 850
+    low, high = REFERENCE["stall_opening"].value
+    assert low < stalled["Q1"] < high
     assert stalled["E2"] is None
     assert lifted["E2"] is not None
 
@@ -146,7 +147,6 @@ def test_transitions_follow_the_sign_of_c():
 def test_figures_are_written_with_their_numbers(name, tmp_path, monkeypatch):
     monkeypatch.setattr(laws, "CHAINS", {"ref": laws.CHAINS["ref"]})
     monkeypatch.setattr(laws, "EPS", laws.EPS[:3])
-    monkeypatch.setattr(laws, "MEASURED_EPS", {name: times[:3] for name, times in laws.MEASURED_EPS.items()})
     monkeypatch.setattr(laws, "DELTAS", (1e-3, 2e-3))
     reproduce(FIGURES[name], tmp_path, QUIET)
     body = json.loads((tmp_path / f"figure-{name}.json").read_text())

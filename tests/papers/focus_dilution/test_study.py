@@ -44,7 +44,7 @@ def test_scales_per_block():
 
 
 def test_forms_of_the_loss():
-    assert plan().what.describe()["type"] == "TokenPopulation"
+    assert plan().what.describe()["type"] == "focus-dilution/TokenPopulation"
     finite, sampled = plan(form="finite", start="uniform").what, plan("sampled", seed=7).what
     assert (finite.length, finite.start) == (16, "uniform")
     assert (sampled.length, sampled.sequences, sampled.seed, sampled.batch) == (256, 8192, 7, None)

@@ -8,7 +8,10 @@ import pytest
 import stagescope as ss
 from stagescope.claims.claim import Claim, Regime
 from stagescope.errors import StagescopeError
-from stagescope.papers.incremental.companions import beside
+from stagescope.papers.incremental.companions import companions
+from stagescope.papers.incremental.evidence import ESCAPE_NOISES
+from stagescope.papers.incremental.forms import RegressionForms
+from stagescope.papers.reading import reading
 
 LAWS = {"exact": ss.RegressionLoss, "mirror": ss.MirrorFlow}
 UNTIL = {"exact": 6000.0, "mirror": 600.0}
@@ -31,9 +34,7 @@ def test_claims_on_the_flows(law):
     judged = ("plateaus", "order", "competition", "cooperation", "head-limit", "parting", "escape", "escape-law", "wkb")
     assert {name: found[name].verdict for name in judged} == dict.fromkeys(judged, "confirmed")
     assert {found[name].verdict for name in ("nearest", "symmetric", "stays", "clock")} == {"not applicable"}
-    assert found["first"].verdict == "inconclusive"
-    assert "6 positions are fewer than 40" in found["first"].reason
-    assert "reached only at t = infinity" in found["escape"].reason
+    assert found["first"].verdict == "inconclusive", "6 positions are too few"
     assert found["parting"].measured / found["parting"].predicted == pytest.approx(1, abs=0.06)
     assert found["escape"].measured / found["escape"].predicted == pytest.approx(1, abs=0.03)
 
@@ -49,18 +50,19 @@ def test_the_slope_is_a_limit_that_may_be_late():
     """Close gains, many heads: by the closed forms alone the mirror limit is not reached; WKB needs no limit."""
     found = verdicts(flow("mirror", heads=5, gains=(1.96, 1.4, 1.0), positions=20, sigma=1e-4))
     assert found["escape-law"].verdict == "inconclusive"
-    assert "more than there was, so the limit is not reached" in found["escape-law"].reason
+    assert RegressionForms((1.96, 1.4, 1.0), 20, 5, mirror=True).left_at_escape(ESCAPE_NOISES[-1]) > 1
     assert found["escape-law"].measured / found["escape-law"].predicted == pytest.approx(1.40, abs=0.03)
     assert found["wkb"].verdict == "confirmed"
-    assert found["cooperation"].verdict == "inconclusive"
-    assert "5 heads on 3 groups" in found["cooperation"].reason
+    assert found["cooperation"].verdict == "inconclusive", "5 heads on 3 groups"
 
 
 def test_the_escape_law_can_be_violated():
-    """Inside its regime, which is decided from H, N and the gains, the slope is 1.3 of the form, as WKB foretells too."""
+    """Inside its regime, which is decided from H, N and the gains, the slope is 1.3 of the form; WKB predicts that, too."""
     found = verdicts(flow("mirror", heads=5, gains=(1.45**2, 1.45, 1.0), positions=14, sigma=1e-4))
     assert found["escape-law"].verdict == "violated"
-    assert "leaves 0.85 of the initial attention" in found["escape-law"].regime
+    left = RegressionForms((1.45**2, 1.45, 1.0), 14, 5, mirror=True).left_at_escape(ESCAPE_NOISES[-1])
+    assert left == pytest.approx(0.85, abs=0.005)
+    assert found["escape-law"].measured / found["escape-law"].predicted == pytest.approx(1.31, abs=0.03)
     assert found["wkb"].verdict == "confirmed"
 
 
@@ -83,7 +85,6 @@ def test_equal_heads(law):
 def test_fewer_heads_than_groups(heads):
     found = verdicts(flow("exact", heads=heads, until=1500.0))
     assert found["head-limit"].verdict == found["plateaus"].verdict == "confirmed"
-    assert f"= min({heads}, 3)" in found["head-limit"].reason
 
 
 def test_a_run_that_ended_too_early_confirms_nothing():
@@ -101,7 +102,7 @@ def test_regression_transformer_keeps_the_flow_s_time():
     run = ss.run_study("incremental", "regression-transformer", seed=21, init_seed=4, feature_seed=5, steps=2500, progress=False)
     found = verdicts(run)
     assert found["clock"].verdict == "confirmed"
-    assert all(f"t_{j} " in found["clock"].reason for j in (1, 2, 3))
+    assert None not in ss.stages(run).events.values()
     assert found["plateaus"].verdict == found["order"].verdict == "confirmed"
     assert found["escape-law"].verdict == "not applicable"
 
@@ -118,7 +119,7 @@ def test_heads_under_a_flow_part_at_the_landscape_s_rate():
     run = ss.evolve(loss, model.init(0, 1e-3), moved, until=3000, record=ss.LogSpaced(frames=120))
     start = {name: np.repeat(np.mean(run.params[name][0], axis=0, keepdims=True), 2, axis=0) for name in run.params}
     both = ss.evolve(loss, start, moved, until=3000, record=ss.AtTimes(at=tuple(run.t[1:].tolist())))
-    move = beside(run).equal
+    move = companions(run).equal
     assert move is not None
     equal = move(None)
     np.testing.assert_allclose(equal.loss, both.series["loss"], atol=1e-8)
@@ -129,16 +130,16 @@ def test_heads_under_a_flow_part_at_the_landscape_s_rate():
     assert found.measured == pytest.approx(found.predicted, rel=0.02)
 
 
-def test_equal_gains_are_the_reason_that_is_given():
-    for heads, gains, why in ((3, (2.0, 2.0, 1.0), "g_1 = g_2 = 2"), (1, (2.0, 1.0), "one head"), (2, (2.0,), "one group")):
-        assert why in verdicts(flow("mirror", heads=heads, gains=gains, until=5.0, frames=50))["wkb"].reason
+@pytest.mark.parametrize(("heads", "gains"), [(3, (2.0, 2.0, 1.0)), (1, (2.0, 1.0)), (2, (2.0,))])
+def test_nothing_leaves_plateau_one(heads, gains):
+    """Equal gains, one head, or one group."""
+    assert verdicts(flow("mirror", heads=heads, gains=gains, until=5.0, frames=50))["wkb"].verdict == "not applicable"
 
 
 def test_small_logits_keep_the_clock():
     chosen = {"scale": 0.35, "rate_values": 5.0, "rate_attention": 5.0, "steps": 1500, "init_seed": 3, "feature_seed": 1}
     found = verdicts(ss.run_study("incremental", "gd-ladder", progress=False, **SMALL, **chosen))
     assert found["clock"].verdict == "confirmed", found["clock"].reason
-    assert "small-logit clock" in found["clock"].regime
     judged = ("plateaus", "order", "nearest", "competition", "head-limit")
     assert {name: found[name].verdict for name in judged} == dict.fromkeys(judged, "confirmed")
     assert found["cooperation"].verdict in ("confirmed", "inconclusive"), "heads need not be one-hot for the loss to be zero"
@@ -146,9 +147,10 @@ def test_small_logits_keep_the_clock():
 
 def test_strong_logits_are_outside_the_clock():
     chosen = {"rate_values": 2.0, "rate_attention": 2.0, "steps": 1000, "init_scale": 1e-4, "scale": 1.5, "init_seed": 3}
-    found = verdicts(ss.run_study("incremental", "gd-ladder", progress=False, **SMALL, **chosen))
+    run = ss.run_study("incremental", "gd-ladder", progress=False, **SMALL, **chosen)
+    found = verdicts(run)
     assert found["clock"].verdict == "inconclusive"
-    assert "outside the small-logit clock" in found["clock"].reason
+    assert not reading(run).evidence.clock.holds
     assert found["parting"].verdict == "confirmed", found["parting"].reason
 
 
@@ -161,30 +163,28 @@ def test_equal_heads_of_the_model_move_as_one():
 
 
 OUTSIDE = {
-    "spans": ({"spans": (2, 2), "optimizer": "gd"}, "divide the lags"),
-    "close": ({"importance_ratio": 1.1}, "less than 1.3 times the next"),
-    "few": ({"sequences": 40, "labels": "hard"}, "estimating from drawn tokens"),
-    "overlap": ({"spans": (3, 3), "stride": 2, "optimizer": "adam"}, "groups of lags overlap"),
+    "single lags": {"spans": (2, 2), "optimizer": "gd"},
+    "distinct": {"importance_ratio": 1.1},
+    "sample": {"sequences": 40, "labels": "hard"},
+    "disjoint": {"spans": (3, 3), "stride": 2, "optimizer": "adam"},
 }
 
 
 @pytest.mark.parametrize("kind", OUTSIDE)
 def test_outside_the_ladder(kind):
-    changes, words = OUTSIDE[kind]
-    found = verdicts(ss.run_study("incremental", "gd-ladder", progress=False, **{**SMALL, "steps": 60, **changes}))
-    assert found["plateaus"].verdict == "inconclusive"
-    assert words in found["plateaus"].regime
+    run = ss.run_study("incremental", "gd-ladder", progress=False, **{**SMALL, "steps": 60, **OUTSIDE[kind]})
+    assert verdicts(run)["plateaus"].verdict == "inconclusive"
+    assert kind in reading(run).evidence.failures()
 
 
 def test_heads_that_begin_apart():
     """Only claims about competing heads and about parting need them alike."""
     chosen = {**SMALL, "steps": 200, "rate_values": 2.0, "rate_attention": 2.0, "init_scale": 2.0}
-    found = verdicts(ss.run_study("incremental", "gd-ladder", progress=False, **chosen))
-    for name in ("competition", "cooperation", "parting"):
-        assert found[name].verdict == "inconclusive"
-        assert "only at the start" in found[name].regime
-    for name in ("plateaus", "order", "nearest", "head-limit"):
-        assert found[name].regime == "distinct importances, single lags"
+    run = ss.run_study("incremental", "gd-ladder", progress=False, **chosen)
+    found, evidence = verdicts(run), reading(run).evidence
+    assert {found[name].verdict for name in ("competition", "cooperation", "parting")} == {"inconclusive"}
+    assert not evidence.failures()
+    assert set(evidence.unlike(0.8)) == {"alike"}
 
 
 TINY = {"vocab": 4, "sequences": 40, "steps": 30}
@@ -213,10 +213,12 @@ def test_few_groups_or_heads_of_every_kind(kind, groups, heads):
         assert found[name].verdict == "not applicable"
 
 
-def test_a_failure_is_that_row_s_alone():
+def test_a_failure_leaves_one_row_undecided():
     def broken(_):
-        raise StagescopeError("the run beside this one diverged")
+        raise StagescopeError("the companion run diverged")
 
-    row = Claim("ISA:wkb", "words", lambda _: Regime(True, "always"), broken).judge(flow("mirror", until=0.1, frames=3), None)
+    row = Claim(tag="ISA:wkb", statement="words", regime=lambda _: Regime(True, "always"), compare=broken).judge(
+        flow("mirror", until=0.1, frames=3), None
+    )
     assert row.verdict == "inconclusive"
     assert "diverged" in row.reason

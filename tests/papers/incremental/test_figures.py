@@ -1,14 +1,15 @@
-"""Figures of incremental learning: the table, what they cost, what they need, and their numbers and ink on tiny runs."""
+"""Figures of incremental learning: the table, what they cost, what they need, and their numbers and drawings on tiny runs."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from stagescope.cli.main import run as command
 from stagescope.errors import InputError
-from stagescope.papers.incremental.figures import FIGURES, flows, numbers, places, runs
-from stagescope.papers.incremental.figures import targets as published
+from stagescope.papers.incremental.figures import FIGURES, encodings, flows, numbers, published, runs
+from stagescope.papers.incremental.figures.trials import TRIALS
 from stagescope.papers.registry import study
 from stagescope.progress import Progress
 from stagescope.views import figure
@@ -42,18 +43,18 @@ def test_all_figures_are_listed():
     assert all("on 2 cores" in FIGURES[name].cost for name in map(str, range(1, 20)))
 
 
-def test_figures_that_take_hours_are_made_only_when_asked_for(tmp_path, capsys):
+def test_figures_that_take_hours_are_made_with_full_only(tmp_path, capsys):
     assert {figure.name for figure in chosen(FIGURES, None)} == {figure.name for figure in FIGURES.values()} - FULL
     assert len(chosen(FIGURES, None, full=True)) == len(FIGURES)
     assert chosen(FIGURES, "18", full=True) == [FIGURES["18"]]
     assert command(["reproduce", "incremental", "--figure", "18", "--out", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
-    assert "figure 18 takes about" in said
-    assert "--full" in said
+    message = capsys.readouterr().err
+    assert "figure 18 takes about" in message
+    assert "--full" in message
     assert not list(tmp_path.iterdir())
 
 
-def test_promised_features_that_are_missing(monkeypatch, tmp_path):
+def test_a_data_folder_without_the_features(monkeypatch, tmp_path):
     monkeypatch.setenv("STAGESCOPE_DATA", str(tmp_path))
     with pytest.raises(InputError, match="does not exist; put the file there, or unset STAGESCOPE_DATA"):
         numbers.minimal(QUIET)
@@ -61,21 +62,19 @@ def test_promised_features_that_are_missing(monkeypatch, tmp_path):
     path.parent.mkdir()
     np.savez(path, features=np.stack([np.eye(5)] * 3))
     assert runs.reference_features() == path
-    assert numbers.SMALL.options()["features"] == path
+    assert TRIALS.minimal.options()["features"] == path
     monkeypatch.delenv("STAGESCOPE_DATA")
     assert runs.reference_features() is None
-    assert "features" not in numbers.SMALL.options()
+    assert "features" not in TRIALS.minimal.options()
 
 
 def test_settings_of_every_figure_are_options_of_the_study(alone):
-    names = ("SMALL", "ONLINE", "WEIGHTED", "ONE_LAYER", "TWO_LAYERS", "REVERSED", "SGD")
-    families = [numbers.XAVIERS, numbers.NOISES.values(), numbers.OVERLAPPING.values(), *numbers.SIZES.values()]
-    families += [*numbers.RATIOS.values(), [getattr(numbers, name) for name in names]]
-    for item in (item for family in families for item in family):
+    assert len(list(TRIALS)) == 32
+    for item in TRIALS:
         options = study("incremental").configured(item.preset, **item.options())
         assert options.steps % item.every == 0
         assert options.frames == options.steps // item.every + 1
-    for item in (numbers.SGD, numbers.OVERLAPPING["4"], numbers.SIZES["600"][0]):
+    for item in (TRIALS.sgd, TRIALS.overlapping["4"], TRIALS.sizes["600"][0]):
         study("incremental").setup(study("incremental").configured(item.preset, **item.options()), 0)
 
 
@@ -104,38 +103,44 @@ def test_reading_a_panel():
 
 def test_a_published_curve_that_is_only_late_is_at_no_distance():
     """Shifted by 60 steps, plateaus 2 and 3 agree exactly when counted from their transitions; unshifted they do not."""
-    steps, values = np.array(list(published.MINIMAL)), np.array(list(published.MINIMAL.values()))
+    read = published.by_step("figure-1-loss")
+    steps, values = np.array(list(read)), np.array(list(read.values()))
     grid = np.arange(0, 1101, 10)
     late = {"step": grid.tolist(), "loss": np.interp(grid - 60, steps, values).tolist(), "comparable": True}
-    found = numbers._aligned(late, published.MINIMAL)
+    found = numbers._aligned(late, read)
     assert {row["plateau"] for row in found["aligned"]} == {2, 3}
     assert max(abs(row["distance"]) for row in found["aligned"]) < 0.02
     assert np.array(found["transitions"]["ours"]) - found["transitions"]["published"] == pytest.approx([60, 60], abs=6)
-    assert max(map(abs, numbers._compared(late, "loss", published.MINIMAL)["distance"])) > 0.2
+    assert max(map(abs, numbers._compared(late, "loss", read)["distance"])) > 0.2
 
 
-def test_the_nearest_draw_is_told_with_the_range_of_all():
-    steps = list(published.XAVIER)
-    grid = [0, *steps]
-    curves = [[3.0, *(value + shift for value in published.XAVIER.values())] for shift in (0.3, 0.02, -0.1)]
+def test_the_nearest_draw_comes_with_the_range_of_all():
+    read = published.by_step("figure-4-xavier")
+    grid = [0, *read]
+    curves = [[3.0, *(value + shift for value in read.values())] for shift in (0.3, 0.02, -0.1)]
     drawn = [{"step": grid, "excess": curve, "comparable": True} for curve in curves]
-    found = numbers._family(drawn, published.XAVIER)
+    found = numbers._family(drawn, read)
     assert found["nearest"] == 1
     assert found["largest_distance"] == pytest.approx([0.3, 0.02, 0.1])
     assert found["compared"]["distance"] == pytest.approx([0.02] * 5)
-    assert found["range"][0] == pytest.approx([value - 0.1 for value in published.XAVIER.values()])
+    assert found["range"][0] == pytest.approx([value - 0.1 for value in read.values()])
 
 
 def test_every_figure_of_a_student_is_written(alone, monkeypatch, tmp_path):
-    """With tiny runs in place of the real ones: no distance is claimed, the title says why, and all files are there."""
+    """With tiny runs in place of the real ones: there is no distance, the note says why, and all files are there."""
     one, other = tiny(), tiny("other", init_scale=0.1)
-    for name in ("SMALL", "ONLINE", "WEIGHTED", "ONE_LAYER", "TWO_LAYERS", "REVERSED", "SGD"):
-        monkeypatch.setattr(numbers, name, one if name != "WEIGHTED" else tiny("weighted", spans=(2, 2, 2)))
-    monkeypatch.setattr(numbers, "XAVIERS", (one, other))
-    monkeypatch.setattr(numbers, "NOISES", dict.fromkeys(numbers.NOISES, one))
-    monkeypatch.setattr(numbers, "RATIOS", dict.fromkeys(numbers.RATIOS, (one, other)))
-    monkeypatch.setattr(numbers, "SIZES", dict.fromkeys(numbers.SIZES, (one, other)))
-    monkeypatch.setattr(numbers, "OVERLAPPING", {"3": one, "4": tiny("4 heads", levels=False, heads=4, stride=1)})
+    alone = dict.fromkeys(("minimal", "online", "one_layer", "two_layers", "reversed", "sgd"), one)
+    small = replace(
+        TRIALS,
+        **alone,
+        weighted=tiny("weighted", spans=(2, 2, 2)),
+        xavier=(one, other),
+        noises=dict.fromkeys(TRIALS.noises, one),
+        ratios=dict.fromkeys(TRIALS.ratios, (one, other)),
+        sizes=dict.fromkeys(TRIALS.sizes, (one, other)),
+        overlapping={"3": one, "4": tiny("4 heads", levels=False, heads=4, stride=1)},
+    )
+    monkeypatch.setattr(numbers, "TRIALS", small)
     for name in (name for name in map(str, range(1, 20)) if name != "10"):
         found = FIGURES[name].compute(QUIET)
         assert found["note"] == runs.NOT_COMPARABLE
@@ -155,34 +160,31 @@ def test_a_run_that_ends_early_is_no_figure(alone, monkeypatch):
         numbers.panels((wild,), QUIET)
 
 
-def test_figures_of_the_flow(monkeypatch, tmp_path):
-    monkeypatch.setattr(flows, "DRAWS", 1)
-    monkeypatch.setattr(flows, "UNTIL", 300.0)
-    found = flows.flow(QUIET)
+def test_figures_of_the_flow(tmp_path):
+    found = flows.flow(QUIET, draws=1, until=300.0)
     assert found["levels"] == pytest.approx([6.12105, 1.945, 0.5, 0])
-    assert found["panels"][0]["plateaus"] == pytest.approx(list(published.FLOW_LEVELS), abs=0.03)
-    assert 4.5 <= found["panels"][0]["drops"][0] <= 5.0
+    levels = published.REFERENCE["figure-10-levels"]
+    assert found["panels"][0]["plateaus"] == pytest.approx(levels.value, abs=levels.tolerance)
+    low, high = published.value("figure-10-drops")[0]
+    assert low <= found["panels"][0]["drops"][0] <= high
     assert found["solver_difference"]["loss"] < 1e-6
     store(FIGURES["10"], found, tmp_path)
-    monkeypatch.setattr(flows, "ESCAPES", ((3, 1.7, 8),))
-    monkeypatch.setattr(flows, "SIGMAS", np.array([1e-5, 1e-7]))
-    escape = flows.escapes(QUIET)
+    escape = flows.escapes(QUIET, settings=((3, 1.7, 8),), sigmas=(1e-5, 1e-7))
     for row in escape["panels"]:
         assert row["slope"] == pytest.approx(row["form"], rel=0.1 if row["law"] == "exact" else 0.25)
         assert row["wkb_miss"] < 0.1
     store(FIGURES["escape"], escape, tmp_path)
-    monkeypatch.setattr(flows, "CLOCKS", (("regression transformer", "regression-transformer", {"steps": 3000, "frames": 200}),))
-    clocks = flows.clocks(QUIET)
-    assert clocks["panels"][0]["ratios"] == pytest.approx([1, 1, 1], rel=0.05)
+    clocks = flows.clocks(QUIET, (("regression transformer", "regression-transformer", {"steps": 3000, "frames": 200}),))
+    assert clocks["panels"][0]["ratios"] == pytest.approx([1, 1, 1], rel=published.tolerance("regression-transformer-clock"))
     store(FIGURES["clock"], {"panels": clocks["panels"] * 3}, tmp_path)
 
 
 def test_encodings_have_stages_and_verdicts(monkeypatch, tmp_path):
-    small = {**places.SMALL, "vocab": 5, "width": 15, "sequences": 50, "watched": None, "batch": 20, "steps": 30, "frames": 12}
-    monkeypatch.setattr(places, "SMALL", {**small, "targets": 3, "spans": (1, 1, 1)})
-    found = places._one("one-hot")
+    changes = {"vocab": 5, "width": 15, "sequences": 50, "watched": None, "batch": 20, "steps": 30, "frames": 12}
+    monkeypatch.setattr(encodings, "SETTINGS", {**encodings.SETTINGS, **changes, "targets": 3, "spans": (1, 1, 1)})
+    found = encodings._one("one-hot")
     assert set(found["events"]) == {"t1", "t2", "t3", "onset"}
     assert {row["verdict"] for row in found["verdicts"].values()} <= {"confirmed", "violated", "inconclusive", "not applicable"}
-    panels = [{**found, "places": name} for name in places.PLACES]
-    path = store(FIGURES["encodings"], {"settings": places.SMALL, "panels": panels}, tmp_path)
+    panels = [{**found, "encoding": name} for name in encodings.ENCODINGS]
+    path = store(FIGURES["encodings"], {"settings": encodings.SETTINGS, "panels": panels}, tmp_path)
     assert path.stat().st_size > 10_000

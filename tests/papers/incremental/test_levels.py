@@ -9,7 +9,11 @@ import pytest
 
 import stagescope as ss
 from stagescope.papers.incremental import levels as module
+from stagescope.papers.incremental.figures.runs import FILE
+from stagescope.papers.published import published
 from stagescope.runs.files import private_cache
+
+REFERENCE = published("stagescope.papers.incremental")
 
 
 @pytest.fixture(autouse=True)
@@ -30,9 +34,10 @@ def test_levels_are_nested_and_below_the_truncated_teachers():
         assert np.all(found.truncated[1:-1] > found.losses[1:-1] + 0.1)
         assert found.bayes == found.losses[-1] == found.truncated[-1]
         np.testing.assert_allclose(found.losses, found.training, atol=0.03)
-        assert 1.30 < found.losses[1] < 1.58
-        assert 0.78 < found.losses[2] < 1.00
-        assert 0.54 < found.losses[3] < 0.70
+        expected = REFERENCE["ladder-levels"]
+        low, high = np.transpose(expected.value)
+        np.testing.assert_array_less(low - expected.tolerance, found.losses[1:])
+        np.testing.assert_array_less(found.losses[1:], high + expected.tolerance)
 
 
 def test_the_full_class_fitted_is_the_truth():
@@ -118,11 +123,12 @@ def test_bad_requests():
 @pytest.mark.skipif("STAGESCOPE_DATA" not in os.environ, reason="STAGESCOPE_DATA is not set: no features of the authors' seed 0")
 def test_the_levels_of_the_authors_task():
     """d = 50, scale 10, 20 targets. The file lists the farthest span first and the nearest one dominates, hence `reverse`."""
-    path = Path(os.environ["STAGESCOPE_DATA"]) / "reference" / "incremental_features_seed0.npz"
+    path = Path(os.environ["STAGESCOPE_DATA"]) / FILE
     chain = ss.LaggedChain.spans(50, scale=10.0, features=ss.read_features(path, reverse=True))
     found = ss.class_levels(chain, targets=20, sequences=2000)
-    np.testing.assert_allclose(found.losses, [3.912, 1.472, 0.812, 0.504], atol=0.03)
-    assert found.bayes == pytest.approx(0.511, abs=0.015)
+    levels, bayes = REFERENCE["levels"], REFERENCE["bayes"]
+    np.testing.assert_allclose(found.losses, levels.value, atol=levels.tolerance)
+    assert found.bayes == pytest.approx(bayes.value, abs=bayes.tolerance)
 
 
 def test_levels_equal_a_brute_force_fit():

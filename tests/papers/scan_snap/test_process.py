@@ -8,13 +8,17 @@ from hypothesis import given
 
 from stagescope.errors import InputError
 from stagescope.keys import key
+from stagescope.papers.published import published
 from stagescope.papers.scan_snap.process import SequenceClass, SequenceClasses
 from stagescope.spec import build
 from tests.strategies import sequence_classes
 
+REFERENCE = published("stagescope.papers.scan_snap")
 
-@pytest.mark.parametrize(("num_last", "vocab"), [(1, 33), (3, 79), (5, 125), (10, 240)])
+
+@pytest.mark.parametrize(("num_last", "vocab"), REFERENCE["syn_medium_vocab"].value.items())
 def test_syn_medium_has_the_published_vocabulary(num_last, vocab):
+    num_last = int(num_last)
     process = SequenceClasses.synthetic(num_last, 2, 10, 10)
     assert process.vocab == vocab
     assert len(process.classes) == 2 * num_last
@@ -25,7 +29,7 @@ def test_syn_medium_has_the_published_vocabulary(num_last, vocab):
 def test_syn_small_weights_are_ones_and_a_ramp():
     process = SequenceClasses.synthetic(2, 1, 10, 10)
     law = np.array(process.classes[0].probabilities)
-    assert process.vocab == 34
+    assert process.vocab == REFERENCE["syn_small_vocab"].value
     np.testing.assert_allclose(law / law[0], [1.0] * 10 + list(np.linspace(0.1, 1, 10)), rtol=1e-12)
 
 

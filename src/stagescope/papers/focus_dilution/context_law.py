@@ -13,8 +13,8 @@ import numpy as np
 from stagescope.errors import InputError
 from stagescope.processes.markov_chain import Chain, Start
 
-MOST_NUMBERS, MOST_WORK = 2**24, 8e8
-"""Largest states x tokens (two such arrays are kept: .27 GB) and states x length (some ten seconds of the programme)."""
+MOST_NUMBERS = 2**24
+"""Largest states x tokens: two such arrays of float64 are kept, .27 GB."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def check_size(vocab: int, length: int) -> None:
 
 def _fits(vocab: int, length: int) -> bool:
     numbers = state_count(vocab, length) * vocab if length else 0
-    return numbers <= MOST_NUMBERS and numbers // vocab * length <= MOST_WORK
+    return numbers <= MOST_NUMBERS and numbers // vocab * length <= 8e8  # the programme takes about ten seconds
 
 
 def _tails(total: int, parts: int) -> np.ndarray:

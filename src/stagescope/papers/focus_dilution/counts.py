@@ -13,8 +13,6 @@ from stagescope.fields.packed import flat_field
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss
 from stagescope.params import Layout, Params
 
-LARGEST = 1e15
-"""A parameter beyond this has diverged."""
 Steps = Callable[[np.ndarray, np.ndarray, int, int], int]
 """(parameters, momentum buffer, first step, how many) -> steps that stayed finite; both vectors are changed in place."""
 
@@ -133,7 +131,7 @@ class TokenCounts(TokenLoss):
                 memory *= decay
                 memory += layout.pack(found)
                 theta -= rates * memory
-                if not np.max(np.abs(theta)) < LARGEST:
+                if not np.max(np.abs(theta)) < 1e15:  # a parameter beyond this has diverged
                     return done
             return count
 

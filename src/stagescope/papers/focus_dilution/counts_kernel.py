@@ -8,19 +8,20 @@ a block vectorise.
 import numpy as np
 from numba import njit
 
-_FAST = {"contract", "reassoc"}
+from stagescope.fields.flat_kernel import FAST
+
 BLOCK = 128
 WIDEST = 600.0
 """How far below its row's largest score the query's own may lie before exp underflows; it is in every context."""
 
 
-@njit(cache=True, fastmath=_FAST, inline="always")
+@njit(cache=True, fastmath=FAST, inline="always")
 def _add(out, x, factor):
     for c in range(out.size):
         out[c] += factor * x[c]
 
 
-@njit(cache=True, fastmath=_FAST, inline="always")
+@njit(cache=True, fastmath=FAST, inline="always")
 def _dot(x, y):
     total = 0.0
     for c in range(x.size):
@@ -37,7 +38,7 @@ def _weights(scores, shift, logits, e, em):
             em[j, k] = e[j] * logits[j, k]
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=FAST)
 def _forward(counts, weights, mass, lo, hi, e, em, work):
     """Loss of contexts lo..hi; leaves logits, dL/d(logits) / (n . e) and the sum of their products in `work`."""
     size, d = hi - lo, e.size
@@ -74,7 +75,7 @@ def _forward(counts, weights, mass, lo, hi, e, em, work):
     return loss
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=FAST)
 def _backward(counts, lo, hi, e, logits, work, d_scores, d_logits):
     """logits_k = sum_j n_j e_j M_jk / (n . e), so dL/d(e_j) = sum_k M_jk (n_j . slope_k) - n_j . pull."""
     size, d = hi - lo, e.size

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.papers.focus_dilution.loss import TokenPopulation
+from stagescope.fields.softmax import softmax
+from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Params
-
-BLOCKS = ("W0", "W1", "WQ", "WK")
 
 
 @dataclass(frozen=True)
 class Opening:
-    """A direction that leaves the small model: its rate, and which combination of parameters outside S grows along it.
+    """A direction out of the small model: its rate, and the combination of parameters outside S that grows along it.
 
     Embedding: u in W0, w in W1, q and k in WQ and WK, amplitude |P (W0^T u + W1 w + WQ U q + WK U k)| with P onto the
     complement of S. Attention: q and k in S, amplitude |P (WQ^T S q + WK^T S k)| with P onto the complement of U.
@@ -56,17 +55,17 @@ class Place:
         return Place(self.small, self.S[frame], self.U[frame], self.r, self.rq)
 
     @property
-    def beside_s(self) -> np.ndarray:
+    def outside_s(self) -> np.ndarray:
         """Projection onto the complement of S."""
-        return _beside(self.S[..., : self.r, :])
+        return _outside(self.S[..., : self.r, :])
 
     @property
-    def beside_u(self) -> np.ndarray:
+    def outside_u(self) -> np.ndarray:
         """Projection onto the complement of U."""
-        return _beside(self.U[..., : self.rq, :])
+        return _outside(self.U[..., : self.rq, :])
 
-    def shadow(self, params: Params) -> dict[str, np.ndarray]:
-        """The small model's parameters that a point of the large one projects to, in this frame."""
+    def projected(self, params: Params) -> dict[str, np.ndarray]:
+        """The parameters of the small model that a point of the large one projects to, in this frame."""
         s, u = self.S * bool(self.r), self.U * bool(self.rq)
         right, keys = np.swapaxes(s, -1, -2), np.swapaxes(u, -1, -2)
         scores = {name: s @ params[name] @ keys for name in ("WQ", "WK")}
@@ -77,11 +76,11 @@ class Place:
         w0, w1, wq, wk = (params[name] for name in BLOCKS)
         if opening.block == "attention":
             mode = _row(opening.q @ self.S) @ wq + _row(opening.k @ self.S) @ wk
-            return np.linalg.norm(mode @ self.beside_u, axis=(-2, -1))
+            return np.linalg.norm(mode @ self.outside_u, axis=(-2, -1))
         mode = opening.u @ w0 + w1 @ opening.w
         for block, part in ((wq, opening.q), (wk, opening.k)):
             mode = mode + (block @ _row(part @ self.U).swapaxes(-1, -2))[..., 0]
-        return np.linalg.norm(_row(mode) @ self.beside_s, axis=(-2, -1))
+        return np.linalg.norm(_row(mode) @ self.outside_s, axis=(-2, -1))
 
 
 def _row(vectors: np.ndarray) -> np.ndarray:
@@ -89,7 +88,7 @@ def _row(vectors: np.ndarray) -> np.ndarray:
     return vectors[..., None, :]
 
 
-def _beside(rows: np.ndarray) -> np.ndarray:
+def _outside(rows: np.ndarray) -> np.ndarray:
     return np.eye(rows.shape[-1]) - np.swapaxes(rows, -1, -2) @ rows
 
 
@@ -100,7 +99,7 @@ def plateau_amplitude(pi: np.ndarray) -> float:
 
 
 def reduced(loss: TokenPopulation, r: int, rq: int) -> TokenPopulation:
-    """The same loss of the model of width r and key width rq (at least one of each, whose entries may be zero)."""
+    """The same loss of the model of width r and key width rq; each is at least 1, with entries that may be zero."""
     model = TokenAttention(vocab=loss.model.vocab, width=max(r, 1), key_width=max(rq, 1), scale=loss.model.scale)
     return TokenPopulation(model=model, process=loss.process)
 
@@ -120,8 +119,8 @@ def project(params: Params, r: int, rq: int) -> dict[str, np.ndarray]:
 def place(small: Params, params: Params, r: int, rq: int) -> Place:
     """The member of a critical point's orbit under rotations that is nearest to `params`, or to each of its frames.
 
-    Procrustes, first S, then U. What leaves the small model tilts S by as much as it grows: a constant factor of the
-    amplitude in every frame, so that rates do not depend on where the alignment is made.
+    Procrustes, first S, then U. What grows out of the small model tilts S in proportion. This changes the amplitude by the
+    same factor in every frame, so rates do not depend on the frame of the alignment.
     """
     w0, w1, wq, wk = (small[name] for name in BLOCKS)
     s = _isometry(w0.T @ params["W0"] + w1 @ np.swapaxes(params["W1"], -1, -2))
@@ -141,9 +140,7 @@ def slopes(loss: TokenPopulation, small: Params) -> tuple[np.ndarray, np.ndarray
     """
     pi, product = loss.process.stationary, small["W0"] @ small["W1"]
     attention = loss.model.attention(small, pi)
-    logits = attention @ product
-    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-    surprise = pi[:, None] * (odds / odds.sum(axis=1, keepdims=True) - loss.process.transition)
+    surprise = pi[:, None] * (softmax(attention @ product) - loss.process.transition)
     lift = surprise @ product.T
     return attention.T @ surprise, loss.model.scale * attention * (lift - np.sum(attention * lift, axis=1, keepdims=True))
 

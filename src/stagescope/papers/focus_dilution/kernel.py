@@ -175,7 +175,7 @@ def address():
 
 @cache
 def _for_sundials() -> Any:
-    """Compiled, or read from Numba's cache, when first asked for, and kept."""
+    """Compiled at the first call, or read from Numba's cache, and kept."""
     if sundials() is None:
         raise RuntimeError("SUNDIALS cannot be called directly here, so nothing can call this")
 

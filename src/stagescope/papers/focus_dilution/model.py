@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field as Limits
 
 from stagescope.errors import InputError, unknown
+from stagescope.fields.softmax import softmax
 from stagescope.keys import key
 from stagescope.params import Params
 from stagescope.spec import Described
@@ -56,6 +57,4 @@ class TokenAttention(Described):
 
     def attention(self, params: Params, frequencies: np.ndarray) -> np.ndarray:
         """A (..., d, d): rows are query types; with the stationary law these are the rows of an infinitely long context."""
-        scores = self.scores(params) + np.log(frequencies)
-        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        return weights / weights.sum(axis=-1, keepdims=True)
+        return softmax(self.scores(params) + np.log(frequencies))

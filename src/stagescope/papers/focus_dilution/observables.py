@@ -5,13 +5,10 @@ from functools import cached_property
 
 import numpy as np
 
+from stagescope.fields.softmax import softmax
 from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
-
-ATTENTION_MOVE, GROWTH_MOVE = 0.01, 0.05
-SMALLEST = 1e-3
-"""Growth of singular values below this is not followed frame by frame."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +73,7 @@ class TokenCurves:
     @cached_property
     def probe_entropy(self) -> np.ndarray:
         """Entropy of softmax(Phi) rows (frames, d): log d where a row is flat."""
-        b = np.exp(self.scores - self.scores.max(axis=2, keepdims=True))
-        b /= b.sum(axis=2, keepdims=True)
+        b = softmax(self.scores)
         return -np.sum(b * np.log(np.where(b > 0, b, 1.0)), axis=2)
 
     @cached_property
@@ -92,12 +88,15 @@ class TokenCurves:
         return np.linalg.norm(self.params["W0"], axis=2)
 
     def moves(self) -> np.ndarray:
-        """How far things move from frame to frame, in units of .01 of attention or 5 % of a singular value."""
-        shares = np.abs(np.diff(self.attention, axis=0)).max(axis=(1, 2)) / ATTENTION_MOVE
+        """How far things move from frame to frame, in units of .01 of attention or 5 % of a singular value.
+
+        Growth of a singular value below 1e-3, or of WQ WK^T below its start, does not count.
+        """
+        shares = np.abs(np.diff(self.attention, axis=0)).max(axis=(1, 2)) / 0.01
         keys = self.key_values[:, :1]
-        grown = [np.log(np.maximum(values, SMALLEST)) for values in (self.embedding_values, self.score_values)]
+        grown = [np.log(np.maximum(values, 1e-3)) for values in (self.embedding_values, self.score_values)]
         grown.append(np.log(np.maximum(keys, max(keys[0, 0], np.finfo(float).tiny))))
-        return np.maximum(shares, np.abs(np.diff(np.hstack(grown), axis=0)).max(axis=1) / GROWTH_MOVE)
+        return np.maximum(shares, np.abs(np.diff(np.hstack(grown), axis=0)).max(axis=1) / 0.05)
 
 
 def token_curves(run: Run) -> TokenCurves:

@@ -10,9 +10,6 @@ from stagescope.keys import key
 from stagescope.papers.focus_dilution.counts import Contexts, TokenCounts
 from stagescope.processes.markov_chain import Start
 
-MOST_NUMBERS, MOST_DRAWS = 2**24, 2**34
-"""Largest sequences x vocabulary (about 1 GB while equal contexts are merged) and sequences x length (some ten minutes)."""
-
 
 class TokenSampled(TokenCounts):
     """Mean cross-entropy of the token after each of `sequences` contexts of `length` tokens, drawn once [FD:sampled].
@@ -31,12 +28,13 @@ class TokenSampled(TokenCounts):
     def _sizes(self) -> "TokenSampled":
         if self.batch is not None and self.batch > self.sequences:
             raise ValueError(f"batch {self.batch} is larger than the {self.sequences} sequences; lower it or draw more sequences")
-        if self.sequences * self.process.vocab > MOST_NUMBERS:
-            most, d = MOST_NUMBERS // self.process.vocab, self.process.vocab
+        numbers, draws = 2**24, 2**34  # about 1 GB while equal contexts are merged; about ten minutes
+        if self.sequences * self.process.vocab > numbers:
+            most, d = numbers // self.process.vocab, self.process.vocab
             raise ValueError(f"{self.sequences} sequences of {d} tokens are too many to keep in memory; use at most {most}")
-        if self.sequences * self.length > MOST_DRAWS:
-            draws, most = f"{self.sequences} sequences of length {self.length}", MOST_DRAWS // self.sequences
-            raise ValueError(f"{draws} would take hours to draw; use a length of at most {most}, or fewer sequences")
+        if self.sequences * self.length > draws:
+            asked, most = f"{self.sequences} sequences of length {self.length}", draws // self.sequences
+            raise ValueError(f"{asked} would take hours to draw; use a length of at most {most}, or fewer sequences")
         return self
 
     @cached_property

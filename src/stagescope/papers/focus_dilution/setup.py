@@ -2,10 +2,7 @@
 
 from typing import Any
 
-from stagescope.dynamics.descent import GD, Adam, Descent, HeavyBall
-from stagescope.dynamics.dynamics import Dynamics
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import Record, Uniform
+from stagescope.dynamics.record import Uniform
 from stagescope.errors import InputError
 from stagescope.fields.objective import Objective
 from stagescope.options import refuse_unused
@@ -16,6 +13,7 @@ from stagescope.papers.focus_dilution.process import LazyChain, asymmetric_law
 from stagescope.papers.focus_dilution.sampled import TokenSampled
 from stagescope.papers.focus_dilution.study import FocusDilutionOptions, check_use
 from stagescope.papers.focus_dilution.tables import read_chain
+from stagescope.papers.setup import make_dynamics
 from stagescope.papers.study import Setup
 from stagescope.processes.markov_chain import Chain
 from stagescope.spec import digest
@@ -34,9 +32,9 @@ def setup(options: FocusDilutionOptions, seed: int) -> Setup:
     return Setup(
         what=_loss(options, model, chain, seed),
         params=model.init(seed, scales),
-        dynamics=_dynamics(options),
+        dynamics=make_dynamics(options),
         until=options.until if options.optimizer == "flow" else None,
-        record=_record(options),
+        record=Uniform(frames=options.frames),
         facts=facts,
     )
 
@@ -76,14 +74,3 @@ def _init_scales(options: FocusDilutionOptions, model: Any) -> dict[str, float]:
     if None not in own.values():
         refuse_unused(options, ("init_scale",), "every block has a scale of its own")
     return {name: options.init_scale if scale is None else scale for name, scale in own.items()}
-
-
-def _dynamics(options: FocusDilutionOptions) -> Dynamics:
-    if options.optimizer == "flow":
-        return GradientFlow(method=options.method, rtol=options.rtol)
-    chosen = {"gd": GD(), "sgd": GD(), "heavy-ball": HeavyBall(momentum=options.momentum), "adam": Adam()}[options.optimizer]
-    return Descent(optimizer=chosen, lr=options.lr, steps=options.steps)
-
-
-def _record(options: FocusDilutionOptions) -> Record:
-    return Uniform(frames=options.frames)

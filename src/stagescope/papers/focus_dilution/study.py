@@ -9,6 +9,7 @@ from pydantic import Field
 from stagescope.errors import InputError
 from stagescope.later import Later
 from stagescope.options import Options, refuse_unused
+from stagescope.papers import motion
 from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.study import NamedSweep, Study
 
@@ -28,7 +29,7 @@ class FocusDilutionOptions(Options):
     scale: float = Field(4.0, gt=0, description="factor of the attention scores")
     width: int = Field(8, ge=1, description="width m of the embedding")
     key_width: int | None = Field(None, ge=1, description="width of queries and keys; default: that of the embedding")
-    init_scale: float = Field(1e-3, ge=0, description="standard deviation of the initial parameters")
+    init_scale: motion.InitScale = 1e-3
     init_scale_w0: float | None = Field(None, ge=0, description="the same for the embedding W0 alone")
     init_scale_w1: float | None = Field(None, ge=0, description="the same for the output W1 alone")
     init_scale_wq: float | None = Field(None, ge=0, description="the same for the queries WQ alone")
@@ -41,13 +42,13 @@ class FocusDilutionOptions(Options):
     sequences: int = Field(8192, ge=1, description="contexts drawn, once (--form sampled)")
     batch: int | None = Field(None, ge=1, description="contexts a step sees, drawn anew; default: 128 for sgd, else all")
     optimizer: Literal["flow", "gd", "heavy-ball", "sgd", "adam"] = Field("flow", description="gradient flow, or steps")
-    until: float = Field(800.0, gt=0, description="end time of the flow")
-    steps: int = Field(8000, ge=1, description="steps of a descent")
-    lr: float = Field(0.1, gt=0, description="step size of a descent")
-    momentum: float = Field(0.9, ge=0, lt=1, description="momentum of heavy-ball")
-    method: Literal["auto", "cvode", "lsoda", "dop853", "radau"] = Field("auto", description="integrator of the flow")
-    rtol: float = Field(1e-10, gt=0, lt=1, description="relative tolerance of the flow")
-    frames: int = Field(1000, ge=3, description="number of recorded frames, equally spaced")
+    until: motion.Until = 800.0
+    steps: motion.Steps = 8000
+    lr: motion.StepSize = 0.1
+    momentum: motion.Momentum = 0.9
+    method: motion.Method = "auto"
+    rtol: motion.Tolerance = 1e-10
+    frames: motion.Frames = Field(1000, description="number of recorded frames, equally spaced")
 
     def with_elements(self, name: str, elements: Mapping[int, Any]) -> tuple[Any, ...]:
         """The other probabilities of pi keep their proportions, so that it still sums to 1."""
@@ -73,12 +74,7 @@ FAMILY = ("pi0", "tokens", "delta", "shape")
 
 def check_use(options: FocusDilutionOptions) -> None:
     """Refuse what would have no effect, and combinations that mean nothing."""
-    if options.optimizer == "flow":
-        refuse_unused(options, ("steps", "lr", "momentum"), "a flow ends at --until and has no steps; choose an --optimizer")
-    else:
-        refuse_unused(options, ("until", "method", "rtol"), f"{options.optimizer} takes --steps; they are for the flow")
-    if options.optimizer not in ("flow", "heavy-ball"):
-        refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
+    motion.refuse_unused_motion(options, options.optimizer)
     if options.transition is not None:
         refuse_unused(options, ("pi", "persistence", *FAMILY), "the chain comes from --transition")
     elif options.pi0 is not None:

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
-from stagescope.papers.focus_dilution.stages import LEVEL
+from stagescope.papers.focus_dilution.stages import THRESHOLDS
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, largest, loss_view, norms_view, singular_values, speed_view
@@ -14,9 +14,6 @@ from stagescope.views.crowd import NAMED, crowd, curves, left_out
 from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import OBSERVED, shown
 from stagescope.views.view import Level, Maker, Matrices, Points, View
-
-OPENS = Level("a direction opens", LEVEL)
-"""Where the events E_k and Q_k are."""
 
 
 @dataclass(frozen=True)
@@ -134,23 +131,23 @@ def _values(seen: _Seen, name: str, slot: str, events: str | None) -> View:
     what = {"W0": "the embedding W0", "W1": "the output W1", "scores": "the attention scores Phi"}[name]
     about = f"Singular values of {what}, largest first."
     if events is not None:
-        about += f" A direction opens when its value passes {LEVEL:g}: the events {events}."
+        about += f" A direction opens when its value passes {THRESHOLDS.level:g}: the events {events}."
     about += left_out(values.shape[1], NAMED, "values")
     made = crowd(values[:, :NAMED], [f"{k + 1}" for k in range(values.shape[1])])
-    levels = [OPENS] if events is not None else []
+    levels = [Level("a direction opens", THRESHOLDS.level)] if events is not None else []
     title = f"Singular values of {what}"
     return curves(slot, title, about, "singular value", made, levels=levels, log=True, frames=seen.frames)
 
 
 def _score_values(found: TokenCurves) -> np.ndarray:
-    """Those of Phi; a run with a frame that is not finite is read frame by frame."""
+    """Singular values of Phi; frame by frame where a frame has numbers that are not finite."""
     if all(np.isfinite(block).all() for block in found.params.values()):
         return found.score_values
     return singular_values(found.scores)
 
 
 def _row_norms(seen: _Seen) -> View:
-    about = "Length of each token's row of W0. A row that is being diluted passes near zero."
+    about = "Length of each token's row of W0. A row passes near zero while it dilutes."
     names = [f"token {i}" for i in seen.tokens]
     made = crowd(seen.curves.norms, names, first=seen.often)
     title = "Norms of the embedding's rows"

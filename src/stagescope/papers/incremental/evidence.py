@@ -1,9 +1,10 @@
-"""What the claims of incremental learning look at: the ladder a run descends, its heads, its task, and runs beside it."""
+"""What the claims of incremental learning read: the ladder that a run descends, its heads, its task, its companion runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -15,27 +16,36 @@ from stagescope.papers.incremental.transitions import Plateau, no_ladder, platea
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
 
-SHARP, BROAD = 0.03, 0.15
-"""Tolerances in shares of a step of the ladder: gradient steps and flows on single lags; Adam, or spans of lags."""
-BEFORE = 5
-"""Frames before t_1, at least: fewer fake the first transition."""
-DISTINCT = 1.3
-"""Each importance must be at least so many times the next: closer groups are learned together."""
-ALIKE_AT_FIRST = 0.8
-"""Claims about competing heads speak of heads that start more alike than apart: a plain limit, chosen without any run."""
 
-SIGMAS = (1e-5, 1e-8, 1e-11)
-"""Initial noises at which the escape is timed; the first calibrates WKB. Below 1e-11 rounding decides."""
+@dataclass(frozen=True)
+class LadderThresholds:
+    """The regime of the ladder of levels, and the tolerances of its claims."""
+
+    sharp: float = 0.03
+    """Tolerance in shares of a step for flows and gradient steps on single lags: plateaus were within 2.1 % of the step."""
+    broad: float = 0.15
+    """The same for Adam and for spans of lags, where plateaus are shoulders."""
+    before: int = 5
+    """Least number of frames before t_1: a coarser record fakes the first transition."""
+    distinct: float = 1.3
+    """Least ratio of an importance to the next: closer groups are learned together."""
+    alike_at_start: float = 0.8
+    """Least agreement at the start for claims about competing heads: heads are more alike than apart. Chosen without a run."""
+
+
+LADDER = LadderThresholds()
+ESCAPE_NOISES = (1e-5, 1e-8, 1e-11)
+"""Initial noises on the logits at which the escape is timed; WKB is calibrated at the first. Below 1e-11 rounding decides."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What decides whether a claim speaks of a run.
+    """What decides whether a claim applies to a run.
 
-    `gains` are the importances beta_i, or the g_i of a flow; `span` the most lags in a group; `parameters` is how many numbers
-    the best class has, `targets` how many drawn tokens they are estimated from (None: the true law, or data without end).
-    `forms` are the closed forms where the run is of the regression flow, `predicts` is False where there are no tokens.
-    `errors` (k+1,) are those of the levels above the last, in nats; empty where levels are exact.
+    `gains` are the importances beta_i, or the g_i of a flow. `span` is the largest number of lags in a group. `parameters` is
+    the number of parameters of the best class, `targets` the number of sampled tokens they are estimated from (None: the true
+    law, or new data at every step). `forms` are the closed forms of a regression flow. `predicts` is False where there are no
+    tokens. `errors` (k+1,) are the errors of the levels above the last, in nats; empty where levels are exact.
     """
 
     gains: tuple[float, ...]
@@ -56,13 +66,13 @@ class Task:
 
     @property
     def noise(self) -> float:
-        """Held-out loss that estimating from drawn tokens costs: parameters/(2 targets) nats, where there are many."""
+        """Held-out loss due to estimation from sampled tokens, in nats: parameters/(2 targets), for many targets."""
         return 0.0 if self.targets is None else self.parameters / (2 * self.targets)
 
 
 @dataclass(frozen=True)
-class Equal:
-    """The motion from equal heads, each the mean of the run's at the start, with all heads listed: time, loss, params."""
+class EqualHeads:
+    """The companion run from equal heads, each the mean of the run's heads at the start; `params` list all heads."""
 
     time: np.ndarray
     loss: np.ndarray
@@ -88,21 +98,21 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """How to make runs that differ from the one at hand; None where there is no such run.
+class Companions:
+    """How to make the companion runs of a run; None where there is no such run.
 
     `equal(until)`: from equal heads. `scaled(sigma, until)`: the same flow from the same draw at another initial noise.
-    `flow(until)`: the regression flow in place of the model, from the same logits, on the run's clock.
+    `flow(until)`: the regression flow from the same logits, on the clock of the run.
     """
 
-    equal: Callable[[float | None], Equal] | None = None
+    equal: Callable[[float | None], EqualHeads] | None = None
     scaled: Callable[[float, float], Curve] | None = None
     flow: Callable[[float], Curve] | None = None
 
 
 @dataclass(frozen=True)
 class Clock:
-    """The promise of a flow beside a run: `holds` inside the regime that `sentence` names, times to `tolerance`."""
+    """Whether a regression flow predicts the times of a run: `holds` in the regime of `sentence`, to `tolerance`."""
 
     holds: bool
     sentence: str
@@ -111,25 +121,26 @@ class Clock:
 
 @dataclass(frozen=True)
 class Escapes:
-    """t_2 at the noises SIGMAS of one draw, what the symmetric trajectory foretells from the first, and the measured slope."""
+    """t_2 of one draw at the ESCAPE_NOISES, its WKB prediction from the first, and the measured slope."""
 
     when: np.ndarray
-    foretold: np.ndarray
+    predicted: np.ndarray
     slope: float
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A run that descends a ladder of levels; `learned` (frames, k) is how much of each feature it has, where that is known.
+    """A run that descends a ladder of levels.
 
-    `clock` says whether the regression flow beside it should be followed.
+    `learned` (frames, k) is the learned share of each feature, where it is known. `clock` is the regime of the regression flow
+    from the same logits.
     """
 
     run: Run
     heads: Heads
     task: Task
     learned: np.ndarray | None = None
-    beside: Beside = Beside()
+    companions: Companions = Companions()
     clock: Clock | None = None
 
     @property
@@ -142,7 +153,7 @@ class Evidence:
 
     @cached_property
     def steps(self) -> np.ndarray:
-        """Heights l_{j-1} - l_j (k,), all positive: without a ladder no claim can be measured in them."""
+        """Heights l_{j-1} - l_j (k,), all positive; an error where levels do not decrease."""
         if (why := no_ladder(self.levels)) is not None:
             raise InputError(why)
         return -np.diff(self.levels)
@@ -164,17 +175,17 @@ class Evidence:
     @property
     def tolerance(self) -> float:
         """In shares of a step."""
-        return SHARP if self.gradient and self.task.span == 1 else BROAD
+        return LADDER.sharp if self.gradient and self.task.span == 1 else LADDER.broad
 
     def rested(self, j: int) -> Plateau | None:
-        """Plateau j if the run has left it, or rests there: at its drift the loss stays within tolerance for a doubling of t."""
+        """Plateau j if the run has left it or rests on it: the loss then moves by at most the tolerance in a doubling of t."""
         found = self.plateaus[j - 1]
         if found is None or (j < len(self.times) and self.times[j] is not None):
             return found
         return found if self.fall(found) <= self.tolerance else None
 
     def fall(self, plateau: Plateau) -> float:
-        """What the loss moves in a doubling of t at the drift of a plateau, in shares of its step."""
+        """Change of the loss in a doubling of t at the drift of a plateau, in shares of its step."""
         return float(abs(plateau.drift) * np.log(2) / self.steps[plateau.j - 1])
 
     def frame(self, when: float) -> int:
@@ -186,7 +197,8 @@ class Evidence:
         return self.run.clock == "t"
 
     @cached_property
-    def law(self):  # noqa: ANN201 (an objective or a field)
+    def law(self) -> Any:
+        """The objective or the field of the run, rebuilt from its spec."""
         return rebuilt(self.run.spec["field"])
 
     @cached_property
@@ -195,7 +207,7 @@ class Evidence:
 
     @cached_property
     def sigma(self) -> float:
-        """The initial differences of the logits, as a root mean square over all but each head's mean."""
+        """Root mean square of the initial logits; nan for a model without logits."""
         logits = np.asarray(self.run.params["a"][0]) if "a" in self.run.params else np.array([np.nan])
         return float(np.sqrt(np.mean(np.square(logits))))
 
@@ -217,59 +229,64 @@ class Evidence:
         return _norms([block - block.mean(axis=1, keepdims=True) for block in blocks]) / np.maximum(self.size, 1e-300)
 
     @cached_property
-    def equal(self) -> Equal | None:
-        """The motion from equal heads to the end of the run."""
-        return None if self.beside.equal is None else self.beside.equal(None)
+    def equal(self) -> EqualHeads | None:
+        """The companion run from equal heads, to the end of the run."""
+        return None if self.companions.equal is None else self.companions.equal(None)
 
     @cached_property
     def escapes(self) -> Escapes | None:
-        """Escapes from plateau 1 by flows beside the run, long enough for twice the form's slope; None where one is missing."""
-        forms, scaled, equal = self.task.forms, self.beside.scaled, self.beside.equal
+        """Escapes from plateau 1 of companion flows, long enough for twice the predicted slope; None where one is missing."""
+        forms, scaled, equal = self.task.forms, self.companions.scaled, self.companions.equal
         if forms is None or scaled is None or equal is None or self.identical:
             return None
-        until = float((2 * forms.escape_slope * np.log(1 / SIGMAS[-1]) + np.sqrt(20 * forms.first_time)) ** 2)
-        found = [scaled(sigma, until).times[1] for sigma in SIGMAS]
+        until = float((2 * forms.escape_slope * np.log(1 / ESCAPE_NOISES[-1]) + np.sqrt(20 * forms.first_time)) ** 2)
+        found = [scaled(sigma, until).times[1] for sigma in ESCAPE_NOISES]
         if None in found:
             return None
         when, same = np.array([float(t) for t in found if t is not None]), equal(until)
         mass = self.law.model.attention(same.params)[:, 0, self.law.model.at[1]]
-        foretold = wkb_times(same.time, forms.rate(mass), (SIGMAS[0], float(when[0])), np.array(SIGMAS))
-        return Escapes(when, foretold, float(np.polyfit(-np.log(SIGMAS), np.sqrt(when), 1)[0]))
+        noises = np.array(ESCAPE_NOISES)
+        predicted = wkb_times(same.time, forms.rate(mass), (noises[0], float(when[0])), noises)
+        return Escapes(when, predicted, float(np.polyfit(-np.log(noises), np.sqrt(when), 1)[0]))
 
-    def failures(self, noisy: bool = True) -> list[str]:
-        """Why the ladder of levels is not promised to this run; empty where it is."""
+    def failures(self, noisy: bool = True) -> dict[str, str]:
+        """Assumptions of the ladder of levels that the run does not meet, each with a sentence; `noisy`: of sampling, too."""
         task = self.task
         ratios = [a / b for a, b in pairwise(task.gains)]
         before = self.time.size if not self.times or self.times[0] is None else int(np.sum(self.time < self.times[0]))
-        kinds = (
-            (task.disjoint, "groups of lags overlap"),
-            (min(ratios, default=np.inf) >= DISTINCT, f"an importance is less than {DISTINCT:g} times the next"),
-            (task.span == 1 or not self.gradient, "under gradient steps heads divide the lags inside a span among themselves"),
-            (
-                not noisy or task.noise <= self.tolerance * self.steps.min(),
-                f"estimating from drawn tokens costs about {task.noise:.2g} nats, more than {self.tolerance:.0%} of a step",
+        error = f"the error of estimation from sampled tokens is about {task.noise:.2g} nats"
+        kinds = {
+            "disjoint": (task.disjoint, "groups of lags overlap"),
+            "distinct": (
+                min(ratios, default=np.inf) >= LADDER.distinct,
+                f"an importance is less than {LADDER.distinct:g} times the next",
             ),
-            (task.fitted, "a level was not fitted to its tolerance"),
-            (before >= BEFORE, f"{before} frames before t_1; at least {BEFORE} are needed"),
-        )
-        return [sentence for good, sentence in kinds if not good]
+            "single lags": (task.span == 1 or not self.gradient, "under gradient steps heads divide the lags inside a span"),
+            "sample": (
+                not noisy or task.noise <= self.tolerance * self.steps.min(),
+                f"{error}, more than {self.tolerance:.0%} of a step",
+            ),
+            "fit": (task.fitted, "the fit of a level did not reach its tolerance"),
+            "frames": (before >= LADDER.before, f"{before} frames before t_1; at least {LADDER.before} are needed"),
+        }
+        return {name: sentence for name, (good, sentence) in kinds.items() if not good}
 
-    def unlike(self, least: float) -> list[str]:
-        """That heads start less alike than a claim needs; empty where they do not."""
+    def unlike(self, least: float) -> dict[str, str]:
+        """The same for an agreement of heads at the start of at least `least`."""
         first = float(self.heads.agreement[0])
-        return [] if first >= least else [f"heads agree to {first:.2f} only at the start, below {least:g}"]
+        return {} if first >= least else {"alike": f"the agreement of heads at the start is {first:.2f}, below {least:g}"}
 
     def allowed(self, gap: float, j: int) -> float:
-        """How far from level j a loss may be and still be that of class j; in shares of step j, as `gap` is.
+        """The largest distance from level j at which a loss counts as that of class j, in shares of step j, as `gap` is.
 
-        Above the level it is the tolerance: the run is on its way down. Below it nothing in the class can be: there it is 3 %
-        of the step, or the tolerance of the next step where that is less, and at least the error of the level itself.
+        Above the level it is the tolerance: the run may still be falling. No member of the class is below the level: there it
+        is 3 % of the step, or the tolerance of the next step where that is less, and at least the error of the level itself.
         """
         if gap >= 0:
             return self.tolerance
         own, error = float(self.steps[j - 1]), self.task.errors[j] if self.task.errors else 0.0
         after = self.tolerance * float(self.steps[j]) if j < len(self.steps) else np.inf
-        return min(self.tolerance, max(min(SHARP * own, after), error) / own)
+        return min(self.tolerance, max(min(LADDER.sharp * own, after), error) / own)
 
 
 def _norms(blocks: list[np.ndarray]) -> np.ndarray:
@@ -277,19 +294,19 @@ def _norms(blocks: list[np.ndarray]) -> np.ndarray:
 
 
 def on_the_ladder(evidence: Evidence) -> Regime:
-    """The regime of the staircase of levels."""
-    failed = evidence.failures()
+    """The regime of the ladder of levels."""
+    failed = evidence.failures().values()
     words = "single lags" if evidence.task.span == 1 else f"spans of up to {evidence.task.span} lags"
     return Regime(not failed, "; ".join(failed) or f"distinct importances, {words}")
 
 
 def several_heads(evidence: Evidence) -> Regime:
-    """The same, of two heads or more that begin alike, on two groups or more."""
+    """The same for at least two heads that start alike, and at least two groups."""
     if evidence.task.heads == 1:
         return Regime(False, "there is one head", applies=False)
     if len(evidence.task.gains) == 1:
-        return Regime(False, "there is one group: nothing to compete for or to share out", applies=False)
-    base, apart = on_the_ladder(evidence), evidence.unlike(ALIKE_AT_FIRST)
+        return Regime(False, "there is one group: heads cannot compete or divide groups", applies=False)
+    base, apart = on_the_ladder(evidence), evidence.unlike(LADDER.alike_at_start).values()
     if apart:
         return Regime(False, "; ".join(apart if base.holds else [base.sentence, *apart]))
     return Regime(base.holds, f"{base.sentence}, heads alike at the start" if base.holds else base.sentence)

@@ -1,4 +1,4 @@
-"""The matrices A_i through which past tokens speak to the next one [ISA:features]."""
+"""The matrices A_i through which past tokens change the scores of the next one [ISA:features]."""
 
 from abc import abstractmethod
 from pathlib import Path
@@ -12,9 +12,6 @@ from stagescope.errors import InputError
 from stagescope.keys import key
 from stagescope.memory import require_memory
 from stagescope.spec import Described, Numbers
-
-LEAST_NEW = 1e-6
-"""Share of a matrix that must be left after Gram-Schmidt: below it the rest is rounding, not a direction."""
 
 
 def _nested(value: object) -> object:
@@ -34,7 +31,7 @@ class RandomFeatures(Features):
 
     `orthogonal`: uniform over the orthogonal matrices. `centred`: rows and columns sum to zero, and orthogonal (up to scale)
     on the vectors that sum to zero. `gram-schmidt`: centred, and tr(A_i^T A_j) = 0 for i != j. The matrices of a seed do not
-    depend on how many are asked for.
+    depend on their number.
     """
 
     kind: Literal["orthogonal", "centred", "gram-schmidt"] = "orthogonal"
@@ -51,7 +48,7 @@ class RandomFeatures(Features):
         return centred if self.kind == "centred" else self._mutually_orthogonal(centred)
 
     def _mutually_orthogonal(self, matrices: np.ndarray) -> np.ndarray:
-        """Gram-Schmidt in the Frobenius product, twice over so that rounding does not spoil it."""
+        """Gram-Schmidt in the Frobenius product, done twice to remove rounding errors."""
         count, vocab, _ = matrices.shape
         found: list[np.ndarray] = []
         for matrix in matrices:
@@ -59,7 +56,7 @@ class RandomFeatures(Features):
             for _ in range(2):
                 rest = rest - sum((np.sum(rest * other) / vocab * other for other in found), start=np.zeros_like(rest))
             size = np.linalg.norm(rest)
-            if size < LEAST_NEW * np.sqrt(vocab):
+            if size < 1e-6 * np.sqrt(vocab):  # what is left of the matrix is rounding, not a direction
                 way = f"take another seed than {self.seed} or a larger vocabulary"
                 raise InputError(f"{count} centred matrices on {vocab} tokens cannot be made orthogonal to each other; {way}")
             found.append(rest * np.sqrt(vocab) / size)
@@ -79,7 +76,7 @@ def _centred(draw: np.random.Generator, size: int) -> np.ndarray:
 
 
 class GivenFeatures(Features):
-    """Matrices that the caller brings, most important group first, taken as they are."""
+    """Matrices given by the caller, most important group first, used as they are."""
 
     matrices: Annotated[tuple[tuple[Numbers, ...], ...], BeforeValidator(_nested)]
 

@@ -1,8 +1,8 @@
-"""Closed forms of the regression flow: plateaus, leftover attention, and when heads that began alike part.
+"""Closed forms of the regression flow: plateaus, leftover attention, and when heads that start alike part.
 
-On plateau 1 all heads look at the first place, with total value g_1. The attention s_j that each still pays to another place
-decays only like a power of t, because what drives it out is itself proportional to s_j. The residual is g_2 f_2 x e_2 + ...
-there, and head differences, which leave P unchanged to first order, feel only it: dV_h' = R J da_h, and da_h' = R^T dV_h under
+On plateau 1 all heads attend to the first position, with total value g_1. The attention s_j of each head on another position
+decays only like a power of t, because its velocity is itself proportional to s_j. The residual is g_2 f_2 x e_2 + ... there,
+and head differences, which leave P unchanged to first order, depend on it alone: dV_h' = R J da_h, and da_h' = R^T dV_h under
 the mirror law, J R^T dV_h to leading order under the exact one. Their rate is the root of the largest eigenvalue of R J R^T or
 R J^2 R^T: it sinks with s_2, so that they grow like exp(sqrt t), not like exp(t).
 """
@@ -48,30 +48,30 @@ class RegressionForms:
             return float(np.pi * np.sqrt(self.positions / 2) / gain)
         return float((np.sqrt(np.pi / 2) + (1 - np.pi / 4) * self.heads / gain) * self.positions / gain)
 
-    def gap(self, place: int = 1) -> float:
-        """D = (g_1^2 - g_j^2)/H with g_j = 0 at a place without a feature; places count from 0."""
-        gain = self.gains[place] if place < len(self.gains) else 0.0
+    def gap(self, position: int = 1) -> float:
+        """D = (g_1^2 - g_j^2)/H with g_j = 0 at a position without a feature; positions count from 0."""
+        gain = self.gains[position] if position < len(self.gains) else 0.0
         found = (self.gains[0] ** 2 - gain**2) / self.heads
-        if not (place > 0 and found > 0):
-            raise InputError(f"attention stays on place {place}: only places with a gain below the first one are left")
+        if not (position > 0 and found > 0):
+            raise InputError(f"attention stays on position {position}: it leaves only positions with a gain below the first")
         return found
 
-    def leftover(self, time: np.ndarray, place: int = 1) -> np.ndarray:
-        """s_j ~ 1/(D t) (mirror), 1/sqrt(2 N D t) (exact): attention left on place j on plateau 1 [ISA:leftover].
+    def leftover(self, time: np.ndarray, position: int = 1) -> np.ndarray:
+        """s_j ~ 1/(D t) (mirror), 1/sqrt(2 N D t) (exact): attention left on position j on plateau 1 [ISA:leftover].
 
         From V quasi-static, (R^T V)_j = -D_j s_j. Mirror: (ln s_j)' = -D_j s_j. Exact: (ln s_j)' = -D_j s_j^2 - sum_i D_i s_i^2,
         as a_1 rises by what the others lose; all D_j s_j^2 tend to 1/(2 N t). Both are limits: the mirror law has corrections
         log(t)/t, and under the exact one the differences between the D_j s_j^2 die out like t^(-1/N) only.
         """
-        spread = self.gap(place) * np.asarray(time, dtype=float)
+        spread = self.gap(position) * np.asarray(time, dtype=float)
         return 1 / spread if self.mirror else 1 / np.sqrt(2 * self.positions * spread)
 
-    def rate(self, mass: np.ndarray, place: int = 1) -> np.ndarray:
+    def rate(self, mass: np.ndarray, position: int = 1) -> np.ndarray:
         """g_j sqrt(s_j) (mirror), sqrt(2) g_j s_j (exact): growth of head differences on plateau 1 [ISA:escape].
 
         sqrt 2, because under the exact law the first logit falls by as much as logit j rises.
         """
-        gain = self.gains[place]
+        gain = self.gains[position]
         return gain * np.sqrt(mass) if self.mirror else np.sqrt(2.0) * gain * np.asarray(mass)
 
     @property

@@ -1,18 +1,24 @@
-"""Students that predict tokens from the ones before: what each step sees, and the mean cross-entropy [ISA:loss]."""
+"""The mean cross-entropy of a student: which sequences there are, and which of them a step sees [ISA:loss]."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
+from pydantic import Field as Limits
+from pydantic import model_validator
 
+from stagescope.errors import InputError
 from stagescope.fields.field import FlatField, StepGradient
 from stagescope.fields.objective import Objective
 from stagescope.fields.of_model import OfModel
 from stagescope.fields.packed import Found, flat_field, flat_gradient
+from stagescope.keys import key
+from stagescope.memory import require_memory
 from stagescope.papers.incremental.model import LaggedModel
+from stagescope.papers.incremental.process import LaggedChain, smaller_tables
 from stagescope.params import Layout, Params
 from stagescope.spec import Described
 
@@ -48,7 +54,7 @@ class Sequences:
 class SequenceLoss(OfModel, Described, Objective):
     """L = -mean over sequences and targets of sum_y q_t(y) log softmax(logits_t)_y [ISA:loss].
 
-    A subclass says which sequences there are: `seen`, which `value` and `grad` are over, `all` and, for a step, `minibatch`.
+    A subclass gives the sequences: `seen`, over which `value` and `grad` are means, `all` and, for a step, `minibatch`.
     """
 
     model: LaggedModel
@@ -117,3 +123,87 @@ class SequenceLoss(OfModel, Described, Objective):
     def step_gradient(self, layout: Layout) -> StepGradient:
         """The gradient that a step of a descent sees."""
         return flat_gradient(self._step_gradient, layout)
+
+
+class LaggedLoss(SequenceLoss):
+    """The loss of a student on a lagged chain [ISA:loss].
+
+    The label q is the token drawn (`hard`) or the true law (`soft`). With `batch`, each step of a descent sees that many of the
+    `sequences`, drawn without repetition from (seed, step); with `fresh` it sees new ones, `batch` of them or as many as
+    `sequences`: data without end. `value` and `grad`, and so the recorded loss, are over the `sequences`, which with
+    `fresh` are never trained on, or over the first `watched` of them. `part` separates the draws of training and evaluation
+    under one seed.
+    """
+
+    process: LaggedChain
+    sequences: int = Limits(ge=1)
+    seed: int = Limits(default=0, ge=0, lt=2**63)
+    labels: Literal["hard", "soft"] = "hard"
+    batch: int | None = Limits(default=None, ge=1)
+    fresh: bool = False
+    part: Literal["train", "held-out"] = "train"
+    watched: int | None = Limits(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        model, process = self.model, self.process
+        if model.vocab != process.vocab:
+            raise ValueError(f"model vocabulary {model.vocab} differs from the chain's {process.vocab} tokens")
+        if self.batch is not None and self.batch > self.sequences and not self.fresh:
+            raise ValueError(f"batch {self.batch} is larger than the {self.sequences} sequences; lower it or draw more sequences")
+        if self.part == "held-out" and (self.fresh or self.batch is not None):
+            raise ValueError("held-out sequences are for evaluation: they take no batch and are never fresh")
+        if self.watched is not None and self.watched > self.sequences:
+            raise ValueError(f"watched {self.watched} is larger than the {self.sequences} sequences; lower it or leave it out")
+        try:
+            process.check_context(model.context)
+            for what, remedy, shape in self._largest():
+                require_memory(what, remedy, *shape)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        """The largest arrays of a run except the parameters: what they are, how to make them smaller, their shape."""
+        model, count = self.model, max(self.sequences, self.batch or 1)
+        yield "these sequences", "take fewer or shorter ones", (count, model.targets, model.vocab)
+        yield "these sequences", "take fewer or shorter ones, or shorter spans", (count, model.context + model.targets)
+        remedy = smaller_tables(len(self.process.groups), model.vocab)
+        yield "the tables of all lags", remedy, (len(self.process.lags), model.vocab, model.vocab)
+
+    @cached_property
+    def all(self) -> Sequences:
+        """The sequences that steps see all or some of."""
+        return self._sample(self.sequences, self.part)
+
+    @cached_property
+    def seen(self) -> Sequences:
+        """The sequences that `value` and `grad` are over."""
+        return self.all if self.watched is None else self.all.take(slice(self.watched))
+
+    def _sample(self, count: int, *purpose: str | int) -> Sequences:
+        model, process = self.model, self.process
+        tokens = process.sample(key(self.seed, "sequences", *purpose), count, model.targets, model.context - process.reach)
+        return Sequences.of(tokens, process.predictive(tokens, model.context) if self.labels == "soft" else None)
+
+    def minibatch(self, step: int) -> Sequences | None:
+        """The sequences of one step, None where every step sees all of them."""
+        if self.fresh:
+            return self._sample(self.batch or self.sequences, "fresh", step)
+        if self.batch is None:
+            return None
+        return self.all.take(key(self.seed, "batch", step).choice(self.sequences, self.batch, replace=False, shuffle=False))
+
+    def judge(self, sequences: int) -> Self:
+        """The same loss on held-out sequences with the true law as label."""
+        kept = {name: getattr(self, name) for name in type(self).model_fields if name not in LaggedLoss.model_fields}
+        chosen = {"model": self.model, "process": self.process, "sequences": sequences, "seed": self.seed}
+        return type(self)(**chosen, **kept, labels="soft", part="held-out")
+
+    @cached_property
+    def floor(self) -> float:
+        """The entropy of the true law over these very targets: with soft labels `value` - `floor` is a mean divergence.
+
+        It is far less noisy than the value, most of whose noise is that of the contexts drawn.
+        """
+        return self.process.bayes_loss(self.seen.tokens.T.astype(np.int64), self.model.context)

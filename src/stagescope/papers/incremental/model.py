@@ -1,4 +1,4 @@
-"""What the students of a lagged chain have in common: a context, targets after it, and what each of them sees."""
+"""The base of all students of a lagged chain: a context, targets after it, and the positions that each target sees."""
 
 from abc import abstractmethod
 from typing import Self
@@ -8,6 +8,7 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError
+from stagescope.fields.softmax import softmax
 from stagescope.memory import require_parameters
 from stagescope.params import Params
 from stagescope.spec import Described
@@ -61,7 +62,7 @@ class LaggedModel(Described):
 
     @abstractmethod
     def token_maps(self, params: Params) -> np.ndarray | None:
-        """(H, d, d): what a token that a head looks at adds to the logits, None where there is no such matrix."""
+        """(H, d, d): what a token that a head attends to adds to the logits; None where that is not linear."""
 
     def check_tokens(self, tokens: np.ndarray) -> None:
         if tokens.ndim != 2 or tokens.shape[1] < self.positions:
@@ -69,9 +70,7 @@ class LaggedModel(Described):
 
     def masked_softmax(self, scores: np.ndarray) -> np.ndarray:
         """softmax of scores (..., L, P + L - 1) over the positions each target sees."""
-        scores = np.where(self.visible, scores, -np.inf)
-        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        return weights / weights.sum(axis=-1, keepdims=True)
+        return softmax(np.where(self.visible, scores, -np.inf))
 
 
 def check_scale(scale: float) -> None:

@@ -1,4 +1,4 @@
-"""What a run of a student shows: attention on the lag groups, how alike heads are, and which class they predict as."""
+"""Observables of a student of a lagged chain: attention on lag groups, agreement of heads, and the nearest class."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,23 +6,33 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.errors import InputError
+from stagescope.fields.softmax import log_softmax
 from stagescope.keys import key
-from stagescope.papers.incremental.lagged_loss import LaggedLoss
 from stagescope.papers.incremental.levels import ClassLevels, class_levels
-from stagescope.papers.incremental.masses import Masses, agreement
+from stagescope.papers.incremental.loss import LaggedLoss
+from stagescope.papers.incremental.specialisation import GroupMass, agreement
+from stagescope.papers.incremental.students.positional import PositionalHeads
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
 
-HELD_OUT = 3000
-"""Sequences the held-out loss is over."""
-CONTEXTS = 500
-"""Sequences on which predictions are compared with those of the classes, unless another number is asked for."""
-ATTENDED = 100
-"""The first of them, on which attention that depends on tokens is looked at: 100 sequences leave an error of 1 % of a mass."""
+
+@dataclass(frozen=True)
+class SampleSizes:
+    """Numbers of sequences that observables are means over."""
+
+    held_out: int = 3000
+    """Of the held-out loss."""
+    compared: int = 500
+    """Of the divergences between model and classes: the error is 1 to 2 %."""
+    attended: int = 100
+    """Of attention that depends on tokens, the first of those above: the error is 1 % of a mass."""
+
+
+SAMPLES = SampleSizes()
 
 
 @dataclass(frozen=True)
-class LagCurves(Masses):
+class LagCurves(GroupMass):
     """A run of PositionalHeads, ContentHeads or Transformer, frame by frame [ISA:mass].
 
     Attention is that of the first layer, over a fixed sample of contexts where it depends on the tokens.
@@ -31,7 +41,7 @@ class LagCurves(Masses):
     time: np.ndarray
     params: dict[str, np.ndarray]
     law: LaggedLoss
-    compared: int = CONTEXTS
+    compared: int = SAMPLES.compared
 
     @property
     def frames(self) -> int:
@@ -52,7 +62,7 @@ class LagCurves(Masses):
         """Attention (frames, H, L, positions), agreement (frames,) and entropy (frames, H), one frame in memory at a time."""
         means, alike, entropies = [], [], []
         for frame in range(self.frames):
-            seen = self.law.model.seen(self.at(frame), self.contexts[:ATTENDED])
+            seen = self.law.model.seen(self.at(frame), self.contexts[: SAMPLES.attended])
             means.append(seen.mean(axis=0))
             alike.append(agreement(np.swapaxes(seen, 0, 1).reshape(seen.shape[1], -1)))
             entropies.append(-np.sum(seen * np.log(np.maximum(seen, 1e-300)), axis=-1).mean(axis=(0, 2)))
@@ -72,6 +82,12 @@ class LagCurves(Masses):
     def entropy(self) -> np.ndarray:
         """Mean entropy of the attention of each head (frames, H)."""
         return self._attended[2]
+
+    def lag_attention(self, lag: int) -> np.ndarray:
+        """Attention of each head on one lag, mean over contexts and targets (frames, H)."""
+        model = self.law.model
+        targets = np.arange(model.targets)
+        return self.attention[:, :, targets, model.context + targets - lag].mean(axis=2)
 
     @cached_property
     def mass(self) -> np.ndarray:
@@ -109,12 +125,30 @@ class LagCurves(Masses):
         return np.einsum("fhyx,iyx->fhi", self.values, units)
 
     @cached_property
+    def learned(self) -> np.ndarray | None:
+        """<M_i, w_i x beta_i A_i> / |w_i x beta_i A_i|^2 (frames, k): 1 where the map of group i is the true one [ISA:order].
+
+        M_il = sum_h s_h(t - l) V_h, mean over targets, is what a token at lag l adds to the scores. None for models whose
+        attention depends on the tokens.
+        """
+        model, process = self.law.model, self.law.process
+        if not isinstance(model, PositionalHeads):
+            return None
+        values, shares = np.asarray(self.params["V"]), []
+        for number, (group, matrix) in enumerate(zip(process.groups, process.matrices, strict=True)):
+            weights = np.array(process.group_weights(number))
+            mixed = np.einsum("l,lfh->fh", weights, np.array([self.lag_attention(lag) for lag in group]))
+            along = np.einsum("fhyx,yx->fh", values, matrix)
+            shares.append(np.sum(mixed * along, axis=1) / (np.sum(weights**2) * np.sum(matrix**2)))
+        return np.stack(shares, axis=1)
+
+    @cached_property
     def held_out(self) -> LaggedLoss:
-        return self.law.judge(HELD_OUT)
+        return self.law.judge(SAMPLES.held_out)
 
     @cached_property
     def excess(self) -> np.ndarray:
-        """Held-out loss above the entropy of its own targets (frames,): free of the noise of the contexts drawn."""
+        """Held-out loss minus the entropy of its own targets (frames,): the noise of the sampled contexts cancels."""
         return self.held_out.values(self.params) - self.held_out.floor
 
     @cached_property
@@ -138,7 +172,7 @@ class LagCurves(Masses):
         return [process.predictive(self.contexts, context, groups=j) for j in range(len(process.groups) + 1)]
 
     def divergences(self, frame: int) -> np.ndarray:
-        """Mean KL(F_j || model) for j = 0..k: the least says which class the model predicts as."""
+        """Mean KL(F_j || model) for j = 0..k: the model predicts as the class of the least one."""
         return self._divergences(frame, self._classes)
 
     def truncated_divergences(self, frame: int) -> np.ndarray:
@@ -146,9 +180,7 @@ class LagCurves(Masses):
         return self._divergences(frame, self._teachers)
 
     def _divergences(self, frame: int, laws: list[np.ndarray]) -> np.ndarray:
-        logits = self.law.model.logits(self.at(frame), self.contexts)
-        logs = logits - logits.max(axis=-1, keepdims=True)
-        logs -= np.log(np.sum(np.exp(logs), axis=-1, keepdims=True))
+        logs = log_softmax(self.law.model.logits(self.at(frame), self.contexts))
         return np.array([np.mean(np.sum(p * (np.log(np.maximum(p, 1e-300)) - logs), axis=-1)) for p in laws])
 
     @cached_property
@@ -157,7 +189,7 @@ class LagCurves(Masses):
         return np.array([int(np.argmin(self.divergences(frame))) for frame in range(self.frames)])
 
 
-def lag_curves(run: Run, compared: int = CONTEXTS) -> LagCurves:
+def lag_curves(run: Run, compared: int = SAMPLES.compared) -> LagCurves:
     """The curves of a run of HeadsLoss, ContentLoss or TransformerLoss; divergences are over `compared` sequences."""
     law = rebuilt(run.spec["field"])
     if not isinstance(law, LaggedLoss):

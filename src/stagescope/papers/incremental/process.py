@@ -9,6 +9,7 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError
+from stagescope.fields.softmax import log_softmax, softmax
 from stagescope.keys import key as stream
 from stagescope.memory import affordable, require_memory
 from stagescope.papers.incremental.features import Features, RandomFeatures
@@ -16,14 +17,7 @@ from stagescope.processes.process import Process
 from stagescope.spec import Integers, Numbers
 
 BLOCK = 2**21
-"""Scores held at once where only their mean is wanted: 16 MB."""
-
-LAG_NUMBERS = 16
-"""Numbers of eight bytes that a lag takes as one of Python's integers, in the tuples and sets that hold it, at least."""
-
-LARGEST = 1e15
-"""Scores beyond it differ by more than one between neighbouring floats."""
-
+"""Scores held at once where only their mean is needed: 16 MB."""
 Tables = dict[int, np.ndarray]
 """By lag: row x (d,) is what token x at that lag adds to the scores."""
 
@@ -61,8 +55,9 @@ class LaggedChain(Process):
             raise ValueError(str(error)) from None
         sizes = [float(np.abs(matrix).max()) * sum(self.group_weights(i)) for i, matrix in enumerate(found)]
         largest = sum(importance * size for importance, size in zip(self.importances, sizes, strict=True))
-        if not largest < LARGEST:
-            raise ValueError(f"scores could reach {largest:g}, beyond {LARGEST:g}; take smaller importances or features")
+        limit = 1e15  # neighbouring floats differ by 1/8 there
+        if not largest < limit:
+            raise ValueError(f"scores could reach {largest:g}, beyond {limit:g}; take smaller importances or features")
         for number, matrix in enumerate(found):
             _check_feature(number, matrix)
         return self
@@ -94,7 +89,8 @@ class LaggedChain(Process):
         near_to_far = spans[::-1] if reverse else spans
         starts = _starts(near_to_far, stride)
         remedy = smaller_tables(len(spans), vocab)
-        require_memory("the tables of all lags", remedy, sum(spans), max(vocab**2, LAG_NUMBERS))
+        per_lag = max(vocab**2, 16)  # a Python integer in tuples and sets takes at least 16 numbers of eight bytes
+        require_memory("the tables of all lags", remedy, sum(spans), per_lag)
         groups = tuple(tuple(range(first, first + length)) for first, length in zip(starts, near_to_far, strict=True))
         return cls(
             vocab=vocab,
@@ -226,11 +222,11 @@ class LaggedChain(Process):
     def _terms(self, groups: int | None) -> int:
         count = len(self.groups) if groups is None else groups
         if not 0 <= count <= len(self.groups):
-            raise InputError(f"{groups} groups were asked for, but there are {len(self.groups)}")
+            raise InputError(f"groups is {groups}, but must be between 0 and {len(self.groups)}")
         return count
 
     def _blocks(self, tokens: np.ndarray, start: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Sequences in blocks with the true scores of their targets, so that memory does not grow with their number."""
+        """Sequences in blocks with the true scores of their targets: memory does not grow with their number."""
         tables = self.tables(self.matrices)
         size = max(1, BLOCK // ((tokens.shape[1] - start) * self.vocab))
         for first in range(0, len(tokens), size):
@@ -247,16 +243,9 @@ def gather_scores(tables: Tables, tokens: np.ndarray, start: int, vocab: int) ->
     return total
 
 
-def softmax(scores: np.ndarray) -> np.ndarray:
-    """exp(z - max z), normalised over the last axis."""
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
-
-
 def _cross_entropy(true: np.ndarray, other: np.ndarray) -> np.ndarray:
     """-sum_y softmax(true)_y log softmax(other)_y over the last axis."""
-    other = other - other.max(axis=-1, keepdims=True)
-    return np.log(np.exp(other).sum(axis=-1)) - np.sum(softmax(true) * other, axis=-1)
+    return -np.sum(softmax(true) * log_softmax(other), axis=-1)
 
 
 def _check_group(number: int, group: tuple[int, ...]) -> None:
@@ -270,16 +259,16 @@ def _check_group(number: int, group: tuple[int, ...]) -> None:
 
 
 def _check_feature(number: int, matrix: np.ndarray) -> None:
-    """Refuse 1 v^T, zero among them: it shifts all scores alike, which softmax ignores."""
-    told = matrix - matrix.mean(axis=0)
-    if np.abs(told).max() <= len(matrix) * np.finfo(float).eps * np.abs(matrix).max():
+    """Refuse matrices 1 v^T, zero included: they shift all scores equally, which softmax ignores."""
+    effect = matrix - matrix.mean(axis=0)
+    if np.abs(effect).max() <= len(matrix) * np.finfo(float).eps * np.abs(matrix).max():
         kind = "has equal rows" if matrix.any() else "is all zero"
         why = "so its lags have no effect on the next token; leave the group out or give another matrix"
         raise ValueError(f"the feature of group {number} {kind}, {why}")
 
 
 def smaller_tables(groups: int, vocab: int) -> str:
-    """What makes the tables of all lags fit: spans can only shrink to one lag a group."""
+    """How to make the tables of all lags fit in memory; a span has at least one lag."""
     if affordable(groups, vocab, vocab):
         return "take shorter spans"
     return "take a smaller vocabulary (--vocab)" + (" or fewer groups" if groups > 1 else "")

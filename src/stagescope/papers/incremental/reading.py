@@ -10,10 +10,8 @@ from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.record import LogSpaced
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
-from stagescope.papers.incremental.companions import beside, clock
-from stagescope.papers.incremental.evidence import BEFORE, Evidence, Task
-from stagescope.papers.incremental.forms import RegressionForms
-from stagescope.papers.incremental.learned import learned_lags, learned_places
+from stagescope.papers.incremental.companions import clock, companions
+from stagescope.papers.incremental.evidence import LADDER, Evidence, Task
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.regression.observables import HeadCurves, head_curves
 from stagescope.papers.incremental.regression.sampled import RegressionSampled
@@ -24,9 +22,6 @@ from stagescope.papers.incremental.transitions import no_ladder, transitions
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import replay
 from stagescope.runs.run import Run
-
-COARSE, HEAD_FRAMES = 0.1, 800
-"""A run of heads is replayed where its loss falls by more than this share of its ladder between two frames."""
 
 
 def _lag_heads(curves: LagCurves) -> Heads:
@@ -42,7 +37,7 @@ def _lag_heads(curves: LagCurves) -> Heads:
 
 
 class IncrementalReading(Reading):
-    """What students and regression models share: heads that descend a ladder of levels."""
+    """The part that students and regression models share: heads that descend a ladder of levels."""
 
     @abstractmethod
     def heads_of(self, run: Run) -> Heads:
@@ -60,7 +55,7 @@ class IncrementalReading(Reading):
 
     @cached_property
     def dense(self) -> Run:
-        """The run, replayed where it was recorded so coarsely that a transition falls between two frames."""
+        """The run, replayed with more frames if a transition falls between two of its frames."""
         return _dense_heads(self.run, self.heads_of)
 
 
@@ -72,7 +67,7 @@ class StudentReading(IncrementalReading):
 
     @cached_property
     def dense(self) -> Run:
-        """A replay costs as much as the run did: only positional heads are cheap enough."""
+        """A replay costs as much as the run: only positional heads are replayed."""
         return _dense_heads(self.run, self.heads_of) if isinstance(self.law, HeadsLoss) else self.run
 
     @cached_property
@@ -82,7 +77,7 @@ class StudentReading(IncrementalReading):
     @cached_property
     def evidence(self) -> Evidence:
         seen, curves = self.dense, self.curves
-        return Evidence(seen, _lag_heads(curves), _task(curves), learned_lags(curves), beside(seen), clock(seen))
+        return Evidence(seen, _lag_heads(curves), _task(curves), curves.learned, companions(seen), clock(seen))
 
 
 def _task(curves: LagCurves) -> Task:
@@ -114,29 +109,24 @@ class RegressionReading(IncrementalReading):
     @cached_property
     def evidence(self) -> Evidence:
         seen, curves = self.dense, self.curves
-        forms = None if isinstance(self.law, RegressionSampled) else _regression_forms(curves)
+        forms = None if isinstance(self.law, RegressionSampled) else curves.forms
         task = Task(curves.model.gains, curves.model.heads, forms=forms)
-        return Evidence(seen, _flow_heads(curves), task, learned_places(curves), beside(seen), clock(seen))
-
-
-def _regression_forms(curves: HeadCurves) -> RegressionForms:
-    model = curves.model
-    return RegressionForms(model.gains, model.positions, model.heads * model.copies, curves.mirror)
+        return Evidence(seen, _flow_heads(curves), task, curves.learned, companions(seen), clock(seen))
 
 
 def _flow_heads(curves: HeadCurves) -> Heads:
     parts = (curves.agreement, curves.contrast, curves.mass)
-    return Heads(curves.time, curves.loss, _regression_forms(curves).levels, *parts, nearest=lambda _: None)
+    return Heads(curves.time, curves.loss, curves.forms.levels, *parts, nearest=lambda _: None)
 
 
 def _dense_heads(run: Run, heads_of: Callable[[Run], Heads]) -> Run:
-    """A run, replayed from its first frame where it was recorded so coarsely that a transition falls between two frames."""
+    """A run, replayed from its first frame with 800 frames if its loss falls by a tenth of the ladder between two frames."""
     heads = heads_of(run)
-    if no_ladder(heads.levels) is not None:  # there are no transitions to resolve; the claims say so
+    if no_ladder(heads.levels) is not None:  # there are no transitions to resolve
         return run
     first = transitions(heads.time, heads.loss, heads.levels)[0]
     jump = np.max(np.abs(np.diff(heads.loss)), initial=0) / (heads.levels[0] - heads.levels[-1])
     early = run.frames if first is None else int(np.sum(heads.time < first))
-    if run.frames < 2 or (jump <= COARSE and early >= BEFORE):
+    if run.frames < 2 or (jump <= 0.1 and early >= LADDER.before):
         return run
-    return replay(run, LogSpaced(frames=HEAD_FRAMES, first=None if "step" in run.series else float(run.t[-1]) * 1e-5))
+    return replay(run, LogSpaced(frames=800, first=None if "step" in run.series else float(run.t[-1]) * 1e-5))

@@ -3,10 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stagescope.dynamics.descent import GD, Adam, AdamW, Descent, HeavyBall
-from stagescope.dynamics.dynamics import Dynamics
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import Every, LogSpaced, Record, Uniform
+from stagescope.dynamics.descent import Descent
 from stagescope.memory import numbers, require_memory
 from stagescope.papers.incremental.features import RandomFeatures, read_features
 from stagescope.papers.incremental.process import LaggedChain
@@ -16,6 +13,7 @@ from stagescope.papers.incremental.regression.sampled import RegressionSampled
 from stagescope.papers.incremental.regression.transformer import RegressionTransformer
 from stagescope.papers.incremental.students.setup import initial, student, student_rates
 from stagescope.papers.incremental.study import FLOWS, IncrementalOptions, check_use, rule
+from stagescope.papers.setup import make_descent, make_flow, make_record
 from stagescope.papers.study import Setup
 from stagescope.spec import digest
 
@@ -30,8 +28,8 @@ def setup(options: IncrementalOptions, seed: int) -> Setup:
     return Setup(
         what=loss,
         params=initial(options, loss.model, _init_seed(options, seed)),
-        dynamics=_dynamics(options),
-        record=_record(options),
+        dynamics=_descent(options),
+        record=make_record(options),
         facts=facts,
     )
 
@@ -48,11 +46,11 @@ def _regression(options: IncrementalOptions, seed: int) -> Setup:
         model = RegressionTransformer(reduced=heads, dim=options.dim, feature_seed=options.feature_seed)
         loss = RegressionSampled(model=model, batch=options.batch, seed=seed)
         _check_frames(options, loss.shapes)
-        return Setup(what=loss, params=model.init(*start), dynamics=_dynamics(options), record=_record(options))
+        return Setup(what=loss, params=model.init(*start), dynamics=_descent(options), record=make_record(options))
     law = MirrorFlow(model=heads) if options.model == "mirror" else RegressionLoss(model=heads)
     _check_frames(options, law.shapes)
-    flow = GradientFlow(rtol=options.rtol)
-    return Setup(what=law, params=heads.init(*start), dynamics=flow, until=options.until, record=_record(options))
+    flow = make_flow(options)
+    return Setup(what=law, params=heads.init(*start), dynamics=flow, until=options.until, record=make_record(options))
 
 
 def _chain(options: IncrementalOptions) -> tuple[LaggedChain, dict[str, Any]]:
@@ -76,23 +74,9 @@ def _chain(options: IncrementalOptions) -> tuple[LaggedChain, dict[str, Any]]:
     return chain, facts
 
 
-def _dynamics(options: IncrementalOptions) -> Dynamics:
+def _descent(options: IncrementalOptions) -> Descent:
     """Rates are relative to that of the values, so that t, where there is one, is its sum."""
-    chosen: Any = {
-        "gd": GD(),
-        "heavy-ball": HeavyBall(momentum=options.momentum),
-        "adam": Adam(),
-        "adamw": AdamW(weight_decay=options.weight_decay),
-    }[rule(options)]
-    rates = student_rates(options)
-    return Descent(optimizer=chosen, lr=options.rate_values, rates=rates, steps=options.steps, clip=options.clip)
-
-
-def _record(options: IncrementalOptions) -> Record:
-    """Log-spaced from the first step on: the first transition can come within ten steps."""
-    if options.record == "every-step":
-        return Every()
-    return LogSpaced(frames=options.frames) if options.record == "log" else Uniform(frames=options.frames)
+    return make_descent(options, rule(options), lr=options.rate_values, rates=student_rates(options))
 
 
 def _check_frames(options: IncrementalOptions, shapes: Mapping[str, tuple[int, ...]]) -> None:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from stagescope.later import Later
 from stagescope.options import Options, refuse_unused
+from stagescope.papers import motion
 from stagescope.papers.incremental.students import options as students
 from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.study import NamedSweep, Study
@@ -61,24 +62,26 @@ class IncrementalOptions(Options):
     noise: Literal["logits", "weights"] = Field(
         "logits", description="what the initial noise of the regression models is on: attention logits, or weights"
     )
-    until: float = Field(3000.0, gt=0, description="end time of the regression flows")
-    rtol: float = Field(1e-12, gt=0, lt=1, description="relative tolerance of the regression flows")
+    until: motion.Until = Field(3000.0, description="end time of the regression flows")
+    rtol: motion.Tolerance = Field(1e-12, description="relative tolerance of the regression flows")
     optimizer: Literal["gd", "heavy-ball", "adam", "adamw"] | None = Field(
         None, description="rule of the steps; default: adam, gd for the regression transformer; flows have none"
     )
-    steps: int = Field(1000, ge=1, description="steps of the descent")
-    rate_values: float = Field(0.05, gt=0, description="step size of the values V")
-    rate_attention: float = Field(0.01, ge=0, description="step size of the attention scores a")
-    momentum: float = Field(0.9, ge=0, lt=1, description="momentum of heavy-ball")
-    weight_decay: float = Field(0.01, ge=0, description="weight decay of adamw")
-    clip: float | None = Field(None, gt=0, description="longest gradient; default: any")
-    init_scale: float = Field(1e-3, ge=0, description="standard deviation of the initial attention scores; values start at 0")
+    steps: motion.Steps = Field(1000, description="steps of the descent")
+    rate_values: motion.StepSize = Field(0.05, description="step size of the values V")
+    rate_attention: motion.Rate = Field(0.01, description="step size of the attention scores a")
+    momentum: motion.Momentum = 0.9
+    weight_decay: motion.WeightDecay = 0.01
+    clip: motion.Clip = None
+    init_scale: motion.InitScale = Field(
+        1e-3, description="standard deviation of the initial attention scores; values start at 0"
+    )
     init: Literal["scale", "xavier"] = Field(
         "scale", description="initial query matrices of content heads: uniform within +- --init-scale, or Xavier's range"
     )
     init_seed: int | None = Field(None, ge=0, description="draw of the initial scores; default: --seed; unused at --init-scale 0")
-    record: Literal["log", "uniform", "every-step"] = Field("log", description="spacing of the recorded frames")
-    frames: int = Field(300, ge=3, description="number of recorded frames (log and uniform)")
+    record: motion.Spacing = "log"
+    frames: motion.Frames = 300
 
 
 FLOWS = ("regression", "mirror")
@@ -127,7 +130,6 @@ def rule(options: IncrementalOptions) -> str:
 
 def check_use(options: IncrementalOptions) -> None:
     """Refuse what would have no effect."""
-    chosen = rule(options)
     students.check_student(options)
     if options.model in FLOWS:
         why = f"{options.model} is a flow"
@@ -136,10 +138,7 @@ def check_use(options: IncrementalOptions) -> None:
         refuse_unused(options, (*_OF_CHAINS, *_OF_SEQUENCES, *_OF_FLOWS), "the regression transformer descends on vector tokens")
     else:
         refuse_unused(options, (*_OF_REGRESSION, *_OF_FLOWS, "dim"), "it belongs to the regression models")
-    if chosen != "heavy-ball":
-        refuse_unused(options, ("momentum",), f"{chosen} has none to set; choose --optimizer heavy-ball")
-    if chosen != "adamw":
-        refuse_unused(options, ("weight_decay",), f"{chosen} has none; choose --optimizer adamw")
+    motion.refuse_unused_motion(options, "flow" if options.model in FLOWS else rule(options))
     if options.features is not None:
         refuse_unused(options, ("feature_kind", "feature_seed"), "the features come from --features")
     else:
@@ -194,7 +193,16 @@ STUDY = Study(
     ),
     figures=Later(f"{_HERE}.figures:FIGURES").load,
     ledger=("ladder", "gd-ladder", "ode-exact", "ode-mirror", "regression-transformer"),
+    measures={"stopping": Later(f"{_HERE}.stopping.measure:measure")},
     sweeps={
+        "early-stopping": NamedSweep(
+            "where four rules stop training on few sequences, what that costs, and which class the model then is",
+            preset="ladder",
+            grid={"sequences": "50:3200:7:log"},
+            seeds=5,
+            measures=("numbers", "stopping"),
+            color="stopping.gain",
+        ),
         "escape": NamedSweep(
             "when heads leave plateau 1, over heads, importance ratio and initial scale",
             preset="gd-ladder",

@@ -11,19 +11,30 @@ import numpy as np
 from stagescope.detect.stage import first_crossing
 from stagescope.errors import InputError
 
-CLOSE = 0.15
-"""A plateau is that of level j if the loss there is within this share of the step l_{j-1} - l_j."""
-FEWEST = 3
-"""Frames between two transitions, at least, where a plateau can be seen."""
-WINDOW, SIDE = 0.1, 2
-"""The drift of a plateau is the slope over this much of ln t around it, and over so many frames to each side at least."""
+
+@dataclass(frozen=True)
+class PlateauThresholds:
+    """When the loss rests on a level."""
+
+    close: float = 0.15
+    """Plateau j is accepted if its loss is within this share of the step l_{j-1} - l_j of level j. Set on runs of preset
+    `ladder`, whose plateaus are shoulders; validation/incremental.py checks it on other seeds."""
+    fewest: int = 3
+    """Least number of frames between two transitions for a plateau to be seen."""
+    window: float = 0.1
+    """The drift of a plateau is its slope over this length of ln t, a tenth of a factor e."""
+    side: int = 2
+    """Least number of frames to each side of the plateau for that slope."""
+
+
+PLATEAU = PlateauThresholds()
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """Where the loss is flattest, on a logarithmic clock, between transition j and the next; `accepted` if near level j.
+    """Where the loss is flattest on a logarithmic clock between transition j and the next; `accepted` if near level j.
 
-    `drift` is dL/d ln t by least squares around it: every noisy curve has a single frame where it does not fall.
+    `drift` is dL/d ln t by a least-squares fit around it; one frame of a noisy curve does not give its slope.
     """
 
     j: int
@@ -50,20 +61,20 @@ def plateaus(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> tuple[Pl
     for j, (above, below) in enumerate(_steps(levels), start=1):
         start, stop = when[j - 1], when[j]
         inside = np.flatnonzero((clock > start) & (clock < (np.inf if stop is None else stop))) if start is not None else ()
-        if len(inside) < FEWEST:
+        if len(inside) < PLATEAU.fewest:
             found.append(None)
             continue
         i = int(inside[np.argmin(np.abs(slope[inside]))])
-        near = bool(abs(curve[i] - below) <= CLOSE * (above - below))
+        near = bool(abs(curve[i] - below) <= PLATEAU.close * (above - below))
         found.append(Plateau(j, float(clock[i]), float(curve[i]), float(below), _drift(clock, curve, i), near))
     return tuple(found)
 
 
 def _drift(clock: np.ndarray, curve: np.ndarray, i: int) -> float:
     """Least-squares slope of the curve in ln t around a frame."""
-    logs, count = np.log(clock), len(clock)
-    around = np.abs(logs - logs[i]) <= WINDOW / 2
-    around[max(0, min(i - SIDE, count - 2 * SIDE - 1)) : max(i + SIDE, 2 * SIDE) + 1] = True
+    logs, count, side = np.log(clock), len(clock), PLATEAU.side
+    around = np.abs(logs - logs[i]) <= PLATEAU.window / 2
+    around[max(0, min(i - side, count - 2 * side - 1)) : max(i + side, 2 * side) + 1] = True
     return float(np.polyfit(logs[around] - logs[i], curve[around], 1)[0])
 
 
@@ -78,7 +89,7 @@ def no_ladder(levels: np.ndarray) -> str | None:
         return None
     j = int(flat[0]) + 1
     sizes = f"level {j} ({levels[j]:.4g}) is not below level {j - 1} ({levels[j - 1]:.4g})"
-    return f"levels do not decrease: {sizes}, so group {j} has too little effect to be seen; raise its importance or feature"
+    return f"levels do not decrease: {sizes}, so group {j} has no visible effect; raise its importance or change its feature"
 
 
 def _check(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> None:

@@ -1,11 +1,10 @@
-"""A student of a lagged chain on a page: attention over lags, group masses, and the levels of the restricted classes."""
+"""Views of a student of a lagged chain: attention over lags, group masses, and the levels of the restricted classes."""
 
 from functools import partial
 
 import numpy as np
 
 from stagescope.papers.incremental.head_views import agreement_view, heads_in_plane, learned_view, mass_view, pairs
-from stagescope.papers.incremental.learned import learned_lags
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.students.positional import PositionalHeads
 from stagescope.papers.reading import Reading
@@ -16,15 +15,13 @@ from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import CELLS, OBSERVED, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
 
-MATRICES = ("a", "V", "W", "E", "Q1", "K1", "U")
-"""Blocks of the students whose singular values say something: scores, values, query matrices, embedding and output."""
-
 
 def lag_views(reading: Reading) -> list[Maker]:
     """Loss with the levels of the classes, attention, lags, masses, agreement, values."""
     run = reading.run
-    law = lag_curves(run).law  # nothing is computed along the run before it is known how many frames are shown
+    law = lag_curves(run).law  # curves are computed only at the frames that are shown
     model, process = law.model, law.process
+    matrices = ("a", "V", "W", "E", "Q1", "K1", "U")  # scores, values, queries, embedding, first layer, output
     some = shown(run, model.heads * max(model.targets * model.positions, process.vocab**2), CELLS)
     found, frames = lag_curves(some.run), some.frames
     groups = tuple(f"group {i + 1}" for i in range(len(process.groups)))
@@ -40,7 +37,7 @@ def lag_views(reading: Reading) -> list[Maker]:
         partial(_alignment, found, groups, frames),
         partial(_heads, found, frames),
         partial(_embedding, run),
-        partial(values_view, run, tuple(name for name in MATRICES if name in run.params)),
+        partial(values_view, run, tuple(name for name in matrices if name in run.params)),
         partial(_excess, found, frames),
         partial(norms_view, run),
         partial(speed_view, run),
@@ -59,7 +56,7 @@ def _levels(found: LagCurves, losses: np.ndarray) -> tuple[Level, ...]:
 
 
 def _loss(run: Run, found: LagCurves, frames: np.ndarray | None) -> View | None:
-    """The training loss as recorded, and beside it the held-out loss."""
+    """The training loss as recorded, and the held-out loss."""
     levels = _levels(found, found.levels.losses)
     data = "the true law" if found.law.labels == "soft" else "the tokens drawn"
     about = f"Cross-entropy to {data} on the training sequences, in nats. Levels: the best loss with the first groups alone."
@@ -104,20 +101,18 @@ def _attention(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | N
 def _lags(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View:
     """Attention on each lag that every target has before it, mean over targets."""
     model = found.law.model
-    targets = np.arange(model.targets)
-    lags = np.arange(1, model.context + 1)
-    each = [found.attention[:, :, targets, model.context + targets - lag].mean(axis=2) for lag in lags]
+    lags = range(1, model.context + 1)
     return Matrices(
         "lags",
         "Attention of each head by lag",
-        "Row = head, column = how far back it looks, mean over targets; lags of the groups are marked.",
-        np.stack(each, axis=2)[:, None],
+        "Row = head, column = lag, mean over targets; lags of the groups are marked.",
+        np.stack([found.lag_attention(lag) for lag in lags], axis=2)[:, None],
         panels=("",),
         rows=tuple(f"head {h + 1}" for h in range(model.heads)),
         columns=tuple(str(lag) for lag in lags),
         row_axis="head",
         column_axis="lag",
-        marks=_marks(found, groups, np.tile(lags, (model.heads, 1))),
+        marks=_marks(found, groups, np.tile(np.array(lags), (model.heads, 1))),
         frames=frames,
     )
 
@@ -125,19 +120,18 @@ def _lags(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) 
 def _entropy(found: LagCurves, frames: np.ndarray | None) -> View:
     heads = found.entropy.shape[1]
     made = crowd(found.entropy, [f"head {h + 1}" for h in range(heads)])
-    about = "Mean entropy of each head's attention, in nats: it falls where a head settles on few lags." + left_out(heads)
+    about = "Mean entropy of each head's attention, in nats: it falls when a head concentrates on few lags." + left_out(heads)
     return curves("entropy", "Entropy of attention", about, "nats", made, frames=frames)
 
 
 def _learned(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View | None:
-    learned = learned_lags(found)
-    return None if learned is None else learned_view(learned, groups, frames)
+    return None if found.learned is None else learned_view(found.learned, groups, frames)
 
 
 def _alignment(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View | None:
     if found.alignment is None:
         return None
-    about = "<V_h, A_i>/|A_i|: how far the values of each head point along the feature of each group."
+    about = "<V_h, A_i>/|A_i|: component of the values of each head along the feature of each group."
     about += left_out(found.alignment.shape[1] * len(groups))
     made = pairs(found.alignment, groups)
     return curves("alignment", "Values of the heads along the features", about, "alignment", made, frames=frames)

@@ -7,17 +7,15 @@ import math
 
 import numpy as np
 
-NEWTON_STEPS = 100
-
 
 def logit_gap(t: np.ndarray | float, outputs: int, classes: int, rate_y: float) -> np.ndarray:
     """x(t) from e^x + (M-1) x = M eta_Y t / K + 1, by Newton [SnS:theorem-1].
 
-    The left side is convex and increasing, so Newton from above, min(log(right side), right side / M), never overshoots.
+    The left side is convex and increasing, so Newton from above, from min(log(right side), right side / M), never overshoots.
     """
     right = outputs * rate_y * np.asarray(t, dtype=float) / classes + 1.0
     x = np.minimum(np.log(right), (right - 1.0) / outputs)
-    for _ in range(NEWTON_STEPS):
+    for _ in range(100):  # far more than Newton needs; the loop ends at rounding
         error = np.exp(x) + (outputs - 1) * x - right
         step = error / (np.exp(x) + outputs - 1)
         x = x - step

@@ -17,7 +17,7 @@ from stagescope.spec import Described, Spec
 
 
 class Pairing(OfModel, Described):
-    """A model and the classes it is trained on, as the arrays that definition and kernel read."""
+    """A model and the classes it is trained on, with the arrays that the definition and the kernel read."""
 
     model: PairwiseAttention
     process: SequenceClasses
@@ -55,7 +55,7 @@ class Pairing(OfModel, Described):
 
     @cached_property
     def kernel_arguments(self) -> tuple:
-        """What the Numba kernels read: contexts by class, only their support."""
+        """What the Numba kernels read: contexts by class, restricted to their support."""
         column = {token: i for i, token in enumerate(self.model.keys)}
         items = self.process.classes
         start = np.concatenate([[0], np.cumsum([len(item.tokens) for item in items])])
@@ -107,7 +107,7 @@ class PairwisePopulation(Pairing, Objective):
 
 
 class PairwisePinv(Pairing, Field):
-    """The modified decoder of the paper's theorems: a field that is no gradient [SnS:lemma-3].
+    """The modified decoder of the paper's theorems: a field that is not a gradient [SnS:lemma-3].
 
     The step of Y uses column n of F (F^T F)^-1, F = [f_1 .. f_K], in place of f_n; Z moves as under the gradient.
     """
@@ -116,7 +116,7 @@ class PairwisePinv(Pairing, Field):
     def _independent(self) -> "PairwisePinv":
         table = self.process.table(self.model.keys)
         if np.linalg.matrix_rank(table) < len(table):
-            raise ValueError("the classes' contexts are linearly dependent: F^T F has no inverse, use decoder gradient")
+            raise ValueError("the classes' contexts are linearly dependent: F^T F has no inverse; use --decoder gradient")
         return self
 
     def law(self, params: Any, data: Any) -> Any:
@@ -164,8 +164,7 @@ def _log_sum(logits: Any, multiplicity: Any) -> Any:
 
 def _flat(pairing: Pairing, kernel: Any, layout: Layout, rates: Mapping[str, float]) -> FlatField:
     if layout.names != ("Y", "Z"):
-        layout_names = ", ".join(layout.names)
-        raise ValueError(f"the kernel reads blocks in the order Y, Z, got {layout_names}")
+        raise ValueError(f"the kernel reads blocks in the order Y, Z; got {', '.join(layout.names)}")
     arguments, scale_y, scale_z = pairing.kernel_arguments, -rates["Y"], -rates["Z"]
 
     def flat(vector: np.ndarray, out: np.ndarray) -> None:
@@ -175,7 +174,7 @@ def _flat(pairing: Pairing, kernel: Any, layout: Layout, rates: Mapping[str, flo
 
 
 def _read_only(vector: np.ndarray) -> np.ndarray:
-    """CVODE hands out read-only arrays; one kind of argument means one compilation."""
+    """A read-only view: CVODE passes read-only arrays, and with one kind of argument the kernel is compiled once."""
     if vector.flags.writeable:
         vector = vector.view()
         vector.flags.writeable = False

@@ -14,8 +14,8 @@ class PairwiseAttention(Described):
     """Y (keys, outputs) and Z (queries, keys) of a model over `vocab` tokens [SnS:model].
 
     A context with counts N_l and query m gives v_l ~ N_l exp(Z_ml), normalised to sum 1, f = v/|v|_2 and logits Y^T f.
-    Rows and columns stand for the tokens listed. Outputs that are not listed are never targets; they start equal and so
-    stay equal, and the last column of Y stands for each of them (`rest` of them) [SnS:merged-columns].
+    Rows and columns belong to the tokens listed. Outputs that are not listed are never targets; they start equal and so
+    stay equal, and the last column of Y stands for all `rest` of them [SnS:merged-columns].
     """
 
     vocab: int
@@ -33,25 +33,25 @@ class PairwiseAttention(Described):
 
     @classmethod
     def merged(cls, process: SequenceClasses) -> "PairwiseAttention":
-        """Only what the process can move: tokens in contexts, queries, targets and one column for all other outputs."""
+        """Only what the process can move: context tokens, queries, targets, and one column for all other outputs."""
         queries = tuple(sorted({item.query for item in process.classes}))
         outputs = tuple(sorted({item.target for item in process.classes}))
         return cls(vocab=process.vocab, keys=process.keys, queries=queries, outputs=outputs)
 
     @classmethod
     def every_output(cls, process: SequenceClasses) -> "PairwiseAttention":
-        """Rows for the tokens in use and a column for every output: what a random initial Y needs."""
+        """Rows for the tokens in use and a column for every output, which a random initial Y needs."""
         return cls.merged(process).model_copy(update={"outputs": tuple(range(process.vocab))})
 
     @classmethod
     def full(cls, vocab: int) -> "PairwiseAttention":
-        """Every token a row and a column, as the paper writes it; rows of tokens never seen do not move."""
+        """A row and a column for every token, as in the paper; rows of tokens that never occur do not move."""
         tokens = tuple(range(vocab))
         return cls(vocab=vocab, keys=tokens, queries=tokens, outputs=tokens)
 
     @property
     def rest(self) -> int:
-        """How many outputs the merged column stands for; without any there is no such column."""
+        """How many outputs the merged column stands for; if none, there is no such column."""
         return self.vocab - len(self.outputs)
 
     @property
@@ -68,7 +68,7 @@ class PairwiseAttention(Described):
         return {"Y": (len(self.keys), len(self.multiplicity)), "Z": (len(self.queries), len(self.keys))}
 
     def init(self, seed: int = 0, scale: float = 0.0) -> dict[str, np.ndarray]:
-        """Zero, or uniform in +-scale; the merged column needs equal initial columns, so a random Y needs `rest` = 0."""
+        """Zero, or uniform in +-scale. The merged column needs equal initial columns, so a random Y needs `rest` = 0."""
         if not (np.isfinite(scale) and scale >= 0):
             raise InputError(f"init scale is {scale}, but must be finite and >= 0")
         if scale and self.rest:

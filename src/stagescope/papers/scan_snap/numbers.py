@@ -1,4 +1,4 @@
-"""Final numbers of scan-and-snap runs, of one run or of many that one kernel call trains."""
+"""Final numbers of scan-and-snap runs: of one run, or of many runs trained in one kernel call."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,15 +7,12 @@ import numpy as np
 
 from stagescope.papers.scan_snap.loss import Pairing
 from stagescope.papers.scan_snap.model import attention
-from stagescope.papers.scan_snap.observables import law_of
+from stagescope.papers.scan_snap.observables import distinct_entropy, law_of
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.setup import setup
 from stagescope.papers.scan_snap.study import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
 from stagescope.papers.study import final_loss
 from stagescope.runs.run import Run
-
-RATES = ("rate_y", "rate_z", "lr")
-"""Runs may differ in these and still be trained by one call."""
 
 
 def numbers(run: Run) -> dict[str, float]:
@@ -24,24 +21,23 @@ def numbers(run: Run) -> dict[str, float]:
 
 
 def _attention(law: Pairing, z: np.ndarray) -> dict[str, float]:
-    """Entropy of class attention on distinct tokens and mass on common ones, mean over classes by their prior."""
+    """Entropy of class attention on distinct tokens, and its mass on common ones; means over classes, weighted by the prior."""
     keys, process = law.model.keys, law.process
     table = process.table(keys)
-    common = np.isin(keys, sorted(process.common)) & (table > 0)
+    common = process.common_in(keys)
     found = attention(z[law.rows["query"]], table)
-    own = found * ((table > 0) & ~common)
-    share = own / own.sum(axis=1, keepdims=True)
-    entropy = -np.sum(share * np.log(np.where(share > 0, share, 1.0)), axis=1)
+    entropy = distinct_entropy(found, (table > 0) & ~common)
     weights = process.weights
     return {"entropy": float(entropy @ weights), "common_mass": float((found * common).sum(axis=1) @ weights)}
 
 
 def many(options: Sequence[Any], seeds: Sequence[int]) -> list[dict[str, float] | None]:
-    """Numbers of sampled heavy-ball runs, those of one problem in one call; None for other runs, and for one that diverged."""
+    """Numbers of sampled heavy-ball runs, one kernel call per problem; None for all other runs and for runs that diverged."""
+    may_differ = dict.fromkeys(("rate_y", "rate_z", "lr"))  # runs that differ in these, or in the seed, share one call
     groups: dict[Any, list[int]] = {}
     for place, each in enumerate(options):
         if each.optimizer == "heavy-ball" and each.length is not None:
-            groups.setdefault(each.model_copy(update=dict.fromkeys(RATES)).model_dump_json(), []).append(place)
+            groups.setdefault(each.model_copy(update=may_differ).model_dump_json(), []).append(place)
     found: list[dict[str, float] | None] = [None] * len(options)
     for places in groups.values():
         numbers = _trained([options[place] for place in places], [seeds[place] for place in places])
@@ -51,7 +47,7 @@ def many(options: Sequence[Any], seeds: Sequence[int]) -> list[dict[str, float] 
 
 
 def _trained(options: Sequence[Any], seeds: Sequence[int]) -> list[dict[str, float] | None]:
-    """Runs of one problem that differ in rates and seed."""
+    """Numbers of runs of one problem that differ in rates and seed."""
     first = options[0]
     problem: Any = setup(first, seeds[0]).what
     lr_y, lr_z = (np.array([each.lr * getattr(each, name) for each in options]) for name in ("rate_y", "rate_z"))
@@ -64,7 +60,7 @@ def _trained(options: Sequence[Any], seeds: Sequence[int]) -> list[dict[str, flo
 
 
 def figure_six() -> list[dict[str, Any]]:
-    """The 640 runs of figure 6, each with a seed of its own, as `reproduce` makes them."""
+    """Options of the 640 runs of figure 6, each with its own seed, as in `reproduce`."""
     rows = []
     for last in MEDIUM_LAST:
         scale = SequenceClasses.synthetic(last, 2, 10, 10).vocab ** -0.5

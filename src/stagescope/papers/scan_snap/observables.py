@@ -1,4 +1,4 @@
-"""What a scan-and-snap run shows: class attention c_n, its speed, common mass, entropy on distinct tokens."""
+"""Observables of a scan-and-snap run: class attention c_n, its speed, common mass, entropy on distinct tokens."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,7 +33,7 @@ class ClassAttention:
     common: np.ndarray
 
     def mean(self, per_class: np.ndarray) -> np.ndarray:
-        """The average over classes, by their prior, of something (frames, classes)."""
+        """The average over classes, weighted by their prior, of a quantity (frames, classes)."""
         return per_class @ self.prior
 
     @cached_property
@@ -58,13 +58,18 @@ class ClassAttention:
     @cached_property
     def entropy(self) -> np.ndarray:
         """Entropy of c_n renormalised on the class's distinct tokens (frames, classes), in nats."""
-        own = self.attention * self.distinct
-        share = own / own.sum(axis=2, keepdims=True)
-        return -np.sum(share * np.log(np.where(share > 0, share, 1.0)), axis=2)
+        return distinct_entropy(self.attention, self.distinct)
+
+
+def distinct_entropy(attention: np.ndarray, distinct: np.ndarray) -> np.ndarray:
+    """Entropy in nats of attention (..., classes, keys), renormalised on the distinct tokens of each class."""
+    own = attention * distinct
+    share = own / own.sum(axis=-1, keepdims=True)
+    return -np.sum(share * np.log(np.where(share > 0, share, 1.0)), axis=-1)
 
 
 def law_of(run: Run) -> Pairing:
-    """The pairing of model and process a run was made with."""
+    """The model and the process of a run."""
     found = rebuilt(run.spec["field"])
     assert isinstance(found, Pairing)
     return found
@@ -78,7 +83,7 @@ def class_attention(run: Run) -> ClassAttention:
     table = process.table(keys)
     rows = law.rows["query"]
     scores = run.params["Z"][:, rows]
-    common = np.isin(keys, sorted(process.common)) & (table > 0)
+    common = process.common_in(keys)
     return ClassAttention(
         time=run.time,
         clock=run.clock,
@@ -95,7 +100,7 @@ def class_attention(run: Run) -> ClassAttention:
 def velocities(run: Run, law: Pairing) -> dict[str, np.ndarray]:
     """d(params)/d(clock) at every frame: from the right-hand side of a flow, from the steps taken by a descent.
 
-    Momentum and Adam move along their memory, not along the gradient, so a descent's motion is what its frames did.
+    Momentum and Adam do not move along the current gradient, so the velocity of a descent is the difference of its frames.
     """
     if run.spec["dynamics"]["type"] != "GradientFlow":
         if run.frames < 2:

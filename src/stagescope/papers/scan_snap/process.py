@@ -13,7 +13,7 @@ from stagescope.processes.process import Process
 from stagescope.spec import Described, Integers, Numbers
 
 SUM_TOLERANCE = 1e-9
-"""How far probabilities may be from summing to one: rounding of a table with 1e5 entries stays below it."""
+"""Largest error of a sum of probabilities; the rounding of a table with 1e5 entries is smaller."""
 
 
 class SequenceClass(Described):
@@ -102,8 +102,9 @@ class SequenceClasses(Process):
     ) -> "SequenceClasses":
         """The authors' generator [SnS:synthetic].
 
-        Weight `common_p` on each common token, linspace(umin, umax) on the class's own tokens, normalised; token order
-        common | common per query | distinct | queries | targets. A larger `vocab` adds outputs that are never targets.
+        Each common token has weight `common_p`, the distinct tokens of a class have linspace(umin, umax); weights are then
+        normalised. Tokens are numbered common | common per query | distinct | queries | targets. A larger `vocab` adds
+        outputs that are never targets.
         """
         counts = {"num_last": num_last, "num_next_per_last": num_next_per_last, "num_unique": num_unique}
         for name, value in counts.items():
@@ -160,11 +161,15 @@ class SequenceClasses(Process):
             table[n, [column[token] for token in item.tokens]] = item.probabilities
         return table
 
+    def common_in(self, keys: tuple[int, ...]) -> np.ndarray:
+        """Which entries of `table` belong to common tokens."""
+        return np.isin(keys, sorted(self.common)) & (self.table(keys) > 0)
+
     def label(self, token: int) -> str:
         return self.labels[token] if token < len(self.labels) else str(token)
 
     def floor(self) -> float:
-        """Long-sequence floor: contexts tell classes apart unless they share the query and the whole law P(.|n)."""
+        """The least loss on long contexts: they separate two classes unless query and P(.|n) are the same."""
         groups: dict[tuple, list[float]] = defaultdict(list)
         for item, weight in zip(self.classes, self.weights, strict=True):
             law = tuple(sorted(zip(item.tokens, item.probabilities, strict=True)))
@@ -172,7 +177,7 @@ class SequenceClasses(Process):
         return sum(-w * math.log(w / math.fsum(group)) for group in groups.values() for w in group)
 
     def sample(self, key: np.random.Generator, batch: int, length: int) -> Sequences:
-        """Whole token sequences; training uses their counts, which are a sufficient statistic."""
+        """Whole token sequences. Training uses only their counts, which are a sufficient statistic."""
         chosen = key.choice(len(self.classes), size=batch, p=self.weights)
         tokens = np.empty((batch, length), dtype=np.int64)
         for n, item in enumerate(self.classes):

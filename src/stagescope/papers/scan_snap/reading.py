@@ -1,5 +1,6 @@
-"""Read a run of scan and snap: its stages, its claims, and the runs beside it that they need."""
+"""The reading of a scan-and-snap run: its class attention, its stages, and the companion runs that its claims need."""
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +11,7 @@ from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import Every, LogSpaced
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import replay
-from stagescope.papers.scan_snap.evidence import MOVED, Beside, Evidence
+from stagescope.papers.scan_snap.evidence import LIMITS, Companions, Evidence
 from stagescope.papers.scan_snap.loss import PairwisePopulation
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
 from stagescope.papers.scan_snap.sampled import PairwiseSampled
@@ -18,16 +19,24 @@ from stagescope.papers.scan_snap.stages import detect
 from stagescope.runs.run import Run
 from stagescope.spec import build
 
-FINE_MOVE, FINE_SPEED = 0.02, 0.05
-"""A run is read as it is if between frames attention moves less than 2 % and its speed changes less than 5 % of its peak."""
-DENSE_FRAMES, FRAMES_PER_DECADE = 3000, 400
-NAMED = 3
+
+@dataclass(frozen=True)
+class Resolution:
+    """How densely a run must be recorded for its events; a coarser run is replayed with more frames."""
+
+    move: float = 0.02  # largest motion of attention, |c - c'|_1, between two frames
+    speed: float = 0.05  # largest change of the attention speed between two frames, relative to its peak
+    most_steps: int = 3000  # a descent up to this long is replayed at every step, a longer one at so many steps
+    per_decade: int = 400  # frames for each factor of ten in time of a replayed flow
+
+
+RESOLUTION = Resolution()
 
 
 def dense_attention(run: Run) -> ClassAttention:
     """Class attention at a resolution that does not depend on how densely the run was recorded.
 
-    A run recorded too coarsely is replayed from its first frame, which is exact: the spec and the frame decide it.
+    A run that is recorded too coarsely is replayed from its first frame. This is exact: spec and first frame determine it.
     """
     curves = class_attention(run)
     if _fine(curves) or run.frames < 2:
@@ -37,35 +46,33 @@ def dense_attention(run: Run) -> ClassAttention:
     if np.all(np.diff(run.step) == 1):
         return curves
     last = int(run.step[-1])
-    return class_attention(replay(run, Every() if last <= DENSE_FRAMES else LogSpaced(frames=DENSE_FRAMES)))
+    return class_attention(replay(run, Every() if last <= RESOLUTION.most_steps else LogSpaced(frames=RESOLUTION.most_steps)))
 
 
 def _natural_grid(run: Run) -> LogSpaced:
-    """Frames from well before the first thing that can happen, K / rate, to the end, equally many for every decade."""
+    """Equally many frames per decade, from well before the shortest time scale, 1 / (largest rate), to the end."""
     last = float(run.t[-1])
     rates = [rate for rate in (1.0, *run.spec["dynamics"]["rates"].values()) if rate > 0]
     first = min(1e-4 * last, 1e-3 / max(rates))
-    return LogSpaced(frames=max(100, int(FRAMES_PER_DECADE * np.log10(last / first))), first=first)
+    return LogSpaced(frames=max(100, int(RESOLUTION.per_decade * np.log10(last / first))), first=first)
 
 
 def _fine(curves: ClassAttention) -> bool:
     moved = curves.mean(np.abs(np.diff(curves.attention, axis=0)).sum(axis=2))
     speed = curves.mean(curves.speed)
     changed = np.abs(np.diff(speed)) / (speed.max() or 1.0)
-    return bool(np.max(moved, initial=0) < FINE_MOVE and np.max(changed, initial=0) < FINE_SPEED)
+    return bool(np.max(moved, initial=0) < RESOLUTION.move and np.max(changed, initial=0) < RESOLUTION.speed)
 
 
-def _winners(run: Run, curves: ClassAttention) -> str:
-    """The strongest distinct token of each class at the end, by name, for the first few classes."""
+def _winners(run: Run, curves: ClassAttention) -> list[str]:
+    """The name of the strongest distinct token of each class at the end."""
     law = law_of(run)
-    tops = np.argmax(np.where(curves.distinct, curves.attention[-1], 0.0), axis=1)[:NAMED]
-    names = [law.process.label(law.model.keys[column]) for column in tops]
-    more = ", ..." if len(curves.prior) > NAMED else ""
-    return f"strongest tokens {', '.join(names)}{more}"
+    tops = np.argmax(np.where(curves.distinct, curves.attention[-1], 0.0), axis=1)
+    return [law.process.label(law.model.keys[column]) for column in tops]
 
 
 class ScanSnapReading(Reading):
-    """Class attention at a fine resolution, its stages, and the runs beside it that the claims need."""
+    """Class attention at a fine resolution, its stages, and the companion runs that the claims need."""
 
     @cached_property
     def curves(self) -> ClassAttention:
@@ -74,27 +81,27 @@ class ScanSnapReading(Reading):
     @cached_property
     def stages(self) -> Stages:
         run, curves = self.run, self.curves
-        named = ("common_mass", "top_distinct", "top_common", "speed")
-        averaged = {name: curves.mean(getattr(curves, name)) for name in named}
-        moved = bool(np.max(np.abs(curves.scores - curves.scores[:1])) > MOVED)
-        facts = {"moved": moved, "winners": _winners(run, curves), "clock": run.clock, "status": run.status}
-        return detect(curves.time, **averaged, **facts)
+        wanted = ("common_mass", "top_distinct", "top_common", "speed")
+        averaged = {name: curves.mean(getattr(curves, name)) for name in wanted}
+        moved = bool(np.max(np.abs(curves.scores - curves.scores[:1])) > LIMITS.motion)
+        named = _winners(run, curves)
+        return detect(curves.time, **averaged, moved=moved, winners=named, clock=run.clock, status=run.status)
 
     @cached_property
     def evidence(self) -> Evidence:
-        beside = Beside(
+        companions = Companions(
             rates=lambda rates, until: self.companion(self.at_rates, rates, until),
             flow=lambda until: self.companion(self.as_flow, until),
         )
-        return Evidence.of(self.run, self.curves, beside if self.run.frames > 1 else None)
+        return Evidence.of(self.run, self.curves, companions if self.run.frames > 1 else None)
 
     def at_rates(self, rates: dict[str, float], until: float) -> Run:
-        """A flow from the same start with other rates to another end."""
+        """The flow from the same start at other rates, to another end time."""
         dynamics = build(self.run.spec["dynamics"]).model_copy(update={"rates": rates})
         return evolve(self.field, self.run.at(0), dynamics, until=until, progress=False)
 
     def as_flow(self, until: float) -> Run:
-        """The gradient flow in place of the run's steps: same start, same rates, contexts in the long-sequence limit."""
+        """The gradient flow instead of the run's steps: same start, same rates, contexts in the long-sequence limit."""
         law = self.law
         limit = PairwisePopulation(model=law.model, process=law.process) if isinstance(law, PairwiseSampled) else law
         dynamics = GradientFlow(rates=self.run.spec["dynamics"]["rates"])

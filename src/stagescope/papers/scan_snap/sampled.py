@@ -1,4 +1,4 @@
-"""Scan and snap on sampled contexts of finite length, as token counts: a sufficient statistic, never one-hot tensors."""
+"""Scan and snap on sampled contexts of finite length, stored as token counts, which are a sufficient statistic."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -22,8 +22,8 @@ Steps = Callable[[np.ndarray, np.ndarray, int, int], int]
 class PairwiseSampled(Pairing, Objective):
     """Mean cross-entropy of `batch` contexts of `length` tokens, drawn anew every step from (seed, step) [SnS:model].
 
-    `value` and `grad`, and so the recorded loss, are those of the long-sequence limit [SnS:lemma-2]: exact, and free of
-    the noise of any one batch. A descent steps on the batches.
+    `value` and `grad`, and so the recorded loss, are those of the long-sequence limit [SnS:lemma-2]: exact and without
+    batch noise. A descent takes its steps on the batches.
     """
 
     length: int = Limits(ge=2)
@@ -67,7 +67,7 @@ class PairwiseSampled(Pairing, Objective):
         return jnp.mean(jax.scipy.special.logsumexp(logits, axis=1) - own)
 
     def draw(self, step: int) -> Any:
-        """The batch of a step, the same that the kernel trains on."""
+        """The batch of a step, as the definition reads it; the kernel trains on the same draws."""
         sizes, counts = self.sample(step)
         start, keys = self.kernel_arguments[1], self.kernel_arguments[2]
         support = np.zeros((len(sizes), counts.shape[1]), dtype=np.int64)
@@ -106,7 +106,7 @@ class PairwiseSampled(Pairing, Objective):
         return self.kernel_arguments[2], self.rows["query"], self.rows["target"]
 
     def fused(self, layout: Layout, decay: float, lr: Mapping[str, float]) -> Steps:
-        """Momentum SGD as one kernel call for many steps."""
+        """Momentum SGD: one kernel call for many steps."""
         from stagescope.papers.scan_snap.sampled_kernel import heavy_ball
 
         def steps(theta: np.ndarray, memory: np.ndarray, first: int, count: int) -> int:

@@ -1,22 +1,20 @@
 """Numba kernels of scan-and-snap SGD on sampled contexts, as token counts: sampling, gradient and heavy-ball steps.
 
-Only the support rows of a class are touched, samples are grouped by class so that a class's rows are gathered once and
-multiplied as matrices, and the momentum buffer is the accumulator of the gradient. Draws are those of SplitMix64 started
-from (seed, step): any step can be drawn again without those before it. A token is drawn by inverting its class's cumulative
-law with 32 random bits, so that every probability is exact to 2^-32.
+Only the support rows of a class are touched. Samples are grouped by class, so that the rows of a class are gathered once and
+multiplied as matrices. The gradient is added to the momentum buffer in place. Random numbers are those of SplitMix64 started
+from (seed, step), so that any step can be drawn again without the steps before it. A token is drawn by inverting the
+cumulative law of its class with 32 random bits, so that every probability is exact to 2^-32.
 """
-
-import math
 
 import numpy as np
 from numba import njit
 
-_FAST = {"contract", "reassoc"}
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_ROUND = 6755399441055744.0  # 1.5 x 2^52: adding it rounds to an integer, kept in the low bits
-_LOW = np.uint64(0xFFFFFFFF)
-GUIDE = 4096
-_C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11 = (1.0 / math.factorial(k) for k in range(3, 12))
+from stagescope.fields.exp_kernel import exp_double
+
+_FAST = {"contract", "reassoc"}  # lets sums vectorise; no other fast-math flag, so that inf and nan keep their meaning
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, the increment of SplitMix64
+_LOW = np.uint64(0xFFFFFFFF)  # the low 32 bits
+GUIDE = 4096  # buckets of an inversion table: the top 12 of 32 bits
 
 
 @njit(cache=True, inline="always")
@@ -29,7 +27,7 @@ def _mix(x):
 
 @njit(cache=True)
 def inverse_table(law, upper, guide):
-    """Indexed inversion: upper[i] = 2^32 P(token <= i), guide[b] = the first token that b x 2^20 and above can give."""
+    """Indexed inversion: upper[i] = 2^32 P(token <= i); guide[b] is the first token that the bits b x 2^20 or more can give."""
     total = 0.0
     for i in range(law.size):
         total += law[i]
@@ -44,7 +42,7 @@ def inverse_table(law, upper, guide):
 
 @njit(cache=True, inline="always")
 def _pick(bits, upper, guide):
-    """The token of 32 random bits; the loop hardly ever runs, because a bucket of the guide hardly ever holds a bound."""
+    """The token of 32 random bits. The loop rarely runs, because few buckets of the guide hold a bound."""
     i = guide[bits >> np.uint64(20)]
     while bits >= upper[i]:
         i += 1
@@ -53,7 +51,7 @@ def _pick(bits, upper, guide):
 
 @njit(cache=True)
 def draw_counts(seed, step, length, start, upper, guide, class_upper, class_guide, sizes, counts):
-    """Counts of one batch: how many samples each class has, then their token counts (batch, widest), class after class."""
+    """Draw one batch: the number of samples of each class, then their token counts (batch, widest), class after class."""
     state = _mix(_mix(np.uint64(seed) + _GOLDEN) ^ (np.uint64(step) * _GOLDEN))
     half = np.uint64(32)
     sizes[:] = 0
@@ -79,7 +77,7 @@ def draw_counts(seed, step, length, start, upper, guide, class_upper, class_guid
 
 @njit(cache=True)
 def _highest(x):
-    """The maximum in four chains: one chain would wait for itself, and compilers do not vectorise maxima."""
+    """The maximum in four independent chains, because compilers do not vectorise maxima."""
     a = b = c = d = x[0]
     whole = x.size - x.size % 4
     for j in range(0, whole, 4):
@@ -91,30 +89,14 @@ def _highest(x):
 
 @njit(cache=True, fastmath=_FAST)
 def _exp_rows(x, total, bits):
-    """x <- exp(x - max of its row), total <- 1/sum of a row.
-
-    exp(v) = 2^k e^r with |r| <= ln(2)/2: the Taylor series to degree 11 in Estrin's order (relative error below 1e-14), and
-    k added to the exponent bits. Loops without branches, so that they vectorise.
-    """
+    """x <- exp(x - max of its row), at least e^-700; total <- 1/sum of a row."""
     rows, columns = x.shape
-    exponents = x.view(np.int64)
-    rounded = bits.view(np.float64)
     for b in range(rows):
-        here, exponent = x[b], exponents[b]
+        here = x[b]
         top = _highest(here)
         for j in range(columns):
-            value = max(here[j] - top, -700.0)
-            rounded[j] = value * 1.4426950408889634 + _ROUND
-            k = rounded[j] - _ROUND
-            r = (value - k * 0.6931471803691238) - k * 1.9082149292705877e-10
-            r2 = r * r
-            r4 = r2 * r2
-            low = (1.0 + r) + (0.5 + _C3 * r) * r2
-            middle = (_C4 + _C5 * r) + (_C6 + _C7 * r) * r2
-            high = (_C8 + _C9 * r) + (_C10 + _C11 * r) * r2
-            here[j] = low + (middle + high * r4) * r4
-        for j in range(columns):
-            exponent[j] += bits[j] << 52
+            here[j] = max(here[j] - top, -700.0)
+        exp_double(here, bits)
         whole = 0.0
         for j in range(columns):
             whole += here[j]
@@ -213,7 +195,7 @@ def _move(x, memory, lr, momentum):
 def heavy_ball(y, z, my, mz, first, steps, seed, length, batch, tables, layout, momentum, lr_y, lr_z):
     """`steps` steps of momentum SGD in place, from step `first` on; returns how many kept the parameters below 1e15.
 
-    The buffers hold momentum x their last value, ready to take up the next gradient.
+    The buffers hold momentum x their last value, so that the next gradient can be added in place.
     """
     start, upper, guide, class_upper, class_guide = tables
     key, query, target = layout

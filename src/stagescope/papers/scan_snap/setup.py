@@ -2,10 +2,6 @@
 
 from typing import Any
 
-from stagescope.dynamics.descent import GD, Adam, Descent, HeavyBall
-from stagescope.dynamics.dynamics import Dynamics
-from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import Every, LogSpaced, Record, Uniform
 from stagescope.errors import InputError
 from stagescope.papers.scan_snap.loss import PairwisePinv, PairwisePopulation
 from stagescope.papers.scan_snap.model import PairwiseAttention
@@ -13,6 +9,7 @@ from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.sampled import PairwiseSampled
 from stagescope.papers.scan_snap.study import GENERATOR, ScanSnapOptions, check_use
 from stagescope.papers.scan_snap.tables import read_classes
+from stagescope.papers.setup import make_dynamics, make_record
 from stagescope.papers.study import Setup
 from stagescope.spec import digest
 
@@ -25,9 +22,9 @@ def setup(options: ScanSnapOptions, seed: int) -> Setup:
     return Setup(
         what=_law(options, model, process, seed),
         params=model.init(seed, options.init_scale),
-        dynamics=_dynamics(options),
+        dynamics=make_dynamics(options, rates={"Y": options.rate_y, "Z": options.rate_z}),
         until=options.until if options.optimizer == "flow" else None,
-        record=_record(options),
+        record=make_record(options),
         facts=facts,
     )
 
@@ -49,21 +46,3 @@ def _process(options: ScanSnapOptions) -> tuple[SequenceClasses, dict[str, Any]]
         return process, {"classes_digest": digest(process.describe())}
     names = (*GENERATOR, "vocab")
     return SequenceClasses.synthetic(**{name: getattr(options, name) for name in names}), {}
-
-
-def _dynamics(options: ScanSnapOptions) -> Dynamics:
-    rates = {"Y": options.rate_y, "Z": options.rate_z}
-    if options.optimizer == "flow":
-        return GradientFlow(rates=rates, method=options.method, rtol=options.rtol)
-    chosen = {"gd": GD(), "heavy-ball": HeavyBall(momentum=options.momentum), "adam": Adam()}[options.optimizer]
-    return Descent(optimizer=chosen, rates=rates, lr=options.lr, steps=options.steps)
-
-
-def _record(options: ScanSnapOptions) -> Record | None:
-    if options.record == "every-step":
-        return Every()
-    if options.record == "uniform":
-        return Uniform(frames=options.frames)
-    if options.record == "log" or options.optimizer == "flow":
-        return LogSpaced(frames=options.frames)
-    return None

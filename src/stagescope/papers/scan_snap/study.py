@@ -7,6 +7,7 @@ from pydantic import Field
 
 from stagescope.later import Later
 from stagescope.options import Options, refuse_unused
+from stagescope.papers import motion
 from stagescope.papers.paper import Kind
 from stagescope.papers.study import NamedSweep, Study
 
@@ -26,26 +27,26 @@ class ScanSnapOptions(Options):
     umin: float = Field(0.1, gt=0, description="weight of the rarest distinct token")
     umax: float = Field(1.0, gt=0, description="weight of the most frequent distinct token")
     vocab: int | None = Field(None, ge=1, description="vocabulary size M of the softmax; default: the tokens in use")
-    rate_y: float = Field(1.0, ge=0, description="rate of the decoder Y")
-    rate_z: float = Field(1.0, ge=0, description="rate of the attention scores Z")
+    rate_y: motion.Rate = Field(1.0, description="rate of the decoder Y")
+    rate_z: motion.Rate = Field(1.0, description="rate of the attention scores Z")
     decoder: Literal["gradient", "pinv"] = Field(
         "gradient", description="step of Y: the gradient, or the theorems' modified decoder"
     )
     columns: Literal["merged", "all"] = Field(
         "merged", description="keep one column for all outputs that are never targets, or all"
     )
-    init_scale: float = Field(0.0, ge=0, description="initial Y and Z uniform in +- this; needs --columns all unless 0")
-    optimizer: Literal["flow", "gd", "heavy-ball", "adam"] = Field("flow", description="gradient flow, or steps")
-    until: float = Field(1000.0, gt=0, description="end time of the flow")
-    steps: int = Field(100, ge=1, description="steps of a descent")
-    lr: float = Field(1.0, gt=0, description="step size of a descent; rates are relative to it")
+    init_scale: motion.InitScale = Field(0.0, description="initial Y and Z uniform in +- this; needs --columns all unless 0")
+    optimizer: motion.Optimizer = "flow"
+    until: motion.Until = 1000.0
+    steps: motion.Steps = 100
+    lr: motion.StepSize = Field(1.0, description="step size of a descent; rates are relative to it")
     length: int | None = Field(None, ge=2, description="tokens per sampled context; default: the long-sequence limit, exact")
     batch: int = Field(128, ge=1, description="contexts per step (with --length)")
-    momentum: float = Field(0.9, ge=0, lt=1, description="momentum of heavy-ball")
-    method: Literal["auto", "cvode", "lsoda", "dop853", "radau"] = Field("auto", description="integrator of the flow")
-    rtol: float = Field(1e-10, gt=0, lt=1, description="relative tolerance of the flow")
+    momentum: motion.Momentum = 0.9
+    method: motion.Method = "auto"
+    rtol: motion.Tolerance = 1e-10
     record: Literal["auto", "log", "uniform", "every-step"] = Field("auto", description="spacing of the recorded frames")
-    frames: int = Field(400, ge=3, description="number of recorded frames (log and uniform)")
+    frames: motion.Frames = 400
 
 
 _SAMPLED: dict[str, Any] = {"length": 128, "batch": 128, "steps": 100}
@@ -73,12 +74,7 @@ GENERATOR = ("num_last", "num_next_per_last", "num_common", "num_common_per_last
 
 
 def check_use(options: ScanSnapOptions) -> None:
-    if options.optimizer == "flow":
-        refuse_unused(options, ("steps", "lr", "momentum"), "a flow ends at --until and has no steps; choose an --optimizer")
-    else:
-        refuse_unused(options, ("until", "method", "rtol"), f"{options.optimizer} takes --steps; they are for the flow")
-    if options.optimizer not in ("flow", "heavy-ball"):
-        refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
+    motion.refuse_unused_motion(options, options.optimizer)
     if options.length is None:
         refuse_unused(options, ("batch",), "contexts are sampled only with --length")
     if options.classes is not None:

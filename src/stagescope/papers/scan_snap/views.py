@@ -1,4 +1,4 @@
-"""A scan-and-snap run on a page: class attention with common and distinct tokens, its speed, and what it sheds."""
+"""Views of a scan-and-snap run: class attention with common and distinct tokens, its speed, scores and decoder."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ from stagescope.views.subsample import CELLS, OBSERVED, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
 
 CLASSES = 4
-"""Classes whose strongest tokens are followed by name."""
+"""Classes whose strongest tokens are named."""
 WIDEST = 1200
 """Rows and columns of the decoder that are drawn."""
 
@@ -73,15 +73,15 @@ def pairwise_views(reading: Reading) -> list[Maker]:
 def _loss(run: Run, law: Pairing) -> View | None:
     floor, start = law.process.floor(), float(np.log(law.model.vocab))
     levels = (Level("uniform prediction, ln M", start), Level("floor", floor))
-    about = "Cross-entropy of the target in nats. The floor is what contexts of any length cannot tell apart."
+    about = "Cross-entropy of the target in nats. The floor is the least loss on contexts of any length."
     if "loss" in run.series:
         return loss_view(run, levels, about)
-    about += " The modified decoder descends no loss: this one is computed along the way."
+    about += " The modified decoder does not descend a loss; this one is computed at its frames."
     return loss_view(run, levels, about, (Curve("loss", _losses(run, law)),))
 
 
 def _losses(run: Run, law: Pairing) -> np.ndarray:
-    """Recorded, or, for the modified decoder, which has none of its own, computed."""
+    """The recorded loss; for the modified decoder, which records none, it is computed."""
     if "loss" in run.series:
         return np.asarray(run.series["loss"], dtype=float)
     objective = PairwisePopulation(model=law.model, process=law.process)
@@ -89,7 +89,7 @@ def _losses(run: Run, law: Pairing) -> np.ndarray:
 
 
 def _excess(run: Run, law: Pairing) -> View | None:
-    """None where the floor is zero: the loss itself is the excess."""
+    """None where the floor is zero, because the loss itself is then the excess."""
     floor, start = law.process.floor(), float(np.log(law.model.vocab))
     if floor == 0:
         return None
@@ -124,14 +124,14 @@ def _per_class(seen: _Seen, values: np.ndarray) -> list[Curve]:
 
 
 def _common_mass(seen: _Seen) -> View:
-    about = "Attention on tokens that several classes share. It is lost while the model scans; the snap freezes the rest."
+    about = "Attention on tokens that several classes share. It falls during the scan and hardly changes after the snap."
     made = _per_class(seen, seen.curves.common_mass)
     more = left_out(len(seen.classes), what="classes")
     return curves("common-mass", "Attention on common tokens", about + more, "attention", made, frames=seen.frames)
 
 
 def _attention_speed(seen: _Seen) -> View:
-    about = "Sum of |dc_n/dt| over tokens: largest at `peak`, below a tenth of that at `snap`."
+    about = "Sum of |dc_n/dt| over tokens. It is largest at `peak` and below 10 % of that after `snap`."
     made = _per_class(seen, seen.curves.speed)
     title, axis = "Speed of attention", f"per unit of {seen.curves.clock}"
     about += left_out(len(seen.classes), what="classes")
@@ -139,14 +139,14 @@ def _attention_speed(seen: _Seen) -> View:
 
 
 def _entropy(seen: _Seen) -> View:
-    about = "Entropy of class attention on the class's distinct tokens, in nats: the lower, the sparser."
+    about = "Entropy of class attention on the class's distinct tokens, in nats. Lower is sparser."
     made = _per_class(seen, seen.curves.entropy)
     title, about = "Entropy on distinct tokens", about + left_out(len(seen.classes), what="classes")
     return curves("entropy", title, about, "nats", made, frames=seen.frames)
 
 
 def _tokens(seen: _Seen) -> View:
-    """The strongest two distinct tokens of the first classes by name, the other tokens of these classes behind them."""
+    """The two strongest distinct tokens of the first classes by name; their other tokens are drawn faintly."""
     found, named, faint = seen.curves, [], []
     last = np.nan_to_num(found.attention[-1])
     for n, name in enumerate(seen.classes[:CLASSES]):
@@ -157,7 +157,7 @@ def _tokens(seen: _Seen) -> View:
         shared = np.flatnonzero(found.common[n])
         faint += [Curve(f"common {seen.keys[key]}", found.attention[:, n, key], f"class {name}", faint=True) for key in shared]
     made = [*named, *faint][:MOST]
-    about = "Attention of each class on its tokens; named are the two distinct tokens of each that end strongest."
+    about = "Attention of each class on its tokens. The two distinct tokens that end strongest are named."
     more = left_out(len(seen.classes), CLASSES, "classes") + left_out(len(named) + len(faint))
     return curves("tokens", "Attention token by token", about + more, "attention", made, frames=seen.frames)
 
@@ -168,7 +168,7 @@ def _scores(seen: _Seen) -> View:
     return Matrices(
         "scores",
         "Attention scores Z",
-        "Before the softmax: row = query, column = token. Scores of distinct tokens grow, those of common ones fall.",
+        "Before the softmax: row = query, column = token. Scores of distinct tokens grow, those of common tokens fall.",
         values[:, None],
         panels=("",),
         rows=tuple(map(label, seen.law.model.queries)),
@@ -181,7 +181,7 @@ def _scores(seen: _Seen) -> View:
 
 
 def _decoder(run: Run, seen: _Seen) -> View:
-    """At most WIDEST rows and columns: beyond, cells are smaller than a pixel."""
+    """At most WIDEST rows and columns; with more, a cell is smaller than a pixel."""
     rows, columns = (min(size, WIDEST) for size in run.params["Y"].shape[1:])
     some = shown(run, rows * columns, CELLS)
     values = np.asarray(some.run.params["Y"])[:, :rows, :columns]
@@ -190,7 +190,7 @@ def _decoder(run: Run, seen: _Seen) -> View:
     return Matrices(
         "decoder",
         "Decoder Y",
-        "What a token, if it is all that is attended to, adds to the logit of each output." + more,
+        "What a token adds to the logit of each output if it has all the attention." + more,
         values[:, None],
         panels=("",),
         rows=seen.keys[:rows],
@@ -206,6 +206,6 @@ def _decoder(run: Run, seen: _Seen) -> View:
 def _rows(seen: _Seen) -> View:
     chosen = slice(0, MOST_POINTS)
     places, shares = plane(np.asarray(seen.run.params["Y"])[:, chosen])
-    about = "Rows of Y in the plane of their largest variance, all frames together: tokens of one class move together."
+    about = "Rows of Y in the plane of their largest variance over all frames. Tokens of one class move together."
     about += left_out(len(seen.keys), MOST_POINTS, "tokens")
     return Points("embedding", "Tokens by their decoder rows", about, places, seen.keys[chosen], shares, frames=seen.frames)

@@ -1,5 +1,5 @@
 /**
- * The ledger: what the papers claim, what the runs say, and a way to the frames that show it.
+ * The ledger: the claims, their verdicts on the runs, and a way to the frames that show them.
  *
  * One row a claim and run. With several runs the rows of a claim stand below each other, so that numbers compare down a column.
  */
@@ -73,7 +73,8 @@ class LedgerTable {
       el("tr", {}, heads.map((text, i) => el("th", { scope: "col", class: i > 1 && i < 5 ? "number" : "", text }))),
     );
     this.table = el("table", { class: "ledger-table" }, [head, ...claims.map((claim) => this.body(claim))]);
-    this.element = el("div", { class: "ledger" }, [this.chips(), this.missing(), el("div", { class: "scroll" }, this.table)]);
+    const table = el("div", { class: "scroll" }, this.table);
+    this.element = el("div", { class: "ledger" }, [this.chips(), this.missing(), table, this.uncalibrated()]);
     scene.onMark((span) => span ?? this.choose(null));
   }
 
@@ -130,6 +131,15 @@ class LedgerTable {
       ...without.flatMap(({ data }, i) => [i ? ", " : "", nameOf(data.name, 60)]),
       ": see its notes.",
     ]);
+  }
+
+  /** How many claims have no null. */
+  uncalibrated() {
+    const without = this.claims.filter(({ entries }) => !entries.some(({ verdict }) => verdict.calibrated)).length;
+    if (!without) return null;
+    const are = without === 1 ? "claim is" : "claims are";
+    const text = `${count(without)} ${are} uncalibrated: no null (an input on which the claim is false) is known yet.`;
+    return el("p", { class: "aside", text });
   }
 
   filter() {

@@ -280,7 +280,7 @@ function closing(scene) {
     [
       "ledger",
       "Ledger",
-      "Claims of the papers against these runs. A click on a row goes to the frames that show it.",
+      "Claims put to these runs, and their verdicts. A click on a row goes to the frames that show it.",
       ledgerPanel(scene),
     ],
     [

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.papers.focus_dilution.observables import token_curves
+from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.text.loss import TextCounts
 from stagescope.papers.focus_dilution.text.observables import text_curves
+from stagescope.papers.rebuild import rebuilt
 
 
 @pytest.fixture(scope="module")
@@ -17,9 +18,15 @@ def run():
     return ss.evolve(law, model.init(0, 0.7), ss.Descent(lr=0.3, steps=12), progress=False)
 
 
+def whole_curves(run):
+    law = rebuilt(run.spec["field"])
+    params = {name: run.params[name] for name in run.params}
+    return TokenCurves(run.time, params, ss.TokenPopulation(model=law.model, process=law.process))
+
+
 def test_curves_are_those_of_the_whole_matrices(run):
-    """`token_curves` forms every matrix of every frame."""
-    found, whole = text_curves(run), token_curves(run)
+    """`TokenCurves` forms every matrix of every frame."""
+    found, whole = text_curves(run), whole_curves(run)
     top = found.frequent
     np.testing.assert_allclose(found.on_frequent, whole.attention[:, :, top], atol=1e-14)
     np.testing.assert_allclose(found.on_itself, np.diagonal(whole.attention, axis1=1, axis2=2), atol=1e-14)
@@ -32,7 +39,7 @@ def test_curves_are_those_of_the_whole_matrices(run):
 
 def test_alignment_is_a_cosine(run):
     found = text_curves(run)
-    phi, target = token_curves(run).scores, np.outer(found.pi, found.pi)
+    phi, target = whole_curves(run).scores, np.outer(found.pi, found.pi)
     sizes = np.linalg.norm(phi, axis=(1, 2)) * np.linalg.norm(target)
     np.testing.assert_allclose(found.alignment, np.sum(phi * target, axis=(1, 2)) / sizes, atol=1e-12)
 

@@ -71,7 +71,7 @@ def test_a_probe_outside_the_vocabulary_says_its_rank_and_the_size_needed():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"probe": ("zebrafish",)}, "'zebrafish' is no token"),
         ({"window": 10**7}, "shorter than one window"),
@@ -82,8 +82,8 @@ def test_a_probe_outside_the_vocabulary_says_its_rank_and_the_size_needed():
         ({"vocab": 10**6}, "types"),
     ],
 )
-def test_what_would_mean_nothing_is_refused(options, said):
-    with pytest.raises(ss.InputError, match=said):
+def test_what_would_mean_nothing_is_refused(options, message):
+    with pytest.raises(ss.InputError, match=message):
         setup(**options)
 
 

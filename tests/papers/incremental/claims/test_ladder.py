@@ -8,12 +8,12 @@ import pytest
 import stagescope as ss
 from stagescope.papers.incremental import claims as incremental
 from stagescope.papers.incremental.claims.clock import departure, rungs
-from stagescope.papers.incremental.evidence import Beside, Clock, Curve, Evidence, Task
+from stagescope.papers.incremental.evidence import Clock, Companions, Curve, Evidence, Task
 from stagescope.papers.incremental.stages import Heads
 
 
 def synthetic(loss_at_plateau=0.5, agreement=1.0, learned=None, nearest=1):
-    """A staircase of levels 1, .5, 0 with t_1 = 10 and t_2 = 100, and its evidence, on a run of nothing."""
+    """A staircase of levels 1, .5, 0 with t_1 = 10 and t_2 = 100, and its evidence, on a short run that is not read."""
     time = np.geomspace(0.1, 1000, 400)
     loss = np.where(time < 10, 1.0, np.where(time < 100, loss_at_plateau, 0.0)) + 0.01 * np.exp(-time)
     mass = np.zeros((400, 2, 2))
@@ -117,7 +117,6 @@ def test_a_plateau_left_too_early_is_not_judged(fall, verdict):
     loss = np.where(time < 10, 1.0, np.where(time < 100, 0.525 + slope, 0.0))
     row = judged(run, replace(evidence, heads=replace(evidence.heads, loss=loss)))["plateaus"]
     assert row.verdict == verdict, row.reason
-    assert ("left before it settled" in row.reason) == (verdict == "inconclusive")
 
 
 def test_a_plateau_passed_below_its_level_is_violated_however_it_falls():
@@ -128,19 +127,13 @@ def test_a_plateau_passed_below_its_level_is_violated_however_it_falls():
     assert row.verdict == "violated", row.reason
 
 
-def test_rows_say_what_was_measured():
-    time = np.geomspace(0.1, 1000, 400)
-    rows = judged(*synthetic(learned=np.stack([time > 10, 0.6 * (time > 100)], axis=1)))
-    assert "pass 0.30" in rows["order"].reason
-    assert "largest shares of the true maps 1.00 0.60" in rows["order"].reason
-    assert "top groups 1 2;" in rows["cooperation"].reason
-    small = judged(*synthetic(learned=np.full((400, 2), 0.15)))["order"]
-    assert small.verdict == "inconclusive"
-    assert "maps 0.15 0.15, 0.2 is needed; t_2 was passed all the same" in small.reason
+def test_a_share_below_a_fifth_is_not_acquired():
+    row = judged(*synthetic(learned=np.full((400, 2), 0.15)))["order"]
+    assert (row.verdict, row.measured) == ("inconclusive", None)
 
 
 def clocked(end, model=(1.0, 10.0), its=(1.0, 10.0), heads=2):
-    """A model with transitions at given times, seen up to an end, beside a flow with its own."""
+    """A model with transitions at given times, seen up to an end, and a flow with its own."""
     run, evidence = synthetic()
 
     def stairs(until, at):
@@ -148,10 +141,10 @@ def clocked(end, model=(1.0, 10.0), its=(1.0, 10.0), heads=2):
         return time, 1.0 - 0.5 * sum((time >= t).astype(float) for t in at)
 
     time, loss = stairs(end, model)
-    beside = Beside(flow=lambda until: Curve(*stairs(until, its), evidence.levels))
+    made = Companions(flow=lambda until: Curve(*stairs(until, its), evidence.levels))
     task = replace(evidence.task, heads=heads)
     heads_seen = replace(evidence.heads, time=time, loss=loss)
-    return judged_clock(run, replace(evidence, heads=heads_seen, task=task, beside=beside, clock=Clock(True, "clock", 0.15)))
+    return judged_clock(run, replace(evidence, heads=heads_seen, task=task, companions=made, clock=Clock(True, "clock", 0.15)))
 
 
 def judged_clock(run, evidence):
@@ -159,23 +152,23 @@ def judged_clock(run, evidence):
 
 
 @pytest.mark.parametrize(
-    ("changes", "verdict", "words"),
+    ("changes", "verdict", "measured"),
     [
-        ({"end": 20.0}, "confirmed", "t_2 1.0"),
-        ({"end": 5.0}, "inconclusive", "nothing is said of t_2: t_1 alone"),
-        ({"end": 5.0, "heads": 1}, "confirmed", "t_1 1.0"),
-        ({"end": 10.5, "model": (1.0, 11.0)}, "inconclusive", "nothing is said of t_2"),
-        ({"end": 30.0, "model": (1.0, 40.0)}, "violated", "t_2 above 2.999"),
-        ({"end": 5.0, "model": (1.3, 10.0)}, "violated", "t_1 1.3"),
+        ({"end": 20.0}, "confirmed", 1.0),
+        ({"end": 5.0}, "inconclusive", 1.0),  # t_1 alone
+        ({"end": 5.0, "heads": 1}, "confirmed", 1.0),
+        ({"end": 10.5, "model": (1.0, 11.0)}, "inconclusive", 1.0),  # the model may still reach t_2 in time
+        ({"end": 30.0, "model": (1.0, 40.0)}, "violated", 1.0),  # t_2 is at least 3 times too late
+        ({"end": 5.0, "model": (1.3, 10.0)}, "violated", 1.3),
     ],
 )
-def test_the_clock_needs_what_the_flow_has_reached(changes, verdict, words):
+def test_the_clock_needs_what_the_flow_has_reached(changes, verdict, measured):
     row = clocked(**changes)
     assert row.verdict == verdict, row.reason
-    assert words in row.reason
+    assert row.measured == pytest.approx(measured, abs=0.005)
 
 
-def test_the_clock_names_a_third_transition_that_is_due():
+def test_a_third_transition_that_is_due_leaves_the_clock_open():
     """The flow passed t_3 just before the end: the model may still do so in time."""
     run, evidence = synthetic()
     levels, time = np.array([1.0, 0.6, 0.3, 0.0]), np.geomspace(0.01, 105.0, 4000)
@@ -184,10 +177,10 @@ def test_the_clock_names_a_third_transition_that_is_due():
     loss = np.interp(time, [0.9, 1.1, 9, 11], [1, 0.6, 0.6, 0.3])
     parts = replace(evidence.heads, time=time, loss=loss, levels=levels)
     task = Task((4.0, 2.0, 1.0), 3, predicts=True)
-    made = replace(evidence, heads=parts, task=task, beside=Beside(flow=lambda _: its), clock=Clock(True, "clock", 0.15))
+    made = replace(evidence, heads=parts, task=task, companions=Companions(flow=lambda _: its), clock=Clock(True, "clock", 0.15))
     row = judged_clock(run, made)
     assert row.verdict == "inconclusive"
-    assert "nothing is said of t_3: the flow has come there" in row.reason
+    assert row.measured == pytest.approx(1.0, abs=0.01)
 
 
 def test_departure():

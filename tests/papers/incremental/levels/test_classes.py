@@ -102,7 +102,7 @@ def test_bad_requests():
     chain = ss.LaggedChain.spans(4, (1, 1))
     tokens = chain.sample(key(0), 4, 2)
     for groups in (-1, 3):
-        with pytest.raises(ss.InputError, match=f"class {groups} was asked for, but there are classes 0..2"):
+        with pytest.raises(ss.InputError, match=f"class is {groups}, but must be between 0 and 2"):
             fit_class(chain, tokens, groups)
     with pytest.raises(ss.InputError, match="finite and >= 0"):
         fit_class(chain, tokens, 1, penalty=-1.0)

@@ -6,7 +6,6 @@ import pytest
 import stagescope as ss
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.loops import CompiledLoop, GradientLoop
-from stagescope.papers.incremental.students.positional_kernel import exp_all
 from stagescope.papers.incremental.students.positional_loss import HeadsLoss
 from stagescope.params import Layout
 from stagescope.spec import build
@@ -72,13 +71,6 @@ def test_gradient_by_finite_differences():
         ahead, back = ({name: params[name] + sign * h * along[name] for name in params} for sign in (1, -1))
         slope = sum(np.sum(found[name] * along[name]) for name in params)
         assert (loss.value(ahead) - loss.value(back)) / (2 * h) == pytest.approx(slope, abs=1e-8)
-
-
-def test_exponential():
-    x = np.random.default_rng(0).uniform(-700, 700, 999)
-    found = x.copy()
-    exp_all(found, np.empty(999, np.int64))
-    np.testing.assert_allclose(found, np.exp(x), rtol=1e-14)
 
 
 def test_values_that_are_not_finite_give_no_number():

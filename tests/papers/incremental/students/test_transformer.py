@@ -119,7 +119,7 @@ def test_init_and_places():
 def test_bad_sizes():
     with pytest.raises(ss.InputError, match="width 7 is not a multiple of the 2 heads"):
         transformer(width=7)
-    with pytest.raises(ss.InputError, match="one-hot places need a width of at least the 4 positions, got 2"):
+    with pytest.raises(ss.InputError, match="one-hot positions need a width of at least 4, got 2"):
         transformer(width=2, places="one-hot")
     with pytest.raises(ss.InputError, match="layers"):
         transformer(layers=3)

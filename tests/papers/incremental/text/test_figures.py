@@ -1,5 +1,7 @@
 """The figure of lags: its numbers are those of the runs, and it draws them."""
 
+from functools import partial
+
 import numpy as np
 
 from stagescope.papers.incremental.text import figures as text_incremental
@@ -14,9 +16,8 @@ def test_numbers_and_pictures(monkeypatch):
     def short(name, preset, **options):
         return run_study(name, preset, steps=40, frames=20, batch=256, watched=500, **options)
 
-    monkeypatch.setattr("stagescope.papers.registry.run_study", short)
-    monkeypatch.setattr(text_incremental, "SEEDS", 2)
-    found = drawn(text_incremental.FIGURES["lags"])
+    monkeypatch.setattr(text_incremental, "run_study", short)
+    found = drawn(text_incremental.FIGURES["lags"], partial(text_incremental.compute, seeds=2))
     assert [run["seed"] for run in found["runs"]] == [0, 1]
     assert np.array(found["runs"][0]["mass"]).shape[1:] == (3, 8)
     assert found["runs"][0]["loss"][0] == found["runs"][1]["loss"][0]

@@ -1,9 +1,11 @@
 """Lags are acquired when a head gives them most of its attention."""
 
+import json
+
 import numpy as np
 import pytest
 
-from stagescope.papers.incremental.masses import agreement
+from stagescope.papers.incremental.specialisation import agreement
 from stagescope.papers.incremental.text.stages import LagHeads, acquired, detect
 
 
@@ -39,12 +41,16 @@ def test_events_and_stages_of_heads_that_share_out_two_lags():
     found = detect(heads([1, 1], [1, 2], [1, 1]), clock="step", status="finished")
     assert list(found.events) == ["t1", "t2", "t3"]
     assert found.events["t3"] is None
-    assert found.notes["t1"] == "lag 1"
-    assert found.notes["t2"] == "lag 2"
-    assert "no other lag had most" in found.notes["t3"]
+    assert set(found.notes) == {"t1", "t2", "t3"}
     assert [stage.name for stage in found] == ["start", "1 lag", "2 lags"]
     assert [stage.stop for stage in found] == [found.events["t1"], found.events["t2"], None]
-    assert "lag 1 2 1" in found.stages[-1].evidence
+    assert [stage.facts["acquired"] for stage in found] == [[], [1], [1, 2]]
+    last = found.stages[-1].facts
+    assert last["top_lags"] == [1, 2, 1]
+    assert last["top_attention"] == pytest.approx([1, 1, 1])
+    assert last["agreement"] == pytest.approx(1 / 3)
+    assert (found.stages[0].facts["loss_start"], last["loss_end"]) == (3.0, 2.0)
+    json.dumps(found.json())
 
 
 def test_a_head_that_spreads_over_lags_acquires_none():
@@ -55,4 +61,4 @@ def test_a_head_that_spreads_over_lags_acquires_none():
 
 def test_all_lags_may_be_acquired():
     found = detect(heads([1, 2, 3, 4], [1]), clock="t", status="finished")
-    assert [found.notes[f"t{j}"] for j in (1, 2, 3, 4)] == ["lag 1", "lag 2", "lag 3", "lag 4"]
+    assert found.stages[-1].facts["acquired"] == [1, 2, 3, 4]

@@ -22,7 +22,7 @@ def test_all_heads_first_turn_to_the_most_informative_lag(run):
     found = ss.stages(run)
     assert found.clock == "step"
     assert found.events["t1"] is not None
-    assert found.notes["t1"] == "lag 1"
+    assert found.stages[1].facts["acquired"] == [1]
     verdicts = {row.tag: row.verdict for row in ss.check(run)}
     assert verdicts["ISA:text-competition"] == "confirmed"
     assert set(verdicts.values()) <= {"confirmed", "inconclusive", "violated"}
@@ -76,7 +76,7 @@ def test_a_file_of_ones_own_and_another_lag(tmp_path):
     (tmp_path / "turns.txt").write_text(" ".join(mixed))
     run = ss.run_study("text-incremental", corpus=str(tmp_path / "turns.txt"), tokens="word", **SMALL, progress=False)
     found = ss.stages(run)
-    assert found.notes["t1"] == "lag 2"
+    assert found.stages[1].facts["acquired"] == [2]
     assert next(row.verdict for row in ss.check(run) if row.tag == "ISA:text-competition") == "confirmed"
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stagescope.papers.scan_snap.text.model import NORM_EPS, TextTransformer
+from stagescope.papers.scan_snap.text.model import TextTransformer
 
 MODEL = TextTransformer(vocab=11, length=6, width=8, hidden=5, places="sinusoidal")
 
@@ -12,7 +12,7 @@ def plain(model, params, tokens):
     """One window, one position after the other."""
 
     def norm(part, x):
-        return (x - x.mean()) / np.sqrt(x.var() + NORM_EPS) * params[f"gain_{part}"] + params[f"shift_{part}"]
+        return (x - x.mean()) / np.sqrt(x.var() + 1e-5) * params[f"gain_{part}"] + params[f"shift_{part}"]
 
     x = [np.sqrt(model.width) * params["E"][t] + model.fixed_places[i] for i, t in enumerate(tokens)]
     logits, attention = [], np.zeros((len(tokens), len(tokens)))

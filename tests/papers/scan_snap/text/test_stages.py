@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stagescope.papers.scan_snap.text.observables import Motion, TextAttention
-from stagescope.papers.scan_snap.text.stages import FROZEN, after_prior, detect
+from stagescope.papers.scan_snap.text.stages import FREEZE, after_prior, detect
 
 TIME = np.arange(0.0, 1001.0, 50.0)
 
@@ -35,6 +35,11 @@ def test_topical_stages():
     assert found.events["snap"] == 600
     assert [stage.name for stage in found] == ["prior", "scan", "snapped"]
     assert [stage.stop for stage in found] == [200, 600, None]
+    prior, scan, snapped = (stage.facts for stage in found)
+    assert (prior["common_mass_start"], prior["common_mass_stop"]) == pytest.approx((0.6, 0.8))
+    assert scan["distinct_mass_stop"] == snapped["distinct_mass_start"] == pytest.approx(np.interp(600, TIME, DISTINCT))
+    assert (prior["entropy_start"], snapped["entropy_stop"]) == (2.0, 1.0)
+    assert (snapped["last_motion"], snapped["largest_motion"]) == (0.01, 0.2)
 
 
 def test_moves_while_the_prior_is_learned_are_no_scan():
@@ -46,7 +51,8 @@ def test_moves_while_the_prior_is_learned_are_no_scan():
 def test_what_still_moves_has_no_snap():
     found = detect(curves(moving(20)), (COMMON, DISTINCT), clock="t", status="finished")
     assert found.events["snap"] is None
-    assert "still moves by 0.080" in found.notes["snap"]
+    assert set(found.notes) == {"snap"}
+    assert found.stages[-1].facts["last_motion"] == 0.08
     assert [stage.name for stage in found] == ["prior", "scan"]
     assert found.stages[-1].stop is None
 
@@ -79,7 +85,7 @@ def test_more_frames_do_not_move_events():
 
 def test_the_level_of_stillness():
     """.05 after a large motion, half of a small one; a motion that is small all along is no snap."""
-    for largest, level in ((0.4, FROZEN), (0.06, 0.03)):
+    for largest, level in ((0.4, FREEZE.variation), (0.06, 0.03)):
         for factor, snap in ((1.01, None), (0.99, 250)):
             variation = np.full(len(TIME) - 1, factor * level)
             variation[4] = largest
@@ -87,4 +93,4 @@ def test_the_level_of_stillness():
             assert found.events["snap"] == snap
     small = detect(curves(np.full(len(TIME) - 1, 0.01)), (COMMON, DISTINCT), clock="t", status="finished")
     assert small.events["snap"] is None
-    assert "0.010 was its most" in small.notes["snap"]
+    assert small.stages[-1].facts["largest_motion"] == 0.01

@@ -5,6 +5,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
+from stagescope.papers.published import published
 from stagescope.papers.reading import check
 from stagescope.papers.registry import study
 from stagescope.papers.scan_snap.text.observables import held_out, text_attention
@@ -78,15 +79,19 @@ def test_bad_input_is_one_sentence(tmp_path, capsys, arguments, said):
 
 @needs("wikitext-2")
 def test_topical_classes_of_wikitext():
-    """Independently measured: 2837 and 1018 windows, correlation +.68 to +.75, 20-21 common types, x2.5 to x2.9."""
-    run = ss.run_study("text-snap", "wikitext-2-named", progress=False)
+    reference, run = published("stagescope.papers.scan_snap"), ss.run_study("text-snap", "wikitext-2-named", progress=False)
     assert run.config is not None
-    assert run.config["train_windows"] == pytest.approx(2837, rel=0.05)
-    assert run.config["held_out_windows"] == pytest.approx(1018, rel=0.1)
-    found = {row.tag: row for row in check(run)}
-    assert found["SnS:text-distinct"].measured == pytest.approx(0.72, abs=0.08)
-    assert found["SnS:text-frequency"].measured == pytest.approx(0.72, abs=0.08)
-    assert len(run.config["common_words"]) in (19, 20, 21)
-    assert found["SnS:text-common"].measured == 0
-    assert found["SnS:text-mass"].measured == pytest.approx(2.7, abs=0.35)
-    assert found["SnS:text-snap"].measured == pytest.approx(0.015, abs=0.01)
+    for part in ("train_windows", "held_out_windows"):
+        expected = reference[f"text_{part}"]
+        assert run.config[part] == pytest.approx(expected.value, rel=expected.tolerance)
+    found = {row.tag: row.measured for row in check(run)}
+    assert found["SnS:text-common"] == 0
+    for measured, name in (
+        (found["SnS:text-distinct"], "rank_correlation"),
+        (found["SnS:text-frequency"], "rank_correlation"),
+        (len(run.config["common_words"]), "common_types"),
+        (found["SnS:text-mass"], "mass_growth"),
+        (found["SnS:text-snap"], "late_motion"),
+    ):
+        expected = reference[f"text_{name}"]
+        assert measured == pytest.approx(expected.value, abs=expected.tolerance), name

@@ -43,7 +43,7 @@ def test_class_attention_is_the_mean_over_windows(made):
     words = [process.label(token) for token in process.keys]
     columns = [words.index(word) for word in seen.columns[:-1]]
     assert seen.rows == tuple(run.config["next_words"])
-    assert seen.columns[-1] == text_snap_views.OTHERS
+    assert seen.columns[-1] == "all others"
     np.testing.assert_allclose(seen.values[-1, 0, :, :-1], (total / size[:, None])[:, columns], atol=1e-12)
     np.testing.assert_allclose(seen.values.sum(axis=-1), 1.0)
     marked = {seen.marks.names[kind - 1] for kind in seen.marks.cells[0] if kind}
@@ -65,7 +65,7 @@ def test_scores_are_in_the_order_of_distinctness(made):
 def test_maps_are_of_held_out_windows_with_their_words(made):
     run, found = made["text-transformer"]
     law = held_out(build(run.spec["field"]))
-    chosen = known_windows(law.watched_tokens, law.process.words, text_snap_views.MAPS)
+    chosen = known_windows(law.watched_tokens, law.process.words, text_snap_views.SIZES.maps)
     for slot, window in zip(("attention", "attention-2", "attention-3"), chosen, strict=True):
         seen = view(found, slot)
         assert seen.rows == seen.columns == tuple(law.process.label(int(token)) for token in law.watched_tokens[window])

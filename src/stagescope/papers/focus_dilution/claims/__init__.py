@@ -1,4 +1,4 @@
-"""Focus and dilution: the stages of the first cycle as claims that can be put to a run; the ledger's whole list is here."""
+"""Focus and dilution: claims on the stages of the first cycle, and the list of all claims."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from stagescope.papers.focus_dilution.stages import row_cycles
 def _condensation_direction(evidence: Evidence) -> Comparison:
     when = evidence.embeddings[0]
     if when is None:
-        return Comparison("> 0.99", None, 0.99, None, "the first embedding direction never opened")
+        return Comparison("> 0.99", None, 0.99, None, "E1 was not reached")
     frame = int(np.searchsorted(evidence.curves.time, when))
     left, right = forms.condensation_directions(evidence.curves.pi)
     u = np.linalg.svd(evidence.curves.params["W0"][frame])[0][:, 0]
@@ -26,7 +26,7 @@ def _condensation_direction(evidence: Evidence) -> Comparison:
 def _frozen(evidence: Evidence) -> Comparison:
     when = evidence.embeddings[0]
     if when is None:
-        return Comparison(1.0, None, 0.05, None, "the first embedding direction never opened")
+        return Comparison(1.0, None, 0.05, None, "E1 was not reached")
     top = evidence.curves.key_values[:, 0]
     ratio = float(np.interp(when, evidence.curves.time, top) / top[0]) if top[0] > 0 else np.nan
     if not np.isfinite(ratio):
@@ -35,14 +35,14 @@ def _frozen(evidence: Evidence) -> Comparison:
 
 
 def _focus_direction(evidence: Evidence) -> Comparison:
-    passage, sign = evidence.passage(1, 0), np.sign(evidence.rate)
-    if passage is None or passage.opened is None:
+    visit, sign = evidence.visit(1, 0), np.sign(evidence.rate)
+    if visit is None or visit.opened is None:
         return Comparison(f"{sign:+.0f}", None, 0.99, None, "attention does not open from (1,0) in this run")
-    frame = passage.seen.frame(passage.opened)
+    frame = visit.trajectory.frame(visit.opened)
     phi, target = evidence.curves.scores[frame], np.outer(evidence.pi, evidence.pi)
     cosine = float(np.sum(phi * target) / np.linalg.norm(phi) / np.linalg.norm(target))
     word, size = ("focus" if sign > 0 else "defocus"), evidence.curves.score_values[frame, 0]
-    reason = f"c = {evidence.rate:.4g} predicts {word}; cos(Phi, pi pi^T) = {cosine:+.4f} when Phi has reached {size:.2g}"
+    reason = f"c = {evidence.rate:.4g} predicts {word}; cos(Phi, pi pi^T) = {cosine:+.4f} when sv_1(Phi) is {size:.2g}"
     return Comparison(f"{sign:+.0f}", cosine, 0.99, sign * cosine > 0.99, reason)
 
 
@@ -57,10 +57,10 @@ def _order(evidence: Evidence) -> Comparison:
 
 
 def _dilution(evidence: Evidence) -> Comparison:
-    """A row is back at its base exactly when its embedding crosses zero along the condensed direction."""
+    """A row is back at its base when its embedding crosses zero along the condensed direction."""
     curves, first = evidence.curves, evidence.embeddings[0]
     if first is None:
-        return Comparison(0.0, None, 0.02, None, "the first embedding direction never opened")
+        return Comparison(0.0, None, 0.02, None, "E1 was not reached")
     second = evidence.second if evidence.second is not None else float(curves.time[-1])
     start = int(np.searchsorted(curves.time, first))
     alpha = np.linalg.svd(curves.params["W0"][start])[2][0]
@@ -79,18 +79,46 @@ def _dilution(evidence: Evidence) -> Comparison:
     if not gaps:
         return Comparison(0.0, None, 0.02, None, "no row focused and returned to its base before E2 or the end")
     worst = max(gaps)
-    reason = f"{len(gaps)} rows return to their base within {worst:.2%} of the time at which gamma_i crosses zero"
+    reason = f"{len(gaps)} rows return to their base; gamma_i crosses zero within {worst:.2%} of that time"
     return Comparison(0.0, worst, 0.02, worst <= 0.02, reason)
 
 
 CLAIMS = (
     *saddles.CLAIMS,
-    Claim("FD:directions", "Embeddings condense: W0 along pi, W1 along pi - 1/d", small_flow, _condensation_direction, ("E1",)),
-    Claim("FD:frozen", "Attention is frozen while embeddings condense", small_flow, _frozen, ("start", "E1")),
-    Claim("FD:focus", "Attention opens along sign(c) pi pi^T: focus or defocus", small_flow, _focus_direction, ("Q1",)),
     Claim(
-        "FD:dilution", "A row is diluted exactly when its embedding crosses zero", small_flow, _dilution, ("focus*", "dilution*")
+        tag="FD:directions",
+        statement="Embeddings condense: W0 along pi, W1 along pi - 1/d",
+        regime=small_flow,
+        compare=_condensation_direction,
+        shown=("E1",),
     ),
-    Claim("FD:stages", "Embedding, attention, embedding open in this order", small_flow, _order, ("E1", "E2")),
+    Claim(
+        tag="FD:frozen",
+        statement="Attention is frozen while embeddings condense",
+        regime=small_flow,
+        compare=_frozen,
+        shown=("start", "E1"),
+    ),
+    Claim(
+        tag="FD:focus",
+        statement="Attention opens along sign(c) pi pi^T: focus or defocus",
+        regime=small_flow,
+        compare=_focus_direction,
+        shown=("Q1",),
+    ),
+    Claim(
+        tag="FD:dilution",
+        statement="A row is diluted exactly when its embedding crosses zero",
+        regime=small_flow,
+        compare=_dilution,
+        shown=("focus*", "dilution*"),
+    ),
+    Claim(
+        tag="FD:stages",
+        statement="Embedding, attention, embedding open in this order",
+        regime=small_flow,
+        compare=_order,
+        shown=("E1", "E2"),
+    ),
     *laws.CLAIMS,
 )

@@ -9,22 +9,24 @@ from stagescope.claims.claim import Claim, Comparison, Regime
 from stagescope.landscape.ladder import NEAR
 from stagescope.papers.focus_dilution.evidence import Evidence, following, small_flow
 from stagescope.papers.focus_dilution.family import slopes
-from stagescope.papers.focus_dilution.ladder.points import SmallPoint, condensed_start, nearest_point, small_point
+from stagescope.papers.focus_dilution.ladder.points import NO_RATE, SmallPoint, condensed_start, nearest_point, small_point
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.process import LazyChain
 from stagescope.papers.focus_dilution.stages import passes
 
-DECADE = 10.0
-LARGEST_EPS = 1.5e-3
-"""Initial rms up to which the law of the initial scale is promised."""
-ALMOST = 0.3
-"""Rare tokens are almost equal if none is further from their mean than this share of it."""
-EQUAL = 1e-9
-SMALL_DELTAS = (1e-5, 1e-4)
-"""Largest deviations, relative to the mean of the rare tokens, at which the kappa law is read off."""
-NO_RATE = 1e-7
-LONG_AFTER = 3.0
-"""A stall is believed once this many times the opening time of attention has passed."""
+
+@dataclass(frozen=True)
+class LawLimits:
+    """Where the laws of the initial scale and of the asymmetry are claimed."""
+
+    start: float = 1.5e-3  # largest rms of the initial parameters; from 1e-2 the delay E2 - Q1 is off by 20 %
+    almost: float = 0.3  # rare tokens are almost equal if none is further from their mean than this share of it
+    equal: float = 1e-9  # and equal if none is further than this
+    deltas: tuple[float, float] = (1e-5, 1e-4)  # relative deviations at which kappa is measured; the error is of order delta
+    stalled: float = 3.0  # a run shows a stall if it lasts for this many times Q1 without E2
+
+
+LIMITS = LawLimits()
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,23 @@ class Asymmetry:
 
     @cached_property
     def symmetric(self) -> SmallPoint:
-        """The symmetric point (1,1) at delta = 0: a symmetric start stays symmetric."""
+        """The symmetric point (1,1) at delta = 0; the flow from a symmetric start stays symmetric."""
         loss = self.at(0.0)
         return small_point(loss, condensed_start(loss, 1e-3, 1.0), 1, 1)
 
     def near(self, delta: float) -> SmallPoint:
         """The point (1,1) that continues the symmetric one to a small delta."""
         return nearest_point(self.at(delta), self.symmetric.point.params, 1, 1)
+
+    @cached_property
+    def kappa(self) -> tuple[float, float] | None:
+        """Exponent and factor of rate = kappa delta^exponent near delta = 0; None where the symmetric point does not continue."""
+        points = [self.near(share * self.mean) for share in LIMITS.deltas]
+        if not all(p.point.found and p.opening is not None for p in points):
+            return None
+        rates = [max(o.rate for o in p.openings["embedding"]) for p in points]
+        exponent = np.log(rates[1] / rates[0]) / np.log(LIMITS.deltas[1] / LIMITS.deltas[0])
+        return float(exponent), rates[0] / (LIMITS.deltas[0] * self.mean)
 
     @cached_property
     def tangential(self) -> float:
@@ -81,18 +93,18 @@ def _asymmetry(evidence: Evidence) -> Asymmetry | None:
     if not isinstance(evidence.law.process, LazyChain) or evidence.law.process.vocab < 3 or evidence.rate <= 0:
         return None
     found = Asymmetry(evidence.law, evidence.curves.frequent)
-    return found if found.delta <= ALMOST * found.mean and found.mean < evidence.pi.max() else None
+    return found if found.delta <= LIMITS.almost * found.mean and found.mean < evidence.pi.max() else None
 
 
 def _family(evidence: Evidence) -> Regime:
     found = _asymmetry(evidence)
     if found is None:
-        return Regime(False, "speaks of lazy chains whose rare tokens are almost equal", applies=False)
+        return Regime(False, "applies only to lazy chains whose rare tokens are almost equal", applies=False)
     failed = evidence.failures()
     if evidence.attentions[0] is None:
-        failed.append("Q1 was not reached: the run says nothing of (1,1)")
+        failed.append("Q1 was not reached: the run does not come to (1,1)")
     elif not found.symmetric.of_its_label:
-        failed.append("the symmetric point (1,1) was not reached: the search ended elsewhere")
+        failed.append("no symmetric point (1,1) was found: the search ended elsewhere")
     if failed:
         return Regime(False, "; ".join(failed))
     return Regime(True, f"rare tokens deviate by {found.delta / found.mean:.1%} of their mean")
@@ -111,14 +123,12 @@ def _degenerate(evidence: Evidence) -> Comparison:
 def _kappa(evidence: Evidence) -> Comparison:
     found = _asymmetry(evidence)
     assert found is not None
-    if found.delta <= EQUAL:
+    if found.delta <= LIMITS.equal:
         return Comparison(1.0, None, 0.05, None, "rare tokens are equal: there is no delta to scale with")
-    points = [found.near(share * found.mean) for share in SMALL_DELTAS]
-    if not all(p.point.found and p.opening is not None for p in points):
+    law = found.kappa
+    if law is None:
         return Comparison(1.0, None, 0.05, None, "the symmetric point does not continue to small delta")
-    rates = [max(o.rate for o in p.openings["embedding"]) for p in points]
-    slope = float(np.log(rates[1] / rates[0]) / np.log(SMALL_DELTAS[1] / SMALL_DELTAS[0]))
-    kappa = rates[0] / (SMALL_DELTAS[0] * found.mean)
+    slope, kappa = law
     here = f"at this chain kappa delta = {kappa * found.delta:.3g}"
     reason = f"rate ~ delta^{slope:.4f} with kappa = {kappa:.4f}, delta the largest deviation; {here}"
     return Comparison(1.0, slope, 0.05, abs(slope - 1) <= 0.05, reason)
@@ -128,19 +138,20 @@ def _tangential(evidence: Evidence) -> Comparison:
     found = _asymmetry(evidence)
     assert found is not None
     rate = found.tangential
-    words = "nothing grows" if rate <= NO_RATE else "the symmetric point is unstable already"
-    return Comparison(0.0, rate, NO_RATE, rate <= NO_RATE, f"{words} inside the rank-one model at delta = 0: rate {rate:.3g}")
+    words = "stable" if rate <= NO_RATE else "unstable"
+    reason = f"at delta = 0 the symmetric point is {words} inside the rank-one model: rate {rate:.3g}"
+    return Comparison(0.0, rate, NO_RATE, rate <= NO_RATE, reason)
 
 
 def _stalling(evidence: Evidence) -> Regime:
     found = _asymmetry(evidence)
-    if found is None or found.delta > EQUAL:
-        return Regime(False, "speaks of lazy chains with equal rare tokens", applies=False)
+    if found is None or found.delta > LIMITS.equal:
+        return Regime(False, "applies only to lazy chains with equal rare tokens", applies=False)
     failed, opened = evidence.failures(), evidence.attentions[0]
     if opened is None:
-        failed.append("Q1 was not reached: the test is empty")
-    elif evidence.curves.time[-1] < LONG_AFTER * opened:
-        failed.append(f"the run ends before {LONG_AFTER:g} Q1 = {LONG_AFTER * opened:.4g}")
+        failed.append("Q1 was not reached: without it the claim is empty")
+    elif evidence.curves.time[-1] < LIMITS.stalled * opened:
+        failed.append(f"the run ends before {LIMITS.stalled:g} Q1 = {LIMITS.stalled * opened:.4g}")
     if found.tangential > NO_RATE:
         failed.append(f"the symmetric point is unstable inside the rank-one model (rate {found.tangential:.3g})")
     return Regime(not failed, "; ".join(failed) or "equal rare tokens, symmetric point stable inside the rank-one model")
@@ -153,47 +164,47 @@ def _stall(evidence: Evidence) -> Comparison:
 
 
 def _scaled(evidence: Evidence) -> Regime:
-    """The law of eps needs both saddles followed, also the last; its legs are then logarithms over rates."""
+    """The delays are logarithms over rates only where the rises from all three saddles are in regime."""
     base = small_flow(evidence)
-    if evidence.start > LARGEST_EPS:
-        return Regime(False, f"initial rms {evidence.start:.1e} is above {LARGEST_EPS:g}")
+    if evidence.start > LIMITS.start:
+        return Regime(False, f"initial rms {evidence.start:.1e} is above {LIMITS.start:g}")
     for regime in (base, following(0, 0)(evidence), following(1, 0)(evidence), following(1, 1)(evidence)):
         if not regime.holds:
             return regime
-    return Regime(True, f"initial rms {evidence.start:.1e}; both saddles are followed")
+    return Regime(True, f"initial rms {evidence.start:.1e}; in regime at (0,0), (1,0) and (1,1)")
 
 
-def _away(beside: Evidence) -> str:
-    """Why a run beside does not follow the two saddles, empty where it does."""
+def _out_of_regime(companion: Evidence) -> str:
+    """Why a companion run is out of regime at (1,0) or (1,1); empty where it is in regime at both."""
     for r, rq in ((1, 0), (1, 1)):
-        passage = beside.passage(r, rq)
-        if passage is None or not passage.small.of_its_label or passage.distance > NEAR:
+        visit = companion.visit(r, rq)
+        if visit is None or not visit.small.of_its_label or visit.distance > NEAR:
             return f"the run is not near ({r},{rq})"
-        if passage.astray:
-            return passage.astray
+        if visit.out_of_regime:
+            return visit.out_of_regime
     return ""
 
 
 def _eps_law(evidence: Evidence) -> Comparison:
     """Between eps/10 and eps/100: E1 + ln 10/mu0, Q1 - E1 + ln 10/c, E2 - Q1 + ln 10/mu11."""
-    rows = [evidence.passage(*label) for label in ((0, 0), (1, 0), (1, 1))]
+    rows = [evidence.visit(*label) for label in ((0, 0), (1, 0), (1, 1))]
     rates = [p.small.opening.rate for p in rows if p is not None and p.small.opening is not None]
-    if evidence.second is None or evidence.beside is None:
+    if evidence.second is None or evidence.companion is None:
         return Comparison(1.0, None, 0.03, None, "E2 was not reached")
     if len(rates) < 3:
-        return Comparison(1.0, None, 0.03, None, "at one of the first three saddles nothing opens: there is no rate to divide by")
-    per_decade = np.log(DECADE) / np.array(rates)
+        return Comparison(1.0, None, 0.03, None, "nothing opens at one of the first three saddles, so a rate is missing")
+    per_decade = np.log(10.0) / np.array(rates)
     legs = []
     for decades in (1, 2):
         until = float(evidence.second + 1.3 * decades * per_decade.sum() + 0.2 * evidence.second)
-        curves = evidence.beside(DECADE**-decades, until)
+        curves = evidence.companion(10.0**-decades, until)
         times = (*passes(curves.time, curves.embedding_values)[:2], passes(curves.time, curves.score_values)[0])
-        start = f"from a start {DECADE**decades:g} times smaller"
+        start = f"from a start {10**decades} times smaller:"
         if None in times:
             return Comparison(1.0, None, 0.03, None, f"{start} E2 was not reached")
-        away = _away(Evidence(evidence.run, curves))
-        if away:
-            return Comparison(1.0, None, 0.03, None, f"{start} {away}")
+        why = _out_of_regime(Evidence(evidence.run, curves))
+        if why:
+            return Comparison(1.0, None, 0.03, None, f"{start} {why}")
         first, second, opened = (float(t) for t in times if t is not None)
         legs.append((first, opened - first, second - opened))
     ratios = (np.array(legs[1]) - np.array(legs[0])) / per_decade
@@ -205,9 +216,39 @@ def _eps_law(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim("FD:eps-law", "A tenfold smaller start delays each event by ln 10 over its rate", _scaled, _eps_law, ("E1", "E2")),
-    Claim("FD:degenerate", "With equal rare tokens the symmetric (1,1) has no transverse rate", _family, _degenerate, ("Q1",)),
-    Claim("FD:kappa", "Asymmetry lifts it: the top embedding rate is kappa delta", _family, _kappa, ("Q1", "E2")),
-    Claim("FD:tangential", "At delta = 0 nothing grows inside the rank-one model either", _family, _tangential, ("Q1",)),
-    Claim("FD:stall", "Without asymmetry the flow stalls at (1,1)", _stalling, _stall, ("Q1", "end")),
+    Claim(
+        tag="FD:eps-law",
+        statement="A tenfold smaller start delays each event by ln 10 over its rate",
+        regime=_scaled,
+        compare=_eps_law,
+        shown=("E1", "E2"),
+    ),
+    Claim(
+        tag="FD:degenerate",
+        statement="With equal rare tokens the symmetric (1,1) has no transverse rate",
+        regime=_family,
+        compare=_degenerate,
+        shown=("Q1",),
+    ),
+    Claim(
+        tag="FD:kappa",
+        statement="Asymmetry lifts the degenerate point: the top embedding rate is kappa delta",
+        regime=_family,
+        compare=_kappa,
+        shown=("Q1", "E2"),
+    ),
+    Claim(
+        tag="FD:tangential",
+        statement="At delta = 0 nothing grows inside the rank-one model either",
+        regime=_family,
+        compare=_tangential,
+        shown=("Q1",),
+    ),
+    Claim(
+        tag="FD:stall",
+        statement="Without asymmetry the flow stalls at (1,1)",
+        regime=_stalling,
+        compare=_stall,
+        shown=("Q1", "end"),
+    ),
 )

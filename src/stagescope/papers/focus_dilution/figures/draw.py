@@ -1,4 +1,4 @@
-"""Ink of the focus-and-dilution figures that show runs: each function draws the numbers of its twin."""
+"""Drawings of the focus-and-dilution figures that show runs: each function draws the numbers of its twin in numbers.py."""
 
 from typing import Any
 
@@ -10,14 +10,10 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from stagescope.views.figure import COLORS, GREY, Numbers
 
-INK = "#000000"
-NEAR = 0.06
-"""Share of an axis's width below which names of events would overlap."""
-
 
 def row_color(row: int) -> str:
     """Black for the frequent token, colours for the others."""
-    return INK if row == 0 else COLORS[(row - 1) % (len(COLORS) - 1)]
+    return "#000000" if row == 0 else COLORS[(row - 1) % (len(COLORS) - 1)]
 
 
 def row_handles(count: int, word: str = "row") -> list[Line2D]:
@@ -41,14 +37,15 @@ def log_time(axis: Any, panel: Numbers, first: float = 0.5) -> None:
 def marked(axis: Any, panel: Numbers, names: tuple[str, ...]) -> None:
     """Thin vertical lines at events inside the axis, named above it; names of two that are near each other stand apart."""
     low, high = axis.get_xlim()
+    close = 0.06  # share of the axis's width below which names would overlap
     events = {name: panel["events"].get(name) for name in names}
     inside = sorted((when, name) for name, when in events.items() if when is not None and low < when < high)
     across = [axis.transLimits.transform(axis.transScale.transform((when, 1.0)))[0] for when, _ in inside]
     for k, (when, name) in enumerate(inside):
         axis.axvline(when, color=GREY, lw=0.7, ls=":", zorder=0)
         place, text = axis.get_xaxis_transform(), f"${name[0]}_{name[1:]}$"
-        before = k > 0 and across[k] - across[k - 1] < NEAR
-        after = k + 1 < len(inside) and across[k + 1] - across[k] < NEAR
+        before = k > 0 and across[k] - across[k - 1] < close
+        after = k + 1 < len(inside) and across[k + 1] - across[k] < close
         side = "center" if before == after else "left" if before else "right"
         axis.text(when, 1.01, text, transform=place, ha=side, va="bottom", fontsize=8, color="#444444")
 
@@ -62,7 +59,7 @@ def embedding(numbers: Numbers) -> Drawing:
     names = list(numbers["moments"])
     drawing, axes = plt.subplots(1, len(names), figsize=(10.6, 2.9), sharex=True, sharey=True, layout="constrained")
     path, time = np.array(numbers["path"]), np.array(numbers["t"])
-    said = {
+    titles = {
         "(1,0)": "condensed",
         "diluted": "focused, then diluted",
         "E2": "second direction opens",
@@ -77,7 +74,7 @@ def embedding(numbers: Numbers) -> Drawing:
         for row in range(path.shape[1]):
             axis.plot(*trail[:, row].T, color=row_color(row), lw=0.9, alpha=0.5)
             axis.plot(*numbers["points"][name][row], "o", color=row_color(row), ms=6, mec="white", mew=0.7)
-        axis.set_title(f"{said.get(name, 'end')}\n$t$ = {when:.0f}", fontsize=9)
+        axis.set_title(f"{titles.get(name, 'end')}\n$t$ = {when:.0f}", fontsize=9)
         shares = numbers["explained"][name]
         text, white = f"PC 1: {shares[0]:.1%}\nPC 2: {shares[1]:.1%}", {"fc": "white", "ec": "none", "pad": 1}
         axis.text(0.03, 0.04, text, transform=axis.transAxes, fontsize=8, bbox=white)

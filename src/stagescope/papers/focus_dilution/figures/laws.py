@@ -1,6 +1,6 @@
-"""Numbers of the focus-and-dilution figures that put its laws to the test, each from nothing.
+"""Numbers of the focus-and-dilution figures that test its laws; each function makes the runs it needs.
 
-`measured` values are those of an independent implementation with another random generator; differences stand beside them.
+`measured` values are those of an independent implementation, from reference.json. The differences stand beside them.
 """
 
 from functools import cache
@@ -10,7 +10,7 @@ import numpy as np
 
 from stagescope.landscape.ladder import Ladder
 from stagescope.papers.focus_dilution.evidence import Evidence, following
-from stagescope.papers.focus_dilution.figures.numbers import each_preset, rounded, seen, shown
+from stagescope.papers.focus_dilution.figures.numbers import REFERENCE, each_preset, rounded, seen, shown
 from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
 from stagescope.papers.focus_dilution.ladder.points import SmallPoint, condensed_start, nearest_point, small_point
 from stagescope.papers.focus_dilution.loss import TokenPopulation
@@ -34,16 +34,9 @@ CHAINS: dict[str, dict[str, Any]] = {
     "scale 1": {"pi": (0.6, 0.2, 0.12, 0.08), "persistence": 0.5, "scale": 1.0, "until": 1000.0},
 }
 """Chains whose escape rates are compared, each followed to shortly after E2."""
-MEASURED_RATIOS = {"ref": (0.983, 0.991, 0.945), "paper": (0.984, 0.997, 0.99)}
-"""Measured/predicted at (0,0), (1,0), (1,1); ref at (1,1) lies between .92 and .97."""
 EPS = (1e-2, 1e-3, 1e-4, 1e-5)
-MEASURED_EPS = {"E1": (10.8, 24.0, 36.8, 49.2), "Q1": (42.4, 78.8, 115.2, 151.3), "E2": (103, 206, 303, 401)}
-MEASURED_DELAYS = {"E1": (12.4, 13.2), "Q1 - E1": (23.2, 23.7), "E2 - Q1": (60.9, 66.1)}
-"""Measured: range of the delays per decade."""
 SHAPES = ((1.0, 0.0, -1.0), (1.0, 1.0, -2.0), (2.0, -1.0, -1.0))
 DELTAS = (1e-4, 3e-4, 1e-3, 3e-3)
-MEASURED_KAPPA = {"(1, 0, -1)": 0.965, "(1, 1, -2)": 1.67}
-"""At pi_0 = .55, persistence .6: .96 to .97, and 1.67 rising to 1.70."""
 STALLS = ((0.4, 0.3, 0.0), (0.4, 0.3, 0.003), (0.4, 0.3, 0.01), (0.4, 0.3, 0.03), (0.55, 0.6, 0.0))
 
 
@@ -78,24 +71,24 @@ def loss(progress: Progress) -> Numbers:
 def rates(progress: Progress) -> Numbers:
     """Escape rates at (0,0), (1,0), (1,1) of several chains, predicted against measured [FD:ladder]."""
     progress.begin("escape rates", len(CHAINS), "chains")
-    rows = []
+    rows, measured = [], REFERENCE["rate_ratios"].value
     for done, (name, options) in enumerate(CHAINS.items()):
         run = run_study("focus-dilution", progress=False, **options)
         evidence = Evidence(run, reading(run).curves)
         for number, label in enumerate(RUNGS):
-            passage = evidence.passage(*label)
-            if passage is None or passage.small.opening is None or passage.rise is None:
+            visit = evidence.visit(*label)
+            if visit is None or visit.small.opening is None or visit.rise is None:
                 continue
             regime = following(*label)(evidence)
-            row = {"chain": name, "rung": f"({label[0]},{label[1]})", "opening": passage.small.opening.block}
-            row |= {"predicted": passage.small.opening.rate, "measured": passage.rise.rate, "distance": passage.distance}
+            row = {"chain": name, "rung": f"({label[0]},{label[1]})", "opening": visit.small.opening.block}
+            row |= {"predicted": visit.small.opening.rate, "measured": visit.rise.rate, "distance": visit.distance}
             row |= {
-                "ratio": passage.rise.rate / passage.small.opening.rate,
+                "ratio": visit.rise.rate / visit.small.opening.rate,
                 "conclusive": regime.holds,
                 "regime": regime.sentence,
             }
-            if name in MEASURED_RATIOS:
-                row |= {"measured_ratio": MEASURED_RATIOS[name][number]}
+            if name in measured:
+                row |= {"measured_ratio": measured[name][number]}
             rows.append(row)
         progress.update(done + 1)
     gaps = [abs(row["ratio"] - row["measured_ratio"]) for row in rows if "measured_ratio" in row]
@@ -126,16 +119,17 @@ def eps_law(progress: Progress) -> Numbers:
         progress.update(done + 1)
     events = np.array(times, dtype=float)
     legs = np.diff(np.diff(np.column_stack([np.zeros(len(EPS)), events]), axis=1), axis=0)
-    theirs = np.array(list(MEASURED_EPS.values()))
+    measured = {name: times[: len(EPS)] for name, times in REFERENCE["eps_events"].value.items()}
+    delays = REFERENCE["eps_delays"].value
     return {
         "eps": list(EPS),
         "rates": dict(zip(("mu0", "c", "mu11"), found, strict=True)),
         "events": dict(zip(("E1", "Q1", "E2"), rounded(events.T), strict=True)),
-        "measured": {name: list(values) for name, values in MEASURED_EPS.items()},
-        "mean_relative_difference": float(np.mean(np.abs(events.T / theirs - 1))),
-        "per_decade": dict(zip(MEASURED_DELAYS, rounded(legs.T), strict=True)),
-        "measured_per_decade": {name: list(ends) for name, ends in MEASURED_DELAYS.items()},
-        "predicted_per_decade": dict(zip(MEASURED_DELAYS, (float(np.log(10) / rate) for rate in found), strict=True)),
+        "measured": measured,
+        "mean_relative_difference": float(np.mean(np.abs(events.T / np.array(list(measured.values())) - 1))),
+        "per_decade": dict(zip(delays, rounded(legs.T), strict=True)),
+        "measured_per_decade": delays,
+        "predicted_per_decade": dict(zip(delays, (float(np.log(10) / rate) for rate in found), strict=True)),
     }
 
 
@@ -150,14 +144,14 @@ def delta_law(progress: Progress) -> Numbers:
             done += 1
             progress.update(done)
         families.append({"pi0": first, "persistence": persistence, "curves": curves})
-    measured = {curve["shape"]: curve["kappa"] for curve in families[0]["curves"]}
-    gaps = {name: abs(measured[name] - value) for name, value in MEASURED_KAPPA.items()}
+    found, measured = {curve["shape"]: curve["kappa"] for curve in families[0]["curves"]}, REFERENCE["kappa"].value
+    gaps = {name: abs(found[name] - value) for name, value in measured.items()}
     flows = []
     for first, persistence, delta in STALLS:
         flows.append(_stall(first, persistence, delta))
         done += 1
         progress.update(done)
-    return {"families": families, "measured_kappa": MEASURED_KAPPA, "difference": gaps, "flows": flows}
+    return {"families": families, "measured_kappa": measured, "difference": gaps, "flows": flows}
 
 
 def _kappa(first: float, persistence: float, shape: tuple[float, ...]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Ink of the focus-and-dilution figures about its laws: each function draws the numbers of its twin."""
+"""Drawings of the focus-and-dilution figures about its laws: each function draws the numbers of its twin in laws.py."""
 
 from typing import Any
 
@@ -93,8 +93,8 @@ def rates(numbers: Numbers) -> Drawing:
     if not all(row["conclusive"] for row in numbers["rows"]):
         right.legend(handles=hollow, loc="lower left", handletextpad=0.1)
     low, high = numbers["conclusive_ratio"]
-    said = f"measured/predicted {low:.2f} to {high:.2f} where the run stays near"
-    headline(drawing, f"Escape rates of the first three critical points: {said}")
+    ratios_text = f"measured/predicted {low:.2f} to {high:.2f} where the run stays near"
+    headline(drawing, f"Escape rates of the first three critical points: {ratios_text}")
     return drawing
 
 

@@ -1,7 +1,7 @@
-"""Numbers of the focus-and-dilution figures that show a run (arXiv 2605.01199), each from nothing.
+"""Numbers of the focus-and-dilution figures that show a run (arXiv 2605.01199); each function makes the runs it needs.
 
-`measured` values are those of an independent implementation with another random generator, so that they agree up to the
-spread over seeds; differences stand beside them.
+`measured` values are those of an independent implementation, from reference.json. Its random generator is another one, so
+they agree up to the spread over seeds. The differences stand beside them.
 """
 
 from functools import cache
@@ -13,7 +13,8 @@ from stagescope.detect.stage import Stages
 from stagescope.dynamics.record import AtTimes
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
-from stagescope.papers.focus_dilution.stages import visits
+from stagescope.papers.focus_dilution.stages import THRESHOLDS, stays
+from stagescope.papers.published import published
 from stagescope.papers.reading import reading, stages
 from stagescope.papers.rebuild import replay
 from stagescope.papers.registry import run_study
@@ -21,17 +22,8 @@ from stagescope.progress import Progress
 from stagescope.runs.run import Run
 from stagescope.views.figure import Numbers
 
+REFERENCE = published("stagescope.papers.focus_dilution")
 PRESETS = ("ref", "paper")
-FRAMES = 900
-PEAKS = {"ref": {"1": 0.611, "2": 0.544, "3": 0.522}, "paper": {"1": 0.760, "2": 0.752, "3": 0.750}}
-"""Measured: highest attention on token 0 in the first cycle by row, and below the lowest between it and E2."""
-TROUGHS = {"ref": {"1": 0.381, "2": 0.047, "3": 0.001}, "paper": {"1": 0.495, "2": 0.297, "3": 0.162}}
-REFOCUS = {"ref": (431.0, 0.535), "paper": (1007.0, 0.624)}
-EVENTS = {
-    "ref": {"E1": (20.2, 24.5), "Q1": (73.6, 84.6), "E2": (180, 210), "Q2": (276, 307), "E3": (364, 412)},
-    "paper": {"E1": (8.0, 10.0), "Q1": (173, 199), "E2": (354, 410), "Q2": (963, 1004), "E3": (1454, 1971)},
-}
-"""Measured: the spread over two implementations and about 20 seeds."""
 
 
 def rounded(values: Any, digits: int = 6) -> Any:
@@ -46,11 +38,11 @@ def seen(preset: str) -> tuple[Run, TokenCurves, Stages]:
     return fine, token_curves(fine), stages(fine)
 
 
-def shown(curves: TokenCurves) -> np.ndarray:
+def shown(curves: TokenCurves, frames: int = 900) -> np.ndarray:
     """Frames for drawing: equally spaced in how far things move and in the logarithm of time."""
     early = curves.time[-1] * 1e-3
     path = np.cumsum(np.minimum(curves.moves(), 5.0) / 3 + 30 * np.diff(np.log(curves.time + early)))
-    wanted = np.linspace(0, path[-1], FRAMES)
+    wanted = np.linspace(0, path[-1], frames)
     return np.unique(np.searchsorted(np.concatenate([[0.0], path]), wanted).clip(0, len(curves.time) - 1))
 
 
@@ -115,17 +107,18 @@ def singular_values(progress: Progress) -> Numbers:
     def panel(preset: str, curves: TokenCurves, found: Stages) -> dict[str, Any]:
         kept = shown(curves)
         named = {"W0": curves.embedding_values, "W1": curves.output_values, "Phi": curves.score_values}
-        outside = {name: _outside(found.events[name], low, high) for name, (low, high) in EVENTS[preset].items()}
-        ladder = visits(curves.time, curves.embedding_values, curves.score_values)
+        measured = REFERENCE["events"].value[preset]
+        outside = {name: _outside(found.events[name], low, high) for name, (low, high) in measured.items()}
+        ladder = stays(curves.time, curves.embedding_values, curves.score_values)
         return {
             "t": rounded(curves.time[kept]),
             "values": {name: rounded(values[kept].T, 9) for name, values in named.items()},
-            "ladder": [[visit.label, visit.start] for visit in ladder],
-            "measured_range": EVENTS[preset],
+            "ladder": [[stay.label, stay.start] for stay in ladder],
+            "measured_range": measured,
             "outside_measured_range": outside,
         }
 
-    return {"level": 0.1, "panels": each_preset(progress, "singular values", panel)}
+    return {"level": THRESHOLDS.level, "panels": each_preset(progress, "singular values", panel)}
 
 
 def _outside(when: float | None, low: float, high: float) -> float | None:
@@ -141,9 +134,10 @@ def attention(progress: Progress) -> Numbers:
     def panel(preset: str, curves: TokenCurves, found: Stages) -> dict[str, Any]:
         kept, rows = shown(curves), curves.attention[:, :, curves.frequent]
         peaks, troughs = first_cycle(curves, found)
-        gaps = [abs(peaks[row] - value) for row, value in PEAKS[preset].items()]
-        gaps += [abs(troughs[row] - value) for row, value in TROUGHS[preset].items()]
-        when, height = REFOCUS[preset]
+        measured = {name: REFERENCE[f"{name}s"].value[preset] for name in ("peak", "trough")}
+        gaps = [abs(peaks[row] - value) for row, value in measured["peak"].items()]
+        gaps += [abs(troughs[row] - value) for row, value in measured["trough"].items()]
+        when, height = (REFERENCE[name].value[preset] for name in ("refocus_time", "refocus_to"))
         top = found.events["refocus1"]
         assert top is not None
         second = {"t": top, "height": float(np.interp(top, curves.time, rows[:, 1]))}
@@ -155,7 +149,7 @@ def attention(progress: Progress) -> Numbers:
             "peak": peaks,
             "trough": troughs,
             "turns": turned,
-            "measured": {"peak": PEAKS[preset], "trough": TROUGHS[preset], "refocus1": {"t": when, "height": height}},
+            "measured": {**measured, "refocus1": {"t": when, "height": height}},
             "refocus1": {**second, "difference": abs(second["height"] - height)},
             "mean_abs_difference": float(np.mean(gaps)),
         }

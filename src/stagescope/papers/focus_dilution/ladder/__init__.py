@@ -1,31 +1,39 @@
 """The saddle ladder of TokenAttention: every plateau is a critical point of a small model (r, rq) [FD:ladder]."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stagescope.landscape.ladder import NEAR, Rung
-from stagescope.papers.focus_dilution.ladder.passage import Passage, Seen
-from stagescope.papers.focus_dilution.ladder.points import OPENS, nearest_point, small_point
+from stagescope.papers.focus_dilution.ladder.points import NO_RATE, nearest_point, small_point
+from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit, Trajectory
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
-from stagescope.papers.focus_dilution.stages import Visit, passes
+from stagescope.papers.focus_dilution.stages import Stay, passes
 from stagescope.params import Layout, Params
 
 if TYPE_CHECKING:
     from stagescope.papers.focus_dilution.observables import TokenCurves
 
-LONGER = 10.0
-"""A small model's flow is followed for this many times the run's own stay: what takes longer, the run does not come near."""
-CLOSE, SEARCHES, SAME_LOSS = 0.05, 5, 1e-8
-"""A run this close to the point the small flow reaches is there; else other points are searched for from some frames."""
+
+@dataclass(frozen=True)
+class SearchRule:
+    """How the critical point of a stay is searched for."""
+
+    longer: float = 10.0  # the small flow is followed for this many stays: what takes longer, the run does not come near
+    there: float = 0.05  # at this relative distance from the point the small flow reaches, no other point is searched for
+    starts: int = 5  # frames from the plateau on from which other points are searched for
+    same_loss: float = 1e-8  # points whose losses differ by less belong to one family, of which the flow's member is taken
 
 
-def seen(curves: "TokenCurves", loss: TokenPopulation) -> Seen:
-    """A run as passages look at it."""
+SEARCH = SearchRule()
+
+
+def trajectory(curves: "TokenCurves", loss: TokenPopulation) -> Trajectory:
+    """A run with the speeds and events that saddle visits need."""
     events = {f"E{k + 1}": when for k, when in enumerate(passes(curves.time, curves.embedding_values))}
     events |= {f"Q{k + 1}": when for k, when in enumerate(passes(curves.time, curves.score_values))}
-    return Seen(curves.time, curves.params, _speeds(loss, curves.params), events)
+    return Trajectory(curves.time, curves.params, _speeds(loss, curves.params), events)
 
 
 def _speeds(loss: TokenPopulation, frames: Params) -> np.ndarray:
@@ -39,63 +47,60 @@ def _speeds(loss: TokenPopulation, frames: Params) -> np.ndarray:
     return np.linalg.norm(velocities, axis=1)
 
 
-def passage(run: Seen, loss: TokenPopulation, visit: Visit) -> Passage:
-    """The point the small model's flow reaches, or a saddle of the small model if the run stays nearer to one on its way.
-
-    Points of the same loss belong to one family, of which the flow's member is taken.
-    """
-    begin = int(np.clip(np.searchsorted(run.time, visit.start), 0, len(run.time) - 1))
-    stay = (run.time[-1] if visit.stop is None else visit.stop) - visit.start
-    until = max(float(LONGER * stay), float(run.time[-1]))
-    found = Passage(run, visit, small_point(loss, run.at(begin), visit.r, visit.rq, until))
-    if found.distance <= CLOSE or not visit.r or found.plateau is None:
+def saddle_visit(run: Trajectory, loss: TokenPopulation, stay: Stay) -> SaddleVisit:
+    """The visit of the point that the small model's flow reaches, or of a saddle of the small model that is nearer to the run."""
+    begin = int(np.clip(np.searchsorted(run.time, stay.start), 0, len(run.time) - 1))
+    length = (run.time[-1] if stay.stop is None else stay.stop) - stay.start
+    until = max(float(SEARCH.longer * length), float(run.time[-1]))
+    found = SaddleVisit(run, stay, small_point(loss, run.at(begin), stay.r, stay.rq, until))
+    if found.distance <= SEARCH.there or not stay.r or found.plateau is None:
         return found
     limit, nearest, ghosts = found.small.point.loss or 0.0, found, []
-    for frame in np.unique(np.linspace(found.plateau, found.frames[-1], SEARCHES).astype(int)):
-        beside = nearest_point(loss, run.at(int(frame)), visit.r, visit.rq)
-        other = Passage(run, visit, beside)
-        another = not found.small.point.found or (beside.point.loss or 0.0) > limit + SAME_LOSS
-        if beside.of_its_label and another and other.distance < nearest.distance:
+    for frame in np.unique(np.linspace(found.plateau, found.frames[-1], SEARCH.starts).astype(int)):
+        near = nearest_point(loss, run.at(int(frame)), stay.r, stay.rq)
+        other = SaddleVisit(run, stay, near)
+        another = not found.small.point.found or (near.point.loss or 0.0) > limit + SEARCH.same_loss
+        if near.of_its_label and another and other.distance < nearest.distance:
             nearest = other
-        if not beside.point.found and other.distance <= NEAR and beside.point.residual < run.speed[found.plateau]:
-            ghosts.append(beside.point.residual)
+        if not near.point.found and other.distance <= NEAR and near.point.residual < run.speed[found.plateau]:
+            ghosts.append(near.point.residual)
     return nearest if nearest is not found or not ghosts else replace(found, ghost=min(ghosts))
 
 
-def rung(passage: Passage) -> Rung:
-    """A passage as one rung of the ladder; a rise that does not belong to the visit gives no measured rate."""
-    small, label = passage.small, passage.visit.label
-    base = {"label": label, "t": float(passage.time[passage.frame]), "residual": small.point.residual}
-    base |= {"distance": passage.distance, "loss": small.point.loss, "note": _note(passage)}
+def rung(visit: SaddleVisit) -> Rung:
+    """A saddle visit as one rung of the ladder; only a rise inside the stay gives a measured rate."""
+    small, label = visit.small, visit.stay.label
+    base = {"label": label, "t": float(visit.time[visit.frame]), "residual": small.point.residual}
+    base |= {"distance": visit.distance, "loss": small.point.loss, "note": _note(visit)}
     opening = small.opening if small.point.found else None
     if opening is None:
         return Rung(**base, opening=None, rates=())
     return Rung(
         **base,
         opening=opening.block,
-        rates=tuple(o.rate for o in small.openings[opening.block] if o.rate > OPENS),
-        measured_rate=None if passage.rise is None else passage.rise.rate,
-        local_rate=passage.here,
-        cosines=passage.cosines,
-        predicted_escape=passage.predicted,
-        measured_escape=passage.left,
+        rates=tuple(o.rate for o in small.openings[opening.block] if o.rate > NO_RATE),
+        measured_rate=None if visit.rise is None else visit.rise.rate,
+        local_rate=visit.local_rate,
+        cosines=visit.cosines,
+        predicted_escape=visit.predicted_escape,
+        measured_escape=visit.measured_escape,
     )
 
 
-def _note(passage: Passage) -> str:
-    small, label = passage.small, passage.visit.label
+def _note(visit: SaddleVisit) -> str:
+    small, label = visit.small, visit.stay.label
     if small.point.found and not small.of_its_label:
-        return f"the search ended at a critical point of a smaller model than {label}"
+        return f"the search ended at a critical point of a smaller model, not of {label}"
     if not small.point.found:
         return f"no critical point of the model {label} was found here: the search ended at |F| = {small.point.residual:.0e}"
-    if passage.distance > NEAR:
-        ghost = f"; beside the plateau |F| has a minimum {passage.ghost:.0e} and no zero was found" if passage.ghost else ""
-        return f"relative distance above {NEAR}: the linearisation is not believed{ghost}"
+    if visit.distance > NEAR:
+        ghost = f"; near the plateau |F| has a minimum of {visit.ghost:.0e} that is no zero" if visit.ghost else ""
+        return f"relative distance above {NEAR}: the linearisation does not apply{ghost}"
     inside = float(np.real(small.point.rates[0]))
-    if small.rq and inside > OPENS:
-        return f"left inside the model {label} as well, at rate {inside:.3g}"
+    if small.rq and inside > NO_RATE:
+        return f"the run can also leave inside the model {label}, at rate {inside:.3g}"
     if small.opening is None:
         return "no rate is above zero" if small.room else "the model has no further direction to open"
-    if passage.opened is None and passage.rise is None:
+    if visit.opened is None and visit.rise is None:
         return "the opening does not rise tenfold in this run"
-    return passage.astray
+    return visit.out_of_regime

@@ -10,16 +10,13 @@ from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import LogSpaced, SpeedBelow
 from stagescope.landscape.critical import CriticalPoint, critical_point
 from stagescope.papers.focus_dilution.family import Opening, escape_matrices, openings, project, reduced
+from stagescope.papers.focus_dilution.forms import condensation_directions
 from stagescope.papers.focus_dilution.loss import TokenPopulation
-from stagescope.papers.focus_dilution.stages import LEVEL
+from stagescope.papers.focus_dilution.stages import THRESHOLDS
 from stagescope.params import Params
 
-STILL, LONGEST = 1e-9, 1e6
-"""The small model's flow is followed until it is this slow, or this long where nothing shorter is asked for."""
-OPENS = 1e-7
-"""An opening slower than this does not open."""
-SMALL_KEYS = 0.05
-"""Size of the opening in WQ and WK up to which it is linear: what it does to the embeddings is of the order of its square."""
+NO_RATE = 1e-7
+"""A rate up to this is zero: critical points are found to |F| <= 1e-10, which leaves rates that are zero far smaller."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +37,12 @@ class SmallPoint:
         """Whether it is a critical point with r embedding and rq attention directions, not one of a smaller model."""
         params = self.point.params
         scores = self.loss.model.scale * (params["W0"] @ params["WQ"]) @ (params["W0"] @ params["WK"]).T
-        ranks = [int(np.sum(np.linalg.svd(matrix, compute_uv=False) > LEVEL)) for matrix in (params["W0"], scores)]
+        ranks = [int(np.sum(np.linalg.svd(matrix, compute_uv=False) > THRESHOLDS.level)) for matrix in (params["W0"], scores)]
         return self.point.found and ranks == [self.r, self.rq]
 
     @property
     def room(self) -> tuple[str, ...]:
-        """What the whole model has directions left for: a model of width r has no place for another embedding direction."""
+        """Which kinds of directions can still open: a model of width r has no room for another embedding direction."""
         model = self.loss.model
         return ("embedding",) * (self.r < model.width) + ("attention",) * (self.rq < model.shapes["WQ"][1] and self.r > 0)
 
@@ -54,33 +51,34 @@ class SmallPoint:
         """The fastest way out of the small model, None where nothing grows or there is no room."""
         found = [self.openings[block][0] for block in self.room if self.openings[block]]
         fastest = max(found, key=lambda opening: opening.rate, default=None)
-        return fastest if fastest is not None and fastest.rate > OPENS else None
+        return fastest if fastest is not None and fastest.rate > NO_RATE else None
 
     @property
     def sizes(self) -> tuple[float, float]:
-        """Amplitudes of the opening at which the rate's window ends, and at which the next singular value passes .1.
+        """Amplitudes of the opening up to which it is linear, and at which the next singular value passes .1.
 
-        A mode of size g has amplitude 2 g. Embedding: sv(W0) = g. Attention: sv(Phi) = scale |W0 q| |W0 k| g^2, and g itself
-        must be small.
+        A mode of size g has amplitude 2 g. Embedding: sv(W0) = g. Attention: sv(Phi) = scale |W0 q| |W0 k| g^2. It moves the
+        embeddings by the order of g^2, so it is linear up to g = .05 only.
         """
         assert self.opening is not None
         if self.opening.block == "embedding":
-            return 2 * LEVEL, 2 * LEVEL
+            return 2 * THRESHOLDS.level, 2 * THRESHOLDS.level
         w0 = self.point.params["W0"]
         unit = self.loss.model.scale * float(np.linalg.norm(w0 @ self.opening.q) * np.linalg.norm(w0 @ self.opening.k))
-        event = 2 * (LEVEL / unit) ** 0.5
-        return min(2 * SMALL_KEYS, event), event
+        event = 2 * (THRESHOLDS.level / unit) ** 0.5
+        return min(2 * 0.05, event), event
 
 
-def small_point(loss: TokenPopulation, start: Params, r: int, rq: int, until: float = LONGEST) -> SmallPoint:
+def small_point(loss: TokenPopulation, start: Params, r: int, rq: int, until: float = 1e6) -> SmallPoint:
     """The critical point (r, rq) that the small model's own flow reaches from the projection of `start`, then refined.
 
-    Critical points (1,1) form a family of equal loss along which rates differ; the flow picks the member a run approaches.
+    The flow stops where |F| is below 1e-9, or at `until`. Critical points (1,1) form a family of equal loss along which
+    rates differ; the flow picks the member a run approaches.
     """
     small = reduced(loss, r, rq)
     begin = project(start, r, rq)
     if r:
-        stop = SpeedBelow(value=STILL)
+        stop = SpeedBelow(value=1e-9)
         flow = evolve(small, begin, GradientFlow(), until=until, record=LogSpaced(frames=400), stop=stop, progress=False)
         begin = flow.at(-1)
     return SmallPoint(loss, r, rq, critical_point(small, begin))
@@ -94,11 +92,10 @@ def nearest_point(loss: TokenPopulation, start: Params, r: int, rq: int) -> Smal
 
 def condensed_start(loss: TokenPopulation, size: float, sign: float) -> dict[str, np.ndarray]:
     """A small balanced start of the model of width 1 along the directions that grow: W0 ~ pi, W1 ~ pi - 1/d, WK = sign WQ."""
-    pi = loss.process.stationary
-    excess = pi - 1 / len(pi)
+    left, right = condensation_directions(loss.process.stationary)
     return {
-        "W0": size * (pi / np.linalg.norm(pi))[:, None],
-        "W1": size * (excess / np.linalg.norm(excess))[None, :],
+        "W0": size * left[:, None],
+        "W1": size * right[None, :],
         "WQ": np.full((1, 1), size),
         "WK": np.full((1, 1), sign * size),
     }

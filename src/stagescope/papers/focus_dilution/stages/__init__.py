@@ -1,11 +1,11 @@
 """The stages of focus and dilution [FD:stages]. Row I is the attention of query type I on the most frequent token.
 
-E_k, Q_k          the k-th singular value of W0, of Phi, passes .1
-onset             sv_1(WQ WK^T) last passes ten times its initial value before E2: also weakly driven chains have one
+E_k, Q_k          the k-th singular value of W0 or of Phi passes .1: an embedding or attention direction opens
+onset             sv_1(WQ WK^T) last passes ten times its initial value before E2; weakly driven chains have an onset but no Q1
 focusI            row I is largest between E1 and E2 (smallest where attention first moves away)
 dilutionI         after its focus, row I has lost half of its gain; complete when it is back at its base
 refocusI          after E2: the top of a rise of row I by more than .03
-redilutionI       after E2: the bottom of such a fall; the frequent token's own row, which stays in the first cycle, may have it
+redilutionI       after E2: the bottom of such a fall; the frequent token's own row can have one, it has none in the first cycle
 refocusI.2, ...   the second and later ones of a row
 """
 
@@ -17,16 +17,28 @@ import numpy as np
 
 from stagescope.detect.extrema import BRIEF, Turn, turns
 from stagescope.detect.stage import Stages, first_crossing, peak
-from stagescope.papers.focus_dilution.stages.words import stages_of
+from stagescope.papers.focus_dilution.stages.describe import stages_of
 
 if TYPE_CHECKING:
     from stagescope.papers.focus_dilution.observables import TokenCurves
 
-LEVEL, RISE, LEAST_GAIN, LEAST_TURN = 0.1, 10.0, 0.005, 0.03
+
+@dataclass(frozen=True)
+class Thresholds:
+    """When something is an event. Chosen on the presets `ref` and `paper`, then confirmed on other chains and seeds."""
+
+    level: float = 0.1  # a singular value above this is an open direction; saturated ones are of order 1
+    onset: float = 10.0  # attention has begun to grow when sv_1(WQ WK^T) passes this multiple of its start
+    gain: float = 0.005  # a row has a focus when its attention on the frequent token gains more than this
+    solver_errors: float = 5.0  # and more than this multiple of the solver's relative tolerance
+    turn: float = 0.03  # a rise or fall of a row after E2 counts from this size on
+
+
+THRESHOLDS = Thresholds()
 
 
 @dataclass(frozen=True)
-class Visit:
+class Stay:
     """A stay with r open embedding and rq open attention directions; `stop` is None where the run ended in it."""
 
     r: int
@@ -40,7 +52,7 @@ class Visit:
 
     @property
     def brief(self) -> bool:
-        """Over before it lasted a hundredth of the time that has passed."""
+        """Whether it lasted less than a hundredth of the time passed."""
         return self.stop is not None and self.stop - self.start < BRIEF * self.stop
 
 
@@ -55,41 +67,40 @@ class RowCycle:
     complete: float | None
 
 
-def passes(time: np.ndarray, values: np.ndarray, level: float = LEVEL) -> list[float | None]:
+def passes(time: np.ndarray, values: np.ndarray, level: float = THRESHOLDS.level) -> list[float | None]:
     """When each singular value first passes a level, interpolated in its logarithm, because it grows exponentially."""
     logs = np.log(np.maximum(values, 1e-300))
     return [first_crossing(time, logs[:, k], float(np.log(level)), rising=True) for k in range(values.shape[1])]
 
 
-def visits(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray) -> tuple[Visit, ...]:
+def stays(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray) -> tuple[Stay, ...]:
     """The ladder (r, rq): r = #{sv_k(W0) > .1}, rq = #{sv_k(Phi) > .1} over time [FD:stages].
 
-    Changes are placed where the logarithm of a singular value crosses the level, so that they are the events E_k and Q_k.
-    A brief visit that leads back to where it came from is flicker and left out; brief is measured against the time passed,
-    not against frames.
+    A change is where the logarithm of a singular value crosses the level, so changes are the events E_k and Q_k. A brief stay
+    between two stays at one label is flicker and left out. Brief is relative to the time passed, not to frames.
     """
     changes = sorted([*_changes(time, embedding_values, "r"), *_changes(time, score_values, "rq")])
-    count = {"r": int(np.sum(embedding_values[0] > LEVEL)), "rq": int(np.sum(score_values[0] > LEVEL))}
+    count = {"r": int(np.sum(embedding_values[0] > THRESHOLDS.level)), "rq": int(np.sum(score_values[0] > THRESHOLDS.level))}
     found, since = [], float(time[0])
     for when, step, kind in changes:
-        found.append(Visit(**count, start=since, stop=when))
+        found.append(Stay(**count, start=since, stop=when))
         count[kind] += step
         since = when
-    return _joined([*found, Visit(**count, start=since, stop=None)])
+    return _joined([*found, Stay(**count, start=since, stop=None)])
 
 
 def _changes(time: np.ndarray, values: np.ndarray, kind: str) -> list[tuple[float, int, str]]:
     """Every crossing of the level, upwards (+1) or downwards (-1)."""
-    height = np.log(np.maximum(values, 1e-300) / LEVEL)
+    height = np.log(np.maximum(values, 1e-300) / THRESHOLDS.level)
     frames, columns = np.nonzero((height[:-1] > 0) != (height[1:] > 0))
     before, after = height[frames, columns], height[frames + 1, columns]
     when = time[frames] + before / (before - after) * (time[frames + 1] - time[frames])
     return [(float(t), 1 if up else -1, kind) for t, up in zip(when, after > 0, strict=True)]
 
 
-def _joined(found: list[Visit]) -> tuple[Visit, ...]:
-    """Flicker joined to what is before and after it, the shortest first; two changes at one time have no visit between."""
-    found = [visit for visit in found if visit.stop != visit.start]
+def _joined(found: list[Stay]) -> tuple[Stay, ...]:
+    """Stays without flicker: the shortest is joined to its neighbours first. Two changes at one time have no stay between."""
+    found = [stay for stay in found if stay.stop != stay.start]
     while True:
         inner = range(1, len(found) - 1)
         flicker = [i for i in inner if found[i].brief and found[i - 1].label == found[i + 1].label]
@@ -106,7 +117,7 @@ def row_cycles(
     window: tuple[float, float],
     sign: float,
     frequent: int,
-    least: float = LEAST_GAIN,
+    least: float = THRESHOLDS.gain,
 ) -> list[RowCycle]:
     """First-cycle focus and dilution of every row but the frequent token's own, from its attention on that token.
 
@@ -141,13 +152,13 @@ def row_turns(
         return
     since = max(0, int(np.searchsorted(time, first)) - 1)
     for row in range(attention.shape[1]):
-        for turn in turns(time[since:], attention[since:, row], LEAST_TURN, LEAST_GAIN):
+        for turn in turns(time[since:], attention[since:, row], THRESHOLDS.turn, THRESHOLDS.gain):
             begun = turn.start < second
             if (turn.stop is not None and turn.stop <= second) or (begun and row != frequent and turn.rising == (sign < 0)):
                 continue
             at = float(np.interp(second, time, attention[:, row]))
             kept = replace(turn, start=second, before=at) if begun else turn
-            if abs(kept.after - kept.before) > LEAST_TURN:
+            if abs(kept.after - kept.before) > THRESHOLDS.turn:
                 yield row, kept
 
 
@@ -160,7 +171,7 @@ def detect(curves: "TokenCurves", sign: float, *, tolerance: float, clock: str, 
     first, second = events["E1"], events.get("E2")
     events["onset"] = _onset(time, curves.key_values[:, 0], end if second is None else second)
     base, on_frequent = float(curves.pi[curves.frequent]), curves.attention[:, :, curves.frequent]
-    least = max(LEAST_GAIN, 5 * tolerance)
+    least = max(THRESHOLDS.gain, THRESHOLDS.solver_errors * tolerance)
     window = (np.inf if first is None else first, end if second is None else second)
     rows = row_cycles(time, on_frequent, base, window, sign, curves.frequent, least)
     for cycle in rows:
@@ -172,16 +183,16 @@ def detect(curves: "TokenCurves", sign: float, *, tolerance: float, clock: str, 
     by = f"by {clock}={end:.4g}"
     notes = {**_opening_notes(curves, by), **_row_notes(rows, least, second, by), **_turn_notes(curves, named, second, by)}
     missing = {name: notes[name] for name, when in events.items() if when is None}
-    ladder = visits(time, curves.embedding_values, curves.score_values)
+    ladder = stays(time, curves.embedding_values, curves.score_values)
     return Stages(status, clock, events, stages_of(curves, events, ladder, rows, later, sign), missing)
 
 
 def first_move(curves: "TokenCurves") -> float | None:
-    """Which way attention first goes, measured: above 0 it focuses on the frequent token, below 0 it turns away from it.
+    """How far attention first moves, measured: above 0 it focuses on the frequent token, below 0 it moves away.
 
-    The largest change of its attention, mean over queries by pi, from midway on the plateau of stage I until E2 or the end.
-    There d(uq.uk)/dt has the sign of c whatever the start was [FD:attention-rate], so a run that ends long before attention
-    opens shows it too. None where there is no such plateau.
+    This is the largest change of the mean attention on that token (queries weighted by pi), from the middle of the plateau of
+    stage I until E2 or the end. There d(uq.uk)/dt has the sign of c whatever the start was [FD:attention-rate], so a run that
+    ends long before attention opens shows it too. None where there is no such plateau.
     """
     time, end = curves.time, float(curves.time[-1])
     opened = passes(time, curves.embedding_values)
@@ -200,7 +211,7 @@ def first_move(curves: "TokenCurves") -> float | None:
 
 
 def _named(later: list[tuple[int, Turn]]) -> dict[str, tuple[int, Turn]]:
-    """refocusI, redilutionI; refocusI.2 and so on where a row has more than one."""
+    """Turns by event name: refocusI, redilutionI, and refocusI.2 and so on where a row has more than one."""
     named: dict[str, tuple[int, Turn]] = {}
     for row, turn in later:
         stem = f"{'refocus' if turn.rising else 'redilution'}{row}"
@@ -211,7 +222,7 @@ def _named(later: list[tuple[int, Turn]]) -> dict[str, tuple[int, Turn]]:
 
 def _onset(time: np.ndarray, top: np.ndarray, before: float) -> float | None:
     """The last upward crossing of ten times the initial value."""
-    level = RISE * top[0]
+    level = THRESHOLDS.onset * top[0]
     up = np.flatnonzero((top[:-1] < level) & (top[1:] >= level) & (time[1:] <= before))
     if not up.size:
         return None
@@ -224,25 +235,28 @@ def _opening_notes(curves: "TokenCurves", by: str) -> dict[str, str]:
     notes = {"onset": "attention never grew tenfold before the second embedding direction opened"}
     for letter, values in (("E", curves.embedding_values), ("Q", curves.score_values)):
         for k, most in enumerate(values.max(axis=0)):
-            notes[f"{letter}{k + 1}"] = f"its singular value reached {most:.2e} {by}, below {LEVEL}"
+            notes[f"{letter}{k + 1}"] = f"its singular value reached {most:.2e} {by}, below {THRESHOLDS.level}"
     return notes
 
 
 def _row_notes(rows: list[RowCycle], least: float, second: float | None, by: str) -> dict[str, str]:
     notes = {}
     for cycle in rows:
-        name, no_focus = str(cycle.row), f"no focus: the row's gain {cycle.gain:.2e} is not above {least:g}"
+        name = str(cycle.row)
+        no_focus = f"no focus: the gain {cycle.gain:.2e} of row {name} is not above {least:g}"
         if cycle.gain > least:
-            no_focus = f"the row was still moving {by if second is None else 'when the second embedding direction opened'}"
+            no_focus = f"row {name} was still moving {by if second is None else 'when the second embedding direction opened'}"
         notes[f"focus{name}"] = no_focus
-        kept = f"the row kept more than half of its gain {cycle.gain:.3f} {by}"
+        kept = f"row {name} kept more than half of its gain {cycle.gain:.3f} {by}"
         notes[f"dilution{name}"] = no_focus if cycle.focus is None else kept
     return notes
 
 
 def _turn_notes(curves: "TokenCurves", named: dict[str, tuple[int, Turn]], second: float | None, by: str) -> dict[str, str]:
-    why = "no second embedding direction opened" if second is None else f"no such turn by more than {LEAST_TURN} after E2 {by}"
+    why = (
+        "no second embedding direction opened" if second is None else f"no such turn by more than {THRESHOLDS.turn} after E2 {by}"
+    )
     notes = {f"{kind}{row}": why for row in range(len(curves.pi)) for kind in ("refocus", "redilution")}
     for name, (_, turn) in named.items():
-        notes[name] = f"in progress: {turn.before:.3f} -> {turn.after:.3f} {by}, not turned yet"
+        notes[name] = f"in progress: the row moved from {turn.before:.3f} to {turn.after:.3f} {by} and has not turned"
     return notes

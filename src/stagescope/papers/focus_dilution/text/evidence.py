@@ -1,4 +1,4 @@
-"""What the claims on focus and dilution in a text look at: a run's story, predictions from its corpus, and runs beside it."""
+"""What the claims on focus and dilution in a text need: a run's history, predictions from its corpus, companion runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,27 +11,31 @@ from stagescope.corpora.window_loss import WindowLoss
 from stagescope.papers.focus_dilution.text.forms import Predictions, predict
 from stagescope.papers.focus_dilution.text.loss import TextCausal
 from stagescope.papers.focus_dilution.text.observables import TextCurves
-from stagescope.papers.focus_dilution.text.stages import TextStory, smoothed
+from stagescope.papers.focus_dilution.text.stages import TextHistory, smoothed
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
 
-SMALL_START = 2e-2
-"""Largest rms of the initial parameters for which a run on text begins near the origin."""
-SHORT = 128
-"""Windows of fewer tokens have counts too far from their mean for the times of the bigram flow."""
-APART, TOGETHER = 0.03, 0.1
-"""Separability r below which one mode grows alone, above which modes grow together."""
-LEARNED = 0.1
-"""Share of what the last token tells that a run must have learned before a missing turn counts against it.
 
-Before that it may rest where all rows look at the most frequent type: attention then tells nothing, and the loss is H(pi).
-"""
+@dataclass(frozen=True)
+class TextLimits:
+    """Where the claims on a text apply."""
+
+    start: float = 2e-2  # largest rms of the initial parameters near enough to the origin
+    window: int = 128  # windows of fewer tokens have counts too far from their mean for the times of the bigram flow
+    apart: float = 0.03  # up to this separability r one mode grows alone
+    together: float = 0.1  # from this separability r on modes grow together
+    # Share of H(pi) - H(next | last token) that the loss must have gained before a missing turn violates a claim. Before that a
+    # run may rest where all rows look at the most frequent type: attention then carries no information, and the loss is H(pi).
+    learned: float = 0.1
+
+
+TEXT_LIMITS = TextLimits()
 ADAM = Regime(False, "Adam has no flow time and does not align W0 with pi")
 
 
 @dataclass(frozen=True)
 class TextEvidence:
-    """A run on a text with its curves, and what can be made beside it.
+    """A run on a text with its curves, and its companion runs.
 
     `early(steps)` repeats its first steps with more frames; `bigram(until)` is the flow on the bigram chain from the same
     start; `separability()` is r of what enters the output at the start.
@@ -44,8 +48,8 @@ class TextEvidence:
     separability: Callable[[], float]
 
     @cached_property
-    def story(self) -> TextStory:
-        return TextStory(self.curves)
+    def history(self) -> TextHistory:
+        return TextHistory(self.curves)
 
     @property
     def window(self) -> int:
@@ -70,10 +74,10 @@ class TextEvidence:
 
     @cached_property
     def learned(self) -> float:
-        """By the middle of the run, how far the loss is below H(pi), as a share of what the last token alone tells."""
-        time, told = self.curves.time, self.curves.unigram - self.curves.floor
+        """(H(pi) - loss) / (H(pi) - H(next | last token)) at the middle of the run."""
+        time, most = self.curves.time, self.curves.unigram - self.curves.floor
         loss = np.interp((time[0] + time[-1]) / 2, time, smoothed(self.run.series["loss"]))
-        return float((self.curves.unigram - loss) / told)
+        return float((self.curves.unigram - loss) / most)
 
     @property
     def parts(self) -> list[str]:
@@ -83,18 +87,19 @@ class TextEvidence:
 
     @cached_property
     def start(self) -> float:
+        """The rms of the initial parameters."""
         blocks = [self.run.params[name][0].ravel() for name in self.run.params]
         return float(np.sqrt(np.mean(np.concatenate(blocks) ** 2)))
 
     @cached_property
-    def flow_story(self) -> TextStory:
+    def flow_history(self) -> TextHistory:
         """What the bigram flow did by the end of the run."""
-        return TextStory(self.bigram(float(self.curves.time[-1])))
+        return TextHistory(self.bigram(float(self.curves.time[-1])))
 
     def failures(self) -> list[str]:
-        """Why the theory of gradient descent from a small start does not speak of this run; empty where it does."""
+        """Why the theory of gradient descent from a small start does not apply to this run; empty where it does."""
         kinds = (
-            (self.start <= SMALL_START, f"initial rms {self.start:.1e} is above {SMALL_START:g}"),
+            (self.start <= TEXT_LIMITS.start, f"initial rms {self.start:.1e} is above {TEXT_LIMITS.start:g}"),
             (set(self.run.spec["dynamics"]["rates"].values()) <= {1.0}, "block rates differ"),
         )
         return [sentence for good, sentence in kinds if not good]
@@ -119,12 +124,14 @@ def attention_only(evidence: TextEvidence) -> Regime:
 
 
 def condensed(evidence: TextEvidence) -> Regime:
-    """The same, where one mode grows alone: what is said of later openings is linearised at a point of rank one."""
+    """The same, where one mode grows alone: the theory of later openings is linearised at a point of rank one."""
     at = attention_only(evidence)
-    if evidence.run.clock != "t" or evidence.r <= APART:
+    if evidence.run.clock != "t" or evidence.r <= TEXT_LIMITS.apart:
         return at
     failed = [] if at.holds else [at.sentence]
-    return Regime(False, "; ".join([*failed, f"r = {evidence.r:.3f} is above {APART:g}: one mode need not grow alone"]))
+    return Regime(
+        False, "; ".join([*failed, f"r = {evidence.r:.3f} is above {TEXT_LIMITS.apart:g}: one mode need not grow alone"])
+    )
 
 
 def long_windows(evidence: TextEvidence) -> Regime:
@@ -135,15 +142,15 @@ def long_windows(evidence: TextEvidence) -> Regime:
     failed = [] if at.holds else [at.sentence]
     if evidence.causal:
         failed.append("the loss is at all positions, so most contexts are short")
-    if evidence.window < SHORT:
-        failed.append(f"windows of {evidence.window} tokens are short (below {SHORT})")
+    if evidence.window < TEXT_LIMITS.window:
+        failed.append(f"windows of {evidence.window} tokens are short (below {TEXT_LIMITS.window})")
     return Regime(not failed, "; ".join(failed) or f"{at.sentence}, windows of {evidence.window} tokens")
 
 
 def adaptive(evidence: TextEvidence) -> Regime:
-    """The published curves are those of Adam on attention alone."""
+    """Adam on attention alone, as for the published curves."""
     if evidence.run.clock == "t":
-        return Regime(False, "gradient steps; the published curves of all rows together are Adam's")
+        return Regime(False, "gradient steps; the published curves were made with Adam")
     if evidence.parts:
         return Regime(False, f"the model has {', '.join(evidence.parts)}")
     return Regime(True, "Adam, attention alone")

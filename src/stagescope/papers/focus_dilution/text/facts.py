@@ -13,14 +13,14 @@ from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import Graded
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.papers.focus_dilution.text.evidence import APART, TOGETHER
+from stagescope.papers.focus_dilution.text.evidence import TEXT_LIMITS
 from stagescope.papers.focus_dilution.text.forms import Predictions, predict
 from stagescope.papers.focus_dilution.text.observables import text_curves
-from stagescope.papers.focus_dilution.text.stages import TextStory
+from stagescope.papers.focus_dilution.text.reading import FLOW_STEP
+from stagescope.papers.focus_dilution.text.stages import TextHistory
+from stagescope.papers.focus_dilution.text.study import TextFocusOptions
 from stagescope.papers.rebuild import ended
 
-WIDTH, START, STEP = 32, 1e-2, 0.2
-"""Width and start of the model whose events are predicted: the defaults of `run text-focus`; its steps are those of a flow."""
 _SIGNS = {1: "focus comes first", -1: "attention first leaves the frequent token", 0: "sign undecided"}
 
 
@@ -57,15 +57,20 @@ def _table(made: Predictions, window: int) -> Table:
 
 
 def _modes(r: float) -> str:
-    if r < APART:
-        return f"below {APART:g}: one mode grows alone, a plateau follows"
-    return f"above {TOGETHER:g}: modes grow together, no stages" if r > TOGETHER else f"from {APART:g} to {TOGETHER:g}: between"
+    low, high = TEXT_LIMITS.apart, TEXT_LIMITS.together
+    if r < low:
+        return f"below {low:g}: one mode grows alone, a plateau follows"
+    return f"above {high:g}: modes grow together, no stages" if r > high else f"from {low:g} to {high:g}: neither is predicted"
 
 
 def bigram_events(corpus: TextCorpus, until: float, seed: int = 0, progress: bool | None = False) -> dict[str, float | None]:
-    """E_k and Q_k that the bigram chain of a text predicts for `run text-focus` under SGD, up to t = `until`."""
-    model = TokenAttention(vocab=corpus.vocab, width=WIDTH, scale=WIDTH**-0.5)
-    loss, steps = TokenPopulation(model=model, process=corpus), max(1, round(until / STEP))
+    """E_k and Q_k that the bigram chain of a text predicts for `run text-focus` under SGD, up to t = `until`.
+
+    Width and initial scale are the defaults of `run text-focus`.
+    """
+    width, start = (TextFocusOptions.model_fields[name].default for name in ("width", "init_scale"))
+    model = TokenAttention(vocab=corpus.vocab, width=width, scale=width**-0.5)
+    loss, steps = TokenPopulation(model=model, process=corpus), max(1, round(until / FLOW_STEP))
     moves = Descent(lr=until / steps, steps=steps)
-    run = evolve(loss, model.init(seed, START), moves, record=Graded(), progress=progress)
-    return TextStory(text_curves(ended(run, "the bigram flow"))).opened
+    run = evolve(loss, model.init(seed, start), moves, record=Graded(), progress=progress)
+    return TextHistory(text_curves(ended(run, "the bigram flow"))).opened

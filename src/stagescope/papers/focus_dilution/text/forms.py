@@ -1,4 +1,4 @@
-"""What can be said of training on a text before it begins: rates and separability from its counts."""
+"""Predictions for training on a text from its counts alone: rates and separability."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,18 +9,13 @@ import numpy as np
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.kernel import window_pairs
 from stagescope.errors import InputError
+from stagescope.fields.softmax import softmax
 from stagescope.keys import key
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
 
 STRETCHES = 100
 """Overlapping windows are not independent: standard errors are those of means over this many stretches of the text."""
-GRID = 20001
-"""Points at which the prediction of a condensed model is tabulated; linear interpolation errs by less than 1e-6 of it."""
-CELLS = 1 << 22
-"""Numbers of that table's logits that are held at a time."""
-LARGE = 1000
-"""Tokens from which only two singular values are computed: all of them would take minutes."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +65,12 @@ def window_attention_rate(corpus: TextCorpus, window: int) -> tuple[float, float
     size = plateau_amplitude(pi)
     centred = np.log(pi) - np.mean(np.log(pi))
     g, w = size * pi / np.linalg.norm(pi), size * centred / np.linalg.norm(centred)
-    grid = np.linspace(g.min(), g.max(), GRID)
+    grid = np.linspace(g.min(), g.max(), 20001)  # linear interpolation errs by less than 1e-6
     table, count = _predicted(w, grid), len(stream) - window
     cuts = np.linspace(0, count, min(STRETCHES, count) + 1).round().astype(int)
 
     def total(start: int, stop: int) -> float:
-        """Over the windows that begin from `start` on, before `stop`; a text of any size is held a stretch at a time."""
+        """The sum over windows that begin from `start` on, before `stop`; only one stretch of the text is in memory."""
         part = stream[start : stop + window]
         values = g[part]
         first, second = (_sliding_mean(power, window) for power in (values, values**2))
@@ -100,15 +95,13 @@ def _sliding_mean(values: np.ndarray, window: int) -> np.ndarray:
     return (total[window:-1] - total[: -window - 1]) / window
 
 
-def _predicted(w: np.ndarray, reading: np.ndarray) -> np.ndarray:
-    """w . softmax(x w) at each reading x = u . g."""
+def _predicted(w: np.ndarray, reading: np.ndarray, cells: int = 2**22) -> np.ndarray:
+    """w . softmax(x w) at each reading x = u . g, with at most about `cells` logits in memory."""
 
     def some(x: np.ndarray) -> np.ndarray:
-        logits = x[:, None] * w
-        law = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return (law @ w) / law.sum(axis=1)
+        return softmax(x[:, None] * w) @ w
 
-    return np.concatenate([some(x) for x in np.array_split(reading, len(reading) * len(w) // CELLS + 1)])
+    return np.concatenate([some(x) for x in np.array_split(reading, len(reading) * len(w) // cells + 1)])
 
 
 def separability(corpus: TextCorpus, window: int) -> tuple[float, float]:
@@ -127,9 +120,9 @@ def _excess(joint: np.ndarray) -> np.ndarray:
     return joint - joint.sum(axis=1, keepdims=True) / len(joint)
 
 
-def _ratio(matrix: np.ndarray) -> float:
-    """sigma_2 / sigma_1."""
-    if len(matrix) < LARGE:
+def _ratio(matrix: np.ndarray, large: int = 1000) -> float:
+    """sigma_2 / sigma_1; of `large` matrices only two singular values are computed, because all would take minutes."""
+    if len(matrix) < large:
         values = np.linalg.svd(matrix, compute_uv=False)
     else:
         from scipy.sparse.linalg import svds

@@ -5,12 +5,13 @@ B / sum(B), features are B W0 / sum(B), logits features W1. Some contexts at a t
 all that is made of them stays in the nearest caches. Divisors are put on rows of features, which are short, not on rows of types.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit, types
 from numba.extending import overload
+
+from stagescope.fields.exp_kernel import exp_single
 
 _FAST = {"contract", "reassoc"}
 ROWS = 128
@@ -21,10 +22,6 @@ LEAST = 1e-16
 SAFE = 50.0**2
 """Logits whose square is below this need no shift: their powers neither overflow nor reach the floor."""
 _WIDE = 16
-_SHIFT = np.float32(12582912.0)  # 1.5 x 2^23: adding it rounds to an integer, kept in the low bits
-_LOG2E, _LN2_HIGH, _LN2_LOW = np.float32(1.4426950408889634), np.float32(0.693359375), np.float32(-2.1219444005469057e-4)
-_ONE, _BIAS = np.float32(1.0), 127 << 23
-_C2, _C3, _C4, _C5, _C6, _C7 = (np.float32(1.0 / math.factorial(k)) for k in range(2, 8))
 
 
 @njit(cache=True)
@@ -59,21 +56,10 @@ def _powers_for(x, top, work):
         return exact
 
     def single(x, top, work):
-        """exp(v) = 2^k e^r with |r| <= ln(2)/2: Taylor to degree 7 (relative error below 1e-8); 2^k from its exponent bits."""
-        bits = work.view(np.int32)
         for j in range(x.size):
             value = x[j] - top
             x[j] = value if value > FLOOR else FLOOR
-            work[j] = x[j] * _LOG2E + _SHIFT
-        for j in range(x.size):
-            k = work[j] - _SHIFT
-            r = (x[j] - k * _LN2_HIGH) - k * _LN2_LOW
-            r2 = r * r
-            x[j] = (_ONE + r) + r2 * ((_C2 + _C3 * r) + r2 * ((_C4 + _C5 * r) + r2 * (_C6 + _C7 * r)))
-        for j in range(x.size):
-            bits[j] = np.int32((bits[j] << 23) + _BIAS)
-        for j in range(x.size):
-            x[j] *= work[j]
+        exp_single(x, work)
 
     return single
 

@@ -13,8 +13,8 @@ from stagescope.papers.focus_dilution.loss import BLOCKS
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Params
 
-ROWS = 4096
-"""Count rows that are made at once."""
+AT_ONCE = 4096
+"""Count rows that are in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,11 @@ class TextCounts(WindowLoss):
     def _counts(self) -> np.ndarray:
         """Room for count rows."""
         each = len(self.spans(np.zeros(1, dtype=np.int64))[0])
-        return np.empty((min(ROWS, max(self.batch, self.watched) * each) + each, self.model.vocab), dtype=np.uint16)
+        return np.empty((min(AT_ONCE, max(self.batch, self.watched) * each) + each, self.model.vocab), dtype=np.uint16)
 
     def of_windows(self, params: Params, starts: np.ndarray) -> Found:
         """Some windows at a time, so that their counts stay few."""
-        piece = max(1, ROWS // len(self.spans(starts[:1])[0]))
+        piece = max(1, AT_ONCE // len(self.spans(starts[:1])[0]))
         parts = [starts[first : first + piece] for first in range(0, len(starts), piece)]
         found = [self.of_rows(params, self.rows(part, self._counts)) for part in parts]
         if len(found) == 1:

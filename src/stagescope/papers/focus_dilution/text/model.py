@@ -6,9 +6,6 @@ from pydantic import Field as Limits
 
 from stagescope.papers.focus_dilution.model import TokenAttention
 
-NORM_EPS = 1e-10
-"""Added to the variance in LayerNorm; small beside that of a stream that starts at 1e-2."""
-
 
 class AttentionVariant(TokenAttention):
     """x_t = W0[token] + P[t], z = sum_t A_t x_t + x_last, A ~ exp(scale x_last WQ.x_t WK), logits norm(z) W1 [FD:text-variants].
@@ -58,4 +55,4 @@ def _normed(x: Any) -> Any:
     from stagescope.autodiff import jnp
 
     centred = x - jnp.mean(x, axis=1, keepdims=True)
-    return centred / jnp.sqrt(jnp.mean(centred**2, axis=1, keepdims=True) + NORM_EPS)
+    return centred / jnp.sqrt(jnp.mean(centred**2, axis=1, keepdims=True) + 1e-10)  # the variance starts near 1e-4

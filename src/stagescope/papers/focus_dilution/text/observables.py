@@ -1,7 +1,7 @@
 """What a focus-dilution run on a text shows: singular values, attention rows by query word, entropies, embedding norms.
 
-With hundreds of types the matrices of all frames together are large, so attention is made frame by frame and only what is
-asked for of it is kept.
+With hundreds of types the matrices of all frames together are large, so attention is made frame by frame and only what the
+curves need is kept.
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,11 @@ import numpy as np
 
 from stagescope.corpora.corpus import TextCorpus, written
 from stagescope.corpora.window_loss import WindowLoss
+from stagescope.fields.softmax import softmax
 from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
-
-RARE = 0.5
-"""Rare types are the less frequent half of them."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class TextCurves:
     @cached_property
     def rare(self) -> np.ndarray:
         """The less frequent half of the types."""
-        return np.argsort(self.pi, kind="stable")[: int(RARE * len(self.pi))]
+        return np.argsort(self.pi, kind="stable")[: len(self.pi) // 2]
 
     @cached_property
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
@@ -123,9 +121,7 @@ class TextCurves:
     def attention(self, tokens: Sequence[int]) -> np.ndarray:
         """Attention of some query types on every type (frames, queries, d), for windows with the frequencies pi."""
         query, key = self._factors
-        scores = self.model.scale * query[:, list(tokens)] @ np.swapaxes(key, 1, 2) + np.log(self.pi)
-        weights = np.exp(scores - scores.max(axis=2, keepdims=True))
-        return weights / weights.sum(axis=2, keepdims=True)
+        return softmax(self.model.scale * query[:, list(tokens)] @ np.swapaxes(key, 1, 2) + np.log(self.pi))
 
 
 def _triangles(matrices: np.ndarray) -> np.ndarray:
@@ -141,7 +137,7 @@ def _values(matrices: np.ndarray) -> np.ndarray:
 
 
 def text_curves(run: Run) -> TextCurves:
-    """The curves of a focus-dilution run on a text. A run of the study keeps what they need: the text may be elsewhere."""
+    """The curves of a focus-dilution run on a text. The text itself is not needed: the run keeps frequencies and words."""
     params, kept = {name: run.params[name] for name in run.params}, run.config or {}
     if "frequencies" in kept:
         words = tuple(map(written, kept["words"]))

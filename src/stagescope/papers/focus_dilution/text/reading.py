@@ -1,4 +1,4 @@
-"""Read a run of focus and dilution on a text: its stages, its claims, and the runs beside it that they need."""
+"""Read a run of focus and dilution on a text: its stages, and the companion runs that its claims need."""
 
 from functools import cached_property
 from typing import NoReturn
@@ -23,48 +23,44 @@ from stagescope.papers.rebuild import ended, rebuilt
 from stagescope.runs.run import Run
 from stagescope.spec import build
 
-FLOW_STEP, FLOW_FRAMES = 0.2, 441
-"""Largest step of descents that stand for a flow: the edge of stability of these losses is near .3."""
-EARLY_FRAMES = 60
-PROBES = 3
-"""Words that are probed where none were asked for: the most frequent ones, without the most frequent type of all."""
-SEPARABLE_WINDOWS = 2**15
-"""Windows on which the separability of a variant is measured: to about .005."""
+FLOW_STEP = 0.2
+"""Largest step of a descent in place of a flow: the edge of stability of these losses is near .3."""
 
 
-def probes(run: Run, curves: TextCurves) -> dict[str, int]:
-    """The words whose rows are followed, with their tokens."""
+def probes(run: Run, curves: TextCurves, most: int = 3) -> dict[str, int]:
+    """The words whose rows are followed, with their tokens; by default the `most` frequent ones but the first type."""
     asked = (run.config or {}).get("probe")
     if asked:
         return {word: curves.words.index(written(word)) for word in asked}
     order = np.argsort(-curves.pi, kind="stable")[1:].tolist()
     labels = {curves.words[token]: token for token in order}
     ordered = sorted(labels, key=lambda word: not word[:1].isalpha())  # stable: by frequency, marks after words
-    return {word: labels[word] for word in ordered[:PROBES]}
+    return {word: labels[word] for word in ordered[:most]}
 
 
 def bigram_flow(run: Run, until: float) -> Run:
     """Descent on the population loss of the corpus's bigram chain from the same start, on the same clock [FD:text-bigram].
 
-    Steps of at most .2 in place of a flow: at hundreds of types it is too stiff for an integrator to be worth it.
+    Steps of at most .2 stand in for a flow, which is stiff at hundreds of types and slow to integrate.
     """
     law = rebuilt(run.spec["field"])
     model = TokenAttention(**{name: getattr(law.model, name) for name in TokenAttention.model_fields})
     start = {name: run.params[name][0] for name in BLOCKS}
     steps = max(1, int(np.ceil(until / min(FLOW_STEP, float(run.spec["dynamics"]["lr"])))))
     chain = TokenPopulation(model=model, process=law.process)
-    record = Graded(frames=FLOW_FRAMES)
+    record = Graded(frames=441)  # as many as the study records by default
     return ended(evolve(chain, start, Descent(lr=until / steps, steps=steps), record=record, progress=False))
 
 
 def separability(run: Run) -> float:
-    """r = sigma_2/sigma_1 of E[h (y - 1/d)^T], h what enters the output at the start [FD:text-separability]."""
+    """r = sigma_2/sigma_1 of E[h (y - 1/d)^T], h the input of the output layer at the start [FD:text-separability]."""
     law = rebuilt(run.spec["field"])
     if not isinstance(law, TextVariant):
         return forms.separability(law.process, law.length)[0]
-    starts = key(law.seed, "separability").integers(law.windows, size=SEPARABLE_WINDOWS)
+    count = 2**15  # windows: enough to know r to about .005
+    starts = key(law.seed, "separability").integers(law.windows, size=count)
     excess = np.zeros((law.model.width, law.model.vocab))
-    for part in np.array_split(starts, max(1, SEPARABLE_WINDOWS // 1024)):
+    for part in np.array_split(starts, max(1, count // 1024)):
         tokens = law.arrays(part)["tokens"]
         features = np.asarray(law.model.features(run.at(0), tokens[:, :-1]))
         np.add.at(excess.T, np.asarray(tokens[:, -1]), features)
@@ -74,7 +70,7 @@ def separability(run: Run) -> float:
 
 
 class TextFocusReading(Reading):
-    """Curves of a run on a text, its stages with those of the probe words, and the runs beside it that the claims need."""
+    """Curves of a run on a text, its stages with those of the probe words, and its companion runs."""
 
     @cached_property
     def curves(self) -> TextCurves:
@@ -97,7 +93,7 @@ class TextFocusReading(Reading):
     def early(self, steps: int) -> TextCurves:
         """The first steps again, on the same batches, with more frames."""
         dynamics = build(self.run.spec["dynamics"]).model_copy(update={"steps": steps})
-        frames = Uniform(frames=min(EARLY_FRAMES, steps + 1))
+        frames = Uniform(frames=min(60, steps + 1))
         return text_curves(ended(evolve(self.field, self.run.at(0), dynamics, record=frames, progress=False)))
 
     def bigram(self, until: float) -> TextCurves:
@@ -111,8 +107,8 @@ class TextFocusReading(Reading):
         return True
 
     def own_ladder(self) -> NoReturn:
-        """Refused: a critical point of a loss on batches is never still enough to be found."""
+        """Refused: the gradient of a loss on batches does not vanish anywhere along a run."""
         raise InputError(
-            f"a run on a text ({self.type}) moves by noisy steps and has no ladder; "
+            f"a run on a text ({self.type}) makes noisy steps and has no ladder; "
             "`check` compares it with the flow of its bigram chain"
         )

@@ -5,14 +5,13 @@ from typing import Any
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.options import text_facts
 from stagescope.corpora.window_loss import WindowLoss
-from stagescope.dynamics.descent import GD, Adam, Descent, HeavyBall
-from stagescope.dynamics.dynamics import Dynamics
 from stagescope.dynamics.record import Graded
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.focus_dilution.text.loss import TextCausal, TextCounts
 from stagescope.papers.focus_dilution.text.model import AttentionVariant
 from stagescope.papers.focus_dilution.text.study import PARTS, TextFocusOptions, check_use
 from stagescope.papers.focus_dilution.text.variant import TextVariant
+from stagescope.papers.setup import make_descent
 from stagescope.papers.study import Setup
 
 RATES = {"sgd": 0.2, "heavy-ball": 0.02, "adam": 1e-3}
@@ -27,10 +26,11 @@ def setup(options: TextFocusOptions, seed: int) -> Setup:
     window = options.window or (256 if options.form == "last" else 128)
     corpus.windows(window + 1)  # a corpus shorter than one window is refused here
     model = _model(options, corpus, window)
+    rate, steps = options.lr or RATES[options.optimizer], options.steps or STEPS[options.optimizer]
     return Setup(
         what=_loss(options, model, corpus, window, seed),
         params=model.init(seed, options.init_scale),
-        dynamics=_dynamics(options),
+        dynamics=make_descent(options, lr=rate, steps=steps),
         record=Graded(frames=options.frames),
         facts={**text_facts(corpus), "frequencies": corpus.stationary.tolist(), "last_token_loss": corpus.floor()},
     )
@@ -48,9 +48,3 @@ def _loss(options: TextFocusOptions, model: Any, corpus: TextCorpus, window: int
     kind = TextVariant if isinstance(model, AttentionVariant) else TextCausal if options.form == "causal" else TextCounts
     watched = options.watched if kind is not TextCausal else max(1, options.watched // window)
     return kind(model=model, process=corpus, length=window, batch=batch, seed=seed, watched=watched)
-
-
-def _dynamics(options: TextFocusOptions) -> Dynamics:
-    chosen = {"sgd": GD(), "heavy-ball": HeavyBall(momentum=options.momentum), "adam": Adam()}[options.optimizer]
-    rate, steps = options.lr or RATES[options.optimizer], options.steps or STEPS[options.optimizer]
-    return Descent(optimizer=chosen, lr=rate, steps=steps)

@@ -1,6 +1,6 @@
-"""The stages of focus and dilution on a text [FD:text-stages]. Curves are noisy here: every one is a running median.
+"""The stages of focus and dilution on a text [FD:text-stages]. Curves are noisy here, so each is a running median.
 
-E_k, Q_k           the k-th singular value of W0, of Phi, passes the larger of .1 and three times its largest initial value
+E_k, Q_k           the k-th singular value of W0 or of Phi passes .1, or three times its largest initial value if that is more
 focused, diluted   the mean entropy of attention rows is lowest, then highest, by more than .1 nat
 focus:WORD         the top of the first rise, by more than .05, of the attention of WORD's row on the most frequent type
 dilution:WORD      after it, that row has lost half of what it gained
@@ -9,41 +9,48 @@ dilution:WORD      after it, that row has lost half of what it gained
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stagescope.detect.extrema import Turn, turns
 from stagescope.detect.stage import Stage, Stages, first_crossing
-from stagescope.papers.focus_dilution.stages import RowCycle, passes
+from stagescope.papers.focus_dilution.stages import THRESHOLDS, RowCycle, passes
 
 if TYPE_CHECKING:
     from stagescope.papers.focus_dilution.text.observables import TextCurves
 
-LEVEL, NOISE_FLOOR = 0.1, 3.0
-MEDIAN = 9
-"""Frames of the running median."""
-LEAST_ATTENTION, LEAST_ENTROPY, LEAST_NORM = 0.05, 0.1, 0.2
-"""Prominence of a turn: of attention mass, of entropy in nats, of the logarithm of a row norm."""
-NAMED = 5
-"""Openings that have events of their own."""
+
+@dataclass(frozen=True)
+class TextThresholds:
+    """When something is an event in noisy curves. Chosen on TinyStories and WikiText-2, not on Tiny Shakespeare."""
+
+    noise: float = 3.0  # a singular value opens above this multiple of the largest one at the start, its noise floor
+    median: int = 9  # frames of the running median
+    attention: float = 0.05  # least prominence of a turn of attention mass
+    entropy: float = 0.1  # least prominence of a turn of the mean entropy, in nats
+    norm: float = 0.2  # least prominence of a turn of the logarithm of a row norm
+    openings: int = 5  # the first E_k and Q_k are events, later ones are not
+
+
+TEXT_THRESHOLDS = TextThresholds()
 
 
 def smoothed(curve: np.ndarray) -> np.ndarray:
     """The running median of a curve, or of many side by side (frames, .)."""
     from scipy.ndimage import median_filter
 
-    return median_filter(curve, size=(MEDIAN, *(1,) * (curve.ndim - 1)), mode="nearest")
+    return median_filter(curve, size=(TEXT_THRESHOLDS.median, *(1,) * (curve.ndim - 1)), mode="nearest")
 
 
 def openings(time: np.ndarray, values: np.ndarray) -> list[float | None]:
-    """When singular values open: a start that is not small beside .1 is a floor of noise, to be left by a factor."""
+    """When singular values open: each must rise above the noise floor of the start as well as above .1."""
     return passes(time, values, opening_level(values))
 
 
 def opening_level(values: np.ndarray) -> float:
-    """What a singular value must pass to be open."""
-    return max(LEVEL, NOISE_FLOOR * float(values[0, 0]))
+    """The level above which a singular value is open."""
+    return max(THRESHOLDS.level, TEXT_THRESHOLDS.noise * float(values[0, 0]))
 
 
 def row_cycles(time: np.ndarray, attention: np.ndarray) -> list[RowCycle]:
@@ -52,7 +59,7 @@ def row_cycles(time: np.ndarray, attention: np.ndarray) -> list[RowCycle]:
 
 
 def _cycle(time: np.ndarray, curve: np.ndarray, row: int) -> RowCycle:
-    rise = next((turn for turn in _turns(time, curve, LEAST_ATTENTION) if turn.rising), None)
+    rise = next((turn for turn in _turns(time, curve, TEXT_THRESHOLDS.attention) if turn.rising), None)
     if rise is None:
         return RowCycle(row, 0.0, None, None, None)
     gain = rise.after - rise.before
@@ -67,7 +74,7 @@ def _turns(time: np.ndarray, curve: np.ndarray, least: float) -> list[Turn]:
 
 
 def under_way(time: np.ndarray, curve: np.ndarray, found: Sequence[Turn], least: float) -> bool:
-    """Whether the last turn of a curve came near its end only in the latter half of the run: more may follow it."""
+    """Whether a curve came near its last value only in the second half of the run, so that more turns may follow."""
     if not found or found[-1].stop is not None:
         return False
     near = (time >= found[-1].start) & (np.abs(curve - found[-1].after) <= least)
@@ -75,8 +82,8 @@ def under_way(time: np.ndarray, curve: np.ndarray, found: Sequence[Turn], least:
 
 
 @dataclass(frozen=True)
-class TextStory:
-    """What happened in a run on a text, measured once for stages and claims."""
+class TextHistory:
+    """When things opened, rose and fell in a run on a text: measured once, for stages and claims."""
 
     curves: "TextCurves"
 
@@ -94,7 +101,7 @@ class TextStory:
     def opened(self) -> dict[str, float | None]:
         """E1 ... and Q1 ..., the first few."""
         named = (("E", self.embeddings), ("Q", self.attentions))
-        return {f"{letter}{k + 1}": when for letter, times in named for k, when in enumerate(times[:NAMED])}
+        return {f"{letter}{k + 1}": when for letter, times in named for k, when in enumerate(times[: TEXT_THRESHOLDS.openings])}
 
     @cached_property
     def direction(self) -> float | None:
@@ -123,17 +130,17 @@ class TextStory:
 
     @property
     def opened_late(self) -> bool:
-        """Whether attention opened in the latter half of the run only, or not at all."""
+        """Whether attention opened only in the second half of the run, or not at all."""
         time, first = self.curves.time, self.attentions[0]
         return bool(first is None or first > (time[0] + time[-1]) / 2)
 
     @cached_property
     def on_their_way(self) -> list[int]:
-        """Rows that have not lost half of their gain but may still: they came to their focus in the latter half of the run."""
+        """Rows that have kept half of their gain but may still lose it: their focus is in the second half of the run."""
         time, middle, found = self.curves.time, (self.curves.time[0] + self.curves.time[-1]) / 2, []
         for cycle in (cycle for cycle in self.rows if cycle.half is None):
             curve = self.attention[:, cycle.row]
-            rising = under_way(time, curve, _turns(time, curve, LEAST_ATTENTION), LEAST_ATTENTION)
+            rising = under_way(time, curve, _turns(time, curve, TEXT_THRESHOLDS.attention), TEXT_THRESHOLDS.attention)
             late = cycle.focus is not None and cycle.focus > middle
             found += [cycle.row] if late or (cycle.focus is None and rising) else []
         return found
@@ -145,25 +152,25 @@ class TextStory:
     @cached_property
     def entropy(self) -> list[Turn]:
         """Falls and rises of the mean entropy."""
-        return _turns(self.curves.time, smoothed(self.curves.mean_entropy), LEAST_ENTROPY)
+        return _turns(self.curves.time, smoothed(self.curves.mean_entropy), TEXT_THRESHOLDS.entropy)
 
     @cached_property
     def norms(self) -> list[Turn]:
         """Rises and falls of the logarithm of the mean norm of rare rows."""
-        return _turns(self.curves.time, smoothed(np.log(self.curves.rare_norm)), LEAST_NORM)
+        return _turns(self.curves.time, smoothed(np.log(self.curves.rare_norm)), TEXT_THRESHOLDS.norm)
 
     def entropy_moves(self, least: float) -> bool:
-        """Whether the mean entropy was still on its way in the latter half of the run, in turns of at least so much."""
+        """Whether the mean entropy still moved in the second half of the run, counting turns of `least` or more."""
         curve = smoothed(self.curves.mean_entropy)
         return under_way(self.curves.time, curve, _turns(self.curves.time, curve, least), least)
 
     def norms_move(self, least: float) -> bool:
-        """The same of the logarithm of the mean norm of rare rows."""
+        """The same for the logarithm of the mean norm of rare rows."""
         curve = smoothed(np.log(self.curves.rare_norm))
         return under_way(self.curves.time, curve, _turns(self.curves.time, curve, least), least)
 
     def swings(self, least: float) -> tuple[float, float, float] | None:
-        """How far the mean entropy first falls, then rises, then falls again, in turns of at least so much; None if not."""
+        """How far the mean entropy falls, rises and falls again, in turns of `least` or more; None where it does not."""
         found = _turns(self.curves.time, smoothed(self.curves.mean_entropy), least)
         first = next((i for i, turn in enumerate(found) if not turn.rising), None)
         if first is None or len(found) < first + 3:
@@ -172,7 +179,7 @@ class TextStory:
         return fall.before - fall.after, rise.after - rise.before, again.before - again.after
 
     def retraction(self, least: float) -> tuple[Turn, Turn, Turn] | None:
-        """The first growth, retraction and growth of the logarithm of rare norms by turns of at least so much."""
+        """The first growth, retraction and growth of the logarithm of rare norms, in turns of `least` or more."""
         found = _turns(self.curves.time, smoothed(np.log(self.curves.rare_norm)), least)
         first = next((i for i, turn in enumerate(found) if turn.rising), None)
         return None if first is None or len(found) < first + 3 else (found[first], found[first + 1], found[first + 2])
@@ -180,95 +187,120 @@ class TextStory:
 
 def detect(curves: "TextCurves", probes: Mapping[str, int], *, clock: str, status: str) -> Stages:
     """Stages of a run on a text; `probes` are words with their tokens."""
-    story = TextStory(curves)
-    fall = next((turn for turn in story.entropy if not turn.rising), None)
-    rise = next((turn for turn in story.entropy if turn.rising and fall is not None and turn.start >= fall.start), None)
-    events: dict[str, float | None] = {**story.opened}
+    history = TextHistory(curves)
+    fall = next((turn for turn in history.entropy if not turn.rising), None)
+    rise = next((turn for turn in history.entropy if turn.rising and fall is not None and turn.start >= fall.start), None)
+    events: dict[str, float | None] = {**history.opened}
     events |= {"focused": fall.stop if fall else None, "diluted": rise.stop if rise else None}
     for word, token in probes.items():
-        events |= {f"focus:{word}": story.rows[token].focus, f"dilution:{word}": story.rows[token].half}
-    notes = _notes(story, probes, f"by {clock}={curves.time[-1]:.4g}")
+        events |= {f"focus:{word}": history.rows[token].focus, f"dilution:{word}": history.rows[token].half}
+    notes = _notes(history, probes, f"by {clock}={curves.time[-1]:.4g}")
     missing = {name: notes[name] for name, when in events.items() if when is None}
-    return Stages(status, clock, events, stages_of(story, probes), missing)
+    return Stages(status, clock, events, stages_of(history, probes), missing)
 
 
-def stages_of(story: TextStory, probes: Mapping[str, int]) -> tuple[Stage, ...]:
+def stages_of(history: TextHistory, probes: Mapping[str, int]) -> tuple[Stage, ...]:
     """Condensation, focus or defocus, one stage for each later opening; then rows, entropy, rare norms and probe words.
 
     Each of these is a track, in this order.
     """
-    found = [*sorted(_openings(story), key=lambda stage: stage.start), *_row_stages(story)]
-    found += [_turned("entropy", turn, "mean entropy", "falls", "rises", "nat") for turn in story.entropy]
-    found += [_turned("rare norms", turn, "log of the mean norm of rare rows", "retract", "grow", "") for turn in story.norms]
-    found += [stage for word, token in probes.items() for stage in _probe_stage(story, word, token)]
+    found = [*sorted(_openings(history), key=lambda stage: stage.start), *_row_stages(history)]
+    found += [_turned("entropy", turn, "mean entropy (nat)", "falls", "rises") for turn in history.entropy]
+    found += [_turned("rare norms", turn, "log of the mean norm of rare rows", "retract", "grow") for turn in history.norms]
+    found += [stage for word, token in probes.items() for stage in _probe_stage(history, word, token)]
     return tuple(found)
 
 
-def _openings(story: TextStory) -> list[Stage]:
-    curves, first, opened = story.curves, story.embeddings[0], story.attentions[0]
-    said = "no embedding direction has opened"
-    if first is not None:
-        said = f"E1 at {first:.4g}: |W0^T pi|/|pi| {np.interp(first, curves.time, curves.condensed):.2f}"
-        for second in curves.embedding_values.T[1:2]:  # an embedding may have one direction only
-            said += f", sv_2/sv_1 {np.interp(first, curves.time, second / curves.embedding_values[:, 0]):.2f}"
-    found = [Stage("condensation", float(curves.time[0]), opened, said)]
-    later = [when for when in story.embeddings[1:] if when is not None]
-    if opened is not None and story.direction is not None:
-        name = "focus" if story.direction > 0 else "defocus"
+def _openings(history: TextHistory) -> list[Stage]:
+    """Condensation; focus or defocus with the cosine of Phi; then one stage for each later embedding direction."""
+    opened = history.attentions[0]
+    found = [_condensation(history)]
+    later = [when for when in history.embeddings[1:] if when is not None]
+    if opened is not None and history.direction is not None:
+        name = "focus" if history.direction > 0 else "defocus"
         stop = later[0] if later and later[0] > opened else None
-        found.append(Stage(name, opened, stop, f"Phi opens with cos(Phi, pi pi^T) {story.direction:+.4f}"))
-    for k, when in enumerate(later):
-        stop = later[k + 1] if k + 1 < len(later) else None
-        if k + 2 <= NAMED:
-            open_now = sum(q is not None and q <= when for q in story.attentions)
-            said = f"embedding direction {k + 2} opens, {open_now} of attention are open"
-            found.append(Stage("lifting" if k == 0 else f"cycle {k + 2}", when, stop, said))
+        sentence = f"Phi opens with cos(Phi, pi pi^T) = {history.direction:+.4f}"
+        found.append(Stage(name, opened, stop, sentence, facts={"cosine": history.direction}))
+    for k, when in enumerate(later[: TEXT_THRESHOLDS.openings - 1], start=2):
+        stop = later[k - 1] if k - 1 < len(later) else None
+        open_now = sum(q is not None and q <= when for q in history.attentions)
+        sentence = f"embedding direction {k} opens; {open_now} attention directions are open"
+        facts = {"direction": k, "attention_directions": open_now}
+        found.append(Stage("lifting" if k == 2 else f"cycle {k}", when, stop, sentence, facts=facts))
     return found
 
 
-def _row_stages(story: TextStory) -> list[Stage]:
-    """When the typical row focused and when it had lost half of it, with how many rows did and how frequent they are."""
-    peaks = [cycle.focus for cycle in story.rows if cycle.focus is not None]
-    halves = [cycle.half for cycle in story.rows if cycle.half is not None]
+def _condensation(history: TextHistory) -> Stage:
+    """Facts at E1: the size of W0 along pi, and sv_2/sv_1 of W0 where it has two directions."""
+    curves, first = history.curves, history.embeddings[0]
+    facts: dict[str, Any] = {"E1": first}
+    sentence = "E1 not reached: no embedding direction has opened"
+    if first is not None:
+        facts["condensed"] = float(np.interp(first, curves.time, curves.condensed))
+        sentence = f"E1 at {first:.4g}: |W0^T pi|/|pi| {facts['condensed']:.2f}"
+        if curves.embedding_values.shape[1] > 1:
+            top, second = curves.embedding_values.T[:2]
+            facts["second_over_first"] = float(np.interp(first, curves.time, second / top))
+            sentence += f", sv_2/sv_1 of W0 {facts['second_over_first']:.2f}"
+    return Stage("condensation", float(curves.time[0]), history.attentions[0], sentence, facts=facts)
+
+
+def _row_stages(history: TextHistory) -> list[Stage]:
+    """Median times at which rows focused and had lost half of their gain, with the numbers and frequencies of such rows."""
+    peaks = [cycle.focus for cycle in history.rows if cycle.focus is not None]
+    halves = [cycle.half for cycle in history.rows if cycle.half is not None]
     if not peaks:
         return []
-    count, middle = len(story.rows), float(np.median(peaks))
-    gains = [cycle.gain for cycle in story.rows if cycle.focus is not None]
-    said = f"{len(peaks)} of {count} rows (mass {story.mass(story.focused):.3f}) focus on the frequent type"
-    said += f", by {np.median(gains):.3f} in the middle"
-    lost = f"{len(halves)} of them (mass {story.mass(story.diluted):.3f}) lose half of it"
+    count, middle = len(history.rows), float(np.median(peaks))
+    gain = float(np.median([cycle.gain for cycle in history.rows if cycle.focus is not None]))
+    focused = {"rows": len(peaks), "of_rows": count, "mass": history.mass(history.focused), "median_gain": gain}
+    diluted = {"rows": len(halves), "of_rows": len(peaks), "mass": history.mass(history.diluted)}
+    gained = (
+        f"{len(peaks)} of {count} rows (frequency {focused['mass']:.3f}) focus on the most frequent type, median gain {gain:.3f}"
+    )
+    lost = f"{len(halves)} of {len(peaks)} rows (frequency {diluted['mass']:.3f}) lose half of their gain"
     end = float(np.median(halves)) if halves else None
-    start = float(story.curves.time[0])
-    return [Stage("rows focus", start, middle, said, "rows"), Stage("rows dilute", middle, end, lost, "rows")]
+    start = float(history.curves.time[0])
+    return [
+        Stage("rows focus", start, middle, gained, "rows", focused),
+        Stage("rows dilute", middle, end, lost, "rows", diluted),
+    ]
 
 
-def _probe_stage(story: TextStory, word: str, token: int) -> list[Stage]:
+def _probe_stage(history: TextHistory, word: str, token: int) -> list[Stage]:
     """All turns of a probe word's row as one stage: it may focus and dilute many times."""
-    own = _turns(story.curves.time, story.attention[:, token], LEAST_ATTENTION)
+    own = _turns(history.curves.time, history.attention[:, token], TEXT_THRESHOLDS.attention)
     if not own:
         return []
-    path = " -> ".join(f"{level:.3f}" for level in (own[0].before, *(turn.after for turn in own)))
-    name = f"row {word!r}"
-    return [Stage(name, own[0].start, own[-1].stop, f"attention on the frequent type {path}", name)]
+    levels = [own[0].before, *(turn.after for turn in own)]
+    path, name = " -> ".join(f"{level:.3f}" for level in levels), f"row {word!r}"
+    facts = {"word": word, "attention": levels}
+    return [Stage(name, own[0].start, own[-1].stop, f"attention on the most frequent type {path}", name, facts)]
 
 
-def _turned(name: str, turn: Turn, what: str, down: str, up: str, unit: str) -> Stage:
+def _turned(name: str, turn: Turn, what: str, down: str, up: str) -> Stage:
     still = ", not turned yet" if turn.stop is None else ""
-    text = f"{what} {turn.before:.3f} -> {turn.after:.3f}{' ' + unit if unit else ''}{still}"
-    return Stage(f"{name} {up if turn.rising else down}", turn.start, turn.stop, text, name)
+    facts = {"before": turn.before, "after": turn.after, "turned": turn.stop is not None}
+    sentence = f"{what} {turn.before:.3f} -> {turn.after:.3f}{still}"
+    return Stage(f"{name} {up if turn.rising else down}", turn.start, turn.stop, sentence, name, facts)
 
 
-def _notes(story: TextStory, probes: Mapping[str, int], by: str) -> dict[str, str]:
-    curves, notes = story.curves, {}
+def _notes(history: TextHistory, probes: Mapping[str, int], by: str) -> dict[str, str]:
+    curves, notes = history.curves, {}
     for letter, values in (("E", curves.embedding_values), ("Q", curves.score_values)):
         level = opening_level(values)
-        for k, most in enumerate(values.max(axis=0)[:NAMED]):
+        for k, most in enumerate(values.max(axis=0)[: TEXT_THRESHOLDS.openings]):
             notes[f"{letter}{k + 1}"] = f"its singular value reached {most:.2e} {by}, below {level:.2g}"
-    notes |= {"focused": f"the mean entropy did not fall by more than {LEAST_ENTROPY} nat and turn {by}"}
-    notes |= {"diluted": f"the mean entropy did not rise by more than {LEAST_ENTROPY} nat after its low and turn {by}"}
+    notes |= {"focused": f"the mean entropy did not fall by more than {TEXT_THRESHOLDS.entropy} nat and turn {by}"}
+    notes |= {"diluted": f"the mean entropy did not rise by more than {TEXT_THRESHOLDS.entropy} nat after its low and turn {by}"}
     for word, token in probes.items():
-        cycle = story.rows[token]
-        rose = f"it was still rising, by {cycle.gain:.3f}, {by}" if cycle.gain else f"it never rose by {LEAST_ATTENTION} {by}"
+        cycle = history.rows[token]
+        least = TEXT_THRESHOLDS.attention
+        rose = (
+            f"the row had risen by {cycle.gain:.3f} {by} and not turned" if cycle.gain else f"no rise by more than {least} {by}"
+        )
         notes[f"focus:{word}"] = rose
-        notes[f"dilution:{word}"] = rose if cycle.focus is None else f"it kept more than half of its gain {cycle.gain:.3f} {by}"
+        notes[f"dilution:{word}"] = (
+            rose if cycle.focus is None else f"the row kept more than half of its gain {cycle.gain:.3f} {by}"
+        )
     return notes

@@ -8,6 +8,7 @@ from stagescope.corpora.options import TextOptions
 from stagescope.errors import InputError
 from stagescope.later import Later
 from stagescope.options import refuse_unused
+from stagescope.papers import motion
 from stagescope.papers.paper import Kind
 from stagescope.papers.study import Study
 
@@ -27,10 +28,10 @@ class TextFocusOptions(TextOptions):
     width: int = Field(32, ge=1, description="width m of the embedding")
     key_width: int | None = Field(None, ge=1, description="width of queries and keys; default: that of the embedding")
     scale: float | None = Field(None, gt=0, description="factor of the attention scores; default: 1/sqrt(width of keys)")
-    init_scale: float = Field(1e-2, ge=0, description="standard deviation of the initial parameters")
-    optimizer: Literal["sgd", "heavy-ball", "adam"] = Field("sgd", description="how steps are made from gradients of batches")
+    init_scale: motion.InitScale = 1e-2
+    optimizer: motion.BatchOptimizer = "sgd"
     lr: float | None = Field(None, gt=0, description="step size; default: .2 for sgd, .02 for heavy-ball, .001 for adam")
-    momentum: float = Field(0.9, ge=0, lt=1, description="momentum of heavy-ball")
+    momentum: motion.Momentum = 0.9
     steps: int | None = Field(None, ge=1, description="steps; default: 22000, for adam 10000")
     batch: int | None = Field(None, ge=1, description="windows a step sees; default: 1024, for adam 512, for --form causal 32")
     watched: int = Field(4096, ge=1, description="windows of the recorded loss, at equal distances in the text")
@@ -60,8 +61,7 @@ PARTS = ("positions", "residual", "norm")
 
 
 def check_use(options: TextFocusOptions) -> None:
-    if options.optimizer != "heavy-ball":
-        refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
+    motion.refuse_unused_motion(options, options.optimizer)
     if options.form == "causal":
         refuse_unused(options, PARTS, "--form causal is for attention alone; choose --form last")
     if options.init_scale == 0:

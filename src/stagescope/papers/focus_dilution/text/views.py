@@ -1,4 +1,4 @@
-"""A focus-dilution run on a text, on a page: the same story with words for labels, and where the probe words look."""
+"""A focus-dilution run on a text, on a page: the same views with words for labels, and where the probe words look."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,9 +18,6 @@ from stagescope.views.view import Curve, Level, Maker, Matrices, Points, View
 
 TYPES = 40
 """Types of the attention map, with the probe words: more labels could not be read. All others are one column."""
-OTHERS = "all others"
-PROBED = 4
-"""Probe words that have a panel of their own."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ def text_focus_views(reading: Reading) -> list[Maker]:
         partial(_loss, run, seen),
         partial(_attention, seen),
         partial(_focus, seen),
-        *(partial(_probe, seen, place) for place in range(min(PROBED, len(seen.probes)))),
+        *(partial(_probe, seen, place) for place in range(min(4, len(seen.probes)))),
         partial(_entropy, seen),
         partial(_itself, seen),
         partial(_values, seen, "W0", "embedding-values"),
@@ -95,7 +92,7 @@ def _loss(run: Run, seen: _Seen) -> View | None:
         Level("given the last token alone", seen.curves.floor),
     )
     about = f"Cross-entropy of the next token in nats, on {run.spec['field']['watched']:,} windows of the text."
-    return loss_view(run, levels, f"{about} Longer contexts may go below what the last token alone tells.")
+    return loss_view(run, levels, f"{about} Longer contexts may give a lower loss than the last token alone.")
 
 
 def _attention(seen: _Seen) -> View:
@@ -105,7 +102,7 @@ def _attention(seen: _Seen) -> View:
     columns, about = words, "Row = query word, column = key word, in a long window with the frequencies of the text."
     if left:
         kept = np.concatenate([kept, 1 - kept.sum(axis=2, keepdims=True)], axis=2)
-        columns = (*words, OTHERS)
+        columns = (*words, "all others")
         about += f" The most frequent words and the probe words; the last column is attention on the {left:,} others together."
     return Matrices(
         "attention",

@@ -1,4 +1,4 @@
-"""Ink of the paper's figures of incremental learning. Published values are open marks, levels of the classes dashed lines."""
+"""Drawings of the paper's figures of incremental learning. Open marks are published values, dashed lines levels of classes."""
 
 from typing import Any
 
@@ -10,7 +10,6 @@ from stagescope.views.figure import COLORS, GREY, Numbers
 
 DARK = "#444444"
 OPEN: dict[str, Any] = {"ls": "", "marker": "o", "mfc": "white", "mew": 1.3, "ms": 5, "zorder": 6}
-MOMENTS = 4
 
 
 def losses(numbers: Numbers) -> Drawing:
@@ -34,14 +33,12 @@ def divergences(numbers: Numbers) -> Drawing:
 
 
 def attention(numbers: Numbers) -> Drawing:
+    """Attention of the first run."""
     return _attention(numbers, numbers["panels"][0])
 
 
-def attention_of_fewer(numbers: Numbers) -> Drawing:
-    return _attention(numbers, numbers["panels"][0])
-
-
-def attention_of_more(numbers: Numbers) -> Drawing:
+def attention_of_last(numbers: Numbers) -> Drawing:
+    """Attention of the last run."""
     return _attention(numbers, numbers["panels"][-1])
 
 
@@ -58,7 +55,7 @@ def inits_and_ratios(numbers: Numbers) -> Drawing:
         _steps(axis)
         _published_label(axis, numbers["comparable"])
         axis.legend(loc="upper right")
-    _headline(drawing, numbers, "bands: draws of the initial queries; lines: the draw nearest to the published one")
+    _headline(drawing, numbers, "bands: draws of the initial queries; lines: the draw nearest to the published curve")
     return drawing
 
 
@@ -166,9 +163,9 @@ def _attention(numbers: Numbers, panel: Numbers) -> Drawing:
 
 
 def _moments(panel: Numbers) -> list[int]:
-    """Frames at equal ratios of the step, up to the end."""
+    """Four frames at equal ratios of the step, up to the end."""
     end = panel["step"][-1]
-    wanted = np.geomspace(max(end * 0.06, 1), end, MOMENTS)
+    wanted = np.geomspace(max(end * 0.06, 1), end, 4)
     return sorted({int(np.argmin(np.abs(np.array(panel["step"]) - step))) for step in wanted})
 
 
@@ -207,6 +204,6 @@ def _published_label(axis: Any, comparable: bool, text: str = "published") -> No
 
 
 def _headline(drawing: Drawing, numbers: Numbers, more: str = "") -> None:
-    """What the figure shows; whether its numbers can be compared is never left out."""
-    words = [word for word in (numbers["title"], more, numbers["note"]) if word]
-    drawing.suptitle("; ".join(words), fontsize=10, x=0.01, ha="left")
+    """Title, and a note where the numbers are not comparable with the published ones."""
+    parts = [part for part in (numbers["title"], more, numbers["note"]) if part]
+    drawing.suptitle("; ".join(parts), fontsize=10, x=0.01, ha="left")

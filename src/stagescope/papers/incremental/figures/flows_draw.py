@@ -1,4 +1,4 @@
-"""Ink of the figures of incremental learning that the paper lacks, and of its figure 10."""
+"""Drawings of the figures of incremental learning that are our own, and of the paper's figure 10."""
 
 from typing import Any
 
@@ -7,10 +7,16 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from stagescope.papers.incremental.figures.draw import DARK, heads_by_lag
+from stagescope.papers.incremental.stages import HEADS
 from stagescope.views.figure import COLORS, GREY, Numbers
 
-VERDICTS = {"confirmed": ("o", COLORS[2]), "violated": ("X", COLORS[1]), "inconclusive": ("s", COLORS[4])}
-VERDICTS["not applicable"] = ("_", GREY)
+VERDICTS = {
+    "confirmed": ("o", COLORS[2]),
+    "violated": ("X", COLORS[1]),
+    "inconclusive": ("s", COLORS[4]),
+    "not applicable": ("_", GREY),
+}
+"""Mark and colour."""
 
 
 def flow(numbers: Numbers) -> Drawing:
@@ -21,7 +27,7 @@ def flow(numbers: Numbers) -> Drawing:
             t, panel["loss"], color=COLORS[0], lw=1.0, alpha=0.8, label="draws of the noise" if panel["seed"] == 0 else None
         )
     for place, (low, high) in enumerate(numbers["published_drops"]):
-        left.axvspan(low, high, color=COLORS[1], alpha=0.25, lw=0, label=None if place else "drops published")
+        left.axvspan(low, high, color=COLORS[1], alpha=0.25, lw=0, label=None if place else "published drops")
     for j, level in enumerate(numbers["levels"]):
         left.axhline(level, color=GREY, lw=0.9, ls="--", zorder=0)
         left.text(1.01, level, f"$l_{j}$", fontsize=8, va="center", color=DARK, transform=left.get_yaxis_transform())
@@ -31,7 +37,7 @@ def flow(numbers: Numbers) -> Drawing:
     mass = np.array(first["mass"])
     for head in range(mass.shape[1]):
         for place in range(mass.shape[2]):
-            label = f"place {place + 1}" if head == 0 else None
+            label = f"position of feature {place + 1}" if head == 0 else None
             right.plot(
                 np.maximum(first["t"], 1e-3),
                 mass[:, head, place],
@@ -43,9 +49,8 @@ def flow(numbers: Numbers) -> Drawing:
         xscale="log", xlim=(0.5, first["t"][-1]), xlabel="t", ylabel="attention", title="draw 0: heads solid, dashed, dotted"
     )
     right.legend(loc="center left")
-    beside = numbers["solver_difference"]
-    said = f"{numbers['title']}; two solvers differ by at most {beside['loss']:.0e} in loss"
-    drawing.suptitle(said, fontsize=10, x=0.01, ha="left")
+    error = numbers["solver_difference"]["loss"]
+    drawing.suptitle(f"{numbers['title']}; two solvers differ by at most {error:.0e} in loss", fontsize=10, x=0.01, ha="left")
     return drawing
 
 
@@ -57,16 +62,14 @@ def clocks(numbers: Numbers) -> Drawing:
         )
         axis.plot(panel["model"]["t"], panel["model"]["rung"], color=COLORS[0], lw=1.3, label="model")
         if panel["departure"] is not None:
-            axis.axvline(
-                panel["departure"], color=DARK, lw=1, ls=":", label=f"parts from the flow at t = {panel['departure']:,.0f}"
-            )
+            axis.axvline(panel["departure"], color=DARK, lw=1, ls=":", label=f"leaves the flow at t = {panel['departure']:,.0f}")
         ratios = ", ".join("-" if ratio is None else f"{ratio:.3f}" for ratio in panel["ratios"])
         promise = "inside" if panel["promised"] else "outside"
         axis.set_title(f"{panel['label']} ({promise} the clock's regime)\n$t_j$ over the flow's: {ratios}", fontsize=8.5)
         axis.set(xscale="log", xlabel="t of the run (learning rate x step)")
         axis.set_xlim(left=max(panel["model"]["t"][0], panel["model"]["t"][-1] * 1e-3))
         axis.legend(loc="upper left")
-    axes[0].set(ylabel="place on the ladder, j at level j", ylim=(-0.05, 4.1), yticks=range(4))
+    axes[0].set(ylabel="position on the ladder, j at level j", ylim=(-0.05, 4.1), yticks=range(4))
     drawing.suptitle(numbers["title"], fontsize=10, x=0.01, ha="left")
     return drawing
 
@@ -88,8 +91,8 @@ def escapes(numbers: Numbers) -> Drawing:
         axis.legend(loc="upper left")
         axis.set_ylim(top=axis.get_ylim()[1] + 0.35 * np.ptp(axis.get_ylim()))
     axes[0].set_ylabel(r"$\sqrt{t_2}$")
-    said = "dots: flow; lines: WKB from the first dot; dotted: slope of the closed form"
-    drawing.suptitle(f"{numbers['title']}; {said}", fontsize=10, x=0.01, ha="left")
+    key = "dots: flow; lines: WKB from the first dot; dotted: slope of the closed form"
+    drawing.suptitle(f"{numbers['title']}; {key}", fontsize=10, x=0.01, ha="left")
     return drawing
 
 
@@ -100,14 +103,14 @@ def encodings(numbers: Numbers) -> Drawing:
     _agreement(axes[0, 1], panels)
     _verdicts(axes[0, 2], panels)
     for axis, panel in zip(axes[1], panels, strict=True):
-        heads_by_lag(axis, panel["lags"], panel["groups"], f"{panel['places']}: attention at step {panel['step'][-1]}")
+        heads_by_lag(axis, panel["lags"], panel["groups"], f"{panel['encoding']}: attention at step {panel['step'][-1]}")
     drawing.suptitle(numbers["title"], fontsize=10, x=0.01, ha="left")
     return drawing
 
 
 def _curves(axis: Any, panels: list[Numbers]) -> None:
     for panel, color in zip(panels, COLORS, strict=False):
-        axis.plot(panel["step"], panel["excess"], color=color, label=panel["places"])
+        axis.plot(panel["step"], panel["excess"], color=color, label=panel["encoding"])
         for name, when in panel["events"].items():
             if when is not None and name.startswith("t"):
                 axis.plot(when, np.interp(when, panel["step"], panel["excess"]), "o", color=color, ms=4.5)
@@ -121,11 +124,11 @@ def _curves(axis: Any, panels: list[Numbers]) -> None:
 
 def _agreement(axis: Any, panels: list[Numbers]) -> None:
     for panel, color in zip(panels, COLORS, strict=False):
-        axis.plot(panel["step"], panel["agreement"], color=color, label=panel["places"])
-    for level in (0.95, 0.6):
+        axis.plot(panel["step"], panel["agreement"], color=color, label=panel["encoding"])
+    for level in (HEADS.alike, HEADS.apart):
         axis.axhline(level, color=GREY, lw=0.9, ls="--", zorder=0)
     axis.set(xscale="log", xlim=(5, panels[0]["step"][-1]), ylim=(0, 1.03), xlabel="step", ylabel="agreement of heads")
-    axis.set_title("above .95 heads compete, below .6 they cooperate")
+    axis.set_title(f"heads compete above {HEADS.alike}, cooperate below {HEADS.apart}")
 
 
 def _verdicts(axis: Any, panels: list[Numbers]) -> None:
@@ -137,6 +140,6 @@ def _verdicts(axis: Any, panels: list[Numbers]) -> None:
     for name, (mark, color) in VERDICTS.items():
         axis.plot([], [], marker=mark, color=color, ls="", label=name)
     axis.set_yticks(range(len(tags)), [tag.removeprefix("ISA:") for tag in tags])
-    axis.set_xticks(range(len(panels)), [panel["places"] for panel in panels])
+    axis.set_xticks(range(len(panels)), [panel["encoding"] for panel in panels])
     axis.set(xlim=(-0.5, len(panels) - 0.5), ylim=(len(tags) - 0.5, -0.5), title="verdicts on the claims")
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, fontsize=7.5)

@@ -1,7 +1,7 @@
-"""Runs that the figures of incremental learning are made of (arXiv 2602.19143), and what is measured on each.
+"""Runs for the figures of incremental learning (arXiv 2602.19143), and what is measured on each.
 
-Figures that show the same run share it: what was measured stays in memory, and is a plain table that can be sent between
-processes and written as JSON.
+Figures that show the same run share it: its measurements stay in memory as a plain table, which can be sent between processes
+and written as JSON.
 """
 
 import os
@@ -11,27 +11,28 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError, StagescopeError
+from stagescope.detect.stage import first_crossing
+from stagescope.errors import InputError
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.transitions import transitions
+from stagescope.papers.rebuild import ended
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.workers import results
 
 Panel = dict[str, Any]
 FILE = Path("reference") / "incremental_features_seed0.npz"
-"""The authors' features of seed 0, farthest span first, below the folder STAGESCOPE_DATA. They are not ours to ship."""
-NOT_COMPARABLE = "features drawn here: not those of the paper"
+"""The authors' features of seed 0, farthest span first, in the folder STAGESCOPE_DATA; they are not part of this package."""
+NOT_COMPARABLE = "random features, not those of the paper: not comparable"
 WORKERS = min(2, os.cpu_count() or 1)
-BAYES = 20000
-"""Sequences over which the Bayes loss of a task without fitted levels is taken: an error of about .003."""
 
 
 @dataclass(frozen=True)
 class Trial:
     """One run of a figure: a preset with changes, recorded every `every` steps.
 
-    `levels`: the classes are fitted, too. `compared`: sequences the divergences are over; 500 leave an error of 1 to 2 %.
+    `levels`: fit the classes, too. `compared`: number of sequences for the divergences; the error is 1 to 2 % at 500.
+    `reference`: use the authors' features where they are at hand.
     """
 
     label: str
@@ -58,13 +59,13 @@ def trial(
 
 
 def reference_features() -> Path | None:
-    """The features the published curves belong to; None where no data folder was promised."""
+    """The file with the features of the published curves; None where STAGESCOPE_DATA is not set."""
     folder = os.environ.get("STAGESCOPE_DATA")
     if not folder:
         return None
     path = Path(folder) / FILE
     if not path.is_file():
-        way = "put the file there, or unset STAGESCOPE_DATA to draw other features, whose curves are not comparable"
+        way = "put the file there, or unset STAGESCOPE_DATA to use random features, whose curves are not comparable"
         raise InputError(f"STAGESCOPE_DATA is {folder}, but {path} does not exist; {way}")
     return path
 
@@ -73,7 +74,7 @@ _MEASURED: dict[tuple[Trial, Path | None], Panel] = {}
 
 
 def panels(trials: tuple[Trial, ...], progress: Progress) -> list[Panel]:
-    """What each trial shows, in two processes where there are two cores; the longest begin first."""
+    """Measurements of each trial, in two processes where there are two cores; the longest runs start first."""
     path = reference_features()
     missing = sorted({item for item in trials if (item, path) not in _MEASURED}, key=lambda item: (-item.steps, item.label))
     progress.begin("runs", len(missing), "runs")
@@ -86,14 +87,13 @@ def panels(trials: tuple[Trial, ...], progress: Progress) -> list[Panel]:
 def measured(item: Trial) -> Panel:
     """Run a trial and measure it."""
     run = run_study("incremental", item.preset, seed=item.seed, progress=False, **item.options())
-    if not run.done:
-        raise StagescopeError(f"the run of {item.label} ended {run.status}: {run.reason}")
-    return panel(item, lag_curves(run, item.compared))
+    return panel(item, lag_curves(ended(run, f"the run of {item.label}"), item.compared))
 
 
 def panel(item: Trial, curves: LagCurves) -> Panel:
     """Curves of a run over its steps: loss, divergences, attention [ISA:truncated] [ISA:levels] [ISA:mass]."""
-    bayes = curves.levels.bayes if item.levels else curves.law.process.floor(curves.law.model.targets, sequences=BAYES)
+    many = 20000  # sequences for a Bayes loss without fitted levels: its error is about .003
+    bayes = curves.levels.bayes if item.levels else curves.law.process.floor(curves.law.model.targets, sequences=many)
     found: Panel = {
         "label": item.label,
         "preset": item.preset,
@@ -118,10 +118,7 @@ def panel(item: Trial, curves: LagCurves) -> Panel:
 
 def by_lag(curves: LagCurves) -> np.ndarray:
     """Attention of each head on each lag 1, 2, .., mean over targets and contexts (frames, H, lags); lags all targets see."""
-    model = curves.law.model
-    targets = np.arange(model.targets)
-    each = [curves.attention[:, :, targets, model.context + targets - lag].mean(axis=2) for lag in range(1, model.context + 1)]
-    return np.stack(each, axis=2)
+    return np.stack([curves.lag_attention(lag) for lag in range(1, curves.law.model.context + 1)], axis=2)
 
 
 def rounded(values: Any, digits: int = 5) -> Any:
@@ -138,6 +135,4 @@ def at(found: Panel, name: str, step: float) -> np.ndarray:
 
 def crossing(found: Panel, name: str, level: float) -> float | None:
     """The step at which a curve first falls below a level; None if it never does."""
-    from stagescope.detect.stage import first_crossing
-
     return first_crossing(np.asarray(found["step"], dtype=float), np.asarray(found[name]), level, rising=False)

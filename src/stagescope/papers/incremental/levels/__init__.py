@@ -1,4 +1,4 @@
-"""The loss levels of the restricted classes: where plateaus lie, computed for the task at hand [ISA:levels]."""
+"""The loss levels of the restricted classes, where plateaus should lie, computed for the task at hand [ISA:levels]."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,14 +13,8 @@ from stagescope.papers.incremental.levels.cache import read_arrays, write_arrays
 from stagescope.papers.incremental.levels.classes import Contexts, RestrictedClass, fit, true_moments
 from stagescope.papers.incremental.process import LaggedChain
 
-SEQUENCES = 5000
-VALIDATION = 4
-"""Validation sequences per fitted one: evaluating is cheap, and sequences that settle into a cycle make the mean noisy."""
-SHRUNK = 0.7
-"""Fits start at the true terms times this: a class that misses terms is less sure than the truth, by about as much."""
-
-VERSION = 1
-"""Raise when sampling or fitting changes, so that levels on disk are computed anew."""
+PER_FITTED = 4
+"""Validation sequences per fitted one: evaluation is cheap, and sequences that fall into a cycle make the mean noisy."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +41,7 @@ class ClassLevels:
 
 
 def class_levels(
-    process: LaggedChain, targets: int, pad: int = 0, sequences: int = SEQUENCES, seed: int = 0, disk: bool = True
+    process: LaggedChain, targets: int, pad: int = 0, sequences: int = 5000, seed: int = 0, disk: bool = True
 ) -> ClassLevels:
     """The levels of a task of `targets` scored tokens after max lag + pad uniform ones [ISA:levels].
 
@@ -58,21 +52,22 @@ def class_levels(
     for name, value, least in (("targets", targets, 1), ("pad", pad, 0), ("sequences", sequences, 1)):
         if value < least:
             raise InputError(f"{name} is {value}, but must be at least {least}")
-    require_memory("the sample", "take fewer sequences or targets", VALIDATION * sequences, targets, len(process.lags))
+    require_memory("the sample", "take fewer sequences or targets", PER_FITTED * sequences, targets, len(process.lags))
     return _levels(process, targets, pad, sequences, seed, disk)  # pyright: ignore[reportArgumentType]  # frozen, so hashable
 
 
 @lru_cache(maxsize=64)
 def _levels(process: LaggedChain, targets: int, pad: int, sequences: int, seed: int, disk: bool) -> ClassLevels:
     exact = targets == 1 and process.vocab ** len(process.lags) <= sequences
-    task = {"targets": targets, "pad": pad, "sequences": sequences, "seed": seed, "version": VERSION}
+    # raise the version when sampling or fitting changes, so that levels on disk are computed again
+    task = {"targets": targets, "pad": pad, "sequences": sequences, "seed": seed, "version": 1}
     arrays = read_arrays(process, task) if disk else None
     if arrays is None or not _complete(process, arrays):
         if exact:
             trained = judged = _all_contexts(process)
         else:
             trained = _sampled_contexts(process, targets, pad, sequences, key(seed, "levels", "fit"))
-            judged = _sampled_contexts(process, targets, pad, VALIDATION * sequences, key(seed, "levels", "validation"))
+            judged = _sampled_contexts(process, targets, pad, PER_FITTED * sequences, key(seed, "levels", "validation"))
         arrays = _fit_levels(process, trained, judged)
         if disk:
             write_arrays(process, task, arrays)
@@ -97,9 +92,9 @@ def _fit_levels(process: LaggedChain, trained: Contexts, judged: Contexts) -> di
     losses, training, truncated = (np.full(k + 1, np.log(process.vocab)) for _ in range(3))
     converged = np.ones(k + 1)
     found: dict[str, np.ndarray] = {"W0": np.zeros((0, *truth.shape[1:]))}
-    for j in range(1, k + 1):
+    for j in range(1, k + 1):  # fits start at .7 of the true terms: about where a class without the other terms ends
         known, unseen = trained.known_to(j), judged.known_to(j)
-        matrices, done = (truth, True) if j == k else fit(known, moments[:j], first=SHRUNK * truth[:j])
+        matrices, done = (truth, True) if j == k else fit(known, moments[:j], first=0.7 * truth[:j])
         training[j], losses[j] = known.loss(matrices, moments[:j]), unseen.loss(matrices, wanted[:j])
         truncated[j] = unseen.loss(truth[:j], wanted[:j])
         converged[j], found[f"W{j}"] = done, matrices
@@ -120,7 +115,7 @@ def _complete(process: LaggedChain, arrays: Mapping[str, np.ndarray]) -> bool:
 
 def _from_arrays(process: LaggedChain, arrays: Mapping[str, np.ndarray], exact: bool) -> ClassLevels:
     for array in arrays.values():
-        array.flags.writeable = False  # the same levels are handed out again
+        array.flags.writeable = False  # the same levels are returned again
     fits = (
         RestrictedClass(process, arrays[f"W{j}"], converged=bool(arrays["converged"][j])) for j in range(len(process.groups) + 1)
     )

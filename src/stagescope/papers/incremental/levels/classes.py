@@ -11,23 +11,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from stagescope.errors import InputError
+from stagescope.fields.softmax import softmax
 from stagescope.memory import require_memory
 from stagescope.papers.incremental.levels.kernel import log_partition
-from stagescope.papers.incremental.process import LaggedChain, gather_scores, softmax
-
-NEARLY_NONE = 1e-5
-"""Ridge of a likelihood fit: drawn tokens of few sequences can be separated, and then W would grow without end."""
+from stagescope.papers.incremental.process import LaggedChain, gather_scores
 
 PENALTIES = tuple(float(value) for value in np.geomspace(1e-5, 1e-1, 9))
 """Ridges that `fit_ridge` chooses from."""
-
-HELD_OUT = 0.25
-"""Share of the sequences that the ridge is chosen on."""
-
-TOLERANCE = 5e-6
-"""Largest entry of the gradient at which a fit is done: the loss is then within 1e-4 of its least value at d = 50."""
-
-MOST_STEPS = 2000
 
 
 @dataclass(frozen=True)
@@ -150,15 +140,19 @@ def fit(known: Known, moments: np.ndarray, penalty: float = 0.0, first: np.ndarr
         return mean - float(np.sum(matrices * (moments - penalty / 2 * matrices))), gradient.ravel()
 
     begin = np.zeros(shape) if first is None else first
-    limits = {"maxiter": MOST_STEPS, "maxfun": 2 * MOST_STEPS, "maxcor": 20, "gtol": TOLERANCE, "ftol": 0.0}
+    # with no entry of the gradient above 5e-6 the loss is within 1e-4 of its least value at d = 50
+    limits = {"maxiter": 2000, "maxfun": 4000, "maxcor": 20, "gtol": 5e-6, "ftol": 0.0}
     found = minimize(value, begin.ravel(), jac=True, method="L-BFGS-B", options=limits)
     return found.x.reshape(shape), bool(found.success)
 
 
 def fit_class(
-    process: LaggedChain, tokens: np.ndarray, groups: int, start: int | None = None, penalty: float = NEARLY_NONE
+    process: LaggedChain, tokens: np.ndarray, groups: int, start: int | None = None, penalty: float = 1e-5
 ) -> RestrictedClass:
-    """The member of F_j, j = `groups`, that best predicts the tokens that were drawn: a nearly unregularised likelihood fit."""
+    """The member of F_j, j = `groups`, that best predicts the sampled tokens: a nearly unregularised likelihood fit.
+
+    Tokens of few sequences can be separable: without the small ridge `penalty`, W would then grow without bound.
+    """
     _check(process, groups, penalty)
     if groups == 0:
         return RestrictedClass(process, np.zeros((0, process.vocab, process.vocab)))
@@ -176,10 +170,10 @@ def fit_ridge(
 ) -> RestrictedClass:
     """The same with the ridge that predicts held-out sequences best, refitted on all of them [ISA:ridge].
 
-    The last quarter of the sequences is held out; nothing but the tokens that were drawn is looked at.
+    The last quarter of the sequences is held out. Only the sampled tokens are used.
     """
     _check(process, groups, *penalties)
-    held = max(1, round(HELD_OUT * len(tokens)))
+    held = max(1, round(0.25 * len(tokens)))
     if not penalties or held >= len(tokens):
         raise InputError(f"{len(tokens)} sequences and ridges {penalties}: choosing needs at least 2 sequences and 1 ridge")
     if groups == 0:
@@ -197,6 +191,6 @@ def fit_ridge(
 
 def _check(process: LaggedChain, groups: int, *penalties: float) -> None:
     if not 0 <= groups <= len(process.groups):
-        raise InputError(f"class {groups} was asked for, but there are classes 0..{len(process.groups)}")
+        raise InputError(f"class is {groups}, but must be between 0 and {len(process.groups)}")
     if any(not (np.isfinite(value) and value >= 0) for value in penalties):
         raise InputError(f"ridge {penalties} must be finite and >= 0")

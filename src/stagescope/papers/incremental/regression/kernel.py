@@ -1,6 +1,6 @@
 """Numba kernel of the regression flow, exact and mirror, with its hand-derived velocity [ISA:flow], [ISA:mirror].
 
-Matrices are places in flat arrays, rows one after the other; places and sizes are unsigned, as in token_kernel.py. R is
+Matrices lie in flat arrays, row after row; offsets and sizes are unsigned. R is
 formed before it is multiplied: expanding R s_h into products of heads would lose its last digits where the fit is close.
 """
 
@@ -17,10 +17,11 @@ RATES, _TABLES = slice(5, 7), 7
 
 
 def hold(sizes, copies, mirror, gains, places):
-    """All that `velocity` reads beside the parameters, and room to work in.
+    """All that `velocity` reads except the parameters, and its work space.
 
     In order: heads, positions, features; copies of each head; 1 for the mirror law, 0 for the gradient; rates of a and V, 1
-    here; gains; places; room for s (H, N), R (k, N) and u (N); where and how far out the velocity was not finite, if it was.
+    here; gains; positions of the features; work space for s (H, N), R (k, N) and u (N); time and |theta| where the velocity
+    is not finite.
     """
     heads, positions, features = sizes
     room = np.zeros((heads + features + 1) * positions)
@@ -94,7 +95,7 @@ def address():
 
 @cache
 def _for_sundials() -> Any:
-    """Compiled, or read from Numba's cache, when first asked for, and kept."""
+    """Compiled, or read from Numba's cache, at the first call, and kept."""
     if sundials() is None:
         raise RuntimeError("SUNDIALS cannot be called directly here, so nothing can call this")
 

@@ -72,7 +72,7 @@ class Regression(OfModel, Described):
 class RegressionLoss(Regression, Objective):
     """L = |R|^2/2, R = G - P; descending it, V_h' = R s_h and a_h' = J(s_h) R^T V_h, J = diag s - s s^T [ISA:flow].
 
-    Conserved: the sum of each head's logits. Equal heads in a reduced model share the gradient, as the multiplicity says.
+    Conserved: the sum of each head's logits. Equal heads in a reduced model share the gradient; the multiplicity counts them.
     """
 
     def loss(self, params: Any, data: Any) -> Any:

@@ -9,6 +9,7 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError, unknown
+from stagescope.fields.softmax import softmax
 from stagescope.keys import key
 from stagescope.memory import require_parameters
 from stagescope.params import Params
@@ -22,7 +23,7 @@ class RegressionHeads(Described):
 
     The features f_i are orthonormal and V_h is written in their basis: V_h' = (G - P) s_h lies in the span of the f_i and of
     the V's themselves, so components orthogonal to all f_i that start at zero stay zero. Positions count from 0; `places` are
-    the p_i, by default 0..k-1 (positions are exchangeable: which ones they are only decides which noise they get). The model
+    the p_i, by default 0..k-1 (positions are exchangeable: the choice only decides which noise they get). The model
     may stand for a larger one in which every head occurs `copies` times: equal heads stay equal, P = copies sum_h V_h x s_h,
     and each listed head moves as each of its copies does [ISA:symmetric].
     """
@@ -53,7 +54,7 @@ class RegressionHeads(Described):
 
     @property
     def at(self) -> np.ndarray:
-        """The places p_i."""
+        """The positions p_i of the features."""
         return np.arange(len(self.gains)) if self.places is None else np.array(self.places, dtype=int)
 
     @property
@@ -99,13 +100,12 @@ class RegressionHeads(Described):
         return {"a": draw, "V": np.zeros(self.shapes["V"])}
 
     def reduce(self, params: Params) -> Params:
-        """Values in the basis of the features: here they are."""
+        """Values in the basis of the features: unchanged here."""
         return params
 
     def attention(self, params: Params) -> np.ndarray:
         """s = softmax(a) (..., H, N)."""
-        weights = np.exp(params["a"] - params["a"].max(axis=-1, keepdims=True))
-        return weights / weights.sum(axis=-1, keepdims=True)
+        return softmax(params["a"])
 
     def residual(self, params: Params) -> np.ndarray:
         """R = G - P (..., k, N)."""

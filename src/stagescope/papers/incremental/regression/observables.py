@@ -1,4 +1,4 @@
-"""What a run of the regression flow shows: loss, attention on the places, and how alike the heads are."""
+"""Observables of the regression models: loss, attention on the positions of the features, agreement of heads."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,17 +6,19 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.errors import InputError
-from stagescope.papers.incremental.masses import Masses, agreement
+from stagescope.fields.softmax import log_sum_exp
+from stagescope.papers.incremental.forms import RegressionForms
 from stagescope.papers.incremental.regression.loss import Regression
 from stagescope.papers.incremental.regression.model import RegressionHeads
 from stagescope.papers.incremental.regression.sampled import RegressionSampled
 from stagescope.papers.incremental.regression.transformer import RegressionTransformer
+from stagescope.papers.incremental.specialisation import GroupMass, agreement
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
 
 
 @dataclass(frozen=True)
-class HeadCurves(Masses):
+class HeadCurves(GroupMass):
     """A run of RegressionHeads under either law, or of the transformer they are the average of, frame by frame [ISA:heads]."""
 
     time: np.ndarray
@@ -34,9 +36,20 @@ class HeadCurves(Masses):
         """s (frames, H, N)."""
         return self.model.attention(self.params)
 
+    @property
+    def forms(self) -> RegressionForms:
+        """The closed forms of this model and law."""
+        return RegressionForms(self.model.gains, self.model.positions, self.model.heads * self.model.copies, self.mirror)
+
+    @cached_property
+    def learned(self) -> np.ndarray:
+        """<P e_{p_i}, f_i> / g_i (frames, k): 1 where feature i is fitted [ISA:order]."""
+        values = self.model.reduce(self.params)["V"]
+        return self.model.copies * np.einsum("fhi,fhi->fi", values, self.mass) / np.array(self.model.gains)
+
     @cached_property
     def mass(self) -> np.ndarray:
-        """Attention of each head on the places of the features (frames, H, k)."""
+        """Attention of each head on the positions of the features (frames, H, k)."""
         return self.attention[:, :, self.model.at]
 
     @cached_property
@@ -46,7 +59,7 @@ class HeadCurves(Masses):
 
     @cached_property
     def value_agreement(self) -> np.ndarray:
-        """Mean cosine between the values V of two heads (frames,); nan while a head has none."""
+        """Mean cosine between the values V of two heads (frames,); nan while the values of a head are zero."""
         values = self.params["V"]
         return agreement(values.reshape(*values.shape[:2], -1))
 
@@ -56,8 +69,7 @@ class HeadCurves(Masses):
         a = self.params["a"]
         if not self.mirror:
             return a.sum(axis=2)
-        top = a.max(axis=2)
-        return np.sum(self.params["V"] ** 2, axis=2) / 2 - top - np.log(np.exp(a - top[..., None]).sum(axis=2))
+        return np.sum(self.params["V"] ** 2, axis=2) / 2 - log_sum_exp(a)
 
 
 def head_curves(run: Run) -> HeadCurves:

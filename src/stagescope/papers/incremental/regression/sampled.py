@@ -18,8 +18,6 @@ from stagescope.papers.incremental.regression.transformer import RegressionTrans
 from stagescope.params import Layout, Params
 from stagescope.spec import Described
 
-BLOCKS = ("a", "V")
-
 
 class RegressionSampled(OfModel, Described, Objective):
     """Mean of |y - prediction|^2/2 over contexts of standard normal tokens, `batch` new ones at every step [ISA:regression].

@@ -56,7 +56,7 @@ class RegressionTransformer(Described):
 
     @property
     def at(self) -> np.ndarray:
-        """The places p_i."""
+        """The positions p_i of the features."""
         return self.reduced.at
 
     @cached_property

@@ -1,12 +1,10 @@
-"""A run of the regression models on a page: heads on positions, the places of the features, and plateaus in closed form."""
+"""A run of the regression models on a page: heads on positions, the positions of the features, and plateaus in closed form."""
 
 from functools import partial
 
 import numpy as np
 
-from stagescope.papers.incremental.forms import RegressionForms
 from stagescope.papers.incremental.head_views import agreement_view, heads_in_plane, learned_view, mass_view
-from stagescope.papers.incremental.learned import learned_places
 from stagescope.papers.incremental.regression.observables import HeadCurves, head_curves
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
@@ -25,9 +23,9 @@ def regression_views(reading: Reading) -> list[Maker]:
     return [
         partial(_loss, run, found),
         partial(_attention, found, frames),
-        partial(mass_view, found, groups, "the places of the features", frames),
+        partial(mass_view, found, groups, "the positions of the features", frames),
         partial(agreement_view, found, frames),
-        lambda: learned_view(learned_places(found), groups, frames),
+        partial(_learned, found, groups, frames),
         partial(_values, values, groups, frames),
         partial(heads_in_plane, values, frames),
         partial(norms_view, run),
@@ -36,16 +34,15 @@ def regression_views(reading: Reading) -> list[Maker]:
 
 
 def _levels(found: HeadCurves) -> tuple[Level, ...]:
-    model = found.model
-    levels = RegressionForms(model.gains, model.positions, model.heads * model.copies, found.mirror).levels
-    return tuple(Level(f"{j} feature{'' if j == 1 else 's'} fitted", float(level)) for j, level in enumerate(levels))
+    levels = enumerate(found.forms.levels)
+    return tuple(Level(f"{j} feature{'' if j == 1 else 's'} fitted", float(level)) for j, level in levels)
 
 
 def _loss(run: Run, found: HeadCurves) -> View | None:
     about = "Squared error of the map, |G - P|^2/2. On plateau j the first j features are fitted: the level is sum_{i>j} g_i^2/2."
     if "loss" in run.series:
         return loss_view(run, _levels(found), about)
-    about += " The mirror law descends no loss: this one is computed along the way."
+    about += " The mirror law is no gradient of a loss: this loss is computed along the run."
     return loss_view(run, _levels(found), about, (Curve("loss", head_curves(run).loss),))
 
 
@@ -56,16 +53,20 @@ def _attention(found: HeadCurves, frames: np.ndarray | None) -> View:
     return Matrices(
         "attention",
         "Attention of the heads over positions",
-        "Row = head, column = position; the places of the features are marked.",
+        "Row = head, column = position; the positions of the features are marked.",
         found.attention[:, None],
         panels=("",),
         rows=tuple(f"head {h + 1}" for h in range(heads)),
         columns=tuple(str(n) for n in range(model.positions)),
         row_axis="head",
         column_axis="position",
-        marks=Marks(tuple(f"place of feature {i + 1}" for i in range(len(model.gains))), cells),
+        marks=Marks(tuple(f"position of feature {i + 1}" for i in range(len(model.gains))), cells),
         frames=frames,
     )
+
+
+def _learned(found: HeadCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View:
+    return learned_view(found.learned, groups, frames)
 
 
 def _values(values: np.ndarray, groups: tuple[str, ...], frames: np.ndarray | None) -> View:
@@ -73,7 +74,7 @@ def _values(values: np.ndarray, groups: tuple[str, ...], frames: np.ndarray | No
     return Matrices(
         "head-values",
         "Values of the heads",
-        "V_h in the basis of the features: what each head adds where it looks.",
+        "V_h in the basis of the features: what each head adds for the positions it attends to.",
         np.asarray(values)[:, None],
         panels=("",),
         rows=tuple(f"head {h + 1}" for h in range(values.shape[1])),

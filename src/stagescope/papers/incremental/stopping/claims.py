@@ -110,17 +110,17 @@ def against_ridge(evidence: StoppingEvidence) -> Comparison:
 
 STOPPING_CLAIMS = (
     Claim(
-        "ISA:early-stopping",
-        "Early stopping picks the best restricted class",
-        lambda evidence: decided(evidence.stopping),
-        best_restricted,
-        ("start", "end"),
+        tag="ISA:early-stopping",
+        statement="Early stopping picks the best restricted class",
+        regime=lambda evidence: decided(evidence.stopping),
+        compare=best_restricted,
+        shown=("start", "end"),
     ),
     Claim(
-        "ISA:stop-ridge",
-        "At its best stop the model predicts as well as a ridge fit that knows the lags",
-        lambda evidence: overfits(evidence.stopping),
-        against_ridge,
-        ("start", "end"),
+        tag="ISA:stop-ridge",
+        statement="At its best stop the model predicts as well as a ridge fit that knows the lags",
+        regime=lambda evidence: overfits(evidence.stopping),
+        compare=against_ridge,
+        shown=("start", "end"),
     ),
 )

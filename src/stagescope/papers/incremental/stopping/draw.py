@@ -7,7 +7,6 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
-from stagescope.papers.incremental.stopping.study import Agreement
 from stagescope.views.figure import COLORS, GREY, Numbers
 
 DARK = "#444444"
@@ -50,9 +49,10 @@ def stopping(numbers: Numbers) -> Drawing:
 
 
 def _headline(summary: list[Numbers]) -> str:
-    wins, runs = (sum(entry[name] for entry in summary) for name in ("ridge_wins", "runs"))
-    said = f"The class at the best stop is the best likelihood fit in {Agreement.of(summary)}"
-    return f"{said}; a ridge fit that knows the lags predicts better than the best stop in {wins} of {runs}"
+    same, judged, wins, runs = (sum(entry[name] for entry in summary) for name in ("same_class", "judged", "ridge_wins", "runs"))
+    rest = f", {runs - judged} not judged" if judged < runs else ""
+    first = f"The class at the best stop is the best likelihood fit in {same} of {judged} runs{rest}"
+    return f"{first}; a ridge fit that knows the lags predicts better than the best stop in {wins} of {runs}"
 
 
 def _curves(axis: Any, panel: Numbers, levels: list[float]) -> None:
@@ -80,8 +80,8 @@ def _curves(axis: Any, panel: Numbers, levels: list[float]) -> None:
 def _losses(axis: Any, numbers: Numbers) -> None:
     sizes = [entry["sequences"] for entry in numbers["summary"]]
     for name, style in STYLES.items():
-        means = [entry["loss"][name] for entry in numbers["summary"]]
-        ranges = np.array([entry["loss_range"][name] for entry in numbers["summary"]])
+        means = np.array([entry["loss"][name] for entry in numbers["summary"]], float)
+        ranges = np.array([entry["loss_range"][name] for entry in numbers["summary"]], float)
         thin = {key: value for key, value in style.items() if key != "ms"}
         axis.plot(sizes, means, **{**thin, "ms": 0.6 * style["ms"], "lw": 1.3}, label=NAMES[name])
         axis.fill_between(sizes, ranges[:, 0], ranges[:, 1], color=style["color"], alpha=0.12, lw=0)

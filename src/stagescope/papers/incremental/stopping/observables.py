@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stagescope.errors import InputError
+from stagescope.fields.softmax import log_softmax
 from stagescope.papers.incremental.levels.classes import Contexts, drawn_moments, fit, fit_ridge
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.stopping.rules import Stop, adaptive_stop, oracle_stop, patient_stop
@@ -72,9 +73,8 @@ class Stopping:
         """The held-out loss of every sequence."""
         model, tokens = self.law.model, self.held_law.all.tokens.T.astype(np.int64)
         logits = model.logits({name: block[frame] for name, block in self.curves.params.items()}, tokens)
-        logits = logits - logits.max(axis=-1, keepdims=True)
-        drawn = np.take_along_axis(logits, tokens[:, model.context :, None], axis=-1)[..., 0]
-        return np.mean(np.log(np.exp(logits).sum(axis=-1)) - drawn, axis=1)
+        drawn = np.take_along_axis(log_softmax(logits), tokens[:, model.context :, None], axis=-1)
+        return -np.mean(drawn[..., 0], axis=1)
 
     @cached_property
     def stops(self) -> Mapping[str, Stop]:
@@ -141,25 +141,25 @@ class Stopping:
         return last if last == before else None
 
     def row(self) -> dict[str, Any]:
-        """The run in numbers, without its curves."""
-        law = self.law
-        rules = {
-            name: {
-                "step": int(self.step[stop.frame]),
-                "decided": int(self.step[stop.decided]),
-                "loss": float(self.validation[stop.frame]),
-                "class": self.nearest(stop.frame),
-            }
-            for name, stop in self.stops.items()
-        }
+        """The run in numbers, without its curves.
+
+        Of each rule `loss.RULE` at the frame it hands back, `step.RULE` of that frame, `decided.RULE` when training ends, and the
+        nearest `class.RULE`; `loss.likelihood` and `loss.ridge` of the best fits; the `gain` of the oracle over the end. Lists of
+        fits are by class, from 0.
+        """
+        stops = self.stops.items()
         return {
-            "sequences": law.sequences,
-            "seed": law.seed,
+            **{f"loss.{rule}": float(self.validation[stop.frame]) for rule, stop in stops},
+            "loss.likelihood": float(np.min(self.likelihood[RIDGES[1]])),
+            "loss.ridge": float(np.min(self.ridge)),
+            **{f"step.{rule}": int(self.step[stop.frame]) for rule, stop in stops},
+            **{f"decided.{rule}": int(self.step[stop.decided]) for rule, stop in stops},
+            **{f"class.{rule}": self.nearest(stop.frame) for rule, stop in stops},
+            "gain": self.gain,
+            "best_class": self.best_class,
             "held_sequences": self.held_sequences,
             "patience": self.patience,
-            "rules": rules,
-            "stop_gain": self.gain,
-            "best_class": self.best_class,
+            "levels": self.curves.levels.losses.tolist(),
             "best_by_ridge": {f"{ridge:g}": best for ridge, best in self.best_by_ridge.items()},
             "likelihood": {f"{ridge:g}": losses.tolist() for ridge, losses in self.likelihood.items()},
             "ridge": self.ridge.tolist(),

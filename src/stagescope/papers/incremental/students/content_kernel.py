@@ -12,7 +12,8 @@ double, and so are the sums over sequences, of which single precision adds up no
 import numpy as np
 from numba import njit
 
-from stagescope.papers.incremental.students.positional_kernel import SAFE, exp_all
+from stagescope.fields.exp_kernel import exp_double
+from stagescope.papers.incremental.students.positional_kernel import SAFE
 
 _OPTIONS = {"cache": True, "fastmath": {"contract", "reassoc", "nnan", "nsz"}, "error_model": "numpy"}
 _BLOCK = 64
@@ -39,7 +40,7 @@ def _attend(queries, x, context, shift, triangle, bits, row, att):
                 for s in range(seen):
                     scores[s] = max(scores[s] - top, -700.0)
             at += seen
-    exp_all(triangle, bits)
+    exp_double(triangle, bits)
     at = 0
     for h in range(heads):
         for t in range(targets):
@@ -97,7 +98,7 @@ def _residuals(z, x, law, context, shift, exact, bits):
         if shift:
             for j in range(vocab):
                 exact[t, j] = max(exact[t, j], -700.0)
-    exp_all(exact.reshape(exact.size), bits)
+    exp_double(exact.reshape(exact.size), bits)
     for t in range(targets):
         total = 0.0
         for j in range(vocab):

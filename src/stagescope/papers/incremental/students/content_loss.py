@@ -4,8 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stagescope.papers.incremental.lagged_loss import LaggedLoss
-from stagescope.papers.incremental.loss import Found, Sequences
+from stagescope.papers.incremental.loss import Found, LaggedLoss, Sequences
 from stagescope.papers.incremental.students.content import ContentHeads
 from stagescope.params import Params
 

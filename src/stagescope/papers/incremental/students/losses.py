@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stagescope.papers.incremental.lagged_loss import LaggedLoss
+from stagescope.papers.incremental.loss import LaggedLoss
 from stagescope.papers.incremental.model import LaggedModel
 from stagescope.papers.incremental.process import LaggedChain
 from stagescope.papers.incremental.students.content import ContentHeads
@@ -12,18 +12,17 @@ from stagescope.papers.incremental.students.positional_loss import HeadsLoss
 from stagescope.papers.incremental.students.transformer import Transformer
 from stagescope.papers.incremental.students.transformer_loss import TransformerLoss
 
-LOSSES: dict[type[LaggedModel], type[LaggedLoss]] = {
-    PositionalHeads: HeadsLoss,
-    ContentHeads: ContentLoss,
-    Transformer: TransformerLoss,
-}
-
 
 def student_loss(model: LaggedModel, process: LaggedChain, **choices: Any) -> LaggedLoss:
-    """The loss of a student on a chain; `choices` are the fields of its type, such as sequences, batch, labels and seed."""
-    return LOSSES[type(model)](model=model, process=process, **choices)
+    """The loss of a student on a chain; `choices` are fields of the loss, such as sequences, batch, labels and seed."""
+    losses: dict[type[LaggedModel], type[LaggedLoss]] = {
+        PositionalHeads: HeadsLoss,
+        ContentHeads: ContentLoss,
+        Transformer: TransformerLoss,
+    }
+    return losses[type(model)](model=model, process=process, **choices)
 
 
 def held_out(model: LaggedModel, process: LaggedChain, sequences: int = 3000, seed: int = 0, **choices: Any) -> LaggedLoss:
-    """The loss on sequences no training sees, with the true law as label: `held_out(...).values(run.params)` [ISA:loss]."""
+    """The loss on held-out sequences with the true law as label: `held_out(...).values(run.params)` [ISA:loss]."""
     return student_loss(model, process, sequences=sequences, seed=seed, labels="soft", part="held-out", **choices)

@@ -6,37 +6,16 @@ gradient in W is the transpose, one row added per position, and is folded back i
 Targets are taken a few at a time so that the rows of one position stay in the first-level cache.
 """
 
-import math
-
 import numpy as np
 from numba import njit
 
+from stagescope.fields.exp_kernel import exp_double
+
 _OPTIONS = {"cache": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
-_ROUND = 6755399441055744.0  # 1.5 x 2^52: adding it rounds to an integer, kept in the low bits
-_C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11 = (1.0 / math.factorial(k) for k in range(3, 12))
 _ROWS, _BLOCK = 2048, 3200
 """Numbers in the rows of one position, and in the logits of one block of sequences: 16 and 25 KB."""
 SAFE = 500.0
 """Logits within +- this are exponentiated as they are; beyond, each target's largest one is subtracted first."""
-
-
-@njit(**_OPTIONS)
-def exp_all(x, bits):
-    """x <- exp(x) for |x| <= 700: 2^k e^r with |r| <= ln(2)/2, the Taylor series of e^r to degree 11 (error below 1e-14) and
-    k added to the exponent bits. Two loops without branches, so that they vectorise."""
-    rounded, exponents = bits.view(np.float64), x.view(np.int64)
-    for j in range(x.size):
-        rounded[j] = x[j] * 1.4426950408889634 + _ROUND
-        k = rounded[j] - _ROUND
-        r = (x[j] - k * 0.6931471803691238) - k * 1.9082149292705877e-10
-        r2 = r * r
-        r4 = r2 * r2
-        low = (1.0 + r) + (0.5 + _C3 * r) * r2
-        middle = (_C4 + _C5 * r) + (_C6 + _C7 * r) * r2
-        high = (_C8 + _C9 * r) + (_C10 + _C11 * r) * r2
-        x[j] = low + (middle + high * r4) * r4
-    for j in range(x.size):
-        exponents[j] += bits[j] << 52
 
 
 @njit(**_OPTIONS)
@@ -186,7 +165,7 @@ def heads_pass(attention, values, tokens, soft, context, wanted, gradient, d_att
                 loss -= _label_logits(z, tokens, soft, first, context, t0, vocab)
             if not bound <= SAFE:
                 loss += _shift(z, vocab)
-            exp_all(z.reshape(z.size), bits)
+            exp_double(z.reshape(z.size), bits)
             loss += _residuals(z, tokens, soft, first, context, t0, vocab, wanted)
             if gradient:
                 _scatter(g, tokens, first, hidden, z)

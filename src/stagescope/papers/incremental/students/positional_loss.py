@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.papers.incremental.lagged_loss import LaggedLoss
-from stagescope.papers.incremental.loss import Found, SequenceLoss, Sequences
+from stagescope.papers.incremental.loss import Found, LaggedLoss, SequenceLoss, Sequences
 from stagescope.papers.incremental.students.positional import PositionalHeads
 from stagescope.params import Params
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stagescope.papers.incremental.lagged_loss import LaggedLoss
+from stagescope.papers.incremental.loss import LaggedLoss
 from stagescope.papers.incremental.model import LaggedModel
 from stagescope.papers.incremental.process import LaggedChain
 from stagescope.papers.incremental.students.content import ContentHeads

@@ -13,15 +13,12 @@ from stagescope.keys import key
 from stagescope.papers.incremental.model import LaggedModel
 from stagescope.params import Params
 
-NORM_EPS = 1e-5
-"""Added to the variance in LayerNorm."""
-
 
 class Transformer(LaggedModel):
-    """x = E[token] + place; in each layer x += heads(norm(x)), x += MLP(norm(x)); logits = norm(x) U + u [ISA:transformer].
+    """x = E[token] + position; in each layer x += heads(norm(x)), x += MLP(norm(x)); logits = norm(x) U + u [ISA:transformer].
 
-    LayerNorm comes before each part and before the output. The MLP is ReLU with biases; the maps of the heads have none. Places
-    are `learned`, `sinusoidal` (fixed sines and cosines) or `one-hot` (fixed: the s-th unit vector of the stream). Dropout falls
+    LayerNorm comes before each part and before the output. The MLP is ReLU with biases; the maps of the heads have none. Position
+    encodings (`places`) are `learned`, `sinusoidal` (fixed sines and cosines) or `one-hot` (the s-th unit vector). Dropout falls
     on what heads and MLP add to the stream. Parts are switched off by `mlp=0`, `norm="none"`, `residual=False`, `dropout=0`.
 
     Before the first layer there is no dropout, so its norm, queries, keys and values depend on (token, position) alone: they are
@@ -41,7 +38,7 @@ class Transformer(LaggedModel):
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of the {self.heads} heads")
         if self.places == "one-hot" and self.width < self.positions:
-            raise ValueError(f"one-hot places need a width of at least the {self.positions} positions, got {self.width}")
+            raise ValueError(f"one-hot positions need a width of at least {self.positions}, got {self.width}")
         return self
 
     @property
@@ -86,7 +83,7 @@ class Transformer(LaggedModel):
 
     @cached_property
     def fixed_places(self) -> np.ndarray:
-        """Places that are not learned (positions, width)."""
+        """Position encodings that are not learned (positions, width)."""
         if self.places == "one-hot":
             return np.eye(self.positions, self.width)
         half = (self.width + 1) // 2
@@ -96,7 +93,7 @@ class Transformer(LaggedModel):
     def forward(self, params: Any, tokens: Any, kept: Any = None) -> tuple[Any, Any]:
         """Logits (B, L, d) and the attention of the first layer (H, B, L, N) on tokens (B, N), traceable by JAX.
 
-        `kept` says which entries of the parts that are added to the stream survive dropout (see `draw_kept`); None: all.
+        `kept` are masks of the entries that survive dropout, one per part added to the stream (see `draw_kept`); None: all.
         """
         from stagescope.autodiff import jax, jnp
 
@@ -151,7 +148,7 @@ class Transformer(LaggedModel):
         from stagescope.autodiff import jax, jnp
 
         centred = x - jnp.mean(x, axis=-1, keepdims=True)
-        size = jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + NORM_EPS)
+        size = jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + 1e-5)  # as in PyTorch's LayerNorm
         return centred * size * params[f"gain_{name}"] + params[f"shift_{name}"]
 
     def _add(self, x: Any, part: Any, kept: Iterator[Any]) -> Any:

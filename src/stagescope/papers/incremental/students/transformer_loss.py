@@ -7,8 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stagescope.keys import key
-from stagescope.papers.incremental.lagged_loss import LaggedLoss
-from stagescope.papers.incremental.loss import Found, Sequences
+from stagescope.papers.incremental.loss import Found, LaggedLoss, Sequences
 from stagescope.papers.incremental.students.transformer import Transformer
 from stagescope.params import Params
 

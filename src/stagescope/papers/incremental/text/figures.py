@@ -1,4 +1,4 @@
-"""Incremental learning on text: the importance of each lag, and when heads turn to it."""
+"""Figure of incremental learning on text: the importance of each lag, and when heads acquire it."""
 
 from typing import TYPE_CHECKING
 
@@ -16,16 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-SEEDS, LAGS = 3, 8
-SINGLE = 4
-"""Lags that have a curve of their own."""
 
-
-def compute(progress: Progress) -> Numbers:
+def compute(progress: Progress, seeds: int = 3) -> Numbers:
     """A student on the embedded text, for several seeds: loss and attention over steps, and the information of each lag."""
-    progress.begin("figure lags", SEEDS, "runs")
-    rows, found = [], lag_information(TextIncrementalOptions(**PRESETS["topics"]).read(), LAGS)
-    for seed in range(SEEDS):
+    progress.begin("figure lags", seeds, "runs")
+    rows, found = [], lag_information(TextIncrementalOptions(**PRESETS["topics"]).read(), 8)
+    for seed in range(seeds):
         run = run_study("text-incremental", "topics", seed=seed, progress=False)
         curves = text_lag_curves(run)
         rows.append(
@@ -51,17 +47,17 @@ def draw(found: Numbers) -> "Drawing":
 
     first = found["runs"][0]
     mass, step = np.array(first["mass"]), np.array(first["step"])
-    heads = mass.shape[1]
+    heads, single = mass.shape[1], 4  # the first four lags have a curve each
     drawing, axes = pyplot.subplots(2, 3, figsize=(9.5, 5.2), layout="constrained")
     _importances(axes[0, 0], found["information"])
     _losses(axes[0, 1], found["runs"])
-    for place, axis in zip(range(heads), (axes[0, 2], *axes[1]), strict=False):
-        for lag in range(SINGLE):
-            axis.plot(np.maximum(step, 0.5), mass[:, place, lag], color=COLORS[lag], label=f"lag {lag + 1}")
-        together = mass[:, place, SINGLE:].sum(axis=1)
-        axis.plot(np.maximum(step, 0.5), together, color=GREY, ls="-.", label=f"lags {SINGLE + 1} to {mass.shape[2]} together")
+    for head, axis in zip(range(heads), (axes[0, 2], *axes[1]), strict=False):
+        for lag in range(single):
+            axis.plot(np.maximum(step, 0.5), mass[:, head, lag], color=COLORS[lag], label=f"lag {lag + 1}")
+        together = mass[:, head, single:].sum(axis=1)
+        axis.plot(np.maximum(step, 0.5), together, color=GREY, ls="-.", label=f"lags {single + 1} to {mass.shape[2]} together")
         _events(axis, first["events"])
-        axis.set(xscale="log", ylim=(0, 1.1), xlabel="step", title=f"attention of head {place + 1}")
+        axis.set(xscale="log", ylim=(0, 1.1), xlabel="step", title=f"attention of head {head + 1}")
     last = axes[1, -1]
     last.axis("off")
     last.legend(*axes[0, 2].get_legend_handles_labels(), loc="upper left", title="seed 0")
@@ -82,7 +78,7 @@ def _losses(axis: "Axes", runs: list[Numbers]) -> None:
     for level, name in zip(runs[0]["levels"], ("no lag", "first lag alone"), strict=True):
         axis.axhline(level, color=GREY, linestyle="--", linewidth=1)
         axis.annotate(name, (0.6, level), textcoords="offset points", xytext=(0, 3), color=GREY, fontsize=8)
-    axis.set(xscale="log", xlabel="step", ylabel="loss (nats)", title="loss and what the text allows")
+    axis.set(xscale="log", xlabel="step", ylabel="loss (nats)", title="loss and its two levels")
     axis.legend(loc="upper right")
 
 

@@ -1,4 +1,4 @@
-"""What each of the tokens before tells of the next one: the importance of lags, measured on a text [ISA:text-importance]."""
+"""Importance of lags, measured on a text: information of each earlier token about the next one [ISA:text-importance]."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,21 +11,19 @@ from stagescope.errors import InputError
 from stagescope.memory import require_memory
 
 FAR = 4
-"""Lags so far away that they tell nothing: what is found there is the bias of finite counts, subtracted everywhere.
+"""Number of lags so far away that they have no information: what is measured there is the bias of finite counts.
 
-The median is taken: a text that repeats itself may tell a lot at one of them.
+Its median is subtracted everywhere: a text that repeats itself may have a lot of information at one of them.
 """
-NORMAL = 1.4826
-"""The standard deviation of normal numbers over the median of their distances from the median."""
-STRETCHES = 100
-"""Neighbouring tokens are not independent: standard errors are those of means over this many stretches of the text."""
 
 
 @dataclass(frozen=True)
 class LagInformation:
-    """Nats about the next token at each lag 1 .. P, less the bias of finite counts: `bias` of `alone`, known up to `spread`.
+    """Information about the next token at each lag 1 .. P, in nats, minus the bias of finite counts.
 
-    `alone` is the mutual information I(x_{t-l}; x_t). `added` is what lag l adds to the most informative one, m, at least:
+    `bias` is that of `alone`, with standard error `spread`.
+
+    `alone` is the mutual information I(x_{t-l}; x_t). `added` is a lower bound of what lag l adds to the most informative one, m:
     KL of the joint law of (x_{t-l}, x_t) from the one that follows if x_t depends on x_{t-m} only. By the data-processing
     inequality that is a lower bound of I(x_{t-l}; x_t | x_{t-m}); it is zero if the text is a chain. At m itself it is `alone`.
     `parts` (P, stretches) are the means of the logarithm in `added` over stretches of the text.
@@ -57,9 +55,9 @@ class LagInformation:
         return (self.first, *(int(lag) for lag in rest if lag != self.first))
 
     def above(self, one: int, other: int) -> bool:
-        """Whether one lag's importance is above another's by more than three times the error of their difference.
+        """Whether the importance of one lag is above another's by more than three times the error of their difference.
 
-        Stretches that say more of one mostly say more of the other too, so that error is that of differences over stretches.
+        Over stretches of the text the two importances are correlated, so the error is that of their differences.
         """
         if self.first in (one, other):
             return one == self.first
@@ -68,7 +66,7 @@ class LagInformation:
 
 
 def lag_information(corpus: TextCorpus, lags: int) -> LagInformation:
-    """Importances of the lags 1 .. `lags` on the train part, from counts of pairs: exact but for their finite number."""
+    """Importances of the lags 1 .. `lags` on the train part, from counts of pairs."""
     stream = corpus.train
     if len(stream) <= (FAR + 2) * (lags + 1):
         raise InputError(f"the train part of {corpus.source} has {len(stream):,} tokens, too few to compare {lags} lags")
@@ -79,12 +77,14 @@ def lag_information(corpus: TextCorpus, lags: int) -> LagInformation:
     first = int(np.argmax(alone)) + 1
     follows = pairs.at(first) / corpus.stationary[:, None]
     bias = np.array([pairs.mean(lag, pairs.surprise(lag, first, follows)) for lag in far])
-    added, parts = np.empty(lags), np.empty((lags, min(STRETCHES, len(stream) // 2)))
+    # neighbouring tokens are not independent: standard errors are those of means over 100 stretches of the text
+    added, parts = np.empty(lags), np.empty((lags, min(100, len(stream) // 2)))
     for lag in near:
         gain = pairs.surprise(lag) if lag == first else pairs.surprise(lag, first, follows)
         added[lag - 1] = pairs.mean(lag, gain) - float(np.median(nothing if lag == first else bias))
         parts[lag - 1] = pairs.means(lag, gain, parts.shape[1])
-    spread = NORMAL * float(np.median(np.abs(bias - np.median(bias))))
+    # 1.4826: the standard deviation of normal numbers over their median absolute deviation
+    spread = 1.4826 * float(np.median(np.abs(bias - np.median(bias))))
     return LagInformation(alone - np.median(nothing), added, float(np.median(nothing)), spread, parts)
 
 
@@ -98,7 +98,7 @@ class _Pairs:
     def at(self, lag: int) -> np.ndarray:
         """(d, d): the earlier token by row, the later one by column; for a negative lag the other way round.
 
-        The end of the text is joined to its beginning: so all lags have equally many pairs, and the same bias.
+        The end of the text is joined to its start, so all lags have equally many pairs and the same bias.
         """
         return lagged_pairs(self.stream, lag, self.size) / len(self.stream)
 

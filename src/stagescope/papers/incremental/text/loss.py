@@ -1,4 +1,4 @@
-"""Positional heads on windows of a text: which of the tokens before helps to predict the next one [ISA:text-heads]."""
+"""The loss of positional heads on windows of a text [ISA:text-heads]."""
 
 from functools import cached_property
 from typing import Literal, Self

@@ -1,4 +1,4 @@
-"""What a run of positional heads on a text shows: attention on each lag, how alike heads are, and the loss."""
+"""Observables of positional heads on a text: attention on each lag, agreement of heads, and the loss."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.errors import InputError
-from stagescope.papers.incremental.masses import Masses
+from stagescope.papers.incremental.specialisation import GroupMass
 from stagescope.papers.incremental.text.information import LagInformation, lag_information
 from stagescope.papers.incremental.text.loss import TextHeads
 from stagescope.papers.rebuild import rebuilt
@@ -14,7 +14,7 @@ from stagescope.runs.run import Run
 
 
 @dataclass(frozen=True)
-class TextLagCurves(Masses):
+class TextLagCurves(GroupMass):
     """A run of TextHeads, frame by frame; the groups of `mass` are the single lags 1 .. P [ISA:mass]."""
 
     time: np.ndarray
@@ -29,9 +29,9 @@ class TextLagCurves(Masses):
 
     @cached_property
     def levels(self) -> np.ndarray:
-        """Losses on the train part of the best predictor that sees nothing, and of the one that sees the first lag alone.
+        """Losses on the train part of the best predictor that sees no lag, and of the best one that sees the first lag alone.
 
-        That is what the counts of the very text say, their bias included: a student of the text can reach it.
+        They come from the counts of the text, bias included: a student of the text can reach them.
         """
         unigram, found = self.law.process.unigram_loss(), self.information
         return np.array([unigram, unigram - float(found.alone.max()) - found.bias])

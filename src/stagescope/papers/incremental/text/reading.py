@@ -10,7 +10,7 @@ from stagescope.papers.reading import Reading
 
 
 class TextIncrementalReading(Reading):
-    """Attention of the heads on each lag, and when they turn to one lag after another."""
+    """Attention of the heads on each lag, and when they acquire one lag after another."""
 
     @cached_property
     def curves(self) -> TextLagCurves:

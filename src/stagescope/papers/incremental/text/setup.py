@@ -1,13 +1,13 @@
 """From the options of incremental learning on a text to what `evolve` needs."""
 
 from stagescope.corpora.options import text_facts
-from stagescope.dynamics.descent import GD, Adam, Descent, HeavyBall
-from stagescope.dynamics.dynamics import Dynamics
+from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.record import LogSpaced
 from stagescope.memory import numbers, require_memory
 from stagescope.papers.incremental.students.positional import PositionalHeads
 from stagescope.papers.incremental.text.loss import TextHeads
 from stagescope.papers.incremental.text.study import TextIncrementalOptions, check_use
+from stagescope.papers.setup import make_descent
 from stagescope.papers.study import Setup
 
 RATES = {"adam": 0.01, "sgd": 5.0, "heavy-ball": 0.5}
@@ -24,15 +24,14 @@ def setup(options: TextIncrementalOptions, seed: int) -> Setup:
     return Setup(
         what=loss,
         params=model.init(seed, options.init_scale),
-        dynamics=_dynamics(options),
+        dynamics=_descent(options),
         record=LogSpaced(frames=options.frames),
         facts=text_facts(corpus),
     )
 
 
-def _dynamics(options: TextIncrementalOptions) -> Dynamics:
+def _descent(options: TextIncrementalOptions) -> Descent:
     """Rates are relative to that of the values, so that t, where there is one, is its sum."""
-    chosen = {"sgd": GD(), "heavy-ball": HeavyBall(momentum=options.momentum), "adam": Adam()}[options.optimizer]
     rate = options.rate_values or RATES[options.optimizer]
     attention = rate if options.rate_attention is None else options.rate_attention
-    return Descent(optimizer=chosen, lr=rate, rates={"V": 1.0, "a": attention / rate}, steps=options.steps)
+    return make_descent(options, lr=rate, rates={"V": 1.0, "a": attention / rate})

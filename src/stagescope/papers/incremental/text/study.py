@@ -1,12 +1,12 @@
 """Incremental learning on a real text: do heads learn one lag after another, the most informative first?"""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
 from stagescope.corpora.options import TextOptions
 from stagescope.later import Later
-from stagescope.options import refuse_unused
+from stagescope.papers import motion
 from stagescope.papers.paper import Kind
 from stagescope.papers.study import Study
 
@@ -18,12 +18,14 @@ class TextIncrementalOptions(TextOptions):
     heads: int = Field(3, ge=1, description="attention heads")
     batch: int = Field(2048, ge=1, description="windows a step sees, drawn anew for each")
     watched: int = Field(20_000, ge=1, description="windows of the recorded loss, at equal distances in the train part")
-    optimizer: Literal["sgd", "heavy-ball", "adam"] = Field("adam", description="how steps are made from gradients of batches")
+    optimizer: motion.BatchOptimizer = "adam"
     rate_values: float | None = Field(None, gt=0, description="step size of the values V; default: .01 for adam, 5 for sgd")
     rate_attention: float | None = Field(None, ge=0, description="step size of the scores a; default: that of the values")
-    momentum: float = Field(0.9, ge=0, lt=1, description="momentum of heavy-ball")
-    steps: int = Field(3000, ge=1, description="steps")
-    init_scale: float = Field(1e-2, ge=0, description="standard deviation of the initial attention scores; values start at 0")
+    momentum: motion.Momentum = 0.9
+    steps: motion.Steps = Field(3000, description="steps")
+    init_scale: motion.InitScale = Field(
+        1e-2, description="standard deviation of the initial attention scores; values start at 0"
+    )
     frames: int = Field(250, ge=12, description="recorded frames, log-spaced")
 
 
@@ -37,8 +39,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def check_use(options: TextIncrementalOptions) -> None:
-    if options.optimizer != "heavy-ball":
-        refuse_unused(options, ("momentum",), f"{options.optimizer} has none; choose --optimizer heavy-ball")
+    motion.refuse_unused_motion(options, options.optimizer)
 
 
 _HERE = "stagescope.papers.incremental.text"

@@ -1,4 +1,4 @@
-"""Heads on a text, on a page: which of the words before they look at, and what they make of it."""
+"""Views of heads on a text: attention on the words before, and values of words."""
 
 from functools import partial
 
@@ -16,21 +16,18 @@ from stagescope.views.crowd import curves, left_out
 from stagescope.views.subsample import CELLS, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, View
 
-WORDS = 40
-"""Words whose values are drawn: more labels could not be read."""
-
 
 def text_lag_views(reading: Reading) -> list[Maker]:
     """Loss with what lags alone can give, attention by lag, agreement of heads, values by words.
 
-    Without its text, of which stages and ledger then speak, a run is shown by what it stores: its words are among that.
+    Without its text a run is shown by what it stores, which includes its words; levels and held-out loss are left out.
     """
     run = reading.run
     found = text_lag_curves(run)
-    heads, told = found.mass.shape[1], _importance(found)
+    heads, information = found.mass.shape[1], _information(found)
     return [
-        partial(_loss, run, found, told),
-        partial(_lags, found, told),
+        partial(_loss, run, found, information),
+        partial(_lags, found, information),
         partial(_masses, found),
         partial(_agreement, found),
         partial(_values, run, found),
@@ -40,38 +37,38 @@ def text_lag_views(reading: Reading) -> list[Maker]:
     ]
 
 
-def _importance(found: TextLagCurves) -> LagInformation | None:
-    """What lags tell; None where the text is not at hand."""
+def _information(found: TextLagCurves) -> LagInformation | None:
+    """The importance of lags; None where the text is not at hand."""
     try:
         return found.information
     except InputError:
         return None
 
 
-def _loss(run: Run, found: TextLagCurves, told: LagInformation | None) -> View | None:
+def _loss(run: Run, found: TextLagCurves, information: LagInformation | None) -> View | None:
     uniform = Level("uniform prediction, ln M", float(np.log(found.law.process.vocab)))
     about = "Cross-entropy of the next word in nats."
-    if told is None:
+    if information is None:
         return loss_view(run, (uniform,), f"{about} Its levels and the held-out loss need the text, which is not at hand.")
     unigram, first = found.levels
     levels = (
         uniform,
         Level("entropy of the words", float(unigram)),
-        Level(f"best with lag {told.first} alone", float(first)),
+        Level(f"best with lag {information.first} alone", float(first)),
     )
-    about += f" The best with lag {told.first} alone is that of the counts of the very text."
+    about += f" The best with lag {information.first} alone is computed from the counts of the text."
     return loss_view(run, levels, about, (Curve("held-out loss", found.held_out),))
 
 
-def _lags(found: TextLagCurves, told: LagInformation | None) -> View:
+def _lags(found: TextLagCurves, information: LagInformation | None) -> View:
     heads, lags = found.mass.shape[1:]
-    cells, about = np.zeros((heads, lags), dtype=np.uint8), "Row = head, column = how far back it looks."
-    if told is not None:
-        for place, lag in enumerate(told.order[:2]):
+    cells, about = np.zeros((heads, lags), dtype=np.uint8), "Row = head, column = lag."
+    if information is not None:
+        for place, lag in enumerate(information.order[:2]):
             cells[:, lag - 1] = place + 1
-        added = ", ".join(f"{value:.3f}" for value in told.added)
+        added = ", ".join(f"{value:.3f}" for value in information.added)
         about += f" Information on the next word, in nats, lag by lag: {added} "
-        about += f"(lag {told.first} alone, the others what they add to it)."
+        about += f"(lag {information.first} alone, the others what they add to it)."
     return Matrices(
         "attention",
         "Attention of each head by lag",
@@ -82,14 +79,14 @@ def _lags(found: TextLagCurves, told: LagInformation | None) -> View:
         columns=tuple(str(lag + 1) for lag in range(lags)),
         row_axis="head",
         column_axis="lag",
-        marks=None if told is None else Marks(("most informative lag", "second"), cells),
+        marks=None if information is None else Marks(("most informative lag", "second"), cells),
     )
 
 
 def _masses(found: TextLagCurves) -> View:
     heads, lags = found.mass.shape[1:]
     made = pairs(found.mass, [f"lag {lag + 1}" for lag in range(lags)])
-    about = "Lag 1 is the word before, lag 2 the one before that; one colour for each lag." + left_out(heads * lags)
+    about = "Lag 1 is the word before, lag 2 the one before that; one colour per lag." + left_out(heads * lags)
     return curves("mass", "Attention of each head on each lag", about, "attention", made)
 
 
@@ -100,13 +97,13 @@ def _agreement(found: TextLagCurves) -> View | None:
     made = [Curve("agreement of attention", found.mass_agreement), Curve("specialisation", found.specialisation)]
     made.append(Curve("contrast", found.contrast))
     about = "Agreement: mean cosine between two heads. Specialisation: mass of the best matching of heads to lags; contrast: the "
-    about += "same without what all heads share. Heads compete while they agree, and part when one leaves the first lag."
+    about += "same after subtracting the mean over heads. Heads compete while they agree, and part when one leaves the first lag."
     return curves("heads", "Agreement and specialisation of heads", about, "", made)
 
 
 def _values(run: Run, found: TextLagCurves) -> View:
-    """The values of the most frequent words: tokens are ordered by frequency."""
-    heads, size = run.params["V"].shape[1], min(WORDS, found.law.process.vocab)
+    """The values of the 40 most frequent words: tokens are ordered by frequency, and more labels would not be legible."""
+    heads, size = run.params["V"].shape[1], min(40, found.law.process.vocab)
     some = shown(run, heads * size**2, CELLS)
     values = np.swapaxes(np.asarray(some.run.params["V"])[:, :, :size, :size], 2, 3)  # stored (head, output, token)
     kept = (run.config or {}).get("words") or found.law.process.words
@@ -115,7 +112,7 @@ def _values(run: Run, found: TextLagCurves) -> View:
     return Matrices(
         "value-maps",
         "Values of each head",
-        "Row = word that a head looks at, column = next word whose logit it moves."
+        "Row = word that a head attends to, column = next word whose logit it changes."
         + left_out(found.law.process.vocab, size, "words"),
         values,
         panels=tuple(f"head {h + 1}" for h in range(heads)),

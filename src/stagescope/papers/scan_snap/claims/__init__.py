@@ -1,4 +1,4 @@
-"""Scan and snap: the paper's statements as claims that can be put to a run."""
+"""The statements of the scan-and-snap paper as claims that can be checked on a run."""
 
 import numpy as np
 
@@ -6,106 +6,94 @@ from stagescope.claims.claim import Claim, Comparison, Regime
 from stagescope.detect.stage import peak
 from stagescope.keys import key
 from stagescope.papers.scan_snap.claims import theorems
-from stagescope.papers.scan_snap.evidence import ADAM, STILL, Evidence, regime_of
-
-SIGN = 1e-9
-"""A velocity counts as zero below this fraction of the largest one: rounding of the right-hand side."""
-NOISE = 0.05
-"""The same for steps on sampled batches, whose noise moves every token."""
-CONSERVED = 1e-9
-LONG = 64
-"""Tokens from which a context counts as long; the gap to the limit falls like L^-1/2."""
-VISIBLE = 1e-3
-"""Differences of entropy below this, in nats, decide nothing."""
-FOLLOWS = 0.01
-"""Steps whose final entropy is within this of the flow's, in nats, follow the flow."""
-_ANY = Regime(True, "any run")
+from stagescope.papers.scan_snap.evidence import ADAM, LIMITS, Evidence, not_moved, regime_of
+from stagescope.papers.scan_snap.model import attention
 
 
 def _gradient_run(evidence: Evidence) -> Regime:
-    return ADAM if evidence.is_adam else Regime(True, "any gradient or modified-decoder run")
+    return ADAM if evidence.is_adam else Regime(True, "a run by gradients or with the modified decoder")
 
 
 def row_sums(evidence: Evidence) -> Comparison:
-    """How far row sums of Y and Z drift; on a text too."""
+    """Drift of the row sums of Y and Z; also used for runs on a text."""
     weights = evidence.law.model.multiplicity
     sums = (evidence.run.params["Y"] @ weights, evidence.run.params["Z"].sum(axis=2))
     size = max(1.0, *(float(np.max(np.abs(evidence.run.params[name]))) for name in ("Y", "Z")))
     drift = max(float(np.max(np.abs(total - total[0]))) for total in sums) / (size * np.sqrt(evidence.outputs))
     reason = f"row sums of Y and Z drift by at most {drift:.1e} of the largest parameter"
-    return Comparison(0.0, drift, CONSERVED, drift <= CONSERVED, reason)
+    return Comparison(0.0, drift, LIMITS.conserved, drift <= LIMITS.conserved, reason)
 
 
 def _any(evidence: Evidence) -> Regime:
-    return _ANY
+    return Regime(True, "any run")
 
 
 def _length_rate(evidence: Evidence) -> Comparison:
-    """Mean |v - c|_1 of contexts drawn at the last frame's scores, over the length."""
-    lengths = (32, 128, 512, 2048)
+    """Slope of mean |v - c|_1 over the length of contexts, drawn with the scores of the last frame."""
+    lengths, tolerance = (32, 128, 512, 2048), LIMITS.length_slope
     attended = np.take_along_axis(evidence.curves.table, evidence.curves.attention[-1].argmax(axis=1)[:, None], axis=1)
     if lengths[0] * float(attended.min()) < 1:
-        return Comparison(-0.5, None, 0.1, None, "the most attended token is missing from most contexts of 32 tokens")
+        return Comparison(-0.5, None, tolerance, None, "the most attended token is missing from most contexts of 32 tokens")
     gaps = [_length_gap(evidence, length) for length in lengths]
     if min(gaps) < 1e-12:
-        return Comparison(-0.5, None, 0.1, None, "contexts of one token are all alike: length does not matter")
+        return Comparison(-0.5, None, tolerance, None, "every context has one token only, so its length does not matter")
     slope = float(np.polyfit(np.log(lengths), np.log(gaps), 1)[0])
     reason = f"|v - c|_1 falls from {gaps[0]:.3f} at length 32 to {gaps[-1]:.4f} at 2048, slope {slope:.3f}"
-    return Comparison(-0.5, slope, 0.1, abs(slope + 0.5) <= 0.1, reason)
+    return Comparison(-0.5, slope, tolerance, abs(slope + 0.5) <= tolerance, reason)
 
 
 def _length_gap(evidence: Evidence, length: int, draws: int = 200) -> float:
-    random = key(evidence.run.seed, "claims", "length", length)
+    random = key(evidence.run.seed or 0, "claims", "length", length)
     total = 0.0
     for n, (c, p) in enumerate(zip(evidence.curves.attention[-1], evidence.curves.table, strict=True)):
-        scores = np.where(p > 0, evidence.curves.scores[-1, n], -np.inf)
-        weights = random.multinomial(length, p / p.sum(), size=draws) * np.exp(scores - scores.max())
-        total += float(np.mean(np.abs(weights / weights.sum(axis=1, keepdims=True) - c).sum(axis=1)))
+        counts = random.multinomial(length, p / p.sum(), size=draws)
+        total += float(np.mean(np.abs(attention(evidence.curves.scores[-1, n], counts) - c).sum(axis=1)))
     return total / evidence.classes
 
 
 def _paper_data(evidence: Evidence) -> tuple[tuple[bool, str], ...]:
-    """What the paper's data model always has: a target for every class, and long contexts."""
-    length = evidence.run.spec["field"].get("length", LONG)
-    short = f"contexts of {length} tokens are short of the long-sequence limit ({LONG} or more)"
-    return (evidence.own_target, "classes share a target"), (length >= LONG, short)
+    """Conditions of the paper's data model: one target per class, and long contexts."""
+    length = evidence.run.spec["field"].get("length", LIMITS.long_context)
+    short = f"contexts have {length} tokens; the long-sequence limit needs {LIMITS.long_context} or more"
+    return (evidence.own_target, "classes share a target"), (length >= LIMITS.long_context, short)
 
 
 def _distinct_regime(evidence: Evidence) -> Regime:
     if evidence.is_adam:
         return ADAM
-    own = (evidence.own_query, "classes share a query: a distinct token can then fall late")
+    own = (evidence.own_query, "classes share a query, and then a distinct token can fall late")
     start = (evidence.zero_start, "the start is not zero")
     return regime_of(own, start, *_paper_data(evidence), holds="one query and one target per class, zero start")
 
 
 def _moves(evidence: Evidence) -> np.ndarray:
-    """Velocities of the scores in a flow, displacements in steps; the start, where nothing moves yet, is left out."""
+    """Velocities of the scores in a flow, their changes since the start in a descent; without the first frame."""
     curves = evidence.curves
     return (curves.velocity if evidence.is_flow else curves.scores - curves.scores[:1])[1:]
 
 
 def _signed(growth: float, limit: float, sampled: bool) -> bool | None:
-    """Whether growth has the right sign; steps on sampled batches cannot tell within their noise."""
+    """Whether growth has the right sign; None where it is negative within the noise of sampled batches."""
     if sampled and -limit <= growth < 0:
         return None
     return growth >= -limit
 
 
+def _slack(evidence: Evidence) -> tuple[float, str]:
+    """The size below which a wrong sign means nothing, and the words for it."""
+    noise = f", with {LIMITS.batch_noise:.0%} allowed for batch noise"
+    return (LIMITS.batch_noise, noise) if evidence.sampled else (LIMITS.sign, "")
+
+
 def _distinct_grow(evidence: Evidence) -> Comparison:
-    curves = evidence.curves
-    change = _moves(evidence)
-    scale = float(np.max(np.abs(change)))
     if evidence.still:
-        return Comparison("growth >= 0", None, SIGN, None, STILL)
-    least = float(np.min(np.where(curves.distinct, change, np.inf))) / scale
-    limit = NOISE if evidence.sampled else SIGN
-    ended = np.where(curves.distinct, curves.scores[-1] - curves.scores[0], np.inf) < 0
-    count = int(curves.distinct.sum())
-    slack = f", with {NOISE:.0%} slack for batch noise" if evidence.sampled else ""
-    reason = (
-        f"{int(ended.sum())} of {count} distinct tokens end lower; least growth at any time {least:.1e} of the largest{slack}"
-    )
+        return not_moved("growth >= 0", LIMITS.sign)
+    curves, change = evidence.curves, _moves(evidence)
+    least = float(np.min(np.where(curves.distinct, change, np.inf))) / float(np.max(np.abs(change)))
+    limit, slack = _slack(evidence)
+    fell = int((np.where(curves.distinct, curves.scores[-1] - curves.scores[0], np.inf) < 0).sum())
+    ended = f"{fell} of {int(curves.distinct.sum())} distinct scores end lower"
+    reason = f"{ended}; the least growth at any time is {least:.1e} of the largest change{slack}"
     return Comparison("growth >= 0", least, limit, _signed(least, limit, evidence.sampled), reason)
 
 
@@ -126,22 +114,19 @@ def _common_regime(evidence: Evidence) -> Regime:
 
 
 def _common_fall(evidence: Evidence) -> Comparison:
-    curves = evidence.curves
-    change = _moves(evidence)
-    scale = float(np.max(np.abs(change)))
     if evidence.still:
-        return Comparison("growth <= 0", None, SIGN, None, STILL)
-    most = float(np.max(np.where(curves.common, change, -np.inf))) / scale
-    limit = NOISE if evidence.sampled else SIGN
+        return not_moved("growth <= 0", LIMITS.sign)
+    curves, change = evidence.curves, _moves(evidence)
+    most = float(np.max(np.where(curves.common, change, -np.inf))) / float(np.max(np.abs(change)))
+    limit, slack = _slack(evidence)
     grew = int((np.where(curves.common, curves.scores[-1] - curves.scores[0], -np.inf) > 0).sum())
-    slack = f", with {NOISE:.0%} slack for batch noise" if evidence.sampled else ""
     ended = f"{grew} of {int(curves.common.sum())} common scores end higher"
-    reason = f"{ended}; largest growth at any time {most:.1e} of the largest{slack}"
+    reason = f"{ended}; the largest growth at any time is {most:.1e} of the largest change{slack}"
     return Comparison("growth <= 0", most, limit, _signed(-most, limit, evidence.sampled), reason)
 
 
 def _order(evidence: Evidence) -> Comparison:
-    """Neighbours in P(l|n) among a class's distinct tokens: the rarer one must not end with more growth."""
+    """Of two neighbours in P(l|n) among the distinct tokens of a class, the rarer one must not grow more."""
     curves = evidence.curves
     growth = curves.scores[-1] - curves.scores[0]
     right = total = 0
@@ -151,13 +136,14 @@ def _order(evidence: Evidence) -> Comparison:
         steps = np.diff(growth[n, own])[np.diff(curves.table[n, own]) > 1e-12]
         tie = 1e-9 * float(np.max(np.abs(growth)))
         right, total = right + int(np.sum(steps >= -tie)), total + len(steps)
-    if total == 0 or evidence.still:
-        return Comparison(1.0, None, 0.0, None, STILL if evidence.still else "no two distinct tokens of a class differ in P(l|n)")
+    if evidence.still:
+        return not_moved(1.0, 0.0)
+    if total == 0:
+        return Comparison(1.0, None, 0.0, None, "no two distinct tokens of a class differ in P(l|n)")
     share = right / total
-    allowed = 0.1 if evidence.sampled else 0.0
-    return Comparison(
-        1.0, share, allowed, share >= 1 - allowed, f"{right} of {total} neighbouring pairs keep the order of P(l|n)"
-    )
+    allowed = 0.1 if evidence.sampled else 0.0  # batch noise may swap one pair in ten
+    reason = f"{right} of {total} neighbouring pairs keep the order of P(l|n)"
+    return Comparison(1.0, share, allowed, share >= 1 - allowed, reason)
 
 
 def _speed_falls(evidence: Evidence) -> Comparison:
@@ -165,117 +151,187 @@ def _speed_falls(evidence: Evidence) -> Comparison:
     speed = curves.mean(curves.speed)
     top = None if evidence.still else peak(curves.time, speed)
     if top is None:
-        return Comparison("slope < 0", None, "sign", None, "the attention speed has not passed its peak")
+        return Comparison("slope < 0", None, "sign", None, "the attention speed has not passed a peak")
     late = (curves.time >= 3 * top[0]) & (speed > 0) & (curves.time > 0)
     if late.sum() < 5:
-        return Comparison("slope < 0", None, "sign", None, f"the run ends before three times the peak at {top[0]:.4g}")
+        why = f"the peak is at {top[0]:.4g}, and the run ends before three times that"
+        return Comparison("slope < 0", None, "sign", None, why)
     slope = float(np.polyfit(np.log(curves.time[late]), np.log(speed[late]), 1)[0])
-    reason = f"log-log slope {slope:.2f} from three times the peak on; the speed ends at {speed[-1] / top[1]:.1%} of the peak"
+    ends = f"the speed ends at {speed[-1] / top[1]:.1%} of its peak"
+    reason = f"from three times the peak time on, the log-log slope of the speed is {slope:.2f}; {ends}"
     return Comparison("slope < 0", slope, "sign", slope < 0 and speed[-1] < top[1], reason)
 
 
 def _flow_regime(evidence: Evidence) -> Regime:
-    if not evidence.is_flow or evidence.beside is None:
-        return Regime(False, "a statement about the flow", applies=False)
+    if not evidence.is_flow or evidence.companions is None:
+        return Regime(False, "the claim is about the flow", applies=False)
     return regime_of((evidence.rates["Y"] > 0 and evidence.rates["Z"] > 0, "a rate is zero"), holds="flow")
 
 
 def _sparsity(evidence: Evidence) -> Comparison:
-    assert evidence.beside is not None
-    speed = evidence.curves.mean(evidence.curves.speed)
+    assert evidence.companions is not None
+    tolerance, speed = LIMITS.entropy, evidence.curves.mean(evidence.curves.speed)
     if evidence.still or speed[-1] > 0.1 * speed.max():
-        return Comparison("rise > 0", None, VISIBLE, None, "attention has not slowed down yet: its sparsity is not settled")
+        return Comparison("rise > 0", None, tolerance, None, "attention has not slowed down yet, so its sparsity is not final")
     faster = {**evidence.rates, "Y": 3 * evidence.rates["Y"]}
-    beside = evidence.beside.rates(faster, float(evidence.curves.time[-1]))
-    if not beside.done:
-        return Comparison("rise > 0", None, VISIBLE, None, f"the flow beside this run {beside.reason}")
-    other = Evidence.of(beside)
-    here, there = (float(e.curves.mean(e.curves.entropy)[-1]) for e in (evidence, other))
-    reason = f"entropy on distinct tokens {here:.5f} at eta_Y/eta_Z = {evidence.ratio:.3g}, {there:.5f} at three times that"
+    companion = evidence.companions.rates(faster, float(evidence.curves.time[-1]))
+    if not companion.done:
+        return Comparison("rise > 0", None, tolerance, None, f"the companion flow {companion.reason}")
+    here, there = evidence.final_entropy, Evidence.of(companion).final_entropy
+    ratio = f"eta_Y/eta_Z = {evidence.ratio:.3g}"
+    reason = f"entropy on distinct tokens is {here:.5f} nats at {ratio} and {there:.5f} at three times this ratio"
     rise = there - here
-    return Comparison("rise > 0", rise, VISIBLE, rise > 0 if abs(rise) > VISIBLE else None, reason)
+    return Comparison("rise > 0", rise, tolerance, rise > 0 if abs(rise) > tolerance else None, reason)
 
 
 def _scaling(evidence: Evidence) -> Comparison:
-    assert evidence.beside is not None
-    end = float(evidence.run.time[-1])
-    other = evidence.beside.rates({name: 4 * rate for name, rate in evidence.rates.items()}, end / 4)
+    assert evidence.companions is not None
+    end, tolerance = float(evidence.run.time[-1]), LIMITS.scaling
+    other = evidence.companions.rates({name: 4 * rate for name, rate in evidence.rates.items()}, end / 4)
     if not other.done:
-        return Comparison(0.0, None, 1e-6, None, f"the flow beside this run {other.reason}")
+        return Comparison(0.0, None, tolerance, None, f"the companion flow {other.reason}")
     gap = float(np.max(np.abs(other.params["Z"][-1] - evidence.run.params["Z"][-1])))
-    return Comparison(0.0, gap, 1e-6, gap <= 1e-6, f"four times the rates for a quarter of the time: Z differs by {gap:.1e}")
+    reason = f"with four times the rates for a quarter of the time, Z differs by {gap:.1e}"
+    return Comparison(0.0, gap, tolerance, gap <= tolerance, reason)
 
 
 def _finite_step_regime(evidence: Evidence) -> Regime:
     if evidence.is_adam:
         return ADAM
-    if evidence.is_flow or evidence.beside is None:
-        return Regime(False, "a statement about steps", applies=False)
+    if evidence.is_flow or evidence.companions is None:
+        return Regime(False, "the claim is about steps", applies=False)
     if evidence.sampled:
         length = evidence.run.spec["field"]["length"]
-        return Regime(False, f"contexts of {length} tokens end sparser as well: drop --length to see the steps alone")
+        return Regime(False, f"contexts of {length} tokens end sparser as well; leave out --length to see the steps alone")
     return Regime(True, "gradient steps, compared with the flow from the same start for the same effective time")
 
 
 def _finite_step(evidence: Evidence) -> Comparison:
-    assert evidence.beside is not None
-    beside = evidence.beside.flow(float(evidence.run.time[-1]))
-    if not beside.done:
-        return Comparison("sparser", None, FOLLOWS, None, f"the flow beside this run {beside.reason}")
-    flow = Evidence.of(beside)
-    here, there = (float(e.curves.mean(e.curves.entropy)[-1]) for e in (evidence, flow))
+    assert evidence.companions is not None
+    tolerance, flow = LIMITS.follows, evidence.companions.flow(float(evidence.run.time[-1]))
+    if not flow.done:
+        return Comparison("sparser", None, tolerance, None, f"the companion flow {flow.reason}")
+    here, there = evidence.final_entropy, Evidence.of(flow).final_entropy
     steps = int(evidence.run.step[-1])
-    numbers = f"entropy {here:.4f} after {steps} steps, {there:.4f} in the flow, which does not know the rate"
-    if abs(here - there) <= FOLLOWS:
-        return Comparison(f"< {there:.4f}", here, FOLLOWS, None, f"{numbers}: these steps are small enough to follow it")
+    numbers = f"entropy is {here:.4f} nats after {steps} steps and {there:.4f} in the flow, which has no step size"
+    if abs(here - there) <= tolerance:
+        return Comparison(f"< {there:.4f}", here, tolerance, None, f"{numbers}; these steps are small enough to follow the flow")
     which = "sparser than" if here < there else "less sparse than"
-    return Comparison(f"< {there:.4f}", here, FOLLOWS, here < there, f"{numbers}: these steps end {which} the flow")
+    return Comparison(f"< {there:.4f}", here, tolerance, here < there, f"{numbers}; the steps end {which} the flow")
 
 
 def _assumption_2(evidence: Evidence) -> Comparison:
     f = evidence.curves.attention[0] / np.linalg.norm(evidence.curves.attention[0], axis=1, keepdims=True)
     worst = float(np.max(np.abs(np.linalg.eigvalsh(f @ f.T - np.eye(evidence.classes)))))
     limit = 1 / evidence.classes
-    reason = f"largest |eigenvalue| of F^T F - I at the start is {worst:.3f}, 1/K is {limit:.3f}"
+    reason = f"the largest |eigenvalue| of F^T F - I at the start is {worst:.3f}; 1/K is {limit:.3f}"
     return Comparison(f"< {limit:.4g}", worst, "bound", worst < limit, reason)
 
 
 CLAIMS = (
-    Claim("SnS:lemma-1", "Row sums of Y and Z are conserved", _gradient_run, row_sums, ("start", "end")),
-    Claim("SnS:lemma-2", "Attention of a context of length L tends to c_n like L^-1/2", _any, _length_rate, ("end",)),
-    Claim("SnS:assumption-2", "Data assumption 2: eigenvalues of F^T F - I are below 1/K", _any, _assumption_2, ("start",)),
-    Claim("SnS:theorem-2-distinct", "Scores of distinct tokens grow", _distinct_regime, _distinct_grow, ("start", "end")),
-    Claim("SnS:theorem-2-common", "Scores of common tokens fall", _common_regime, _common_fall, ("start", "end")),
     Claim(
-        "SnS:order", "Distinct tokens are dropped in the order of their co-occurrence P(l|n)", _distinct_regime, _order, ("end",)
+        tag="SnS:lemma-1",
+        statement="Row sums of Y and Z are conserved",
+        regime=_gradient_run,
+        compare=row_sums,
+        shown=("start", "end"),
     ),
     Claim(
-        "SnS:theorem-3",
-        "Winner over runner-up grows as chi: r(t) = r(0) chi(t)",
-        theorems.chi_regime,
-        theorems.chi_identity,
-        ("start", "end"),
+        tag="SnS:lemma-2",
+        statement="Attention of a context of length L tends to c_n like L^-1/2",
+        regime=_any,
+        compare=_length_rate,
+        shown=("end",),
     ),
     Claim(
-        "SnS:sandwich", "2 f^2 B <= ln chi <= 2 B", lambda e: theorems.modified_regime(e, 30), theorems.sandwich, ("start", "end")
+        tag="SnS:assumption-2",
+        statement="Data assumption 2: eigenvalues of F^T F - I are below 1/K",
+        regime=_any,
+        compare=_assumption_2,
+        shown=("start",),
     ),
     Claim(
-        "SnS:theorem-1",
-        "Own-minus-other logit follows e^x + (M-1)x = M eta_Y t/K + 1",
-        lambda e: theorems.modified_regime(e, 10),
-        theorems.theorem_1,
-        ("start", "end"),
+        tag="SnS:theorem-2-distinct",
+        statement="Scores of distinct tokens grow",
+        regime=_distinct_regime,
+        compare=_distinct_grow,
+        shown=("start", "end"),
     ),
     Claim(
-        "SnS:theorem-4",
-        "The common token's score is -B(t0), B = 1/4 ln(1 + 4 Gamma/C0)",
-        lambda e: theorems.modified_regime(e, 10),
-        theorems.theorem_4,
-        ("start", "end"),
+        tag="SnS:theorem-2-common",
+        statement="Scores of common tokens fall",
+        regime=_common_regime,
+        compare=_common_fall,
+        shown=("start", "end"),
     ),
-    Claim("SnS:transition", "The transition is at K ln M / eta_Y", theorems.transition_regime, theorems.transition, ("peak",)),
-    Claim("SnS:snap", "After its peak the attention speed falls", _any, _speed_falls, ("peak", "end")),
-    Claim("SnS:sparsity", "A larger eta_Y/eta_Z ends less sparse", _flow_regime, _sparsity, ("end",)),
-    Claim("SnS:scaling", "In the flow only eta_Y/eta_Z and time matter", _flow_regime, _scaling, ("end",)),
-    Claim("SnS:finite-step", "Larger rates end sparser: an effect of finite steps", _finite_step_regime, _finite_step, ("end",)),
+    Claim(
+        tag="SnS:order",
+        statement="Distinct tokens are dropped in the order of their co-occurrence P(l|n)",
+        regime=_distinct_regime,
+        compare=_order,
+        shown=("end",),
+    ),
+    Claim(
+        tag="SnS:theorem-3",
+        statement="Winner over runner-up grows as chi: r(t) = r(0) chi(t)",
+        regime=theorems.chi_regime,
+        compare=theorems.chi_identity,
+        shown=("start", "end"),
+    ),
+    Claim(
+        tag="SnS:sandwich",
+        statement="2 f^2 B <= ln chi <= 2 B",
+        regime=lambda e: theorems.modified_regime(e, 30),
+        compare=theorems.sandwich,
+        shown=("start", "end"),
+    ),
+    Claim(
+        tag="SnS:theorem-1",
+        statement="Own-minus-other logit follows e^x + (M-1)x = M eta_Y t/K + 1",
+        regime=lambda e: theorems.modified_regime(e, 10),
+        compare=theorems.theorem_1,
+        shown=("start", "end"),
+    ),
+    Claim(
+        tag="SnS:theorem-4",
+        statement="The common token's score is -B(t0), B = 1/4 ln(1 + 4 Gamma/C0)",
+        regime=lambda e: theorems.modified_regime(e, 10),
+        compare=theorems.theorem_4,
+        shown=("start", "end"),
+    ),
+    Claim(
+        tag="SnS:transition",
+        statement="The transition is at K ln M / eta_Y",
+        regime=theorems.transition_regime,
+        compare=theorems.transition,
+        shown=("peak",),
+    ),
+    Claim(
+        tag="SnS:snap",
+        statement="After its peak the attention speed falls",
+        regime=_any,
+        compare=_speed_falls,
+        shown=("peak", "end"),
+    ),
+    Claim(
+        tag="SnS:sparsity",
+        statement="A larger eta_Y/eta_Z ends less sparse",
+        regime=_flow_regime,
+        compare=_sparsity,
+        shown=("end",),
+    ),
+    Claim(
+        tag="SnS:scaling",
+        statement="In the flow only eta_Y/eta_Z and time matter",
+        regime=_flow_regime,
+        compare=_scaling,
+        shown=("end",),
+    ),
+    Claim(
+        tag="SnS:finite-step",
+        statement="Larger rates end sparser: an effect of finite steps",
+        regime=_finite_step_regime,
+        compare=_finite_step,
+        shown=("end",),
+    ),
 )

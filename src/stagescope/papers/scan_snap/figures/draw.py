@@ -1,4 +1,4 @@
-"""Ink of the scan-and-snap figures: each function draws the numbers of its twin in scan_snap_numbers."""
+"""Drawings of the scan-and-snap figures: each function draws the numbers of its namesake in `numbers`."""
 
 from typing import Any
 
@@ -7,10 +7,13 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
+from stagescope.papers.published import published
 from stagescope.views.figure import COLORS, GREY, Numbers
 
-_RATIOS = (1, 2, 5, 10)
-_RAMP = plt.get_cmap("viridis")
+
+def _ramp(share: float) -> Any:
+    """A colour for a rank, from 0 to 1."""
+    return plt.get_cmap("viridis")(share)
 
 
 def overview(numbers: Numbers) -> Drawing:
@@ -28,7 +31,8 @@ def overview(numbers: Numbers) -> Drawing:
         axis.text(0.75, -0.08, "distinct", color=COLORS[0], transform=axis.transAxes, ha="center", va="top", fontsize=8)
     axes[0].set_ylabel("attention $c_{l|n}$")
     drawing.suptitle(
-        "Attention of one class: common tokens are dropped, frequent distinct ones win, then it slows to a crawl", fontsize=10
+        "Attention of one class: common tokens lose it, frequent distinct tokens win it, then it changes ever more slowly",
+        fontsize=10,
     )
     return drawing
 
@@ -58,7 +62,7 @@ def syn_small(numbers: Numbers) -> Drawing:
         distinct = np.flatnonzero(~common)
         top.plot(values[:, common], color=GREY, lw=1)
         for rank, i in enumerate(distinct):
-            top.plot(values[:, i], color=_RAMP(rank / len(distinct)), lw=1.3)
+            top.plot(values[:, i], color=_ramp(rank / len(distinct)), lw=1.3)
         top.set_title(rf"$\eta_Y$ = {panel['rate_y']:g}, $\eta_Z$ = 1")
         entropy = np.array(panel["entropy"])
         bottom.plot(entropy.T, color=COLORS[0], lw=0.6, alpha=0.35)
@@ -68,10 +72,10 @@ def syn_small(numbers: Numbers) -> Drawing:
         bottom.set_xlabel("SGD step")
     axes[0, 0].set_ylabel("attention $c_{l|n}$")
     axes[1, 0].set_ylabel("entropy on distinct tokens")
-    handles = [Line2D([], [], color=GREY), *(Line2D([], [], color=_RAMP(x)) for x in (0.0, 0.9))]
+    handles = [Line2D([], [], color=GREY), *(Line2D([], [], color=_ramp(x)) for x in (0.0, 0.9))]
     axes[0, 1].legend(handles, ["common", "distinct, rare", "distinct, frequent"])
-    for color, value in zip((COLORS[1],) * 3, numbers["published"]["1"], strict=True):
-        axes[1, 0].plot(99, value, "_", color=color, ms=12, mew=2)
+    for value in numbers["published"]["1"]:
+        axes[1, 0].plot(99, value, "_", color=COLORS[1], ms=12, mew=2)
     axes[1, 0].text(93, 1.953, "authors' code,\n3 seeds", color=COLORS[1], ha="right", va="bottom", fontsize=8)
     drawing.suptitle(
         "SGD on Syn-Small, contexts of 128 tokens: a faster decoder ends less sparse (thin: 10 seeds, ±: their spread)",
@@ -95,27 +99,27 @@ def adam(numbers: Numbers) -> Drawing:
 
 
 def entropy_grid(numbers: Numbers) -> Drawing:
-    lasts = sorted({int(name.split("|")[0]) for name in numbers["cells"]})
+    names = [name.split("|") for name in numbers["cells"]]
+    lasts, rates, ratios = (sorted({name[part] for name in names}, key=float) for part in range(3))
     drawing, axes = plt.subplots(1, len(lasts), figsize=(10, 3.1), sharey=True, layout="constrained")
     for axis, last in zip(axes, lasts, strict=True):
-        for color, rate_z in zip(COLORS, ("0.5", "1", "2", "3"), strict=False):
-            ours, theirs = ([numbers[kind][f"{last}|{rate_z}|{r}"] for r in _RATIOS] for kind in ("cells", "published"))
-            axis.plot(_RATIOS, [v[0] for v in ours], "-o", color=color, ms=4)
-            axis.errorbar(_RATIOS, *zip(*theirs, strict=True), fmt="D", color=color, mfc="white", ms=6, lw=1, alpha=0.8, zorder=1)
+        for color, rate_z in zip(COLORS, rates, strict=False):
+            ours, theirs = ([numbers[kind][f"{last}|{rate_z}|{r}"] for r in ratios] for kind in ("cells", "published"))
+            at = [float(ratio) for ratio in ratios]
+            axis.plot(at, [v[0] for v in ours], "-o", color=color, ms=4)
+            axis.errorbar(at, *zip(*theirs, strict=True), fmt="D", color=color, mfc="white", ms=6, lw=1, alpha=0.8, zorder=1)
         axis.set_xscale("log")
-        axis.set_xticks(_RATIOS, [str(r) for r in _RATIOS])
+        axis.set_xticks([float(ratio) for ratio in ratios], ratios)
         axis.minorticks_off()
-        axis.set_title(f"{last} quer{'y' if last == 1 else 'ies'}, {2 * last} classes")
+        axis.set_title(f"{last} quer{'y' if last == '1' else 'ies'}, {2 * int(last)} classes")
         axis.set_xlabel(r"$\eta_Y/\eta_Z$")
     axes[0].set_ylabel("entropy on distinct tokens")
-    handles = [Line2D([], [], color=c, label=rf"$\eta_Z$ = {z}") for c, z in zip(COLORS, ("0.5", "1", "2", "3"), strict=False)]
+    handles = [Line2D([], [], color=color, label=rf"$\eta_Z$ = {rate_z}") for color, rate_z in zip(COLORS, rates, strict=False)]
     handles += [Line2D([], [], color="k", marker="o", ms=4, label="this package, mean of 10 seeds")]
     handles += [Line2D([], [], color="k", marker="D", mfc="white", ls="", label="published mean and spread")]
     drawing.legend(handles=handles, loc="outside lower center", ncols=6)
-    gap = numbers["mean_abs_difference"]
-    worst = numbers["largest_difference"]
-    said = f"difference to the 64 published means: {gap:.3f} nats on average, {worst:.3f} at most"
-    drawing.suptitle(f"Final entropy after 100 SGD steps; {said}", fontsize=10)
+    gap = f"{numbers['mean_abs_difference']:.3f} nats on average, {numbers['largest_difference']:.3f} at most"
+    drawing.suptitle(f"Final entropy after 100 SGD steps; difference to the 64 published means: {gap}", fontsize=10)
     return drawing
 
 
@@ -139,7 +143,7 @@ def common_growth(numbers: Numbers) -> Drawing:
     drawing, axes = plt.subplots(1, 2, figsize=(7.6, 3.1), layout="constrained")
     for axis, panel in zip(axes, numbers["panels"], strict=True):
         for rank, curve in enumerate(panel["curves"]):
-            axis.plot(panel["t"], curve["B"], color=_RAMP(rank / len(panel["curves"])), label=rf"$\eta_Z$ = {curve['rate_z']:g}")
+            axis.plot(panel["t"], curve["B"], color=_ramp(rank / len(panel["curves"])), label=rf"$\eta_Z$ = {curve['rate_z']:g}")
         axis.set_title(rf"$\nu = \eta_Y/\eta_Z$ = {panel['nu']:g}, M = {panel['M']:,}")
         axis.set_xlabel("t")
     axes[0].set_ylabel("$B(t)$, fall of the common token")
@@ -151,9 +155,9 @@ def common_growth(numbers: Numbers) -> Drawing:
 def recall(numbers: Numbers) -> Drawing:
     panels = numbers["panels"]
     drawing, axes = plt.subplots(1, len(panels), figsize=(4.4 * len(panels), 3.3), sharey=True, layout="constrained")
-    styles = {"1": "-", "10": "--"}
+    styles, rates = {"1": "-", "10": "--"}, list(dict.fromkeys(name.split("|")[0] for name in panels[0]["recall"]))
     for axis, panel in zip(axes, panels, strict=True):
-        for color, rate_z in zip(COLORS, ("0.5", "1", "2", "3"), strict=False):
+        for color, rate_z in zip(COLORS, rates, strict=False):
             for ratio, dash in styles.items():
                 axis.plot(numbers["thresholds_times_M"], panel["recall"][f"{rate_z}|{ratio}"], dash, color=color)
         axis.axvline(1, color=GREY, lw=0.9)
@@ -163,9 +167,7 @@ def recall(numbers: Numbers) -> Drawing:
         axis.set_title(f"{2 * panel['num_last']} classes, M = {panel['M']}")
         axis.set_xlabel("threshold on attention, in units of 1/M")
     axes[0].set_ylabel("distinct tokens above it")
-    handles: list[Any] = [
-        Line2D([], [], color=c, label=rf"$\eta_Z$ = {z}") for c, z in zip(COLORS, ("0.5", "1", "2", "3"), strict=False)
-    ]
+    handles: list[Any] = [Line2D([], [], color=c, label=rf"$\eta_Z$ = {z}") for c, z in zip(COLORS, rates, strict=False)]
     handles += [Line2D([], [], color="k", ls=dash, label=rf"$\eta_Y/\eta_Z$ = {ratio}") for ratio, dash in styles.items()]
     axes[-1].legend(handles=handles)
     drawing.suptitle("Recall of distinct tokens by final attention", fontsize=10)
@@ -183,7 +185,8 @@ def finite_step(numbers: Numbers) -> Drawing:
     axis.set_xlabel(r"rate $\eta_Z$ of the steps (fewer steps at larger rates, same effective time)")
     axis.set_ylabel("final entropy on distinct tokens")
     axis.set_title(
-        "Same effective time, other rates: the flow (dashed) does not change,\nfinite steps do; at equal rates they end sparser"
+        "Equal effective time at different rates: the flow (dashed) does not change,\n"
+        "finite steps do; larger steps end sparser at $\\eta_Y = \\eta_Z$"
     )
     axis.legend()
     return drawing
@@ -203,11 +206,12 @@ def collapse(numbers: Numbers) -> Drawing:
     axes[0].set(xscale="log", yscale="log", xlabel=r"$K\,\ln M/\eta_Y$", ylabel="transition time $t^*$ of the flow")
     slopes = numbers["slopes"]
     axes[0].set_title(f"slopes: {slopes['eta_Y']:.2f} in $\\eta_Y$, {slopes['K']:.2f} in K, {slopes['ln M']:.2f} in ln M")
-    axes[1].axhspan(0.75, 1.15, color=COLORS[2], alpha=0.12, lw=0)
+    low, high = published("stagescope.papers.scan_snap")["transition_ratio"].value
+    axes[1].axhspan(low, high, color=COLORS[2], alpha=0.12, lw=0)
     axes[1].set(xscale="log", xlabel=r"$\eta_Y$ ($\eta_Z$ = 1)", ylabel=r"$t^*\,\eta_Y/(K\,\ln M)$", ylim=(0.6, 1.3))
     axes[1].set_xticks([30, 100, 300], ["30", "100", "300"])
     axes[1].minorticks_off()
-    axes[1].set_title("all runs collapse near 1 (shaded: 0.75 to 1.15)")
+    axes[1].set_title(f"all runs collapse near 1 (shaded: {low} to {high})")
     handles = [Line2D([], [], color=COLORS[i], marker="o", ls="", label=f"K = {k}") for i, k in enumerate(classes)]
     handles += [Line2D([], [], color="k", marker=mark, ls="", mfc="none", label=f"M = {m:,}") for m, mark in markers.items()]
     axes[0].legend(handles=handles, fontsize=7.5)

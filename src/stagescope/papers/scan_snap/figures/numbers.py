@@ -1,26 +1,23 @@
-"""Numbers of the scan-and-snap figures (arXiv 2305.16380), each from nothing."""
+"""Numbers of the scan-and-snap figures (arXiv 2305.16380); each function makes all runs that its figure needs."""
 
-import json
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
 from stagescope.detect.stage import peak
+from stagescope.papers.published import published
 from stagescope.papers.reading import stages
 from stagescope.papers.registry import run_study
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.evidence import Evidence
 from stagescope.papers.scan_snap.model import PairwiseAttention, attention
-from stagescope.papers.scan_snap.observables import class_attention
+from stagescope.papers.scan_snap.observables import class_attention, distinct_entropy
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.sampled import PairwiseSampled
 from stagescope.papers.scan_snap.study import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
 from stagescope.progress import Progress
 from stagescope.views.figure import Numbers
-
-SYN_SMALL = {"length": 128, "batch": 128, "steps": 100, "progress": False}
 
 
 def _rounded(values: Any, digits: int = 6) -> Any:
@@ -64,7 +61,7 @@ def syn_small(progress: Progress) -> Numbers:
     for column, rate_y in enumerate((1.0, 10.0)):
         entropies, first = [], None
         for seed in range(SEEDS):
-            run = run_study("scan-snap", optimizer="heavy-ball", rate_y=rate_y, seed=seed, **SYN_SMALL)
+            run = run_study("scan-snap", "figure-4", rate_y=rate_y, seed=seed, progress=False)
             curves = class_attention(run)
             first = first or curves
             entropies.append(curves.mean(curves.entropy))
@@ -75,7 +72,8 @@ def syn_small(progress: Progress) -> Numbers:
         at_99 = [float(values[99]) for values in entropies]
         panel |= {"entropy": _rounded(entropies), "entropy_at_99": [float(np.mean(at_99)), float(np.std(at_99))]}
         panels.append(panel)
-    return {"panels": panels, "published": {"1": [1.944, 1.951, 1.920]}, "published_source": "the authors' code, three seeds"}
+    authors = published("stagescope.papers.scan_snap")["figure_4_authors"]
+    return {"panels": panels, "published": {"1": authors.value}, "published_source": authors.source}
 
 
 def adam(progress: Progress) -> Numbers:
@@ -85,7 +83,7 @@ def adam(progress: Progress) -> Numbers:
     for row, lr in enumerate((0.1, 0.5, 1.0)):
         shares = []
         for seed in range(SEEDS):
-            run = run_study("scan-snap", optimizer="adam", lr=lr, seed=seed, **SYN_SMALL)
+            run = run_study("scan-snap", "figure-5", lr=lr, seed=seed, progress=False)
             curves = class_attention(run)
             own = np.stack([curves.attention[-1, n, curves.distinct[n]] for n in range(2)])
             shares.append((own / own.sum(axis=1, keepdims=True)).mean(axis=0))
@@ -98,7 +96,7 @@ def adam(progress: Progress) -> Numbers:
 
 
 def syn_medium(progress: Progress) -> dict[int, dict[str, Any]]:
-    """The 640 runs of figure 6 by number of queries: final attention of every class (160 runs, classes, keys)."""
+    """The 640 runs of figure 6, by number of queries: final attention (160 runs, classes, keys)."""
     progress.begin("640 runs of 100 steps", len(MEDIUM_LAST), "sizes")
     found = {}
     for done, last in enumerate(MEDIUM_LAST):
@@ -109,7 +107,7 @@ def syn_medium(progress: Progress) -> dict[int, dict[str, Any]]:
 
 @cache
 def medium_runs(last: int) -> dict[str, Any]:
-    """160 runs of Syn-Medium with `last` queries, ordered (eta_Z, ratio, seed), in one kernel call; figures 6, 11, 12 share them.
+    """160 runs of Syn-Medium with `last` queries, ordered (eta_Z, ratio, seed), in one kernel call; for figures 6, 11 and 12.
 
     Every run has its own seed, so that the errors of different cells are independent.
     """
@@ -119,32 +117,23 @@ def medium_runs(last: int) -> dict[str, Any]:
     _, z, _ = problem.train_many(np.arange(len(grid)), process.vocab**-0.5, grid[:, 1], grid[:, 0], steps=100)
     table = process.table(process.keys)
     scores = z[:, problem.rows["query"]]
-    common = np.isin(process.keys, sorted(process.common)) & (table > 0)
     final = attention(scores, np.broadcast_to(table, scores.shape))
-    return {"attention": final, "distinct": (table > 0) & ~common, "vocab": process.vocab}
+    return {"attention": final, "distinct": (table > 0) & ~process.common_in(process.keys), "vocab": process.vocab}
 
 
 def entropy_grid(progress: Progress) -> Numbers:
     """Figure 6: entropy on distinct tokens over eta_Z and eta_Y/eta_Z, against the 64 published means."""
     cells = {}
     for last, runs in syn_medium(progress).items():
-        own = runs["attention"] * runs["distinct"]
-        share = own / own.sum(axis=2, keepdims=True)
-        entropy = -np.sum(share * np.log(np.where(share > 0, share, 1.0)), axis=2).mean(axis=1)
+        entropy = distinct_entropy(runs["attention"], runs["distinct"]).mean(axis=1)
         blocks = entropy.reshape(len(MEDIUM_Z), len(MEDIUM_RATIO), SEEDS)
         for i, rate_z in enumerate(MEDIUM_Z):
             for j, ratio in enumerate(MEDIUM_RATIO):
                 cells[f"{last}|{rate_z}|{ratio}"] = _rounded([blocks[i, j].mean(), blocks[i, j].std()])
-    published = published_entropies()
-    gaps = [abs(cells[name][0] - published["cells"][name][0]) for name in published["cells"]]
+    theirs = published("stagescope.papers.scan_snap")["figure_6_entropy"]
+    gaps = [abs(cells[name][0] - mean) for name, (mean, _) in theirs.value.items()]
     facts = {"mean_abs_difference": float(np.mean(gaps)), "largest_difference": float(np.max(gaps))}
-    return {**facts, "cells": cells, "published": published["cells"], "published_source": published["source"]}
-
-
-def published_entropies() -> dict[str, Any]:
-    """The 64 published means and spreads of figure 6."""
-    text = resources.files("stagescope").joinpath("data/scan_snap_figure6.json").read_text(encoding="utf-8")
-    return json.loads(text)
+    return {**facts, "cells": cells, "published": theirs.value, "published_source": theirs.source}
 
 
 def discrete(progress: Progress) -> Numbers:
@@ -201,7 +190,7 @@ def recall(lasts: tuple[int, ...]) -> Any:
 
 
 def finite_step(progress: Progress) -> Numbers:
-    """Entropy at equal effective time: heavy-ball tends to the flow as its rate falls, at any fixed eta_Y/eta_Z."""
+    """Entropy at equal effective time: heavy-ball tends to the flow as its rate falls, at every eta_Y/eta_Z."""
     rates, until = (3.0, 2.0, 1.0, 0.5, 0.3, 0.2, 0.1, 0.05), 1000.0
     curves = []
     progress.begin("flow against heavy ball", 3 * len(rates), "runs")

@@ -1,4 +1,4 @@
-"""What the claims of scan and snap on a text look at: a run, its held-out attention, and runs beside it."""
+"""Evidence for the claims of scan and snap on a text: a run, its held-out attention, and its companion runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,17 +6,18 @@ from functools import cached_property
 
 import numpy as np
 
+from stagescope.papers.scan_snap.text.loss import PairwiseWindows
 from stagescope.papers.scan_snap.text.observables import TextAttention, TopicAttention
-from stagescope.papers.scan_snap.text.stages import after_prior, still
+from stagescope.papers.scan_snap.text.stages import FREEZE, after_prior
 from stagescope.runs.run import Run
 
 LATE = 10
-"""The end of a run is its last tenth, and what came to rest did so in its first tenth."""
+"""The end of a run is its last tenth; a run has come to rest if attention snapped in its first tenth."""
 
 
 @dataclass(frozen=True)
 class TextEvidence:
-    """A run with its held-out attention, and runs beside it: at another step size, and at a constant one."""
+    """A run with its held-out attention, and how to make companion runs: at another step size, and at a constant one."""
 
     run: Run
     curves: TextAttention
@@ -45,7 +46,7 @@ class TextEvidence:
         return float(self.run.spec["dynamics"]["lr"])
 
     @property
-    def law(self):  # noqa: ANN201 (a loss; theory does not import models)
+    def law(self) -> PairwiseWindows:
         return self.topics.law
 
     @property
@@ -54,51 +55,50 @@ class TextEvidence:
 
     @property
     def learned(self) -> bool:
-        """Whether windows came to matter: the loss ended below the least one without them."""
+        """Whether the model uses the windows: the loss ends below the least loss without them."""
         return bool(self.curves.loss[-1] < self.curves.prior_loss)
 
     @cached_property
     def scan(self) -> np.ndarray:
-        """Stretches between checkpoints after the prior was learned."""
-        masses = (self.topics.common_mass, self.topics.distinct_mass) if self.has_topics else None
-        return after_prior(self.curves, masses)[1]
+        """Intervals between checkpoints after the prior was learned."""
+        return after_prior(self.curves, self.curves.masses)[1]
 
     @property
     def at_rest(self) -> bool:
-        """Whether attention snapped within the first tenth of the run: scores and masses go on for long after that."""
+        """Whether attention snapped in the first tenth of the run; scores and masses change for long after that."""
         if not self.scan.size:
             return False
         motion = self.curves.motion
-        moving = self.scan[motion.variation[self.scan] >= still(motion.variation[self.scan])]
+        moving = self.scan[motion.variation[self.scan] >= FREEZE.level(motion.variation[self.scan])]
         return bool(LATE * motion.stop[moving[-1]] <= self.curves.time[-1])
 
 
 def late_motion(curves: TextAttention) -> float | None:
-    """Mean total variation between checkpoints in the last tenth of a run; None where there are too few of them."""
+    """Mean total variation between checkpoints in the last tenth of a run; None if there are too few checkpoints."""
     moved = curves.motion.variation
     return float(np.mean(moved[-(len(moved) // LATE) :])) if len(moved) >= LATE else None
 
 
 def late_entropy(curves: TextAttention) -> float:
-    """Mean entropy of attention over the last tenth of the frames: at a constant rate it hops from one to the next."""
+    """Mean entropy of attention over the last tenth of the frames; at a constant rate it changes from frame to frame."""
     return float(np.mean(curves.entropy[-max(1, len(curves.entropy) // LATE) :]))
 
 
 def late_rise(curve: np.ndarray) -> np.ndarray:
-    """How far curves (frames, ...) rise in a doubling of the clock, by the means of the sixth and of the last tenth of a run."""
+    """Rise of curves (frames, ...) per doubling of the clock, from the means over the sixth and over the last tenth of a run."""
     tenth, half = max(1, len(curve) // LATE), len(curve) // 2
     rise = np.mean(curve[-tenth:], axis=0) - np.mean(curve[half : half + tenth], axis=0)
     return rise * np.log(2) / np.log(0.95 / 0.55)  # the middles of these tenths are less than a doubling apart
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1, equal values sharing the mean of theirs."""
+    """Ranks from 1; equal values share their mean rank."""
     _, where, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[where]
 
 
 def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = None) -> float:
-    """Spearman's correlation; with `given`, the partial one, at equal ranks of that [SnS:text-distinct]."""
+    """Spearman's correlation; with `given`, the partial correlation at equal ranks of it [SnS:text-distinct]."""
     rows = [ranks(values) for values in (x, y, *(() if given is None else (given,)))]
     if any(np.ptp(row) == 0 for row in rows):
         return float("nan")
@@ -109,7 +109,7 @@ def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = No
 
 
 def highest(correlation: float, count: int) -> float:
-    """A rank correlation of so many pairs and two standard errors, on Fisher's scale: variance (1 + r^2/2)/(n - 3)."""
+    """A rank correlation of `count` pairs plus two standard errors, on Fisher's scale: variance (1 + r^2/2)/(n - 3)."""
     if abs(correlation) >= 1 or count <= 3:
         return 1.0
     return float(np.tanh(np.arctanh(correlation) + 2 * np.sqrt((1 + correlation**2 / 2) / (count - 3))))

@@ -1,4 +1,4 @@
-"""Numba kernel of scan and snap on windows of a text: loss and gradient on some windows, of which only the keys inside count."""
+"""Numba kernel of scan and snap on windows of a text: loss and gradient on some windows, over the keys they contain."""
 
 import numpy as np
 from numba import njit
@@ -6,7 +6,7 @@ from numba import njit
 
 @njit(cache=True)
 def gradient(y, z, rows, start, key, count, target, multiplicity, dy, dz):
-    """Mean loss over the windows `rows`; dy and dz are filled with its gradient, per coordinate of the unreduced model."""
+    """Mean loss over the windows `rows`; fills dy and dz with its gradient, per coordinate of the unreduced model."""
     columns = y.shape[1]
     dy[:] = 0.0
     dz[:] = 0.0

@@ -26,8 +26,8 @@ def on_windows(process: TopicWindows) -> PairwiseAttention:
 class PairwiseWindows(OfModel, Described, Objective):
     """L = - mean over windows of log softmax(Y^T f)_next, f ~ N_l exp(z_l) of unit length [SnS:text-windows].
 
-    The softmax is over the whole vocabulary; words that are never next share the merged column. Each step of a descent sees
-    `batch` windows, drawn from (seed, step), or all of them. `value` and `grad`, and so the recorded loss, are over all.
+    The softmax is over the whole vocabulary; words that are never next share the merged column. A step of a descent uses
+    `batch` windows, drawn from (seed, step), or all if `batch` is None. `value`, `grad` and the recorded loss are over all.
     """
 
     model: PairwiseAttention
@@ -71,7 +71,7 @@ class PairwiseWindows(OfModel, Described, Objective):
         return key(self.seed, "windows", step).integers(len(self.windows), size=self.batch)
 
     def _padded(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """What the definition reads of some windows: keys and counts (B, widest), zero counts where a window is narrower."""
+        """What the definition reads: keys and counts (B, widest) of some windows, with zero counts in narrower windows."""
         start, keys, count, target = self._columns
         sizes = np.diff(start)[rows]
         inside = np.arange(sizes.max()) < sizes[:, None]
@@ -100,7 +100,7 @@ class PairwiseWindows(OfModel, Described, Objective):
     def _kernel(self, params: Params, rows: np.ndarray, out: Params) -> float:
         from stagescope.papers.scan_snap.text.kernel import gradient
 
-        y, z = (np.array(block, dtype=float) for block in (params["Y"], params["Z"][0]))  # recorded ones cannot be written to
+        y, z = (np.array(block, dtype=float) for block in (params["Y"], params["Z"][0]))  # recorded arrays are read-only
         start, keys, count, target = self._columns
         return float(gradient(y, z, rows, start, keys, count, target, self.model.multiplicity, out["Y"], out["Z"][0]))
 
@@ -128,7 +128,7 @@ class PairwiseWindows(OfModel, Described, Objective):
         return flat
 
     def step_gradient(self, layout: Layout) -> StepGradient:
-        """The gradient that a step of a descent sees."""
+        """The gradient that a step of a descent uses."""
 
         def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
             self._kernel(layout.unpack(vector), self.minibatch(step), layout.unpack(out))

@@ -9,11 +9,6 @@ from pydantic import Field as Limits
 from stagescope.keys import key
 from stagescope.spec import Described
 
-NORM_EPS = 1e-5
-"""Added to the variance in LayerNorm."""
-EMBEDDED = 0.1
-"""Embeddings and output start uniform within +- this, as in the language-modelling example the paper's code is made from."""
-
 
 class TextTransformer(Described):
     """x = sqrt(d) E[token] (+ place); h = norm(x + A x V O); logits = norm(h + MLP(h)) U + u [SnS:text-transformer].
@@ -43,11 +38,13 @@ class TextTransformer(Described):
         return {name: named.get(name, ("stream",)) for name in self.shapes}
 
     def init(self, seed: int = 0) -> dict[str, np.ndarray]:
-        """Embeddings and output within +- .1, the other matrices within +- sqrt(6/(inputs + outputs)), biases 0, gains 1."""
+        """Embeddings and output uniform in +-0.1, as in the language-modelling example that the paper's code starts from; other
+        matrices uniform in +-sqrt(6/(inputs + outputs)); biases 0, gains 1.
+        """
         found = {}
         for name, shape in self.shapes.items():
             if len(shape) > 1:
-                reach = EMBEDDED if name in "EU" else np.sqrt(6 / sum(shape))
+                reach = 0.1 if name in "EU" else np.sqrt(6 / sum(shape))
                 found[name] = reach * key(seed, "init", name).uniform(-1.0, 1.0, size=shape)
             else:
                 found[name] = np.ones(shape) if name.startswith("gain") else np.zeros(shape)
@@ -79,5 +76,5 @@ def _norm(params: Any, part: str, x: Any) -> Any:
     from stagescope.autodiff import jax, jnp
 
     centred = x - jnp.mean(x, axis=-1, keepdims=True)
-    size = jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + NORM_EPS)
+    size = jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + 1e-5)  # added to the variance, as in PyTorch
     return centred * size * params[f"gain_{part}"] + params[f"shift_{part}"]

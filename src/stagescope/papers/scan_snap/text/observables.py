@@ -1,4 +1,4 @@
-"""What a scan-and-snap run on a text shows on held-out text: how sparse attention is, where it falls, how far it moves."""
+"""Observables of scan and snap on held-out text: how sparse attention is, which types it is on, how far it moves."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,12 +14,14 @@ from stagescope.papers.scan_snap.text.transformer import TextTransformerLoss
 from stagescope.runs.run import Run
 
 INTERVAL = 50
-"""Steps between the checkpoints whose attention is compared."""
+"""Steps between two checkpoints whose attention is compared."""
+Masses = tuple[np.ndarray, np.ndarray]
+"""Held-out attention on common and on distinct types, over the frames."""
 
 
 @dataclass(frozen=True)
 class Motion:
-    """Total variation of attention between checkpoints INTERVAL steps apart, mean over queries; both ends on the run's clock."""
+    """Total variation of attention from one checkpoint to the next, mean over queries; `start` and `stop` are clock times."""
 
     start: np.ndarray
     stop: np.ndarray
@@ -37,12 +39,17 @@ class TextAttention:
     entropy: np.ndarray
     motion: Motion
 
+    @property
+    def masses(self) -> Masses | None:
+        """Attention on common and on distinct types, where the model has such types."""
+        return None
+
 
 @dataclass(frozen=True)
 class TopicAttention(TextAttention):
-    """The same on topical classes, with the attention that falls on common and on distinct types.
+    """The same curves of topical classes, with the attention on common and on distinct types.
 
-    `scores` are z_l (frames, keys); `process` knows which keys are which.
+    `scores` are z_l (frames, keys); `process` says which keys are common and which are distinct.
     """
 
     process: TopicWindows
@@ -51,9 +58,13 @@ class TopicAttention(TextAttention):
     common_mass: np.ndarray
     distinct_mass: np.ndarray
 
+    @property
+    def masses(self) -> Masses | None:
+        return self.common_mass, self.distinct_mass
+
     @cached_property
     def growth(self) -> np.ndarray:
-        """How far each score has come (keys,)."""
+        """The change of each score from the start to the end (keys,)."""
         return self.scores[-1] - self.scores[0]
 
 
@@ -63,12 +74,12 @@ def checkpoints(step: np.ndarray) -> np.ndarray:
 
 
 def recorded_finely(run: Run) -> bool:
-    """Whether every multiple of INTERVAL up to the end has a frame."""
+    """Whether there is a frame at every multiple of INTERVAL up to the end."""
     return len(checkpoints(run.step)) == int(run.step[-1]) // INTERVAL + 1
 
 
 def text_attention(run: Run) -> TextAttention:
-    """Curves of a run of either model."""
+    """Curves of a run of topical classes or of the transformer."""
     law: Any = rebuilt(run.spec["field"])
     return _topics(run, law) if isinstance(law, PairwiseWindows) else _transformer(run, law)
 
@@ -112,7 +123,7 @@ def _topics(run: Run, law: PairwiseWindows) -> TopicAttention:
 
 
 def _transformer(run: Run, law: TextTransformerLoss) -> TextAttention:
-    """Every row of attention but the first, which has one token to look at, on the held-out windows."""
+    """From all rows of attention on held-out windows but the first, which has one token only."""
     judge = held_out(law)
     compared, before = set(checkpoints(run.step).tolist()), None
     entropy, moved = [], []
@@ -127,7 +138,7 @@ def _transformer(run: Run, law: TextTransformerLoss) -> TextAttention:
 
 
 def known_windows(tokens: np.ndarray, words: tuple[str, ...], count: int) -> list[int]:
-    """Windows (rows of tokens) that show words: of so many equal stretches the one of each with the fewest unknown tokens."""
+    """Rows of `tokens` to show: of each of `count` equal parts, the window with the fewest unknown tokens."""
     unknown = np.sum(tokens == (words.index(UNKNOWN) if UNKNOWN in words else -1), axis=1)
     stretches = np.array_split(np.arange(len(tokens)), min(count, len(tokens)))
     return [int(some[np.argmin(unknown[some])]) for some in stretches]

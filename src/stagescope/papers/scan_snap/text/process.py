@@ -1,4 +1,4 @@
-"""Topical classes of a text: what stands before a query word, by the word that comes after it [SnS:text-windows]."""
+"""Topical classes of a text: the windows before a query word, by the word that follows it [SnS:text-windows]."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -12,19 +12,25 @@ from stagescope.corpora.vocabulary import UNKNOWN
 from stagescope.errors import InputError
 from stagescope.processes.process import Process
 
-COMMON, DISTINCT = 0.15, 0.3
-"""A type is common if it is in more than this share of the windows, distinct if KL(next | type || next) is above this (nat)."""
-STRETCHES, HELD_EVERY = 40, 4
-"""A text is cut into this many stretches, and every so many of them one is held out."""
-MOST = 200_000
-"""Windows that the choice of next words looks at, at equal distances; the standard error of a share is then below .12 %."""
 
+@dataclass(frozen=True)
+class WindowRules:
+    """Which types are common or distinct, and which windows are held out."""
+
+    common: float = 0.15  # a type is common if it is in more than this share of the windows; as in the independent numbers
+    distinct: float = 0.3  # a type is distinct if KL(next | type || next) is above this, in nats; as in the independent numbers
+    stretches: int = 40  # the text is cut into so many equal stretches
+    held_every: int = 4  # one stretch in so many is held out
+    sampled: int = 200_000  # windows used to choose next words; the standard error of a share is then below 0.12 %
+
+
+RULES = WindowRules()
 PartName = Literal["train", "held-out"]
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows as counts over keys: those of window i are `key`, `count` from start[i] to start[i + 1]; `target` is its class."""
+    """Windows as counts over keys. Window i has `key` and `count` from start[i] to start[i + 1] and the class target[i]."""
 
     start: np.ndarray
     key: np.ndarray
@@ -46,10 +52,10 @@ class Windows:
 
 
 class TopicWindows(Process):
-    """The `window` tokens before each `query` that a word of `nexts` follows; each of them is a class [SnS:text-windows].
+    """The `window` tokens before each `query` that is followed by a word of `nexts`; a next word is a class [SnS:text-windows].
 
-    The train part of the corpus is cut into `stretches`; every fourth is held out, and no window reaches over a cut. Keys are the
-    types, without the query, in at least `least` windows of the other stretches. Nothing is read until it is needed.
+    The train part of the corpus is cut into `stretches`; every fourth is held out, and no window crosses a cut. Keys are the
+    types that are in at least `least` training windows, without the query. The text is read when it is first needed.
     """
 
     corpus: TextCorpus
@@ -57,7 +63,7 @@ class TopicWindows(Process):
     nexts: tuple[str, ...]
     window: int = Field(default=32, ge=1)
     least: int = Field(default=20, ge=1)
-    stretches: int = Field(default=STRETCHES, ge=HELD_EVERY)
+    stretches: int = Field(default=RULES.stretches, ge=RULES.held_every)
 
     @model_validator(mode="after")
     def _several(self) -> "TopicWindows":
@@ -81,7 +87,7 @@ class TopicWindows(Process):
 
     @property
     def keys(self) -> tuple[int, ...]:
-        """Types that attention may fall on, ascending."""
+        """Types that can have attention, ascending."""
         return _cut(self).keys  # pyright: ignore[reportArgumentType]  # hashed by its description
 
     def part(self, name: PartName) -> Windows:
@@ -108,9 +114,9 @@ class TopicWindows(Process):
 
     @cached_property
     def held_distinctness(self) -> np.ndarray:
-        """The same over held-out windows, less the (K - 1)/2n that chance gives; nan for keys in fewer than `least` of them.
+        """The same over held-out windows, minus the bias (K - 1)/2n; nan for keys in fewer than `least` of them.
 
-        Scores learn the chance of the training windows too, so this is the distinctness they can be tested on [SnS:text-held].
+        Scores also fit the noise of the training windows, so only this distinctness is a test of them [SnS:text-held].
         """
         held = self.part("held-out")
         there = np.unique(held.target)  # a class may be missing here
@@ -124,12 +130,12 @@ class TopicWindows(Process):
     @cached_property
     def common(self) -> np.ndarray:
         """Which keys are common types."""
-        return self.share > COMMON
+        return self.share > RULES.common
 
     @cached_property
     def distinct(self) -> np.ndarray:
         """Which keys are distinct types."""
-        return self.distinctness > DISTINCT
+        return self.distinctness > RULES.distinct
 
     @cached_property
     def _inside(self) -> np.ndarray:
@@ -137,11 +143,11 @@ class TopicWindows(Process):
 
     @cached_property
     def prior_loss(self) -> float:
-        """The least loss that does without the window: the entropy of the classes."""
+        """The least loss without the window: the entropy of the classes."""
         return float(-np.sum(self.prior * np.log(self.prior)))
 
     def floor(self) -> float:
-        """Zero: nothing better is known of a text."""
+        """Zero: no better bound is known for a text."""
         return 0.0
 
 
@@ -155,9 +161,9 @@ def divergence(inside: np.ndarray, prior: np.ndarray) -> np.ndarray:
 def topic_windows(
     corpus: TextCorpus, query: str, nexts: tuple[str, ...] = (), *, topics: int = 8, window: int = 32, least: int = 20
 ) -> TopicWindows:
-    """Topical classes of a query word, read at once so that whatever is missing is said here.
+    """Topical classes of a query word. The text is read here, so that missing words raise an error here.
 
-    Without `nexts`, those are taken whose windows tell them apart best (`choose_nexts`).
+    Without `nexts`, the next words are chosen by `choose_nexts`.
     """
     chosen = tuple(nexts) or choose_nexts(corpus, query, topics=topics, window=window, least=least)
     found = TopicWindows(corpus=corpus, query=query, nexts=chosen, window=window, least=least)
@@ -174,22 +180,23 @@ def topic_windows(
 
 
 def choose_nexts(corpus: TextCorpus, query: str, *, topics: int = 8, window: int = 32, least: int = 20) -> tuple[str, ...]:
-    """The next words that bear most content: of the 5 x `topics` most frequent ones, those that windows say most about.
+    """Next words that the windows predict best: `topics` of the 5 x `topics` most frequent ones.
 
-    A candidate has twice `least` training windows, is not <unk> and no common type itself. What windows say about it is the
-    information that types which are not common give about it, in nats for each of its windows: sum_l (G_l - 1)/2n, with G_l the
-    likelihood ratio of type l and 1 what chance gives [SnS:text-windows].
+    A candidate has at least 2 x `least` training windows, is not <unk> and is not a common type. Its score is the information
+    that types which are not common give about it, in nats per window: sum_l (G_l - 1)/2n, with G_l the likelihood ratio of type
+    l, which is 1 on average by chance [SnS:text-windows].
     """
     stream, token = corpus.train, corpus.token(query)
-    places = _places(stream, token, window, STRETCHES)[0]
+    places = _places(stream, token, window, RULES.stretches)[0]
     if not len(places):
-        where = f"in any training stretch of {corpus.source} ({STRETCHES} in all, some held out)"
-        raise InputError(f"{query!r} is never {where} with {window} tokens before it; take a shorter --window")
-    places = places[np.arange(min(MOST, len(places))) * len(places) // min(MOST, len(places))]
+        where = f"in the training stretches of {corpus.source}"
+        raise InputError(f"{query!r} never has {window} tokens before it {where}; take a shorter --window")
+    count = min(RULES.sampled, len(places))
+    places = places[np.arange(count) * len(places) // count]
     after = stream[places + 1]
     row, kind = _types(stream, places, window, token)
     total, windows = np.bincount(kind, minlength=corpus.size).astype(float), len(places)
-    common = total > COMMON * windows
+    common = total > RULES.common * windows
     often = np.bincount(after, minlength=corpus.size)
     often[common | (np.arange(corpus.size) == token) | (np.array(corpus.words) == UNKNOWN)] = 0
     ranked = np.argsort(-often, kind="stable")[: 5 * topics]
@@ -209,7 +216,7 @@ def choose_nexts(corpus: TextCorpus, query: str, *, topics: int = 8, window: int
 
 
 def _information(inside: np.ndarray, total: np.ndarray, own: np.ndarray, windows: int) -> np.ndarray:
-    """sum_l (G_l - 1)/2n of each candidate (rows): whether type l is in a window, against whether the candidate follows."""
+    """sum_l (G_l - 1)/2n of each candidate (rows), with G_l of the table: type l in the window or not, candidate next or not."""
     size = own[:, None].astype(float)
     share, rest = total / windows, windows - size
 
@@ -230,7 +237,7 @@ class _Cut:
 
 @lru_cache(maxsize=4)
 def _cut(process: TopicWindows) -> _Cut:
-    """Keys and windows; kept for equal descriptions, as a run and its readings each make the process again."""
+    """Keys and windows; cached by description, because a run and its readings each rebuild the process."""
     corpus = process.corpus
     stream, token, targets = corpus.train, process.token, np.array(process.targets)
     number = np.full(corpus.size, -1)
@@ -252,12 +259,12 @@ def _cut(process: TopicWindows) -> _Cut:
 
 
 def _places(stream: np.ndarray, token: int, window: int, stretches: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places of a token in training and in held-out stretches, with a whole window before and a token after it there."""
+    """Places of a token in training and in held-out stretches, with a full window before and a token after it."""
     found = np.flatnonzero(stream == token)
     found = found[(found >= window) & (found < len(stream) - 1)]
     first, last = (found - window) * stretches // len(stream), (found + 1) * stretches // len(stream)
     found, stretch = found[first == last], first[first == last]
-    held = stretch % HELD_EVERY == HELD_EVERY - 1
+    held = stretch % RULES.held_every == RULES.held_every - 1
     return found[~held], found[held]
 
 
@@ -271,7 +278,7 @@ def _types(stream: np.ndarray, places: np.ndarray, window: int, token: int) -> t
 
 
 def _count(stream: np.ndarray, places: np.ndarray, target: np.ndarray, window: int, column: np.ndarray) -> Windows:
-    """Counts over keys; `column` is that of each token, -1 for one that is no key. Windows without any key are left out."""
+    """Windows as counts over keys; `column` maps tokens to keys, -1 for other tokens. Windows without a key are left out."""
     found = column[stream[places[:, None] - window + np.arange(window)]]
     row, keys = np.nonzero(found >= 0)[0], found[found >= 0]
     flat, count = np.unique(row * len(column) + keys, return_counts=True)

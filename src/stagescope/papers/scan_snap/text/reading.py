@@ -1,4 +1,4 @@
-"""Read a run of scan and snap on a text: its stages, its claims, and the runs beside it that they need."""
+"""The reading of a scan-and-snap run on a text: its curves, its stages, and the companion runs that its claims need."""
 
 from functools import cached_property
 from typing import Any, NoReturn
@@ -14,7 +14,6 @@ from stagescope.papers.scan_snap.text.evidence import TextEvidence
 from stagescope.papers.scan_snap.text.observables import (
     INTERVAL,
     TextAttention,
-    TopicAttention,
     recorded_finely,
     text_attention,
 )
@@ -23,12 +22,12 @@ from stagescope.spec import build
 
 
 def dense_attention(run: Run) -> TextAttention:
-    """Held-out attention of a run, replayed from its first frame where checkpoints are missing: that is exact."""
+    """Held-out attention of a run; where checkpoints are missing the run is replayed from its first frame, which is exact."""
     return text_attention(run if recorded_finely(run) else replay(run, Every(n=INTERVAL)))
 
 
 class TextSnapReading(Reading):
-    """Held-out attention, its stages, and the runs with other steps that the claims need."""
+    """Held-out attention, its stages, and the companion runs with other steps that the claims need."""
 
     @cached_property
     def curves(self) -> TextAttention:
@@ -36,9 +35,7 @@ class TextSnapReading(Reading):
 
     @cached_property
     def stages(self) -> Stages:
-        curves = self.curves
-        masses = (curves.common_mass, curves.distinct_mass) if isinstance(curves, TopicAttention) else None
-        return stages.detect(curves, masses, clock=self.run.clock, status=self.run.status)
+        return stages.detect(self.curves, self.curves.masses, clock=self.run.clock, status=self.run.status)
 
     @cached_property
     def evidence(self) -> TextEvidence:
@@ -50,10 +47,10 @@ class TextSnapReading(Reading):
         )
 
     def with_steps(self, changes: dict[str, Any]) -> TextAttention:
-        """The same run with other steps: same start, same batches, same number of them."""
+        """The same run with another step size: same start, same batches, same number of steps."""
         dynamics = build(self.run.spec["dynamics"]).model_copy(update=changes)
         record = Every(n=INTERVAL)
-        made = evolve(self.field, self.run.at(0), dynamics, record=record, seed=self.run.seed, progress=False)
+        made = evolve(self.field, self.run.at(0), dynamics, record=record, seed=self.run.seed or 0, progress=False)
         return text_attention(ended(made))
 
     @property
@@ -61,5 +58,7 @@ class TextSnapReading(Reading):
         return True
 
     def own_ladder(self) -> NoReturn:
-        """Refused: a critical point of a loss on batches is never still enough to be found."""
-        raise InputError(f"a run on a text ({self.type}) moves by noisy steps and has no ladder; `stages` reads it")
+        """Refused: a run on batches never comes close enough to a critical point to find it."""
+        raise InputError(
+            f"a run on a text ({self.type}) takes noisy steps on batches and has no saddle ladder; `stages` reads it"
+        )

@@ -5,8 +5,7 @@ from typing import Any
 
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.options import text_facts
-from stagescope.dynamics.descent import GD, Adam, Descent
-from stagescope.dynamics.dynamics import Dynamics
+from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.record import Every
 from stagescope.errors import InputError
 from stagescope.memory import require_memory
@@ -15,6 +14,7 @@ from stagescope.papers.scan_snap.text.model import TextTransformer
 from stagescope.papers.scan_snap.text.process import topic_windows
 from stagescope.papers.scan_snap.text.study import TextSnapOptions, check_use
 from stagescope.papers.scan_snap.text.transformer import TextTransformerLoss
+from stagescope.papers.setup import make_descent
 from stagescope.papers.study import Setup
 
 FINE, MOST_FRAMES = 10, 1000
@@ -29,7 +29,7 @@ def setup(options: TextSnapOptions, seed: int) -> Setup:
     facts, apart = {**text_facts(corpus), **facts}, _apart(options)
     size = sum(block.size for block in params.values())
     require_memory("the recorded frames", "take fewer --steps or a smaller model", _steps(options) // apart + 2, size)
-    return Setup(what=what, params=params, dynamics=_dynamics(options), record=Every(n=apart), facts=facts)
+    return Setup(what=what, params=params, dynamics=_descent(options), record=Every(n=apart), facts=facts)
 
 
 def _topics(options: TextSnapOptions, corpus: TextCorpus, seed: int) -> tuple[Any, Any, dict[str, Any]]:
@@ -58,7 +58,7 @@ def _steps(options: TextSnapOptions) -> int:
     return options.steps or (3000 if options.model == "topics" else 1500)
 
 
-def _dynamics(options: TextSnapOptions) -> Dynamics:
+def _descent(options: TextSnapOptions) -> Descent:
     topical, steps = options.model == "topics", _steps(options)
     rate = options.lr or (0.01 if options.optimizer == "adam" else 1.0 if topical else 5.0)
     half_life = None if options.decay is None else steps * math.log(2) / -math.log(options.decay)
@@ -66,8 +66,7 @@ def _dynamics(options: TextSnapOptions) -> Dynamics:
     rates = {"Y": options.rate_y, "Z": options.rate_z} if topical else {}
     if topical and not options.rate_y:
         raise InputError("--rate-y 0 leaves Y at zero, and then Z never moves: take a rate above 0")
-    chosen = GD() if options.optimizer == "sgd" else Adam()
-    return Descent(optimizer=chosen, rates=rates, lr=rate, steps=steps, clip=clip, half_life=half_life)
+    return make_descent(options, rates=rates, lr=rate, steps=steps, clip=clip, half_life=half_life)
 
 
 def _apart(options: TextSnapOptions) -> int:

@@ -1,35 +1,42 @@
 """The stages of scan and snap on a text, from held-out attention [SnS:text-stages].
 
-prior    topical classes: common types have most attention, for the prior is learned through them; else: the loss falls below
-         the least one without a context, the entropy of what is predicted
-onset    after it, common types have lost 2 % of the attention they started with (topical classes)
+prior    topical classes: common types have most attention, because the prior is learned through them; transformer: the loss
+         falls below the least loss without a context, which is the entropy of the words
+onset    after the prior, common types have lost 2 % of the attention they started with (topical classes)
 doubled  distinct types have twice the attention they started with (topical classes)
-peak     after the prior, attention moves most between checkpoints
-snap     from here to the end, attention moves less than .05 between checkpoints, and less than half of its peak
+peak     after the prior, attention moves most between two checkpoints
+snap     from here to the end, attention moves by less than 0.05 between checkpoints, and by less than half of its peak
 """
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from stagescope.detect.stage import Stage, Stages, first_crossing
-from stagescope.papers.scan_snap.stages import ONSET_LOSS
-
-if TYPE_CHECKING:
-    from stagescope.papers.scan_snap.text.observables import Motion, TextAttention
-
-FROZEN, FALLS = 0.05, 0.5
-"""Attention is frozen if its total variation between checkpoints is below the first, and below the second x its largest."""
+from stagescope.papers.scan_snap.stages import LEVELS
+from stagescope.papers.scan_snap.text.observables import Masses, Motion, TextAttention
 
 
-Masses = tuple[np.ndarray, np.ndarray]
-"""Held-out attention on common and on distinct types, over the frames."""
+@dataclass(frozen=True)
+class Freeze:
+    """Attention is frozen where its total variation between checkpoints is below both levels."""
+
+    variation: float = 0.05  # as in the independent numbers; after a snap, attention still moves by 0.01 to 0.02 per 50 steps
+    of_largest: float = 0.5  # relative to the largest variation after the prior: small motion throughout is no snap
+
+    def level(self, variation: np.ndarray) -> float:
+        """The variation below which attention is frozen, from all variations after the prior."""
+        return min(self.variation, self.of_largest * float(np.max(variation)))
 
 
-def after_prior(curves: "TextAttention", masses: Masses | None) -> tuple[float | None, np.ndarray]:
-    """When the prior is learned, and the stretches between checkpoints that begin after it.
+FREEZE = Freeze()
 
-    While the prior is learned attention moves for its sake, towards whatever token can carry it: that is no scan.
+
+def after_prior(curves: TextAttention, masses: Masses | None) -> tuple[float | None, np.ndarray]:
+    """When the prior is learned, and the intervals between checkpoints that begin after it.
+
+    While the prior is learned, attention moves towards any token that can carry it. This motion is not part of the scan.
     """
     if masses is None:
         prior = first_crossing(curves.time, curves.loss, curves.prior_loss, rising=False)
@@ -40,28 +47,28 @@ def after_prior(curves: "TextAttention", masses: Masses | None) -> tuple[float |
     return prior, np.flatnonzero(later)
 
 
-def detect(curves: "TextAttention", masses: Masses | None, *, clock: str, status: str) -> Stages:
-    """Stages from the curves of a run; `masses` are those on common and on distinct types, where there are such."""
+def detect(curves: TextAttention, masses: Masses | None, *, clock: str, status: str) -> Stages:
+    """Stages from the curves of a run; `masses` is the attention on common and on distinct types of topical classes."""
     end = f"by {clock}={curves.time[-1]:.4g}"
     events: dict[str, float | None] = {}
-    never = f"the loss never fell below {curves.prior_loss:.3f}, the least without a context, {end}"
+    never = f"the loss did not fall below {curves.prior_loss:.3f}, the least loss without a context, {end}"
     notes = {"prior": never if masses is None else f"attention on common types was still rising {end}"}
     events["prior"], later = after_prior(curves, masses)
     if masses is not None:
         events |= _shifts(curves.time, *masses, events["prior"], notes, end)
     events |= _moves(curves.motion, later, notes, end)
     missing = {name: notes[name] for name, found in events.items() if found is None}
-    return Stages(status, clock, events, _stages(curves, masses, events), missing)
+    return Stages(status, clock, events, _stages(curves, masses, events, later), missing)
 
 
 def _shifts(
     time: np.ndarray, common: np.ndarray, distinct: np.ndarray, prior: float | None, notes: dict[str, str], end: str
 ) -> dict[str, float | None]:
-    """When attention has left common types and gone to distinct ones."""
+    """When attention has left common types, and when it has doubled on distinct ones."""
     onset = doubled = None
     notes["onset"] = notes["doubled"] = "there are no such types" if prior is not None else "the prior was not learned"
     if prior is not None and common[0] > 0:
-        onset = first_crossing(time, common, (1 - ONSET_LOSS) * common[0], rising=False, after=prior)
+        onset = first_crossing(time, common, (1 - LEVELS.onset_loss) * common[0], rising=False, after=prior)
         notes["onset"] = f"attention on common types fell to {common[time >= prior].min() / common[0]:.1%} of its start {end}"
     if prior is not None and distinct[0] > 0:
         doubled = first_crossing(time, distinct, 2 * distinct[0], rising=True, after=prior)
@@ -69,39 +76,45 @@ def _shifts(
     return {"onset": onset, "doubled": doubled}
 
 
-def still(variation: np.ndarray) -> float:
-    """The motion below which attention counts as frozen: a motion that is small all along is no snap."""
-    return min(FROZEN, FALLS * float(np.max(variation)))
-
-
-def _moves(motion: "Motion", later: np.ndarray, notes: dict[str, str], end: str) -> dict[str, float | None]:
+def _moves(motion: Motion, later: np.ndarray, notes: dict[str, str], end: str) -> dict[str, float | None]:
+    """When attention moves most, and from when on it is frozen."""
     if not later.size:
-        notes["peak"] = notes["snap"] = f"no two checkpoints after the prior {end}"
+        notes["peak"] = notes["snap"] = f"there are no two checkpoints after the prior {end}"
         return {"peak": None, "snap": None}
     top = int(later[np.argmax(motion.variation[later])])
     peak = float(motion.start[top] + motion.stop[top]) / 2
-    moving = later[motion.variation[later] >= still(motion.variation[later])]
-    of = f"{motion.variation[-1]:.3f} between checkpoints, where {motion.variation[top]:.3f} was its most,"
-    notes["snap"] = f"attention still moves by {of} {end}"
+    moving = later[motion.variation[later] >= FREEZE.level(motion.variation[later])]
+    last, largest = motion.variation[-1], motion.variation[top]
+    notes["snap"] = f"attention still moves by {last:.3f} between checkpoints {end}; the largest motion was {largest:.3f}"
     return {"peak": peak, "snap": float(motion.stop[moving[-1]]) if moving[-1] != later[-1] else None}
 
 
-def _stages(curves: "TextAttention", masses: Masses | None, events: dict[str, float | None]) -> tuple[Stage, ...]:
-    """The prior, the scan from there to the snap, then snapped."""
-
-    def seen(start: float, stop: float) -> str:
-        at = (start, stop)
-        said = "entropy {:.3f} -> {:.3f}".format(*np.interp(at, curves.time, curves.entropy))
-        for name, mass in zip(("common", "distinct"), masses or (), strict=False):
-            said += ", {} mass {:.3f} -> {:.3f}".format(name, *np.interp(at, curves.time, mass))
-        return said
-
+def _stages(
+    curves: TextAttention, masses: Masses | None, events: dict[str, float | None], later: np.ndarray
+) -> tuple[Stage, ...]:
+    """The prior; the scan, from there to the snap; then snapped. The last stage has the motion after the prior as facts."""
     first, end = float(curves.time[0]), float(curves.time[-1])
+    moved = curves.motion.variation[later]
+    at_end = {"last_motion": float(moved[-1]), "largest_motion": float(moved.max())} if moved.size else {}
+    shown = {"entropy": curves.entropy}
+    if masses is not None:
+        shown |= {"common mass": masses[0], "distinct mass": masses[1]}
+
+    def stage(name: str, start: float, stop: float | None) -> Stage:
+        said: list[str] = []
+        facts: dict[str, Any] = {}
+        for what, curve in shown.items():
+            before, after = (float(x) for x in np.interp((start, end if stop is None else stop), curves.time, curve))
+            said.append(f"{what} {before:.3f} -> {after:.3f}")
+            key = what.replace(" ", "_")
+            facts |= {f"{key}_start": before, f"{key}_stop": after}
+        return Stage(name, start, stop, ", ".join(said), facts={**facts, **(at_end if stop is None else {})})
+
     prior, snap = events["prior"], events["snap"]
     if prior is None:
-        return (Stage("prior", first, None, seen(first, end)),)
-    last = end if snap is None else max(snap, prior)
-    found = [Stage("prior", first, prior, seen(first, prior)), Stage("scan", prior, snap and last, seen(prior, last))]
-    if snap is not None:
-        found.append(Stage("snapped", last, None, seen(last, end)))
-    return tuple(stage for stage in found if stage.stop is None or stage.stop > stage.start)
+        return (stage("prior", first, None),)
+    last = None if snap is None else max(snap, prior)
+    found = [stage("prior", first, prior), stage("scan", prior, last)]
+    if last is not None:
+        found.append(stage("snapped", last, None))
+    return tuple(item for item in found if item.stop is None or item.stop > item.start)

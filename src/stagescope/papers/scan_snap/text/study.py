@@ -7,6 +7,7 @@ from pydantic import Field
 from stagescope.corpora.options import TextOptions
 from stagescope.later import Later
 from stagescope.options import refuse_unused
+from stagescope.papers import motion
 from stagescope.papers.paper import Kind
 from stagescope.papers.study import Study
 
@@ -29,9 +30,9 @@ class TextSnapOptions(TextOptions):
     optimizer: Literal["sgd", "adam"] = Field("sgd", description="how steps are made from gradients of batches")
     lr: float | None = Field(None, gt=0, description="step size; default: 1, for transformer 5, for adam .01")
     decay: float | None = Field(None, gt=0, lt=1, description="the step size falls to this share of itself over the steps")
-    clip: float | None = Field(None, gt=0, description="longest gradient; default: none, for transformer .5")
-    rate_y: float = Field(1.0, ge=0, description="rate of the decoder Y, relative to lr")
-    rate_z: float = Field(1.0, ge=0, description="rate of the attention scores Z, relative to lr")
+    clip: motion.Clip = Field(None, description="longest gradient; default: none, for transformer .5")
+    rate_y: motion.Rate = Field(1.0, description="rate of the decoder Y, relative to lr")
+    rate_z: motion.Rate = Field(1.0, description="rate of the attention scores Z, relative to lr")
     steps: int | None = Field(None, ge=1, description="steps; default: 3000, for transformer 1500")
     batch: int | None = Field(None, ge=1, description="windows a step sees; default: 256, for transformer 20")
 

@@ -28,7 +28,7 @@ class TextTransformerLoss(TokenWindowLoss):
         return _gradient(self.model)  # pyright: ignore[reportArgumentType]  # hashed by its description
 
     def step_gradient(self, layout: Layout) -> StepGradient:
-        """The gradient that a step of a descent sees: one flat vector in, one out."""
+        """The gradient that a step of a descent uses, from a flat vector to a flat vector."""
         found = _flat_gradient(self.model, layout, self.precision)  # pyright: ignore[reportArgumentType]
 
         def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
@@ -42,7 +42,7 @@ class TextTransformerLoss(TokenWindowLoss):
 
     @property
     def watched_tokens(self) -> np.ndarray:
-        """The tokens (N, length) of the watched windows that are looked at; the last one of a window only follows."""
+        """The input tokens (N, length) of the watched windows; the last token of a window is a target only."""
         return np.asarray(self.arrays(self.seen)["tokens"])[:, :-1]
 
     def attention(self, params: Params) -> np.ndarray:
@@ -62,7 +62,7 @@ def cross_entropy(model: TextTransformer, params: Any, tokens: Any) -> Any:
 
 @lru_cache(maxsize=8)
 def _gradient(model: TextTransformer) -> Any:
-    """Loss and gradient, compiled once for all runs of a model: rates and seeds do not change it."""
+    """Loss and gradient, compiled once for all runs of a model, whatever their rates and seeds."""
     from stagescope.autodiff import jax
 
     return jax.jit(jax.value_and_grad(lambda params, data: cross_entropy(model, params, data["tokens"])))

@@ -1,4 +1,4 @@
-"""Scan and snap on a text, on a page: class attention by words, common and distinct types, motion; maps of the transformer."""
+"""Views of a scan-and-snap run on a text: class attention by words, common and distinct types, motion; transformer maps."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -20,7 +20,7 @@ from stagescope.papers.scan_snap.text.observables import (
     known_windows,
     text_attention,
 )
-from stagescope.papers.scan_snap.text.stages import FROZEN
+from stagescope.papers.scan_snap.text.stages import FREEZE
 from stagescope.papers.scan_snap.text.transformer import TextTransformerLoss
 from stagescope.runs.run import Run
 from stagescope.views.any_run import largest, norms_view, values_view
@@ -29,16 +29,19 @@ from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import CELLS, OBSERVED, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
 
-TYPES = 16
-"""Types of each kind that class attention is drawn for: more labels could not be read. All others are one column."""
-EACH = 4
-"""Scores of each kind of types that are named."""
-WIDEST = 400
-MAPS = 3
-"""Held-out windows whose attention is drawn."""
-WORDS = 60
-"""Words of the embedding: more could not be told apart."""
-OTHERS = "all others"
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much each view shows; more labels could not be read."""
+
+    types: int = 16  # types of each kind in the map of class attention; all others share one column
+    named: int = 4  # scores named at each end
+    ranked: int = 400  # columns of the scores by distinctness
+    maps: int = 3  # held-out windows whose attention is drawn
+    words: int = 60  # words of the embedding
+
+
+SIZES = Sizes()
 KINDS = ("common type", "distinct type")
 
 
@@ -52,12 +55,12 @@ class _Seen:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The types that attention may fall on."""
+        """The types that can have attention."""
         return tuple(map(self.curves.process.label, self.curves.process.keys))
 
     @cached_property
     def kinds(self) -> np.ndarray:
-        """1 for common types, 2 for distinct ones, which win where a type is both."""
+        """1 for common types, 2 for distinct ones; a type that is both counts as distinct."""
         process = self.curves.process
         return np.where(process.distinct, 2, np.where(process.common, 1, 0)).astype(np.uint8)
 
@@ -75,7 +78,7 @@ class _Seen:
     def mapped(self) -> np.ndarray:
         """Types of the attention map: those of each kind that end with most attention, common ones first."""
         last = self.attention[-1].max(axis=0)
-        found = [sorted(np.flatnonzero(self.kinds == kind), key=lambda i: -last[i])[:TYPES] for kind in (1, 2)]
+        found = [sorted(np.flatnonzero(self.kinds == kind), key=lambda i: -last[i])[: SIZES.types] for kind in (1, 2)]
         return np.array([*found[0], *found[1]], dtype=int)
 
 
@@ -111,8 +114,8 @@ def _topic_loss(seen: _Seen) -> View:
     judge = PairwiseWindows(model=law.model, process=law.process, part="held-out")
     levels = (_uniform(law.model.vocab), Level("prior of the next words", found.prior_loss))
     words = ", ".join(found.process.nexts)
-    about = f"Cross-entropy of the word after “{found.process.query}” in nats; next words: {words}. The prior is the least "
-    about += "without a window. Where the held-out loss rises again, what is learned is the chance in the training windows."
+    about = f"Cross-entropy of the word after “{found.process.query}” in nats; next words: {words}. The prior is the "
+    about += "least loss without a window. Where the held-out loss rises again, the model fits noise of the training windows."
     made = [Curve("loss", found.loss), Curve("held-out loss", judge.values(seen.run.params))]
     return curves("loss", "Loss", about, "nats", made, levels=levels, log=True, frames=seen.frames)
 
@@ -122,7 +125,7 @@ def _masses(seen: _Seen) -> View:
     made = [Curve("common types", found.common_mass), Curve("distinct types", found.distinct_mass)]
     counts = int(found.process.common.sum()), int(found.process.distinct.sum())
     about = f"Attention of held-out windows on the {counts[0]} common and the {counts[1]} distinct types; some may be both."
-    about += " Attention first goes to common types, through which the prior is learned; then it leaves them."
+    about += " Attention on common types first rises, because the prior is learned through them; then it falls."
     levels = [Level("twice the start, distinct types", 2 * float(found.distinct_mass[0]))]
     return curves("masses", "Attention on common and distinct types", about, "attention", made, levels=levels, frames=seen.frames)
 
@@ -140,7 +143,7 @@ def _attention(seen: _Seen) -> View:
         np.concatenate([values[:, :, chosen], rest[:, :, None]], axis=2)[:, None],
         panels=("",),
         rows=process.nexts,
-        columns=(*(seen.words[i] for i in chosen), OTHERS),
+        columns=(*(seen.words[i] for i in chosen), "all others"),
         row_axis="next word",
         column_axis="type",
         high=largest(values[:, :, chosen]) if len(chosen) else 1.0,
@@ -150,41 +153,42 @@ def _attention(seen: _Seen) -> View:
 
 
 def _strongest(seen: _Seen) -> View:
-    """The type of each class, common ones apart, that ends with most attention."""
+    """For each class, the type that ends with most attention; common types are left out."""
     last, made = np.where(seen.curves.process.common, 0.0, seen.attention[-1]), []
     for n, word in enumerate(seen.curves.process.nexts[:MOST]):
         top = int(np.argmax(last[n]))
         made.append(Curve(f"{word}: {seen.words[top]}", seen.attention[:, n, top], f"next word {word}"))
-    about = "Of each next word the type, common ones apart, that ends with most attention: “next word: type”."
+    about = "For each next word, the type that ends with most attention; common types are left out. Names: “next word: type”."
     return curves("tokens", "The strongest type of each next word", about, "attention", made, frames=seen.frames)
 
 
 def _scores(seen: _Seen) -> View:
-    """Named are the highest and, of common types, the lowest; behind them others of each kind."""
+    """The highest scores and the lowest of common types by name; other types are drawn faintly behind them."""
     found, kinds = seen.curves.scores, seen.kinds
     order = np.argsort(-found[-1])
     common = [i for i in order[::-1] if seen.curves.process.common[i]]
-    named = [*order[:EACH], *(i for i in common[:EACH] if i not in order[:EACH])]
+    named = [*order[: SIZES.named], *(i for i in common[: SIZES.named] if i not in order[: SIZES.named])]
     rest = [i for i in order if i not in named]
     behind = rest[:: max(1, len(rest) // (MOST - len(named)))][: MOST - len(named)]
     family = ("types that are neither", "common types", "distinct types")
     first = [Curve(seen.words[i], found[:, i], family[kinds[i]]) for i in named]
     made = [*first, *(Curve(seen.words[i], found[:, i], family[kinds[i]], faint=True) for i in behind)]
-    about = f"z_l, before the softmax: the {EACH} highest and the {EACH} lowest of common types by name, {len(behind)} of the "
-    about += f"other {len(rest)} behind them. Scores of distinct types grow, those of common ones fall."
+    ends = f"the {SIZES.named} highest, and the {SIZES.named} lowest of common types"
+    about = f"z_l, before the softmax. By name: {ends}; drawn faintly: {len(behind)} of the other {len(rest)}."
+    about += " Scores of distinct types grow, those of common types fall."
     return curves("scores", "Scores of types", about, "z", made, frames=seen.frames)
 
 
 def _ranked(seen: _Seen) -> View:
-    """All scores in the order of distinctness: if these rank alike the colours pass from one end to the other."""
+    """All scores, ordered by distinctness: where the two rank alike, the colour changes steadily from left to right."""
     process, scores = seen.curves.process, seen.curves.scores
-    order = np.argsort(-process.distinctness, kind="stable")[:WIDEST]
+    order = np.argsort(-process.distinctness, kind="stable")[: SIZES.ranked]
     high = largest(scores)
     about = "z_l of the types, the most distinct first: KL(next | type || next) falls from left to right."
     return Matrices(
         "ranked",
         "Scores by distinctness",
-        about + left_out(len(seen.words), WIDEST, "types"),
+        about + left_out(len(seen.words), SIZES.ranked, "types"),
         scores[:, None, None, order],
         panels=("",),
         rows=(process.query,),
@@ -202,22 +206,22 @@ def _motion(found: TextAttention, frames: np.ndarray | None) -> View | None:
     if not len(at) or len(at) != len(found.motion.variation):
         return None
     about = f"Total variation of held-out attention between checkpoints {INTERVAL} steps apart. Attention is frozen where it is "
-    about += f"below {FROZEN:g} and below half of its most after the prior."
+    about += f"below {FREEZE.variation:g} and below half of its largest value after the prior."
     made = [Curve("total variation", found.motion.variation)]
     chosen = at if frames is None else frames[at]
     title, axis = "Motion of attention", f"per {INTERVAL} steps"
-    return curves("motion", title, about, axis, made, levels=[Level("frozen below", FROZEN)], log=True, frames=chosen)
+    return curves("motion", title, about, axis, made, levels=[Level("frozen below", FREEZE.variation)], log=True, frames=chosen)
 
 
 def _entropy(found: TextAttention, frames: np.ndarray | None, of: str) -> View:
-    about = f"Mean entropy of held-out attention over the {of}, in nats: the lower, the sparser."
+    about = f"Mean entropy of held-out attention over the {of}, in nats. Lower is sparser."
     return curves("entropy", "Entropy of attention", about, "nats", [Curve("entropy", found.entropy)], frames=frames)
 
 
 def _decoder(seen: _Seen) -> View:
-    """Y of the types of the attention map, laid out as that is: a column each, so that cells are wide enough for labels."""
+    """Y of the types of the attention map, in the same layout: one column for each type, wide enough for its label."""
     process, model = seen.curves.process, seen.curves.law.model
-    types = seen.mapped if len(seen.mapped) else np.argsort(-process.distinctness, kind="stable")[:TYPES]
+    types = seen.mapped if len(seen.mapped) else np.argsort(-process.distinctness, kind="stable")[: SIZES.types]
     row = np.array([model.keys.index(token) for token in process.keys])[types]
     some = shown(seen.run, len(row) * seen.run.params["Y"].shape[2], CELLS)
     values = np.swapaxes(np.asarray(some.run.params["Y"])[:, row], 1, 2)
@@ -226,7 +230,7 @@ def _decoder(seen: _Seen) -> View:
     return Matrices(
         "decoder",
         "Decoder Y",
-        "What a type (column), if it is all that is attended to, adds to the logit of each next word (row)."
+        "What a type (column) adds to the logit of each next word (row) if it has all the attention."
         f" The types are those of class attention, {len(types)} of {len(seen.words)}.",
         values[:, None],
         panels=("",),
@@ -246,7 +250,7 @@ def _plane(seen: _Seen) -> View:
     order = np.argsort(-process.distinctness, kind="stable")[:MOST_POINTS]
     row = np.array([model.keys.index(token) for token in process.keys])[order]
     places, shares = plane(np.asarray(seen.run.params["Y"])[:, row])
-    about = "Rows of Y in the plane of their largest variance, all frames together: types of one topic move together."
+    about = "Rows of Y in the plane of their largest variance over all frames. Types of one topic move together."
     about += left_out(len(seen.words), MOST_POINTS, "types")
     labels = tuple(seen.words[i] for i in order)
     return Points("embedding", "Types by their decoder rows", about, places, labels, shares, frames=seen.frames)
@@ -259,7 +263,7 @@ def transformer_views(reading: Reading) -> list[Maker]:
     some = shown(run, law.watched * law.length**2, OBSERVED)
     found, judge = text_attention(some.run), held_out(law)
     tokens = judge.watched_tokens
-    chosen = known_windows(tokens, law.process.words, MAPS)
+    chosen = known_windows(tokens, law.process.words, SIZES.maps)
     maps = np.array([judge.attention(some.run.at(frame))[chosen] for frame in range(some.run.frames)])
     words = [tuple(map(law.process.label, tokens[i].tolist())) for i in chosen]
     return [
@@ -285,8 +289,8 @@ def _text_loss(run: Run, law: TextTransformerLoss, judge: TextTransformerLoss, f
 def _map(values: np.ndarray, words: tuple[str, ...], place: int, frames: np.ndarray | None) -> View:
     return Matrices(
         "attention" if place == 0 else f"attention-{place + 1}",
-        f"Attention in a held-out window, {place + 1} of {MAPS}",
-        f"Row = query, column = what it looks at, up to itself. The window begins “{' '.join(words[:8])}”.",
+        f"Attention in a held-out window, {place + 1} of {SIZES.maps}",
+        f"Row = query, column = attended word, up to the query itself. The window begins “{' '.join(words[:8])}”.",
         values[:, None],
         panels=("",),
         rows=words,
@@ -298,8 +302,8 @@ def _map(values: np.ndarray, words: tuple[str, ...], place: int, frames: np.ndar
 def _embedding(run: Run, corpus: TextCorpus) -> View:
     """The most frequent words: tokens are ordered by frequency."""
     some = shown(run, run.params["E"][0].size, OBSERVED)
-    places, shares = plane(np.asarray(some.run.params["E"][:, :WORDS], dtype=float))
-    about = "Rows of the embedding E in the plane of their largest variance, all frames together."
-    about += left_out(corpus.vocab, WORDS, "words, the most frequent,")
+    places, shares = plane(np.asarray(some.run.params["E"][:, : SIZES.words], dtype=float))
+    about = "Rows of the embedding E in the plane of their largest variance over all frames."
+    about += left_out(corpus.vocab, SIZES.words, "words, the most frequent,")
     labels = tuple(map(corpus.label, range(places.shape[1])))
     return Points("embedding", "Embedding of the words", about, places, labels, shares, frames=some.frames)

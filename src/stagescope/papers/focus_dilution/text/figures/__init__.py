@@ -6,28 +6,25 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.later import Later
 from stagescope.papers.focus_dilution.text.claims import CLAIMS
 from stagescope.papers.focus_dilution.text.evidence import TextEvidence
 from stagescope.papers.focus_dilution.text.observables import text_curves
 from stagescope.papers.focus_dilution.text.reading import bigram_flow, probes, separability
-from stagescope.papers.focus_dilution.text.stages import TextStory
+from stagescope.papers.focus_dilution.text.stages import TextHistory
+from stagescope.papers.focus_dilution.text.study import PARTS, PRESETS
+from stagescope.papers.published import published
 from stagescope.papers.reading import reading
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.runs.run import Run
 from stagescope.views.figure import Figure, Numbers
 
-MEASURED = {
-    "tinystories": {"E1": 44.0, "Q1": 79.0, "E2": 352.0, "E3": 2376.0, "Q2": 2992.0},
-    "wikitext-2": {"E1": 18.0, "Q1": 62.0, "E2": 361.0, "E3": 2323.0, "Q2": 2702.0},
-}
-"""Events of an independent implementation on the same corpora, with its own windows and start."""
 _COST = "about 5 minutes"
 SHOWN = 3
 """Singular values drawn."""
-PARTS = ("positions", "residual", "norm")
-VARIANT: dict[str, Any] = {**dict.fromkeys(PARTS, True), "steps": 2500, "batch": 512, "watched": 1024}
-"""The variant is compiled, not fused, and what it shows is early."""
+VARIANT = {name: value for name, value in PRESETS["transformer"].items() if name != "corpus"}
+"""Positions, residual and LayerNorm. The variant is slower, and what it shows comes early: its runs are short."""
 
 
 def of_corpus(corpus: str) -> Callable[[Progress], Numbers]:
@@ -68,7 +65,7 @@ def _verdicts(run: Run, evidence: TextEvidence) -> list[dict[str, Any]]:
 def _opened(run: Run, corpus: str | None) -> dict[str, Any]:
     """Singular values and events; against those of the independent implementation where there are any."""
     curves = text_curves(run)
-    events = TextStory(curves).opened
+    events = TextHistory(curves).opened
     found: dict[str, Any] = {
         "clock": run.clock,
         "time": _rounded(curves.time),
@@ -78,8 +75,9 @@ def _opened(run: Run, corpus: str | None) -> dict[str, Any]:
         "events": events,
     }
     if corpus is not None:
-        gaps = {name: events[name] / when - 1 for name, when in MEASURED[corpus].items() if events.get(name)}  # pyright: ignore[reportOptionalOperand]
-        found |= {"measured": MEASURED[corpus], "relative_difference": gaps}
+        measured = published("stagescope.papers.focus_dilution")["text_events"].value[corpus]
+        gaps = {name: ours / measured[name] - 1 for name, ours in events.items() if ours is not None and name in measured}
+        found |= {"measured": measured, "relative_difference": gaps}
         found["mean_abs_difference"] = float(np.mean(np.abs(list(gaps.values())))) if gaps else None
     return found
 
@@ -97,16 +95,16 @@ def _probed(run: Run) -> dict[str, Any]:
 def _rows(run: Run) -> dict[str, Any]:
     """All rows together: quantiles of attention on the most frequent type, mean entropy, norms of rare rows."""
     curves = text_curves(run)
-    story = TextStory(curves)
+    history = TextHistory(curves)
     return {
         "clock": run.clock,
         "time": _rounded(curves.time),
         "quantiles": _rounded(np.quantile(curves.on_frequent, (0.05, 0.25, 0.5, 0.75, 0.95), axis=1)),
         "entropy": _rounded(curves.mean_entropy),
         "rare_norm": _rounded(curves.rare_norm),
-        "count": len(story.rows),
-        "focused": [len(story.focused), story.mass(story.focused)],
-        "diluted": [len(story.diluted), story.mass(story.diluted)],
+        "count": len(history.rows),
+        "focused": [len(history.focused), history.mass(history.focused)],
+        "diluted": [len(history.diluted), history.mass(history.diluted)],
         **_probed(run),
     }
 
@@ -115,14 +113,12 @@ def _rounded(values: Any) -> Any:
     return np.round(np.asarray(values, dtype=float), 6).tolist()
 
 
-def _draw(numbers: Numbers) -> Any:
-    from stagescope.papers.focus_dilution.text.figures.draw import draw
+def _figure(name: str, title: str, corpus: str) -> Figure:
+    draw = Later("stagescope.papers.focus_dilution.text.figures.draw:draw")
+    return Figure(f"-{name}", f"Focus and dilution on {title}", of_corpus(corpus), draw, _COST, needs=corpus)
 
-    return draw(numbers)
 
-
-WIKITEXT = Figure("-wikitext", "Focus and dilution on WikiText-2", of_corpus("wikitext-2"), _draw, _COST, needs="wikitext-2")
-TINYSTORIES = Figure(
-    "-tinystories", "Focus and dilution on TinyStories", of_corpus("tinystories"), _draw, _COST, needs="tinystories"
-)
-FIGURES = {figure.name.removeprefix("-"): figure for figure in (WIKITEXT, TINYSTORIES)}
+FIGURES = {
+    "wikitext": _figure("wikitext", "WikiText-2", "wikitext-2"),
+    "tinystories": _figure("tinystories", "TinyStories", "tinystories"),
+}

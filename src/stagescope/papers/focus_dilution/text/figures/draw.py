@@ -1,4 +1,4 @@
-"""Ink of the figures of focus and dilution on a text."""
+"""Drawings of the figures of focus and dilution on a text."""
 
 from typing import Any
 
@@ -26,8 +26,8 @@ def draw(numbers: Numbers) -> Drawing:
     made = numbers["predictions"]
     first = np.interp(numbers["plain"]["events"]["Q1"] or 0, numbers["plain"]["time"], numbers["plain"]["alignment"])
     word = "focuses on" if first > 0 else "first moves away from"
-    said = f"$c$ = {made['c_windows']:+.2f} $\\pm$ {made['c_error']:.2f} on real windows: attention {word} frequent types"
-    headline(drawing, f"{numbers['corpus']}: plain steps (above) and Adam (below); {said}")
+    rate = f"$c$ = {made['c_windows']:+.2f} $\\pm$ {made['c_error']:.2f} on real windows: attention {word} frequent types"
+    headline(drawing, f"{numbers['corpus']}: plain steps (above) and Adam (below); {rate}")
     return drawing
 
 
@@ -79,7 +79,7 @@ def _words(panel: Numbers) -> list[Line2D]:
 
 
 def _plain(word: str) -> str:
-    """A word as ink: no mathematics in it."""
+    """A word for matplotlib, with dollar signs escaped."""
     return word.replace("$", r"\$")
 
 
@@ -97,8 +97,8 @@ def _variant(axis: Any, numbers: Numbers) -> None:
     axis.set_xlabel("t")
     marked(axis, variant, ("E1", "E2", "E3"))
     axis.set_title(f"with {', '.join(variant['parts'])}", pad=16)
-    said = f"$r$ = {variant['separability']:.3f}\n(attention alone: {made['separability']:.3f})"
-    axis.text(0.03, 0.87, said, transform=axis.transAxes, fontsize=8.5)
+    text = f"$r$ = {variant['separability']:.3f}\n(attention alone: {made['separability']:.3f})"
+    axis.text(0.03, 0.87, text, transform=axis.transAxes, fontsize=8.5)
 
 
 def _adam_rows(axis: Any, panel: Numbers) -> None:

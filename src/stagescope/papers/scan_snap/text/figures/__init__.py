@@ -1,4 +1,4 @@
-"""Figures of scan and snap on a text: figures 7 and 10 of the paper, and topical classes, which it lacks."""
+"""Figures of scan and snap on a text: figures 7 and 10 of the paper, and one of topical classes, which is not in the paper."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,22 +9,29 @@ from stagescope.papers.reading import check, stages
 from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.registry import run_study
 from stagescope.papers.scan_snap.text.evidence import late_entropy, late_motion
-from stagescope.papers.scan_snap.text.observables import TopicAttention, held_out, known_windows, text_attention
+from stagescope.papers.scan_snap.text.observables import (
+    TextAttention,
+    TopicAttention,
+    checkpoints,
+    held_out,
+    known_windows,
+    text_attention,
+)
 from stagescope.progress import Progress
 from stagescope.runs.run import Run
 from stagescope.views.figure import Figure, Numbers
-
-RATES, SEEDS = (1.0, 2.0, 3.0, 4.0, 5.0), 3
-DECAY = 0.01
-MAPS = 4
-"""Attention maps, at equal distances from the start to the end."""
 
 
 def _rounded(values: Any, digits: int = 4) -> Any:
     return np.round(np.asarray(values, dtype=float), digits).tolist()
 
 
-def maps(preset: str, **changes: Any) -> Callable[[Progress], Numbers]:
+def _motion(seen: TextAttention) -> Numbers:
+    """Total variation of attention, at the step where each interval ends."""
+    return {"step": seen.step[checkpoints(seen.step)][1:].tolist(), "variation": _rounded(seen.motion.variation)}
+
+
+def maps(preset: str, decay: float = 0.01, **changes: Any) -> Callable[[Progress], Numbers]:
     """Figure 7: attention maps of one held-out window over training; entropy and motion at a constant and a decaying rate."""
 
     def compute(progress: Progress) -> Numbers:
@@ -32,25 +39,24 @@ def maps(preset: str, **changes: Any) -> Callable[[Progress], Numbers]:
         curves = {}
         constant = run_study("text-snap", preset, progress=False, **changes)
         progress.update(1)
-        decaying = run_study("text-snap", preset, progress=False, decay=DECAY, **changes)
+        decaying = run_study("text-snap", preset, progress=False, decay=decay, **changes)
         progress.update(2)
         for name, run in (("constant", constant), ("decaying", decaying)):
             seen = text_attention(run)
-            moved = {"step": run.step[run.step % 50 == 0][1:].tolist(), "variation": _rounded(seen.motion.variation)}
             ends = {"final_motion": late_motion(seen), "final_entropy": late_entropy(seen)}
-            curves[name] = {"step": run.step.tolist(), "entropy": _rounded(seen.entropy), "motion": moved, **ends}
-        facts = {"rate": constant.spec["dynamics"]["lr"], "decay": DECAY, "width": constant.spec["field"]["model"]["width"]}
+            curves[name] = {"step": run.step.tolist(), "entropy": _rounded(seen.entropy), "motion": _motion(seen), **ends}
+        facts = {"rate": constant.spec["dynamics"]["lr"], "decay": decay, "width": constant.spec["field"]["model"]["width"]}
         return {"corpus": constant.spec["field"]["process"]["source"], **facts, **_maps(constant), "curves": curves}
 
     return compute
 
 
 def _maps(run: Run) -> Numbers:
-    """Attention on the held-out window with the most known words, at equal distances of steps."""
+    """Four attention maps of the held-out window with the most known words, equally spaced from the first to the last step."""
     judge = held_out(rebuilt(run.spec["field"]))
     windows = judge.watched_tokens
     (best,) = known_windows(windows, judge.process.words, 1)
-    frames = [int(np.argmin(np.abs(run.step - at))) for at in np.linspace(0, int(run.step[-1]), MAPS)]
+    frames = [int(np.argmin(np.abs(run.step - at))) for at in np.linspace(0, int(run.step[-1]), 4)]
     words = [judge.process.label(int(token)) for token in windows[best]]
     return {
         "words": words,
@@ -59,25 +65,26 @@ def _maps(run: Run) -> Numbers:
     }
 
 
-def entropies(preset: str, rates: tuple[float, ...] = RATES, seeds: int = SEEDS, **changes: Any) -> Callable[[Progress], Numbers]:
-    """Figure 10: entropy of held-out attention against the learning rate; also where the largest rate decays."""
+def entropies(
+    preset: str, rates: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0), seeds: int = 3, decay: float = 0.01, **changes: Any
+) -> Callable[[Progress], Numbers]:
+    """Figure 10: entropy of held-out attention against the learning rate; the largest rate also with decay."""
 
     def compute(progress: Progress) -> Numbers:
         progress.begin("figure 10", (len(rates) + 1) * seeds, "runs")
         rows, done = [], 0
-        for rate, decay in (*((rate, None) for rate in rates), (rates[-1], DECAY)):
+        for rate, falls_to in (*((rate, None) for rate in rates), (rates[-1], decay)):
             found = []
             for seed in range(seeds):
-                found.append(
-                    text_attention(run_study("text-snap", preset, progress=False, seed=seed, lr=rate, decay=decay, **changes))
-                )
+                run = run_study("text-snap", preset, progress=False, seed=seed, lr=rate, decay=falls_to, **changes)
+                found.append(text_attention(run))
                 done += 1
                 progress.update(done)
             ends = {
                 "entropy": _rounded([late_entropy(seen) for seen in found]),
                 "motion": _rounded(list(map(late_motion, found))),
             }
-            rows.append({"rate": rate, "decay": decay, "start": _rounded([seen.entropy[0] for seen in found]), **ends})
+            rows.append({"rate": rate, "decay": falls_to, "start": _rounded([seen.entropy[0] for seen in found]), **ends})
         table = np.array([row["entropy"] for row in rows[:-1]])
         falls = [bool(np.all(np.diff(table[:, seed]) < 0)) for seed in range(seeds)]
         extremes = [bool(table[-1, seed] < table[0, seed]) for seed in range(seeds)]
@@ -99,7 +106,6 @@ def topics(preset: str, **changes: Any) -> Callable[[Progress], Numbers]:
         kinds = {"common": process.common.tolist(), "distinct": process.distinct.tolist()}
         types = {"words": [process.label(token) for token in process.keys], "share": _rounded(process.share)}
         masses = {"common": _rounded(seen.common_mass), "distinct": _rounded(seen.distinct_mass)}
-        motion = {"step": run.step[run.step % 50 == 0][1:].tolist(), "variation": _rounded(seen.motion.variation)}
         return {
             "corpus": process.corpus.source,
             "query": process.query,
@@ -108,7 +114,7 @@ def topics(preset: str, **changes: Any) -> Callable[[Progress], Numbers]:
             "types": {**types, "score": _rounded(seen.growth), "distinctness": _rounded(process.distinctness), **kinds},
             "step": run.step.tolist(),
             "masses": masses,
-            "motion": motion,
+            "motion": _motion(seen),
             "events": {
                 name: None if when is None else when / run.spec["dynamics"]["lr"] for name, when in stages(run).events.items()
             },
@@ -119,7 +125,7 @@ def topics(preset: str, **changes: Any) -> Callable[[Progress], Numbers]:
 
 
 def _draw(name: str) -> Callable[[Numbers], Any]:
-    """The drawing function of that name; matplotlib is imported when something is drawn, not when figures are listed."""
+    """The drawing function `name`; it imports matplotlib when it is called, so listing figures stays fast."""
 
     def draw(numbers: Numbers) -> Any:
         from stagescope.papers.scan_snap.text.figures import draw as text_snap_draw
@@ -129,12 +135,12 @@ def _draw(name: str) -> Callable[[Numbers], Any]:
     return draw
 
 
-_WIKITEXT: dict[str, Any] = {"needs": "wikitext-2"}
-_ALL = (
-    Figure("7", "Attention of a one-layer transformer over training", maps("figure-7"), _draw("maps"), "3 minutes", **_WIKITEXT),
-    Figure(
-        "10", "Attention entropy against the learning rate", entropies("figure-10"), _draw("entropies"), "6 minutes", **_WIKITEXT
-    ),
-    Figure("-topics", "Topical classes of a query word", topics("wikitext-2-named"), _draw("topics"), **_WIKITEXT),
-)
-FIGURES = {figure.name.removeprefix("-"): figure for figure in _ALL}
+def _figure(name: str, title: str, compute: Callable[[Progress], Numbers], draw: str, cost: str = "") -> Figure:
+    return Figure(name, title, compute, _draw(draw), cost, needs="wikitext-2")
+
+
+FIGURES = {
+    "7": _figure("7", "Attention of a one-layer transformer over training", maps("figure-7"), "maps", "3 minutes"),
+    "10": _figure("10", "Attention entropy against the learning rate", entropies("figure-10"), "entropies", "6 minutes"),
+    "topics": _figure("-topics", "Topical classes of a query word", topics("wikitext-2-named"), "topics"),
+}

@@ -1,4 +1,4 @@
-"""Ink of the figures of scan and snap on a text: each function draws the numbers of its twin in text_snap."""
+"""Drawings of the figures of scan and snap on a text: each function draws the numbers of its namesake in this package."""
 
 from typing import Any
 
@@ -7,11 +7,9 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
-from stagescope.papers.scan_snap.text.stages import FROZEN
+from stagescope.papers.scan_snap.text.observables import INTERVAL
+from stagescope.papers.scan_snap.text.stages import FREEZE
 from stagescope.views.figure import COLORS, GREY, Numbers
-
-APART = 0.28
-"""Names of words on one height are at least this far apart, in nat."""
 
 
 def maps(numbers: Numbers) -> Drawing:
@@ -42,12 +40,12 @@ def maps(numbers: Numbers) -> Drawing:
     for name, curve in numbers["curves"].items():
         sparse.plot(curve["step"], curve["entropy"], color=inks[name], label=last[name])
         moving.plot(curve["motion"]["step"], curve["motion"]["variation"], color=inks[name], label=last[name])
-    moving.axhline(FROZEN, color=GREY, lw=0.9, ls="--")
-    moving.text(0, FROZEN * 0.92, "frozen", color=GREY, va="top", fontsize=8)
+    moving.axhline(FREEZE.variation, color=GREY, lw=0.9, ls="--")
+    moving.text(0, FREEZE.variation * 0.92, "frozen", color=GREY, va="top", fontsize=8)
     _log_axis(moving)
     sparse.set_ylim(bottom=0)
-    sparse.set_ylabel("entropy of held-out attention (nat)")
-    moving.set_ylabel("total variation per 50 steps")
+    sparse.set_ylabel("entropy of held-out attention (nats)")
+    moving.set_ylabel(f"total variation per {INTERVAL} steps")
     for axis in (sparse, moving):
         axis.set_xlabel("step")
     sparse.legend()
@@ -70,15 +68,17 @@ def entropies(numbers: Numbers) -> Drawing:
         axis.set_xticks(rates)
     left.axhline(np.mean(rows[0]["start"]), color=GREY, lw=0.9, ls="--")
     left.text(rates[-1], np.mean(rows[0]["start"]), "at the start", color=GREY, ha="right", va="bottom", fontsize=8)
-    right.axhline(FROZEN, color=GREY, lw=0.9, ls="--")
-    right.text(rates[-1], FROZEN, "frozen below", color=GREY, ha="right", va="bottom", fontsize=8)
+    right.axhline(FREEZE.variation, color=GREY, lw=0.9, ls="--")
+    right.text(rates[-1], FREEZE.variation, "frozen below", color=GREY, ha="right", va="bottom", fontsize=8)
     _log_axis(right)
     left.set_ylim(bottom=0)
-    left.set_ylabel("entropy of held-out attention (nat)")
-    right.set_ylabel("total variation per 50 steps")
-    left.plot([], [], "D", color="k", mfc="white", label="decaying to 1 %")
+    left.set_ylabel("entropy of held-out attention (nats)")
+    right.set_ylabel(f"total variation per {INTERVAL} steps")
+    left.plot([], [], "D", color="k", mfc="white", label=f"decaying to {decayed[0]['decay']:.0%}" if decayed else "decaying")
     left.legend()
-    drawing.suptitle("Larger constant rates end sparser, and attention keeps moving; decay brings entropy back", fontsize=10)
+    drawing.suptitle(
+        "Larger constant rates end sparser, and attention keeps moving; under decay entropy rises again", fontsize=10
+    )
     return drawing
 
 
@@ -95,10 +95,10 @@ def topics(numbers: Numbers) -> Drawing:
     middle.set_ylim(bottom=0)
     middle.set_ylabel("held-out attention on types")
     right.plot(numbers["motion"]["step"], numbers["motion"]["variation"], color=COLORS[1])
-    right.axhline(FROZEN, color=GREY, lw=0.9, ls="--")
-    right.text(numbers["step"][-1], FROZEN, "frozen below", color=GREY, ha="right", va="bottom", fontsize=8)
+    right.axhline(FREEZE.variation, color=GREY, lw=0.9, ls="--")
+    right.text(numbers["step"][-1], FREEZE.variation, "frozen below", color=GREY, ha="right", va="bottom", fontsize=8)
     _log_axis(right)
-    right.set_ylabel("total variation per 50 steps")
+    right.set_ylabel(f"total variation per {INTERVAL} steps")
     for axis in (middle, right):
         axis.set_xlabel("step, constant rate")
         for name in ("prior", "snap"):
@@ -129,14 +129,14 @@ def _scores(axis: Any, types: Numbers) -> None:
     height = np.ptp(score) / 22
     taken: list[tuple[float, float]] = []
     for i in [*np.argsort(-score)[:14], *np.flatnonzero(common)[np.argsort(score[common])][:6]]:
-        if all(abs(score[i] - y) > height or abs(distinctness[i] - x) > APART for x, y in taken):
+        if all(abs(score[i] - y) > height or abs(distinctness[i] - x) > 0.28 for x, y in taken):  # nat: names do not overlap
             axis.annotate(
                 types["words"][i], (distinctness[i], score[i]), xytext=(4, 0), textcoords="offset points", fontsize=7, va="center"
             )
             taken.append((float(distinctness[i]), float(score[i])))
     axis.axhline(0, color="k", lw=0.6)
     axis.margins(x=0.1)
-    axis.set_xlabel("distinctness KL(next | type || next), nat")
+    axis.set_xlabel("distinctness KL(next | type || next), nats")
     axis.set_ylabel("score $z_l$ at the end")
     handles = [Line2D([], [], marker="o", ls="", color=color, ms=4) for color in ("#333333", COLORS[0], "#c8c8c8")]
     axis.legend(handles, ["common", "distinct", "neither"], loc="lower right")

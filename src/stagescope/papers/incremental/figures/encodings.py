@@ -1,18 +1,18 @@
-"""Numbers of the figure that compares position encodings: one task, one small transformer, three ways to tell positions."""
+"""Numbers of the figure that compares position encodings: one task, one small transformer, three encodings."""
 
 from typing import Any
 
-from stagescope.errors import StagescopeError
 from stagescope.papers.incremental.figures.runs import WORKERS, by_lag, rounded
 from stagescope.papers.incremental.observables import lag_curves
 from stagescope.papers.reading import check, stages
+from stagescope.papers.rebuild import ended
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.views.figure import Numbers
 from stagescope.workers import results
 
-PLACES = ("one-hot", "learned", "sinusoidal")
-SMALL: dict[str, Any] = {
+ENCODINGS = ("one-hot", "learned", "sinusoidal")
+SETTINGS: dict[str, Any] = {
     "model": "transformer",
     "width": 60,
     "mlp": 0,
@@ -27,26 +27,24 @@ SMALL: dict[str, Any] = {
     "sequences": 3000,
     "watched": 500,
 }
-"""20 tokens, spans 2 2 2, ratio 1.7, scale 5, ten targets, as in the preset `ladder`; new sequences at every step."""
+"""Besides: 20 tokens, spans 2 2 2, ratio 1.7, scale 5, ten targets, as in the preset `ladder`; new sequences at every step."""
 
 
 def encodings(progress: Progress) -> Numbers:
     """Stages, times and verdicts with each encoding."""
-    progress.begin("encodings", len(PLACES), "runs")
+    progress.begin("encodings", len(ENCODINGS), "runs")
     found: dict[int, Numbers] = {}
-    for number, panel in results(_one, PLACES, WORKERS):
+    for number, panel in results(_one, ENCODINGS, WORKERS):
         found[number] = panel
         progress.update(len(found))
-    return {"settings": SMALL, "panels": [found[number] for number in range(len(PLACES))]}
+    return {"settings": SETTINGS, "panels": [found[number] for number in range(len(ENCODINGS))]}
 
 
-def _one(places: str) -> Numbers:
-    run = run_study("incremental", progress=False, places=places, **SMALL)
-    if not run.done:
-        raise StagescopeError(f"the run with {places} places ended {run.status}: {run.reason}")
+def _one(encoding: str) -> Numbers:
+    run = ended(run_study("incremental", progress=False, places=encoding, **SETTINGS), f"the run with {encoding} positions")
     curves, seen = lag_curves(run), stages(run)
     return {
-        "places": places,
+        "encoding": encoding,
         "levels": rounded(curves.steps),
         "step": curves.time.astype(int).tolist(),
         "excess": rounded(curves.excess),
@@ -54,6 +52,6 @@ def _one(places: str) -> Numbers:
         "lags": rounded(by_lag(curves)[-1], 4),
         "groups": [list(group) for group in curves.law.process.groups],
         "events": seen.events,
-        "stages": [{"name": stage.name, "start": stage.start, "stop": stage.stop, "evidence": stage.evidence} for stage in seen],
+        "stages": seen.json()["stages"],
         "verdicts": {row.tag: {"verdict": row.verdict, "reason": row.reason} for row in check(run)},
     }

@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 
 
-class Masses:
-    """Curves of heads that have a mass on each group of lags, or place of a feature."""
+class GroupMass:
+    """Curves of heads that have a mass on each group of lags, or on the position of each feature."""
 
     @cached_property
     @abstractmethod

@@ -1,0 +1,282 @@
+"""How a run of TokenAttention comes near a critical point of a small model (r, rq) and leaves it [FD:ladder]."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stagescope.detect.stage import first_crossing
+from stagescope.landscape.growth_fit import Rise, last_rise
+from stagescope.landscape.ladder import NEAR
+from stagescope.papers.focus_dilution.family import Opening, Place, escape_matrices, place, plateau_amplitude
+from stagescope.papers.focus_dilution.ladder.points import SmallPoint
+from stagescope.papers.focus_dilution.stages import Stay
+from stagescope.params import Params
+
+
+@dataclass(frozen=True)
+class RiseRule:
+    """Over which rise a rate is measured, and when the linearisation at the critical point applies to it."""
+
+    factor: float = 10.0  # a rate is fitted while an amplitude rises by this factor
+    spacing: float = 10**0.5  # rises whose ends are this factor apart are compared, and the nearest to the point is taken
+    samples: int = 25  # times over a rise at which the flow is linearised at the run itself
+    settled: float = 0.1  # claims allow rates 10 %, so the run's distance from the point must not move them by more
+    pure: float = 0.98  # least cosine of the fastest opening with all that is predicted to grow; the tolerance on directions
+
+
+RISE = RiseRule()
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A run, frame by frame, with |grad L| and its events."""
+
+    time: np.ndarray
+    params: Params
+    speed: np.ndarray
+    events: Mapping[str, float | None]
+
+    def at(self, frame: int) -> dict[str, np.ndarray]:
+        return {name: block[frame] for name, block in self.params.items()}
+
+    def frame(self, when: float) -> int:
+        """The first frame at or after a time."""
+        return min(int(np.searchsorted(self.time, when)), len(self.time) - 1)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A tenfold rise of an opening, and how near the run is to the critical point during it.
+
+    `matrix` is the escape matrix at the run itself, averaged over the rise. `drift` is its mean relative distance
+    |B - B*| / |B*| from that at the point. `furthest` is the largest relative distance of the run from the point. `shifts`
+    are the relative changes of the rate to first order, u* (B - B*) w* / rate, when the rise begins and averaged over it.
+    """
+
+    rise: Rise
+    matrix: np.ndarray
+    drift: float
+    furthest: float
+    shifts: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class SaddleVisit:
+    """A run near one critical point: the point of a stay's label, how near the run comes, and how it leaves.
+
+    In every frame the run is compared with the nearest member of the point's orbit under rotations.
+    """
+
+    trajectory: Trajectory
+    stay: Stay
+    small: SmallPoint
+    ghost: float | None = None
+    """The smallest |F| near the plateau where the search for a nearer critical point found a minimum that is no zero."""
+
+    @property
+    def time(self) -> np.ndarray:
+        return self.trajectory.time
+
+    @cached_property
+    def frames(self) -> np.ndarray:
+        stop = self.time[-1] if self.stay.stop is None else self.stay.stop
+        inside = np.flatnonzero((self.time >= self.stay.start) & (self.time <= stop))
+        return inside if inside.size else np.array([int(np.argmin(np.abs(self.time - self.stay.start)))])
+
+    @cached_property
+    def plateau(self) -> int | None:
+        """The frame of the lowest local minimum of |F| in this stay; None where the run does not slow down."""
+        speed = self.trajectory.speed[self.frames]
+        lower = np.flatnonzero((speed[1:-1] <= speed[:-2]) & (speed[1:-1] < speed[2:])) + 1
+        if self.frames[0] == 0 and len(speed) > 1 and speed[0] < speed[1]:
+            lower = np.append(lower, 0)
+        if self.frames[-1] == len(self.time) - 1 and len(speed) > 1 and speed[-1] < speed[-2]:
+            lower = np.append(lower, len(speed) - 1)
+        return int(self.frames[lower[np.argmin(speed[lower])]]) if lower.size else None
+
+    @property
+    def frame(self) -> int:
+        """The plateau, or where the run is slowest."""
+        return self.plateau if self.plateau is not None else int(self.frames[np.argmin(self.trajectory.speed[self.frames])])
+
+    @cached_property
+    def places(self) -> Place:
+        """The nearest member of the point's orbit in every frame of the run."""
+        return place(self.small.point.params, self.trajectory.params, self.small.r, self.small.rq)
+
+    @property
+    def place(self) -> Place:
+        """That of the plateau."""
+        return self.places.at(self.frame)
+
+    @cached_property
+    def size(self) -> float:
+        """The norm that distances are relative to: that of the point, or at the origin that of the next plateau (1,0)."""
+        square = sum(float(np.sum(block**2)) for block in self.small.point.params.values())
+        return float(square**0.5) or 2**0.5 * plateau_amplitude(self.small.loss.process.stationary) or 1.0
+
+    @cached_property
+    def distances(self) -> np.ndarray:
+        """Relative distance from the critical point in every frame of the run."""
+        target = self.places.params
+        return np.sqrt(sum(np.sum((self.trajectory.params[n] - target[n]) ** 2, axis=(1, 2)) for n in target)) / self.size
+
+    @property
+    def distance(self) -> float:
+        return float(self.distances[self.frame])
+
+    @cached_property
+    def amplitude(self) -> np.ndarray:
+        """Of the predicted opening, in every frame of the run."""
+        assert self.small.opening is not None
+        return self.places.amplitude(self.small.opening, self.trajectory.params)
+
+    @cached_property
+    def opened(self) -> float | None:
+        """When the opening reaches the size up to which it is linear; None where it does not."""
+        if self.small.opening is None:
+            return None
+        logs = np.log(np.maximum(self.amplitude, np.finfo(float).tiny))
+        return first_crossing(self.time, logs, float(np.log(self.small.sizes[0])), rising=True)
+
+    @cached_property
+    def windows(self) -> tuple[Window, ...]:
+        """Tenfold rises of the opening inside this stay, the last first."""
+        found, high, opening = [], 0.0 if self.small.opening is None else self.small.sizes[0], self.small.opening
+        while opening is not None and high / RISE.factor > np.min(self.amplitude):
+            rise = last_rise(self.time, self.amplitude, high / RISE.factor, high)
+            if rise is not None and rise.start >= self.stay.start:
+                found.append(self._window(rise, opening))
+            high /= RISE.spacing
+        return tuple(found)
+
+    def _window(self, rise: Rise, opening: Opening) -> Window:
+        frames = [int(np.argmin(np.abs(self.time - t))) for t in rise.times(RISE.samples)]
+        here = [
+            escape_matrices(self.small.loss, self.places.at(i).projected(self.trajectory.at(i)))[opening.block] for i in frames
+        ]
+        at = escape_matrices(self.small.loss, self.small.point.params)[opening.block]
+        left, rates, right = np.linalg.svd(at)
+        drift = np.mean([np.linalg.norm(matrix - at, 2) for matrix in here]) / rates[0]
+        shifts = [float(left[:, 0] @ (matrix - at) @ right[0] / rates[0]) for matrix in here]
+        nearness = float(drift), float(self.distances[frames].max()), (shifts[0], float(np.mean(shifts)))
+        return Window(rise, np.mean(here, axis=0), *nearness)
+
+    @cached_property
+    def window(self) -> Window | None:
+        """The rise during which the linearisation at the run is nearest to that at the point; measured rates play no part."""
+        return min(self.windows, key=lambda window: (round(window.drift, 3), window.furthest), default=None)
+
+    @property
+    def rise(self) -> Rise | None:
+        """The rise over which the rate is measured."""
+        return None if self.window is None else self.window.rise
+
+    @property
+    def local_rate(self) -> float | None:
+        """The fastest rate of the opening's block when the flow is linearised at the run itself, averaged over the rise."""
+        return None if self.window is None else float(np.linalg.norm(self.window.matrix, 2))
+
+    @property
+    def out_of_regime(self) -> str:
+        """Why the linearisation at the point does not apply to the rise, decided without the rate; empty where it does."""
+        if self.small.opening is None:
+            return ""
+        if self.window is None:
+            return "" if self.opened is None else f"the opening does not rise tenfold during the stay at {self.stay.label}"
+        return self._far(self.window)
+
+    def _far(self, window: Window) -> str:
+        label = self.stay.label
+        if window.furthest > NEAR:
+            return f"relative distance of the run from {label} during the rise: up to {window.furthest:.2f}, above {NEAR}"
+        if window.drift > NEAR:
+            return f"drift: the linearisation at the run differs by {window.drift:.2f} from that at {label}, above {NEAR}"
+        if min(map(abs, window.shifts)) > RISE.settled:
+            first, mean = (f"{1 + shift:.2f}" for shift in window.shifts)
+            why = f"times the rate at {label}, off by more than {RISE.settled:.0%}"
+            return f"not settled: linearised at the run, the rate is {first} (start of the rise) and {mean} (mean) {why}"
+        return ""
+
+    @cached_property
+    def no_single_direction(self) -> str:
+        """Why no single direction is predicted at the end of the last rise; empty where one is.
+
+        A singular vector turns by |B - B*| over the gap to the next singular value (Wedin), so the distance of the
+        linearisation is compared with the gap, not with the rate.
+        """
+        if not self.windows or self.small.opening is None:
+            return ""
+        last = self.windows[0]
+        if self.drift_over_gap > NEAR:
+            why = f"from that at {self.stay.label} by {self.drift_over_gap:.2f} of the gap to the next opening, above {NEAR}"
+            return f"drift: the linearisation at the run differs {why}"
+        if self._purity(last.rise) < RISE.pure:
+            why = f"with the fastest alone, below {RISE.pure}"
+            return f"slower openings are predicted as well: their sum has cosine {self._purity(last.rise):.2f} {why}"
+        return self._far(last)
+
+    @property
+    def drift_over_gap(self) -> float:
+        """Drift over the last rise, relative to the gap between the fastest opening and the next one."""
+        assert self.small.opening is not None
+        rates = [opening.rate for opening in self.small.openings[self.small.opening.block]]
+        gap = rates[0] - (rates[1] if len(rates) > 1 else 0.0)
+        return self.windows[0].drift * rates[0] / max(gap, np.finfo(float).tiny)
+
+    def _purity(self, rise: Rise) -> float:
+        """Cosine of the fastest opening with the sum of all, grown linearly from the start of a rise to its end."""
+        assert self.small.opening is not None
+        first = self.trajectory.frame(rise.start)
+        at, params = self.places.at(first), self.trajectory.at(first)
+        kinds = self.small.openings[self.small.opening.block]
+        sizes = [at.amplitude(o, params) * np.exp(o.rate * (rise.stop - rise.start)) for o in kinds]
+        return float(sizes[0] / np.linalg.norm(sizes))
+
+    @property
+    def event(self) -> str | None:
+        """The event that the prediction puts at the end of the stay."""
+        if self.small.opening is None:
+            return None
+        return f"E{self.small.r + 1}" if self.small.opening.block == "embedding" else f"Q{self.small.rq + 1}"
+
+    @property
+    def measured_escape(self) -> float | None:
+        """The time of that event in the run."""
+        return self.trajectory.events.get(self.event) if self.event is not None else None
+
+    @property
+    def predicted_escape(self) -> float | None:
+        """t + ln(size at the event / size at t) / rate."""
+        if self.small.opening is None or self.distance > NEAR:
+            return None
+        now = float(self.amplitude[self.frame])
+        if not 0 < now < self.small.sizes[1]:
+            return None
+        return float(self.time[self.frame] + np.log(self.small.sizes[1] / now) / self.small.opening.rate)
+
+    @cached_property
+    def _before(self) -> Place:
+        """The orbit's member where the opening is smallest: an opening that has grown tilts S, and so its own complement."""
+        last = len(self.time) - 1 if self.measured_escape is None else self.trajectory.frame(self.measured_escape)
+        inside = self.frames[self.frames <= last]
+        return self.places.at(int(inside[np.argmin(self.amplitude[inside])]) if inside.size else self.frame)
+
+    @cached_property
+    def cosines(self) -> tuple[float, ...]:
+        """Cosines at the event of what opened with the prediction: new column of W0 and new row of W1, or new scores."""
+        opening = self.small.opening
+        if opening is None or self.measured_escape is None:
+            return ()
+        params = self.trajectory.at(self.trajectory.frame(self.measured_escape))
+        if opening.block == "embedding":
+            complement = self._before.outside_s
+            u, w = np.linalg.svd(params["W0"] @ complement)[0][:, 0], np.linalg.svd(complement @ params["W1"])[2][0]
+            length = float(np.linalg.norm(opening.w)) or 1.0
+            return abs(float(u @ opening.u)), abs(float(w @ opening.w)) / length
+        new = params["W0"] @ params["WQ"] @ self._before.outside_u @ params["WK"].T @ params["W0"].T
+        w0 = self.small.point.params["W0"]
+        predicted = np.outer(w0 @ opening.q, w0 @ opening.k)
+        return (float(np.sum(new * predicted) / np.linalg.norm(new) / np.linalg.norm(predicted)),)

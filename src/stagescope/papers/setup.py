@@ -1,0 +1,46 @@
+"""Dynamics and records made from the options of `stagescope.papers.motion`.
+
+An option that has the name of a field sets that field: `rtol` of a flow, `lr` and `clip` of a descent, `momentum` of
+heavy-ball. What a study computes itself is given by keyword and comes first.
+"""
+
+from typing import Any
+
+from stagescope.dynamics.descent import GD, Adam, AdamW, Descent, HeavyBall, Optimizer
+from stagescope.dynamics.dynamics import Dynamics
+from stagescope.dynamics.flow import GradientFlow
+from stagescope.dynamics.record import Every, LogSpaced, Record, Uniform
+from stagescope.spec import Described
+
+OPTIMIZERS: dict[str, type[Optimizer]] = {"gd": GD, "sgd": GD, "heavy-ball": HeavyBall, "adam": Adam, "adamw": AdamW}
+
+
+def make_dynamics(options: Any, **given: Any) -> Dynamics:
+    """The flow or the descent that `--optimizer` names."""
+    return make_flow(options, **given) if options.optimizer == "flow" else make_descent(options, **given)
+
+
+def make_flow(options: Any, **given: Any) -> GradientFlow:
+    """A flow with the options that are fields of `GradientFlow`."""
+    return GradientFlow(**{**_shared(options, GradientFlow), **given})
+
+
+def make_descent(options: Any, optimizer: str | None = None, **given: Any) -> Descent:
+    """Steps by the optimizer named, by default that of the options."""
+    kind = OPTIMIZERS[optimizer or options.optimizer]
+    return Descent(**{**_shared(options, Descent), "optimizer": kind(**_shared(options, kind)), **given})
+
+
+def make_record(options: Any) -> Record | None:
+    """Frames as `--record` and `--frames` say: "auto" is log-spaced in a flow, and left to `evolve` in a descent."""
+    if options.record == "every-step":
+        return Every()
+    if options.record == "uniform":
+        return Uniform(frames=options.frames)
+    auto_in_descent = options.record == "auto" and options.optimizer != "flow"
+    return None if auto_in_descent else LogSpaced(frames=options.frames)
+
+
+def _shared(options: Any, kind: type[Described]) -> dict[str, Any]:
+    """Values of the options that have the names of fields."""
+    return {name: getattr(options, name) for name in kind.model_fields if name in type(options).model_fields}

@@ -1,0 +1,72 @@
+"""Reference numbers: every paper's file has value, unit, tolerance and source; a malformed file says what is wrong."""
+
+import json
+import pkgutil
+import sys
+from importlib import resources
+
+import pytest
+
+import stagescope.papers
+from stagescope.errors import StagescopeError
+from stagescope.papers.published import Published, published
+
+PACKAGES = [
+    found.name
+    for found in pkgutil.iter_modules(stagescope.papers.__path__, "stagescope.papers.")
+    if found.ispkg and resources.files(found.name).joinpath("reference.json").is_file()
+]
+GOOD = {"value": 23.7, "unit": "flow time", "tolerance": 0.05, "source": "table 1"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_number_of_a_paper_has_its_source(package: str):
+    numbers = published(package)
+    assert numbers
+    assert all(isinstance(number, Published) for number in numbers.values())
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package with a reference.json of the given text; it is imported under a name of its own."""
+    name = f"paper_{tmp_path.name}"
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def write(text: str) -> str:
+        (tmp_path / name / "reference.json").write_text(text)
+        published.cache_clear()
+        return name
+
+    yield write
+    sys.modules.pop(name, None)
+    published.cache_clear()
+
+
+def test_a_number_is_read_back(package):
+    assert published(package(json.dumps({"E1": GOOD}))) == {"E1": Published(23.7, "flow time", 0.05, "table 1")}
+
+
+@pytest.mark.parametrize(
+    ("text", "about"),
+    [
+        ("{", "not JSON"),
+        ("[1]", "list"),
+        (json.dumps({"E1": 23.7}), "float"),
+        (json.dumps({"E1": {"value": 23.7}}), "value"),
+        (json.dumps({"E1": {**GOOD, "value": "23.7"}}), "'23.7'"),
+        (json.dumps({"E1": {**GOOD, "value": []}}), r"\[\]"),
+        (json.dumps({"E1": {**GOOD, "tolerance": -0.1}}), "-0.1"),
+        (json.dumps({"E1": {**GOOD, "unit": None}}), "None"),
+        (json.dumps({"E1": {**GOOD, "source": ""}}), "source ''"),
+    ],
+)
+def test_a_malformed_file_names_what_is_wrong(package, text: str, about: str):
+    with pytest.raises(StagescopeError, match=about):
+        published(package(text))
+
+
+def test_a_package_without_the_file_is_named():
+    with pytest.raises(StagescopeError, match=r"reference\.json of stagescope\.claims"):
+        published("stagescope.claims")

@@ -1,0 +1,199 @@
+"""What the documents show is what happens: see tests/documents.py for the rules."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.documents import DOCUMENTS, ROOT, agree, is_run, parse, problems
+from tests.test_layers import GRAPH, MODULES, RANK
+from tests.third_party.installing import environment, installed, shared
+
+AT_LEAST = {
+    "README.md": 2,
+    "extending.md": 4,
+    "five-minutes.md": 12,
+    "incremental.md": 1,
+    "own-objective.md": 10,
+    "report.md": 3,
+    "run-schema.md": 4,
+    "scan-snap.md": 2,
+}
+"""Blocks that the test suite runs: a document cannot lose them unnoticed."""
+LONG = {"five-minutes.md": 1, "focus-dilution.md": 1, "incremental.md": 3, "scan-snap.md": 2, "sweeps.md": 5, "text.md": 1}
+"""Blocks that `make validate` runs besides."""
+IDS = [path.name for path in DOCUMENTS]
+PATHS = re.compile(r"[\w./-]+\.(?:py|md|js|json|toml|cff|png)\b")
+NAMED = re.compile(r"\bstagescope(?:\.[a-z_]+)+\b")
+FILES = {path.name for part in ("src", "tests", "docs", "validation") for path in (ROOT / part).rglob("*.*")}
+GIVEN = {"sport.json", "cluster.py", "manifest.json", "sweep.json", "zarr.json", "ledger.json", "ledger.md"}
+"""Files that a reader or a command makes."""
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if path.name in AT_LEAST and path.name != "extending.md"], ids=str)
+def test_what_a_document_shows_is_what_happens(path):
+    assert problems(path) == []
+
+
+def test_extending_is_true_where_its_package_is_installed(tmp_path_factory):
+    env = environment(ROOT, installed(shared(tmp_path_factory)))
+    command = [sys.executable, "-m", "tests.documents", str(ROOT / "docs" / "extending.md")]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
+def test_no_document_loses_its_blocks(path):
+    blocks = parse(path.read_text())
+    run = sum(is_run(block) for block in blocks)
+    assert run >= AT_LEAST.get(path.name, 0)
+    assert sum(is_run(block, long=True) for block in blocks) - run >= LONG.get(path.name, 0)
+    assert path.name in AT_LEAST or not run, f"{path.name} has blocks that are run: name it in AT_LEAST"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
+def test_every_block_is_run_or_says_why_not(path):
+    for block in parse(path.read_text()):
+        where = f"{path.name}, line {block.line}"
+        assert block.kind != "unknown", f"{where}: give the block a language, or put it directly after what prints it"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
+def test_blocks_taken_from_a_file_are_part_of_it(path):
+    taken = [block for block in parse(path.read_text()) if "from" in block.marks]
+    assert taken or path.name != "extending.md"
+    for block in taken:
+        assert f"\n{block.text}\n" in "\n" + (ROOT / block.marks["from"]).read_text(), f"{path.name}, line {block.line}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
+def test_files_and_modules_that_a_document_names_exist(path):
+    """In links, and between backquotes: a path is one of the repository or of the package, a bare name that of any file."""
+    prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for name in re.findall(r"\]\((?!https?:|#)([^)#]+)", prose):
+        assert (path.parent / name).exists(), f"{path.name} links to {name}"
+    for quoted in re.findall(r"`([^`\n]+)`", prose):
+        for name in PATHS.findall(quoted):
+            assert "*" in quoted or Path(name).name in GIVEN or _is_file(name), f"{path.name} names {name}"
+        for name in NAMED.findall(quoted):
+            assert _is_there(name), f"{path.name} names {name}"
+
+
+def _is_file(name: str) -> bool:
+    roots = (ROOT, ROOT / "src/stagescope", ROOT / "docs", ROOT / "tests/third_party/unigram-paper")
+    return any((root / name).exists() for root in roots) or ("/" not in name and name in FILES)
+
+
+def _is_there(module: str) -> bool:
+    """A module of the package, or a name in one."""
+    place = ROOT / "src" / Path(*module.split("."))
+    return any(each.with_suffix(".py").exists() or (each / "__init__.py").exists() for each in (place, place.parent))
+
+
+PLANTED = """
+```python
+print(f"{1 / 3:.3f} of it")
+```
+
+```
+{third} of it
+```
+
+<!-- long: for the test -->
+```python
+raise SystemError
+```
+
+<!-- file: given.txt -->
+```text
+hello
+```
+
+```sh
+cat given.txt
+echo "$(wc -l < given.txt) line"
+```
+
+```
+...
+{lines} line
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("third", "lines", "wrong"),
+    [("0.333", "1", 0), ("0.334", "1", 0), ("0.335", "1", 1), ("0.333", "2", 1), ("0.5", "3", 2)],
+)
+def test_a_wrong_block_is_caught(tmp_path, third, lines, wrong):
+    path = tmp_path / "planted.md"
+    path.write_text(PLANTED.replace("{third}", third).replace("{lines}", lines))
+    found = problems(path)
+    assert len(found) == wrong
+    assert len(problems(path, long=True)) == wrong + 1
+
+
+def test_a_block_that_fails_is_caught(tmp_path):
+    path = tmp_path / "failing.md"
+    path.write_text("```python\nunknown_name\n```\n\n```sh\nstagescope stages nowhere\n```\n")
+    python, shell = problems(path)
+    assert "NameError" in python
+    assert "nowhere" in shell
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "same"),
+    [
+        ("a 1.50", "a   1.51", True),
+        ("a 1.50", "a 1.52", False),
+        ("3 rows", "4 rows", False),
+        ("drift 1e-15", "drift 3e-16", True),
+        ("(1,0) t 60.4", "(1,1) t 60.4", False),
+        ("a\n...\nd", "a\nb\nc\nd", True),
+        ("a\n...\nd", "a\nb\nc", False),
+        ("a", "a\nb", False),
+        ("2.5e-03", "2.6e-03", True),
+    ],
+)
+def test_how_outputs_are_compared(expected, printed, same):
+    assert agree(expected, printed) is same
+
+
+LAYERS = (ROOT / "docs" / "layers.md").read_text()
+RUN, REPORT = (
+    [f"stagescope.{name.removesuffix('.py').replace('/', '.')}" for name in re.findall(r"^\d+\. `([^`]+)`:", walk, re.MULTILINE)]
+    for walk in LAYERS.split("**From ")[1:]
+)
+"""The modules of the two walks."""
+
+
+def _rank(module: str) -> int:
+    return RANK[module.split(".")[1]]
+
+
+def _uses(module: str, others: list[str]) -> bool:
+    """Whether one of the others imports a module, or the study of its paper names it."""
+    study = MODULES.get(".".join([*module.split(".")[:3], "study"]))
+    named = study is not None and f"{{_HERE}}.{module.rsplit('.', 1)[1]}:" in study.read_text()
+    return named or any(module in GRAPH[other] for other in others)
+
+
+def test_the_walk_to_disk_goes_down():
+    assert len(RUN) > 8
+    assert [_rank(module) for module in RUN] == sorted(map(_rank, RUN), reverse=True)
+    for place, module in enumerate(RUN[1:], 1):
+        assert _uses(module, RUN[:place]), module
+
+
+def test_the_walk_to_the_page_goes_up():
+    assert len(REPORT) > 10
+    assert [_rank(module) for module in REPORT] == sorted(map(_rank, REPORT))
+    for place, module in enumerate(REPORT[:-1], 1):
+        assert _uses(module, REPORT[place:]), module
+
+
+def test_the_ranks_are_those_that_are_checked():
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", LAYERS, re.MULTILINE)
+    assert {name: int(rank) for rank, names in rows for name in re.findall(r"`(\w+)`", names)} == RANK

@@ -1,0 +1,140 @@
+"""A paper that is a package of its own: every command works on it, and no line of the core knows it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.third_party.installing import PROJECT, answers, environment, installed, shared
+
+ROOT = Path(__file__).parent.parent.parent
+COMMANDS = {
+    "list": "list --json",
+    "run": "run unigram --out runs/first --json",
+    "stages": "stages runs/first --json",
+    "check": "check runs/first --json",
+    "ladder": "ladder runs/first --json",
+    "report": "report runs/first -o first.html --quiet",
+    "figures": "figures runs/first --out figures --skip ladder --quiet",
+    "sweep": "sweep unigram --preset half-time --grid top=.4,.6 --workers 1 --out sweeps/half --json",
+    "diagram": "diagram sweeps/half --x top --quiet",
+    "verify": "verify runs/first --json",
+    "cite": "cite unigram",
+    "reproduce": "reproduce unigram --figure 1 --out reproduced --quiet",
+    "interrupted": "interrupted run unigram --preset sampled --out runs/cut --quiet",
+    "resume": "resume runs/cut --json",
+    "help": "run unigram --top 1.5 --out runs/bad",
+}
+WITHOUT = {
+    "info": "info runs/first --json",
+    "verify": "verify runs/first --json",
+    "export": "export runs/first --to npz --out first.npz",
+    "stages": "stages runs/first",
+    "list": "list --json",
+}
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return shared(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def found(scratch):
+    """The answers of all commands with the package installed."""
+    return answers(scratch, "with", environment(installed(scratch)), COMMANDS)
+
+
+@pytest.fixture(scope="module")
+def without(scratch, found):
+    """The answers of commands on the same run where the package is not installed."""
+    return answers(scratch, "without", environment(), WITHOUT)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("interrupted", "help")])
+def test_every_command_works(found, name):
+    assert found[name].code == 0, found[name].err
+
+
+def test_the_paper_is_listed(found):
+    row = found["list"].json["unigram"]
+    assert set(row["presets"]) == {"small", "skewed", "sampled"}
+    assert set(row["sweeps"]) == {"half-time"}
+    assert set(row["figures"]) == {"1"}
+    assert set(row["claims"]) == {"unigram:sum", "unigram:rate"}
+
+
+def test_the_run_is_read(found):
+    assert found["run"].json["field"] == "unigram-paper/BiasPopulation"
+    stages = found["stages"].json
+    first, last = (stage["facts"]["excess"] for stage in stages["stages"])
+    floor = -np.dot((0.5, 0.3, 0.2), np.log((0.5, 0.3, 0.2)))
+    assert first == pytest.approx(np.log(3) - floor, rel=1e-9)
+    assert last == pytest.approx(found["run"].json["last"]["loss"] - floor, abs=1e-12)
+    assert 0.5 < stages["events"]["half"] < 2
+    assert {row["tag"]: row["verdict"] for row in found["check"].json["claims"]} == {
+        "unigram:sum": "confirmed",
+        "unigram:rate": "confirmed",
+    }
+    (rung,) = found["ladder"].json["rungs"]
+    assert rung["loss"] == pytest.approx(floor, abs=1e-9)
+
+
+def test_page_and_figures_show_the_views_of_the_paper(found, scratch):
+    assert "Predicted probabilities" in (scratch / "first.html").read_text()
+    assert any("probabilities" in path.name for path in (scratch / "figures").iterdir())
+    assert (scratch / "reproduced" / "figure1.png").exists()
+    numbers = json.loads((scratch / "reproduced" / "figure1.json").read_text())
+    assert max(numbers["rate"]) < 0.5
+
+
+def test_a_named_sweep_is_computed_and_drawn(found, scratch):
+    assert found["sweep"].json["rows"] == 2
+    assert found["sweep"].json["failed"] == []
+    figure = Path(found["diagram"].out.splitlines()[0])
+    assert figure.name.startswith("half-over-top")
+    assert (scratch / figure).exists()
+
+
+def test_files_are_verified_and_the_reference_is_printed(found):
+    assert found["verify"].json["intact"] is True
+    assert "Logits Learn Frequencies" in found["cite"].out
+    assert "arXiv" not in found["cite"].out
+    assert "unigram:rate" in found["cite"].out
+
+
+def test_an_interrupted_run_is_resumed(found):
+    assert found["interrupted"].code == 130
+    resumed = found["resume"].json
+    assert resumed["status"] == "finished"
+    assert resumed["field"] == "unigram-paper/BiasSampled"
+
+
+def test_a_bad_option_is_refused_with_its_name(found):
+    assert found["help"].code == 2
+    assert "top" in found["help"].err
+
+
+def test_without_the_package_its_files_stay_readable(without, scratch):
+    assert without["info"].json["field"] == "unigram-paper/BiasPopulation"
+    assert without["verify"].json["intact"] is True
+    assert np.load(scratch / "first.npz")["b"].shape == (400, 3)
+    assert "unigram" not in without["list"].json
+
+
+def test_without_the_package_the_error_names_it(without):
+    """Relies on: a run of a type that no installed paper has is refused with the name of the missing package."""
+    assert without["stages"].code == 2
+    assert "unigram" in without["stages"].err
+    assert "not installed" in without["stages"].err
+
+
+def test_the_core_does_not_know_it():
+    for path in (ROOT / "src").rglob("*.py"):
+        assert "unigram_paper" not in path.read_text(), path
+
+
+def test_it_has_the_file_names_of_our_papers():
+    ours = {path.stem for path in (ROOT / "src/stagescope/papers/scan_snap").iterdir() if not path.name.startswith("__py")}
+    assert {path.stem for path in (PROJECT / "unigram_paper").glob("*.py")} <= ours
