@@ -5,6 +5,7 @@ import time
 from importlib import import_module
 
 MODULES = (
+    "transitions",
     "scan_snap",
     "focus_dilution",
     "focus_dilution_chains",

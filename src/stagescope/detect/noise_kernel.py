@@ -93,63 +93,70 @@ def deviance(curve, u, ds, du, noise, centres, widths, out, gains):
 
 
 @njit(cache=True)
-def climb(curve, u, ds, du, noise, centres, widths, low, high, narrow, wide, rounds, held):
+def climb(curve, u, ds, du, noise, centres, widths, bounds, rounds, held):
     """Centres and ln widths (in place) of least squares at a given noise, by Levenberg and Marquardt on whitened columns.
 
-    The centre of step `held` stays where it is; -1 holds none.
+    `bounds` are the least and largest centre, then those of the ln widths. The centre of step `held` stays; -1 holds none.
     """
     n, k = len(curve), len(centres)
-    p = 2 + 3 * k
-    table, out, gains = np.empty((n, p + 1)), np.empty((n, p + 1)), np.zeros(p)
-    work, heights = np.empty((n, k + 3)), np.zeros(k + 2)
-    damp = 1e-2
+    table, white = np.empty((n, 3 * k + 3)), np.empty((n, 3 * k + 3))
+    work, heights, fresh = np.empty((n, k + 3)), np.zeros(k + 2), np.zeros(k + 2)
+    trial_c, trial_w = centres.copy(), widths.copy()
+    damping = 1e-2
     best = deviance(curve, u, ds, du, noise, centres, np.exp(widths), work, heights)
     for _ in range(rounds):
-        for i in range(n):
-            table[i, 0] = 1.0
-            table[i, 1] = u[i] - u[0]
-            rest = curve[i] - heights[0] - heights[1] * (u[i] - u[0])
-            for j in range(k):
-                w = np.exp(widths[j])
-                z = (u[i] - centres[j]) / w
-                f = 1.0 / (1.0 + np.exp(-z)) if z > -500 else 0.0
-                d = f * (1.0 - f) * heights[2 + j]
-                table[i, 2 + j] = f
-                table[i, 2 + k + j] = -d / w
-                table[i, 2 + 2 * k + j] = -d * z
-                rest -= heights[2 + j] * f
-            table[i, p] = rest
-        if held >= 0:
-            table[:, 2 + k + held] = 0.0
-        whiten(table, ds, du, noise, out)
-        gram = out.T @ out
-        better = False
+        tangents(curve, u, centres, widths, heights, table, held)
+        whiten(table, ds, du, noise, white)
+        gram = white.T @ white
+        value = best
         for _ in range(6):
-            damped = gram.copy()
-            for a in range(2 + k, p):
-                damped[a, a] += damp * gram[a, a] + 1e-12
-            solve(damped, p, gains)
-            trial_c, trial_w = np.empty(k), np.empty(k)
-            for j in range(k):
-                move = 0.0 if j == held else min(max(gains[2 + k + j], -0.3), 0.3)
-                trial_c[j] = min(max(centres[j] + move, low), high)
-                trial_w[j] = min(max(widths[j] + min(max(gains[2 + 2 * k + j], -0.7), 0.7), narrow), wide)
-            fresh = np.zeros(k + 2)
+            propose(gram, damping, centres, widths, bounds, held, trial_c, trial_w)
             value = deviance(curve, u, ds, du, noise, trial_c, np.exp(trial_w), work, fresh)
             if value < best - 1e-9:
-                better = True
                 break
-            damp *= 5.0
-        if not better:
-            break
+            damping *= 5.0
         gain = best - value
-        best, damp = value, damp * 0.2
-        heights[:] = fresh
-        centres[:] = trial_c
-        widths[:] = trial_w
+        if gain <= 1e-9:
+            break
+        best, damping = value, damping * 0.2
+        heights[:], centres[:], widths[:] = fresh, trial_c, trial_w
         if gain < 1e-4:
             break
     return best
+
+
+@njit(cache=True)
+def tangents(curve, u, centres, widths, heights, table, held):
+    """Columns: constant, slope, steps, derivatives by centre and by ln width, and last what is left of the curve."""
+    k = len(centres)
+    for i in range(len(curve)):
+        table[i, 0] = 1.0
+        table[i, 1] = u[i] - u[0]
+        rest = curve[i] - heights[0] - heights[1] * (u[i] - u[0])
+        for j in range(k):
+            width = np.exp(widths[j])
+            z = (u[i] - centres[j]) / width
+            f = 1.0 / (1.0 + np.exp(-z)) if z > -500 else 0.0
+            d = f * (1.0 - f) * heights[2 + j]
+            table[i, 2 + j] = f
+            table[i, 2 + k + j] = 0.0 if j == held else -d / width
+            table[i, 2 + 2 * k + j] = -d * z
+            rest -= heights[2 + j] * f
+        table[i, 2 + 3 * k] = rest
+
+
+@njit(cache=True)
+def propose(gram, damping, centres, widths, bounds, held, trial_c, trial_w):
+    """One damped step; a centre moves by at most .3, a ln width by at most .7, inside their bounds."""
+    k = len(centres)
+    damped, moves = gram.copy(), np.zeros(2 + 3 * k)
+    for a in range(2 + k, 2 + 3 * k):
+        damped[a, a] += damping * gram[a, a] + 1e-12
+    solve(damped, 2 + 3 * k, moves)
+    for j in range(k):
+        shift = 0.0 if j == held else min(max(moves[2 + k + j], -0.3), 0.3)
+        trial_c[j] = min(max(centres[j] + shift, bounds[0]), bounds[1])
+        trial_w[j] = min(max(widths[j] + min(max(moves[2 + 2 * k + j], -0.7), 0.7), bounds[2]), bounds[3])
 
 
 @njit(cache=True)

@@ -93,18 +93,18 @@ class Data:
     def of(cls, time: np.ndarray, curve: np.ndarray, rules: Rules) -> "Data":
         last, scale = float(time[-1]), float(np.std(curve))
         u = np.log(time + last / 300)
-        steps = (np.diff(each, prepend=each[0]) for each in (time / last, u))
-        return cls(last, u, (curve - curve[0]) / scale, scale, *steps, rules)
+        ds, du = (np.diff(each, prepend=each[0]) for each in (time / last, u))
+        return cls(last, u, (curve - curve[0]) / scale, scale, ds, du, rules)
 
     def fitted(self, fit: Fit, rounds: int = 3, held: int = -1) -> Fit:
         """Steps and noise in turn until nothing is gained; the centre of step `held` stays."""
         value, noise = np.inf, fit.noise
         centres, widths = fit.centres.copy(), fit.widths.copy()
-        bounds = (self.u[0], self.u[-1], np.log(self.rules.narrowest), np.log(1.3 * self.rules.widest))
+        bounds = np.array([self.u[0], self.u[-1], np.log(self.rules.narrowest), np.log(1.3 * self.rules.widest)])
         for turn in range(rounds):
             before = value
             if len(centres):
-                climb(self.curve, self.u, self.ds, self.du, natural(noise), centres, widths, *bounds, 12, held)
+                climb(self.curve, self.u, self.ds, self.du, natural(noise), centres, widths, bounds, 12, held)
             wide = turn == 0 and held < 0
             noise, value = search(self.curve, self.u, self.ds, self.du, noise, centres, np.exp(widths), wide)
             if before - value < 0.05:

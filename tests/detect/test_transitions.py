@@ -1,0 +1,115 @@
+"""Transitions of any curve: found where they are planted, absent where there are none, whatever the units."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stagescope as ss
+from stagescope.detect.noise_kernel import deviance
+from stagescope.detect.transitions import transitions
+from tests.detect.curves import NULLS, null, planted
+
+
+def sigmoid(step, centre, width, height):
+    with np.errstate(divide="ignore", over="ignore"):
+        return height / (1 + np.exp(-(np.log(step) - np.log(centre)) / width))
+
+
+def logged(frames=200, last=10_000):
+    return np.union1d(np.round(np.geomspace(1, last, frames)), np.round(np.linspace(0, last, frames)))
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.floats(0.2, 0.95), st.floats(0, 200), st.floats(0, 200), st.integers(0, 10**6))
+def test_the_likelihood_is_that_of_the_dense_covariance(rho, brownian, bend, seed):
+    """The filter is linear in the records; the definition is a Cholesky factor of the whole covariance."""
+    rng = np.random.default_rng(seed)
+    n = 25
+    s = np.sort(rng.uniform(0, 1, n))
+    u = np.log(s + 1 / 300)
+    v, y = u - u[0], rng.normal(size=n)
+    low, high = np.minimum.outer(v, v), np.maximum.outer(v, v)
+    cov = rho ** np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+    cov = cov + brownian * np.minimum.outer(s - s[0], s - s[0]) + bend * (low**2 * high / 2 - low**3 / 6)
+    design = np.column_stack([np.ones(n), v, 1 / (1 + np.exp(-(u - u[12]) / 0.1))])
+    root = np.linalg.cholesky(cov)
+    white, columns = np.linalg.solve(root, y), np.linalg.solve(root, design)
+    rest = white - columns @ np.linalg.lstsq(columns, white, rcond=None)[0]
+    wanted = n * np.log(rest @ rest / n) + 2 * np.log(np.diag(root)).sum()
+    ds, du = np.diff(s, prepend=s[0]), np.diff(u, prepend=u[0])
+    noise = np.array([rho, brownian, bend])
+    found = deviance(y, u, ds, du, noise, u[12:13].copy(), np.array([0.1]), np.empty((n, 4)), np.zeros(3))
+    assert found == pytest.approx(wanted, rel=1e-8, abs=1e-8)
+
+
+def test_two_planted_transitions_are_found_inside_their_intervals():
+    step = logged()
+    rng = np.random.default_rng(7)
+    curve = 3 - sigmoid(step, 300, 0.1, 1.0) - sigmoid(step, 3000, 0.1, 0.5) + 0.02 * rng.normal(size=len(step))
+    first, second = transitions(step, curve)
+    for found, centre, height in ((first, 300, -1.0), (second, 3000, -0.5)):
+        assert found.low <= centre <= found.high
+        assert found.high - found.low < 0.1 * centre
+        assert found.amplitude == pytest.approx(height, rel=0.1)
+
+
+def test_an_exact_curve_has_its_transitions_too():
+    step = logged()
+    (found,) = transitions(step, 1 - sigmoid(step, 500, 0.1, 1.0))
+    assert found.t == pytest.approx(500, rel=0.02)
+
+
+@pytest.mark.parametrize("name", NULLS)
+def test_curves_without_transitions_have_none(name):
+    """At most one in eight: some walks and tails do look like a step."""
+    assert sum(bool(transitions(*null(name, seed))) for seed in range(8)) <= 1
+
+
+def test_the_suite_of_planted_transitions():
+    """A small version of `python -m validation transitions`, on seeds of its own."""
+    found = real = hits = covered = 0
+    for seed in range(100, 130):
+        step, curve, centres, _ = planted(seed)
+        seen = transitions(step, curve)
+        found, real = found + len(seen), real + len(centres)
+        for each in seen:
+            near = [c for c in centres if abs(np.log(max(each.t, 1e-9) / c)) < 0.25]
+            hits += bool(near)
+            covered += any(each.low <= c <= each.high for c in near)
+    assert hits >= 0.95 * found
+    assert hits >= 0.7 * real
+    assert covered >= 0.9 * hits
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 200), st.floats(-3, 3), st.floats(-100, 100), st.floats(-2, 2))
+def test_units_do_not_matter(seed, log_scale, shift, log_time):
+    step, curve, *_ = planted(seed)
+    first = transitions(step, curve)
+    again = transitions(step * 10**log_time, curve * 10**log_scale + shift)
+    assert len(first) == len(again)
+    for a, b in zip(first, again, strict=True):
+        assert b.t / 10**log_time == pytest.approx(a.t, rel=1e-3)
+        assert b.amplitude / 10**log_scale == pytest.approx(a.amplitude, rel=1e-2)
+
+
+def test_records_that_are_not_finite_are_left_out():
+    step = logged()
+    curve = 1 - sigmoid(step, 500, 0.1, 1.0)
+    curve[::17] = np.nan
+    (found,) = transitions(step, curve)
+    assert found.t == pytest.approx(500, rel=0.02)
+
+
+@pytest.mark.parametrize("curve", [np.ones(50), np.full(50, np.nan), np.arange(5.0), np.empty(0)])
+def test_nothing_to_see(curve):
+    assert transitions(np.arange(float(len(curve))), curve) == ()
+
+
+@pytest.mark.parametrize(
+    ("time", "curve"), [([0, 1, 1], [1, 2, 3]), ([-1, 0, 1], [1, 2, 3]), ([0, 1], [1, 2, 3]), ([[0, 1]], [[1, 2]])]
+)
+def test_bad_input(time, curve):
+    with pytest.raises(ss.InputError, match="rising times"):
+        transitions(np.array(time), np.array(curve))
