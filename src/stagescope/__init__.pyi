@@ -11,6 +11,8 @@ from .corpora.corpus import TextCorpus as TextCorpus
 from .corpora.corpus import read_corpus as read_corpus
 from .detect.stage import Stage as Stage
 from .detect.stage import Stages as Stages
+from .detect.transitions import Transition as Transition
+from .detect.transitions import transitions as transitions
 from .diagrams.diagram import Diagram as Diagram
 from .diagrams.diagram import diagram as diagram
 from .dynamics.descent import GD as GD
