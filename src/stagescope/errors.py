@@ -1,7 +1,9 @@
 """What can go wrong, in sentences a person can act on."""
 
 import difflib
+import traceback
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class StagescopeError(Exception):
@@ -28,6 +30,16 @@ class NotARun(StoreError):
 
 class DamagedRun(StoreError):
     """Stored bytes are not those that were committed."""
+
+
+def sentence(error: BaseException) -> str:
+    """An error in one line: ours as it is, any other with its type and the file and line that raised it."""
+    text = (str(error).splitlines() or [""])[0]
+    if isinstance(error, StagescopeError):
+        return text
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {text}{where}"
 
 
 def unknown(kind: str, name: str, known: Iterable[str], more: Iterable[str] = ()) -> InputError:

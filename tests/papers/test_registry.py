@@ -117,7 +117,7 @@ def test_a_paper_that_cannot_be_used_is_left_out(install, case):
     install(bad_paper=paper, good_paper=replace(PAPER, name="good", tags={}, studies=()))
     assert sorted(registry.papers()) == sorted([*OURS, "good"])
     [problem] = registry.problems()
-    assert problem.startswith("the paper 'bad_paper' of bad_paper:PAPER was left out: ")
+    assert problem.startswith("the paper at bad_paper:PAPER was left out: ")
     assert sentence in problem
     assert "\n" not in problem
     assert sorted(registry.studies()) == sorted(study.name for name in OURS for study in registry.papers()[name].studies)
@@ -150,7 +150,7 @@ def test_a_paper_that_fails_to_import(install, tmp_path, monkeypatch, line):
     monkeypatch.syspath_prepend(tmp_path)
     install(bad_paper=None)
     [problem] = registry.problems()
-    assert "'bad_paper' of bad_paper:PAPER was left out" in problem
+    assert "at bad_paper:PAPER was left out" in problem
     assert "\n" not in problem
     assert sorted(registry.papers()) == OURS
 

@@ -40,7 +40,7 @@ def forget(given: str) -> None:
 
 def _parts(given: str) -> tuple[str, str]:
     module, _, name = given.partition(":")
-    if not module or not name or module.startswith("."):
+    if not module or not name or module.startswith(".") or module.endswith(".py"):
         raise InputError(f"{given!r} names no claims; write module:NAME, such as myclaims:CLAIMS")
     return module, name
 
@@ -79,4 +79,8 @@ def _checked(given: Any, what: str) -> tuple[Claim, ...]:
     for place, claim in enumerate(found):
         if not isinstance(claim, Claim):
             raise InputError(f"{what}: number {place + 1} is of type {type(claim).__name__}, not a stagescope Claim")
+    tags = [claim.tag for claim in found]
+    for tag in tags:
+        if tags.count(tag) > 1:
+            raise InputError(f"{what}: {tags.count(tag)} claims have the tag {tag!r}; give each a tag of its own")
     return found

@@ -11,8 +11,8 @@ import stagescope
 from stagescope.cli import run_commands, sweep_commands
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
-from stagescope.errors import InputError, StagescopeError, unknown
-from stagescope.papers.registry import problems, studies
+from stagescope.errors import InputError, StagescopeError, sentence, unknown
+from stagescope.papers.registry import package_of, problems, studies
 from stagescope.papers.study import NamedSweep, Study
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are small: a thread pool costs .2 s and gains nothing
@@ -53,6 +53,12 @@ def run(arguments: list[str]) -> int:
         return 1
     except MemoryError:
         print("stagescope: out of memory; record fewer frames or use a smaller model", file=sys.stderr)
+        return 1
+    except Exception as error:
+        package = package_of(error)
+        if package is None:
+            raise
+        print(f"stagescope: the package {package!r} has a mistake: {sentence(error)}", file=sys.stderr)
         return 1
 
 

@@ -76,7 +76,7 @@ class List(Command):
         from stagescope.papers.registry import problems
 
         found = catalogue()
-        for problem in problems():
+        for problem in (*problems(), *(problem for study in found.values() for problem in study["problems"])):
             print(f"stagescope: {problem}", file=sys.stderr)
         if self.json_:
             print_json(found)

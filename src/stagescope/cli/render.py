@@ -1,6 +1,6 @@
 """What the commands show on a terminal."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -9,8 +9,12 @@ from rich.text import Text
 
 from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages
+from stagescope.errors import sentence
 from stagescope.landscape.ladder import Ladder
 from stagescope.reporting.provenance import option_words
+
+if TYPE_CHECKING:
+    from stagescope.papers.study import Study
 
 
 def print_info(found: dict[str, Any]) -> None:
@@ -81,20 +85,35 @@ def print_ledger(ledger: Ledger) -> None:
 
 def catalogue() -> dict[str, Any]:
     """Everything that can be named on the command line."""
-    from stagescope.papers.registry import paper_of, studies
+    from stagescope.papers.registry import studies
 
-    return {
-        name: {
-            "title": study.title,
-            "paper": paper_of(name).reference.text,
-            "presets": {preset: dict(values) for preset, values in study.presets.items()},
-            "sweeps": {key: sweep.title for key, sweep in study.sweeps.items()},
-            "measures": list(study.measures),
-            "figures": {key: figure.title for key, figure in study.figures().items()},
-            "claims": {claim.tag: claim.statement for claim in study.claims()},
-        }
-        for name, study in studies().items()
+    return {name: _catalogued(study) for name, study in studies().items()}
+
+
+def _catalogued(study: "Study") -> dict[str, Any]:
+    """What one study has; figures and claims whose modules fail to load are left out, and `problems` says why."""
+    from stagescope.papers.registry import paper_of
+
+    found = {
+        "title": study.title,
+        "paper": paper_of(study.name).reference.text,
+        "presets": {preset: dict(values) for preset, values in study.presets.items()},
+        "sweeps": {key: sweep.title for key, sweep in study.sweeps.items()},
+        "measures": list(study.measures),
+        "figures": {},
+        "claims": {},
+        "problems": [],
     }
+    listed = {
+        "figures": lambda: {key: figure.title for key, figure in study.figures().items()},
+        "claims": lambda: {claim.tag: claim.statement for claim in study.claims()},
+    }
+    for part, names in listed.items():
+        try:
+            found[part] = names()
+        except Exception as error:  # of somebody else's paper: the others are listed all the same
+            found["problems"].append(f"the {part} of {study.name} cannot be listed: {sentence(error)}")
+    return found
 
 
 def print_catalogue(found: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 from stagescope.claims.claim import Claim, Verdict
@@ -16,6 +17,7 @@ from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.rebuild import field_of
 from stagescope.papers.registry import kind_of, missing
 from stagescope.runs.run import Run
+from stagescope.runs.store import load
 from stagescope.spec import canonical
 from stagescope.views.any_run import any_views
 from stagescope.views.view import Maker
@@ -78,6 +80,8 @@ class Reading:
         own = own_claims(claims)
         if not own:
             return self.ledger
+        if (error := missing(self.type)) is not None:
+            raise error
         written = self.ledger.verdicts if self.kind is not None and self.kind.claims() else ()
         return Ledger(self.run.status, self.run.clock, (*written, *self.judge(own)))
 
@@ -149,7 +153,7 @@ class Reading:
         return Cost() if self.kind is None else self.kind.cost
 
 
-def reading(run: Run, what: Objective | Field | None = None) -> Reading:
+def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Reading:
     """The reading of a run: curves, stages, ladder, ledger and views, each computed when first used, and once.
 
     `stages`, `check`, `saddle_ladder`, `report` and sweeps all use it. It is the same object each time, also for a copy of
@@ -157,12 +161,15 @@ def reading(run: Run, what: Objective | Field | None = None) -> Reading:
     that shares the curves and the companion runs.
 
     Args:
-        run: any run.
+        run: any run, or the folder of one.
         what: your own objective or field, where the run moves one; needed for `field` and `ladder` only.
 
     Example:
         ss.reading(run).curves
     """
+    run = load(run) if isinstance(run, str | Path) else run
+    if not isinstance(run, Run):
+        raise InputError(f"expected a run or its folder, got {type(run).__name__}")
     kept: list[Reading] = run.memo.setdefault("readings", [])
     same = [known for known in kept if _same_arrays(known.run, run) and (what is None or known.what is what)]
     for known in same:
@@ -196,12 +203,12 @@ def _ending(run: Run) -> tuple[str, str]:
     return run.status, "" if run.done else run.reason
 
 
-def stages(run: Run) -> Stages:
+def stages(run: Run | str | Path) -> Stages:
     """Events and stages of a run; an event that was not reached is None."""
     return reading(run).stages
 
 
-def check(run: Run, claims: Claims = ()) -> Ledger:
+def check(run: Run | str | Path, claims: Claims = ()) -> Ledger:
     """The ledger: every claim of the run's paper with its verdict, then your own claims.
 
     Args:
@@ -214,7 +221,7 @@ def check(run: Run, claims: Claims = ()) -> Ledger:
     return reading(run).check(claims)
 
 
-def saddle_ladder(run: Run, what: Objective | Field | None = None, progress: bool | None = False) -> Ladder:
+def saddle_ladder(run: Run | str | Path, what: Objective | Field | None = None, progress: bool | None = False) -> Ladder:
     """The critical points a run passed, what opens at each, and when it was and should have been left.
 
     A model that is known to pass critical points of small models inside it has a ladder of its own. Any other run, also of

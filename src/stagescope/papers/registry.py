@@ -4,6 +4,7 @@ A paper that cannot be used is left out with one sentence in `problems`, and aff
 """
 
 import pkgutil
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
@@ -39,12 +40,13 @@ class Found(NamedTuple):
 def _found() -> Found:
     papers: dict[str, Paper] = {}
     problems: list[str] = []
+    sources: dict[str, str] = {}
     for where, load in _sources():
         try:
-            paper = _checked(load(), papers)
-            papers[paper.name] = paper
+            paper = _checked(load(), papers, sources)
+            papers[paper.name], sources[paper.name] = paper, where
         except (Exception, SystemExit) as error:  # whatever one paper raises must not stop the others
-            problems.append(f"the paper {where} was left out: {_sentence(error)}")
+            problems.append(f"the paper at {where} was left out: {_sentence(error)}")
     return Found(papers, tuple(problems))
 
 
@@ -54,7 +56,7 @@ def _sources() -> Iterator[tuple[str, Callable[[], Any]]]:
         if module.ispkg:
             yield module.name, Later(f"{module.name}:PAPER").load
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
-        yield f"{entry.name!r} of {entry.value}", entry.load
+        yield entry.value, entry.load
 
 
 def _sentence(error: BaseException) -> str:
@@ -62,8 +64,8 @@ def _sentence(error: BaseException) -> str:
     return lines[0] if isinstance(error, InputError) else f"{type(error).__name__}: {lines[0]}"
 
 
-def _checked(paper: Any, papers: Mapping[str, Paper]) -> Paper:
-    """A paper that shares no name with those before it."""
+def _checked(paper: Any, papers: Mapping[str, Paper], sources: Mapping[str, str]) -> Paper:
+    """A paper that shares no name with those before it, which are at `sources`, and whose presets have options of their study."""
     if not isinstance(paper, Paper):
         raise InputError(f"it is of type {type(paper).__name__}, not a stagescope Paper")
     for study in paper.studies:
@@ -74,10 +76,30 @@ def _checked(paper: Any, papers: Mapping[str, Paper]) -> Paper:
     for other in papers.values():
         for what, names in _names(paper).items():
             for name in names & _names(other)[what]:
-                raise InputError(f"the paper {other.name!r} has the {what} {name!r} already; only one of them can have it")
+                raise InputError(f"the paper at {sources[other.name]} has the {what} {name!r} already; rename yours")
+    for study in paper.studies:
+        _check_presets(study)
     for tag in sorted(set(paper.tags) & set(GENERAL)):
         raise InputError(f"the tag {tag!r} is one of Stagescope's own; rename it")
     return paper
+
+
+def _check_presets(study: Study) -> None:
+    """Presets and named sweeps set options that exist; a misspelt one would be ignored."""
+    chosen = {**study.presets, **{name: sweep.options for name, sweep in study.sweeps.items()}}
+    for preset, values in chosen.items():
+        for name in values:
+            if name not in study.options.model_fields:
+                raise unknown(f"option of {study.name} in its preset {preset!r}:", name, study.options.model_fields)
+
+
+def package_of(error: BaseException) -> str | None:
+    """The package of somebody else's paper in which an error was raised; None for any other error."""
+    packages = {entry.value.partition(":")[0].partition(".")[0] for entry in entry_points(group=GROUP)}
+    parts = {part for frame in traceback.extract_tb(error.__traceback__) for part in Path(frame.filename).parts}
+    if isinstance(error, ImportError) and error.name:
+        parts.add(error.name.partition(".")[0])
+    return min(packages & parts, default=None)
 
 
 def _names(paper: Paper) -> dict[str, set[str]]:

@@ -109,22 +109,33 @@ def _upgraded(old: Manifest) -> Manifest:
     return old.model_copy(update={"schema_version": SCHEMA, "spec": spec, **named})
 
 
-def environment() -> dict[str, Any]:
-    """What the numbers may depend on: versions, machine, visible cores and thread setup."""
-    versions = {}
-    for name in _PACKAGES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = "absent"
+def environment(spec: Spec | None = None) -> dict[str, Any]:
+    """What the numbers may depend on: versions, also of the packages whose types a spec names, machine, cores and threads."""
+    versions = {name: _version(name) or "absent" for name in _PACKAGES}
+    others = {name: found for name in sorted(_owners(spec)) if (found := _version(name)) is not None}
     return {
         "python": platform.python_version(),
         "system": platform.system(),
         "machine": platform.machine(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads": threads(),
-        "packages": versions,
+        "packages": {**versions, **others},
     }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _owners(spec: Any) -> set[str]:
+    """The owners in the ids of all types that a spec names: papers of ours, or packages of other people."""
+    if isinstance(spec, dict):
+        owner = str(spec.get("type", "")).rpartition("/")[0]
+        return {owner, *_owners(list(spec.values()))} - {""}
+    return {name for value in spec for name in _owners(value)} if isinstance(spec, list | tuple) else set()
 
 
 def threads() -> dict[str, Any]:

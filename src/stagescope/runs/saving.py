@@ -41,5 +41,5 @@ def header(facts: Mapping[str, Any], columns: Mapping[str, Any], planned: int | 
         planned=planned,
         chunk=chunk_frames(planned, columns),
         arrays={name: column.axes for name, column in columns.items()},
-        environment=manifests.environment(),
+        environment=manifests.environment(facts["spec"]),
     )
