@@ -18,7 +18,7 @@ from stagescope.fields.objective import Objective
 from stagescope.params import Layout, Params, check_name
 from stagescope.progress import progress_for
 from stagescope.runs.arrays import Column
-from stagescope.runs.files import told
+from stagescope.runs.files import store_errors
 from stagescope.runs.run import Arrays, Run, how_to_resume
 from stagescope.runs.saving import header
 from stagescope.runs.store import load
@@ -287,7 +287,7 @@ class _Disk:
 def _check_out(out: str | Path | None, overwrite: bool) -> None:
     """Refuse a place that is taken before any work is done."""
     if out is not None:
-        with told(Path(out)):
+        with store_errors(Path(out)):
             check_place(Path(out), overwrite)
 
 

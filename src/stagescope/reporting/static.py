@@ -12,9 +12,9 @@ from stagescope.landscape.ladder import Rung
 from stagescope.progress import Progress
 from stagescope.reporting.portrait import PARTS, portrait
 from stagescope.reporting.static_draw import draw_curves, draw_ladder, draw_matrices, draw_points
-from stagescope.runs.files import publish, told
+from stagescope.runs.files import publish, store_errors
 from stagescope.runs.run import Run
-from stagescope.views.figure import FORMATS, MARK, save
+from stagescope.views.figure import FORMATS, MARK, check_replaceable, save
 from stagescope.views.view import Curves, Matrices, Points, Portrait, View
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def figures(found: Portrait, out: str | Path) -> list[Path]:
     _check_folder(out)
     drawn, made = drawings(found), []
     for path in (out / f"{name}.{kind}" for name in drawn for kind in FORMATS):
-        _check_file(path)
-    with told(out), warnings.catch_warnings():
+        check_replaceable(path)
+    with store_errors(out), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")  # a token that the font lacks is drawn as a box
         out.mkdir(parents=True, exist_ok=True)
         for name, draw in drawn.items():
@@ -58,13 +58,7 @@ def figures(found: Portrait, out: str | Path) -> list[Path]:
 def _check_folder(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; give a folder for the figures")
-    _check_file(out / LEDGER)
-
-
-def _check_file(path: Path) -> None:
-    with told(path):
-        if path.exists() and (path.is_dir() or MARK.encode() not in path.read_bytes()):
-            raise InputError(f"{path} exists and was not made with Stagescope; choose another folder or remove it")
+    check_replaceable(out / LEDGER)
 
 
 def drawings(found: Portrait) -> "dict[str, Callable[[], Drawing]]":

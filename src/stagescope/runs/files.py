@@ -30,7 +30,7 @@ PATIENCE = 0.2
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def store_errors(path: Path) -> Iterator[None]:
     """Turn an operating-system error into a sentence that names the file and the remedy."""
     try:
         yield
@@ -60,7 +60,7 @@ def sync(path: Path) -> None:
 def replace(path: Path, data: bytes) -> None:
     """Write `path` so that a reader, or a crash at any instant, sees the old bytes or the new ones."""
     fresh = path.with_name(path.name + ".new")
-    with told(path):
+    with store_errors(path):
         try:
             with open(fresh, "wb") as file:
                 file.write(data)
@@ -75,7 +75,7 @@ def replace(path: Path, data: bytes) -> None:
 
 def publish(path: Path, data: bytes) -> None:
     """Write a file among the user's own: whole or not at all, through a name that nobody else has."""
-    with told(path):
+    with store_errors(path):
         handle, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:

@@ -67,7 +67,7 @@ class Writer:
 
         `begin` writes what has to be there by then: the first commit of a run, or the whole of one that is done.
         """
-        with files.told(folder):
+        with files.store_errors(folder):
             check_place(folder, overwrite)
             place = folder.resolve()
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ class Writer:
     @classmethod
     def reopen(cls, folder: Path) -> tuple["Writer", State]:
         """Continue a run: its writer and the state of the last commit; what was not committed is dropped."""
-        with files.told(folder):
+        with files.store_errors(folder):
             lock = files.Lock(folder)
             try:
                 return cls._reopened(folder, lock)
@@ -125,7 +125,7 @@ class Writer:
 
     def commit(self, state: Mapping[str, Any], event: str = "checkpoint", **facts: Any) -> None:
         """Make everything up to now durable."""
-        with files.told(self.folder):
+        with files.store_errors(self.folder):
             before, known = self.manifest, dict(self.manifest.files)
             while len(self._buffer) >= self.manifest.chunk:
                 known |= self._write_chunk(self.manifest.chunk)
@@ -136,7 +136,7 @@ class Writer:
 
     def finish(self, status: str, reason: str, state: Mapping[str, Any]) -> None:
         """Close the run with its outcome; the arrays are cut to the frames that exist."""
-        with files.told(self.folder):
+        with files.store_errors(self.folder):
             before, known = self.manifest, dict(self.manifest.files)
             while self._buffer:
                 known |= self._write_chunk(min(len(self._buffer), self.manifest.chunk))
@@ -194,7 +194,7 @@ class Writer:
 
     def _log(self, event: str, **facts: Any) -> None:
         line = json.dumps({"event": event, "time": round(time.time(), 3), **facts}) + "\n"
-        with files.told(self.folder / EVENTS), open(self.folder / EVENTS, "ab") as file:
+        with files.store_errors(self.folder / EVENTS), open(self.folder / EVENTS, "ab") as file:
             file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())

@@ -9,7 +9,7 @@ from typing import Any
 from stagescope.dynamics.evolve import Interrupted
 from stagescope.errors import InputError, StoreError
 from stagescope.papers.registry import study as study_named
-from stagescope.runs.files import Lock, told
+from stagescope.runs.files import Lock, store_errors
 from stagescope.sweeping import remarks
 from stagescope.sweeping.axes import Value
 from stagescope.sweeping.board import Board, board_for
@@ -125,7 +125,7 @@ def sweep(
 @contextmanager
 def _held(folder: Path, new: bool) -> Iterator[None]:
     """The folder, for one client at a time."""
-    with told(folder):
+    with store_errors(folder):
         if new and folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file; choose another --out")
         if new and folder.exists() and any(path.name != CALL for path in folder.iterdir()):

@@ -9,7 +9,7 @@ from stagescope.claims.own import own_claims, source_digest
 from stagescope.errors import InputError, unknown
 from stagescope.options import Options, field_name
 from stagescope.papers.study import Study
-from stagescope.runs.files import told
+from stagescope.runs.files import store_errors
 from stagescope.sweeping.axes import Value, checked, grid_axis, split
 from stagescope.sweeping.inputs import changed_file, file_hashes, known_files
 from stagescope.sweeping.plan import MEASURES, Grid, Measure, Plan, new_id
@@ -203,7 +203,7 @@ def _line(place: int) -> str:
 def _read_csv(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         raise InputError(f"table {path}: No such file; give a CSV file with a column for each swept option")
-    with told(path), open(path, newline="", encoding="utf-8-sig") as file:
+    with store_errors(path), open(path, newline="", encoding="utf-8-sig") as file:
         try:
             return list(csv.DictReader(file, skipinitialspace=True))
         except (csv.Error, UnicodeDecodeError) as error:

@@ -130,7 +130,7 @@ class Sweep:
             if name not in {axis.name for axis in self.axes}:
                 raise unknown("axis of this sweep", name, [axis.name for axis in self.axes])
         exactly = [row for row in self.rows if all(row["at"][name] == value for name, value in at.items())]
-        found = exactly or [row for row in self.rows if all(_same(row["at"][name], value) for name, value in at.items())]
+        found = exactly or [row for row in self.rows if all(same(row["at"][name], value) for name, value in at.items())]
         if not found:
             raise InputError(f"no row at {_at(at)}; {self._nearest(at)}")
         cells = list(dict.fromkeys(self.cell(row) for row in found))
@@ -150,7 +150,7 @@ class Sweep:
         said = []
         for name, value in at.items():
             known = ordered(row["at"][name] for row in self.rows)
-            if not any(_same(value, each) for each in known):
+            if not any(same(value, each) for each in known):
                 shown = ", ".join(map(spelled, known[:8])) + (", ..." if len(known) > 8 else "")
                 said.append(f"{name} has {shown}")
         return "; ".join(said) or "each value occurs, but not all of them together"
@@ -204,7 +204,7 @@ def load_sweep(folder: str | Path) -> Sweep:
     return Sweep(folder, plan, tuple(sorted(rows.current.values(), key=order)), tuple(rows.damaged))
 
 
-def _same(one: Value, other: Value) -> bool:
+def same(one: Value, other: Value) -> bool:
     """Equal, or as near as a person types a number."""
     both = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other))
     return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-12) if both else one == other  # type: ignore[arg-type]
