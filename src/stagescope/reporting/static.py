@@ -2,6 +2,8 @@
 
 import warnings
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 LEDGER = "ledger.md"
+DRAW: dict[type[View], Callable[..., Any]] = {Curves: draw_curves, Matrices: draw_matrices, Points: draw_points}
 
 
 def run_figures(
@@ -30,7 +33,7 @@ def run_figures(
     _check_folder(out)
     claims = own_claims(claims)
     progress.begin("reading", len(PARTS), "parts")
-    read = iter(range(1, len(PARTS) + 1))
+    read = count(1)
     found = portrait(run, skip=skip, claims=claims, done=lambda part: progress.update(next(read)))
     return figures(found, out), found.notes
 
@@ -63,25 +66,18 @@ def _check_folder(out: Path) -> None:
 
 def drawings(found: Portrait) -> "dict[str, Callable[[], Drawing]]":
     """What draws each figure, by the name of its files."""
-    made: dict[str, Callable[[], Drawing]] = {_file_name(view.slot): _drawn(found, view) for view in found.views}
+    made: dict[str, Callable[[], Drawing]] = {
+        _file_name(view.slot): partial(DRAW[type(view)], found, view) for view in found.views
+    }
     ladder = found.ladder
     if ladder is not None and any(rung.rates for rung in ladder):
-        made["ladder"] = lambda: draw_ladder(ladder)
+        made["ladder"] = partial(draw_ladder, ladder)
     return made
 
 
 def _file_name(slot: str) -> str:
     """A slot may hold the name of a block, which is the user's."""
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in slot)[:100]
-
-
-def _drawn(found: Portrait, view: View) -> "Callable[[], Drawing]":
-    if isinstance(view, Curves):
-        return lambda: draw_curves(found, view)
-    if isinstance(view, Matrices):
-        return lambda: draw_matrices(found, view)
-    assert isinstance(view, Points)
-    return lambda: draw_points(found, view)
 
 
 def text(found: Portrait) -> str:
