@@ -220,7 +220,7 @@ def matrix_on(axes: "Axes", view: Matrices, place: int, panel: int = 0) -> Any:
     from matplotlib.colors import FuncNorm, PowerNorm
 
     diverging = view.low < 0 and view.low == -view.high
-    ends = {"vmin": view.low, "vmax": view.high}
+    ends: Any = {"vmin": view.low, "vmax": view.high}
     norm = FuncNorm((_square_root, _square), **ends) if diverging else PowerNorm(0.5, **ends)
     image = axes.imshow(view.values[place, panel], cmap="PuOr_r" if diverging else "viridis", norm=norm, aspect="auto")
     axes.grid(False)
