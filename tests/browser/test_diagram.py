@@ -8,10 +8,10 @@ from urllib.parse import quote
 import pytest
 
 from stagescope.diagrams.areas import Ruler, areas
-from stagescope.diagrams.asked import asked
 from stagescope.diagrams.numbers import disagree, numbers
 from stagescope.diagrams.page import diagram_page
 from stagescope.diagrams.scale import ValueScale
+from stagescope.diagrams.selection import select
 from stagescope.reporting.page_data import label
 from stagescope.sweeping.axes import Axis
 from stagescope.sweeping.boxes import Scale
@@ -23,7 +23,7 @@ OPTIMIZER = Axis(name="optimizer", kind="categorical", values=("flow", "adam"))
 
 
 def written(path, found, x="pi.0", y="persistence", color="E2", **at):
-    path.write_text(diagram_page(found, asked(found, x, y, color, at)), encoding="utf-8")
+    path.write_text(diagram_page(found, select(found, x, y, color, at)), encoding="utf-8")
     return path
 
 
@@ -63,7 +63,7 @@ def test_cells_say_what_the_table_says(visit, tmp_path):
     for color in ("E2", "stages", "duration focus", "move", "status", "last stage"):
         seen.page.evaluate("async name => { const s = await stagescope.state(); s.setColor(name); }", color)
         shown = seen.page.evaluate(SHOWN)
-        drawn = numbers(found, asked(found, "pi.0", "persistence", color, {}))
+        drawn = numbers(found, select(found, "pi.0", "persistence", color, {}))
         expected = {(cell["x"], cell["y"]): cell for cell in drawn["panels"][0]["cells"]}
         assert len(shown) == len(expected) == 81
         for cell in shown:

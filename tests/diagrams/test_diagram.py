@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stagescope.diagrams.asked import asked
 from stagescope.diagrams.curves import draw_curves
 from stagescope.diagrams.diagram import diagram
 from stagescope.diagrams.maps import draw_maps
 from stagescope.diagrams.numbers import MOST_CATEGORIES, categories, disagree, numbers
 from stagescope.diagrams.page import page_data
+from stagescope.diagrams.selection import select
 from stagescope.errors import InputError
 from stagescope.reporting.blocks import Blocks
 from stagescope.sweeping.axes import Axis
@@ -30,7 +30,7 @@ def made(seeds=1, **how):
 
 
 def of(found, x="pi.0", y="persistence", color="E2", **at):
-    return numbers(found, asked(found, x, y, color, at))
+    return numbers(found, select(found, x, y, color, at))
 
 
 def drawn(found, **how):
@@ -89,7 +89,7 @@ def test_an_empty_sweep_and_one_in_which_everything_failed_say_so():
     failed = sweep((PI, PERSISTENCE), lambda a, b, s: {"status": "failed", "reason": "boom", "stages": None})
     with pytest.raises(InputError, match="every run of this sweep failed, so there is no E2; --color status"):
         of(failed)
-    assert asked(failed, "pi.0", "persistence", None, {}).color == "status"
+    assert select(failed, "pi.0", "persistence", None, {}).color == "status"
     assert drawn(failed, color="status")
 
 
@@ -211,7 +211,7 @@ def test_files_are_written_where_promised_and_only_ours_are_replaced(tmp_path):
 def test_the_page_carries_a_command_for_every_row_and_no_path_of_this_machine(tmp_path):
     found = replace(made(seeds=2), folder=tmp_path / "my sweep")
     blocks = Blocks()
-    data = page_data(found, asked(found, "pi.0", "persistence", "E2", {}), "title", blocks)
+    data = page_data(found, select(found, "pi.0", "persistence", "E2", {}), "title", blocks)
     texts = bytes(decoded(data["recreate"], blocks.payloads[data["recreate"]["id"]])).decode().split("\0")
     assert len(texts) == len(found)
     assert texts[0].startswith("stagescope recreate 'my sweep' --at pi.0=0.3 persistence=0.1 --seed 0 --out run-")

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from stagescope.diagrams.areas import Ruler
-from stagescope.diagrams.asked import asked
 from stagescope.diagrams.curves import draw_curves
-from stagescope.diagrams.ink import START, NumberColors, colors_of, folded, told_apart
+from stagescope.diagrams.ink import START, NumberColors, colors_of, distinct, folded
 from stagescope.diagrams.maps import ABSENT, draw_maps, shade
 from stagescope.diagrams.numbers import disagree, numbers
-from stagescope.diagrams.scale import OFF, ValueScale, mark_text
+from stagescope.diagrams.scale import ValueScale, mark_text
+from stagescope.diagrams.selection import select
 from stagescope.diagrams.words import fixed_text
 from stagescope.errors import InputError
 from stagescope.sweeping.axes import Axis
@@ -23,7 +23,7 @@ DIVERGED = {"status": "diverged", "reason": "diverged at t = 3", "end": 3.0}
 
 
 def of(found, x="lr", y="optimizer", color="E1", **at):
-    return numbers(found, asked(found, x, y, color, at))
+    return numbers(found, select(found, x, y, color, at))
 
 
 def cells(found, **how):
@@ -121,8 +121,8 @@ def test_both_signs_over_many_decades_are_seen():
     scale = ValueScale([-1e-9, 1e-9, 0.0, 1e-4, 0.1, -0.05])
     assert scale.log
     assert [scale.place(value) for value in (-0.1, 0.0, 0.1)] == pytest.approx([0, 0.5, 1])
-    assert scale.place(1e-9) == pytest.approx(0.5 + OFF / 2)
-    assert scale.place(-1e-9) == pytest.approx(0.5 - OFF / 2)
+    assert scale.place(1e-9) == pytest.approx(0.65)
+    assert scale.place(-1e-9) == pytest.approx(0.35)
     assert scale.marks() == pytest.approx([-1e-3, -1e-6, -1e-9, 0, 1e-9, 1e-6, 1e-3])
     near = ValueScale([-1.0, 0.5])
     assert not near.log
@@ -171,14 +171,14 @@ def test_uneven_values_stand_at_equal_distances():
 
 def test_the_default_colour_and_the_hint_at_verdicts():
     found = sweep((RATE, OPTIMIZER), lambda lr, name, s: {"stages": ["condensation", "focus"], "events": {"E1": 1.0}})
-    assert asked(found, "lr", None, None, {}).color == "last stage"
+    assert select(found, "lr", None, None, {}).color == "last stage"
     with pytest.raises(InputError, match="--measure verdicts"):
-        asked(found, "lr", None, "FD:sign", {})
+        select(found, "lr", None, "FD:sign", {})
     named = replace(found, plan=found.plan.model_copy(update={"preset": "stalls"}))
-    assert asked(named, "lr", None, None, {}).color == "last stage"  # its own column, E2, is not in this sweep
+    assert select(named, "lr", None, None, {}).color == "last stage"  # its own column, E2, is not in this sweep
     with_color = sweep((RATE,), lambda lr, s: {"events": {"E2": 1.0}, "stages": ["focus"]})
     named = replace(with_color, plan=with_color.plan.model_copy(update={"preset": "stalls"}))
-    assert asked(named, "lr", None, None, {}).color == "E2"
+    assert select(named, "lr", None, None, {}).color == "E2"
 
 
 def test_fixed_options_are_those_that_are_no_defaults_and_how_far_runs_go():
@@ -188,12 +188,12 @@ def test_fixed_options_are_those_that_are_no_defaults_and_how_far_runs_go():
     assert fixed_text(replace(found, plan=plan)) == [("until", "800"), ("width", "5")]
 
 
-def test_long_names_are_told_apart():
+def test_long_names_are_distinct():
     one, other = (" > ".join([*["condensation", "focus"] * 30, end]) for end in ("dilution", "refocus"))
     assert folded(one, 40) != folded(other, 40)
     assert max(map(len, folded(one, 40).split("\n"))) <= 41
     assert folded("short", 40) == "short"
     middle = [" > ".join([*["focus"] * 40, kind, *["dilution"] * 40]) for kind in ("condensation", "cycle 3")]
     assert folded(middle[0], 40) == folded(middle[1], 40)
-    assert [name[:3] for name in told_apart([*middle, "short"], 40)] == ["1. ", "2. ", "sho"]
+    assert [name[:3] for name in distinct([*middle, "short"], 40)] == ["1. ", "2. ", "sho"]
     assert set(ABSENT) == {"not reached", "in progress", "none"}

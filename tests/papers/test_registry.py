@@ -85,21 +85,21 @@ BAD = {
     "no such package": (None, "ModuleNotFoundError: No module named 'bad_paper'"),
     "no paper": ({"name": "toy"}, "it is of type dict, not a stagescope Paper"),
     "a class": (Paper, "it is of type type, not a stagescope Paper"),
-    "name of ours": (replace(PAPER, name="scan-snap"), "the paper 'scan-snap' has the name 'scan-snap' already"),
+    "name of ours": (replace(PAPER, name="scan-snap"), "has the name 'scan-snap' already"),
     "study of ours": (
         replace(PAPER, studies=(replace(STUDY, name="text-snap"),)),
-        "the paper 'scan-snap' has the study 'text-snap' already",
+        "has the study 'text-snap' already",
     ),
     "tag of ours": (
         replace(PAPER, tags={"SnS:data": Tag("", "")}),
-        "the paper 'scan-snap' has the tag 'SnS:data' already",
+        "has the tag 'SnS:data' already",
     ),
     "type of field of ours": (
         replace(
             PAPER,
             studies=(replace(STUDY, kinds=(Kind(("stagescope.papers.scan_snap.loss:PairwisePopulation",), read=print),)),),
         ),
-        "the paper 'scan-snap' has the type of field 'scan-snap/PairwisePopulation' already",
+        "has the type of field 'scan-snap/PairwisePopulation' already",
     ),
     "general tag": (replace(PAPER, tags={"flow:field": Tag("", "")}), "the tag 'flow:field' is one of Stagescope's own"),
     "no study": (replace(PAPER, studies=("toy",)), "it has 'toy' among its studies"),  # pyright: ignore[reportArgumentType]
@@ -126,12 +126,12 @@ def test_a_paper_that_cannot_be_used_is_left_out(install, case):
 @pytest.mark.parametrize(
     ("second", "sentence"),
     [
-        (replace(PAPER, tags={}, studies=()), "the paper 'toy' has the name 'toy' already"),
-        (shared(tags={}, studies=(replace(STUDY, kinds=()),)), "the paper 'toy' has the study 'toy' already"),
-        (shared(studies=()), "the paper 'toy' has the tag 'Toy:law' already"),
+        (replace(PAPER, tags={}, studies=()), "has the name 'toy' already"),
+        (shared(tags={}, studies=(replace(STUDY, kinds=()),)), "has the study 'toy' already"),
+        (shared(studies=()), "has the tag 'Toy:law' already"),
         (
             shared(tags={}, studies=(replace(STUDY, name="other"),)),
-            "the paper 'toy' has the type of field 'toy-paper/Toy' already",
+            "has the type of field 'toy-paper/Toy' already",
         ),
     ],
     ids=["name", "study", "tag", "type of field"],

@@ -59,13 +59,13 @@ def test_digest_of_a_file_is_that_of_its_bytes(tmp_path):
     ],
 )
 def test_errors_name_the_file_and_the_remedy(number, remedy):
-    with pytest.raises(StoreError, match=remedy) as caught, files.told(Path("run")):
+    with pytest.raises(StoreError, match=remedy) as caught, files.store_errors(Path("run")):
         raise OSError(number, os.strerror(number), "run/data.zarr/Y/c/0")
     assert str(caught.value).startswith(f"run/data.zarr/Y/c/0: {os.strerror(number)}")
 
 
 def test_an_error_without_a_file_names_the_folder():
-    with pytest.raises(StoreError, match="run: No space left"), files.told(Path("run")):
+    with pytest.raises(StoreError, match="run: No space left"), files.store_errors(Path("run")):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 

@@ -47,10 +47,10 @@ def test_adam_has_steps_and_no_time():
         _ = run.t
 
 
-def test_one_frame_and_observables():
+def test_one_frame():
     run = samples.memory_run(frames=4)
     np.testing.assert_array_equal(run.at(2)["W"], samples.frame(2)["W"])
-    assert run.observe(lambda r: r.frames) == 4
+    assert run.frames == 4
 
 
 @pytest.mark.parametrize(("status", "done"), [("finished", True), ("stopped", True), ("diverged", False), ("interrupted", False)])

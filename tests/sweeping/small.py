@@ -7,7 +7,7 @@ from stagescope.papers.registry import study
 from stagescope.sweeping.plan import Plan, new_id
 from stagescope.sweeping.points import Point, points
 from stagescope.sweeping.request import requested
-from stagescope.sweeping.worker import Task, versions
+from stagescope.sweeping.worker import Task
 
 CHEAP: dict[str, Any] = {"until": 0.01, "frames": 3}
 """A flow of scan and snap that takes milliseconds."""
@@ -24,6 +24,5 @@ def cheap_plan(folder: Path | None = None, measures=("events", "numbers"), study
 
 
 def task_of(plan: Plan, folder: Path, chosen: list[Point] | None = None, **more: Any) -> Task:
-    fields = {"folder": str(folder), "sweep": plan.id, "call": new_id(), "study": plan.study, "measures": plan.measures}
-    fields |= {"points": tuple(points(plan) if chosen is None else chosen), "versions": versions(), "files": plan.files}
+    fields = {"folder": str(folder), "plan": plan, "call": new_id(), "points": tuple(points(plan) if chosen is None else chosen)}
     return Task(**{**fields, **more})

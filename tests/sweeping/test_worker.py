@@ -117,7 +117,7 @@ def test_the_first_point_of_a_process_has_more_time(tmp_path, monkeypatch):
 
 def test_rows_of_a_worker_that_does_not_see_the_folder_come_back(tmp_path):
     plan = cheap_plan(tmp_path / "a", grid={"rate_y": "1,2"})
-    for task in (task_of(plan, tmp_path / "elsewhere"), task_of(plan, tmp_path / "a", sweep="another")):
+    for task in (task_of(plan, tmp_path / "elsewhere"), task_of(plan.model_copy(update={"id": "another"}), tmp_path / "a")):
         done = work(task)
         assert [row["status"] for row in done.rows] == ["finished"] * 2
     assert not (tmp_path / "a" / "rows").exists()
@@ -126,7 +126,7 @@ def test_rows_of_a_worker_that_does_not_see_the_folder_come_back(tmp_path):
 def test_versions_must_agree(tmp_path):
     plan = cheap_plan(tmp_path, grid={"rate_y": "1,2"})
     with pytest.raises(Mismatch, match=r"a worker has numpy .*, this client 1\.0; install the same"):
-        work(task_of(plan, tmp_path, versions={**versions(), "numpy": "1.0"}))
+        work(task_of(plan.model_copy(update={"versions": {**versions(), "numpy": "1.0"}}), tmp_path))
 
 
 def test_a_file_that_is_another_one_on_the_worker_ends_the_work(tmp_path):

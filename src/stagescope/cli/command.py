@@ -1,6 +1,7 @@
 """What every command is, and how its answer is printed as JSON."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,3 +26,19 @@ def print_json(value: Any) -> None:
     from stagescope.spec import finite
 
     print(json.dumps(finite(value), indent=2, allow_nan=False))
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        print(f"note: {note}")
+
+
+def answer(found: Any, as_json: bool, show: str) -> int:
+    """Print what a command found: as JSON, or by the function of `render` that is named."""
+    if as_json:
+        print_json(found.json() if hasattr(found, "json") else found)
+    else:
+        from stagescope.cli import render
+
+        getattr(render, show)(found)
+    return 0

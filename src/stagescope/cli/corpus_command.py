@@ -7,22 +7,18 @@ import tyro
 from pydantic import Field
 
 from stagescope.cli.command import Command, print_json
+from stagescope.corpora.files import Layout
+from stagescope.corpora.options import CORPUS, LAYOUT, TOKENS, VOCAB
 from stagescope.errors import InputError
 
 
 class Corpus(Command):
     """A text before anything is trained on it: counts, vocabulary, importance of lags, and what papers predict for it."""
 
-    corpus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|PATH")] = Field(
-        "topics", description="a known corpus (topics, wikitext-2, tinystories, ...) or the path of a text"
-    )
-    tokens: Literal["word", "lower", "char", "bpe"] | None = Field(
-        None, description="words, lower-case words, characters or BPE; default: as usual for the corpus, else lower-case words"
-    )
-    layout: Literal["text", "lines", "separated", "jsonl"] | None = Field(
-        None, description="documents: one text, one a line, separated by <|endoftext|>, or JSON lines; default: told by the file"
-    )
-    vocab: int = Field(200, description="tokens: the most frequent types, and one for all others")
+    corpus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|PATH")] = CORPUS
+    tokens: Literal["word", "lower", "char", "bpe"] | None = TOKENS
+    layout: Layout | None = LAYOUT
+    vocab: int = Field(200, description=VOCAB)
     window: int = Field(256, description="tokens per window of the predictions")
     events: float | None = Field(None, description="also follow the bigram flow up to this t (4000 shows most; a minute)")
     quiet: bool = Field(False, description="no progress bar")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from pydantic import Field
 
-from stagescope.cli.command import Command, print_json
+from stagescope.cli.command import Command, answer
 from stagescope.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,17 +72,13 @@ class List(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.cli.render import catalogue, print_catalogue
+        from stagescope.cli.render import catalogue
         from stagescope.papers.registry import problems
 
         found = catalogue()
         for problem in (*problems(), *(problem for study in found.values() for problem in study["problems"])):
             print(f"stagescope: {problem}", file=sys.stderr)
-        if self.json_:
-            print_json(found)
-        else:
-            print_catalogue(found)
-        return 0
+        return answer(found, self.json_, "print_catalogue")
 
 
 class Cite(Command):

@@ -1,14 +1,13 @@
 """Commands that read a run: its stages, claims and ladder, its page and its figures."""
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 from pydantic import Field
 
-from stagescope.cli.command import OWN_CLAIMS, Command, OwnClaims, RunFolder, print_json
+from stagescope.cli.command import OWN_CLAIMS, Command, OwnClaims, RunFolder, answer, print_notes
 
 LONG_SECONDS = 20.0
 """A command that will take longer says so before it begins."""
@@ -24,14 +23,7 @@ class Stages(Command):
         from stagescope.papers.reading import stages
         from stagescope.runs.store import load
 
-        found = stages(load(self.folder))
-        if self.json_:
-            print_json(found.json())
-        else:
-            from stagescope.cli.render import print_stages
-
-            print_stages(found)
-        return 0
+        return answer(stages(load(self.folder)), self.json_, "print_stages")
 
 
 class Check(Command):
@@ -45,14 +37,7 @@ class Check(Command):
         from stagescope.papers.reading import check
         from stagescope.runs.store import load
 
-        ledger = check(load(self.folder), self.claims or ())
-        if self.json_:
-            print_json(ledger.json())
-        else:
-            from stagescope.cli.render import print_ledger
-
-            print_ledger(ledger)
-        return 0
+        return answer(check(load(self.folder), self.claims or ()), self.json_, "print_ledger")
 
 
 class Ladder(Command):
@@ -71,14 +56,7 @@ class Ladder(Command):
             seconds, sentence = reading(stored).ladder_cost
             if seconds > LONG_SECONDS:
                 print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
-        found = saddle_ladder(stored, progress=False if self.quiet else None)
-        if self.json_:
-            print_json(found.json())
-        else:
-            from stagescope.cli.render import print_ladder
-
-            print_ladder(found)
-        return 0
+        return answer(saddle_ladder(stored, progress=False if self.quiet else None), self.json_, "print_ladder")
 
 
 class Report(Command):
@@ -101,7 +79,7 @@ class Report(Command):
         chosen: Any = {name: getattr(self, name) for name in ("exact", "title", "skip")} | {"claims": self.claims or ()}
         made, notes = noted_report(self.folders, self.out, **chosen, progress=False if self.quiet else None)
         print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
-        _print_notes(() if self.quiet else notes)
+        print_notes(() if self.quiet else notes)
         if self.open:
             from stagescope.cli.answers import open_page
 
@@ -127,10 +105,5 @@ class Figures(Command):
         with progress_for(False if self.quiet else None) as bar:
             made, notes = run_figures(found, self.out, bar, self.skip, self.claims or ())
         print("\n".join(map(str, made)) if self.quiet else f"{len(made) - 1} figures (PDF, SVG, PNG) and {made[-1]}")
-        _print_notes(() if self.quiet else notes)
+        print_notes(() if self.quiet else notes)
         return 0
-
-
-def _print_notes(notes: Iterable[str]) -> None:
-    for note in notes:
-        print(f"note: {note}")

@@ -121,25 +121,23 @@ def print_catalogue(found: dict[str, Any]) -> None:
     for name, study in found.items():
         console.print(Text(name, style="bold"), Text(study["title"]))
         console.print(Text(study["paper"], style="dim"))
-        presets = _table("preset", "settings")
-        for preset, values in study["presets"].items():
-            settings = " ".join(word for name, value in values.items() for word in option_words(name, value))
-            presets.add_row(preset, Text(settings or "(defaults)", style="dim"))
-        console.print(presets)
-        sweeps = _table("sweep", "")
-        for sweep, title in study["sweeps"].items():
-            sweeps.add_row(sweep, Text(title))
-        console.print(sweeps)
+        settings = {
+            preset: " ".join(word for name, value in values.items() for word in option_words(name, value)) or "(defaults)"
+            for preset, values in study["presets"].items()
+        }
+        console.print(_pairs("preset", "settings", settings, style="dim"))
+        console.print(_pairs("sweep", "", study["sweeps"]))
         if study["measures"]:
             console.print(Text(f"measures of its own: {', '.join(study['measures'])}\n"))
-        figures = _table("figure", "")
-        for figure, title in study["figures"].items():
-            figures.add_row(figure, Text(title))
-        console.print(figures)
-        claims = _table("claim", "statement")
-        for tag, statement in study["claims"].items():
-            claims.add_row(tag, Text(statement))
-        console.print(claims)
+        console.print(_pairs("figure", "", study["figures"]))
+        console.print(_pairs("claim", "statement", study["claims"]))
+
+
+def _pairs(first: str, second: str, texts: dict[str, str], style: str = "") -> Table:
+    table = _table(first, second)
+    for name, text in texts.items():
+        table.add_row(name, Text(text, style=style))
+    return table
 
 
 def _table(*columns: str) -> Table:

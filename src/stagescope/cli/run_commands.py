@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import tyro
 from pydantic import BaseModel, Field
 
-from stagescope.cli.command import Command, RunFolder, print_json
+from stagescope.cli.command import Command, RunFolder, answer, print_json
 
 
 class RunFlags(BaseModel):
@@ -83,14 +83,7 @@ class Info(Command):
         from stagescope.cli.answers import info
         from stagescope.runs.store import load
 
-        found = info(load(self.folder))
-        if self.json_:
-            print_json(found)
-        else:
-            from stagescope.cli.render import print_info
-
-            print_info(found)
-        return 0
+        return answer(info(load(self.folder)), self.json_, "print_info")
 
 
 class Export(Command):

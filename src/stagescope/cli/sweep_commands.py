@@ -1,12 +1,13 @@
 """Commands for many points of a study; heavy imports are inside."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 from pydantic import BaseModel, Field
 
-from stagescope.cli.command import OWN_CLAIMS, Command, OwnClaims, print_json
+from stagescope.cli.command import OWN_CLAIMS, Command, OwnClaims, print_json, print_notes
 from stagescope.errors import InputError
 from stagescope.options import field_name
 
@@ -59,11 +60,8 @@ class Sweep(Command):
 
         flags: SweepFlags = self.study
         fields = type(flags).model_fields
-        options = {
-            name: getattr(flags, name)
-            for name in study(flags.study_name).options.model_fields
-            if getattr(flags, name) != fields[name].default
-        }
+        own = {name: getattr(flags, name) for name in study(flags.study_name).options.model_fields}
+        options = {name: value for name, value in own.items() if value != fields[name].default}
         names = ("out", "table", "seeds", "measure", "claims", "refine", "refine_by", "workers", "scheduler")
         names += ("timeout", "keep_runs", "retry_failed", "yes")
         given = {name: getattr(flags, name) for name in names}
@@ -134,8 +132,7 @@ class Diagram(Command):
         else:
             size = made.page.stat().st_size / 1e6
             print(f"{made.figure.with_suffix('')}.{{pdf,svg,png,json}}\n{made.page}: {size:.1f} MB, works offline")
-            for note in made.notes:
-                print(f"note: {note}")
+            print_notes(made.notes)
         if self.open:
             from stagescope.cli.answers import open_page
 
@@ -179,16 +176,13 @@ def _print_outcome(made: "Table") -> None:
     failed = f", {len(made.failed)} failed" if made.failed else ""
     size = f"{remarks.count(len(made), 'row')} in {remarks.count(len(made.cells), 'cell')}"
     print(f"{made.folder}: {size}{failed}; {made.folder / 'table.csv'}")
-    reasons: dict[str, int] = {}
-    for row in made.failed:
-        said = outcome(row["status"], row["reason"])
-        reasons[said] = reasons.get(said, 0) + 1
-    for said, count in sorted(reasons.items(), key=lambda item: -item[1])[:3]:
-        print(f"{count} {said}")
+    reasons = Counter(outcome(row["status"], row["reason"]) for row in made.failed)
+    for reason, count in reasons.most_common(3):
+        print(f"{count} {reason}")
     if len(reasons) > 3:
         print(f"and {remarks.count(len(reasons) - 3, 'other reason')}, in the table")
-    if said := remarks.same_seeds(made):
-        print(said)
+    if remark := remarks.same_seeds(made):
+        print(remark)
     names = [axis.name for axis in made.axes if len(axis.values) > 1]
     color = remarks.telling(made)
     if names and color:

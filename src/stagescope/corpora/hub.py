@@ -22,7 +22,7 @@ def download(hub: tuple[str, str | None], folder: Path) -> None:
     """Write the splits of a data set of texts as files into `folder`; a file appears whole or not at all."""
     from datasets import load_dataset  # pyright: ignore[reportMissingImports]
 
-    whole = _line if "wikitext" in hub[0].lower() else _story
+    whole = _line if "wikitext" in hub[0].lower() else lambda text: f"{text.strip()}\n{SEPARATOR}\n"
     try:
         found = load_dataset(*hub)
         folder.mkdir(parents=True, exist_ok=True)
@@ -38,10 +38,6 @@ def download(hub: tuple[str, str | None], folder: Path) -> None:
 def _line(text: str) -> str:
     """A line as in the published files: the hub leaves an empty one without its blank and its end."""
     return text or " \n"
-
-
-def _story(text: str) -> str:
-    return f"{text.strip()}\n{SEPARATOR}\n"
 
 
 def _write(path: Path, texts: Iterable[str], whole: Callable[[str], str]) -> None:

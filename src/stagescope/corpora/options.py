@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from stagescope.corpora.files import Layout
 from stagescope.options import Options
 
 if TYPE_CHECKING:
@@ -12,17 +13,23 @@ if TYPE_CHECKING:
     from stagescope.progress import Progress
 
 
+CORPUS: Any = Field("topics", description="a known corpus (topics, wikitext-2, tinystories, ...) or the path of a text")
+TOKENS: Any = Field(
+    None, description="words, lower-case words, characters or BPE; default: as usual for the corpus, else lower-case words"
+)
+LAYOUT: Any = Field(
+    None, description="documents: one text, one a line, separated by <|endoftext|>, or JSON lines; default: told by the file"
+)
+VOCAB = "tokens: the most frequent types, and one for all others"
+
+
 class TextOptions(Options):
     """A corpus and its tokens."""
 
-    corpus: str = Field("topics", description="a known corpus (topics, wikitext-2, tinystories, ...) or the path of a text")
-    tokens: Literal["word", "lower", "char", "bpe"] | None = Field(
-        None, description="words, lower-case words, characters or BPE; default: as usual for the corpus, else lower-case words"
-    )
-    layout: Literal["text", "lines", "separated", "jsonl"] | None = Field(
-        None, description="documents: one text, one a line, separated by <|endoftext|>, or JSON lines; default: told by the file"
-    )
-    vocab: int = Field(100, ge=2, description="tokens: the most frequent types, and one for all others")
+    corpus: str = CORPUS
+    tokens: Literal["word", "lower", "char", "bpe"] | None = TOKENS
+    layout: Layout | None = LAYOUT
+    vocab: int = Field(100, ge=2, description=VOCAB)
 
     def read(self, progress: "Progress | None" = None) -> "TextCorpus":
         from stagescope.corpora.corpus import read_corpus

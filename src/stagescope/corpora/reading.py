@@ -1,7 +1,7 @@
 """Read a corpus once: every part tokenised, checksummed, and checked against what is known of it."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from stagescope.corpora.tokens import Reader, Stream, Tokens
 from stagescope.errors import InputError
 from stagescope.memory import require_memory
 from stagescope.progress import Progress
+from stagescope.runs import files
 
 _kept: dict[tuple[object, ...], "RawText"] = {}
 
@@ -43,7 +44,7 @@ def read_again(source: str, sha256: str, tokens: Tokens, layout: Layout) -> RawT
     if found is not None and found.sha256 == sha256:
         return found
     others = {} if source in KNOWN else elsewhere(source)
-    moved = next((path for path, files in others.items() if _digest(list(map(_file_digest, files.values()))) == sha256), None)
+    moved = next((path for path, parts in others.items() if _digest(list(map(_file_digest, parts.values()))) == sha256), None)
     if moved is not None:
         return read_text(str(moved), tokens, layout)
     if found is not None:
@@ -67,8 +68,7 @@ def _is_there(source: str) -> bool:
 
 def _file_digest(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return files.sha256(path)
     except OSError as error:
         raise InputError(f"cannot read the corpus {path}: {error.strerror}") from None
 
@@ -98,17 +98,14 @@ def _read_parts(source: str, paths: Mapping[str, Path], tokens: Tokens, layout: 
     if not len(parts["train"].ids):
         if blank:
             raise InputError(f"the corpus {paths['train']} holds nothing but white space; give a file that holds text")
-        raise InputError(f"{paths['train']} holds no {tokens} tokens; {_remedy(tokens)}")
+        why = "lower finds a-z only: choose --tokens word, char or bpe" if tokens == "lower" else "it is all white space"
+        raise InputError(f"{paths['train']} holds no {tokens} tokens; {why}")
     return RawText(reader.types, parts, _digest(digests))
 
 
 def _digest(digests: list[str]) -> str:
     """The sha256 of a corpus: that of its file, or of those of its files, which tells where one ends and the next begins."""
     return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
-
-
-def _remedy(tokens: Tokens) -> str:
-    return "lower finds a-z only: choose --tokens word, char or bpe" if tokens == "lower" else "it is all white space"
 
 
 def _verify(known: Known, tokens: Tokens, layout: Layout, path: Path, sha256: str, stream: Stream) -> None:
@@ -133,7 +130,6 @@ def topics() -> list[str]:
 
 
 def _read_topics(tokens: Tokens) -> RawText:
-    texts: Iterable[str] = topics()
-    reader = Reader(tokens)
-    stream = reader.stream([list(texts)], marked=True)
+    texts, reader = topics(), Reader(tokens)
+    stream = reader.stream([texts], marked=True)
     return RawText(reader.types, {"train": stream}, hashlib.sha256("\0".join(texts).encode()).hexdigest())

@@ -2,8 +2,8 @@
 
 Every leaf box between cells is cut in four; each quarter belongs to the cell at its corner. On a plain grid a cell so covers
 everything that is nearer to it than to its neighbours along either axis; where a refinement put cells between, all of them
-shrink. Cells at the rim reach half a step outwards. A quarter whose corner is a cell of the grid that does not exist is
-nobody's: it stays blank.
+shrink. Cells at the rim reach half a step outwards. A quarter whose corner is a cell of the grid that does not exist stays
+blank.
 """
 
 import math
@@ -117,7 +117,7 @@ def _parts(ruler: Ruler, low: Any, high: Any) -> list[tuple[Any, float, float]]:
 
 
 def _owner(rulers: tuple[Ruler, Ruler], corner: Cell, leaf: Leaf, known: frozenset[Cell]) -> Cell | None:
-    """The cell at a corner. One that a refinement has not reached yet is stood in for by the nearest; a hole is nobody's."""
+    """The cell at a corner. One that a refinement has not reached yet is stood in for by the nearest; a hole has none."""
     if corner in known:
         return corner
     if all(value in ruler.scale.values for ruler, value in zip(rulers, corner, strict=True)):

@@ -25,14 +25,6 @@ TORN, START = 8, 16
 """Added to that number: seeds disagree, the event was there at the start."""
 
 
-def cells_of(sweep: Sweep) -> dict[Cell, list[Row]]:
-    """Rows by cell, each in the order of the table, as in the figure."""
-    found: dict[Cell, list[Row]] = {}
-    for row in sweep.rows:
-        found.setdefault(sweep.cell(row), []).append(row)
-    return found
-
-
 def statistics(column: Column, cells: Sequence[Sequence[Row]], codes: Mapping[str, int], blocks: Blocks) -> dict[str, Any]:
     """What the cells say in a column; `codes` are the numbers of its words."""
     said = [cell_of(column, rows) for rows in cells]
@@ -41,7 +33,7 @@ def statistics(column: Column, cells: Sequence[Sequence[Row]], codes: Mapping[st
     if column.kind == "word":
         values = np.array([codes.get(one["value"], -1) for one in said], int)
         return found | {"values": blocks.i32(values), "shares": _shares([one["shares"] for one in said], codes, blocks)}
-    values = np.array([np.nan if one["value"] is None else one["value"] for one in said], float)
+    values = np.array([one["value"] for one in said], float)
     intervals = np.array([_ends(one["interval"]) for one in said], float)
     known = not np.all(np.isnan(intervals))
     return found | {"values": blocks.f64(values), "intervals": blocks.f64(intervals) if known else None}

@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stagescope.diagrams.asked import Asked, asked
 from stagescope.diagrams.curves import draw_curves
 from stagescope.diagrams.maps import draw_maps
 from stagescope.diagrams.numbers import numbers
 from stagescope.diagrams.page import diagram_page
+from stagescope.diagrams.selection import Selection, select
 from stagescope.errors import InputError
 from stagescope.reporting.report import html_target
-from stagescope.runs.files import publish, told
+from stagescope.runs.files import publish, store_errors
 from stagescope.sweeping.table import Sweep, load_sweep
-from stagescope.views.figure import FORMATS, MARK, Numbers, save
+from stagescope.views.figure import FORMATS, MARK, Numbers, check_replaceable, save
 
 
 class Diagram(NamedTuple):
@@ -59,31 +59,25 @@ def diagram(
         ss.diagram("sweep", x="pi.0", y="persistence", color="E2")
     """
     found = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
-    ask = asked(found, x, y, color, at or {})
+    chosen = select(found, x, y, color, at or {})
     folder = found.folder / "diagrams" if out is None else Path(out)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give a folder for the figures")
-    stem = folder / stem_of(ask)
+    stem = folder / stem_of(chosen)
     for kind in (*FORMATS, "json"):
-        _check(stem.with_suffix(f".{kind}"))
-    drawn = {"made": MARK, **numbers(found, ask)}
-    with told(folder):
+        check_replaceable(stem.with_suffix(f".{kind}"))
+    drawn = {"made": MARK, **numbers(found, chosen)}
+    with store_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         target = html_target(folder / "diagram.html" if page is None else Path(page))
         publish(stem.with_suffix(".json"), (json.dumps(drawn, indent=1, allow_nan=False) + "\n").encode())
         save(lambda: draw_curves(drawn) if y is None else draw_maps(drawn), stem)
-        publish(target, diagram_page(found, ask).encode())
+        publish(target, diagram_page(found, chosen).encode())
     return Diagram(stem.with_suffix(".png"), target, drawn, tuple(drawn["notes"]))
 
 
-def stem_of(ask: Asked) -> str:
+def stem_of(chosen: Selection) -> str:
     """A name for files that says what they show, safe on every file system."""
-    axes = ask.x if ask.y is None else f"{ask.x}-{ask.y}"
-    cut = "".join(f"-{name}={value}" for name, value in ask.at.items())
-    return "".join(c if c.isalnum() or c in "-_=" else "_" for c in f"{ask.color}-over-{axes}{cut}")[:120]
-
-
-def _check(path: Path) -> None:
-    with told(path):
-        if path.exists() and (path.is_dir() or MARK.encode() not in path.read_bytes()):
-            raise InputError(f"{path} exists and was not made with Stagescope; choose another folder or remove it")
+    axes = chosen.x if chosen.y is None else f"{chosen.x}-{chosen.y}"
+    cut = "".join(f"-{name}={value}" for name, value in chosen.at.items())
+    return "".join(c if c.isalnum() or c in "-_=" else "_" for c in f"{chosen.color}-over-{axes}{cut}")[:120]

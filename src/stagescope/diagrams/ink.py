@@ -52,7 +52,7 @@ def folded(text: str, width: int, lines: int = 4) -> str:
     return "\n".join(plain(line, width + 1) for line in textwrap.wrap(whole, width)) or plain(text)
 
 
-def told_apart(names: Sequence[str], width: int) -> list[str]:
+def distinct(names: Sequence[str], width: int) -> list[str]:
     """Names folded; where shortened ones would be the same, each has its number among them, as it has in the numbers."""
     found = [folded(name, width) for name in names]
     return [folded(f"{i + 1}. {name}", width) if found.count(found[i]) > 1 else found[i] for i, name in enumerate(names)]
@@ -115,7 +115,10 @@ def scaled_values(numbers: Numbers) -> list[float]:
     return [cell["value"] for cell in all_cells(numbers) if cell["value"] is not None and not cell.get("start")]
 
 
-def colors_of(numbers: Numbers) -> "NumberColors | NameColors":
+Colors = NumberColors | NameColors
+
+
+def colors_of(numbers: Numbers) -> Colors:
     return NameColors(numbers["categories"]) if numbers["kind"] == "word" else NumberColors(scaled_values(numbers))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from stagescope.diagrams.asked import Asked
+from stagescope.diagrams.selection import Selection
 from stagescope.diagrams.words import (
     START_PARTS,
     clock_notes,
@@ -36,30 +36,30 @@ EMPTY = "(none)"
 VERDICTS = ("confirmed", "violated", "inconclusive", "not applicable")
 
 
-def numbers(sweep: Sweep, ask: Asked) -> Numbers:
+def numbers(sweep: Sweep, chosen: Selection) -> Numbers:
     """Everything that is drawn; one panel for each value of the axes that are neither drawn nor cut.
 
     A cell has the counts of `Sweep.statistics` and `value`, the median or the most frequent word. Where that is None, `lack`
     says why, and `ends` where the runs ended that a longer run would add to. `start`: the event was there at the start.
     """
     axes = {axis.name: axis for axis in sweep.axes}
-    column = sweep.column_of(ask.color)
-    cuts = [(at, rows) for at, rows in _cuts(sweep, axes, ask, column) if rows]
+    column = sweep.column_of(chosen.color)
+    cuts = [(at, rows) for at, rows in _cuts(sweep, axes, chosen, column) if rows]
     if not cuts:
-        raise InputError(f"no cell has {', '.join(f'{name} = {value}' for name, value in ask.at.items())} together")
+        raise InputError(f"no cell has {', '.join(f'{name} = {value}' for name, value in chosen.at.items())} together")
     shown = [row for _, rows in cuts for row in rows]
     timed = column.kind == "time"
-    panels = [{"at": at, "cells": list(_cells(column, rows, ask))} for at, rows in cuts]
+    panels = [{"at": at, "cells": list(_cells(column, rows, chosen))} for at, rows in cuts]
     found: Numbers = {
         "study": sweep.plan.study,
         "sweep": sweep.folder.resolve().name,
         "fixed": dict(fixed_text(sweep)),
-        "x": _axis(axes[ask.x]),
-        "y": _axis(axes[ask.y]) if ask.y is not None else None,
-        "color": ask.color,
+        "x": _axis(axes[chosen.x]),
+        "y": _axis(axes[chosen.y]) if chosen.y is not None else None,
+        "color": chosen.color,
         "kind": column.kind,
         "clocks": clocks_of(shown) if timed else [],
-        "at": dict(ask.at),
+        "at": dict(chosen.at),
         "confidence": CONFIDENCE,
         "lacks": _lacks(column, [cell for panel in panels for cell in panel["cells"]]),
         "notes": [*state_notes(sweep), *(clock_notes(shown) if timed else [])],
@@ -86,32 +86,34 @@ def _lacks(column: Column, cells: Sequence[Mapping[str, Any]]) -> dict[str, str]
     return found
 
 
-def _cuts(sweep: Sweep, axes: Mapping[str, Axis], ask: Asked, column: Column) -> Iterator[tuple[dict[str, Value], list[Row]]]:
+def _cuts(
+    sweep: Sweep, axes: Mapping[str, Axis], chosen: Selection, column: Column
+) -> Iterator[tuple[dict[str, Value], list[Row]]]:
     """Rows by the values of the axes that are neither drawn nor cut, where those are of the grid."""
-    free = [axis for name, axis in axes.items() if name not in (ask.x, ask.y, *ask.at)]
+    free = [axis for name, axis in axes.items() if name not in (chosen.x, chosen.y, *chosen.at)]
     count = math.prod(len(axis.values) for axis in free)
-    words = ask.y is None and column.kind == "word"
-    most = MOST_PANELS if ask.y is not None else 1 if words else MOST_SERIES
+    words = chosen.y is None and column.kind == "word"
+    most = MOST_PANELS if chosen.y is not None else 1 if words else MOST_SERIES
     if count > most:
         many = max(free, key=lambda axis: len(axis.values))
-        what = "panels" if ask.y is not None else "rows of dots for every name" if words else "curves"
-        why = f" where there is room for 1: {ask.color} is words, not a number" if words else f", more than {most}"
-        instead = f", or draw a map with --y {many.name}" if ask.y is None else ""
+        what = "panels" if chosen.y is not None else "rows of dots for every name" if words else "curves"
+        why = f" where there is room for 1: {chosen.color} is words, not a number" if words else f", more than {most}"
+        instead = f", or draw a map with --y {many.name}" if chosen.y is None else ""
         raise InputError(
             f"{' and '.join(axis.name for axis in free)} would give {count} {what}{why}; choose a value with "
             f"--at {many.name}={many.values[len(many.values) // 2]}{instead}"
         )
     groups: dict[tuple[Value, ...], list[Row]] = {}
     for row in sweep.rows:
-        if all(row["at"][name] == value for name, value in ask.at.items()):
+        if all(row["at"][name] == value for name, value in chosen.at.items()):
             groups.setdefault(tuple(row["at"][axis.name] for axis in free), []).append(row)
     for values in product(*(axis.values for axis in free)):
         shown = {axis.name: value for axis, value in zip(free, values, strict=True)}
         yield shown, groups.get(values, [])
 
 
-def _cells(column: Column, rows: list[Row], ask: Asked) -> Iterator[dict[str, Any]]:
-    by = [ask.x] if ask.y is None else [ask.x, ask.y]
+def _cells(column: Column, rows: list[Row], chosen: Selection) -> Iterator[dict[str, Any]]:
+    by = [chosen.x] if chosen.y is None else [chosen.x, chosen.y]
     groups: dict[tuple[Value, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row["at"][name] for name in by), []).append(row)
@@ -145,8 +147,8 @@ def _lack(counts: Mapping[str, int], beyond: Sequence[str | None]) -> str:
 
 def disagree(cell: Mapping[str, Any]) -> bool:
     """Whether seeds of a cell say different things: other words, a value for some only, or some failed."""
-    told = (cell["known"], cell["beyond"], cell["failed"])
-    kinds = sum(count > 0 for count in (*told, cell["rows"] - sum(told)))
+    counts = (cell["known"], cell["beyond"], cell["failed"])
+    kinds = sum(count > 0 for count in (*counts, cell["rows"] - sum(counts)))
     return kinds > 1 or len(cell.get("shares", ())) > 1
 
 

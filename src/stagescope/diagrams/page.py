@@ -8,9 +8,9 @@ import numpy as np
 
 import stagescope
 from stagescope.diagrams.areas import Ruler
-from stagescope.diagrams.asked import Asked
-from stagescope.diagrams.cells import all_areas, cells_of, statistics
+from stagescope.diagrams.cells import all_areas, statistics
 from stagescope.diagrams.numbers import EMPTY, ranked
+from stagescope.diagrams.selection import Selection
 from stagescope.diagrams.words import clock_notes, clocks_of, ends_of, fixed_text, lack_text, none_word, state_notes
 from stagescope.papers.registry import studies, tags
 from stagescope.reporting.blocks import Blocks
@@ -33,20 +33,19 @@ Why = tuple[str, str]
 """Why a row has no value: the kind of lack, and the sentence."""
 
 
-def diagram_page(sweep: Sweep, ask: Asked) -> str:
-    """The whole file; it opens with what was asked for. The same sweep gives the same bytes."""
+def diagram_page(sweep: Sweep, chosen: Selection) -> str:
+    """The whole file; it opens with the columns chosen. The same sweep gives the same bytes."""
     blocks = Blocks()
     title = f"{sweep.folder.resolve().name}: sweep over {', '.join(axis.name for axis in sweep.axes)}"
-    data = page_data(sweep, ask, title, blocks)
+    data = page_data(sweep, chosen, title, blocks)
     return document(title, data, blocks, [], viewer_script("diagram"), [viewer_style("style", "panels", "diagram")], "diagram")
 
 
-def page_data(sweep: Sweep, ask: Asked, title: str, blocks: Blocks) -> dict[str, Any]:
+def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> dict[str, Any]:
     """What the viewer draws; `viewer/types.js` says what the entries are."""
     axes = {axis.name: axis for axis in sweep.axes}
     columns = [sweep.column_of(name) for name in sweep.columns if name not in ("config", "digest")]
-    cells = cells_of(sweep)
-    numbers = {cell: i for i, cell in enumerate(cells)}
+    numbers = {cell: i for i, cell in enumerate(sweep.cells)}
     whys = {("", ""): 0}
     study = studies()[sweep.plan.study].title if sweep.plan.study in studies() else ""
     return {
@@ -58,8 +57,8 @@ def page_data(sweep: Sweep, ask: Asked, title: str, blocks: Blocks) -> dict[str,
         "fixed": [[label(name), label(text)] for name, text in fixed_text(sweep)],
         "axes": [_axis(axis, sweep.rows) for axis in axes.values()],
         "cells": blocks.i32(np.array([numbers[sweep.cell(row)] for row in sweep.rows], int)),
-        "areas": all_areas(sweep, list(cells), blocks),
-        "columns": [_column(column, sweep.rows, list(cells.values()), axes.get(column.name), whys, blocks) for column in columns],
+        "areas": all_areas(sweep, list(sweep.cells), blocks),
+        "columns": [_column(column, sweep, axes.get(column.name), whys, blocks) for column in columns],
         "whys": _texts([f"{lack}\n{label(text)}" for lack, text in whys], blocks),
         "lacks": {lack: lack_text(lack, {}, "") for lack in CLOCKED},
         "clocks": [label(clock) for clock in clocks_of(sweep.rows)],
@@ -69,10 +68,10 @@ def page_data(sweep: Sweep, ask: Asked, title: str, blocks: Blocks) -> dict[str,
         "run": _texts([_run(row) for row in sweep.rows], blocks),
         "confidence": CONFIDENCE,
         "start": {
-            "x": label(ask.x),
-            "y": None if ask.y is None else label(ask.y),
-            "color": label(ask.color),
-            "at": [[label(name), _word(value)] for name, value in ask.at.items()],
+            "x": label(chosen.x),
+            "y": None if chosen.y is None else label(chosen.y),
+            "color": label(chosen.color),
+            "at": [[label(name), _word(value)] for name, value in chosen.at.items()],
         },
     }
 
@@ -98,13 +97,11 @@ def _word(value: Any) -> str:
     return label("none" if value is None else str(value) or EMPTY)
 
 
-def _column(
-    column: Column, rows: Sequence[Row], cells: Sequence[Sequence[Row]], axis: Axis | None, whys: dict[Why, int], blocks: Blocks
-) -> dict[str, Any]:
+def _column(column: Column, sweep: Sweep, axis: Axis | None, whys: dict[Why, int], blocks: Blocks) -> dict[str, Any]:
     """What counts of every row: numbers with NaN for none, or numbers of words with -1; why there is none; and what cells say."""
-    readings = [column.reading(row) for row in rows]
+    cells, readings = list(sweep.cells.values()), [column.reading(row) for row in sweep.rows]
     values = [reading.value for reading in readings]
-    lacking = np.array([_why(column, row, reading.lack, whys) for row, reading in zip(rows, readings, strict=True)], int)
+    lacking = np.array([_why(column, row, reading.lack, whys) for row, reading in zip(sweep.rows, readings, strict=True)], int)
     found: dict[str, Any] = {
         "name": label(column.name),
         "group": "axes" if axis is not None else column.part if column.part in GROUPS else "run",
@@ -113,8 +110,7 @@ def _column(
         "lacks": blocks.i32(lacking) if lacking.any() else None,
     }
     if column.kind != "word":
-        numbers = [np.nan if value is None else value for value in values]
-        return found | {"values": blocks.f64(np.array(numbers, float)), "cells": statistics(column, cells, {}, blocks)}
+        return found | {"values": blocks.f64(np.array(values, float)), "cells": statistics(column, cells, {}, blocks)}
     places = {value: i for i, value in enumerate(axis.values if axis is not None else ranked(values))}
     codes = np.array([places.get(value, -1) for value in values], int)
     said = statistics(column, cells, {str(value): i for value, i in places.items()}, blocks)
@@ -137,19 +133,9 @@ def _outcomes(rows: Sequence[Row], blocks: Blocks) -> dict[str, Any]:
 
 
 def _recreate(sweep: Sweep, row: dict[str, Any]) -> str:
-    at = [f"{name}={value}" for name, value in row["at"].items()]
-    words = [
-        "stagescope",
-        "recreate",
-        sweep.folder.resolve().name,
-        "--at",
-        *at,
-        "--seed",
-        str(row["seed"]),
-        "--out",
-        _folder(row),
-    ]
-    return f"{shlex.join(words)}\n{_opened(row)}"
+    at = shlex.join(f"{name}={value}" for name, value in row["at"].items())
+    folder = shlex.quote(sweep.folder.resolve().name)
+    return f"stagescope recreate {folder} --at {at} --seed {row['seed']} --out {_folder(row)}\n{_opened(row)}"
 
 
 def _run(row: dict[str, Any]) -> str:
@@ -158,7 +144,7 @@ def _run(row: dict[str, Any]) -> str:
 
 
 def _opened(row: dict[str, Any]) -> str:
-    return shlex.join(["stagescope", "report", _folder(row), "--out", f"{_folder(row)}.html", "--open"])
+    return f"stagescope report {_folder(row)} --out {_folder(row)}.html --open"
 
 
 def _folder(row: dict[str, Any]) -> str:

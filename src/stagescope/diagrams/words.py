@@ -14,19 +14,9 @@ START_PARTS = ("events", "starts")
 """Parts of a row whose times are moments: one at 0 had come before the run began."""
 
 
-def number_text(value: float) -> str:
-    return f"{value:.6g}"
-
-
 def ends_of(rows: Iterable[Row]) -> Ends:
-    """Where runs ended, on their clocks; those that do not say are left out."""
-    found: Ends = {}
-    for row in rows:
-        end, clock = row.get("end"), row.get("clock")
-        if end is not None and clock:
-            before = found.setdefault(clock, [end, end])
-            found[clock] = [min(before[0], end), max(before[1], end)]
-    return found
+    """Where runs ended, on their clocks; rows without an end or a clock are left out."""
+    return joined({row["clock"]: [row["end"]] * 2} for row in rows if row.get("end") is not None and row.get("clock"))
 
 
 def joined(ends: Iterable[Ends]) -> Ends:
@@ -39,12 +29,12 @@ def joined(ends: Iterable[Ends]) -> Ends:
 
 
 def ends_text(ends: Ends) -> str:
-    """`t = 4000`, `t = 800 to 4000`, `t = 800 or step 300`; of runs that do not say: `the end of the run`."""
-    said = []
+    """`t = 4000`, `t = 800 to 4000`, `t = 800 or step 300`; without any end: `the end of the run`."""
+    texts = []
     for clock, (low, high) in ends.items():
-        span = number_text(low) if low == high else f"{number_text(low)} to {number_text(high)}"
-        said.append(f"step {span}" if clock == "step" else f"{clock} = {span}")
-    return " or ".join(said) or "the end of the run"
+        span = f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
+        texts.append(f"step {span}" if clock == "step" else f"{clock} = {span}")
+    return " or ".join(texts) or "the end of the run"
 
 
 def lack_text(lack: str, ends: Ends, none: str) -> str:

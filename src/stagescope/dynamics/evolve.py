@@ -18,7 +18,7 @@ from stagescope.fields.objective import Objective
 from stagescope.params import Layout, Params, check_name
 from stagescope.progress import progress_for
 from stagescope.runs.arrays import Column
-from stagescope.runs.files import told
+from stagescope.runs.files import store_errors
 from stagescope.runs.run import Arrays, Run, how_to_resume
 from stagescope.runs.saving import header
 from stagescope.runs.store import load
@@ -111,7 +111,9 @@ def evolve(
     settled = dynamics.settled(vector)
     positions = settled.positions(record, until)
     journey = Journey(law, layout, settled, positions, stop, record, until, seed, origin or Origin())
-    _check_out(out, overwrite)
+    if out is not None:
+        with store_errors(Path(out)):
+            check_place(Path(out), overwrite)  # refuses a folder that is in use before any work is done
     state, camera = settled.start(law, layout, vector), _Camera(journey)
     with np.errstate(**QUIET):
         first = camera.frame(Point(0.0, vector, frame=True, state=state))
@@ -282,13 +284,6 @@ class _Disk:
     def finish(self, journey: Journey, status: str, reason: str, state: State) -> Run:
         self._writer.finish(status, reason, state)
         return load(self._writer.folder)
-
-
-def _check_out(out: str | Path | None, overwrite: bool) -> None:
-    """Refuse a place that is taken before any work is done."""
-    if out is not None:
-        with told(Path(out)):
-            check_place(Path(out), overwrite)
 
 
 def _sink(journey: Journey, out: str | Path | None, overwrite: bool, first: dict[str, Any], state: State) -> _Memory | _Disk:

@@ -138,7 +138,7 @@ class Field(OnBlocks):
         def law(point: Any) -> Any:
             return self.checked(point, self.data)
 
-        _, tangent = jax.jvp(law, (_floats(params),), (_floats(direction),))
+        _, tangent = jax.jvp(law, (floats(params),), (floats(direction),))
         return {name: np.asarray(tangent[name]) for name in params}
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
@@ -167,5 +167,5 @@ class Field(OnBlocks):
         return {name: float(np.sum(np.square(v) * weights.get(name, 1.0))) for name, v in velocity.items()}
 
 
-def _floats(params: Params) -> dict[str, np.ndarray]:
+def floats(params: Params) -> dict[str, np.ndarray]:
     return {name: np.asarray(block, dtype=float) for name, block in params.items()}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError
-from stagescope.fields.field import Field, FlatField, OnBlocks, naming_blocks
+from stagescope.fields.field import Field, FlatField, OnBlocks, floats, naming_blocks
 from stagescope.params import Layout, Params
 from stagescope.spec import Spec
 
@@ -25,15 +25,15 @@ class Objective(OnBlocks):
         return _Autodiff(self)
 
     def value(self, params: Params) -> float:
-        return float(self._autodiff.value(_floats(params), self.data))
+        return float(self._autodiff.value(floats(params), self.data))
 
     def grad(self, params: Params) -> dict[str, np.ndarray]:
-        found = self._autodiff.grad(_floats(params), self.data)
+        found = self._autodiff.grad(floats(params), self.data)
         return {name: np.asarray(found[name]) for name in params}
 
     def hvp(self, params: Params, direction: Params) -> dict[str, np.ndarray]:
         """Derivative of the gradient along a direction."""
-        found = self._autodiff.hvp(_floats(params), _floats(direction), self.data)
+        found = self._autodiff.hvp(floats(params), floats(direction), self.data)
         return {name: np.asarray(found[name]) for name in params}
 
     def field(self) -> "GradientField":
@@ -128,7 +128,3 @@ class JaxObjective(Objective):
 
     def describe(self) -> Spec:
         return {"type": "own", "name": self.name}
-
-
-def _floats(params: Params) -> dict[str, np.ndarray]:
-    return {name: np.asarray(block, dtype=float) for name, block in params.items()}

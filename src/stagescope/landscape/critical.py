@@ -112,8 +112,8 @@ class CriticalPoint:
         when = "" if self.t is None else f", t {self.t:.6g}"
         rates = " ".join(f"{rate:.4g}" for rate in np.real(self.growing)[:FASTEST]) or "none"
         count = "unknown" if self.index is None else self.index
-        said = f"{self.kind}{when}{loss}, |F| {self.residual:.1e}, distance {self.distance:.3g}, index {count}"
-        return f"CriticalPoint({said}, growing rates {rates}; {blocks})"
+        facts = f"{self.kind}{when}{loss}, |F| {self.residual:.1e}, distance {self.distance:.3g}, index {count}"
+        return f"CriticalPoint({facts}, growing rates {rates}; {blocks})"
 
     def json(self) -> dict[str, Any]:
         named = ("t", "kind", "index", "flat", "residual", "distance", "loss")
@@ -137,27 +137,19 @@ def critical_point(
     """
     near = Derivatives(what, params, rates)
     start = near.layout.pack(params)
-    return _described(near, _Found(refine(near, start)), start, least_length, t)
+    return _described(near, (refine(near, start), False), start, least_length, t)
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Where a search ended, and whether its work was used up."""
-
-    vector: np.ndarray
-    used_up: bool = False
+Ended = tuple[np.ndarray, bool]
+"""Where a search ended, and whether its work was used up."""
 
 
-def _described(near: Derivatives, found: _Found, start: np.ndarray, least_length: float, t: float | None) -> CriticalPoint:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _point(near, found, start, least_length, t)
-
-
-def _point(near: Derivatives, found: _Found, start: np.ndarray, least_length: float, t: float | None) -> CriticalPoint:
-    vector, stopped = found.vector, ""
+@np.errstate(over="ignore", invalid="ignore")
+def _described(near: Derivatives, ended: Ended, start: np.ndarray, least_length: float, t: float | None) -> CriticalPoint:
+    (vector, used_up), stopped = ended, ""
     if far_out(near, start):
         stopped = f"no search: parameters of size {np.abs(start).max():.1e} are too large, or their velocity is not finite"
-    elif found.used_up:
+    elif used_up:
         stopped = f"the work of all searches ({PASSING.products} products with the Jacobian) did not suffice"
     point, objective = near.layout.unpack(vector), near.field.objective
     length = max(float(np.linalg.norm(vector)), least_length or float(np.linalg.norm(start)), 1e-300)
@@ -203,7 +195,7 @@ def critical_points(
     return found
 
 
-def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, share: float) -> _Found:
+def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, share: float) -> Ended:
     """The zero of F nearest to the first start that is found from any; without one, where the search from the first ended.
 
     Each search may use half of what is left of the share, so that a long valley of |F| leaves something for the next start.
@@ -228,7 +220,7 @@ def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, s
         if away(best) <= PASSING.close:
             break
         best = min(best, search(start), key=away)
-    return _Found(best if away(best) < np.inf else first, used_up and away(best) > PASSING.close)
+    return best if away(best) < np.inf else first, used_up and away(best) > PASSING.close
 
 
 def slow_frames(speed: np.ndarray, most: int | None = None) -> list[int]:

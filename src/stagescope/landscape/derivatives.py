@@ -25,7 +25,7 @@ class Derivatives:
 
     Of a gradient field, J = -D H with the diagonal D = rate / multiplicity: it has the real spectrum of the symmetric
     -D^(1/2) H D^(1/2), and eigenvectors D^(1/2) times those. `products` counts those with J and J^T; a whole J is one of each
-    column. `heard` is told their number after each.
+    column. `heard` gets their number after each.
     """
 
     def __init__(
@@ -105,6 +105,18 @@ class Derivatives:
     def vjp(self, vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """J^T direction."""
         return self._counted(1, "vjp", vector, direction)
+
+    def operator(self, vector: np.ndarray, factor: float = 1.0, shift: float = 0.0) -> Any:
+        """factor J + shift I as a SciPy operator, by products."""
+        from scipy.sparse.linalg import LinearOperator
+
+        make: Any = LinearOperator  # its stub does not know these arguments
+        return make(
+            (len(vector), len(vector)),
+            matvec=lambda x: factor * self.jvp(vector, np.ravel(x)) + shift * np.ravel(x),
+            rmatvec=lambda x: factor * self.vjp(vector, np.ravel(x)) + shift * np.ravel(x),
+            dtype=float,
+        )
 
     def second(self, vector: np.ndarray, direction: np.ndarray, other: np.ndarray | None = None) -> np.ndarray:
         """F''[direction, other], by default twice the same direction."""

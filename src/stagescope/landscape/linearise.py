@@ -85,20 +85,8 @@ class Linearisation:
             return self.near.layout.unpack(self.point + expm(self.jacobian * t) @ deviation)
         from scipy.sparse.linalg import expm_multiply
 
-        moved = expm_multiply(self._operator(t), deviation, traceA=0.0)  # the trace only shifts, to save work
+        moved = expm_multiply(self.near.operator(self.point, t), deviation, traceA=0.0)  # the trace only shifts, to save work
         return self.near.layout.unpack(self.point + moved)
-
-    def _operator(self, factor: float = 1.0, shift: float = 0.0) -> Any:
-        """factor J + shift I, as products."""
-        from scipy.sparse.linalg import LinearOperator
-
-        make: Any = LinearOperator  # its stub does not know these arguments
-        return make(
-            (len(self.point), len(self.point)),
-            matvec=lambda x: factor * self.near.jvp(self.point, np.ravel(x)) + shift * np.ravel(x),
-            rmatvec=lambda x: factor * self.near.vjp(self.point, np.ravel(x)) + shift * np.ravel(x),
-            dtype=float,
-        )
 
     def deviation(self, params: Params) -> np.ndarray:
         return self.near.layout.pack(params) - self.point
@@ -170,7 +158,7 @@ class Linearisation:
 
         if abs(np.imag(rate)) > SAME * abs(rate):
             raise StagescopeError(f"second order of turning modes needs the whole Jacobian: at most {LARGEST_DENSE} parameters")
-        operator, right = self._operator(-1.0, float(np.real(rate))), np.real(forcing)
+        operator, right = self.near.operator(self.point, -1.0, float(np.real(rate))), np.real(forcing)
         found = lsmr(operator, right, atol=1e-12, btol=1e-12, maxiter=2000)[0]
         return found, float(np.linalg.norm(operator @ found - right))
 

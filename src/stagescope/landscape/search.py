@@ -20,7 +20,7 @@ class SearchRule:
     hopeful: float = 1e-7
     polished: float = 1e-12  # |F| of a polished point; below it `settled` steps that do not halve |F| end the search
     settled: int = 5
-    largest: float = 1e12  # parameters beyond this have no critical point that could be told from rounding
+    largest: float = 1e12  # parameters beyond this have no critical point that differs from rounding
     gain: float = 1e-4  # share of the predicted fall of |F|^2 that an accepted step must bring
     shrink: float = 0.1  # least factor of the damping after an accepted step
     damping: tuple[float, float] = (1e-6, 1e12)
@@ -168,22 +168,15 @@ def _whole_steps(near: Derivatives, vector: np.ndarray) -> Solve:
 
 
 def _iterated_steps(near: Derivatives, vector: np.ndarray) -> Solve:
-    from scipy.sparse.linalg import LinearOperator, lsmr
+    from scipy.sparse.linalg import lsmr
 
-    make: Any = LinearOperator  # its stub does not know these arguments
-    operator = make(
-        (len(vector), len(vector)),
-        matvec=lambda x: near.jvp(vector, np.ravel(x)),
-        rmatvec=lambda x: near.vjp(vector, np.ravel(x)),
-        dtype=float,
-    )
+    operator = near.operator(vector)
     accuracy = RULE.iterated_tolerance if len(vector) <= LARGEST_DENSE else RULE.iterated_tolerance**2
 
     def solve(f: np.ndarray, damp: float) -> tuple[np.ndarray, float]:
         rate = float(np.linalg.norm(near.jvp(vector, f)) / np.linalg.norm(f))
-        step = -lsmr(operator, f, damp=float(np.sqrt(damp * rate)), atol=accuracy, btol=accuracy, maxiter=RULE.iterated_products)[
-            0
-        ]
+        bounds: Any = {"atol": accuracy, "btol": accuracy, "maxiter": RULE.iterated_products}
+        step = -lsmr(operator, f, damp=float(np.sqrt(damp * rate)), **bounds)[0]
         return step, float(np.linalg.norm(f + near.jvp(vector, step)))
 
     return solve

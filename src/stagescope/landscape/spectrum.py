@@ -140,7 +140,7 @@ def _lanczos(times: Times, size: int, fastest: int) -> Modes:
         return Modes(np.zeros(fastest), np.eye(size)[:, :fastest], 0.0, complete=False)
     values, vectors = np.zeros(0), np.zeros((size, 0))
     for seed in range(ROUNDS):
-        found, more = _arpack("eigsh", _without(times, values, vectors, largest), size, fastest, "LA", PRECISION, seed)
+        found, more = _arpack("eigsh", _below(times, values, vectors, largest), size, fastest, "LA", PRECISION, seed)
         if not len(found):
             break
         settled = len(values) >= fastest and found.max() <= values[fastest - 1] + SAME * largest
@@ -153,7 +153,7 @@ def _lanczos(times: Times, size: int, fastest: int) -> Modes:
     return Modes(values[kept], vectors[:, kept], largest, complete=False)
 
 
-def _without(times: Times, values: np.ndarray, vectors: np.ndarray, largest: float) -> Times:
+def _below(times: Times, values: np.ndarray, vectors: np.ndarray, largest: float) -> Times:
     """The operator with the given modes moved to below all others."""
     return lambda x: times(x) - vectors @ ((values + 2 * largest) * (vectors.T @ x))
 

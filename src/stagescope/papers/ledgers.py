@@ -8,7 +8,7 @@ from stagescope.claims.ledger import Ledger
 from stagescope.papers.reading import check
 from stagescope.papers.study import Study
 from stagescope.progress import Progress
-from stagescope.runs.files import publish, told
+from stagescope.runs.files import publish, store_errors
 
 _MARK = {"confirmed": "yes", "violated": "NO", "inconclusive": "?", "not applicable": "-"}
 
@@ -26,7 +26,7 @@ def ledgers(study: Study, progress: Progress) -> dict[str, Ledger]:
 def write_ledgers(found: dict[str, Ledger], out: Path) -> Path:
     """ledger.json with every row, ledger.md with the verdicts side by side and the reasons below."""
     body: dict[str, Any] = {preset: ledger.json() for preset, ledger in found.items()}
-    with told(out):
+    with store_errors(out):
         out.mkdir(parents=True, exist_ok=True)
         publish(out / "ledger.json", (json.dumps(body, indent=1, allow_nan=False) + "\n").encode())
         publish(out / "ledger.md", _markdown(found).encode())

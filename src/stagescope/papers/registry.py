@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import stagescope.papers
 from stagescope.claims.reference import GENERAL, Tag
@@ -29,15 +29,9 @@ _PROCESSES = ("stagescope.processes.markov_chain", "stagescope.corpora.corpus")
 """Modules of the core whose types a spec may name."""
 
 
-class Found(NamedTuple):
-    """Papers by name, and a sentence for each that was left out."""
-
-    papers: dict[str, Paper]
-    problems: tuple[str, ...]
-
-
 @cache
-def _found() -> Found:
+def _found() -> tuple[dict[str, Paper], tuple[str, ...]]:
+    """Papers by name, and a sentence for each that was left out."""
     papers: dict[str, Paper] = {}
     problems: list[str] = []
     sources: dict[str, str] = {}
@@ -47,7 +41,7 @@ def _found() -> Found:
             papers[paper.name], sources[paper.name] = paper, where
         except (Exception, SystemExit) as error:  # whatever one paper raises must not stop the others
             problems.append(f"the paper at {where} was left out: {_sentence(error)}")
-    return Found(papers, tuple(problems))
+    return papers, tuple(problems)
 
 
 def _sources() -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -122,12 +116,12 @@ def _target(field: str) -> tuple[str, str]:
 
 def papers() -> dict[str, Paper]:
     """All papers by name."""
-    return _found().papers
+    return _found()[0]
 
 
 def problems() -> tuple[str, ...]:
     """One sentence for each paper that is installed and was left out."""
-    return _found().problems
+    return _found()[1]
 
 
 def studies() -> dict[str, Study]:

@@ -5,8 +5,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 import stagescope
 from stagescope.claims.claim import Verdict
 from stagescope.detect.stage import Stage
@@ -49,7 +47,7 @@ def scene_title(run: Run) -> str:
 
 
 def _tell_apart(scenes: list[dict[str, Any]]) -> None:
-    """Scenes of one study have different clocks, which are said, or different models: then their runs are named."""
+    """Scenes of one study have different clocks, which are written, or different models: then their runs are named."""
     known = [(scene["title"], scene["clock"]) for scene in scenes]
     for scene, (title, clock) in zip(scenes, known, strict=True):
         if known.count((title, clock)) > 1:
@@ -82,8 +80,8 @@ def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Block
 def _stage(stage: Stage, run: Run) -> dict[str, Any]:
     """A stop that is not finite is none: the stage lasts; a start that is not is that of the run."""
     start = stage.start if math.isfinite(stage.start) else run.time[0]
-    said = {name: label(getattr(stage, name)) for name in ("name", "evidence", "track")}
-    return {**said, "start": float(start), "stop": number(stage.stop)}
+    texts = {name: label(getattr(stage, name)) for name in ("name", "evidence", "track")}
+    return {**texts, "start": float(start), "stop": number(stage.stop)}
 
 
 def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
@@ -96,28 +94,19 @@ def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
         "of": run.frames,
         "shown": shown,
     }
-    for values in _arrays(view):
+    match view:
+        case Curves():
+            arrays, made = [curve.values for curve in view.curves], _curves(view, blocks)
+        case Matrices():
+            arrays, made = [view.values], _matrices(view, blocks, exact)
+        case Points():
+            arrays, made = [view.values, view.explained], _points(view, blocks)
+        case _:
+            raise InputError(f"{view.slot}: a page cannot draw {type(view).__name__}; it draws Curves, Matrices and Points")
+    for values in arrays:
         if len(values) != shown:
             raise InputError(f"{view.slot}: a view of {shown} frames holds an array of {len(values)}")
-    match view:
-        case Curves():
-            return common | _curves(view, blocks)
-        case Matrices():
-            return common | _matrices(view, blocks, exact)
-        case Points():
-            return common | _points(view, blocks)
-    raise InputError(f"{view.slot}: a page cannot draw {type(view).__name__}; it draws Curves, Matrices and Points")
-
-
-def _arrays(view: View) -> list[np.ndarray]:
-    match view:
-        case Curves():
-            return [curve.values for curve in view.curves]
-        case Matrices():
-            return [view.values]
-        case Points():
-            return [view.values, view.explained]
-    return []
+    return common | made
 
 
 def _curves(view: Curves, blocks: Blocks) -> dict[str, Any]:
@@ -175,11 +164,8 @@ def _facts(name: str, value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         return {"title": label(name), "text": clean(value)}
     rows = value.items() if isinstance(value, Mapping) else value
-    return {"title": label(name), "rows": [[label(key), label(_said(item))] for key, item in rows]}
-
-
-def _said(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    texts = ((key, item if isinstance(item, str) else json.dumps(item, default=str, ensure_ascii=False)) for key, item in rows)
+    return {"title": label(name), "rows": [[label(key), label(text)] for key, text in texts]}
 
 
 def _labels(names: Sequence[str]) -> list[str]:
@@ -203,7 +189,7 @@ def number(value: float | None) -> float | None:
 
 
 def cell(value: float | str | None) -> float | str | None:
-    """A cell of the ledger; numbers that JSON does not know are said in words."""
+    """A cell of the ledger; numbers that JSON does not know are written in words."""
     if isinstance(value, str):
         return label(value)
     return value if value is None else number(value) if math.isfinite(value) else str(float(value))

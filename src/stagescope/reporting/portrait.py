@@ -35,7 +35,7 @@ def portrait(
     claims: Sequence[Claim] = (),
     done: Callable[[str], None] = lambda part: None,
 ) -> Portrait:
-    """Views, stages, ledger and ladder of a run; `skip` leaves out "ledger" or "ladder", `done` hears of each part in PARTS.
+    """Views, stages, ledger and ladder of a run; `skip` leaves out "ledger" or "ladder", `done` gets the name of each part.
 
     The ledger has the claims of the run's paper, then your own `claims`. It never raises for what a run is: one that failed,
     was interrupted, has a single frame or numbers that are not finite has a portrait of what there is.
@@ -60,9 +60,9 @@ def portrait(
         notes.append(why)
     ladder = _tried("the saddle ladder", lambda: seen.ladder, notes) if why is None else None
     done("ladder")
-    told = tuple(_without_path(note, run) for note in notes)
+    clean = tuple(_without_path(note, run) for note in notes)
     shown = replace(run, reason=_without_path(run.reason, run))
-    return Portrait(name or named(run), shown, views, found, ledger, ladder, provenance(shown), told)
+    return Portrait(name or named(run), shown, views, found, ledger, ladder, provenance(shown), clean)
 
 
 def skipped(skip: Collection[str]) -> tuple[str, ...]:

@@ -18,12 +18,8 @@ LISTED = 24
 def provenance(run: Run) -> dict[str, Any]:
     """Titled facts: rows (name, value) or a text. The order is that of the page."""
     sections: dict[str, Any] = {"run": _run(run), "settings": _settings(run), "made with": _versions(run)}
-    again = reproduce(run)
-    if again is not None:
-        sections["on the command line"], sections["in Python"] = again
-    cited = citation(run)
-    if cited is not None:
-        sections["cite"] = cited
+    sections["on the command line"], sections["in Python"] = reproduce(run) or (None, None)
+    sections["cite"] = citation(run)
     return {title: facts for title, facts in sections.items() if facts}
 
 
@@ -81,19 +77,16 @@ def reproduce(run: Run) -> tuple[str, str] | None:
     if run.study is None or run.study not in studies() or run.config is None:
         return None
     changed = _changed(run)
-    arguments = [repr(run.study), *(f"{name}={_literal(value)}" for name, value in changed.items()), f"seed={run.seed}"]
+    literals = {name: tuple(value) if isinstance(value, list) else value for name, value in changed.items()}
+    arguments = [repr(run.study), *(f"{name}={value!r}" for name, value in literals.items()), f"seed={run.seed}"]
     lines = f"import stagescope as ss\n\nrun = ss.run_study({', '.join(arguments)})\nprint(ss.check(run))"
-    return run_command(run.study, changed, run.seed or 0, named_folder(run)), lines
+    return run_command(run.study, changed, run.seed or 0, (run.path and run.path.name) or "run"), lines
 
 
 def run_command(study: str, changed: Mapping[str, Any], seed: int, out: str) -> str:
     """The command that makes a run of a study, from the options that differ from its defaults."""
     words = [word for name, value in changed.items() for word in option_words(name, _local(value))]
     return shlex.join(["stagescope", "run", study, *words, "--seed", str(seed), "--out", out])
-
-
-def named_folder(run: Run) -> str:
-    return run.path.name if run.path is not None and run.path.name else "run"
 
 
 def _changed(run: Run) -> dict[str, Any]:
@@ -113,10 +106,6 @@ def option_words(name: str, value: Any) -> list[str]:
     if isinstance(value, bool) or value is None:
         return [option(name)] if value else []
     return [option(name), *map(str, value if isinstance(value, list | tuple) else (value,))]
-
-
-def _literal(value: Any) -> str:
-    return repr(tuple(value)) if isinstance(value, list) else repr(value)
 
 
 def citation(run: Run) -> str | None:

@@ -62,7 +62,9 @@ def noted_report(
     """The same, with what the page notes of its runs, by name where there are several."""
     target = html_target(Path(path))
     skip, own = skipped(skip), own_claims(claims)
-    opened = [_opened(run) for run in _several(runs)]
+    if not isinstance(runs, Iterable) or isinstance(runs, str):
+        runs = [runs]
+    opened = [_opened(run) for run in runs]
     if not opened:
         raise InputError("no run to report on; give at least one run or the folder of one")
     with progress_for(progress) as bar:
@@ -103,14 +105,6 @@ def names(runs: Sequence[Run]) -> list[str]:
     return [
         f"{name} ({longer[: place + 1].count(name)})" if longer.count(name) > 1 else name for place, name in enumerate(longer)
     ]
-
-
-def _several(runs: Run | str | Path | Iterable[Run | str | Path]) -> list[Run | str | Path]:
-    if isinstance(runs, Run | str | Path):
-        return [runs]
-    if isinstance(runs, Iterable):
-        return list(runs)
-    raise InputError(f"{runs!r} is no run; give a run, the folder of one, or several of them")
 
 
 def _opened(what: Run | str | Path) -> Run:

@@ -2,6 +2,8 @@
 
 import warnings
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +14,16 @@ from stagescope.landscape.ladder import Rung
 from stagescope.progress import Progress
 from stagescope.reporting.portrait import PARTS, portrait
 from stagescope.reporting.static_draw import draw_curves, draw_ladder, draw_matrices, draw_points
-from stagescope.runs.files import publish, told
+from stagescope.runs.files import publish, store_errors
 from stagescope.runs.run import Run
-from stagescope.views.figure import FORMATS, MARK, save
+from stagescope.views.figure import FORMATS, MARK, check_replaceable, save
 from stagescope.views.view import Curves, Matrices, Points, Portrait, View
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 LEDGER = "ledger.md"
+DRAW: dict[type[View], Callable[..., Any]] = {Curves: draw_curves, Matrices: draw_matrices, Points: draw_points}
 
 
 def run_figures(
@@ -30,7 +33,7 @@ def run_figures(
     _check_folder(out)
     claims = own_claims(claims)
     progress.begin("reading", len(PARTS), "parts")
-    read = iter(range(1, len(PARTS) + 1))
+    read = count(1)
     found = portrait(run, skip=skip, claims=claims, done=lambda part: progress.update(next(read)))
     return figures(found, out), found.notes
 
@@ -44,8 +47,8 @@ def figures(found: Portrait, out: str | Path) -> list[Path]:
     _check_folder(out)
     drawn, made = drawings(found), []
     for path in (out / f"{name}.{kind}" for name in drawn for kind in FORMATS):
-        _check_file(path)
-    with told(out), warnings.catch_warnings():
+        check_replaceable(path)
+    with store_errors(out), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")  # a token that the font lacks is drawn as a box
         out.mkdir(parents=True, exist_ok=True)
         for name, draw in drawn.items():
@@ -58,36 +61,23 @@ def figures(found: Portrait, out: str | Path) -> list[Path]:
 def _check_folder(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; give a folder for the figures")
-    _check_file(out / LEDGER)
-
-
-def _check_file(path: Path) -> None:
-    with told(path):
-        if path.exists() and (path.is_dir() or MARK.encode() not in path.read_bytes()):
-            raise InputError(f"{path} exists and was not made with Stagescope; choose another folder or remove it")
+    check_replaceable(out / LEDGER)
 
 
 def drawings(found: Portrait) -> "dict[str, Callable[[], Drawing]]":
     """What draws each figure, by the name of its files."""
-    made: dict[str, Callable[[], Drawing]] = {_file_name(view.slot): _drawn(found, view) for view in found.views}
+    made: dict[str, Callable[[], Drawing]] = {
+        _file_name(view.slot): partial(DRAW[type(view)], found, view) for view in found.views
+    }
     ladder = found.ladder
     if ladder is not None and any(rung.rates for rung in ladder):
-        made["ladder"] = lambda: draw_ladder(ladder)
+        made["ladder"] = partial(draw_ladder, ladder)
     return made
 
 
 def _file_name(slot: str) -> str:
     """A slot may hold the name of a block, which is the user's."""
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in slot)[:100]
-
-
-def _drawn(found: Portrait, view: View) -> "Callable[[], Drawing]":
-    if isinstance(view, Curves):
-        return lambda: draw_curves(found, view)
-    if isinstance(view, Matrices):
-        return lambda: draw_matrices(found, view)
-    assert isinstance(view, Points)
-    return lambda: draw_points(found, view)
 
 
 def text(found: Portrait) -> str:

@@ -23,6 +23,7 @@ WIDE = 2.5
 """Columns over rows from which matrices are put one above the other."""
 TINTS = ("#cfe0ee", "#f6d9c6", "#cde8dc", "#efd9e6", "#f6e6bf", "#d8ecf8")
 STYLES = ("-", "--", ":", "-.")
+MARK_COLORS = ("white", COLORS[1], COLORS[5], COLORS[3], COLORS[4], COLORS[2])
 KEYED = 6
 """Stages too narrow for a name that are named beside the axes; more would leave these no room."""
 
@@ -62,14 +63,14 @@ def curves_on(axes: "Axes", portrait: Portrait, view: Curves) -> None:
         if curve.faint:
             axes.plot(time, curve.values, color=GREY, lw=0.6, alpha=0.35, zorder=1)
     for curve, (color, style) in zip(named, _looks(named), strict=True):
-        shown: dict[str, Any] = {
-            "color": COLORS[color % len(COLORS)],
-            "ls": STYLES[style % len(STYLES)],
-            "label": plain(curve.name),
-        }
-        axes.plot(time, curve.values, **shown, zorder=3, marker="o" if len(time) == 1 else None, markersize=4)
+        look: Any = {"color": COLORS[color % len(COLORS)], "ls": STYLES[style % len(STYLES)], "markersize": 4}
+        axes.plot(time, curve.values, **look, label=plain(curve.name), zorder=3, marker="o" if len(time) == 1 else None)
     _time_axis(axes, time, portrait.run.clock)
-    _value_axis(axes, view)
+    if log_values([view]):
+        values = np.concatenate([curve.values for curve in view.curves])
+        positive = values[np.isfinite(values) & (values > 0)]
+        axes.set_yscale("log")
+        axes.set_ylim(max(positive.min(), 1e-12 * positive.max()) / 1.5, positive.max() * 1.5)
     for level in view.levels:
         low, high = axes.get_ylim()
         if axes.get_yscale() == "log" and not low <= level.value <= high:
@@ -103,14 +104,6 @@ def _time_axis(axes: "Axes", time: np.ndarray, clock: str) -> None:
     elif len(time) > 1 and last > float(time[0]):
         axes.set_xlim(float(time[0]), last)
     axes.set_xlabel(clock)
-
-
-def _value_axis(axes: "Axes", view: Curves) -> None:
-    if log_values([view]):
-        values = np.concatenate([curve.values for curve in view.curves])
-        positive = values[np.isfinite(values) & (values > 0)]
-        axes.set_yscale("log")
-        axes.set_ylim(max(positive.min(), 1e-12 * positive.max()) / 1.5, positive.max() * 1.5)
 
 
 def ribbon(axes: "Axes", portrait: Portrait, whole: bool = True) -> "tuple[float, list[Artist]]":
@@ -183,11 +176,6 @@ def moments(portrait: Portrait, view: View, most: int = MOMENTS) -> list[tuple[i
     return [(place, seen[place]) for place in chosen]
 
 
-def _caption(portrait: Portrait, view: View, place: int, what: str) -> str:
-    when = f"{portrait.run.clock} = {times(portrait, view)[place]:.4g}"
-    return f"{plain(what, 16)}\n{when}" if what else when
-
-
 def draw_matrices(portrait: Portrait, view: Matrices, most: int = MOMENTS) -> "Drawing":
     """Moments side by side, or one above the other where matrices are wide; heads in the other direction."""
     from matplotlib import pyplot
@@ -206,7 +194,8 @@ def draw_matrices(portrait: Portrait, view: Matrices, most: int = MOMENTS) -> "D
         for panel in range(panels):
             axes = all_axes[number, panel] if wide else all_axes[panel, number]
             image = matrix_on(axes, view, place, panel)
-            caption = _caption(portrait, view, place, what)
+            when = f"{portrait.run.clock} = {times(portrait, view)[place]:.4g}"
+            caption = f"{plain(what, 16)}\n{when}" if what else when
             head = plain(view.panels[panel])
             if wide:
                 axes.set_title(caption.replace("\n", ", ") + (f" ({head})" if head else ""), fontsize=8, loc="left")
@@ -231,9 +220,8 @@ def matrix_on(axes: "Axes", view: Matrices, place: int, panel: int = 0) -> Any:
     from matplotlib.colors import FuncNorm, PowerNorm
 
     diverging = view.low < 0 and view.low == -view.high
-    norm = FuncNorm((_square_root, _square), vmin=view.low, vmax=view.high)
-    if not diverging:
-        norm = PowerNorm(0.5, vmin=view.low, vmax=view.high)
+    ends: Any = {"vmin": view.low, "vmax": view.high}
+    norm = FuncNorm((_square_root, _square), **ends) if diverging else PowerNorm(0.5, **ends)
     image = axes.imshow(view.values[place, panel], cmap="PuOr_r" if diverging else "viridis", norm=norm, aspect="auto")
     axes.grid(False)
     size = axes.get_window_extent()
@@ -243,7 +231,7 @@ def matrix_on(axes: "Axes", view: Matrices, place: int, panel: int = 0) -> Any:
     if max(map(len, view.columns)) > 3:
         axes.tick_params(axis="x", rotation=90)
     if view.marks is not None:
-        for number, color in zip(range(1, len(view.marks.names) + 1), _mark_colors(), strict=False):
+        for number, (_, color) in enumerate(zip(view.marks.names, MARK_COLORS, strict=False), 1):
             row, column = np.nonzero(view.marks.cells == number)
             axes.scatter(column, row, s=5, color=color, lw=0.4, edgecolor="black")
     return image
@@ -257,10 +245,6 @@ def _square(values: np.ndarray) -> np.ndarray:
     return np.sign(values) * np.square(values)
 
 
-def _mark_colors() -> tuple[str, ...]:
-    return ("white", COLORS[1], COLORS[5], COLORS[3], COLORS[4], COLORS[2])
-
-
 def _key(drawing: "Drawing", view: Matrices) -> None:
     if view.marks is None:
         return
@@ -268,7 +252,7 @@ def _key(drawing: "Drawing", view: Matrices) -> None:
 
     handles = [
         Line2D([], [], marker="o", ls="", color=color, markeredgecolor="black", markersize=4, label=plain(name))
-        for name, color in zip(view.marks.names, _mark_colors(), strict=False)
+        for name, color in zip(view.marks.names, MARK_COLORS, strict=False)
     ]
     drawing.legend(handles=handles, loc="outside lower center", ncols=len(handles), handletextpad=0.2)
 
@@ -282,7 +266,7 @@ def draw_points(portrait: Portrait, view: Points) -> "Drawing":
     values = view.values[good]
     axes.axhline(0, color=GREY, lw=0.5)
     axes.axvline(0, color=GREY, lw=0.5)
-    many = values.shape[1] > 24 if len(values) else False
+    many = values.shape[1] > 24
     for i in range(values.shape[1] if len(values) else 0):
         color = GREY if many else COLORS[i % len(COLORS)]
         axes.plot(*values[:, i].T, color=color, lw=0.8, alpha=0.6)
@@ -307,8 +291,8 @@ def draw_ladder(ladder: Ladder) -> "Drawing":
     rates = ([rung.rates[0] for rung in rungs], [rung.measured_rate for rung in rungs])
     leaves = ([rung.predicted_escape for rung in rungs], [rung.measured_escape for rung in rungs])
     for axes, (predicted, measured), title in zip(pair, (rates, leaves), ("growth rate", f"left at {ladder.clock}"), strict=True):
-        axes.plot(_numbers(predicted), rows, "o", mfc="none", color=COLORS[0], label="predicted", markersize=7)
-        axes.plot(_numbers(measured), rows, "o", color=COLORS[1], label="measured", markersize=3.5)
+        axes.plot(np.array(predicted, float), rows, "o", mfc="none", color=COLORS[0], label="predicted", markersize=7)
+        axes.plot(np.array(measured, float), rows, "o", color=COLORS[1], label="measured", markersize=3.5)
         axes.set_xlabel(title)
     names = [plain(f"{rung.label}: {rung.opening}" if rung.opening else rung.label) for rung in rungs]
     pair[0].set_yticks(rows, names)
@@ -316,7 +300,3 @@ def draw_ladder(ladder: Ladder) -> "Drawing":
     drawing.legend(*pair[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
     drawing.suptitle("Saddle ladder: what opens at each critical point", fontsize=9.5, x=0.01, ha="left")
     return drawing
-
-
-def _numbers(values: Sequence[float | None]) -> list[float]:
-    return [np.nan if value is None else value for value in values]

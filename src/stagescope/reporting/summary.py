@@ -54,10 +54,10 @@ def _named(run: Run) -> str:
         return f"<Run in {run.path}>"
 
 
-def _html(found: Portrait, unsaid: str | None) -> str:
-    """`unsaid` is the note on the ladder, which a notebook never shows."""
-    parts = [f"<p><strong>{_said(found.name)}</strong> <code>{_said(repr(found.run))}</code></p>"]
-    parts += [f"<p><em>{_said(note)}</em></p>" for note in found.notes if note != unsaid]
+def _html(found: Portrait, hidden: str | None) -> str:
+    """`hidden` is the note on the ladder, which a notebook never shows."""
+    parts = [f"<p><strong>{_escaped(found.name)}</strong> <code>{_escaped(repr(found.run))}</code></p>"]
+    parts += [f"<p><em>{_escaped(note)}</em></p>" for note in found.notes if note != hidden]
     picture = _picture(found)
     if picture:
         parts.append(f'<img alt="loss and attention over the run" style="max-width:100%" src="data:image/png;base64,{picture}">')
@@ -71,11 +71,11 @@ def _html(found: Portrait, unsaid: str | None) -> str:
             if row.verdict != "not applicable"
         ]
         parts.append(_table(("verdict", "claim", "predicted", "measured", "reason"), rows))
-        parts += [f"<p>{_said(text)}</p>" for text in (found.ledger.summary(), *found.ledger.remarks())]
+        parts += [f"<p>{_escaped(text)}</p>" for text in (found.ledger.summary(), *found.ledger.remarks())]
     return f"<div>{''.join(parts)}</div>"
 
 
-def _said(text: str, longest: int = 300) -> str:
+def _escaped(text: str, longest: int = 300) -> str:
     """Escaped, without half characters, and not longer than anybody reads."""
     whole = text.encode("utf-8", "replace").decode()
     return escape(whole if len(whole) <= longest else whole[:longest] + "…")
@@ -88,8 +88,8 @@ def _number(value: float | str | None, nothing: str = "–") -> str:
 
 
 def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    top = "".join(f'<th style="{_CELL}">{_said(head)}</th>' for head in heads)
-    body = "".join("<tr>" + "".join(f'<td style="{_CELL}">{_said(cell)}</td>' for cell in row) + "</tr>" for row in rows)
+    top = "".join(f'<th style="{_CELL}">{_escaped(head)}</th>' for head in heads)
+    body = "".join("<tr>" + "".join(f'<td style="{_CELL}">{_escaped(cell)}</td>' for cell in row) + "</tr>" for row in rows)
     return f'<table style="font-size:90%"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
 
 

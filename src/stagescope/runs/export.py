@@ -18,8 +18,7 @@ def export(run: Run, to: str, out: Path | None = None, overwrite: bool = False) 
     name = run.path.resolve().name if run.path is not None else "run"
     path = Path(out) if out is not None else Path(name + SUFFIX[to])
     _check_target(run, path, overwrite)
-    data = {"npz": _npz, "csv": _csv, "netcdf": _netcdf}[to](run)
-    publish(path, data)
+    publish(path, {"npz": _npz, "csv": _csv, "netcdf": lambda run: bytes(run.to_xarray().to_netcdf(engine="scipy"))}[to](run))
     return path
 
 
@@ -48,7 +47,3 @@ def _csv(run: Run) -> bytes:
     series = {name: values.tolist() for name, values in run.series.items() if values.ndim == 1}
     lines = [",".join(series), *(",".join(map(repr, row)) for row in zip(*series.values(), strict=True))]
     return ("\n".join(lines) + "\n").encode()
-
-
-def _netcdf(run: Run) -> bytes:
-    return bytes(run.to_xarray().to_netcdf(engine="scipy"))

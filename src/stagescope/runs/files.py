@@ -30,7 +30,7 @@ PATIENCE = 0.2
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def store_errors(path: Path) -> Iterator[None]:
     """Turn an operating-system error into a sentence that names the file and the remedy."""
     try:
         yield
@@ -60,12 +60,9 @@ def sync(path: Path) -> None:
 def replace(path: Path, data: bytes) -> None:
     """Write `path` so that a reader, or a crash at any instant, sees the old bytes or the new ones."""
     fresh = path.with_name(path.name + ".new")
-    with told(path):
+    with store_errors(path):
         try:
-            with open(fresh, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            _write_synced(fresh, data)
             os.replace(fresh, path)
         except OSError:
             fresh.unlink(missing_ok=True)
@@ -73,15 +70,19 @@ def replace(path: Path, data: bytes) -> None:
         sync(path.parent)
 
 
+def _write_synced(file: Path | int, data: bytes) -> None:
+    with open(file, "wb") as opened:
+        opened.write(data)
+        opened.flush()
+        os.fsync(opened.fileno())
+
+
 def publish(path: Path, data: bytes) -> None:
     """Write a file among the user's own: whole or not at all, through a name that nobody else has."""
-    with told(path):
+    with store_errors(path):
         handle, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            _write_synced(handle, data)
             os.chmod(fresh, 0o666 & ~umask())
             os.replace(fresh, path)
         except OSError:

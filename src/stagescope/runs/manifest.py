@@ -73,7 +73,7 @@ def read(folder: Path) -> Manifest:
     One of schema 1 is checked byte by byte as it was written, and returned as one of schema 2.
     """
     path = folder / NAME
-    with files.told(path):
+    with files.store_errors(path):
         if not path.is_file():
             what = "holds no run (no manifest.json)" if folder.is_dir() else "does not exist"
             what = "is a file, not a run" if folder.is_file() else what

@@ -29,7 +29,7 @@ def how_to_resume(folder: Path, spec: Spec) -> str:
 
 
 class Arrays(Mapping[str, np.ndarray]):
-    """Recorded arrays by name, time first, read when first asked for."""
+    """Recorded arrays by name, time first, read when first used."""
 
     def __init__(self, names: tuple[str, ...], read: Callable[[str], np.ndarray]) -> None:
         self._names, self._read = names, read
@@ -119,16 +119,12 @@ class Run:
         return {name: self.params[name][frame] for name in self.params}
 
     def only(self, frames: np.ndarray) -> "Run":
-        """The same run with some of its frames, which are read when asked for."""
+        """The same run with some of its frames, which are read when used."""
         kept = {
             name: Arrays(tuple(arrays), lambda part, arrays=arrays: np.take(arrays[part], frames, axis=0))
             for name, arrays in (("params", self.params), ("series", self.series))
         }
         return replace(self, **kept, memo={})
-
-    def observe(self, observable: Callable[["Run"], Any]) -> Any:
-        """An observable is a pure function of a run."""
-        return observable(self)
 
     def save(self, folder: str | Path, overwrite: bool = False) -> "Run":
         from stagescope.runs.saving import save

@@ -23,14 +23,9 @@ def save(run: "Run", folder: Path, overwrite: bool = False) -> Path:
             writer.frame({name: value[i] for name, value in recorded.items()})
         writer.finish(run.status, run.reason, run.at(-1) if run.frames else {})
 
-    Writer.create(folder, header(run_facts(run), columns, run.frames), columns, write, overwrite)
+    facts = {name: getattr(run, name) for name in ("study", "config", "spec", "tags", "clock", "seed", "config_digest")}
+    Writer.create(folder, header(facts, columns, run.frames), columns, write, overwrite)
     return folder
-
-
-def run_facts(run: "Run") -> dict[str, Any]:
-    names = ("study", "config", "spec", "tags", "clock", "seed")
-    facts = {name: getattr(run, name) for name in names}
-    return {**facts, "config_digest": run.config_digest}
 
 
 def header(facts: Mapping[str, Any], columns: Mapping[str, Any], planned: int | None) -> Manifest:

@@ -26,8 +26,5 @@ def with_new_ids(spec: Any) -> Any:
         return [with_new_ids(item) for item in spec]
     if not isinstance(spec, dict):
         return spec
-    return {name: _new_id(item) if name == "type" else with_new_ids(item) for name, item in spec.items()}
-
-
-def _new_id(value: Any) -> Any:
-    return _NEW.get(value, value) if isinstance(value, str) else value
+    fresh = {name: with_new_ids(item) for name, item in spec.items()}
+    return {**fresh, "type": _NEW.get(spec["type"], spec["type"])} if isinstance(spec.get("type"), str) else fresh

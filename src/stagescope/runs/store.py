@@ -112,7 +112,7 @@ def _reader(folder: Path, manifest: Manifest) -> Callable[[str], np.ndarray]:
 def _fetch(folder: Path, manifest: Manifest, name: str) -> bytes:
     """The bytes of a file, checked again: arrays are read when asked for, which may be long after the run was opened."""
     path = folder / name
-    with files.told(path):
+    with files.store_errors(path):
         data = path.read_bytes()
     if files.digest(data) not in (manifest.files.get(name), manifest.trimmed.get(name)):
         raise DamagedRun(f"{path}: damaged or replaced since the run was opened; open it again")

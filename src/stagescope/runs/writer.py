@@ -67,7 +67,7 @@ class Writer:
 
         `begin` writes what has to be there by then: the first commit of a run, or the whole of one that is done.
         """
-        with files.told(folder):
+        with files.store_errors(folder):
             check_place(folder, overwrite)
             place = folder.resolve()
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ class Writer:
             lock = files.Lock(fresh)
             try:
                 os.chmod(fresh, 0o777 & ~files.umask())
-                known = _create_arrays(fresh, manifest, columns)
+                known = _write_all(fresh, _metadata(manifest, columns, _length(manifest)))
                 (fresh / CHECKPOINT).mkdir()
                 (fresh / EVENTS).touch()
                 writer = cls(fresh, manifest.model_copy(update={"files": known}), lock)
@@ -92,7 +92,7 @@ class Writer:
     @classmethod
     def reopen(cls, folder: Path) -> tuple["Writer", State]:
         """Continue a run: its writer and the state of the last commit; what was not committed is dropped."""
-        with files.told(folder):
+        with files.store_errors(folder):
             lock = files.Lock(folder)
             try:
                 return cls._reopened(folder, lock)
@@ -125,26 +125,24 @@ class Writer:
 
     def commit(self, state: Mapping[str, Any], event: str = "checkpoint", **facts: Any) -> None:
         """Make everything up to now durable."""
-        with files.told(self.folder):
+        with files.store_errors(self.folder):
             before, known = self.manifest, dict(self.manifest.files)
             while len(self._buffer) >= self.manifest.chunk:
                 known |= self._write_chunk(self.manifest.chunk)
             if self.manifest.planned is None and self.manifest.committed > before.committed:
                 known |= self._reshape(before)
-            committed = self._commit_state(known, state, event, status="running", **facts)
-            self._drop_checkpoint(committed)
+            self._commit_state(known, state, event, status="running", **facts)
 
     def finish(self, status: str, reason: str, state: Mapping[str, Any]) -> None:
         """Close the run with its outcome; the arrays are cut to the frames that exist."""
-        with files.told(self.folder):
+        with files.store_errors(self.folder):
             before, known = self.manifest, dict(self.manifest.files)
             while self._buffer:
                 known |= self._write_chunk(min(len(self._buffer), self.manifest.chunk))
             if self.manifest.committed != _length(before):
                 known |= self._reshape(before)
             event = "finished" if status in ("finished", "stopped") else "failed"
-            committed = self._commit_state(known, state, event, status=status, reason=reason)
-            self._drop_checkpoint(committed)
+            self._commit_state(known, state, event, status=status, reason=reason)
         self.close()
 
     def close(self) -> None:
@@ -155,18 +153,16 @@ class Writer:
         known = {}
         for name, column in self._columns.items():
             data = arrays.encode(column, [frame[name] for frame in self._buffer[:count]], chunk)
-            place = f"{DATA}/{name}/{arrays.chunk_name(column, start // chunk)}"
-            (self.folder / place).parent.mkdir(parents=True, exist_ok=True)
-            files.replace(self.folder / place, data)
-            known[place] = files.digest(data)
+            known |= _write_all(self.folder, {f"{DATA}/{name}/{arrays.chunk_name(column, start // chunk)}": data})
         self.manifest = self.manifest.model_copy(update={"committed": start + count})
         del self._buffer[:count]
         return known
 
-    def _commit_state(self, known: dict[str, str], state: Mapping[str, Any], event: str, **facts: Any) -> Manifest:
+    def _commit_state(self, known: dict[str, str], state: Mapping[str, Any], event: str, **facts: Any) -> None:
+        """Write checkpoint, log and manifest; the checkpoint before goes last."""
+        old = self.manifest.checkpoint
         place, seal = self._write_checkpoint(state)
-        if self.manifest.checkpoint is not None:
-            known.pop(self.manifest.checkpoint, None)
+        known.pop(old or "", None)
         known[place] = seal
         extra = {name: facts.pop(name) for name in list(facts) if name not in Manifest.model_fields}
         self._log(event, frames=self.manifest.committed + len(self._buffer), **extra)
@@ -175,11 +171,8 @@ class Writer:
         update = {"files": known, "checkpoint": place, "events_bytes": size, **facts}
         manifest = self.manifest.model_copy(update=update)
         manifest.write(self.folder)
-        return manifest
-
-    def _drop_checkpoint(self, manifest: Manifest) -> None:
-        old, self.manifest = self.manifest.checkpoint, manifest
-        if old is not None and old != manifest.checkpoint:
+        self.manifest = manifest
+        if old is not None:
             (self.folder / old).unlink(missing_ok=True)
 
     def _write_checkpoint(self, state: Mapping[str, Any]) -> tuple[str, str]:
@@ -194,7 +187,7 @@ class Writer:
 
     def _log(self, event: str, **facts: Any) -> None:
         line = json.dumps({"event": event, "time": round(time.time(), 3), **facts}) + "\n"
-        with files.told(self.folder / EVENTS), open(self.folder / EVENTS, "ab") as file:
+        with files.store_errors(self.folder / EVENTS), open(self.folder / EVENTS, "ab") as file:
             file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())
@@ -207,18 +200,14 @@ class Writer:
         texts = _metadata(self.manifest, self._columns, self.manifest.committed)
         trimmed = {place: files.digest(text) for place, text in texts.items()}
         before.model_copy(update={"trimmed": trimmed}).write(self.folder)
-        self._write_metadata(texts)
+        _write_all(self.folder, texts)
         return trimmed
 
     def _restore(self) -> None:
         """Undo a change of shape that a crash cut short."""
-        self._write_metadata(_metadata(self.manifest, self._columns, _length(self.manifest)))
+        _write_all(self.folder, _metadata(self.manifest, self._columns, _length(self.manifest)))
         self.manifest = self.manifest.model_copy(update={"trimmed": {}})
         self.manifest.write(self.folder)
-
-    def _write_metadata(self, texts: Mapping[str, bytes]) -> None:
-        for place, text in texts.items():
-            files.replace(self.folder / place, text)
 
 
 def pending(stored: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -276,10 +265,10 @@ def _move_in(fresh: Path, folder: Path, overwrite: bool) -> None:
     shutil.rmtree(old, ignore_errors=True)  # the new run is in place; what cannot be removed stays beside it, hidden
 
 
-def _create_arrays(folder: Path, manifest: Manifest, columns: Mapping[str, Column]) -> dict[str, str]:
-    texts = _metadata(manifest, columns, _length(manifest))
+def _write_all(folder: Path, texts: Mapping[str, bytes]) -> dict[str, str]:
+    """Write files by their paths in a folder; returns their digests."""
     for place, text in texts.items():
-        (folder / place).parent.mkdir(parents=True)
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
         files.replace(folder / place, text)
     return {place: files.digest(text) for place, text in texts.items()}
 

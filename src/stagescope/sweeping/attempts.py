@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from stagescope.runs.files import told
+from stagescope.runs.files import store_errors
 from stagescope.spec import canonical
 from stagescope.sweeping.rows import Lines
 
@@ -38,7 +38,7 @@ class Attempts:
     def begin(self, call: str, digest: str) -> None:
         """Note the start of a point. It need not outlive a crash of the machine: it only says who died computing what."""
         line = canonical({"digest": digest, "call": call, "time": time.time(), "pid": os.getpid(), "host": socket.gethostname()})
-        with told(self._path):
+        with store_errors(self._path):
             if self._handle is None:
                 self.folder.mkdir(exist_ok=True)
                 self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)

@@ -46,7 +46,7 @@ def grid_axis(study: Study, name: str, given: str | Sequence[Value]) -> Axis:
 
 
 def checked(study: Study, name: str, raw: Sequence[Any], where: Callable[[int], str] = lambda place: "") -> list[Value]:
-    """Values of the option's own type and within its limits; at least one. `where` says of which place an error speaks."""
+    """Values of the option's own type and within its limits; at least one. `where` names the place of a value in errors."""
     if not raw:
         raise InputError(f"grid {name} is empty; give {FORMS}")
     adapter, values = _adapter(study, name), []
@@ -54,8 +54,8 @@ def checked(study: Study, name: str, raw: Sequence[Any], where: Callable[[int], 
         try:
             value = adapter.validate_python(None if isinstance(each, str) and each.lower() == "none" else each)
         except ValidationError as error:
-            said = error.errors()[0]["msg"].replace("Input should", "must")
-            raise InputError(f"{where(place) or 'grid '}{name}: {said}, got {each!r}") from None
+            problem = error.errors()[0]["msg"].replace("Input should", "must")
+            raise InputError(f"{where(place) or 'grid '}{name}: {problem}, got {each!r}") from None
         # -0 is 0, and the same point
         values.append(value + 0.0 if isinstance(value, float) else study.options.anchored(name, value))
     return values

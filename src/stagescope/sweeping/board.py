@@ -34,12 +34,8 @@ class Board:
     def note(self, sentence: str) -> None:
         """Something to know, where progress is shown."""
 
-    def maybe(self, sentence: str | None) -> None:
-        if sentence is not None:
-            self.note(sentence)
-
     def warn(self, sentence: str) -> None:
-        """Something that must be said even where no progress is shown."""
+        """Something to know even where no progress is shown."""
         print(f"stagescope: {sentence}", file=sys.stderr)
 
     def tick(self, running: int, workers: int) -> None:
@@ -65,9 +61,9 @@ class Board:
 
     def left(self) -> str:
         """Time left at this rate, in words."""
-        seconds = (self.total - self.done) / self.rate if self.rate else None
-        if seconds is None:
+        if not self.rate:
             return ""
+        seconds = (self.total - self.done) / self.rate
         for size, unit in ((3600, "h"), (60, "min")):
             if seconds >= 2 * size:
                 return f"about {seconds / size:.0f} {unit} left"
@@ -159,7 +155,7 @@ class LiveBoard(Board):
 
 
 def board_for(shown: bool | None) -> Board:
-    """A live board if asked for, a silent one if refused; undecided means: a live one on a terminal, else a line now and then."""
+    """A live board for True, a silent one for False; for None a live one on a terminal, else a line now and then."""
     if shown is False:
         return Board()
     return LiveBoard() if shown or sys.stderr.isatty() else PlainBoard()

@@ -101,12 +101,12 @@ def _halved(scales: Sequence[Scale], box: Box, cells: list[Cell]) -> Iterator[Le
         yield from _halved(scales, part, [cell for cell in cells if _within(cell, part)])
 
 
-def middles_of(scales: Sequence[Scale], box: Box) -> list[Any]:
-    return [scale.middle(*side) for scale, side in zip(scales, box, strict=True)]
-
-
 def _within(cell: Cell, box: Box) -> bool:
     return all(low == value or low < value <= high for value, (low, high) in zip(cell, box, strict=True))  # type: ignore[operator]
+
+
+def middles_of(scales: Sequence[Scale], box: Box) -> list[Any]:
+    return [scale.middle(*side) for scale, side in zip(scales, box, strict=True)]
 
 
 def _is_halved(box: Box, middles: Sequence[Any], cells: Sequence[Cell]) -> bool:

@@ -34,10 +34,6 @@ class Pool:
         self.client, self._wanted, self._cluster = client, wanted, cluster
         self._gone: dict[Any, float] = {}
 
-    @property
-    def local(self) -> bool:
-        return self._cluster is not None
-
     def workers(self) -> int:
         """Workers that are there now."""
         return len(self.client.scheduler_info(n_workers=-1)["workers"])

@@ -46,22 +46,20 @@ class Column:
 
 def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
     """Every column of a table, in its order; one name is one thing."""
-    found = [_whole(axis.name, "word" if axis.kind == "categorical" else "number", _at(axis.name)) for axis in axes]
+    found = [_whole(axis.name, "word" if axis.kind == "categorical" else "number", "at", axis.name) for axis in axes]
     found += [_whole("seed", "number"), _whole("status", "word"), _whole("reason", "word")]
     found += [_part("time", "events", name, name, _later(name)) for name in _names(rows, "events")]
-    found += [Column(LAST_STAGE, "word", "stages", _last), Column(STAGES, "word", "stages", _in_order)]
+    found.append(Column(LAST_STAGE, "word", "stages", lambda row: row["stages"][-1] if row.get("stages") else None))
+    found.append(Column(STAGES, "word", "stages", lambda row: None if row.get("stages") is None else " > ".join(row["stages"])))
     found += [_part("time", "starts", f"stage {name}", name, lambda row: "not reached") for name in _names(rows, "starts")]
     found += [_part("time", "durations", f"duration {name}", name, _stays(name)) for name in _names(rows, "durations")]
     verdicts = len(found)
     found += [_part("number", "numbers", name, name) for name in _names(rows, "numbers")]
     found += _own(rows)
-    found += [
-        Column("clock", "word", "run", _key("clock")),
-        Column("end", "number", "run", _key("end")),
-        _whole("seconds", "number"),
-        _whole("version", "word"),
-    ]
-    found += [_whole("config", "word", _config), _whole("digest", "word")]
+    found += [Column("clock", "word", "run", _reader("clock")), Column("end", "number", "run", _reader("end"))]
+    found += [_whole("seconds", "number"), _whole("version", "word")]
+    found.append(Column("config", "word", None, lambda row: json.dumps(row["config"], sort_keys=True)))
+    found.append(_whole("digest", "word"))
     taken = {column.name for column in found}
     named = {tag: f"claim {tag}" if tag in taken else tag for tag in _names(rows, "verdicts")}
     found[verdicts:verdicts] = [_part("word", "verdicts", name, tag) for tag, name in named.items()]
@@ -83,35 +81,34 @@ def _own(rows: Sequence[Row]) -> list[Column]:
             for key, value in found.items():
                 values.setdefault((measure, key), []).append(value)
     return [
-        Column(f"{measure}.{key}", "word" if any(isinstance(v, str) for v in seen) else "number", "numbers", _inner(measure, key))
+        Column(
+            f"{measure}.{key}",
+            "word" if any(isinstance(v, str) for v in seen) else "number",
+            "numbers",
+            _reader("measures", measure, key),
+        )
         for (measure, key), seen in values.items()
         if not any(isinstance(v, list | dict) for v in seen)
     ]
 
 
-def _inner(measure: str, key: str) -> Callable[[Row], Any]:
-    return lambda row: ((row.get("measures") or {}).get(measure) or {}).get(key)
+def _reader(*names: str) -> Callable[[Row], Any]:
+    """What a row has under names inside each other; None where it has nothing there."""
+
+    def read(row: Any) -> Any:
+        for name in names:
+            row = (row or {}).get(name)
+        return row
+
+    return read
 
 
-def _whole(name: str, kind: Kind, read: Callable[[Row], Any] | None = None) -> Column:
-    return Column(name, kind, None, read or _key(name))
-
-
-def _key(name: str) -> Callable[[Row], Any]:
-    return lambda row: row.get(name)
-
-
-def _at(name: str) -> Callable[[Row], Any]:
-    return lambda row: row["at"][name]
-
-
-def _config(row: Row) -> str:
-    """Every option that is not the study's default, swept or not."""
-    return json.dumps(row["config"], sort_keys=True)
+def _whole(name: str, kind: Kind, *places: str) -> Column:
+    return Column(name, kind, None, _reader(*places or (name,)))
 
 
 def _part(kind: Kind, part: str, name: str, key: str, lacks: Callable[[Row], Lack] = lambda row: "none") -> Column:
-    return Column(name, kind, part, lambda row: (row.get(part) or {}).get(key), lacks)
+    return Column(name, kind, part, _reader(part, key), lacks)
 
 
 def _later(name: str) -> Callable[[Row], Lack]:
@@ -123,11 +120,3 @@ def _later(name: str) -> Callable[[Row], Lack]:
 def _stays(name: str) -> Callable[[Row], Lack]:
     """A stage that occurred and has no duration had not ended."""
     return lambda row: "in progress" if name in (row.get("durations") or {}) else "none"
-
-
-def _last(row: Row) -> str | None:
-    return row["stages"][-1] if row.get("stages") else None
-
-
-def _in_order(row: Row) -> str | None:
-    return " > ".join(row["stages"]) if row.get("stages") is not None else None

@@ -17,7 +17,7 @@ from stagescope.sweeping.cluster import Pool
 from stagescope.sweeping.measure import row_at
 from stagescope.sweeping.points import Point
 from stagescope.sweeping.rows import RowWriter
-from stagescope.sweeping.worker import DEATHS, Brief, Done, Task, work
+from stagescope.sweeping.worker import DEATHS, Brief, Done, Task, brief_of, work
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -31,7 +31,7 @@ LOOK_SECONDS, WAIT_SECONDS, PATIENCE_SECONDS = 1.0, 0.5, 10.0
 
 
 class Dispatch:
-    """Sends points until each has its row; `told` hears of every point that is done."""
+    """Sends points until each has its row; `ended` is called with every point that is done."""
 
     def __init__(self, pool: Pool, task: Task, writer: RowWriter, board: Board) -> None:
         self._pool, self._task, self._writer, self._board = pool, task, writer, board
@@ -42,31 +42,23 @@ class Dispatch:
         self._flying: dict[Future, tuple[Point, ...]] = {}
         self._workers, self._looked, self._began, self._warned = 0, 0.0, time.monotonic(), False
 
-    def run(self, points: Sequence[Point], told: Callable[[Point, Brief], None]) -> None:
+    def run(self, points: Sequence[Point], ended: Callable[[Point, Brief], None]) -> None:
         self._queue.extend(points)
         try:
             while self._queue or self._alone or self._flying:
                 self._look()
                 while (self._queue or self._alone) and len(self._flying) < self._each() * max(1, self._workers):
                     self._send()
-                self._board.tick(self.running, self.workers)
+                self._board.tick(min(len(self._flying), self._workers), self._workers)
                 for future in self._ended():
                     for point, brief in self._receive(future):
-                        told(point, brief)
+                        ended(point, brief)
             self._board.tick(0, self._workers)
         except OSError as error:  # what Dask raises of connections; our own files raise StoreError
             raise self._gone() from error
         finally:
             with suppress(OSError):
                 self._pool.client.cancel(list(self._flying), force=True)
-
-    @property
-    def running(self) -> int:
-        return min(len(self._flying), self._workers)
-
-    @property
-    def workers(self) -> int:
-        return self._workers
 
     def _look(self) -> None:
         """Count the workers now and then; say so if there are none."""
@@ -133,8 +125,8 @@ class Dispatch:
         from distributed import KilledWorker
 
         if not isinstance(error, KilledWorker):
-            said = str(error) if isinstance(error, StagescopeError) else f"{type(error).__name__}: {error}"
-            raise StagescopeError(f"a worker cannot compute this sweep: {said}")
+            problem = str(error) if isinstance(error, StagescopeError) else f"{type(error).__name__}: {error}"
+            raise StagescopeError(f"a worker cannot compute this sweep: {problem}")
         if len(points) == 1:
             self._deaths[points[0].digest] += error.allowed_failures + 1
         self._alone.extend(point for point in points if self._deaths[point.digest] < DEATHS)
@@ -144,10 +136,7 @@ class Dispatch:
         lost = [point for point in points if self._deaths[point.digest] >= DEATHS]
         for point in lost:
             limit = f", or it takes longer than {self._task.timeout:g} s" if self._task.timeout is not None else ""
-            said = f"its worker died {self._deaths[point.digest]} times while computing it (out of memory?{limit})"
-            found = {"status": "failed", "reason": said, "seconds": None, "started": time.time()}
-            self._writer.commit([row_at(study_named(self._task.study), point, found)])
-        current = self._writer.rows.current
-        return [
-            (point, Brief(point.digest, row["status"], row["reason"], 0.0)) for point in lost if (row := current[point.digest])
-        ]
+            why = f"its worker died {self._deaths[point.digest]} times while computing it (out of memory?{limit})"
+            found = {"status": "failed", "reason": why, "seconds": None, "started": time.time()}
+            self._writer.commit([row_at(study_named(self._task.plan.study), point, found)])
+        return [(point, brief_of(self._writer.rows.current[point.digest])) for point in lost]

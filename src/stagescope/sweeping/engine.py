@@ -9,7 +9,7 @@ from typing import Any
 from stagescope.dynamics.evolve import Interrupted
 from stagescope.errors import InputError, StoreError
 from stagescope.papers.registry import study as study_named
-from stagescope.runs.files import Lock, told
+from stagescope.runs.files import Lock, store_errors
 from stagescope.sweeping import remarks
 from stagescope.sweeping.axes import Value
 from stagescope.sweeping.board import Board, board_for
@@ -109,7 +109,8 @@ def sweep(
     with _held(folder, stored is None), board_for(progress) as board:
         plan = asked if stored is None else load_plan(folder).extended(asked)  # another call may have ended in between
         plan.save(folder)
-        board.maybe(remarks.replaced(preset_of(study, preset), bool(grid), table is not None))
+        if replaced := remarks.replaced(preset_of(study, preset), bool(grid), table is not None):
+            board.note(replaced)
         job = Job(folder, plan, terms, board, refine_by)
         try:
             job.run(asked, refine)
@@ -125,7 +126,7 @@ def sweep(
 @contextmanager
 def _held(folder: Path, new: bool) -> Iterator[None]:
     """The folder, for one client at a time."""
-    with told(folder):
+    with store_errors(folder):
         if new and folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file; choose another --out")
         if new and folder.exists() and any(path.name != CALL for path in folder.iterdir()):
@@ -166,27 +167,14 @@ class Job:
         self._by_known = by is None
         self._workers, self._most, self._started = ExitStack(), None, None
         self.writer = RowWriter(folder)
-        self.task = Task(
-            folder=str(folder.resolve()),
-            sweep=plan.id,
-            call=new_id(),
-            study=plan.study,
-            measures=plan.measures,
-            points=(),
-            versions=plan.versions,
-            files={},
-            timeout=terms.timeout,
-            keep_runs=terms.keep_runs,
-            claims=plan.claims,
-            claims_digest=plan.claims_digest,
-        )
 
     def run(self, asked: Plan, rounds: int) -> None:
         """The points asked for, then rounds of refinement between them."""
         every = list(points(asked))
-        self.task = replace(self.task, files=asked.files)
+        bare = asked.model_copy(update={"grids": ()})
+        self.task = Task(str(self.folder.resolve()), bare, new_id(), (), self.terms.timeout, self.terms.keep_runs)
         first = self._missing(every)
-        self._say_beforehand(asked, every, first)
+        self._note_before(asked, every, first)
         with ExitStack() as self._workers:
             self._most = None if rounds else len(first)
             self._compute(every, first, "points")
@@ -201,15 +189,16 @@ class Job:
                 added = list(points(asked, iter(new)))
                 self._compute(added, self._missing(added), f"round {number}")
             if rounds:
-                self.board.note(remarks.boundary(asked.axes, *self._said(asked, cells)))
+                self.board.note(remarks.boundary(asked.axes, *self._signatures(asked, cells)))
 
-    def _say_beforehand(self, asked: Plan, every: Sequence[Point], missing: Sequence[Point]) -> None:
+    def _note_before(self, asked: Plan, every: Sequence[Point], missing: Sequence[Point]) -> None:
         rows = self.writer.rows
         if damaged := remarks.damage(rows, missing):
             self.board.warn(damaged)
-        self.board.maybe(remarks.merged(asked, every))
-        if self.terms.keep_runs:
-            self.board.maybe(remarks.without_run(rows, every, self.folder))
+        if merged := remarks.merged(asked, every):
+            self.board.note(merged)
+        if self.terms.keep_runs and (bare := remarks.without_run(rows, every, self.folder)):
+            self.board.note(bare)
 
     def _missing(self, every: Sequence[Point]) -> list[Point]:
         """Points without a row, those whose last try was damaged, and on request those whose run did not reach its end."""
@@ -236,30 +225,30 @@ class Job:
         self.board.begin(what, len(every), len(every) - len(missing))
         if not missing:
             return
-        Dispatch(self._pool(), self.task, self.writer, self.board).run(missing, self._told)
+        Dispatch(self._pool(), self.task, self.writer, self.board).run(missing, self._ended)
         known = self.writer.rows.refresh().current
         lacking = [point for point in every if point.digest not in known]
         if lacking:
             raise StoreError(f"{len(lacking)} rows were computed but are not seen in {self.folder}; call again in a minute")
 
-    def _told(self, point: Point, brief: Brief) -> None:
+    def _ended(self, point: Point, brief: Brief) -> None:
         self.board.ended(point, brief)
         if not self._by_known and reached_end({"status": brief.status}):
             assert self.by is not None
             check_column(self.by, self.plan, list(self.writer.rows.refresh().current.values()))
             self._by_known = True
 
-    def _said(self, asked: Plan, cells: set[Cell]) -> tuple[list[Scale], dict[Any, Hashable]]:
-        """How the axes lie, and what each of the cells says."""
+    def _signatures(self, asked: Plan, cells: set[Cell]) -> tuple[list[Scale], dict[Any, Hashable]]:
+        """The scales of the axes, and the signature of each of the cells."""
         made = load_sweep(self.folder)
         order = [[axis.name for axis in made.axes].index(axis.name) for axis in asked.axes]
-        said = {tuple(cell[place] for place in order): found for cell, found in signatures(made, self.by).items()}
+        known = {tuple(cell[place] for place in order): found for cell, found in signatures(made, self.by).items()}
         scales = [Scale(axis.kind, axis.values) for axis in asked.axes]
-        return scales, {cell: said[cell] for cell in cells if cell in said}
+        return scales, {cell: known[cell] for cell in cells if cell in known}
 
     def _next(self, asked: Plan, cells: set[Cell]) -> list[tuple[dict[str, Value], tuple[int, ...]]]:
         """Cells of the next round: between neighbours among `cells` that differ; a call repeated asks for the same ones."""
         names = [axis.name for axis in asked.axes]
         seeds = tuple(dict.fromkeys(seed for grid in asked.grids for seed in grid.seeds))
-        new: Any = next_cells(*self._said(asked, cells))
+        new: Any = next_cells(*self._signatures(asked, cells))
         return [(dict(zip(names, cell, strict=True)), seeds) for cell in new]

@@ -6,7 +6,7 @@ from typing import Any
 
 from stagescope.errors import InputError
 from stagescope.options import Options, option
-from stagescope.runs.files import sha256, told
+from stagescope.runs.files import sha256, store_errors
 
 
 def file_hashes(chosen: Iterable[Options]) -> dict[str, str]:
@@ -18,7 +18,7 @@ def file_hashes(chosen: Iterable[Options]) -> dict[str, str]:
                 if not path.is_file():
                     raise InputError(f"{option(name)} {path}: No such file")
                 if str(path) not in found:
-                    with told(path):
+                    with store_errors(path):
                         found[str(path)] = sha256(path)
     return found
 
@@ -34,7 +34,7 @@ def changed_file(hashes: Mapping[str, str]) -> str | None:
         path = Path(name)
         if not path.is_file():
             return f"{path}, which this sweep reads, is missing"
-        with told(path):
+        with store_errors(path):
             if sha256(path) != known:
                 return f"{path} was changed since this sweep began"
     return None

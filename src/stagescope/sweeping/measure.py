@@ -114,9 +114,9 @@ def _events(run: Run) -> dict[str, Any]:
 def reason(error: BaseException) -> str:
     """A sentence for a row: ours as it is, any other with its type and where it came from."""
     if isinstance(error, StagescopeError):
-        said = str(error)
+        text = str(error)
     else:
         frames = traceback.extract_tb(error.__traceback__)
         where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-        said = f"{type(error).__name__}: {error}{where}"
-    return said if len(said) <= LONGEST_REASON else said[: LONGEST_REASON - 3] + "..."
+        text = f"{type(error).__name__}: {error}{where}"
+    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 3] + "..."

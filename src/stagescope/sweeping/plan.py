@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stagescope.errors import InputError, NotARun
-from stagescope.runs.files import replace, told
+from stagescope.runs.files import replace, store_errors
 from stagescope.sweeping.axes import Axis, Value, kind_of, merged, ordered
 
 SCHEMA, OLDEST = 3, 2
@@ -132,7 +132,7 @@ def load_plan(folder: Path) -> Plan:
     path = folder / FILE
     if not path.is_file():
         raise NotARun(f"{folder} holds no sweep (it has no {FILE}); `stagescope sweep` makes one")
-    with told(path):
+    with store_errors(path):
         text = path.read_bytes()
     try:
         found = json.loads(text)

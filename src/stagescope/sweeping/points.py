@@ -35,12 +35,12 @@ def fixed_options(options: Options, swept: tuple[str, ...]) -> dict[str, Any]:
 def points(plan: Plan, cells: "Iterator[tuple[dict[str, Value], tuple[int, ...]]] | None" = None) -> Iterator[Point]:
     """The points of a plan's grids, or of the cells given, each once."""
     study, seen = study_named(plan.study), set()
-    base = study.configured(None, **plan.fixed)
+    base, defaults = study.configured(None, **plan.fixed), study.options().model_dump(mode="json")
     asked = (cell for grid in plan.grids for cell in grid.cells()) if cells is None else cells
     for at, seeds in asked:
-        options = effective(study, options_at(study, base, plan.fixed, at), at)
+        options = _without_unused(study, options_at(study, base, plan.fixed, at), at)[0]
         body = options.model_dump(mode="json")
-        config = {name: value for name, value in body.items() if value != _defaults(study)[name]}
+        config = {name: value for name, value in body.items() if value != defaults[name]}
         key = {"study": plan.study, "options": {**body, **known_files(options, plan.files)}}
         for seed in seeds:
             name = digest({**key, "seed": seed})
@@ -64,27 +64,13 @@ def options_at(study: Study, base: Options, fixed: Mapping[str, Any], at: Mappin
     return study.configured(None, **{**fixed, **changes})
 
 
-_DEFAULTS: dict[str, dict[str, Any]] = {}
-
-
-def _defaults(study: Study) -> dict[str, Any]:
-    if study.name not in _DEFAULTS:
-        _DEFAULTS[study.name] = study.options().model_dump(mode="json")
-    return _DEFAULTS[study.name]
-
-
-def effective(study: Study, options: Options, at: Mapping[str, Value]) -> Options:
-    """The options of a cell without those fixed ones that have no effect on it: it is the point asked for without them.
-
-    What is swept stays as it is. Where it has no effect, or options do not go together, the run says so.
-    """
-    return _without_unused(study, options, at)[0]
-
-
 def _without_unused(
     study: Study, options: Options, at: Mapping[str, Value]
 ) -> tuple[Options, dict[str, InputError], InputError | None]:
-    """Options with the fixed ones that have no effect at their defaults, what was said of each, and why they cannot run yet."""
+    """Options with the fixed ones that have no effect at their defaults, the error of each, and why they cannot run yet.
+
+    A cell is the same point with and without them. What is swept stays as it is: where it has no effect, the run says so.
+    """
     swept, left = {split(name)[0] for name in at}, {}
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What a caller asks for, checked and made into a plan before anything runs."""
+"""The arguments of a sweep, checked and made into a plan before anything runs."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from stagescope.claims.own import own_claims, source_digest
 from stagescope.errors import InputError, unknown
 from stagescope.options import Options, field_name
 from stagescope.papers.study import Study
-from stagescope.runs.files import told
+from stagescope.runs.files import store_errors
 from stagescope.sweeping.axes import Value, checked, grid_axis, split
 from stagescope.sweeping.inputs import changed_file, file_hashes, known_files
 from stagescope.sweeping.plan import MEASURES, Grid, Measure, Plan, new_id
@@ -42,13 +42,15 @@ def requested(
     options = dict(options or {})
     chosen = _chosen_measures(measures, (*MEASURES, *study.measures), named, stored, claims)
     if stored is not None:
-        _check_same(stored, study, chosen)
-        _check_claims(stored, claims)
+        _check_same(stored, study, chosen, claims)
     digest = None if claims is None else _own_digest(study, claims, chosen)
     if stored is not None and preset is None and not (grid or table or options):
-        _check_files(stored)
+        if wrong := changed_file(stored.files):  # points are known by the bytes of their files
+            raise InputError(f"{wrong}; restore it, or sweep into another folder")
         again = {"grids": _reseeded(stored, seeds), "versions": versions(), "claims_digest": digest}
-        return _affordable(stored.model_copy(update=again), yes)
+        plan = stored.model_copy(update=again)
+        check_count(sum(map(len, plan.grids)), yes)
+        return plan
     asked = _grids(study, named, grid, table, seeds, options)
     swept = asked.names if asked else stored.grids[0].names if stored is not None else ()
     if not swept:
@@ -70,13 +72,8 @@ def requested(
         claims=claims,
         claims_digest=digest,
     )
-    check_effect(_affordable(plan, yes))
-    return plan
-
-
-def _affordable(plan: Plan, yes: bool) -> Plan:
-    """The plan itself, unless it has so many points that nobody means them."""
     check_count(sum(map(len, plan.grids)), yes)
+    check_effect(plan)
     return plan
 
 
@@ -85,17 +82,17 @@ def check_count(count: int, yes: bool) -> None:
         raise InputError(f"{count:,} points are more than {MOST_POINTS:,}; make the grid coarser, or add --yes to compute them")
 
 
-def _check_same(stored: Plan, study: Study, measures: tuple[Measure, ...]) -> None:
-    """What a call can say of a stored sweep that is not about points: a word that would be ignored is refused."""
+def _check_same(stored: Plan, study: Study, measures: tuple[Measure, ...], claims: str | None) -> None:
+    """Refuse what would be ignored in a stored sweep.
+
+    A stored name of claims is never imported by itself: somebody else may have written it.
+    """
     if study.name != stored.study:
         raise InputError(f"the output folder holds a sweep of {stored.study}, not of {study.name}; choose another --out")
     if measures != stored.measures:
         has, given = " ".join(stored.measures), " ".join(measures)
         raise InputError(f"what is measured is {has} in this sweep, not {given}: another --out is needed for {given}")
 
-
-def _check_claims(stored: Plan, claims: str | None) -> None:
-    """A stored name is never imported by itself: somebody else may have written it."""
     if stored.claims is not None and claims is None:
         raise InputError(
             f"this sweep has claims of its own, {stored.claims}; give --claims {stored.claims} again if you trust that module"
@@ -115,12 +112,6 @@ def _own_digest(study: Study, claims: str, measures: tuple[Measure, ...]) -> str
     if twice := [tag for tag in dict.fromkeys(seen) if seen.count(tag) > 1]:
         raise InputError(f"{claims}: the tag {twice[0]} is taken; in a sweep each claim needs a tag of its own")
     return source_digest(claims)
-
-
-def _check_files(stored: Plan) -> None:
-    """Points are known by the bytes of their files: a file that was changed makes other points."""
-    if wrong := changed_file(stored.files):
-        raise InputError(f"{wrong}; restore it, or sweep into another folder")
 
 
 def _files(base: Options, grids: Sequence[Grid]) -> dict[str, str]:
@@ -203,7 +194,7 @@ def _line(place: int) -> str:
 def _read_csv(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         raise InputError(f"table {path}: No such file; give a CSV file with a column for each swept option")
-    with told(path), open(path, newline="", encoding="utf-8-sig") as file:
+    with store_errors(path), open(path, newline="", encoding="utf-8-sig") as file:
         try:
             return list(csv.DictReader(file, skipinitialspace=True))
         except (csv.Error, UnicodeDecodeError) as error:

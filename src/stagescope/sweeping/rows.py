@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from stagescope.runs.files import sync, told
+from stagescope.runs.files import store_errors, sync
 from stagescope.runs.run import DONE
 
 Row = dict[str, Any]
@@ -72,7 +72,7 @@ class Lines:
 
     def fresh(self) -> Iterator[tuple[str, int, bytes]]:
         """(file, line number from 1, bytes) of what was added; a last line without newline waits until it is whole."""
-        with told(self._folder):
+        with store_errors(self._folder):
             entries = sorted(os.scandir(self._folder), key=lambda entry: entry.name) if self._folder.is_dir() else []
             for entry in entries:
                 offset, number = self._read.get(entry.name, (0, 0))
@@ -132,7 +132,7 @@ class RowWriter:
     @contextmanager
     def locked(self) -> Iterator[Rows]:
         """Hold the sweep's lock, knowing every committed row; it ends with the process, however that ends."""
-        with told(self._lock):
+        with store_errors(self._lock):
             handle = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX)
@@ -162,7 +162,7 @@ class RowWriter:
         if not data:
             return
         path = self.rows.folder / f"{self.name}.jsonl"
-        with told(path):
+        with store_errors(path):
             if self._handle is None:
                 path.parent.mkdir(exist_ok=True)
                 self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)

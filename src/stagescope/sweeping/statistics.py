@@ -3,13 +3,12 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from stagescope.sweeping.columns import CLOCKED, Column
 from stagescope.sweeping.rows import Row
-
-if TYPE_CHECKING:
-    import numpy as np
 
 CONFIDENCE, RESAMPLES, MOST_AT_ONCE = 0.95, 2000, 500
 Interval = tuple[float, float | None]
@@ -33,23 +32,18 @@ def summarised(column: Column, rows: Sequence[Row], confidence: float, *, of_mea
 
 def _centre(known: Sequence[float], beyond: int, confidence: float, of_mean: bool) -> dict[str, Any]:
     """Mean and median with their intervals."""
-    import numpy as np
-
     values = np.array([*known, *[math.inf] * beyond], dtype=float)
     if not len(values):
         return {"mean": None, "mean_interval": None, "median": None, "median_interval": None}
-    middle = _inside(float(median(values)))
-    found = {"median": middle, "median_interval": interval(values, median, confidence)}
+    found = {"median": _inside(float(median(values))), "median_interval": interval(values, median, confidence)}
     if beyond:
         return {"mean": None, "mean_interval": None, **found}
     around = interval(values, np.mean, confidence) if of_mean else None
     return {"mean": float(np.mean(values)), "mean_interval": around, **found}
 
 
-def median(values: "np.ndarray", axis: int = 0) -> "np.ndarray":
+def median(values: np.ndarray, axis: int = 0) -> np.ndarray:
     """Also of infinite ones: half-way between a number and infinity is infinity."""
-    import numpy as np
-
     ordered, n = np.sort(values, axis=axis), values.shape[axis]
     return (np.take(ordered, (n - 1) // 2, axis) + np.take(ordered, n // 2, axis)) / 2
 
@@ -64,31 +58,23 @@ def _shares(known: Sequence[Any], confidence: float) -> dict[str, Any]:
 
 @lru_cache(4096)
 def _share_interval(hits: tuple[bool, ...], confidence: float) -> Interval | None:
-    import numpy as np
-
     return interval(np.array(hits, dtype=float), np.mean, confidence)
 
 
-def interval(values: "np.ndarray", statistic: Callable[..., Any], confidence: float) -> Interval | None:
+def interval(values: np.ndarray, statistic: Callable[..., Any], confidence: float) -> Interval | None:
     """Percentile bootstrap over the seeds of a cell, from the same draws for every cell; None of one row, or if all is beyond."""
-    import numpy as np
-
     if len(values) < 2 or not math.isfinite(values.min()):
         return None
     if not np.any(values != values[0]):
         return float(values[0]), float(values[0])
     tail = (1 - confidence) / 2
     method = "linear" if np.all(np.isfinite(values)) else "higher"  # nothing lies half-way to infinity
-    low, high = (
-        float(end) for end in np.percentile(_resampled(values, statistic), [100 * tail, 100 * (1 - tail)], method=method)
-    )
+    low, high = np.percentile(_resampled(values, statistic), [100 * tail, 100 * (1 - tail)], method=method).tolist()
     return (low, _inside(high)) if math.isfinite(low) else None
 
 
-def _resampled(values: "np.ndarray", statistic: Callable[..., Any]) -> "np.ndarray":
+def _resampled(values: np.ndarray, statistic: Callable[..., Any]) -> np.ndarray:
     """The statistic of every resample; of many rows one after another, because all at once would fill the memory."""
-    import numpy as np
-
     n = len(values)
     if n <= MOST_AT_ONCE:
         return statistic(values[resamples(n)], axis=1)
@@ -101,10 +87,8 @@ def _inside(value: float) -> float | None:
 
 
 @cache
-def resamples(n: int) -> "np.ndarray":
+def resamples(n: int) -> np.ndarray:
     """The draws behind the bootstrap intervals of n rows: which row each resample takes, from a fixed generator."""
-    import numpy as np
-
     found = np.random.default_rng(0).integers(0, n, (RESAMPLES, n))
     found.setflags(write=False)
     return found

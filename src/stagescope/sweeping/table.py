@@ -130,7 +130,7 @@ class Sweep:
             if name not in {axis.name for axis in self.axes}:
                 raise unknown("axis of this sweep", name, [axis.name for axis in self.axes])
         exactly = [row for row in self.rows if all(row["at"][name] == value for name, value in at.items())]
-        found = exactly or [row for row in self.rows if all(_same(row["at"][name], value) for name, value in at.items())]
+        found = exactly or [row for row in self.rows if all(same(row["at"][name], value) for name, value in at.items())]
         if not found:
             raise InputError(f"no row at {_at(at)}; {self._nearest(at)}")
         cells = list(dict.fromkeys(self.cell(row) for row in found))
@@ -147,13 +147,13 @@ class Sweep:
         return matching[0]
 
     def _nearest(self, at: Mapping[str, Value]) -> str:
-        said = []
+        shown = []
         for name, value in at.items():
             known = ordered(row["at"][name] for row in self.rows)
-            if not any(_same(value, each) for each in known):
-                shown = ", ".join(map(spelled, known[:8])) + (", ..." if len(known) > 8 else "")
-                said.append(f"{name} has {shown}")
-        return "; ".join(said) or "each value occurs, but not all of them together"
+            if not any(same(value, each) for each in known):
+                more = ", ..." if len(known) > 8 else ""
+                shown.append(f"{name} has {', '.join(map(spelled, known[:8]))}{more}")
+        return "; ".join(shown) or "each value occurs, but not all of them together"
 
     def recreate(
         self, row: Row, out: str | Path | None = None, *, overwrite: bool = False, progress: bool | None = None
@@ -174,7 +174,7 @@ class Sweep:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
         readers = [column.read for column in self._columns.values()]
-        writer.writerows([_cell_text(read(row)) for read in readers] for row in self.rows)
+        writer.writerows([read(row) for read in readers] for row in self.rows)
         return text.getvalue()
 
     def write_csv(self, path: str | Path | None = None) -> Path:
@@ -204,7 +204,7 @@ def load_sweep(folder: str | Path) -> Sweep:
     return Sweep(folder, plan, tuple(sorted(rows.current.values(), key=order)), tuple(rows.damaged))
 
 
-def _same(one: Value, other: Value) -> bool:
+def same(one: Value, other: Value) -> bool:
     """Equal, or as near as a person types a number."""
     both = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other))
     return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-12) if both else one == other  # type: ignore[arg-type]
@@ -212,9 +212,3 @@ def _same(one: Value, other: Value) -> bool:
 
 def _at(at: Mapping[str, Value]) -> str:
     return ", ".join(f"{name}={spelled(value)}" for name, value in at.items())
-
-
-def _cell_text(value: Any) -> str:
-    if value is None:
-        return ""
-    return repr(value) if isinstance(value, float) else str(value)

@@ -24,7 +24,7 @@ from stagescope.papers.study import Study
 from stagescope.sweeping.attempts import Attempts
 from stagescope.sweeping.inputs import changed_file
 from stagescope.sweeping.measure import measured, row_at
-from stagescope.sweeping.plan import Measure, load_plan
+from stagescope.sweeping.plan import Plan, load_plan
 from stagescope.sweeping.points import Point
 from stagescope.sweeping.rows import Row, RowWriter
 
@@ -44,20 +44,14 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Task:
-    """A batch of points of one sweep, as it travels to a worker."""
+    """A batch of points of one sweep, as it travels to a worker; `plan` is that of the call, without its grids."""
 
     folder: str
-    sweep: str
+    plan: Plan
     call: str
-    study: str
-    measures: tuple[Measure, ...]
     points: tuple[Point, ...]
-    versions: Mapping[str, str]
-    files: Mapping[str, str]
     timeout: float | None = None
     keep_runs: bool = False
-    claims: str | None = None
-    claims_digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -114,14 +108,14 @@ _WARM = threading.Event()
 
 def work(task: Task) -> Done:
     """Compute a batch."""
-    check_versions(task.versions)
-    study = study_named(task.study)
+    _check_versions(task.plan.versions)
+    study = study_named(task.plan.study)
     with _ONE:
         desk = _desk(task)
         _claims(task)
         if desk is None:
             rows = _compute(study, task, list(task.points))
-            return Done(tuple(map(_brief, rows)), tuple(rows))
+            return Done(tuple(map(brief_of, rows)), tuple(rows))
         desk.attempts.refresh()
         fresh = not any(desk.attempts.count(task.call, point.digest) for point in task.points)
         if fresh and _at_once(study, task):
@@ -129,29 +123,29 @@ def work(task: Task) -> Done:
         else:
             _one_by_one(study, task, desk)
         current = desk.writer.rows.current
-        return Done(tuple(_brief(current[point.digest]) for point in task.points))
+        return Done(tuple(brief_of(current[point.digest]) for point in task.points))
 
 
-def check_versions(asked: Mapping[str, str]) -> None:
+def _check_versions(client: Mapping[str, str]) -> None:
     """Refuse work from a client that runs other code: its rows would not be those of this one."""
     mine = versions()
-    for name, there in asked.items():
+    for name, there in client.items():
         if mine[name] != there:
             raise Mismatch(f"a worker has {name} {mine[name]}, this client {there}; install the same version on both")
 
 
 def _desk(task: Task) -> Desk | None:
     """The sweep's folder as this worker sees it; None if it is not there, or another sweep's."""
-    key = task.folder, task.sweep, task.call
+    key = task.folder, task.plan.id, task.call
     if key not in _DESKS:  # another call: its files may have been changed by hand since the last one
         for desk in filter(None, _DESKS.values()):
             desk.close()
         _DESKS.clear()
         try:
-            seen = load_plan(Path(task.folder)).id == task.sweep
+            seen = load_plan(Path(task.folder)).id == task.plan.id
         except NotARun:
             seen = False
-        if wrong := changed_file(task.files):
+        if wrong := changed_file(task.plan.files):
             raise Mismatch(f"on the worker {socket.gethostname()}, {wrong}; a worker needs the client's files, at the same path")
         _DESKS[key] = Desk(Path(task.folder)) if seen else None
     return _DESKS[key]
@@ -159,21 +153,22 @@ def _desk(task: Task) -> Desk | None:
 
 def _claims(task: Task) -> tuple[Claim, ...]:
     """The caller's own claims, imported once a call: since another call their file may have changed."""
-    if task.claims is None:
+    name = task.plan.claims
+    if name is None:
         return ()
     if task.call not in _CLAIMS:
         _CLAIMS.clear()
-        forget(task.claims)
-        found = own_claims(task.claims)
-        if source_digest(task.claims) != task.claims_digest:
-            raise Mismatch(f"the module of the claims {task.claims} is another one on the worker {socket.gethostname()}")
+        forget(name)
+        found = own_claims(name)
+        if source_digest(name) != task.plan.claims_digest:
+            raise Mismatch(f"the module of the claims {name} is another one on the worker {socket.gethostname()}")
         _CLAIMS[task.call] = found
     return _CLAIMS[task.call]
 
 
 def _at_once(study: Study, task: Task) -> bool:
     """Whether one kernel call may serve many points: then there is no single one to time, or to keep."""
-    return study.many is not None and task.measures == ("numbers",) and task.timeout is None and not task.keep_runs
+    return study.many is not None and task.plan.measures == ("numbers",) and task.timeout is None and not task.keep_runs
 
 
 def _compute(study: Study, task: Task, points: list[Point]) -> list[Row]:
@@ -190,7 +185,7 @@ def _compute(study: Study, task: Task, points: list[Point]) -> list[Row]:
     for point, numbers in zip(points, found, strict=True):
         if numbers is None:
             with _timer(task.timeout, None):
-                rows.append(measured(study, point, task.measures, claims=_claims(task)))
+                rows.append(measured(study, point, task.plan.measures, claims=_claims(task)))
         else:
             rows.append(row_at(study, point, {"status": "finished", "clock": "t", "numbers": numbers, **share}))
     return rows
@@ -217,14 +212,14 @@ def _row(study: Study, task: Task, desk: Desk, point: Point, tried: int) -> Row:
     trace = desk.traces / f"{point.digest}.{point.retry}.trace"
     if trace.exists() and trace.stat().st_size:
         limit = _limit(trace)
-        said = f"timed out{'' if limit is None else f' after {limit:g} s'}{_where(trace)}"
-        return row_at(study, point, {"status": "timed out", "reason": said, "seconds": limit, "started": time.time()})
+        why = f"timed out{'' if limit is None else f' after {limit:g} s'}{_where(trace)}"
+        return row_at(study, point, {"status": "timed out", "reason": why, "seconds": limit, "started": time.time()})
     if tried >= DEATHS:
-        said = f"its worker died {tried} times while computing it (out of memory?)"
-        return row_at(study, point, {"status": "failed", "reason": said, "seconds": None, "started": time.time()})
+        why = f"its worker died {tried} times while computing it (out of memory?)"
+        return row_at(study, point, {"status": "failed", "reason": why, "seconds": None, "started": time.time()})
     keep = Path(task.folder) / "runs" / point.digest if task.keep_runs else None
     with _timer(task.timeout, trace):
-        return measured(study, point, task.measures, keep, _claims(task))
+        return measured(study, point, task.plan.measures, keep, _claims(task))
 
 
 @contextmanager
@@ -260,5 +255,5 @@ def _where(trace: Path) -> str:
     return f" in {found.group(2)} of {found.group(1)}" if found else ""
 
 
-def _brief(row: Row) -> Brief:
+def brief_of(row: Row) -> Brief:
     return Brief(row["digest"], row["status"], row["reason"], row.get("seconds") or 0.0)

@@ -1,6 +1,7 @@
 """What any run has: loss, speed, norms and singular values of its blocks, and the blocks themselves where they are small."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -71,12 +72,12 @@ def _parts(block: np.ndarray) -> list[np.ndarray]:
 
 def values_view(run: Run, names: tuple[str, ...] | None = None) -> View | None:
     """The largest singular values of blocks that are matrices; a stack of matrices has those of each."""
-    matrices = [name for name in names or tuple(run.params) if _is_matrix(run.params[name].shape[1:])]
+    shapes = {name: run.params[name].shape[1:] for name in names or tuple(run.params)}
+    matrices = [name for name, shape in shapes.items() if len(shape) in (2, 3) and min(shape[-2:]) > 1]
     chosen = matrices[:MOST_BLOCKS]
     if not chosen:
         return None
-    shapes = {name: run.params[name].shape[1:] for name in chosen}
-    work = max(float(np.prod(shape)) * min(shape[-2:]) for shape in shapes.values())
+    work = max(float(np.prod(shapes[name])) * min(shapes[name][-2:]) for name in chosen)
     seen = shown(run, work, WORK)
     made, longest = [], 0
     for name in chosen:
@@ -91,9 +92,8 @@ def values_view(run: Run, names: tuple[str, ...] | None = None) -> View | None:
     if len(above) < len(made):
         about += f" {len(made) - len(above)} that are zero but for rounding are not."
     about += left_out(len(matrices), MOST_BLOCKS, "blocks") + left_out(len(above))
-    made = above
-    order = sorted(range(len(made)), key=lambda i: int(made[i].name.rsplit(" ", 1)[1]))[:NAMED]
-    made = [Curve(one.name, one.values, one.family, faint=i not in order) for i, one in enumerate(made)][:MOST]
+    order = sorted(range(len(above)), key=lambda i: int(above[i].name.rsplit(" ", 1)[1]))[:NAMED]
+    made = [replace(one, faint=i not in order) for i, one in enumerate(above)][:MOST]
     return curves("values", "Singular values", about, "singular value", made, log=True, frames=seen.frames)
 
 
@@ -101,10 +101,6 @@ def _above_rounding(made: list[Curve]) -> list[Curve]:
     """Without the values that are zero but for rounding at every frame: they say nothing and would stretch the axis."""
     tops = [float(np.max(one.values, where=np.isfinite(one.values), initial=0.0)) for one in made]
     return [one for one, top in zip(made, tops, strict=True) if top > ROUNDING * max(tops)] or made
-
-
-def _is_matrix(shape: tuple[int, ...]) -> bool:
-    return len(shape) in (2, 3) and min(shape[-2:]) > 1
 
 
 def _by_matrix(name: str, found: np.ndarray, axes: tuple[str, ...]) -> Iterator[tuple[str, np.ndarray]]:
@@ -179,7 +175,7 @@ def largest(values: np.ndarray) -> float:
 
 
 def any_views(reading: HasRun) -> list[Maker]:
-    """A run of anybody's objective."""
+    """The views of any run, whatever its objective."""
     run = reading.run
     shapes = {name: run.params[name].shape[1:] for name in run.params}
     small = [name for name, shape in shapes.items() if _is_small(shape)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stagescope.errors import InputError, unknown
 from stagescope.progress import Progress
-from stagescope.runs.files import publish, told
+from stagescope.runs.files import publish, store_errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -79,11 +79,18 @@ def store(figure: Figure, found: Numbers, out: Path) -> Path:
     """Draw numbers that were computed; writes the files of `reproduce`."""
     numbers = {"figure": figure.name, "title": figure.title, **found}
     stem = out / f"figure{figure.name}"
-    with told(out):
+    with store_errors(out):
         out.mkdir(parents=True, exist_ok=True)
         publish(stem.with_suffix(".json"), (json.dumps(numbers, indent=1, allow_nan=False) + "\n").encode())
         save(lambda: figure.draw(numbers), stem)
     return stem.with_suffix(".png")
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse a path where there is something that was not made with Stagescope."""
+    with store_errors(path):
+        if path.exists() and (path.is_dir() or MARK.encode() not in path.read_bytes()):
+            raise InputError(f"{path} exists and was not made with Stagescope; choose another folder or remove it")
 
 
 def save(draw: Callable[[], "Drawing"], stem: Path) -> None:

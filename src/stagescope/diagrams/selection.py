@@ -1,6 +1,5 @@
-"""What a phase diagram is asked to show, checked against what the sweep has."""
+"""What a phase diagram shows, checked against what the sweep has."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,15 +8,12 @@ from stagescope.errors import InputError, unknown
 from stagescope.sweeping.axes import Value
 from stagescope.sweeping.columns import LAST_STAGE
 from stagescope.sweeping.presets import color_of
-from stagescope.sweeping.table import Sweep
-
-TYPED = 1e-5
-"""Relative precision to which a person types a value."""
+from stagescope.sweeping.table import Sweep, same
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a diagram shows: axes across and up, the column that gives the colour, and where it cuts the other axes."""
+class Selection:
+    """Axes across and up, the column that gives the colour, and where it cuts the other axes."""
 
     x: str
     y: str | None
@@ -25,8 +21,8 @@ class Asked:
     at: Mapping[str, Value]
 
 
-def asked(sweep: Sweep, x: str, y: str | None, color: str | None, at: Mapping[str, Any]) -> Asked:
-    """The question, checked; errors name what is wrong and the nearest thing that exists."""
+def select(sweep: Sweep, x: str, y: str | None, color: str | None, at: Mapping[str, Any]) -> Selection:
+    """The selection, checked; errors name what is wrong and the nearest thing that exists."""
     if not len(sweep):
         raise InputError(f"{sweep.folder}: the sweep has no row yet, so there is nothing to draw; continue it first")
     names = [axis.name for axis in sweep.axes]
@@ -37,7 +33,7 @@ def asked(sweep: Sweep, x: str, y: str | None, color: str | None, at: Mapping[st
     for name in at:
         if name in (x, y):
             raise InputError(f"{name} is drawn as an axis, so it cannot be cut at {at[name]}; leave one of the two out")
-    return Asked(x, y, _color(sweep, color), {name: _match(sweep, name, value) for name, value in at.items()})
+    return Selection(x, y, _color(sweep, color), {name: _match(sweep, name, value) for name, value in at.items()})
 
 
 def _axis_name(sweep: Sweep, name: str) -> str:
@@ -52,26 +48,22 @@ def _axis_name(sweep: Sweep, name: str) -> str:
 
 
 def _color(sweep: Sweep, color: str | None) -> str:
+    """The column given; by default that of a named sweep, else the last stage of runs, else how they ended."""
     if color is None:
-        return _own_color(sweep)
+        color = color_of(sweep.plan.study, sweep.plan.preset)  # the column that answers the question of a named sweep
+        if color in sweep.columns:
+            return color
+        last = sweep.column_of(LAST_STAGE)
+        return LAST_STAGE if any(last.reading(row).lack is None for row in sweep.rows) else "status"
     if color not in sweep.columns and len(sweep.failed) == len(sweep):
         raise InputError(f"every run of this sweep failed, so there is no {color}; --color status or --color reason shows how")
     sweep.column_of(color)
     return color
 
 
-def _own_color(sweep: Sweep) -> str:
-    """The column that answers the question of a named sweep; else where runs end up; else how they ended."""
-    color = color_of(sweep.plan.study, sweep.plan.preset)
-    if color is not None and color in sweep.columns:
-        return color
-    last = sweep.column_of(LAST_STAGE)
-    return LAST_STAGE if any(last.reading(row).lack is None for row in sweep.rows) else "status"
-
-
 def _match(sweep: Sweep, name: str, value: Any) -> Value:
     """The value of an axis that a person means, who may have typed a number with fewer digits."""
-    known = _values(sweep, name)
+    known = list(dict.fromkeys(row["at"][name] for row in sweep.rows))
     for each in known:
         if each == value or str(each).lower() == str(value).lower():
             return each
@@ -80,12 +72,7 @@ def _match(sweep: Sweep, name: str, value: Any) -> Value:
     except (TypeError, ValueError):
         raise unknown(f"value of {name}", str(value), map(str, known)) from None
     numbers = [each for each in known if isinstance(each, int | float) and not isinstance(each, bool)]
-    near = min(numbers, key=lambda each: abs(each - number), default=None)
-    if near is not None and math.isclose(near, number, rel_tol=TYPED, abs_tol=1e-12):
-        return near
-    shown = sorted(sorted(numbers, key=lambda each: abs(each - number))[:5])
-    raise InputError(f"no cell has {name} = {value}; the nearest have {', '.join(f'{each:.6g}' for each in shown)}")
-
-
-def _values(sweep: Sweep, name: str) -> list[Value]:
-    return list(dict.fromkeys(row["at"][name] for row in sweep.rows))
+    near = sorted(numbers, key=lambda each: abs(each - number))[:5]
+    if near and same(near[0], number):
+        return near[0]
+    raise InputError(f"no cell has {name} = {value}; the nearest have {', '.join(f'{each:.6g}' for each in sorted(near))}")
