@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from stagescope.errors import InputError, unknown
 from stagescope.progress import Progress
 from stagescope.runs.files import publish, told
@@ -68,6 +70,11 @@ class Figure:
         except InputError as error:
             return str(error)
         return ""
+
+
+def rounded(values: Any, digits: int = 6) -> Any:
+    """Numbers as they are stored beside a picture: lists of rounded floats."""
+    return np.round(np.asarray(values, dtype=float), digits).tolist()
 
 
 def reproduce(figure: Figure, out: Path, progress: Progress) -> Path:

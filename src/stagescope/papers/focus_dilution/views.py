@@ -9,11 +9,11 @@ from stagescope.papers.focus_dilution.observables import TokenCurves, token_curv
 from stagescope.papers.focus_dilution.stages import THRESHOLDS
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
-from stagescope.views.any_run import excess_view, largest, loss_view, norms_view, singular_values, speed_view
+from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, singular_values, speed_view
 from stagescope.views.crowd import NAMED, crowd, curves, left_out
 from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import OBSERVED, shown
-from stagescope.views.view import Level, Maker, Matrices, Points, View
+from stagescope.views.view import Level, Maker, Points, View
 
 
 @dataclass(frozen=True)
@@ -78,28 +78,17 @@ def _excess(run: Run, seen: _Seen) -> View | None:
 def _attention(seen: _Seen) -> View:
     most = seen.tokens[seen.curves.frequent]
     about = f"Attention in an infinitely long context: row = query type, column = key type. Token {most} is the most frequent."
-    return _between(seen, "attention", "Attention between token types", about, seen.curves.attention, 0.0, 1.0)
+    return _between(seen, "attention", "Attention between token types", about, seen.curves.attention)
 
 
 def _scores(seen: _Seen) -> View:
-    high = largest(seen.curves.scores)
     about = "Phi, before the softmax and without the frequencies of the tokens. Attention opens along a rank-one pattern."
-    return _between(seen, "scores", "Attention scores", about, seen.curves.scores, -high, high)
+    return _between(seen, "scores", "Attention scores", about, seen.curves.scores, signed=True)
 
 
-def _between(seen: _Seen, slot: str, title: str, about: str, values: np.ndarray, low: float, high: float) -> View:
-    return Matrices(
-        slot,
-        title,
-        about,
-        values[:, None],
-        panels=("",),
-        rows=seen.tokens,
-        columns=seen.tokens,
-        low=low,
-        high=high,
-        frames=seen.frames,
-    )
+def _between(seen: _Seen, slot: str, title: str, about: str, values: np.ndarray, signed: bool = False) -> View:
+    tokens = seen.tokens
+    return matrix(slot, title, about, values, signed=signed, rows=tokens, columns=tokens, frames=seen.frames)
 
 
 def _focus(seen: _Seen) -> View:

@@ -20,14 +20,10 @@ from stagescope.papers.rebuild import replay
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.runs.run import Run
-from stagescope.views.figure import Numbers
+from stagescope.views.figure import Numbers, rounded
 
 REFERENCE = published("stagescope.papers.focus_dilution")
 PRESETS = ("ref", "paper")
-
-
-def rounded(values: Any, digits: int = 6) -> Any:
-    return np.round(np.asarray(values, dtype=float), digits).tolist()
 
 
 @cache
@@ -48,14 +44,12 @@ def shown(curves: TokenCurves, frames: int = 900) -> np.ndarray:
 
 def each_preset(progress: Progress, what: str, panel: Any) -> list[dict[str, Any]]:
     """`panel` of ref and of paper, with the name and the events of the run."""
-    progress.begin(what, len(PRESETS), "runs")
     panels = []
-    for done, preset in enumerate(PRESETS):
+    for preset in progress.each(PRESETS, what, "runs"):
         run, curves, found = seen(preset)
         held = {name: when for name, when in found.events.items() if when is not None}
         panels.append({"preset": preset, "pi": rounded(curves.pi), "until": float(run.t[-1]), "events": held})
         panels[-1] |= panel(preset, curves, found)
-        progress.update(done + 1)
     return panels
 
 

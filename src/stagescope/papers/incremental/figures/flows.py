@@ -91,9 +91,8 @@ def _solver_difference(run: Run) -> float:
 
 def clocks(progress: Progress, runs: tuple[tuple[str, str, dict[str, Any]], ...] = CLOCKS) -> Numbers:
     """The model and the flow from the same logits on one clock, and where the model leaves the flow [ISA:clock]."""
-    progress.begin("clocks", len(runs), "runs")
     found = []
-    for done, (label, preset, changes) in enumerate(runs, start=1):
+    for label, preset, changes in progress.each(runs, "clocks", "runs"):
         run = ended(run_study("incremental", preset, progress=False, **changes), f"the run of {label}")
         model, make, promise = _model_curve(run), companions(run).flow, clock(run)
         if make is None or promise is None:
@@ -114,7 +113,6 @@ def clocks(progress: Progress, runs: tuple[tuple[str, str, dict[str, Any]], ...]
                 "departure": left,
             }
         )
-        progress.update(done)
     return {"panels": found}
 
 
@@ -142,12 +140,8 @@ def escapes(
 
     `settings` are heads H, ratio m of the gains and positions N.
     """
-    progress.begin("escapes", len(LAWS) * len(settings), "settings")
-    found = []
-    for name in LAWS:
-        for setting in settings:
-            found.append(_escape(name, *setting, np.array(sigmas)))
-            progress.update(len(found))
+    every = [(name, *setting) for name in LAWS for setting in settings]
+    found = [_escape(*each, np.array(sigmas)) for each in progress.each(every, "escapes", "settings")]
     return {"sigmas": list(sigmas), "panels": found}
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError
+from stagescope.later import Later
 from stagescope.papers.incremental.stopping.observables import RIDGES, VALIDATION, stopping
 from stagescope.runs.run import DONE
 from stagescope.views.figure import Figure, Numbers
@@ -113,13 +114,7 @@ def _by_class(fits: Iterable[Sequence[float | None]]) -> list[float | None]:
     return [_mean(_known(losses)) for losses in zip(*fits, strict=True)]
 
 
-def _draw(numbers: Numbers) -> Any:
-    """Matplotlib is imported when something is drawn, not when figures are listed."""
-    from stagescope.papers.incremental.stopping.draw import stopping
-
-    return stopping(numbers)
-
-
+_DRAW = Later("stagescope.papers.incremental.stopping.draw:stopping")
 STOPPING = Figure(
-    "-stopping", "Where to stop, what it costs, and which class it is", stopping_numbers, _draw, sweep="early-stopping"
+    "-stopping", "Where to stop, what it costs, and which class it is", stopping_numbers, _DRAW, sweep="early-stopping"
 )
