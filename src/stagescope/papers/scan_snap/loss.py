@@ -13,7 +13,7 @@ from stagescope.fields.of_model import OfModel
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.params import Layout, Params
-from stagescope.spec import Described, Spec
+from stagescope.spec import Described
 
 
 class Pairing(OfModel, Described):
@@ -65,9 +65,6 @@ class Pairing(OfModel, Described):
         rows = self.rows
         return shape, start, keys, logp, rows["prior"], rows["query"], rows["target"], self.model.multiplicity
 
-    def call(self, kernel: Any, vector: np.ndarray, out: np.ndarray, scale_y: float, scale_z: float) -> float:
-        return kernel(_read_only(vector), out, *self.kernel_arguments, scale_y, scale_z)
-
 
 class PairwisePopulation(Pairing, Objective):
     """L = -sum_n p_n [ y_n . f_n - log sum_j exp((Y^T f_n)_j) ], L -> infinity [SnS:lemma-2]."""
@@ -78,9 +75,6 @@ class PairwisePopulation(Pairing, Objective):
         _, logits = forward(params, data)
         own = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
         return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - own))
-
-    def describe(self) -> Spec:
-        return Described.describe(self)
 
     @property
     def data(self) -> Any:
@@ -97,7 +91,7 @@ class PairwisePopulation(Pairing, Objective):
 
         layout = Layout.of({"Y": params["Y"], "Z": params["Z"]})
         out = np.empty(layout.size)
-        loss = self.call(pairwise_kernel.gradient, layout.pack(params), out, 1.0, 1.0)
+        loss = pairwise_kernel.gradient(_read_only(layout.pack(params)), out, *self.kernel_arguments, 1.0, 1.0)
         return loss, layout.unpack(out)
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
@@ -131,9 +125,6 @@ class PairwisePinv(Pairing, Field):
         weighted = data["prior"][:, None]
         attended = jnp.zeros_like(params["Z"]).at[data["query"]].add(weighted * z)
         return {"Y": modified.T @ (weighted * residual), "Z": attended}
-
-    def describe(self) -> Spec:
-        return Described.describe(self)
 
     @property
     def data(self) -> Any:

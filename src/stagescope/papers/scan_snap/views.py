@@ -114,34 +114,28 @@ def _attention(seen: _Seen) -> View:
     )
 
 
-def _per_class(seen: _Seen, values: np.ndarray) -> list[Curve]:
+def _by_class(seen: _Seen, values: np.ndarray, slot: str, title: str, about: str, axis: str, log: bool = False) -> View:
     """The mean over classes, then each class."""
     made = [Curve("mean", seen.curves.mean(values))]
     if len(seen.classes) > 1:
         made += crowd(values, [f"class {name}" for name in seen.classes], named=NAMED - 1)
-    return made
+    return curves(slot, title, about + left_out(len(seen.classes), what="classes"), axis, made, log=log, frames=seen.frames)
 
 
 def _common_mass(seen: _Seen) -> View:
     about = "Attention on tokens that several classes share. It falls during the scan and hardly changes after the snap."
-    made = _per_class(seen, seen.curves.common_mass)
-    more = left_out(len(seen.classes), what="classes")
-    return curves("common-mass", "Attention on common tokens", about + more, "attention", made, frames=seen.frames)
+    return _by_class(seen, seen.curves.common_mass, "common-mass", "Attention on common tokens", about, "attention")
 
 
 def _attention_speed(seen: _Seen) -> View:
     about = "Sum of |dc_n/dt| over tokens. It is largest at `peak` and below 10 % of that after `snap`."
-    made = _per_class(seen, seen.curves.speed)
-    title, axis = "Speed of attention", f"per unit of {seen.curves.clock}"
-    about += left_out(len(seen.classes), what="classes")
-    return curves("attention-speed", title, about, axis, made, log=True, frames=seen.frames)
+    axis = f"per unit of {seen.curves.clock}"
+    return _by_class(seen, seen.curves.speed, "attention-speed", "Speed of attention", about, axis, log=True)
 
 
 def _entropy(seen: _Seen) -> View:
     about = "Entropy of class attention on the class's distinct tokens, in nats. Lower is sparser."
-    made = _per_class(seen, seen.curves.entropy)
-    title, about = "Entropy on distinct tokens", about + left_out(len(seen.classes), what="classes")
-    return curves("entropy", title, about, "nats", made, frames=seen.frames)
+    return _by_class(seen, seen.curves.entropy, "entropy", "Entropy on distinct tokens", about, "nats")
 
 
 def _tokens(seen: _Seen) -> View:

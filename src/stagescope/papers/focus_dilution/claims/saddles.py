@@ -35,10 +35,6 @@ def _rate(r: int, rq: int, tolerance: float, closed: Callable[[Evidence], float]
     return compare
 
 
-def _mu0(evidence: Evidence) -> float:
-    return forms.condensation_rate(evidence.pi)
-
-
 def _size(evidence: Evidence) -> float:
     return abs(evidence.rate)
 
@@ -175,7 +171,7 @@ CLAIMS = (
         "FD:origin",
         "At the origin one mode grows at rate mu0 = |pi| |pi - 1/d|",
         following(0, 0),
-        _rate(0, 0, 0.05, _mu0),
+        _rate(0, 0, 0.05, lambda e: forms.condensation_rate(e.pi)),
         "start",
         "E1",
     ),

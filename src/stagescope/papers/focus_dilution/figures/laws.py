@@ -10,7 +10,7 @@ import numpy as np
 
 from stagescope.landscape.ladder import Ladder
 from stagescope.papers.focus_dilution.evidence import Evidence, following
-from stagescope.papers.focus_dilution.figures.numbers import REFERENCE, each_preset, seen, shown
+from stagescope.papers.focus_dilution.figures.numbers import REFERENCE, seen, shown, side_by_side
 from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
 from stagescope.papers.focus_dilution.ladder.points import SmallPoint, condensed_start, nearest_point, small_point
 from stagescope.papers.focus_dilution.loss import TokenPopulation
@@ -45,27 +45,24 @@ def ladder(preset: str) -> Ladder:
     return saddle_ladder(seen(preset)[0])
 
 
-def loss(progress: Progress) -> Numbers:
+@side_by_side("loss")
+def loss(preset: str, curves: TokenCurves, _: Any) -> Numbers:
     """Loss above the floor with the levels of the critical points, and |grad L| with its plateaus (r, rq) [FD:ladder]."""
-
-    def panel(preset: str, curves: TokenCurves, _: Any) -> dict[str, Any]:
-        run, chain = seen(preset)[0], curves.law.process
-        kept = shown(curves)
-        rungs = [
-            {"label": rung.label, "t": rung.t, "loss": rung.loss, "distance": rung.distance, "near": rung.near}
-            for rung in ladder(preset)
-        ]
-        return {
-            "t": rounded(run.t[kept]),
-            "loss": rounded(run.series["loss"][kept], 9),
-            "grad": rounded(run.series["speed"][kept], 12),
-            "floor": chain.floor(),
-            "unigram": chain.unigram_loss(),
-            "end_above_floor": float(run.series["loss"][-1] - chain.floor()),
-            "rungs": rungs,
-        }
-
-    return {"panels": each_preset(progress, "loss", panel)}
+    run, chain = seen(preset)[0], curves.law.process
+    kept = shown(curves)
+    rungs = [
+        {"label": rung.label, "t": rung.t, "loss": rung.loss, "distance": rung.distance, "near": rung.near}
+        for rung in ladder(preset)
+    ]
+    return {
+        "t": rounded(run.t[kept]),
+        "loss": rounded(run.series["loss"][kept], 9),
+        "grad": rounded(run.series["speed"][kept], 12),
+        "floor": chain.floor(),
+        "unigram": chain.unigram_loss(),
+        "end_above_floor": float(run.series["loss"][-1] - chain.floor()),
+        "rungs": rungs,
+    }
 
 
 def rates(progress: Progress) -> Numbers:

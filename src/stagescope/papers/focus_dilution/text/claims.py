@@ -156,7 +156,7 @@ def _entropy(evidence: TextEvidence) -> Comparison:
     wanted, found = f"falls > {fall:g}, rises > {rise:g}, falls > {again:g} nat", evidence.history.swings(again)
     shown = "; ".join(f"{turn.before:.2f} -> {turn.after:.2f}" for turn in evidence.history.entropy) or "it does not move"
     if found is None:
-        waiting = _waiting(evidence) or (STILL_MOVING if evidence.history.entropy_moves(again) else None)
+        waiting = _waiting(evidence) or (STILL_MOVING if evidence.history.moves(evidence.history.mean_entropy, again) else None)
         sentence = f"the mean entropy does not fall, rise and fall{' by the end' if waiting else ''}: {shown}"
         return Comparison(wanted, None, "shape", None if waiting else False, f"{sentence}; {waiting}" if waiting else sentence)
     holds = all(move > least for move, least in zip(found, TOLERANCES.swings, strict=True))
@@ -169,7 +169,7 @@ def _norms(evidence: TextEvidence) -> Comparison:
     least = float(-np.log(1 - tolerance))
     turns = evidence.history.retraction(least)
     if turns is None:
-        waiting = _waiting(evidence) or (STILL_MOVING if evidence.history.norms_move(least) else None)
+        waiting = _waiting(evidence) or (STILL_MOVING if evidence.history.moves(evidence.history.log_norm, least) else None)
         sentence = f"the mean norm of rare rows does not grow, retract and grow again{' by the end' if waiting else ''}"
         return Comparison(wanted, None, tolerance, None if waiting else False, f"{sentence}; {waiting}" if waiting else sentence)
     lost = float(1 - np.exp(turns[1].after - turns[1].before))

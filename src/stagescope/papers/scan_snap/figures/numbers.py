@@ -12,7 +12,7 @@ from stagescope.papers.registry import run_study
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.evidence import Evidence
 from stagescope.papers.scan_snap.model import PairwiseAttention, attention
-from stagescope.papers.scan_snap.observables import class_attention, distinct_entropy
+from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, distinct_entropy
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.sampled import PairwiseSampled
 from stagescope.papers.scan_snap.study import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
@@ -50,17 +50,9 @@ def growth_factors(progress: Progress) -> Numbers:
 
 def syn_small(progress: Progress) -> Numbers:
     """Figure 4: SGD on Syn-Small at two rates of the decoder: attention of a class, entropy on its distinct tokens."""
-    panels = []
-    progress.begin("figure 4", 2 * SEEDS, "runs")
-    for column, rate_y in enumerate((1.0, 10.0)):
-        entropies, first = [], None
-        for seed in range(SEEDS):
-            run = run_study("scan-snap", "figure-4", rate_y=rate_y, seed=seed, progress=False)
-            curves = class_attention(run)
-            first = first or curves
-            entropies.append(curves.mean(curves.entropy))
-            progress.update(column * SEEDS + seed + 1)
-        assert first is not None
+    panels, found = [], _seeds(progress, "figure-4", "rate_y", (1.0, 10.0))
+    for rate_y, runs in found.items():
+        first, entropies = runs[0], [curves.mean(curves.entropy) for curves in runs]
         aligned = np.mean([first.attention[:, n, first.table[n] > 0] for n in range(2)], axis=0)
         panel = {"rate_y": rate_y, "attention": rounded(aligned), "common": first.common[0, first.table[0] > 0].tolist()}
         at_99 = [float(values[99]) for values in entropies]
@@ -70,18 +62,24 @@ def syn_small(progress: Progress) -> Numbers:
     return {"panels": panels, "published": {"1": authors.value}, "published_source": authors.source}
 
 
+def _seeds(progress: Progress, preset: str, name: str, values: tuple[float, ...]) -> dict[float, list[ClassAttention]]:
+    """Class attention of the runs of a preset for each value of an option, one for each seed."""
+    found: dict[float, list[ClassAttention]] = {value: [] for value in values}
+    for value, seed in progress.each(
+        [(value, seed) for value in values for seed in range(SEEDS)], preset.replace("-", " "), "runs"
+    ):
+        found[value].append(class_attention(run_study("scan-snap", preset, seed=seed, progress=False, **{name: value})))
+    return found
+
+
 def adam(progress: Progress) -> Numbers:
     """Figure 5: Adam at three rates ends on different distinct tokens."""
     panels = []
-    progress.begin("figure 5", 3 * SEEDS, "runs")
-    for row, lr in enumerate((0.1, 0.5, 1.0)):
+    for lr, runs in _seeds(progress, "figure-5", "lr", (0.1, 0.5, 1.0)).items():
         shares = []
-        for seed in range(SEEDS):
-            run = run_study("scan-snap", "figure-5", lr=lr, seed=seed, progress=False)
-            curves = class_attention(run)
+        for curves in runs:
             own = np.stack([curves.attention[-1, n, curves.distinct[n]] for n in range(2)])
             shares.append((own / own.sum(axis=1, keepdims=True)).mean(axis=0))
-            progress.update(row * SEEDS + seed + 1)
         mean = np.mean(shares, axis=0)
         panels.append({"lr": lr, "share": rounded(mean), "spread": rounded(np.std(shares, axis=0)), "top": int(np.argmax(mean))})
     return {"panels": panels}
