@@ -24,6 +24,7 @@ STYLE = {
     "savefig.dpi": 200,
     "font.size": 9,
     "axes.titlesize": 9.5,
+    "figure.titlesize": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,

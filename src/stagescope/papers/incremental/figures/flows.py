@@ -38,15 +38,13 @@ LAWS = {"exact": RegressionLoss, "mirror": MirrorFlow}
 
 def flow(progress: Progress, draws: int = 5, until: float = 600.0) -> Numbers:
     """Figure 10: N = 40, three heads, gains m^2, m, 1, noise 1e-6 on the attention weights, mirror law [ISA:mirror]."""
-    progress.begin("flows", draws + 1, "flows")
-    runs = []
-    for seed in range(draws):
-        runs.append(ended(run_study("incremental", "ode-mirror", seed=seed, until=until, progress=False), f"draw {seed}"))
-        progress.update(seed + 1)
+    runs = [
+        ended(run_study("incremental", "ode-mirror", seed=seed, until=until, progress=False), f"draw {seed}")
+        for seed in progress.each(range(draws), "flows", "flows")
+    ]
     curves = [head_curves(run) for run in runs]
     found = [_drawn(item, seed) for seed, item in enumerate(curves)]
     error = _solver_difference(runs[0])
-    progress.update(draws + 1)
     drops = np.array([panel["drops"] for panel in found], dtype=float)
     return {
         "panels": found,

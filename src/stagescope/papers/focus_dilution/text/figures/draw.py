@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
-from stagescope.papers.focus_dilution.figures.draw import headline, marked
+from stagescope.papers.focus_dilution.figures.draw import marked
 from stagescope.views.figure import COLORS, GREY, Numbers
 
 PHI = COLORS[1]
@@ -27,7 +27,7 @@ def draw(numbers: Numbers) -> Drawing:
     first = np.interp(numbers["plain"]["events"]["Q1"] or 0, numbers["plain"]["time"], numbers["plain"]["alignment"])
     word = "focuses on" if first > 0 else "first moves away from"
     rate = f"$c$ = {made['c_windows']:+.2f} $\\pm$ {made['c_error']:.2f} on real windows: attention {word} frequent types"
-    headline(drawing, f"{numbers['corpus']}: plain steps (above) and Adam (below); {rate}")
+    drawing.suptitle(f"{numbers['corpus']}: plain steps (above) and Adam (below); {rate}")
     return drawing
 
 
