@@ -166,6 +166,7 @@ def _sign(evidence: Evidence) -> Comparison:
     return Comparison(float(np.sign(evidence.rate)), float(np.sign(moved)), "sign", bool(evidence.rate * moved > 0), reason)
 
 
+CONDENSED, FOCUSED = following(1, 0), following(1, 1)
 CLAIMS = (
     claim(
         "FD:origin",
@@ -176,36 +177,17 @@ CLAIMS = (
         "E1",
     ),
     claim("FD:condensed", "At (1,0) dL/dM = 0: only attention can open", passing(1, 0), _vanishing(1, 0, 0), "E1", "Q1"),
-    claim("FD:attention-rate", "At (1,0) attention opens at rate |c|", following(1, 0), _rate(1, 0, 0.1, _size), "E1", "Q1"),
+    claim("FD:attention-rate", "At (1,0) attention opens at rate |c|", CONDENSED, _rate(1, 0, 0.1, _size), "E1", "Q1"),
     claim(
-        "FD:linear-condensed",
-        "From the plateau (1,0), exp(Jt) predicts the escape",
-        following(1, 0),
-        _linear(1, 0, 0.3),
-        "E1",
-        "Q1",
+        "FD:linear-condensed", "From the plateau (1,0), exp(Jt) predicts the escape", CONDENSED, _linear(1, 0, 0.3), "E1", "Q1"
     ),
     claim("FD:sign", "The sign of c decides between focus and defocus", small_flow, _sign, "Q1", "focus*"),
     claim(
-        "FD:redistribution",
-        "Embeddings redistribute at twice the rate of attention",
-        following(1, 0),
-        _redistribution_rate,
-        "E1",
-        "Q1",
+        "FD:redistribution", "Embeddings redistribute at twice the rate of attention", CONDENSED, _redistribution_rate, "E1", "Q1"
     ),
-    claim(
-        "FD:second-order", "Second order predicts sign and size of the redistribution", following(1, 0), _second_order, "E1", "Q1"
-    ),
+    claim("FD:second-order", "Second order predicts sign and size of the redistribution", CONDENSED, _second_order, "E1", "Q1"),
     claim("FD:focused", "At (1,1) dL/dPhi = 0: only embeddings can open", passing(1, 1), _vanishing(1, 1, 1), "Q1", "E2"),
-    claim(
-        "FD:embedding-rate",
-        "At (1,1) an embedding direction opens at rate sv_1(B)",
-        following(1, 1),
-        _rate(1, 1, 0.1),
-        "Q1",
-        "E2",
-    ),
+    claim("FD:embedding-rate", "At (1,1) an embedding direction opens at rate sv_1(B)", FOCUSED, _rate(1, 1, 0.1), "Q1", "E2"),
     claim(
         "FD:embedding-direction",
         "At (1,1) an embedding direction opens along the singular vectors of B",
@@ -214,13 +196,6 @@ CLAIMS = (
         "Q1",
         "E2",
     ),
-    claim(
-        "FD:linear-focused",
-        "From the plateau (1,1), exp(Jt) predicts the escape",
-        following(1, 1),
-        _linear(1, 1, 0.2),
-        "Q1",
-        "E2",
-    ),
+    claim("FD:linear-focused", "From the plateau (1,1), exp(Jt) predicts the escape", FOCUSED, _linear(1, 1, 0.2), "Q1", "E2"),
     claim("FD:third", "At (2,2) the third embedding direction opens at rate sv_1(B)", passing(2, 2), _third, "Q2", "E3"),
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stagescope.claims.claim import Comparison, Regime
+from stagescope.claims.claim import Comparison, Regime, claim
 from stagescope.detect.stage import peak
 from stagescope.papers.published import published
 from stagescope.papers.scan_snap import forms
@@ -165,3 +165,26 @@ def transition(evidence: Evidence) -> Comparison:
     ratio = top[0] / evidence.t0
     reason = f"the winning tokens grow fastest at t={top[0]:.4g}, {ratio:.3f} times K ln M / eta_Y"
     return Comparison(1.0, ratio, f"[{low}, {high}]", low <= ratio <= high, reason)
+
+
+CLAIMS = (
+    claim("SnS:theorem-3", "Winner over runner-up grows as chi: r(t) = r(0) chi(t)", chi_regime, chi_identity, "start", "end"),
+    claim("SnS:sandwich", "2 f^2 B <= ln chi <= 2 B", modified_regime(30), sandwich, "start", "end"),
+    claim(
+        "SnS:theorem-1",
+        "Own-minus-other logit follows e^x + (M-1)x = M eta_Y t/K + 1",
+        modified_regime(10),
+        theorem_1,
+        "start",
+        "end",
+    ),
+    claim(
+        "SnS:theorem-4",
+        "The common token's score is -B(t0), B = 1/4 ln(1 + 4 Gamma/C0)",
+        modified_regime(10),
+        theorem_4,
+        "start",
+        "end",
+    ),
+    claim("SnS:transition", "The transition is at K ln M / eta_Y", transition_regime, transition, "peak"),
+)

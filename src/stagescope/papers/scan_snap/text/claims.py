@@ -67,7 +67,7 @@ def _gradient_regime(evidence: TextEvidence) -> Regime:
     return ADAM if evidence.is_adam else Regime(True, "gradient steps")
 
 
-def _held_regime(evidence: TextEvidence) -> Regime:
+def _held(evidence: TextEvidence) -> Regime:
     if not evidence.has_topics:
         return _TOPICS
     windows = len(evidence.topics.process.part("held-out"))
@@ -77,7 +77,7 @@ def _held_regime(evidence: TextEvidence) -> Regime:
     return _topical(evidence, (windows >= NEEDS.windows, few), (start < 1 / NEEDS.growth, full))
 
 
-def _held_types_regime(evidence: TextEvidence) -> Regime:
+def _held_types(evidence: TextEvidence) -> Regime:
     if not evidence.has_topics:
         return _TOPICS
     types, least = int(np.isfinite(evidence.topics.process.held_distinctness).sum()), evidence.topics.process.least
@@ -97,7 +97,7 @@ def _common_regime(evidence: TextEvidence) -> Regime:
     return _topical(evidence, (not both.size, f"{both.size} common types are also distinct ({named})"))
 
 
-def _correlation(evidence: TextEvidence, given_frequency: bool) -> Comparison:
+def _correlation(evidence: TextEvidence, given_frequency: bool = False) -> Comparison:
     curves = evidence.topics
     process, predicted = curves.process, f"> {NEEDS.rank}"
     if not evidence.learned:
@@ -254,7 +254,7 @@ CLAIMS = (
         "SnS:text-distinct",
         "Scores rank types by how distinct they are (rank correlation above 0.5)",
         _topical,
-        lambda e: _correlation(e, given_frequency=False),
+        _correlation,
         "end",
     ),
     claim(
@@ -264,24 +264,11 @@ CLAIMS = (
         lambda e: _correlation(e, given_frequency=True),
         "end",
     ),
-    claim(
-        "SnS:text-held",
-        "Scores rank types by how distinct they are in held-out text",
-        _held_types_regime,
-        _held_correlation,
-        "end",
-    ),
+    claim("SnS:text-held", "Scores rank types by how distinct they are in held-out text", _held_types, _held_correlation, "end"),
     claim(
         "SnS:text-common", "All common types end with less score than they began", _common_regime, _commons_fall, "prior", "end"
     ),
-    claim(
-        "SnS:text-mass",
-        "Attention on distinct types of held-out text at least doubles",
-        _held_regime,
-        _mass_doubles,
-        "prior",
-        "end",
-    ),
+    claim("SnS:text-mass", "Attention on distinct types of held-out text at least doubles", _held, _mass_doubles, "prior", "end"),
     claim("SnS:text-snap", "Attention snaps at a constant rate: it moves, then freezes", _snap_regime, _snaps, "peak", "snap"),
     claim(
         "SnS:text-rate", "A larger learning rate makes attention of the transformer sparser", _rate_regime, _larger_sparser, "end"
