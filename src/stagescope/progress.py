@@ -1,7 +1,10 @@
 """Progress on the terminal: rate, time left and the current loss."""
 
 import sys
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
 
 
 class Progress:
@@ -15,6 +18,13 @@ class Progress:
     def begin(self, what: str, total: float, unit: str) -> None: ...
 
     def update(self, position: float, loss: float | None = None) -> None: ...
+
+    def each(self, items: Sequence[Item], what: str, unit: str) -> Iterator[Item]:
+        """The items one by one; the progress moves on when the next one is taken."""
+        self.begin(what, len(items), unit)
+        for done, item in enumerate(items, start=1):
+            yield item
+            self.update(done)
 
 
 class Bar(Progress):

@@ -197,6 +197,11 @@ class Claim:
         )
 
 
+def claim(tag: str, statement: str, regime: Callable[[Any], Regime], compare: Callable[[Any], Comparison], *shown: str) -> Claim:
+    """One row in the table of a paper's claims: tag, statement, regime, comparison, and where in a run it is shown."""
+    return Claim(tag=tag, statement=statement, regime=regime, compare=compare, shown=shown)
+
+
 def _place(error: Exception) -> str:
     """Where an error was raised: the file by its last name, and the line; empty where it was raised by this module."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]

@@ -15,12 +15,8 @@ _MARK = {"confirmed": "yes", "violated": "NO", "inconclusive": "?", "not applica
 
 def ledgers(study: Study, progress: Progress) -> dict[str, Ledger]:
     """The ledger of every preset that the study names."""
-    progress.begin("ledger", len(study.ledger), "runs")
-    found = {}
-    for done, preset in enumerate(study.ledger):
-        found[preset] = check(study.run(study.configured(preset), progress=False))
-        progress.update(done + 1)
-    return found
+    presets = progress.each(study.ledger, "ledger", "runs")
+    return {preset: check(study.run(study.configured(preset), progress=False)) for preset in presets}
 
 
 def write_ledgers(found: dict[str, Ledger], out: Path) -> Path:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -165,6 +166,12 @@ def block_view(run: Run, name: str) -> View:
         high=high,
         frames=seen.frames,
     )
+
+
+def matrix(slot: str, title: str, about: str, values: np.ndarray, *, signed: bool = False, **labels: Any) -> Matrices:
+    """One matrix a frame (frames, rows, columns); where it is `signed`, colours go from minus to plus its largest size."""
+    colours = {"low": -largest(values), "high": largest(values)} if signed else {}
+    return Matrices(slot, title, about, np.asarray(values)[:, None], panels=("",), **colours, **labels)
 
 
 def largest(values: np.ndarray) -> float:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from stagescope.errors import InputError, unknown
 from stagescope.progress import Progress
 from stagescope.runs.files import publish, store_errors
@@ -22,6 +24,7 @@ STYLE = {
     "savefig.dpi": 200,
     "font.size": 9,
     "axes.titlesize": 9.5,
+    "figure.titlesize": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -68,6 +71,11 @@ class Figure:
         except InputError as error:
             return str(error)
         return ""
+
+
+def rounded(values: Any, digits: int = 6) -> Any:
+    """Numbers as they are stored beside a picture: lists of rounded floats."""
+    return np.round(np.asarray(values, dtype=float), digits).tolist()
 
 
 def reproduce(figure: Figure, out: Path, progress: Progress) -> Path:

@@ -44,11 +44,16 @@ class Contexts:
 
     def arrays(self) -> dict[str, Any]:
         """What the JAX definition reads, one context a row; a token that is absent has log count -inf, attention zero."""
-        from stagescope.autodiff import jnp
+        return context_arrays(self.counts.T, self.query, self.weights.T)
 
-        with np.errstate(divide="ignore"):
-            logs = np.log(self.counts.T)
-        return {"log_counts": jnp.asarray(logs), "query": jnp.asarray(self.query), "weights": jnp.asarray(self.weights.T)}
+
+def context_arrays(counts: np.ndarray, query: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
+    """The data of `contexts_loss`."""
+    from stagescope.autodiff import jnp
+
+    with np.errstate(divide="ignore"):
+        logs = np.log(counts)
+    return {"log_counts": jnp.asarray(logs), "query": jnp.asarray(query), "weights": jnp.asarray(weights)}
 
 
 def contexts_loss(scale: float, params: Any, data: Any) -> Any:
@@ -68,14 +73,10 @@ class TokenCounts(TokenLoss):
     A subclass gives the contexts, and a minibatch of them for each step where it is stochastic.
     """
 
-    @abstractmethod
-    def all_contexts(self) -> Contexts:
-        """The contexts that `value` and `grad` are over."""
-
     @cached_property
+    @abstractmethod
     def contexts(self) -> Contexts:
-        """The same, made once."""
-        return self.all_contexts()
+        """The contexts that `value` and `grad` are over."""
 
     def minibatch(self, step: int) -> Contexts | None:
         """The contexts of one step, None where every step sees all of them."""

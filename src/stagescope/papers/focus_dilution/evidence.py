@@ -42,9 +42,7 @@ class Evidence:
 
     @cached_property
     def start(self) -> float:
-        """The rms of the initial parameters."""
-        blocks = [self.run.params[name][0].ravel() for name in self.run.params]
-        return float(np.sqrt(np.mean(np.concatenate(blocks) ** 2)))
+        return initial_rms(self.run)
 
     @cached_property
     def rate(self) -> float:
@@ -107,6 +105,11 @@ class Evidence:
         return [sentence for good, sentence in kinds if not good]
 
 
+def initial_rms(run: Run) -> float:
+    """The root mean square of the initial parameters."""
+    return float(np.sqrt(np.mean(np.concatenate([run.params[name][0].ravel() for name in run.params]) ** 2)))
+
+
 def small_flow(evidence: Evidence) -> Regime:
     failed = evidence.failures()
     return Regime(not failed, "; ".join(failed) or "flow from a small start")
@@ -123,13 +126,10 @@ def passing(r: int, rq: int) -> Callable[[Evidence], Regime]:
             failed.append(f"no critical point ({r},{rq}) was found: the search ended at |F| = {visit.small.point.residual:.1e}")
         elif visit.distance > NEAR:
             failed.append(f"relative distance {visit.distance:.2f} from ({r},{rq}) is above {NEAR}")
-        return Regime(not failed, "; ".join(failed) or f"relative distance {_distance(visit)} from ({r},{rq})")
+        near = "-" if visit is None else f"{visit.distance:.3f}"
+        return Regime(not failed, "; ".join(failed) or f"relative distance {near} from ({r},{rq})")
 
     return regime
-
-
-def _distance(visit: SaddleVisit | None) -> str:
-    return "-" if visit is None else f"{visit.distance:.3f}"
 
 
 def following(r: int, rq: int, directions: bool = False) -> Callable[[Evidence], Regime]:

@@ -1,5 +1,7 @@
 """Focus and dilution at a finite context length, exactly: the sum over all counts and last tokens of a chain."""
 
+from functools import cached_property
+
 import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
@@ -23,7 +25,8 @@ class TokenFinite(TokenCounts):
         check_size(self.process.vocab, self.length)
         return self
 
-    def all_contexts(self) -> Contexts:
+    @cached_property
+    def contexts(self) -> Contexts:
         law, d = context_law(self.process, self.length, self.start), self.process.vocab
         p = law.probability.T
         kept = p > 0  # a chain with forbidden steps never has some of its counts

@@ -42,7 +42,8 @@ class TokenSampled(TokenCounts):
         """Counts (N, d), last token and target (N,) of every sequence."""
         return self.process.sample_counts(key(self.seed, "sequences"), self.sequences, self.length, self.start)
 
-    def all_contexts(self) -> Contexts:
+    @cached_property
+    def contexts(self) -> Contexts:
         """Equal contexts are one, with the share of each token that follows them as weights."""
         counts, last, target = self.sample
         rows, where = np.unique(np.column_stack([last, counts]), axis=0, return_inverse=True)

@@ -9,11 +9,11 @@ from stagescope.papers.focus_dilution.observables import TokenCurves, token_curv
 from stagescope.papers.focus_dilution.stages import THRESHOLDS
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
-from stagescope.views.any_run import excess_view, largest, loss_view, norms_view, singular_values, speed_view
+from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, singular_values, speed_view
 from stagescope.views.crowd import NAMED, crowd, curves, left_out
 from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import OBSERVED, shown
-from stagescope.views.view import Level, Maker, Matrices, Points, View
+from stagescope.views.view import Level, Maker, Points, View
 
 
 @dataclass(frozen=True)
@@ -78,51 +78,34 @@ def _excess(run: Run, seen: _Seen) -> View | None:
 def _attention(seen: _Seen) -> View:
     most = seen.tokens[seen.curves.frequent]
     about = f"Attention in an infinitely long context: row = query type, column = key type. Token {most} is the most frequent."
-    return _between(seen, "attention", "Attention between token types", about, seen.curves.attention, 0.0, 1.0)
+    return _between(seen, "attention", "Attention between token types", about, seen.curves.attention)
 
 
 def _scores(seen: _Seen) -> View:
-    high = largest(seen.curves.scores)
     about = "Phi, before the softmax and without the frequencies of the tokens. Attention opens along a rank-one pattern."
-    return _between(seen, "scores", "Attention scores", about, seen.curves.scores, -high, high)
+    return _between(seen, "scores", "Attention scores", about, seen.curves.scores, signed=True)
 
 
-def _between(seen: _Seen, slot: str, title: str, about: str, values: np.ndarray, low: float, high: float) -> View:
-    return Matrices(
-        slot,
-        title,
-        about,
-        values[:, None],
-        panels=("",),
-        rows=seen.tokens,
-        columns=seen.tokens,
-        low=low,
-        high=high,
-        frames=seen.frames,
-    )
+def _between(seen: _Seen, slot: str, title: str, about: str, values: np.ndarray, signed: bool = False) -> View:
+    tokens = seen.tokens
+    return matrix(slot, title, about, values, signed=signed, rows=tokens, columns=tokens, frames=seen.frames)
 
 
 def _focus(seen: _Seen) -> View:
     """Attention on the frequent token, row by row: up is focus, back is dilution."""
-    found, pi = seen.curves, seen.curves.pi
-    most = found.frequent
-    base = Level(f"frequency of token {most}", float(pi[most]))
+    found, most = seen.curves, seen.curves.frequent
+    base = Level(f"frequency of token {most}", float(found.pi[most]))
     about = f"Attention of each query type on token {most}, the most frequent. Rising is focus, returning is dilution."
-    names = [f"query {i}" for i in seen.tokens]
-    made = crowd(found.attention[:, :, most], names, first=seen.often)
-    title = "Focus and dilution, row by row"
-    about, axis = about + left_out(len(pi)), f"attention on token {most}"
+    made = crowd(found.attention[:, :, most], [f"query {i}" for i in seen.tokens], first=seen.often)
+    title, about, axis = "Focus and dilution, row by row", about + left_out(len(found.pi)), f"attention on token {most}"
     return curves("focus", title, about, axis, made, levels=[base], frames=seen.frames)
 
 
 def _entropy(seen: _Seen) -> View:
-    found = seen.curves
-    base = Level("entropy of the frequencies", found.law.process.unigram_loss())
-    about = "Entropy of each row of attention, in nats: low where a query looks at few tokens."
-    names = [f"query {i}" for i in seen.tokens]
-    made = crowd(found.entropy, names, first=seen.often)
-    title = "Entropy of attention rows"
-    return curves("entropy", title, about + left_out(len(names)), "nats", made, levels=[base], frames=seen.frames)
+    base = Level("entropy of the frequencies", seen.curves.law.process.unigram_loss())
+    about = "Entropy of each row of attention, in nats: low where a query looks at few tokens." + left_out(len(seen.tokens))
+    made = crowd(seen.curves.entropy, [f"query {i}" for i in seen.tokens], first=seen.often)
+    return curves("entropy", "Entropy of attention rows", about, "nats", made, levels=[base], frames=seen.frames)
 
 
 def _values(seen: _Seen, name: str, slot: str, events: str | None) -> View:
@@ -147,11 +130,9 @@ def _score_values(found: TokenCurves) -> np.ndarray:
 
 
 def _row_norms(seen: _Seen) -> View:
-    about = "Length of each token's row of W0. A row passes near zero while it dilutes."
-    names = [f"token {i}" for i in seen.tokens]
-    made = crowd(seen.curves.norms, names, first=seen.often)
-    title = "Norms of the embedding's rows"
-    return curves("row-norms", title, about + left_out(len(names)), "norm", made, log=True, frames=seen.frames)
+    about = "Length of each token's row of W0. A row passes near zero while it dilutes." + left_out(len(seen.tokens))
+    made = crowd(seen.curves.norms, [f"token {i}" for i in seen.tokens], first=seen.often)
+    return curves("row-norms", "Norms of the embedding's rows", about, "norm", made, log=True, frames=seen.frames)
 
 
 def _embedding(seen: _Seen) -> View:

@@ -53,13 +53,6 @@ def companions(run: Run) -> Companions:
     return Companions(partial(_equal_heads, run, law), flow=None if clock(run) is None else partial(_flow, run, law))
 
 
-def _frames(run: Run, until: float | None) -> tuple[float, Any]:
-    """To the run's end at its own frames, or to another end at equal ratios of time."""
-    if until is None:
-        return float(run.time[-1]), AtTimes(at=tuple(run.time[1:].tolist()))
-    return until, _log_spaced(until)
-
-
 def _log_spaced(until: float) -> LogSpaced:
     return LogSpaced(frames=2000, first=until * 1e-5)
 
@@ -74,12 +67,12 @@ def _equal_flow(run: Run, law: Any, until: float | None) -> EqualHeads:
 
 
 def _moved(run: Run, law: Any, start: Params, dynamics: Any, until: float | None) -> Run:
-    """The motion of one head: at the steps of the run for a descent, to the time `until` for a flow."""
+    """The motion of one head: at the steps of the run for a descent; for a flow to `until`, or to the run's end at its frames."""
     if isinstance(dynamics, Descent):
         record = AtTimes(at=tuple(run.step[1:].astype(float).tolist()))
         return ended(evolve(law, start, dynamics, record=record, progress=False))
-    end, record = _frames(run, until)
-    return ended(evolve(law, start, dynamics, until=end, record=record, progress=False))
+    record = AtTimes(at=tuple(run.time[1:].tolist())) if until is None else _log_spaced(until)
+    return ended(evolve(law, start, dynamics, until=until or float(run.time[-1]), record=record, progress=False))
 
 
 def _equal_heads(run: Run, law: HeadsLoss | RegressionSampled, until: float | None) -> EqualHeads:
@@ -143,7 +136,8 @@ def clock(run: Run) -> Clock | None:
         return _clock(kinds, "squared loss of sampled contexts", CLOCK.sampled)
     if law.model.targets > 1 or any(len(group) > 1 for group in law.process.groups) or not law.process.disjoint:
         return None
-    size, skew = _logits(law), _skew(law)
+    # root mean square of the true logits for uniform tokens: sqrt(sum_i |beta_i A_i|^2)/d
+    size, skew = float(np.linalg.norm(law.process.matrices)) / law.process.vocab, _skew(law)
     kinds += [
         (size <= CLOCK.logits, f"the root mean square of the true logits is {size:.2f}, above {CLOCK.logits:g}"),
         (skew <= CLOCK.skew, f"features are not centred and orthogonal: the largest cosine is {skew:.2g}, above {CLOCK.skew:g}"),
@@ -154,11 +148,6 @@ def clock(run: Run) -> Clock | None:
 def _clock(kinds: list[tuple[bool, str]], sentence: str, tolerance: float) -> Clock:
     failed = [why for good, why in kinds if not good]
     return Clock(not failed, "; ".join(failed) or sentence, tolerance)
-
-
-def _logits(law: HeadsLoss) -> float:
-    """Root mean square of the true logits for uniform tokens, sqrt(sum_i |beta_i A_i|^2)/d."""
-    return float(np.linalg.norm(law.process.matrices)) / law.process.vocab
 
 
 def _skew(law: HeadsLoss) -> float:

@@ -194,11 +194,11 @@ class LaggedLoss(SequenceLoss):
             return None
         return self.all.take(key(self.seed, "batch", step).choice(self.sequences, self.batch, replace=False, shuffle=False))
 
-    def judge(self, sequences: int) -> Self:
-        """The same loss on held-out sequences with the true law as label."""
+    def judge(self, sequences: int, seed: int | None = None, labels: Literal["hard", "soft"] = "soft") -> Self:
+        """The same loss on held-out sequences, by default those of its own seed, with the true law as label."""
         kept = {name: getattr(self, name) for name in type(self).model_fields if name not in LaggedLoss.model_fields}
-        chosen = {"model": self.model, "process": self.process, "sequences": sequences, "seed": self.seed}
-        return type(self)(**chosen, **kept, labels="soft", part="held-out")
+        chosen = {"model": self.model, "process": self.process, "sequences": sequences}
+        return type(self)(**chosen, **kept, seed=self.seed if seed is None else seed, labels=labels, part="held-out")
 
     @cached_property
     def floor(self) -> float:

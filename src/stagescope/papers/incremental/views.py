@@ -9,7 +9,7 @@ from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.students.positional import PositionalHeads
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
-from stagescope.views.any_run import excess_view, loss_view, norms_view, speed_view, values_view
+from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, speed_view, values_view
 from stagescope.views.crowd import crowd, curves, left_out
 from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import CELLS, OBSERVED, shown
@@ -102,12 +102,11 @@ def _lags(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) 
     """Attention on each lag that every target has before it, mean over targets."""
     model = found.law.model
     lags = range(1, model.context + 1)
-    return Matrices(
+    return matrix(
         "lags",
         "Attention of each head by lag",
         "Row = head, column = lag, mean over targets; lags of the groups are marked.",
-        np.stack([found.lag_attention(lag) for lag in lags], axis=2)[:, None],
-        panels=("",),
+        np.stack([found.lag_attention(lag) for lag in lags], axis=2),
         rows=tuple(f"head {h + 1}" for h in range(model.heads)),
         columns=tuple(str(lag) for lag in lags),
         row_axis="head",

@@ -13,7 +13,7 @@ from stagescope.fields.of_model import OfModel
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.params import Layout, Params
-from stagescope.spec import Described, Spec
+from stagescope.spec import Described
 
 
 class Pairing(OfModel, Described):
@@ -65,11 +65,29 @@ class Pairing(OfModel, Described):
         rows = self.rows
         return shape, start, keys, logp, rows["prior"], rows["query"], rows["target"], self.model.multiplicity
 
-    def call(self, kernel: Any, vector: np.ndarray, out: np.ndarray, scale_y: float, scale_z: float) -> float:
-        return kernel(_read_only(vector), out, *self.kernel_arguments, scale_y, scale_z)
+
+class LimitPairing(Pairing):
+    """What the two laws of the long-sequence limit share: the data of their definitions, and how their kernels are called."""
+
+    @property
+    def data(self) -> Any:
+        return self.arrays
+
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
+        from stagescope.papers.scan_snap import kernel as pairwise_kernel
+
+        if layout.names != ("Y", "Z"):
+            raise ValueError(f"the kernel reads blocks in the order Y, Z; got {', '.join(layout.names)}")
+        kernel = pairwise_kernel.pinv if isinstance(self, PairwisePinv) else pairwise_kernel.gradient
+        arguments, scale_y, scale_z = self.kernel_arguments, -rates["Y"], -rates["Z"]
+
+        def flat(vector: np.ndarray, out: np.ndarray) -> None:
+            kernel(_read_only(vector), out, *arguments, scale_y, scale_z)
+
+        return flat
 
 
-class PairwisePopulation(Pairing, Objective):
+class PairwisePopulation(LimitPairing, Objective):
     """L = -sum_n p_n [ y_n . f_n - log sum_j exp((Y^T f_n)_j) ], L -> infinity [SnS:lemma-2]."""
 
     def loss(self, params: Any, data: Any) -> Any:
@@ -78,13 +96,6 @@ class PairwisePopulation(Pairing, Objective):
         _, logits = forward(params, data)
         own = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
         return jnp.sum(data["prior"] * (_log_sum(logits, data["multiplicity"]) - own))
-
-    def describe(self) -> Spec:
-        return Described.describe(self)
-
-    @property
-    def data(self) -> Any:
-        return self.arrays
 
     def value(self, params: Params) -> float:
         return self._kernel(params)[0]
@@ -97,16 +108,11 @@ class PairwisePopulation(Pairing, Objective):
 
         layout = Layout.of({"Y": params["Y"], "Z": params["Z"]})
         out = np.empty(layout.size)
-        loss = self.call(pairwise_kernel.gradient, layout.pack(params), out, 1.0, 1.0)
+        loss = pairwise_kernel.gradient(_read_only(layout.pack(params)), out, *self.kernel_arguments, 1.0, 1.0)
         return loss, layout.unpack(out)
 
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        from stagescope.papers.scan_snap import kernel as pairwise_kernel
 
-        return _flat(self, pairwise_kernel.gradient, layout, rates)
-
-
-class PairwisePinv(Pairing, Field):
+class PairwisePinv(LimitPairing, Field):
     """The modified decoder of the paper's theorems: a field that is not a gradient [SnS:lemma-3].
 
     The step of Y uses column n of F (F^T F)^-1, F = [f_1 .. f_K], in place of f_n; Z moves as under the gradient.
@@ -132,18 +138,6 @@ class PairwisePinv(Pairing, Field):
         attended = jnp.zeros_like(params["Z"]).at[data["query"]].add(weighted * z)
         return {"Y": modified.T @ (weighted * residual), "Z": attended}
 
-    def describe(self) -> Spec:
-        return Described.describe(self)
-
-    @property
-    def data(self) -> Any:
-        return self.arrays
-
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        from stagescope.papers.scan_snap import kernel as pairwise_kernel
-
-        return _flat(self, pairwise_kernel.pinv, layout, rates)
-
 
 def forward(params: Any, data: Any) -> Any:
     """Features f_n (K, keys) and logits (K, columns) of all classes, as JAX expressions."""
@@ -160,17 +154,6 @@ def _log_sum(logits: Any, multiplicity: Any) -> Any:
     from stagescope.autodiff import jax
 
     return jax.scipy.special.logsumexp(logits, b=multiplicity, axis=1)
-
-
-def _flat(pairing: Pairing, kernel: Any, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-    if layout.names != ("Y", "Z"):
-        raise ValueError(f"the kernel reads blocks in the order Y, Z; got {', '.join(layout.names)}")
-    arguments, scale_y, scale_z = pairing.kernel_arguments, -rates["Y"], -rates["Z"]
-
-    def flat(vector: np.ndarray, out: np.ndarray) -> None:
-        kernel(_read_only(vector), out, *arguments, scale_y, scale_z)
-
-    return flat
 
 
 def _read_only(vector: np.ndarray) -> np.ndarray:

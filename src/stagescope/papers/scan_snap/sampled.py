@@ -13,7 +13,6 @@ from stagescope.fields.field import FlatField
 from stagescope.fields.objective import Objective
 from stagescope.papers.scan_snap.loss import Pairing, PairwisePopulation
 from stagescope.params import Layout, Params
-from stagescope.spec import Described, Spec
 
 Steps = Callable[[np.ndarray, np.ndarray, int, int], int]
 """(parameters, momentum buffer, first step, how many) -> steps that stayed finite; both vectors are changed in place."""
@@ -40,9 +39,6 @@ class PairwiseSampled(Pairing, Objective):
     def limit(self) -> PairwisePopulation:
         """The same problem at infinite length."""
         return PairwisePopulation(model=self.model, process=self.process)
-
-    def describe(self) -> Spec:
-        return Described.describe(self)
 
     def value(self, params: Params) -> float:
         return self.limit.value(params)

@@ -9,11 +9,11 @@ from stagescope.papers.reading import Reading
 from stagescope.papers.scan_snap.loss import Pairing, PairwisePopulation
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
 from stagescope.runs.run import Run
-from stagescope.views.any_run import excess_view, largest, loss_view, norms_view, speed_view, values_view
+from stagescope.views.any_run import excess_view, largest, loss_view, matrix, norms_view, speed_view, values_view
 from stagescope.views.crowd import MOST, NAMED, crowd, curves, left_out
 from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import CELLS, OBSERVED, shown
-from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
+from stagescope.views.view import Curve, Level, Maker, Marks, Points, View
 
 CLASSES = 4
 """Classes whose strongest tokens are named."""
@@ -99,12 +99,11 @@ def _excess(run: Run, law: Pairing) -> View | None:
 def _attention(seen: _Seen) -> View:
     found = seen.curves
     cells = np.where(found.common, 1, np.where(found.distinct, 2, 0)).astype(np.uint8)
-    return Matrices(
+    return matrix(
         "attention",
         "Class attention",
         "c_n in the long-sequence limit: row = class (query -> target), column = token of its contexts.",
-        found.attention[:, None],
-        panels=("",),
+        found.attention,
         rows=seen.classes,
         columns=seen.keys,
         row_axis="class",
@@ -115,34 +114,28 @@ def _attention(seen: _Seen) -> View:
     )
 
 
-def _per_class(seen: _Seen, values: np.ndarray) -> list[Curve]:
+def _by_class(seen: _Seen, values: np.ndarray, slot: str, title: str, about: str, axis: str, log: bool = False) -> View:
     """The mean over classes, then each class."""
     made = [Curve("mean", seen.curves.mean(values))]
     if len(seen.classes) > 1:
         made += crowd(values, [f"class {name}" for name in seen.classes], named=NAMED - 1)
-    return made
+    return curves(slot, title, about + left_out(len(seen.classes), what="classes"), axis, made, log=log, frames=seen.frames)
 
 
 def _common_mass(seen: _Seen) -> View:
     about = "Attention on tokens that several classes share. It falls during the scan and hardly changes after the snap."
-    made = _per_class(seen, seen.curves.common_mass)
-    more = left_out(len(seen.classes), what="classes")
-    return curves("common-mass", "Attention on common tokens", about + more, "attention", made, frames=seen.frames)
+    return _by_class(seen, seen.curves.common_mass, "common-mass", "Attention on common tokens", about, "attention")
 
 
 def _attention_speed(seen: _Seen) -> View:
     about = "Sum of |dc_n/dt| over tokens. It is largest at `peak` and below 10 % of that after `snap`."
-    made = _per_class(seen, seen.curves.speed)
-    title, axis = "Speed of attention", f"per unit of {seen.curves.clock}"
-    about += left_out(len(seen.classes), what="classes")
-    return curves("attention-speed", title, about, axis, made, log=True, frames=seen.frames)
+    axis = f"per unit of {seen.curves.clock}"
+    return _by_class(seen, seen.curves.speed, "attention-speed", "Speed of attention", about, axis, log=True)
 
 
 def _entropy(seen: _Seen) -> View:
     about = "Entropy of class attention on the class's distinct tokens, in nats. Lower is sparser."
-    made = _per_class(seen, seen.curves.entropy)
-    title, about = "Entropy on distinct tokens", about + left_out(len(seen.classes), what="classes")
-    return curves("entropy", title, about, "nats", made, frames=seen.frames)
+    return _by_class(seen, seen.curves.entropy, "entropy", "Entropy on distinct tokens", about, "nats")
 
 
 def _tokens(seen: _Seen) -> View:
@@ -164,18 +157,15 @@ def _tokens(seen: _Seen) -> View:
 
 def _scores(seen: _Seen) -> View:
     label, values = seen.law.process.label, np.asarray(seen.run.params["Z"])
-    high = largest(values)
-    return Matrices(
+    return matrix(
         "scores",
         "Attention scores Z",
         "Before the softmax: row = query, column = token. Scores of distinct tokens grow, those of common tokens fall.",
-        values[:, None],
-        panels=("",),
+        values,
         rows=tuple(map(label, seen.law.model.queries)),
         columns=seen.keys,
         column_axis="token",
-        low=-high,
-        high=high,
+        signed=True,
         frames=seen.frames,
     )
 
@@ -186,19 +176,16 @@ def _decoder(run: Run, seen: _Seen) -> View:
     some = shown(run, rows * columns, CELLS)
     values = np.asarray(some.run.params["Y"])[:, :rows, :columns]
     more = left_out(len(seen.keys), WIDEST, "tokens") + left_out(len(seen.outputs), WIDEST, "outputs")
-    high = largest(values)
-    return Matrices(
+    return matrix(
         "decoder",
         "Decoder Y",
         "What a token adds to the logit of each output if it has all the attention." + more,
-        values[:, None],
-        panels=("",),
+        values,
         rows=seen.keys[:rows],
         columns=seen.outputs[:columns],
         row_axis="token",
         column_axis="output",
-        low=-high,
-        high=high,
+        signed=True,
         frames=some.frames,
     )
 

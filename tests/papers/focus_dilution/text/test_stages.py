@@ -151,8 +151,8 @@ def test_swings_want_a_fall_first_and_all_three():
 )
 def test_what_came_to_rest_early_decides(curve, open_end):
     history = TextHistory(curves(mean_entropy=curve, rare_norm=np.exp(curve)))
-    assert history.entropy_moves(0.3) is open_end
-    assert history.norms_move(0.16) is open_end
+    assert history.moves(history.mean_entropy, 0.3) is open_end
+    assert history.moves(history.log_norm, 0.16) is open_end
 
 
 def test_rows_with_a_late_focus_may_still_dilute():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, Comparison
+from stagescope.claims.claim import Comparison, claim
 from stagescope.detect.stage import first_crossing
 from stagescope.papers.focus_dilution import forms
 from stagescope.papers.focus_dilution.claims import laws, saddles
@@ -85,40 +85,12 @@ def _dilution(evidence: Evidence) -> Comparison:
 
 CLAIMS = (
     *saddles.CLAIMS,
-    Claim(
-        tag="FD:directions",
-        statement="Embeddings condense: W0 along pi, W1 along pi - 1/d",
-        regime=small_flow,
-        compare=_condensation_direction,
-        shown=("E1",),
+    claim("FD:directions", "Embeddings condense: W0 along pi, W1 along pi - 1/d", small_flow, _condensation_direction, "E1"),
+    claim("FD:frozen", "Attention is frozen while embeddings condense", small_flow, _frozen, "start", "E1"),
+    claim("FD:focus", "Attention opens along sign(c) pi pi^T: focus or defocus", small_flow, _focus_direction, "Q1"),
+    claim(
+        "FD:dilution", "A row is diluted exactly when its embedding crosses zero", small_flow, _dilution, "focus*", "dilution*"
     ),
-    Claim(
-        tag="FD:frozen",
-        statement="Attention is frozen while embeddings condense",
-        regime=small_flow,
-        compare=_frozen,
-        shown=("start", "E1"),
-    ),
-    Claim(
-        tag="FD:focus",
-        statement="Attention opens along sign(c) pi pi^T: focus or defocus",
-        regime=small_flow,
-        compare=_focus_direction,
-        shown=("Q1",),
-    ),
-    Claim(
-        tag="FD:dilution",
-        statement="A row is diluted exactly when its embedding crosses zero",
-        regime=small_flow,
-        compare=_dilution,
-        shown=("focus*", "dilution*"),
-    ),
-    Claim(
-        tag="FD:stages",
-        statement="Embedding, attention, embedding open in this order",
-        regime=small_flow,
-        compare=_order,
-        shown=("E1", "E2"),
-    ),
+    claim("FD:stages", "Embedding, attention, embedding open in this order", small_flow, _order, "E1", "E2"),
     *laws.CLAIMS,
 )

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, Comparison, Regime
+from stagescope.claims.claim import Comparison, Regime, claim
 from stagescope.landscape.ladder import NEAR
 from stagescope.papers.focus_dilution.evidence import Evidence, following, small_flow
 from stagescope.papers.focus_dilution.family import slopes
@@ -216,39 +216,9 @@ def _eps_law(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim(
-        tag="FD:eps-law",
-        statement="A tenfold smaller start delays each event by ln 10 over its rate",
-        regime=_scaled,
-        compare=_eps_law,
-        shown=("E1", "E2"),
-    ),
-    Claim(
-        tag="FD:degenerate",
-        statement="With equal rare tokens the symmetric (1,1) has no transverse rate",
-        regime=_family,
-        compare=_degenerate,
-        shown=("Q1",),
-    ),
-    Claim(
-        tag="FD:kappa",
-        statement="Asymmetry lifts the degenerate point: the top embedding rate is kappa delta",
-        regime=_family,
-        compare=_kappa,
-        shown=("Q1", "E2"),
-    ),
-    Claim(
-        tag="FD:tangential",
-        statement="At delta = 0 nothing grows inside the rank-one model either",
-        regime=_family,
-        compare=_tangential,
-        shown=("Q1",),
-    ),
-    Claim(
-        tag="FD:stall",
-        statement="Without asymmetry the flow stalls at (1,1)",
-        regime=_stalling,
-        compare=_stall,
-        shown=("Q1", "end"),
-    ),
+    claim("FD:eps-law", "A tenfold smaller start delays each event by ln 10 over its rate", _scaled, _eps_law, "E1", "E2"),
+    claim("FD:degenerate", "With equal rare tokens the symmetric (1,1) has no transverse rate", _family, _degenerate, "Q1"),
+    claim("FD:kappa", "Asymmetry lifts the degenerate point: the top embedding rate is kappa delta", _family, _kappa, "Q1", "E2"),
+    claim("FD:tangential", "At delta = 0 nothing grows inside the rank-one model either", _family, _tangential, "Q1"),
+    claim("FD:stall", "Without asymmetry the flow stalls at (1,1)", _stalling, _stall, "Q1", "end"),
 )

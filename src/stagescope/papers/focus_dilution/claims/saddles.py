@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, Comparison
+from stagescope.claims.claim import Comparison, claim
 from stagescope.landscape.growth_fit import last_rise
 from stagescope.papers.focus_dilution import forms
 from stagescope.papers.focus_dilution.evidence import Evidence, following, passing, small_flow
@@ -33,10 +33,6 @@ def _rate(r: int, rq: int, tolerance: float, closed: Callable[[Evidence], float]
         return Comparison(predicted, visit.rise.rate, tolerance, abs(off - 1) <= tolerance, reason)
 
     return compare
-
-
-def _mu0(evidence: Evidence) -> float:
-    return forms.condensation_rate(evidence.pi)
 
 
 def _size(evidence: Evidence) -> float:
@@ -170,89 +166,36 @@ def _sign(evidence: Evidence) -> Comparison:
     return Comparison(float(np.sign(evidence.rate)), float(np.sign(moved)), "sign", bool(evidence.rate * moved > 0), reason)
 
 
+CONDENSED, FOCUSED = following(1, 0), following(1, 1)
 CLAIMS = (
-    Claim(
-        tag="FD:origin",
-        statement="At the origin one mode grows at rate mu0 = |pi| |pi - 1/d|",
-        regime=following(0, 0),
-        compare=_rate(0, 0, 0.05, _mu0),
-        shown=("start", "E1"),
+    claim(
+        "FD:origin",
+        "At the origin one mode grows at rate mu0 = |pi| |pi - 1/d|",
+        following(0, 0),
+        _rate(0, 0, 0.05, lambda e: forms.condensation_rate(e.pi)),
+        "start",
+        "E1",
     ),
-    Claim(
-        tag="FD:condensed",
-        statement="At (1,0) dL/dM = 0: only attention can open",
-        regime=passing(1, 0),
-        compare=_vanishing(1, 0, 0),
-        shown=("E1", "Q1"),
+    claim("FD:condensed", "At (1,0) dL/dM = 0: only attention can open", passing(1, 0), _vanishing(1, 0, 0), "E1", "Q1"),
+    claim("FD:attention-rate", "At (1,0) attention opens at rate |c|", CONDENSED, _rate(1, 0, 0.1, _size), "E1", "Q1"),
+    claim(
+        "FD:linear-condensed", "From the plateau (1,0), exp(Jt) predicts the escape", CONDENSED, _linear(1, 0, 0.3), "E1", "Q1"
     ),
-    Claim(
-        tag="FD:attention-rate",
-        statement="At (1,0) attention opens at rate |c|",
-        regime=following(1, 0),
-        compare=_rate(1, 0, 0.1, _size),
-        shown=("E1", "Q1"),
+    claim("FD:sign", "The sign of c decides between focus and defocus", small_flow, _sign, "Q1", "focus*"),
+    claim(
+        "FD:redistribution", "Embeddings redistribute at twice the rate of attention", CONDENSED, _redistribution_rate, "E1", "Q1"
     ),
-    Claim(
-        tag="FD:linear-condensed",
-        statement="From the plateau (1,0), exp(Jt) predicts the escape",
-        regime=following(1, 0),
-        compare=_linear(1, 0, 0.3),
-        shown=("E1", "Q1"),
+    claim("FD:second-order", "Second order predicts sign and size of the redistribution", CONDENSED, _second_order, "E1", "Q1"),
+    claim("FD:focused", "At (1,1) dL/dPhi = 0: only embeddings can open", passing(1, 1), _vanishing(1, 1, 1), "Q1", "E2"),
+    claim("FD:embedding-rate", "At (1,1) an embedding direction opens at rate sv_1(B)", FOCUSED, _rate(1, 1, 0.1), "Q1", "E2"),
+    claim(
+        "FD:embedding-direction",
+        "At (1,1) an embedding direction opens along the singular vectors of B",
+        following(1, 1, directions=True),
+        _directions(1, 1, 0.98),
+        "Q1",
+        "E2",
     ),
-    Claim(
-        tag="FD:sign",
-        statement="The sign of c decides between focus and defocus",
-        regime=small_flow,
-        compare=_sign,
-        shown=("Q1", "focus*"),
-    ),
-    Claim(
-        tag="FD:redistribution",
-        statement="Embeddings redistribute at twice the rate of attention",
-        regime=following(1, 0),
-        compare=_redistribution_rate,
-        shown=("E1", "Q1"),
-    ),
-    Claim(
-        tag="FD:second-order",
-        statement="Second order predicts sign and size of the redistribution",
-        regime=following(1, 0),
-        compare=_second_order,
-        shown=("E1", "Q1"),
-    ),
-    Claim(
-        tag="FD:focused",
-        statement="At (1,1) dL/dPhi = 0: only embeddings can open",
-        regime=passing(1, 1),
-        compare=_vanishing(1, 1, 1),
-        shown=("Q1", "E2"),
-    ),
-    Claim(
-        tag="FD:embedding-rate",
-        statement="At (1,1) an embedding direction opens at rate sv_1(B)",
-        regime=following(1, 1),
-        compare=_rate(1, 1, 0.1),
-        shown=("Q1", "E2"),
-    ),
-    Claim(
-        tag="FD:embedding-direction",
-        statement="At (1,1) an embedding direction opens along the singular vectors of B",
-        regime=following(1, 1, directions=True),
-        compare=_directions(1, 1, 0.98),
-        shown=("Q1", "E2"),
-    ),
-    Claim(
-        tag="FD:linear-focused",
-        statement="From the plateau (1,1), exp(Jt) predicts the escape",
-        regime=following(1, 1),
-        compare=_linear(1, 1, 0.2),
-        shown=("Q1", "E2"),
-    ),
-    Claim(
-        tag="FD:third",
-        statement="At (2,2) the third embedding direction opens at rate sv_1(B)",
-        regime=passing(2, 2),
-        compare=_third,
-        shown=("Q2", "E3"),
-    ),
+    claim("FD:linear-focused", "From the plateau (1,1), exp(Jt) predicts the escape", FOCUSED, _linear(1, 1, 0.2), "Q1", "E2"),
+    claim("FD:third", "At (2,2) the third embedding direction opens at rate sv_1(B)", passing(2, 2), _third, "Q2", "E3"),
 )

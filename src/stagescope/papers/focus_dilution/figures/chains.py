@@ -5,7 +5,6 @@ import numpy as np
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import Uniform
-from stagescope.papers.focus_dilution.figures.numbers import rounded
 from stagescope.papers.focus_dilution.forms import attention_rate
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
@@ -13,7 +12,7 @@ from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.papers.focus_dilution.stages import passes, row_cycles
 from stagescope.processes.markov_chain import MarkovChain
 from stagescope.progress import Progress
-from stagescope.views.figure import Numbers
+from stagescope.views.figure import Numbers, rounded
 
 PI = np.array([0.5, 0.25, 0.15, 0.10])
 SCALE = 4.0
@@ -45,12 +44,8 @@ def joint_laws() -> dict[str, np.ndarray]:
 
 def transitions(progress: Progress) -> Numbers:
     """Attention on the frequent token in four chains with the law of ref, in units of 1/|c|: sign(c) decides the first move."""
-    laws = joint_laws()
-    progress.begin("transitions", len(laws), "flows")
-    panels = []
-    for done, (name, law) in enumerate(laws.items()):
-        panels.append({"name": name, **_panel(law / PI[:, None])})
-        progress.update(done + 1)
+    laws = progress.each(tuple(joint_laws().items()), "transitions", "flows")
+    panels = [{"name": name, **_panel(law / PI[:, None])} for name, law in laws]
     agree = all(np.sign(panel["c"]) == np.sign(panel["first_move"]) for panel in panels)
     return {"pi": PI.tolist(), "scale": SCALE, "panels": panels, "sign_agrees": agree}
 

@@ -20,10 +20,6 @@ def row_handles(count: int, word: str = "row") -> list[Line2D]:
     return [Line2D([], [], color=row_color(row), label=f"{word} {row}") for row in range(count)]
 
 
-def headline(drawing: Drawing, text: str) -> None:
-    drawing.suptitle(text, fontsize=10)
-
-
 def log_time(axis: Any, panel: Numbers, first: float = 0.5) -> None:
     """Logarithmic time from around E1 to the end, with plain numbers."""
     axis.set_xscale("log")
@@ -83,9 +79,8 @@ def embedding(numbers: Numbers) -> Drawing:
     axes[2].set_xlabel("condensed direction")
     axes[0].set_ylabel("next direction")
     axes[0].legend(handles=[_dot(row) for row in range(path.shape[1])], loc="upper left", handletextpad=0.1)
-    headline(
-        drawing,
-        "Rows of the embedding (ref): one direction explains all of them until the second opens (share of variance below)",
+    drawing.suptitle(
+        "Rows of the embedding (ref): one direction explains all of them until the second opens (share of variance below)"
     )
     return drawing
 
@@ -114,7 +109,7 @@ def singular_values(numbers: Numbers) -> Drawing:
         axes[0, column].set_title(title_of(panel), pad=16)
         axes[2, column].set_xlabel("t")
     axes[0, 0].legend(loc="upper left", ncols=2)
-    headline(drawing, "Embedding and attention directions open in turn; an event is a singular value passing .1 (dashed)")
+    drawing.suptitle("Embedding and attention directions open in turn; an event is a singular value passing .1 (dashed)")
     return drawing
 
 
@@ -147,7 +142,7 @@ def attention(numbers: Numbers) -> Drawing:
         for m, full, text in marks
     ]
     drawing.legend(handles=handles, loc="outside lower center", ncols=8, columnspacing=1.2)
-    headline(drawing, "Rare rows first gain attention on the frequent token, then lose it; after $E_2$ the cycle begins again")
+    drawing.suptitle("Rare rows first gain attention on the frequent token, then lose it; after $E_2$ the cycle begins again")
     return drawing
 
 
@@ -192,7 +187,7 @@ def entropy(numbers: Numbers) -> Drawing:
         axis.set_xlabel("t")
     axes[0].set_ylabel("entropy of the attention row (nats)")
     axes[0].legend(handles=row_handles(len(panels[0]["rows"])), loc="lower left")
-    headline(drawing, "Entropy of rare rows falls with the focus, rises with the dilution, and later falls again")
+    drawing.suptitle("Entropy of rare rows falls with the focus, rises with the dilution, and later falls again")
     return drawing
 
 
@@ -213,9 +208,8 @@ def norms(numbers: Numbers) -> Drawing:
     handles: list[Any] = row_handles(len(panels[0]["rows"]), "token")
     handles.append(Line2D([], [], color="#444444", ls=(0, (1, 1.2)), lw=4, alpha=0.45, label=r"predicted $a\,\pi_i/n$"))
     axes[1].legend(handles=handles, loc="lower right")
-    headline(
-        drawing,
-        r"Rows of the embedding sit at the predicted $a\,\pi_i/n$ while condensed, and pass through zero when they dilute",
+    drawing.suptitle(
+        r"Rows of the embedding sit at the predicted $a\,\pi_i/n$ while condensed, and pass through zero when they dilute"
     )
     return drawing
 
@@ -238,5 +232,5 @@ def transitions(numbers: Numbers) -> Drawing:
         axis.set_xlabel(r"$|c|\,t$")
     axes[0].set_ylabel("attention on token 0, $A_{i0}$")
     axes[0].legend(handles=row_handles(len(panels[0]["rows"])), loc="lower left")
-    headline(drawing, r"Four chains with the law of ref: the sign of $c$ decides whether attention focuses or moves away")
+    drawing.suptitle(r"Four chains with the law of ref: the sign of $c$ decides whether attention focuses or moves away")
     return drawing

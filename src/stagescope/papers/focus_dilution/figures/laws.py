@@ -10,7 +10,7 @@ import numpy as np
 
 from stagescope.landscape.ladder import Ladder
 from stagescope.papers.focus_dilution.evidence import Evidence, following
-from stagescope.papers.focus_dilution.figures.numbers import REFERENCE, each_preset, rounded, seen, shown
+from stagescope.papers.focus_dilution.figures.numbers import REFERENCE, seen, shown, side_by_side
 from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
 from stagescope.papers.focus_dilution.ladder.points import SmallPoint, condensed_start, nearest_point, small_point
 from stagescope.papers.focus_dilution.loss import TokenPopulation
@@ -21,7 +21,7 @@ from stagescope.papers.focus_dilution.stages import passes
 from stagescope.papers.reading import reading, saddle_ladder
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
-from stagescope.views.figure import Numbers
+from stagescope.views.figure import Numbers, rounded
 
 RUNGS = ((0, 0), (1, 0), (1, 1))
 CHAINS: dict[str, dict[str, Any]] = {
@@ -45,34 +45,30 @@ def ladder(preset: str) -> Ladder:
     return saddle_ladder(seen(preset)[0])
 
 
-def loss(progress: Progress) -> Numbers:
+@side_by_side("loss")
+def loss(preset: str, curves: TokenCurves, _: Any) -> Numbers:
     """Loss above the floor with the levels of the critical points, and |grad L| with its plateaus (r, rq) [FD:ladder]."""
-
-    def panel(preset: str, curves: TokenCurves, _: Any) -> dict[str, Any]:
-        run, chain = seen(preset)[0], curves.law.process
-        kept = shown(curves)
-        rungs = [
-            {"label": rung.label, "t": rung.t, "loss": rung.loss, "distance": rung.distance, "near": rung.near}
-            for rung in ladder(preset)
-        ]
-        return {
-            "t": rounded(run.t[kept]),
-            "loss": rounded(run.series["loss"][kept], 9),
-            "grad": rounded(run.series["speed"][kept], 12),
-            "floor": chain.floor(),
-            "unigram": chain.unigram_loss(),
-            "end_above_floor": float(run.series["loss"][-1] - chain.floor()),
-            "rungs": rungs,
-        }
-
-    return {"panels": each_preset(progress, "loss", panel)}
+    run, chain = seen(preset)[0], curves.law.process
+    kept = shown(curves)
+    rungs = [
+        {"label": rung.label, "t": rung.t, "loss": rung.loss, "distance": rung.distance, "near": rung.near}
+        for rung in ladder(preset)
+    ]
+    return {
+        "t": rounded(run.t[kept]),
+        "loss": rounded(run.series["loss"][kept], 9),
+        "grad": rounded(run.series["speed"][kept], 12),
+        "floor": chain.floor(),
+        "unigram": chain.unigram_loss(),
+        "end_above_floor": float(run.series["loss"][-1] - chain.floor()),
+        "rungs": rungs,
+    }
 
 
 def rates(progress: Progress) -> Numbers:
     """Escape rates at (0,0), (1,0), (1,1) of several chains, predicted against measured [FD:ladder]."""
-    progress.begin("escape rates", len(CHAINS), "chains")
     rows, measured = [], REFERENCE["rate_ratios"].value
-    for done, (name, options) in enumerate(CHAINS.items()):
+    for name, options in progress.each(tuple(CHAINS.items()), "escape rates", "chains"):
         run = run_study("focus-dilution", progress=False, **options)
         evidence = Evidence(run, reading(run).curves)
         for number, label in enumerate(RUNGS):
@@ -90,7 +86,6 @@ def rates(progress: Progress) -> Numbers:
             if name in measured:
                 row |= {"measured_ratio": measured[name][number]}
             rows.append(row)
-        progress.update(done + 1)
     gaps = [abs(row["ratio"] - row["measured_ratio"]) for row in rows if "measured_ratio" in row]
     ratios = [row["ratio"] for row in rows if row["conclusive"]]
     return {"rows": rows, "conclusive_ratio": [min(ratios), max(ratios)], "mean_abs_difference": float(np.mean(gaps))}
@@ -109,14 +104,12 @@ def eps_law(progress: Progress) -> Numbers:
     opening = small_point(problem, condensed_start(problem, 1e-3, 1.0), 1, 1).opening
     assert opening is not None
     found = (condensation_rate(pi), attention_rate(pi, problem.process.transition, 4.0), opening.rate)
-    progress.begin("initial scales", len(EPS), "flows")
     times = []
-    for done, eps in enumerate(EPS):
+    for eps in progress.each(EPS, "initial scales", "flows"):
         run = run_study("focus-dilution", init_scale=eps, until=500.0, frames=4000, progress=False)
         curves = token_curves(run)
         embedding, scores = passes(curves.time, curves.embedding_values), passes(curves.time, curves.score_values)
         times.append((embedding[0], scores[0], embedding[1]))
-        progress.update(done + 1)
     events = np.array(times, dtype=float)
     legs = np.diff(np.diff(np.column_stack([np.zeros(len(EPS)), events]), axis=1), axis=0)
     measured = {name: times[: len(EPS)] for name, times in REFERENCE["eps_events"].value.items()}

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from stagescope.papers.focus_dilution.figures.draw import headline, log_time, marked, title_of
+from stagescope.papers.focus_dilution.figures.draw import log_time, marked, title_of
 from stagescope.views.figure import COLORS, GREY, Numbers
 
 DARK = "#444444"
@@ -39,7 +39,7 @@ def loss(numbers: Numbers) -> Drawing:
         bottom.set_xlabel("t")
     axes[0, 0].set_ylabel("loss (nats)")
     axes[1, 0].set_ylabel(r"$|\nabla L|$ (hollow: far from the point)")
-    headline(drawing, "The loss rests at the levels (dashed) of critical points $(r, r_q)$ of small models inside the large one")
+    drawing.suptitle("The loss rests at the levels (dashed) of critical points $(r, r_q)$ of small models inside the large one")
     return drawing
 
 
@@ -94,7 +94,7 @@ def rates(numbers: Numbers) -> Drawing:
         right.legend(handles=hollow, loc="lower left", handletextpad=0.1)
     low, high = numbers["conclusive_ratio"]
     ratios_text = f"measured/predicted {low:.2f} to {high:.2f} where the run stays near"
-    headline(drawing, f"Escape rates of the first three critical points: {ratios_text}")
+    drawing.suptitle(f"Escape rates of the first three critical points: {ratios_text}")
     return drawing
 
 
@@ -131,7 +131,7 @@ def eps_law(numbers: Numbers) -> Drawing:
     right.grid(axis="x", visible=False)
     right.set_ylabel("delay per decade / predicted (band: 3 %)")
     right.set_title("from left to right: $10^{-2}$ to $10^{-3}$, to $10^{-4}$, to $10^{-5}$", fontsize=8.5)
-    headline(drawing, "A ten times smaller start delays each event by ln 10 over the rate of the saddle before it (ref)")
+    drawing.suptitle("A ten times smaller start delays each event by ln 10 over the rate of the saddle before it (ref)")
     return drawing
 
 
@@ -156,5 +156,5 @@ def delta_law(numbers: Numbers) -> Drawing:
     axis.set_ylim(1.5e-3, 60)
     axis.legend(loc="upper left", ncols=2, columnspacing=1)
     axis.set_title(r"squares: $Q_1$; dashed: the level of $E_2$", fontsize=8.5)
-    headline(drawing, r"Rates at (1,1) are proportional to the asymmetry $\delta$; without it, the flow at $\pi_0$ = .4 stalls")
+    drawing.suptitle(r"Rates at (1,1) are proportional to the asymmetry $\delta$; without it, the flow at $\pi_0$ = .4 stalls")
     return drawing

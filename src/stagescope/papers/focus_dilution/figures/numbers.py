@@ -4,6 +4,7 @@
 they agree up to the spread over seeds. The differences stand beside them.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -20,14 +21,11 @@ from stagescope.papers.rebuild import replay
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.runs.run import Run
-from stagescope.views.figure import Numbers
+from stagescope.views.figure import Numbers, rounded
 
 REFERENCE = published("stagescope.papers.focus_dilution")
 PRESETS = ("ref", "paper")
-
-
-def rounded(values: Any, digits: int = 6) -> Any:
-    return np.round(np.asarray(values, dtype=float), digits).tolist()
+Panel = Callable[[str, TokenCurves, Stages], Numbers]
 
 
 @cache
@@ -46,17 +44,22 @@ def shown(curves: TokenCurves, frames: int = 900) -> np.ndarray:
     return np.unique(np.searchsorted(np.concatenate([[0.0], path]), wanted).clip(0, len(curves.time) - 1))
 
 
-def each_preset(progress: Progress, what: str, panel: Any) -> list[dict[str, Any]]:
-    """`panel` of ref and of paper, with the name and the events of the run."""
-    progress.begin(what, len(PRESETS), "runs")
-    panels = []
-    for done, preset in enumerate(PRESETS):
-        run, curves, found = seen(preset)
-        held = {name: when for name, when in found.events.items() if when is not None}
-        panels.append({"preset": preset, "pi": rounded(curves.pi), "until": float(run.t[-1]), "events": held})
-        panels[-1] |= panel(preset, curves, found)
-        progress.update(done + 1)
-    return panels
+def side_by_side(what: str, **more: Any) -> Callable[[Panel], Callable[[Progress], Numbers]]:
+    """Makes the numbers of a figure, ref beside paper, from those of one panel; each has the name and the events of its run."""
+
+    def figure(panel: Panel) -> Callable[[Progress], Numbers]:
+        def compute(progress: Progress) -> Numbers:
+            panels = []
+            for preset in progress.each(PRESETS, what, "runs"):
+                run, curves, found = seen(preset)
+                held = {name: when for name, when in found.events.items() if when is not None}
+                panels.append({"preset": preset, "pi": rounded(curves.pi), "until": float(run.t[-1]), "events": held})
+                panels[-1] |= panel(preset, curves, found)
+            return {**more, "panels": panels}
+
+        return compute
+
+    return figure
 
 
 def embedding(progress: Progress) -> Numbers:
@@ -101,24 +104,21 @@ def _explained(rows: np.ndarray) -> np.ndarray:
     return square / square.sum()
 
 
-def singular_values(progress: Progress) -> Numbers:
+@side_by_side("singular values", level=THRESHOLDS.level)
+def singular_values(preset: str, curves: TokenCurves, found: Stages) -> Numbers:
     """Singular values of W0, W1 and Phi with the events E_k and Q_k [FD:stages]."""
-
-    def panel(preset: str, curves: TokenCurves, found: Stages) -> dict[str, Any]:
-        kept = shown(curves)
-        named = {"W0": curves.embedding_values, "W1": curves.output_values, "Phi": curves.score_values}
-        measured = REFERENCE["events"].value[preset]
-        outside = {name: _outside(found.events[name], low, high) for name, (low, high) in measured.items()}
-        ladder = stays(curves.time, curves.embedding_values, curves.score_values)
-        return {
-            "t": rounded(curves.time[kept]),
-            "values": {name: rounded(values[kept].T, 9) for name, values in named.items()},
-            "ladder": [[stay.label, stay.start] for stay in ladder],
-            "measured_range": measured,
-            "outside_measured_range": outside,
-        }
-
-    return {"level": THRESHOLDS.level, "panels": each_preset(progress, "singular values", panel)}
+    kept = shown(curves)
+    named = {"W0": curves.embedding_values, "W1": curves.output_values, "Phi": curves.score_values}
+    measured = REFERENCE["events"].value[preset]
+    outside = {name: _outside(found.events[name], low, high) for name, (low, high) in measured.items()}
+    ladder = stays(curves.time, curves.embedding_values, curves.score_values)
+    return {
+        "t": rounded(curves.time[kept]),
+        "values": {name: rounded(values[kept].T, 9) for name, values in named.items()},
+        "ladder": [[stay.label, stay.start] for stay in ladder],
+        "measured_range": measured,
+        "outside_measured_range": outside,
+    }
 
 
 def _outside(when: float | None, low: float, high: float) -> float | None:
@@ -128,33 +128,30 @@ def _outside(when: float | None, low: float, high: float) -> float | None:
     return max(low / when - 1, when / high - 1, 0.0)
 
 
-def attention(progress: Progress) -> Numbers:
+@side_by_side("attention")
+def attention(preset: str, curves: TokenCurves, found: Stages) -> Numbers:
     """Attention A_i0 on the frequent token by query row: base, focus, dilution, and the second cycle [FD:focus]."""
-
-    def panel(preset: str, curves: TokenCurves, found: Stages) -> dict[str, Any]:
-        kept, rows = shown(curves), curves.attention[:, :, curves.frequent]
-        peaks, troughs = first_cycle(curves, found)
-        measured = {name: REFERENCE[f"{name}s"].value[preset] for name in ("peak", "trough")}
-        gaps = [abs(peaks[row] - value) for row, value in measured["peak"].items()]
-        gaps += [abs(troughs[row] - value) for row, value in measured["trough"].items()]
-        when, height = (REFERENCE[name].value[preset] for name in ("refocus_time", "refocus_to"))
-        top = found.events["refocus1"]
-        assert top is not None
-        second = {"t": top, "height": float(np.interp(top, curves.time, rows[:, 1]))}
-        turned = [stage for stage in found.json()["stages"] if stage["name"] in ("refocus", "redilution")]
-        return {
-            "base": float(curves.pi[curves.frequent]),
-            "t": rounded(curves.time[kept]),
-            "rows": rounded(rows[kept].T),
-            "peak": peaks,
-            "trough": troughs,
-            "turns": turned,
-            "measured": {**measured, "refocus1": {"t": when, "height": height}},
-            "refocus1": {**second, "difference": abs(second["height"] - height)},
-            "mean_abs_difference": float(np.mean(gaps)),
-        }
-
-    return {"panels": each_preset(progress, "attention", panel)}
+    kept, rows = shown(curves), curves.attention[:, :, curves.frequent]
+    peaks, troughs = first_cycle(curves, found)
+    measured = {name: REFERENCE[f"{name}s"].value[preset] for name in ("peak", "trough")}
+    gaps = [abs(peaks[row] - value) for row, value in measured["peak"].items()]
+    gaps += [abs(troughs[row] - value) for row, value in measured["trough"].items()]
+    when, height = (REFERENCE[name].value[preset] for name in ("refocus_time", "refocus_to"))
+    top = found.events["refocus1"]
+    assert top is not None
+    second = {"t": top, "height": float(np.interp(top, curves.time, rows[:, 1]))}
+    turned = [stage for stage in found.json()["stages"] if stage["name"] in ("refocus", "redilution")]
+    return {
+        "base": float(curves.pi[curves.frequent]),
+        "t": rounded(curves.time[kept]),
+        "rows": rounded(rows[kept].T),
+        "peak": peaks,
+        "trough": troughs,
+        "turns": turned,
+        "measured": {**measured, "refocus1": {"t": when, "height": height}},
+        "refocus1": {**second, "difference": abs(second["height"] - height)},
+        "mean_abs_difference": float(np.mean(gaps)),
+    }
 
 
 def first_cycle(curves: TokenCurves, found: Stages) -> tuple[dict[str, float], dict[str, float]]:
@@ -170,22 +167,19 @@ def first_cycle(curves: TokenCurves, found: Stages) -> tuple[dict[str, float], d
     return peaks, troughs
 
 
-def entropy(progress: Progress) -> Numbers:
+@side_by_side("entropy")
+def entropy(preset: str, curves: TokenCurves, found: Stages) -> Numbers:
     """Entropy of attention rows: it falls with the focus, rises with the dilution, falls again [FD:dilution]."""
-
-    def panel(preset: str, curves: TokenCurves, found: Stages) -> dict[str, Any]:
-        kept = shown(curves)
-        until = found.events["E2"]
-        turning = {
-            str(row): {name: rounded(value) for name, value in _turning(curves.time, curves.entropy[:, row], until).items()}
-            for row in range(len(curves.pi))
-            if row != curves.frequent
-        }
-        unigram = float(-np.sum(curves.pi * np.log(curves.pi)))
-        rows, largest = rounded(curves.entropy[kept].T), float(np.log(len(curves.pi)))
-        return {"base": unigram, "largest": largest, "t": rounded(curves.time[kept]), "rows": rows, "turning": turning}
-
-    return {"panels": each_preset(progress, "entropy", panel)}
+    kept = shown(curves)
+    until = found.events["E2"]
+    turning = {
+        str(row): {name: rounded(value) for name, value in _turning(curves.time, curves.entropy[:, row], until).items()}
+        for row in range(len(curves.pi))
+        if row != curves.frequent
+    }
+    unigram = float(-np.sum(curves.pi * np.log(curves.pi)))
+    rows, largest = rounded(curves.entropy[kept].T), float(np.log(len(curves.pi)))
+    return {"base": unigram, "largest": largest, "t": rounded(curves.time[kept]), "rows": rows, "turning": turning}
 
 
 def _turning(time: np.ndarray, curve: np.ndarray, second: float | None) -> dict[str, Any]:
@@ -195,26 +189,23 @@ def _turning(time: np.ndarray, curve: np.ndarray, second: float | None) -> dict[
     return {"start": curve[0], "focused": inside[: top + 1].min(), "diluted": inside[top], "end": curve[-1]}
 
 
-def norms(progress: Progress) -> Numbers:
+@side_by_side("norms")
+def norms(preset: str, curves: TokenCurves, found: Stages) -> Numbers:
     """Row norms of W0 against a pi_i / n on the plateau (1,0), and their dips at the dilution [FD:condensed]."""
-
-    def panel(preset: str, curves: TokenCurves, found: Stages) -> dict[str, Any]:
-        kept = shown(curves)
-        predicted = plateau_amplitude(curves.pi) * curves.pi / np.linalg.norm(curves.pi)
-        first, opened = found.events["E1"], found.events["Q1"]
-        assert first is not None
-        assert opened is not None
-        run = seen(preset)[0]
-        inside = np.flatnonzero((run.t > first) & (run.t < opened))
-        slowest = inside[np.argmin(run.series["speed"][inside])]
-        measured = np.linalg.norm(run.params["W0"][slowest], axis=1)
-        return {
-            "t": rounded(curves.time[kept]),
-            "rows": rounded(curves.norms[kept].T, 9),
-            "plateau": [first, opened],
-            "predicted": rounded(predicted),
-            "measured": rounded(measured),
-            "mean_abs_difference": float(np.mean(np.abs(measured - predicted))),
-        }
-
-    return {"panels": each_preset(progress, "norms", panel)}
+    kept = shown(curves)
+    predicted = plateau_amplitude(curves.pi) * curves.pi / np.linalg.norm(curves.pi)
+    first, opened = found.events["E1"], found.events["Q1"]
+    assert first is not None
+    assert opened is not None
+    run = seen(preset)[0]
+    inside = np.flatnonzero((run.t > first) & (run.t < opened))
+    slowest = inside[np.argmin(run.series["speed"][inside])]
+    measured = np.linalg.norm(run.params["W0"][slowest], axis=1)
+    return {
+        "t": rounded(curves.time[kept]),
+        "rows": rounded(curves.norms[kept].T, 9),
+        "plateau": [first, opened],
+        "predicted": rounded(predicted),
+        "measured": rounded(measured),
+        "mean_abs_difference": float(np.mean(np.abs(measured - predicted))),
+    }

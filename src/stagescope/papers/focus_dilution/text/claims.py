@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, Comparison, Regime
+from stagescope.claims.claim import Comparison, Regime, claim
 from stagescope.papers.focus_dilution.forms import condensation_directions, condensation_rate
 from stagescope.papers.focus_dilution.text import evidence as regimes
 from stagescope.papers.focus_dilution.text.evidence import TEXT_LIMITS, TextEvidence
@@ -156,7 +156,7 @@ def _entropy(evidence: TextEvidence) -> Comparison:
     wanted, found = f"falls > {fall:g}, rises > {rise:g}, falls > {again:g} nat", evidence.history.swings(again)
     shown = "; ".join(f"{turn.before:.2f} -> {turn.after:.2f}" for turn in evidence.history.entropy) or "it does not move"
     if found is None:
-        waiting = _waiting(evidence) or (STILL_MOVING if evidence.history.entropy_moves(again) else None)
+        waiting = _waiting(evidence) or (STILL_MOVING if evidence.history.moves(evidence.history.mean_entropy, again) else None)
         sentence = f"the mean entropy does not fall, rise and fall{' by the end' if waiting else ''}: {shown}"
         return Comparison(wanted, None, "shape", None if waiting else False, f"{sentence}; {waiting}" if waiting else sentence)
     holds = all(move > least for move, least in zip(found, TOLERANCES.swings, strict=True))
@@ -169,7 +169,7 @@ def _norms(evidence: TextEvidence) -> Comparison:
     least = float(-np.log(1 - tolerance))
     turns = evidence.history.retraction(least)
     if turns is None:
-        waiting = _waiting(evidence) or (STILL_MOVING if evidence.history.norms_move(least) else None)
+        waiting = _waiting(evidence) or (STILL_MOVING if evidence.history.moves(evidence.history.log_norm, least) else None)
         sentence = f"the mean norm of rare rows does not grow, retract and grow again{' by the end' if waiting else ''}"
         return Comparison(wanted, None, tolerance, None if waiting else False, f"{sentence}; {waiting}" if waiting else sentence)
     lost = float(1 - np.exp(turns[1].after - turns[1].before))
@@ -211,60 +211,29 @@ def plateau(history: TextHistory) -> float | None:
 
 
 CLAIMS = (
-    Claim(
-        tag="FD:text-origin",
-        statement="The first mode grows at mu0 = |pi| |pi - 1/d|",
-        regime=regimes.attention_only,
-        compare=_origin,
-        shown=("start", "E1"),
+    claim("FD:text-origin", "The first mode grows at mu0 = |pi| |pi - 1/d|", regimes.attention_only, _origin, "start", "E1"),
+    claim(
+        "FD:text-order",
+        "Embedding, attention, embedding open in this order, then the rest",
+        regimes.condensed,
+        _order,
+        "E1",
+        "Q1",
+        "E2",
+        "E3",
+        "Q2",
     ),
-    Claim(
-        tag="FD:text-order",
-        statement="Embedding, attention, embedding open in this order, then the rest",
-        regime=regimes.condensed,
-        compare=_order,
-        shown=("E1", "Q1", "E2", "E3", "Q2"),
+    claim("FD:text-bigram", "The bigram flow gives the times of E2, E3 and Q2", regimes.long_windows, _bigram, "E2", "E3", "Q2"),
+    claim("FD:text-sign", "Attention opens along pi pi^T with the sign of c on real windows", _sign_regime, _sign, "Q1"),
+    claim(
+        "FD:text-rows",
+        "Rows focus on the most frequent type, then lose half of their gain",
+        regimes.adaptive,
+        _rows,
+        "rows focus",
+        "rows dilute",
     ),
-    Claim(
-        tag="FD:text-bigram",
-        statement="The bigram flow gives the times of E2, E3 and Q2",
-        regime=regimes.long_windows,
-        compare=_bigram,
-        shown=("E2", "E3", "Q2"),
-    ),
-    Claim(
-        tag="FD:text-sign",
-        statement="Attention opens along pi pi^T with the sign of c on real windows",
-        regime=_sign_regime,
-        compare=_sign,
-        shown=("Q1",),
-    ),
-    Claim(
-        tag="FD:text-rows",
-        statement="Rows focus on the most frequent type, then lose half of their gain",
-        regime=regimes.adaptive,
-        compare=_rows,
-        shown=("rows focus", "rows dilute"),
-    ),
-    Claim(
-        tag="FD:text-entropy",
-        statement="The entropy of attention falls, rises and falls again",
-        regime=_entropy_regime,
-        compare=_entropy,
-        shown=("entropy *",),
-    ),
-    Claim(
-        tag="FD:text-norms",
-        statement="Embeddings of rare types grow, retract and grow again",
-        regime=regimes.adaptive,
-        compare=_norms,
-        shown=("rare norms *",),
-    ),
-    Claim(
-        tag="FD:text-separability",
-        statement="Small r gives a plateau, large r none",
-        regime=_separable,
-        compare=_separability,
-        shown=("E1", "E2"),
-    ),
+    claim("FD:text-entropy", "The entropy of attention falls, rises and falls again", _entropy_regime, _entropy, "entropy *"),
+    claim("FD:text-norms", "Embeddings of rare types grow, retract and grow again", regimes.adaptive, _norms, "rare norms *"),
+    claim("FD:text-separability", "Small r gives a plateau, large r none", _separable, _separability, "E1", "E2"),
 )

@@ -8,6 +8,7 @@ import numpy as np
 
 from stagescope.claims.claim import Regime
 from stagescope.corpora.window_loss import WindowLoss
+from stagescope.papers.focus_dilution.evidence import initial_rms
 from stagescope.papers.focus_dilution.text.forms import Predictions, predict
 from stagescope.papers.focus_dilution.text.loss import TextCausal
 from stagescope.papers.focus_dilution.text.observables import TextCurves
@@ -87,9 +88,7 @@ class TextEvidence:
 
     @cached_property
     def start(self) -> float:
-        """The rms of the initial parameters."""
-        blocks = [self.run.params[name][0].ravel() for name in self.run.params]
-        return float(np.sqrt(np.mean(np.concatenate(blocks) ** 2)))
+        return initial_rms(self.run)
 
     @cached_property
     def flow_history(self) -> TextHistory:
@@ -105,22 +104,18 @@ class TextEvidence:
         return [sentence for good, sentence in kinds if not good]
 
 
-def descent(evidence: TextEvidence) -> Regime:
-    """Gradient steps from a small start."""
+def descent(evidence: TextEvidence, *more: str, model: str = "") -> Regime:
+    """Gradient steps from a small start; `more` says what else fails, `model` what else holds."""
     if evidence.run.clock != "t":
         return ADAM
-    failed = evidence.failures()
-    return Regime(not failed, "; ".join(failed) or "gradient steps from a small start")
+    failed = [*evidence.failures(), *more]
+    return Regime(not failed, "; ".join(failed) or f"{model}gradient steps from a small start")
 
 
 def attention_only(evidence: TextEvidence) -> Regime:
     """The same, with nothing but attention between embedding and output."""
-    if evidence.run.clock != "t":
-        return ADAM
-    failed = evidence.failures()
-    if evidence.parts:
-        failed.append(f"the model has {', '.join(evidence.parts)}")
-    return Regime(not failed, "; ".join(failed) or "attention alone, gradient steps from a small start")
+    more = [f"the model has {', '.join(evidence.parts)}"] if evidence.parts else []
+    return descent(evidence, *more, model="attention alone, ")
 
 
 def condensed(evidence: TextEvidence) -> Regime:

@@ -8,7 +8,7 @@ import numpy as np
 
 from stagescope.corpora.window_loss import WindowLoss
 from stagescope.fields.packed import Found
-from stagescope.papers.focus_dilution.counts import contexts_loss
+from stagescope.papers.focus_dilution.counts import context_arrays, contexts_loss
 from stagescope.papers.focus_dilution.loss import BLOCKS
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Params
@@ -49,14 +49,10 @@ class TextCounts(WindowLoss):
         return found
 
     def arrays(self, starts: np.ndarray) -> dict[str, Any]:
-        from stagescope.autodiff import jnp
-
         rows = self.rows(starts)
-        with np.errstate(divide="ignore"):
-            logs = np.log(rows.counts.astype(float))
         weights = np.zeros(rows.counts.shape)
         weights[np.arange(len(weights)), rows.target] = 1 / len(weights)
-        return {"log_counts": jnp.asarray(logs), "query": jnp.asarray(rows.query), "weights": jnp.asarray(weights)}
+        return context_arrays(rows.counts.astype(float), rows.query, weights)
 
     def loss(self, params: Any, data: Any) -> Any:
         return contexts_loss(self.model.scale, params, data)

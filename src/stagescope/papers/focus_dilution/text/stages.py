@@ -150,28 +150,32 @@ class TextHistory:
         return float(np.sum(self.curves.pi[list(rows)]))
 
     @cached_property
+    def mean_entropy(self) -> np.ndarray:
+        """The mean entropy of attention rows, smoothed (frames,)."""
+        return smoothed(self.curves.mean_entropy)
+
+    @cached_property
+    def log_norm(self) -> np.ndarray:
+        """The logarithm of the mean norm of rare rows, smoothed (frames,)."""
+        return smoothed(np.log(self.curves.rare_norm))
+
+    @cached_property
     def entropy(self) -> list[Turn]:
         """Falls and rises of the mean entropy."""
-        return _turns(self.curves.time, smoothed(self.curves.mean_entropy), TEXT_THRESHOLDS.entropy)
+        return _turns(self.curves.time, self.mean_entropy, TEXT_THRESHOLDS.entropy)
 
     @cached_property
     def norms(self) -> list[Turn]:
         """Rises and falls of the logarithm of the mean norm of rare rows."""
-        return _turns(self.curves.time, smoothed(np.log(self.curves.rare_norm)), TEXT_THRESHOLDS.norm)
+        return _turns(self.curves.time, self.log_norm, TEXT_THRESHOLDS.norm)
 
-    def entropy_moves(self, least: float) -> bool:
-        """Whether the mean entropy still moved in the second half of the run, counting turns of `least` or more."""
-        curve = smoothed(self.curves.mean_entropy)
-        return under_way(self.curves.time, curve, _turns(self.curves.time, curve, least), least)
-
-    def norms_move(self, least: float) -> bool:
-        """The same for the logarithm of the mean norm of rare rows."""
-        curve = smoothed(np.log(self.curves.rare_norm))
+    def moves(self, curve: np.ndarray, least: float) -> bool:
+        """Whether a curve still moved in the second half of the run, counting turns of `least` or more."""
         return under_way(self.curves.time, curve, _turns(self.curves.time, curve, least), least)
 
     def swings(self, least: float) -> tuple[float, float, float] | None:
         """How far the mean entropy falls, rises and falls again, in turns of `least` or more; None where it does not."""
-        found = _turns(self.curves.time, smoothed(self.curves.mean_entropy), least)
+        found = _turns(self.curves.time, self.mean_entropy, least)
         first = next((i for i, turn in enumerate(found) if not turn.rising), None)
         if first is None or len(found) < first + 3:
             return None
@@ -180,7 +184,7 @@ class TextHistory:
 
     def retraction(self, least: float) -> tuple[Turn, Turn, Turn] | None:
         """The first growth, retraction and growth of the logarithm of rare norms, in turns of `least` or more."""
-        found = _turns(self.curves.time, smoothed(np.log(self.curves.rare_norm)), least)
+        found = _turns(self.curves.time, self.log_norm, least)
         first = next((i for i, turn in enumerate(found) if turn.rising), None)
         return None if first is None or len(found) < first + 3 else (found[first], found[first + 1], found[first + 2])
 

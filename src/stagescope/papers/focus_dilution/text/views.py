@@ -10,11 +10,11 @@ from stagescope.papers.focus_dilution.text.reading import probes
 from stagescope.papers.focus_dilution.text.stages import opening_level
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
-from stagescope.views.any_run import loss_view, norms_view, speed_view
+from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
 from stagescope.views.crowd import MOST, NAMED, crowd, curves, left_out
 from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import OBSERVED, shown
-from stagescope.views.view import Curve, Level, Maker, Matrices, Points, View
+from stagescope.views.view import Curve, Level, Maker, Points, View
 
 TYPES = 40
 """Types of the attention map, with the probe words: more labels could not be read. All others are one column."""
@@ -104,12 +104,11 @@ def _attention(seen: _Seen) -> View:
         kept = np.concatenate([kept, 1 - kept.sum(axis=2, keepdims=True)], axis=2)
         columns = (*words, "all others")
         about += f" The most frequent words and the probe words; the last column is attention on the {left:,} others together."
-    return Matrices(
+    return matrix(
         "attention",
         "Attention between words",
         about,
-        kept[:, None],
-        panels=("",),
+        kept,
         rows=words,
         columns=columns,
         frames=seen.frames,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, Comparison, Regime
+from stagescope.claims.claim import Comparison, Regime, claim
 from stagescope.detect.stage import first_crossing
 from stagescope.papers.incremental.claims.escape import flows
 from stagescope.papers.incremental.evidence import Curve, Evidence
@@ -114,12 +114,6 @@ def _clock(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim(tag="ISA:first", statement="t_1 is that of the closed form", regime=_many_positions, compare=_first, shown=("t1",)),
-    Claim(
-        tag="ISA:clock",
-        statement="The regression flow from the same logits gives the times of the model",
-        regime=_clocked,
-        compare=_clock,
-        shown=("t*",),
-    ),
+    claim("ISA:first", "t_1 is that of the closed form", _many_positions, _first, "t1"),
+    claim("ISA:clock", "The regression flow from the same logits gives the times of the model", _clocked, _clock, "t*"),
 )

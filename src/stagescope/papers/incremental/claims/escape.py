@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, Comparison, Regime
+from stagescope.claims.claim import Comparison, Regime, claim
 from stagescope.landscape.critical import critical_point
 from stagescope.landscape.spectrum import spectrum
 from stagescope.papers.incremental.evidence import ESCAPE_NOISES, EqualHeads, Evidence
@@ -220,32 +220,21 @@ def _wkb(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim(
-        tag="ISA:parting",
-        statement="On plateau 1 H - 1 equal modes part the heads, at the rate of the landscape",
-        regime=_moving,
-        compare=_parting,
-        shown=("t1", "t2"),
+    claim(
+        "ISA:parting",
+        "On plateau 1 H - 1 equal modes part the heads, at the rate of the landscape",
+        _moving,
+        _parting,
+        "t1",
+        "t2",
     ),
-    Claim(
-        tag="ISA:escape",
-        statement="The parting rate on plateau 1 is that of the closed form",
-        regime=_settled,
-        compare=_rate,
-        shown=("t1", "t2"),
+    claim("ISA:escape", "The parting rate on plateau 1 is that of the closed form", _settled, _rate, "t1", "t2"),
+    claim(
+        "ISA:escape-law",
+        "The escape law: sqrt(t_2) is linear in ln(1/sigma), with the slope of the closed form",
+        _limit,
+        _slope,
+        "t2",
     ),
-    Claim(
-        tag="ISA:escape-law",
-        statement="The escape law: sqrt(t_2) is linear in ln(1/sigma), with the slope of the closed form",
-        regime=_limit,
-        compare=_slope,
-        shown=("t2",),
-    ),
-    Claim(
-        tag="ISA:wkb",
-        statement="WKB calibrated at one noise predicts t_2 at smaller ones",
-        regime=_leaving,
-        compare=_wkb,
-        shown=("t2",),
-    ),
+    claim("ISA:wkb", "WKB calibrated at one noise predicts t_2 at smaller ones", _leaving, _wkb, "t2"),
 )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, Comparison, Regime
+from stagescope.claims.claim import Comparison, Regime, claim
 from stagescope.detect.stage import first_crossing
 from stagescope.papers.incremental.evidence import Evidence, on_the_ladder, several_heads
 from stagescope.papers.incremental.stages import HEADS
@@ -222,56 +222,14 @@ def _reachable(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim(
-        tag="ISA:plateaus",
-        statement="Each plateau is the best loss of its class",
-        regime=on_the_ladder,
-        compare=_plateaus,
-        shown=("t1", "end"),
+    claim("ISA:plateaus", "Each plateau is the best loss of its class", on_the_ladder, _plateaus, "t1", "end"),
+    claim("ISA:order", "Features are acquired in the order of their importance", on_the_ladder, _order, "t*"),
+    claim("ISA:nearest", "On plateau j the model predicts as class j", _predicts, _nearest, "plateau *"),
+    claim(
+        "ISA:competition", "On plateau 1 all heads attend to the most important group", several_heads, _competition, "plateau 1"
     ),
-    Claim(
-        tag="ISA:order",
-        statement="Features are acquired in the order of their importance",
-        regime=on_the_ladder,
-        compare=_order,
-        shown=("t*",),
-    ),
-    Claim(
-        tag="ISA:nearest",
-        statement="On plateau j the model predicts as class j",
-        regime=_predicts,
-        compare=_nearest,
-        shown=("plateau *",),
-    ),
-    Claim(
-        tag="ISA:competition",
-        statement="On plateau 1 all heads attend to the most important group",
-        regime=several_heads,
-        compare=_competition,
-        shown=("plateau 1",),
-    ),
-    Claim(
-        tag="ISA:cooperation",
-        statement="Heads then part between t_1 and t_2 and divide the groups",
-        regime=_splitting,
-        compare=_cooperation,
-        shown=("t1", "t2"),
-    ),
-    Claim(
-        tag="ISA:symmetric",
-        statement="Equal heads move as one head",
-        regime=_equal_start,
-        compare=_one_head,
-        shown=("start", "end"),
-    ),
-    Claim(
-        tag="ISA:stays", statement="Equal heads never leave plateau 1", regime=_equal_ladder, compare=_stays, shown=("t1", "end")
-    ),
-    Claim(
-        tag="ISA:head-limit",
-        statement="H heads end on plateau min(H, k)",
-        regime=on_the_ladder,
-        compare=_reachable,
-        shown=("end",),
-    ),
+    claim("ISA:cooperation", "Heads then part between t_1 and t_2 and divide the groups", _splitting, _cooperation, "t1", "t2"),
+    claim("ISA:symmetric", "Equal heads move as one head", _equal_start, _one_head, "start", "end"),
+    claim("ISA:stays", "Equal heads never leave plateau 1", _equal_ladder, _stays, "t1", "end"),
+    claim("ISA:head-limit", "H heads end on plateau min(H, k)", on_the_ladder, _reachable, "end"),
 )

@@ -206,4 +206,4 @@ def _published_label(axis: Any, comparable: bool, text: str = "published") -> No
 def _headline(drawing: Drawing, numbers: Numbers, more: str = "") -> None:
     """Title, and a note where the numbers are not comparable with the published ones."""
     parts = [part for part in (numbers["title"], more, numbers["note"]) if part]
-    drawing.suptitle("; ".join(parts), fontsize=10, x=0.01, ha="left")
+    drawing.suptitle("; ".join(parts), x=0.01, ha="left")

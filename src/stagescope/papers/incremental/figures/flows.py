@@ -38,15 +38,13 @@ LAWS = {"exact": RegressionLoss, "mirror": MirrorFlow}
 
 def flow(progress: Progress, draws: int = 5, until: float = 600.0) -> Numbers:
     """Figure 10: N = 40, three heads, gains m^2, m, 1, noise 1e-6 on the attention weights, mirror law [ISA:mirror]."""
-    progress.begin("flows", draws + 1, "flows")
-    runs = []
-    for seed in range(draws):
-        runs.append(ended(run_study("incremental", "ode-mirror", seed=seed, until=until, progress=False), f"draw {seed}"))
-        progress.update(seed + 1)
+    runs = [
+        ended(run_study("incremental", "ode-mirror", seed=seed, until=until, progress=False), f"draw {seed}")
+        for seed in progress.each(range(draws), "flows", "flows")
+    ]
     curves = [head_curves(run) for run in runs]
     found = [_drawn(item, seed) for seed, item in enumerate(curves)]
     error = _solver_difference(runs[0])
-    progress.update(draws + 1)
     drops = np.array([panel["drops"] for panel in found], dtype=float)
     return {
         "panels": found,
@@ -91,9 +89,8 @@ def _solver_difference(run: Run) -> float:
 
 def clocks(progress: Progress, runs: tuple[tuple[str, str, dict[str, Any]], ...] = CLOCKS) -> Numbers:
     """The model and the flow from the same logits on one clock, and where the model leaves the flow [ISA:clock]."""
-    progress.begin("clocks", len(runs), "runs")
     found = []
-    for done, (label, preset, changes) in enumerate(runs, start=1):
+    for label, preset, changes in progress.each(runs, "clocks", "runs"):
         run = ended(run_study("incremental", preset, progress=False, **changes), f"the run of {label}")
         model, make, promise = _model_curve(run), companions(run).flow, clock(run)
         if make is None or promise is None:
@@ -114,7 +111,6 @@ def clocks(progress: Progress, runs: tuple[tuple[str, str, dict[str, Any]], ...]
                 "departure": left,
             }
         )
-        progress.update(done)
     return {"panels": found}
 
 
@@ -142,12 +138,8 @@ def escapes(
 
     `settings` are heads H, ratio m of the gains and positions N.
     """
-    progress.begin("escapes", len(LAWS) * len(settings), "settings")
-    found = []
-    for name in LAWS:
-        for setting in settings:
-            found.append(_escape(name, *setting, np.array(sigmas)))
-            progress.update(len(found))
+    every = [(name, *setting) for name in LAWS for setting in settings]
+    found = [_escape(*each, np.array(sigmas)) for each in progress.each(every, "escapes", "settings")]
     return {"sigmas": list(sigmas), "panels": found}
 
 

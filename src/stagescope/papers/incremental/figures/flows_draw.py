@@ -50,7 +50,7 @@ def flow(numbers: Numbers) -> Drawing:
     )
     right.legend(loc="center left")
     error = numbers["solver_difference"]["loss"]
-    drawing.suptitle(f"{numbers['title']}; two solvers differ by at most {error:.0e} in loss", fontsize=10, x=0.01, ha="left")
+    drawing.suptitle(f"{numbers['title']}; two solvers differ by at most {error:.0e} in loss", x=0.01, ha="left")
     return drawing
 
 
@@ -70,7 +70,7 @@ def clocks(numbers: Numbers) -> Drawing:
         axis.set_xlim(left=max(panel["model"]["t"][0], panel["model"]["t"][-1] * 1e-3))
         axis.legend(loc="upper left")
     axes[0].set(ylabel="position on the ladder, j at level j", ylim=(-0.05, 4.1), yticks=range(4))
-    drawing.suptitle(numbers["title"], fontsize=10, x=0.01, ha="left")
+    drawing.suptitle(numbers["title"], x=0.01, ha="left")
     return drawing
 
 
@@ -92,7 +92,7 @@ def escapes(numbers: Numbers) -> Drawing:
         axis.set_ylim(top=axis.get_ylim()[1] + 0.35 * np.ptp(axis.get_ylim()))
     axes[0].set_ylabel(r"$\sqrt{t_2}$")
     key = "dots: flow; lines: WKB from the first dot; dotted: slope of the closed form"
-    drawing.suptitle(f"{numbers['title']}; {key}", fontsize=10, x=0.01, ha="left")
+    drawing.suptitle(f"{numbers['title']}; {key}", x=0.01, ha="left")
     return drawing
 
 
@@ -104,7 +104,7 @@ def encodings(numbers: Numbers) -> Drawing:
     _verdicts(axes[0, 2], panels)
     for axis, panel in zip(axes[1], panels, strict=True):
         heads_by_lag(axis, panel["lags"], panel["groups"], f"{panel['encoding']}: attention at step {panel['step'][-1]}")
-    drawing.suptitle(numbers["title"], fontsize=10, x=0.01, ha="left")
+    drawing.suptitle(numbers["title"], x=0.01, ha="left")
     return drawing
 
 

@@ -12,6 +12,7 @@ from stagescope.errors import InputError
 from stagescope.fields.field import FlatField, StepGradient
 from stagescope.fields.objective import Objective
 from stagescope.fields.of_model import OfModel
+from stagescope.fields.packed import Found, flat_field, flat_gradient
 from stagescope.keys import key
 from stagescope.memory import require_memory
 from stagescope.papers.incremental.regression.transformer import RegressionTransformer
@@ -80,29 +81,20 @@ class RegressionSampled(OfModel, Described, Objective):
         return {"a": -attention * centred, "V": -np.einsum("hn,nyx->hyx", attention, residual)}
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        where = layout.slices()
+        return flat_field(self._kernel, layout, rates)
 
-        def flat(vector: np.ndarray, out: np.ndarray) -> float:
-            params = layout.unpack(vector)
-            residual = self.model.residual(params)
-            for name, block in self._descend(params, residual).items():
-                out[where[name]] = -rates[name] * block.ravel()
-            return float(np.sum(residual**2)) / 2
-
-        return flat
+    def _kernel(self, params: Params) -> Found:
+        residual = self.model.residual(params)
+        return float(np.sum(residual**2)) / 2, self._descend(params, residual)
 
     def step_gradient(self, layout: Layout) -> StepGradient:
+        return flat_gradient(self._step_gradient, layout)
+
+    def _step_gradient(self, params: Params, step: int) -> dict[str, np.ndarray]:
         """The gradient that a step sees: a batch acts as R times its own second moments, mean over it of error x tokens."""
-        where = layout.slices()
-
-        def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
-            params, tokens = layout.unpack(vector), self.minibatch(step)
-            residual = self.model.residual(params)
-            if tokens is not None:
-                rows = tokens.reshape(len(tokens), -1)
-                errors = rows @ residual.transpose(0, 2, 1).reshape(rows.shape[1], -1)
-                residual = (errors.T @ rows / len(rows)).reshape(-1, *tokens.shape[1:]).transpose(1, 0, 2)
-            for name, block in self._descend(params, residual).items():
-                out[where[name]] = block.ravel()
-
-        return gradient
+        residual, tokens = self.model.residual(params), self.minibatch(step)
+        if tokens is not None:
+            rows = tokens.reshape(len(tokens), -1)
+            errors = rows @ residual.transpose(0, 2, 1).reshape(rows.shape[1], -1)
+            residual = (errors.T @ rows / len(rows)).reshape(-1, *tokens.shape[1:]).transpose(1, 0, 2)
+        return self._descend(params, residual)

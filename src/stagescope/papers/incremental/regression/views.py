@@ -8,9 +8,9 @@ from stagescope.papers.incremental.head_views import agreement_view, heads_in_pl
 from stagescope.papers.incremental.regression.observables import HeadCurves, head_curves
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
-from stagescope.views.any_run import largest, loss_view, norms_view, speed_view
+from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
 from stagescope.views.subsample import OBSERVED, shown
-from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, View
+from stagescope.views.view import Curve, Level, Maker, Marks, View
 
 
 def regression_views(reading: Reading) -> list[Maker]:
@@ -25,7 +25,7 @@ def regression_views(reading: Reading) -> list[Maker]:
         partial(_attention, found, frames),
         partial(mass_view, found, groups, "the positions of the features", frames),
         partial(agreement_view, found, frames),
-        partial(_learned, found, groups, frames),
+        lambda: learned_view(found.learned, groups, frames),
         partial(_values, values, groups, frames),
         partial(heads_in_plane, values, frames),
         partial(norms_view, run),
@@ -50,12 +50,11 @@ def _attention(found: HeadCurves, frames: np.ndarray | None) -> View:
     model, heads = found.model, found.attention.shape[1]
     cells = np.zeros((heads, model.positions), dtype=np.uint8)
     cells[:, model.at] = 1 + np.arange(len(model.gains))
-    return Matrices(
+    return matrix(
         "attention",
         "Attention of the heads over positions",
         "Row = head, column = position; the positions of the features are marked.",
-        found.attention[:, None],
-        panels=("",),
+        found.attention,
         rows=tuple(f"head {h + 1}" for h in range(heads)),
         columns=tuple(str(n) for n in range(model.positions)),
         row_axis="head",
@@ -65,23 +64,16 @@ def _attention(found: HeadCurves, frames: np.ndarray | None) -> View:
     )
 
 
-def _learned(found: HeadCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View:
-    return learned_view(found.learned, groups, frames)
-
-
 def _values(values: np.ndarray, groups: tuple[str, ...], frames: np.ndarray | None) -> View:
-    high = largest(values)
-    return Matrices(
+    return matrix(
         "head-values",
         "Values of the heads",
         "V_h in the basis of the features: what each head adds for the positions it attends to.",
-        np.asarray(values)[:, None],
-        panels=("",),
+        values,
         rows=tuple(f"head {h + 1}" for h in range(values.shape[1])),
         columns=groups,
         row_axis="head",
         column_axis="feature",
-        low=-high,
-        high=high,
+        signed=True,
         frames=frames,
     )

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, Comparison, Regime
+from stagescope.claims.claim import Comparison, Regime, claim
 from stagescope.errors import InputError
 from stagescope.papers.incremental.stopping.observables import RIDGES, Stopping, stopping
 from stagescope.runs.run import Run
@@ -109,18 +109,20 @@ def against_ridge(evidence: StoppingEvidence) -> Comparison:
 
 
 STOPPING_CLAIMS = (
-    Claim(
-        tag="ISA:early-stopping",
-        statement="Early stopping picks the best restricted class",
-        regime=lambda evidence: decided(evidence.stopping),
-        compare=best_restricted,
-        shown=("start", "end"),
+    claim(
+        "ISA:early-stopping",
+        "Early stopping picks the best restricted class",
+        lambda evidence: decided(evidence.stopping),
+        best_restricted,
+        "start",
+        "end",
     ),
-    Claim(
-        tag="ISA:stop-ridge",
-        statement="At its best stop the model predicts as well as a ridge fit that knows the lags",
-        regime=lambda evidence: overfits(evidence.stopping),
-        compare=against_ridge,
-        shown=("start", "end"),
+    claim(
+        "ISA:stop-ridge",
+        "At its best stop the model predicts as well as a ridge fit that knows the lags",
+        lambda evidence: overfits(evidence.stopping),
+        against_ridge,
+        "start",
+        "end",
     ),
 )

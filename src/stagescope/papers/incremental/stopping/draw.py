@@ -44,7 +44,7 @@ def stopping(numbers: Numbers) -> Drawing:
     _gains(axes[1, 2], numbers)
     for axis in axes[1]:
         _sizes(axis, [entry["sequences"] for entry in numbers["summary"]])
-    drawing.suptitle(_headline(numbers["summary"]), fontsize=10, x=0.01, ha="left")
+    drawing.suptitle(_headline(numbers["summary"]), x=0.01, ha="left")
     return drawing
 
 

@@ -6,31 +6,16 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError
+from stagescope.later import Later
 from stagescope.papers.incremental.stopping.observables import RIDGES, VALIDATION, stopping
+from stagescope.papers.published import published
 from stagescope.runs.run import DONE
 from stagescope.views.figure import Figure, Numbers
 
 RULES = ("oracle", "held-out", "adaptive", "end")
 CURVES = ("step", "training", "held", "validation")
 SHOWN_RIDGE = f"{RIDGES[1]:g}"
-MEASURED: dict[str, dict[str, Any]] = {
-    "50": {
-        "oracle": [2.04, 2.07],
-        "end": [3.55, 4.62],
-        "class_at_stop": 1,
-        "likelihood": [2.09, 3.23, 2.57],
-        "ridge": [1.68, 1.44, 1.40],
-    },
-    "200": {
-        "oracle": [1.26, 1.32],
-        "end": [1.54, 1.55],
-        "class_at_stop": 2,
-        "likelihood": [1.55, 1.21, 1.21],
-        "ridge": [1.51, 1.07, 0.89],
-    },
-    "800": {"oracle": [0.718], "end": [0.719], "class_at_stop": 3},
-}
-"""One draw of the features, by an independent implementation; fits are of the classes 1, 2, 3."""
+MEASURED = published("stagescope.papers.incremental")["early-stopping"].value
 
 
 def stopping_numbers(table: Any) -> Numbers:
@@ -113,13 +98,7 @@ def _by_class(fits: Iterable[Sequence[float | None]]) -> list[float | None]:
     return [_mean(_known(losses)) for losses in zip(*fits, strict=True)]
 
 
-def _draw(numbers: Numbers) -> Any:
-    """Matplotlib is imported when something is drawn, not when figures are listed."""
-    from stagescope.papers.incremental.stopping.draw import stopping
-
-    return stopping(numbers)
-
-
+_DRAW = Later("stagescope.papers.incremental.stopping.draw:stopping")
 STOPPING = Figure(
-    "-stopping", "Where to stop, what it costs, and which class it is", stopping_numbers, _draw, sweep="early-stopping"
+    "-stopping", "Where to stop, what it costs, and which class it is", stopping_numbers, _DRAW, sweep="early-stopping"
 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Stopping:
 
     @cached_property
     def validation_law(self) -> LaggedLoss:
-        return _held_out(self.law, VALIDATION, VALIDATION_SEED, "soft")
+        return self.law.judge(VALIDATION, VALIDATION_SEED)
 
     @cached_property
     def validation(self) -> np.ndarray:
@@ -56,7 +56,7 @@ class Stopping:
     @cached_property
     def held_law(self) -> LaggedLoss:
         """A small sample that no training sees, with the tokens drawn as labels: what a user has."""
-        return _held_out(self.law, self.held_sequences, self.law.seed, "hard")
+        return self.law.judge(self.held_sequences, labels="hard")
 
     @cached_property
     def held(self) -> np.ndarray:
@@ -202,10 +202,3 @@ def no_stopping(law: Any) -> str | None:
     if law.sequences < 2:
         return "there is 1 training sequence; the ridge fit sets a quarter aside, so early stopping needs at least 2"
     return None
-
-
-def _held_out(law: LaggedLoss, sequences: int, seed: int, labels: Literal["hard", "soft"]) -> LaggedLoss:
-    """The same loss on sequences that no training sees."""
-    own = {name: getattr(law, name) for name in type(law).model_fields if name not in LaggedLoss.model_fields}
-    sample = {"sequences": sequences, "seed": seed, "labels": labels, "part": "held-out"}
-    return type(law)(model=law.model, process=law.process, **sample, **own)

@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, Comparison, Regime
+from stagescope.claims.claim import Comparison, Regime, claim
 from stagescope.papers.incremental.evidence import LADDER
 from stagescope.papers.incremental.stages import HEADS
 from stagescope.papers.incremental.text.information import LagInformation
@@ -181,35 +181,11 @@ def _reach(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim(
-        tag="ISA:text-order",
-        statement="on a text, lags are acquired in the order of the information they add",
-        regime=_seen,
-        compare=_order,
-        shown=("t1", "t*"),
+    claim("ISA:text-order", "on a text, lags are acquired in the order of the information they add", _seen, _order, "t1", "t*"),
+    claim("ISA:text-competition", "all heads first attend to the most informative lag", _several, _competition, "t1"),
+    claim(
+        "ISA:text-level", "before the second lag the loss rests at the level of the first lag alone", _seen, _level, "t1", "t2"
     ),
-    Claim(
-        tag="ISA:text-competition",
-        statement="all heads first attend to the most informative lag",
-        regime=_several,
-        compare=_competition,
-        shown=("t1",),
-    ),
-    Claim(
-        tag="ISA:text-level",
-        statement="before the second lag the loss rests at the level of the first lag alone",
-        regime=_seen,
-        compare=_level,
-        shown=("t1", "t2"),
-    ),
-    Claim(
-        tag="ISA:text-parting",
-        statement="heads leave the first lag one at a time",
-        regime=_several,
-        compare=_parting,
-        shown=("t1", "t2"),
-    ),
-    Claim(
-        tag="ISA:text-reach", statement="every head ends with a lag of its own", regime=_several, compare=_reach, shown=("end",)
-    ),
+    claim("ISA:text-parting", "heads leave the first lag one at a time", _several, _parting, "t1", "t2"),
+    claim("ISA:text-reach", "every head ends with a lag of its own", _several, _reach, "end"),
 )

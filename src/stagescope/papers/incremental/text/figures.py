@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 def compute(progress: Progress, seeds: int = 3) -> Numbers:
     """A student on the embedded text, for several seeds: loss and attention over steps, and the information of each lag."""
-    progress.begin("figure lags", seeds, "runs")
     rows, found = [], lag_information(TextIncrementalOptions(**PRESETS["topics"]).read(), 8)
-    for seed in range(seeds):
+    for seed in progress.each(range(seeds), "figure lags", "runs"):
         run = run_study("text-incremental", "topics", seed=seed, progress=False)
         curves = text_lag_curves(run)
         rows.append(
@@ -36,7 +35,6 @@ def compute(progress: Progress, seeds: int = 3) -> Numbers:
                 "levels": curves.levels.tolist(),
             }
         )
-        progress.update(seed + 1)
     information = {name: getattr(found, name).tolist() for name in ("alone", "added", "errors")} | {"order": list(found.order)}
     return {"corpus": "topics", "runs": rows, "information": information}
 

@@ -11,7 +11,7 @@ from stagescope.papers.incremental.text.information import LagInformation
 from stagescope.papers.incremental.text.observables import TextLagCurves, text_lag_curves
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
-from stagescope.views.any_run import largest, loss_view, norms_view, values_view
+from stagescope.views.any_run import largest, loss_view, matrix, norms_view, values_view
 from stagescope.views.crowd import curves, left_out
 from stagescope.views.subsample import CELLS, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, View
@@ -69,12 +69,11 @@ def _lags(found: TextLagCurves, information: LagInformation | None) -> View:
         added = ", ".join(f"{value:.3f}" for value in information.added)
         about += f" Information on the next word, in nats, lag by lag: {added} "
         about += f"(lag {information.first} alone, the others what they add to it)."
-    return Matrices(
+    return matrix(
         "attention",
         "Attention of each head by lag",
         about,
-        found.mass[:, None],
-        panels=("",),
+        found.mass,
         rows=tuple(f"head {h + 1}" for h in range(heads)),
         columns=tuple(str(lag + 1) for lag in range(lags)),
         row_axis="head",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, Comparison, Regime
+from stagescope.claims.claim import Comparison, Regime, claim
 from stagescope.detect.stage import peak
 from stagescope.keys import key
 from stagescope.papers.scan_snap.claims import theorems
@@ -229,109 +229,15 @@ def _assumption_2(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim(
-        tag="SnS:lemma-1",
-        statement="Row sums of Y and Z are conserved",
-        regime=_gradient_run,
-        compare=row_sums,
-        shown=("start", "end"),
-    ),
-    Claim(
-        tag="SnS:lemma-2",
-        statement="Attention of a context of length L tends to c_n like L^-1/2",
-        regime=_any,
-        compare=_length_rate,
-        shown=("end",),
-    ),
-    Claim(
-        tag="SnS:assumption-2",
-        statement="Data assumption 2: eigenvalues of F^T F - I are below 1/K",
-        regime=_any,
-        compare=_assumption_2,
-        shown=("start",),
-    ),
-    Claim(
-        tag="SnS:theorem-2-distinct",
-        statement="Scores of distinct tokens grow",
-        regime=_distinct_regime,
-        compare=_distinct_grow,
-        shown=("start", "end"),
-    ),
-    Claim(
-        tag="SnS:theorem-2-common",
-        statement="Scores of common tokens fall",
-        regime=_common_regime,
-        compare=_common_fall,
-        shown=("start", "end"),
-    ),
-    Claim(
-        tag="SnS:order",
-        statement="Distinct tokens are dropped in the order of their co-occurrence P(l|n)",
-        regime=_distinct_regime,
-        compare=_order,
-        shown=("end",),
-    ),
-    Claim(
-        tag="SnS:theorem-3",
-        statement="Winner over runner-up grows as chi: r(t) = r(0) chi(t)",
-        regime=theorems.chi_regime,
-        compare=theorems.chi_identity,
-        shown=("start", "end"),
-    ),
-    Claim(
-        tag="SnS:sandwich",
-        statement="2 f^2 B <= ln chi <= 2 B",
-        regime=lambda e: theorems.modified_regime(e, 30),
-        compare=theorems.sandwich,
-        shown=("start", "end"),
-    ),
-    Claim(
-        tag="SnS:theorem-1",
-        statement="Own-minus-other logit follows e^x + (M-1)x = M eta_Y t/K + 1",
-        regime=lambda e: theorems.modified_regime(e, 10),
-        compare=theorems.theorem_1,
-        shown=("start", "end"),
-    ),
-    Claim(
-        tag="SnS:theorem-4",
-        statement="The common token's score is -B(t0), B = 1/4 ln(1 + 4 Gamma/C0)",
-        regime=lambda e: theorems.modified_regime(e, 10),
-        compare=theorems.theorem_4,
-        shown=("start", "end"),
-    ),
-    Claim(
-        tag="SnS:transition",
-        statement="The transition is at K ln M / eta_Y",
-        regime=theorems.transition_regime,
-        compare=theorems.transition,
-        shown=("peak",),
-    ),
-    Claim(
-        tag="SnS:snap",
-        statement="After its peak the attention speed falls",
-        regime=_any,
-        compare=_speed_falls,
-        shown=("peak", "end"),
-    ),
-    Claim(
-        tag="SnS:sparsity",
-        statement="A larger eta_Y/eta_Z ends less sparse",
-        regime=_flow_regime,
-        compare=_sparsity,
-        shown=("end",),
-    ),
-    Claim(
-        tag="SnS:scaling",
-        statement="In the flow only eta_Y/eta_Z and time matter",
-        regime=_flow_regime,
-        compare=_scaling,
-        shown=("end",),
-    ),
-    Claim(
-        tag="SnS:finite-step",
-        statement="Larger rates end sparser: an effect of finite steps",
-        regime=_finite_step_regime,
-        compare=_finite_step,
-        shown=("end",),
-    ),
+    claim("SnS:lemma-1", "Row sums of Y and Z are conserved", _gradient_run, row_sums, "start", "end"),
+    claim("SnS:lemma-2", "Attention of a context of length L tends to c_n like L^-1/2", _any, _length_rate, "end"),
+    claim("SnS:assumption-2", "Data assumption 2: eigenvalues of F^T F - I are below 1/K", _any, _assumption_2, "start"),
+    claim("SnS:theorem-2-distinct", "Scores of distinct tokens grow", _distinct_regime, _distinct_grow, "start", "end"),
+    claim("SnS:theorem-2-common", "Scores of common tokens fall", _common_regime, _common_fall, "start", "end"),
+    claim("SnS:order", "Distinct tokens are dropped in the order of their co-occurrence P(l|n)", _distinct_regime, _order, "end"),
+    *theorems.CLAIMS,
+    claim("SnS:snap", "After its peak the attention speed falls", _any, _speed_falls, "peak", "end"),
+    claim("SnS:sparsity", "A larger eta_Y/eta_Z ends less sparse", _flow_regime, _sparsity, "end"),
+    claim("SnS:scaling", "In the flow only eta_Y/eta_Z and time matter", _flow_regime, _scaling, "end"),
+    claim("SnS:finite-step", "Larger rates end sparser: an effect of finite steps", _finite_step_regime, _finite_step, "end"),
 )

@@ -1,8 +1,10 @@
 """The theorems of scan and snap about the modified decoder and the transition, compared with the corrected closed forms."""
 
+from collections.abc import Callable
+
 import numpy as np
 
-from stagescope.claims.claim import Comparison, Regime
+from stagescope.claims.claim import Comparison, Regime, claim
 from stagescope.detect.stage import peak
 from stagescope.papers.published import published
 from stagescope.papers.scan_snap import forms
@@ -47,27 +49,32 @@ def chi_identity(evidence: Evidence) -> Comparison:
     return Comparison(0.0, error, tolerance, error <= tolerance, reason)
 
 
-def modified_regime(evidence: Evidence, ratio: float) -> Regime:
-    if evidence.is_adam:
-        return ADAM
-    fast = f"eta_Y/eta_Z is {evidence.ratio:.3g}, below {ratio:g}"
-    strong = f"the common token's share f_c^2 is {evidence.common_share:.2f}, above {LIMITS.weak_common}"
-    return regime_of(
-        (evidence.is_flow, "finite steps"),
-        (evidence.commons == 1, f"there are {evidence.commons} common tokens, not one"),
-        (evidence.symmetric, "classes are not symmetric"),
-        (
-            evidence.own_query or evidence.queries == 1,
-            f"{evidence.queries} queries for {evidence.classes} classes; one query for each or one for all is needed",
-        ),
-        (evidence.own_target, "classes share a target"),
-        (evidence.common_share <= LIMITS.weak_common, strong),
-        (evidence.own_query or evidence.classes <= 5, f"{evidence.classes} classes share one query; at most 5 are allowed"),
-        (evidence.zero_start, "the start is not zero"),
-        (evidence.ratio >= ratio, fast),
-        (evidence.classes > 1, "there is a single class"),
-        holds=f"flow, one common token, symmetric classes, eta_Y/eta_Z >= {ratio:g}",
-    )
+def modified_regime(ratio: float) -> Callable[[Evidence], Regime]:
+    """The flow with one weak common token in symmetric classes, and a decoder at least `ratio` times as fast as attention."""
+
+    def regime(evidence: Evidence) -> Regime:
+        if evidence.is_adam:
+            return ADAM
+        fast = f"eta_Y/eta_Z is {evidence.ratio:.3g}, below {ratio:g}"
+        strong = f"the common token's share f_c^2 is {evidence.common_share:.2f}, above {LIMITS.weak_common}"
+        return regime_of(
+            (evidence.is_flow, "finite steps"),
+            (evidence.commons == 1, f"there are {evidence.commons} common tokens, not one"),
+            (evidence.symmetric, "classes are not symmetric"),
+            (
+                evidence.own_query or evidence.queries == 1,
+                f"{evidence.queries} queries for {evidence.classes} classes; one query for each or one for all is needed",
+            ),
+            (evidence.own_target, "classes share a target"),
+            (evidence.common_share <= LIMITS.weak_common, strong),
+            (evidence.own_query or evidence.classes <= 5, f"{evidence.classes} classes share one query; at most 5 are allowed"),
+            (evidence.zero_start, "the start is not zero"),
+            (evidence.ratio >= ratio, fast),
+            (evidence.classes > 1, "there is a single class"),
+            holds=f"flow, one common token, symmetric classes, eta_Y/eta_Z >= {ratio:g}",
+        )
+
+    return regime
 
 
 def theorem_1(evidence: Evidence) -> Comparison:
@@ -158,3 +165,26 @@ def transition(evidence: Evidence) -> Comparison:
     ratio = top[0] / evidence.t0
     reason = f"the winning tokens grow fastest at t={top[0]:.4g}, {ratio:.3f} times K ln M / eta_Y"
     return Comparison(1.0, ratio, f"[{low}, {high}]", low <= ratio <= high, reason)
+
+
+CLAIMS = (
+    claim("SnS:theorem-3", "Winner over runner-up grows as chi: r(t) = r(0) chi(t)", chi_regime, chi_identity, "start", "end"),
+    claim("SnS:sandwich", "2 f^2 B <= ln chi <= 2 B", modified_regime(30), sandwich, "start", "end"),
+    claim(
+        "SnS:theorem-1",
+        "Own-minus-other logit follows e^x + (M-1)x = M eta_Y t/K + 1",
+        modified_regime(10),
+        theorem_1,
+        "start",
+        "end",
+    ),
+    claim(
+        "SnS:theorem-4",
+        "The common token's score is -B(t0), B = 1/4 ln(1 + 4 Gamma/C0)",
+        modified_regime(10),
+        theorem_4,
+        "start",
+        "end",
+    ),
+    claim("SnS:transition", "The transition is at K ln M / eta_Y", transition_regime, transition, "peak"),
+)

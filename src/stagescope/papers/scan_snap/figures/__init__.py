@@ -1,27 +1,17 @@
 """The figures of scan and snap (arXiv 2305.16380): eleven of the paper and three that are not in it."""
 
 from collections.abc import Callable
-from typing import Any
 
+from stagescope.later import Later
 from stagescope.papers.scan_snap.figures import numbers
 from stagescope.papers.scan_snap.text import figures as text
 from stagescope.progress import Progress
 from stagescope.views.figure import Figure, Numbers
 
 
-def _draw(name: str) -> Callable[[Numbers], Any]:
-    """The drawing function `name`; it imports matplotlib when it is called, so listing figures stays fast."""
-
-    def draw(numbers: Numbers) -> Any:
-        from stagescope.papers.scan_snap.figures import draw as scan_snap_draw
-
-        return getattr(scan_snap_draw, name)(numbers)
-
-    return draw
-
-
 def _figure(name: str, title: str, compute: Callable[[Progress], Numbers], draw: str) -> Figure:
-    return Figure(name, title, compute, _draw(draw))
+    """Matplotlib is imported when a figure is drawn, not when figures are listed."""
+    return Figure(name, title, compute, Later(f"stagescope.papers.scan_snap.figures.draw:{draw}"))
 
 
 FIGURES = {

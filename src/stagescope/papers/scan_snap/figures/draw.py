@@ -31,8 +31,7 @@ def overview(numbers: Numbers) -> Drawing:
         axis.text(0.75, -0.08, "distinct", color=COLORS[0], transform=axis.transAxes, ha="center", va="top", fontsize=8)
     axes[0].set_ylabel("attention $c_{l|n}$")
     drawing.suptitle(
-        "Attention of one class: common tokens lose it, frequent distinct tokens win it, then it changes ever more slowly",
-        fontsize=10,
+        "Attention of one class: common tokens lose it, frequent distinct tokens win it, then it changes ever more slowly"
     )
     return drawing
 
@@ -47,9 +46,7 @@ def growth_factors(numbers: Numbers) -> Drawing:
         axis.set_title(title)
         axis.set_xlabel("t")
     axes[0].set_ylabel(r"$\chi_l(t)$")
-    drawing.suptitle(
-        "Growth factor of the winning token under the modified decoder: a slower decoder grows it further", fontsize=10
-    )
+    drawing.suptitle("Growth factor of the winning token under the modified decoder: a slower decoder grows it further")
     axes[0].legend(title=r"dots: $t_0 = K\,\ln M/\eta_Y$", title_fontsize=8)
     return drawing
 
@@ -119,7 +116,7 @@ def entropy_grid(numbers: Numbers) -> Drawing:
     handles += [Line2D([], [], color="k", marker="D", mfc="white", ls="", label="published mean and spread")]
     drawing.legend(handles=handles, loc="outside lower center", ncols=6)
     gap = f"{numbers['mean_abs_difference']:.3f} nats on average, {numbers['largest_difference']:.3f} at most"
-    drawing.suptitle(f"Final entropy after 100 SGD steps; difference to the 64 published means: {gap}", fontsize=10)
+    drawing.suptitle(f"Final entropy after 100 SGD steps; difference to the 64 published means: {gap}")
     return drawing
 
 
@@ -147,7 +144,7 @@ def common_growth(numbers: Numbers) -> Drawing:
         axis.set_title(rf"$\nu = \eta_Y/\eta_Z$ = {panel['nu']:g}, M = {panel['M']:,}")
         axis.set_xlabel("t")
     axes[0].set_ylabel("$B(t)$, fall of the common token")
-    drawing.suptitle("Closed form with the corrected constant: B(t) = 1/4 ln(1 + 4 Γ/C0), K = 1, C0 = 1", fontsize=10)
+    drawing.suptitle("Closed form with the corrected constant: B(t) = 1/4 ln(1 + 4 Γ/C0), K = 1, C0 = 1")
     axes[0].legend()
     return drawing
 
@@ -170,7 +167,7 @@ def recall(numbers: Numbers) -> Drawing:
     handles: list[Any] = [Line2D([], [], color=c, label=rf"$\eta_Z$ = {z}") for c, z in zip(COLORS, rates, strict=False)]
     handles += [Line2D([], [], color="k", ls=dash, label=rf"$\eta_Y/\eta_Z$ = {ratio}") for ratio, dash in styles.items()]
     axes[-1].legend(handles=handles)
-    drawing.suptitle("Recall of distinct tokens by final attention", fontsize=10)
+    drawing.suptitle("Recall of distinct tokens by final attention")
     return drawing
 
 

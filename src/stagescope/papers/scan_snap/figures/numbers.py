@@ -12,16 +12,12 @@ from stagescope.papers.registry import run_study
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.evidence import Evidence
 from stagescope.papers.scan_snap.model import PairwiseAttention, attention
-from stagescope.papers.scan_snap.observables import class_attention, distinct_entropy
+from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, distinct_entropy
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.sampled import PairwiseSampled
 from stagescope.papers.scan_snap.study import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
 from stagescope.progress import Progress
-from stagescope.views.figure import Numbers
-
-
-def _rounded(values: Any, digits: int = 6) -> Any:
-    return np.round(np.asarray(values, dtype=float), digits).tolist()
+from stagescope.views.figure import Numbers, rounded
 
 
 def overview(progress: Progress) -> Numbers:
@@ -32,15 +28,14 @@ def overview(progress: Progress) -> Numbers:
     held = {name: when for name, when in moments.items() if when is not None}
     own = np.flatnonzero(curves.table[0] > 0)
     bars = {name: [float(np.interp(when, run.t, curves.attention[:, 0, i])) for i in own] for name, when in held.items()}
-    return {"times": held, "attention": {n: _rounded(v) for n, v in bars.items()}, "common": curves.common[0, own].tolist()}
+    return {"times": held, "attention": {n: rounded(v) for n, v in bars.items()}, "common": curves.common[0, own].tolist()}
 
 
 def growth_factors(progress: Progress) -> Numbers:
     """Figure 3: chi(t) of the winning token, K = 10, M = 1000, eta_Z = .5, modified decoder, with the bounds of theorem 3."""
     rates, until = (0.5, 1.0, 2.0, 5.0), 700.0
-    progress.begin("figure 3", len(rates), "flows")
     curves = []
-    for done, rate_y in enumerate(rates):
+    for rate_y in progress.each(rates, "figure 3", "flows"):
         made = {"num_last": 10, "num_common": 1, "vocab": 1000, "rate_y": rate_y, "rate_z": 0.5, "decoder": "pinv"}
         run = run_study("scan-snap", until=until, record="uniform", frames=351, progress=False, **made)
         seen = Evidence.of(run)
@@ -49,60 +44,50 @@ def growth_factors(progress: Progress) -> Numbers:
         start = forms.start_constant(float(table[seen.curves.common[0]][0]), float(np.sum(table**2)), 10)
         upper = np.exp(2 * forms.growth(forms.driving(run.t, 1000, 10, rate_y, 0.5) / 10, start))
         t0 = forms.transition_time(1000, 10, rate_y)
-        curves.append({"rate_y": rate_y, "t": _rounded(run.t), "chi": _rounded(chi), "upper": _rounded(upper), "t0": t0})
-        progress.update(done + 1)
+        curves.append({"rate_y": rate_y, "t": rounded(run.t), "chi": rounded(chi), "upper": rounded(upper), "t0": t0})
     return {"curves": curves, "settings": {"K": 10, "M": 1000, "eta_Z": 0.5, "decoder": "modified"}}
 
 
 def syn_small(progress: Progress) -> Numbers:
     """Figure 4: SGD on Syn-Small at two rates of the decoder: attention of a class, entropy on its distinct tokens."""
-    panels = []
-    progress.begin("figure 4", 2 * SEEDS, "runs")
-    for column, rate_y in enumerate((1.0, 10.0)):
-        entropies, first = [], None
-        for seed in range(SEEDS):
-            run = run_study("scan-snap", "figure-4", rate_y=rate_y, seed=seed, progress=False)
-            curves = class_attention(run)
-            first = first or curves
-            entropies.append(curves.mean(curves.entropy))
-            progress.update(column * SEEDS + seed + 1)
-        assert first is not None
+    panels, found = [], _seeds(progress, "figure-4", "rate_y", (1.0, 10.0))
+    for rate_y, runs in found.items():
+        first, entropies = runs[0], [curves.mean(curves.entropy) for curves in runs]
         aligned = np.mean([first.attention[:, n, first.table[n] > 0] for n in range(2)], axis=0)
-        panel = {"rate_y": rate_y, "attention": _rounded(aligned), "common": first.common[0, first.table[0] > 0].tolist()}
+        panel = {"rate_y": rate_y, "attention": rounded(aligned), "common": first.common[0, first.table[0] > 0].tolist()}
         at_99 = [float(values[99]) for values in entropies]
-        panel |= {"entropy": _rounded(entropies), "entropy_at_99": [float(np.mean(at_99)), float(np.std(at_99))]}
+        panel |= {"entropy": rounded(entropies), "entropy_at_99": [float(np.mean(at_99)), float(np.std(at_99))]}
         panels.append(panel)
     authors = published("stagescope.papers.scan_snap")["figure_4_authors"]
     return {"panels": panels, "published": {"1": authors.value}, "published_source": authors.source}
 
 
+def _seeds(progress: Progress, preset: str, name: str, values: tuple[float, ...]) -> dict[float, list[ClassAttention]]:
+    """Class attention of the runs of a preset for each value of an option, one for each seed."""
+    found: dict[float, list[ClassAttention]] = {value: [] for value in values}
+    for value, seed in progress.each(
+        [(value, seed) for value in values for seed in range(SEEDS)], preset.replace("-", " "), "runs"
+    ):
+        found[value].append(class_attention(run_study("scan-snap", preset, seed=seed, progress=False, **{name: value})))
+    return found
+
+
 def adam(progress: Progress) -> Numbers:
     """Figure 5: Adam at three rates ends on different distinct tokens."""
     panels = []
-    progress.begin("figure 5", 3 * SEEDS, "runs")
-    for row, lr in enumerate((0.1, 0.5, 1.0)):
+    for lr, runs in _seeds(progress, "figure-5", "lr", (0.1, 0.5, 1.0)).items():
         shares = []
-        for seed in range(SEEDS):
-            run = run_study("scan-snap", "figure-5", lr=lr, seed=seed, progress=False)
-            curves = class_attention(run)
+        for curves in runs:
             own = np.stack([curves.attention[-1, n, curves.distinct[n]] for n in range(2)])
             shares.append((own / own.sum(axis=1, keepdims=True)).mean(axis=0))
-            progress.update(row * SEEDS + seed + 1)
         mean = np.mean(shares, axis=0)
-        panels.append(
-            {"lr": lr, "share": _rounded(mean), "spread": _rounded(np.std(shares, axis=0)), "top": int(np.argmax(mean))}
-        )
+        panels.append({"lr": lr, "share": rounded(mean), "spread": rounded(np.std(shares, axis=0)), "top": int(np.argmax(mean))})
     return {"panels": panels}
 
 
 def syn_medium(progress: Progress) -> dict[int, dict[str, Any]]:
     """The 640 runs of figure 6, by number of queries: final attention (160 runs, classes, keys)."""
-    progress.begin("640 runs of 100 steps", len(MEDIUM_LAST), "sizes")
-    found = {}
-    for done, last in enumerate(MEDIUM_LAST):
-        found[last] = medium_runs(last)
-        progress.update(done + 1)
-    return found
+    return {last: medium_runs(last) for last in progress.each(MEDIUM_LAST, "640 runs of 100 steps", "sizes")}
 
 
 @cache
@@ -129,7 +114,7 @@ def entropy_grid(progress: Progress) -> Numbers:
         blocks = entropy.reshape(len(MEDIUM_Z), len(MEDIUM_RATIO), SEEDS)
         for i, rate_z in enumerate(MEDIUM_Z):
             for j, ratio in enumerate(MEDIUM_RATIO):
-                cells[f"{last}|{rate_z}|{ratio}"] = _rounded([blocks[i, j].mean(), blocks[i, j].std()])
+                cells[f"{last}|{rate_z}|{ratio}"] = rounded([blocks[i, j].mean(), blocks[i, j].std()])
     theirs = published("stagescope.papers.scan_snap")["figure_6_entropy"]
     gaps = [abs(cells[name][0] - mean) for name, (mean, _) in theirs.value.items()]
     facts = {"mean_abs_difference": float(np.mean(gaps)), "largest_difference": float(np.max(gaps))}
@@ -148,7 +133,7 @@ def discrete(progress: Progress) -> Numbers:
             excess = (stepped - forms.logit_gap(np.arange(steps + 1.0), outputs, 1, rate) / outputs) / (2 * rate / outputs)
             t = np.geomspace(0.5, steps, 200)
             flow = forms.logit_gap(t, outputs, 1, rate) / outputs
-            curve = {"rate_y": rate, "t": _rounded(t), "flow": _rounded(flow, 12), "discrete": _rounded(stepped, 12)}
+            curve = {"rate_y": rate, "t": rounded(t), "flow": rounded(flow, 12), "discrete": rounded(stepped, 12)}
             curves.append({**curve, "gap_over_bound": [float(excess.min()), float(excess.max())]})
         panels.append({"M": outputs, "curves": curves})
     return {"panels": panels}
@@ -160,10 +145,10 @@ def common_growth(progress: Progress) -> Numbers:
     for nu, outputs, until in ((10.0, 100, 5.0), (1.0, 10_000, 50.0)):
         t = np.linspace(0, until, 201)
         curves = [
-            {"rate_z": z, "B": _rounded(forms.growth(forms.driving(t, outputs, 1, nu * z, z), 1.0))}
+            {"rate_z": z, "B": rounded(forms.growth(forms.driving(t, outputs, 1, nu * z, z), 1.0))}
             for z in (0.5, 1.0, 2.0, 4.0, 8.0)
         ]
-        panels.append({"nu": nu, "M": outputs, "t": _rounded(t), "curves": curves})
+        panels.append({"nu": nu, "M": outputs, "t": rounded(t), "curves": curves})
     return {"panels": panels}
 
 
@@ -179,12 +164,12 @@ def recall(lasts: tuple[int, ...]) -> Any:
             values = runs["attention"][:, runs["distinct"]] * runs["vocab"]
             blocks = values.reshape(len(MEDIUM_Z), len(MEDIUM_RATIO), -1)
             curves = {
-                f"{z}|{ratio}": _rounded([(blocks[i, j] > level).mean() for level in thresholds], 4)
+                f"{z}|{ratio}": rounded([(blocks[i, j] > level).mean() for level in thresholds], 4)
                 for i, z in enumerate(MEDIUM_Z)
                 for j, ratio in enumerate(MEDIUM_RATIO)
             }
             panels.append({"num_last": last, "M": runs["vocab"], "recall": curves})
-        return {"thresholds_times_M": _rounded(thresholds), "panels": panels}
+        return {"thresholds_times_M": rounded(thresholds), "panels": panels}
 
     return compute
 
@@ -201,28 +186,25 @@ def finite_step(progress: Progress) -> Numbers:
             count = round(until / (10 * rate))
             steps.append(_final_entropy(optimizer="heavy-ball", lr=rate, steps=count, rate_y=ratio, record="uniform", frames=3))
             progress.update(row * len(rates) + column + 1)
-        curves.append({"ratio": ratio, "flow": flow, "rate": list(rates), "heavy_ball": _rounded(steps)})
+        curves.append({"ratio": ratio, "flow": flow, "rate": list(rates), "heavy_ball": rounded(steps)})
     return {"curves": curves, "effective_time": until}
 
 
 def _final_entropy(**options: Any) -> float:
-    curves = class_attention(run_study("scan-snap", progress=False, **options))
-    return float(curves.mean(curves.entropy)[-1])
+    return Evidence.of(run_study("scan-snap", progress=False, **options)).final_entropy
 
 
 def collapse(progress: Progress) -> Numbers:
     """Transition times of the flow with one common token against K ln M / eta_Y, and log-log slopes."""
     grid = [(K, M, y) for K in (2, 5, 10, 20) for M in (300, 1000, 10_000) for y in (30.0, 100.0, 300.0)]
     rows = []
-    progress.begin("transition times", len(grid), "flows")
-    for done, (classes, outputs, rate_y) in enumerate(grid):
+    for classes, outputs, rate_y in progress.each(grid, "transition times", "flows"):
         t0 = forms.transition_time(outputs, classes, rate_y)
         rows.append({"K": classes, "M": outputs, "rate_y": rate_y, "t0": t0, "t": transition(classes, outputs, rate_y)})
-        progress.update(done + 1)
     ratios = [row["t"] / row["t0"] for row in rows]
     logs = np.log([[row["rate_y"], row["K"], np.log(row["M"])] for row in rows])
     slopes = np.linalg.lstsq(np.column_stack([logs, np.ones(len(rows))]), np.log([row["t"] for row in rows]), rcond=None)[0]
-    named = dict(zip(("eta_Y", "K", "ln M"), _rounded(slopes[:3], 4), strict=True))
+    named = dict(zip(("eta_Y", "K", "ln M"), rounded(slopes[:3], 4), strict=True))
     return {"rows": rows, "slopes": named, "ratio": [min(ratios), max(ratios)]}
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, Comparison, Regime
+from stagescope.claims.claim import Comparison, Regime, claim
 from stagescope.papers.scan_snap.claims import row_sums
 from stagescope.papers.scan_snap.evidence import ADAM, regime_of
 from stagescope.papers.scan_snap.text.evidence import (
@@ -67,7 +67,7 @@ def _gradient_regime(evidence: TextEvidence) -> Regime:
     return ADAM if evidence.is_adam else Regime(True, "gradient steps")
 
 
-def _held_regime(evidence: TextEvidence) -> Regime:
+def _held(evidence: TextEvidence) -> Regime:
     if not evidence.has_topics:
         return _TOPICS
     windows = len(evidence.topics.process.part("held-out"))
@@ -77,7 +77,7 @@ def _held_regime(evidence: TextEvidence) -> Regime:
     return _topical(evidence, (windows >= NEEDS.windows, few), (start < 1 / NEEDS.growth, full))
 
 
-def _held_types_regime(evidence: TextEvidence) -> Regime:
+def _held_types(evidence: TextEvidence) -> Regime:
     if not evidence.has_topics:
         return _TOPICS
     types, least = int(np.isfinite(evidence.topics.process.held_distinctness).sum()), evidence.topics.process.least
@@ -97,7 +97,7 @@ def _common_regime(evidence: TextEvidence) -> Regime:
     return _topical(evidence, (not both.size, f"{both.size} common types are also distinct ({named})"))
 
 
-def _correlation(evidence: TextEvidence, given_frequency: bool) -> Comparison:
+def _correlation(evidence: TextEvidence, given_frequency: bool = False) -> Comparison:
     curves = evidence.topics
     process, predicted = curves.process, f"> {NEEDS.rank}"
     if not evidence.learned:
@@ -249,67 +249,29 @@ def _freezing(evidence: TextEvidence) -> Comparison:
 
 
 CLAIMS = (
-    Claim(
-        tag="SnS:lemma-1",
-        statement="Row sums of Y and Z are conserved",
-        regime=_gradient_regime,
-        compare=row_sums,
-        shown=("start", "end"),
+    claim("SnS:lemma-1", "Row sums of Y and Z are conserved", _gradient_regime, row_sums, "start", "end"),
+    claim(
+        "SnS:text-distinct",
+        "Scores rank types by how distinct they are (rank correlation above 0.5)",
+        _topical,
+        _correlation,
+        "end",
     ),
-    Claim(
-        tag="SnS:text-distinct",
-        statement="Scores rank types by how distinct they are (rank correlation above 0.5)",
-        regime=_topical,
-        compare=lambda e: _correlation(e, given_frequency=False),
-        shown=("end",),
+    claim(
+        "SnS:text-frequency",
+        "Scores rank types by how distinct they are, at equal frequency",
+        _topical,
+        lambda e: _correlation(e, given_frequency=True),
+        "end",
     ),
-    Claim(
-        tag="SnS:text-frequency",
-        statement="Scores rank types by how distinct they are, at equal frequency",
-        regime=_topical,
-        compare=lambda e: _correlation(e, given_frequency=True),
-        shown=("end",),
+    claim("SnS:text-held", "Scores rank types by how distinct they are in held-out text", _held_types, _held_correlation, "end"),
+    claim(
+        "SnS:text-common", "All common types end with less score than they began", _common_regime, _commons_fall, "prior", "end"
     ),
-    Claim(
-        tag="SnS:text-held",
-        statement="Scores rank types by how distinct they are in held-out text",
-        regime=_held_types_regime,
-        compare=_held_correlation,
-        shown=("end",),
+    claim("SnS:text-mass", "Attention on distinct types of held-out text at least doubles", _held, _mass_doubles, "prior", "end"),
+    claim("SnS:text-snap", "Attention snaps at a constant rate: it moves, then freezes", _snap_regime, _snaps, "peak", "snap"),
+    claim(
+        "SnS:text-rate", "A larger learning rate makes attention of the transformer sparser", _rate_regime, _larger_sparser, "end"
     ),
-    Claim(
-        tag="SnS:text-common",
-        statement="All common types end with less score than they began",
-        regime=_common_regime,
-        compare=_commons_fall,
-        shown=("prior", "end"),
-    ),
-    Claim(
-        tag="SnS:text-mass",
-        statement="Attention on distinct types of held-out text at least doubles",
-        regime=_held_regime,
-        compare=_mass_doubles,
-        shown=("prior", "end"),
-    ),
-    Claim(
-        tag="SnS:text-snap",
-        statement="Attention snaps at a constant rate: it moves, then freezes",
-        regime=_snap_regime,
-        compare=_snaps,
-        shown=("peak", "snap"),
-    ),
-    Claim(
-        tag="SnS:text-rate",
-        statement="A larger learning rate makes attention of the transformer sparser",
-        regime=_rate_regime,
-        compare=_larger_sparser,
-        shown=("end",),
-    ),
-    Claim(
-        tag="SnS:text-freezing",
-        statement="Freezing of the full transformer needs a decaying rate",
-        regime=_freezing_regime,
-        compare=_freezing,
-        shown=("end",),
-    ),
+    claim("SnS:text-freezing", "Freezing of the full transformer needs a decaying rate", _freezing_regime, _freezing, "end"),
 )

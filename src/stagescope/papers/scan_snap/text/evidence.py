@@ -91,15 +91,11 @@ def late_rise(curve: np.ndarray) -> np.ndarray:
     return rise * np.log(2) / np.log(0.95 / 0.55)  # the middles of these tenths are less than a doubling apart
 
 
-def ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1; equal values share their mean rank."""
-    _, where, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[where]
-
-
 def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = None) -> float:
     """Spearman's correlation; with `given`, the partial correlation at equal ranks of it [SnS:text-distinct]."""
-    rows = [ranks(values) for values in (x, y, *(() if given is None else (given,)))]
+    from scipy.stats import rankdata
+
+    rows = [rankdata(values) for values in (x, y, *(() if given is None else (given,)))]
     if any(np.ptp(row) == 0 for row in rows):
         return float("nan")
     table = np.corrcoef(rows)

@@ -11,6 +11,7 @@ from pydantic import model_validator
 from stagescope.fields.field import FlatField, StepGradient
 from stagescope.fields.objective import Objective
 from stagescope.fields.of_model import OfModel
+from stagescope.fields.packed import Found, flat_field, flat_gradient
 from stagescope.keys import key
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.text.process import PartName, TopicWindows, Windows
@@ -97,40 +98,28 @@ class PairwiseWindows(OfModel, Described, Objective):
         own = jnp.take_along_axis(logits, data["target"][:, None], axis=1)[:, 0]
         return jnp.mean(jax.scipy.special.logsumexp(logits, b=self.model.multiplicity, axis=1) - own)
 
-    def _kernel(self, params: Params, rows: np.ndarray, out: Params) -> float:
+    def _kernel(self, params: Params, rows: np.ndarray) -> Found:
         from stagescope.papers.scan_snap.text.kernel import gradient
 
+        out = self.model.init()
         y, z = (np.array(block, dtype=float) for block in (params["Y"], params["Z"][0]))  # recorded arrays are read-only
         start, keys, count, target = self._columns
-        return float(gradient(y, z, rows, start, keys, count, target, self.model.multiplicity, out["Y"], out["Z"][0]))
+        loss = gradient(y, z, rows, start, keys, count, target, self.model.multiplicity, out["Y"], out["Z"][0])
+        return float(loss), out
 
     def value(self, params: Params) -> float:
-        return self._kernel(params, self._all, self.model.init())
+        return self._kernel(params, self._all)[0]
 
     def values(self, params: Params) -> np.ndarray:
         """The loss of every frame of recorded parameters."""
         return np.array([self.value({"Y": y, "Z": z}) for y, z in zip(params["Y"], params["Z"], strict=True)])
 
     def grad(self, params: Params) -> dict[str, np.ndarray]:
-        out = self.model.init()
-        self._kernel(params, self._all, out)
-        return out
+        return self._kernel(params, self._all)[1]
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        where = layout.slices()
-
-        def flat(vector: np.ndarray, out: np.ndarray) -> float:
-            loss = self._kernel(layout.unpack(vector), self._all, layout.unpack(out))
-            for name in layout.names:
-                out[where[name]] *= -rates[name]
-            return loss
-
-        return flat
+        return flat_field(lambda params: self._kernel(params, self._all), layout, rates)
 
     def step_gradient(self, layout: Layout) -> StepGradient:
         """The gradient that a step of a descent uses."""
-
-        def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
-            self._kernel(layout.unpack(vector), self.minibatch(step), layout.unpack(out))
-
-        return gradient
+        return flat_gradient(lambda params, step: self._kernel(params, self.minibatch(step))[1], layout)

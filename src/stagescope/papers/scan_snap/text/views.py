@@ -23,11 +23,11 @@ from stagescope.papers.scan_snap.text.observables import (
 from stagescope.papers.scan_snap.text.stages import FREEZE
 from stagescope.papers.scan_snap.text.transformer import TextTransformerLoss
 from stagescope.runs.run import Run
-from stagescope.views.any_run import largest, norms_view, values_view
+from stagescope.views.any_run import largest, matrix, norms_view, values_view
 from stagescope.views.crowd import MOST, curves, left_out
 from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import CELLS, OBSERVED, shown
-from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
+from stagescope.views.view import Curve, Level, Maker, Marks, Points, View
 
 
 @dataclass(frozen=True)
@@ -136,12 +136,11 @@ def _attention(seen: _Seen) -> View:
     cells = np.tile(np.append(seen.kinds[chosen], 0), (values.shape[1], 1))
     process = seen.curves.process
     more = f" The {len(chosen)} common and distinct types with most attention at the end, of {len(seen.words)} types in all."
-    return Matrices(
+    return matrix(
         "attention",
         "Class attention",
         f"c_n, the mean over the training windows of each class: row = next word after “{process.query}”, column = type.{more}",
-        np.concatenate([values[:, :, chosen], rest[:, :, None]], axis=2)[:, None],
-        panels=("",),
+        np.concatenate([values[:, :, chosen], rest[:, :, None]], axis=2),
         rows=process.nexts,
         columns=(*(seen.words[i] for i in chosen), "all others"),
         row_axis="next word",
@@ -185,12 +184,11 @@ def _ranked(seen: _Seen) -> View:
     order = np.argsort(-process.distinctness, kind="stable")[: SIZES.ranked]
     high = largest(scores)
     about = "z_l of the types, the most distinct first: KL(next | type || next) falls from left to right."
-    return Matrices(
+    return matrix(
         "ranked",
         "Scores by distinctness",
         about + left_out(len(seen.words), SIZES.ranked, "types"),
-        scores[:, None, None, order],
-        panels=("",),
+        scores[:, None, order],
         rows=(process.query,),
         columns=tuple(seen.words[i] for i in order),
         column_axis="type",
@@ -226,21 +224,19 @@ def _decoder(seen: _Seen) -> View:
     some = shown(seen.run, len(row) * seen.run.params["Y"].shape[2], CELLS)
     values = np.swapaxes(np.asarray(some.run.params["Y"])[:, row], 1, 2)
     rest = (f"each of {model.rest} others",) if model.rest else ()
-    high, frames = largest(values), some.frames if seen.frames is None or some.frames is None else seen.frames[some.frames]
-    return Matrices(
+    frames = some.frames if seen.frames is None or some.frames is None else seen.frames[some.frames]
+    return matrix(
         "decoder",
         "Decoder Y",
         "What a type (column) adds to the logit of each next word (row) if it has all the attention."
         f" The types are those of class attention, {len(types)} of {len(seen.words)}.",
-        values[:, None],
-        panels=("",),
+        values,
         rows=(*map(process.label, model.outputs), *rest),
         columns=tuple(seen.words[i] for i in types),
         row_axis="next word",
         column_axis="type",
         marks=Marks(KINDS, np.tile(seen.kinds[types], (values.shape[1], 1))),
-        low=-high,
-        high=high,
+        signed=True,
         frames=seen.frames if frames is None else frames,
     )
 
@@ -287,12 +283,11 @@ def _text_loss(run: Run, law: TextTransformerLoss, judge: TextTransformerLoss, f
 
 
 def _map(values: np.ndarray, words: tuple[str, ...], place: int, frames: np.ndarray | None) -> View:
-    return Matrices(
+    return matrix(
         "attention" if place == 0 else f"attention-{place + 1}",
         f"Attention in a held-out window, {place + 1} of {SIZES.maps}",
         f"Row = query, column = attended word, up to the query itself. The window begins “{' '.join(words[:8])}”.",
-        values[:, None],
-        panels=("",),
+        values,
         rows=words,
         columns=words,
         frames=frames,

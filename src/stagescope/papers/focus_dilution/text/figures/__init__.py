@@ -18,7 +18,7 @@ from stagescope.papers.reading import reading
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.runs.run import Run
-from stagescope.views.figure import Figure, Numbers
+from stagescope.views.figure import Figure, Numbers, rounded
 
 _COST = "about 5 minutes"
 SHOWN = 3
@@ -68,10 +68,10 @@ def _opened(run: Run, corpus: str | None) -> dict[str, Any]:
     events = TextHistory(curves).opened
     found: dict[str, Any] = {
         "clock": run.clock,
-        "time": _rounded(curves.time),
-        "W0": _rounded(curves.embedding_values[:, :SHOWN].T),
-        "Phi": _rounded(curves.score_values[:, :SHOWN].T),
-        "alignment": _rounded(curves.alignment),
+        "time": rounded(curves.time),
+        "W0": rounded(curves.embedding_values[:, :SHOWN].T),
+        "Phi": rounded(curves.score_values[:, :SHOWN].T),
+        "alignment": rounded(curves.alignment),
         "events": events,
     }
     if corpus is not None:
@@ -86,7 +86,7 @@ def _probed(run: Run) -> dict[str, Any]:
     """Attention of the probe words' rows on the most frequent type and on themselves."""
     curves = text_curves(run)
     rows = {
-        word: {"frequent": _rounded(curves.on_frequent[:, token]), "itself": _rounded(curves.on_itself[:, token])}
+        word: {"frequent": rounded(curves.on_frequent[:, token]), "itself": rounded(curves.on_itself[:, token])}
         for word, token in probes(run, curves).items()
     }
     return {"frequent": curves.words[curves.frequent], "base": float(curves.pi[curves.frequent]), "rows": rows}
@@ -98,19 +98,15 @@ def _rows(run: Run) -> dict[str, Any]:
     history = TextHistory(curves)
     return {
         "clock": run.clock,
-        "time": _rounded(curves.time),
-        "quantiles": _rounded(np.quantile(curves.on_frequent, (0.05, 0.25, 0.5, 0.75, 0.95), axis=1)),
-        "entropy": _rounded(curves.mean_entropy),
-        "rare_norm": _rounded(curves.rare_norm),
+        "time": rounded(curves.time),
+        "quantiles": rounded(np.quantile(curves.on_frequent, (0.05, 0.25, 0.5, 0.75, 0.95), axis=1)),
+        "entropy": rounded(curves.mean_entropy),
+        "rare_norm": rounded(curves.rare_norm),
         "count": len(history.rows),
         "focused": [len(history.focused), history.mass(history.focused)],
         "diluted": [len(history.diluted), history.mass(history.diluted)],
         **_probed(run),
     }
-
-
-def _rounded(values: Any) -> Any:
-    return np.round(np.asarray(values, dtype=float), 6).tolist()
 
 
 def _figure(name: str, title: str, corpus: str) -> Figure:

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
-from stagescope.papers.focus_dilution.figures.draw import headline, marked
+from stagescope.papers.focus_dilution.figures.draw import marked
 from stagescope.views.figure import COLORS, GREY, Numbers
 
 PHI = COLORS[1]
@@ -21,13 +21,13 @@ def draw(numbers: Numbers) -> Drawing:
     _probes(axes[0, 1], numbers["plain"])
     _variant(axes[0, 2], numbers)
     _adam_rows(axes[1, 0], numbers["adam"])
-    _entropy(axes[1, 1], numbers["adam"])
-    _norms(axes[1, 2], numbers["adam"])
+    _mean(axes[1, 1], numbers["adam"], "entropy", COLORS[2], "entropy of attention rows (nats)", "mean entropy")
+    _mean(axes[1, 2], numbers["adam"], "rare_norm", COLORS[3], "mean norm of the rarer half", "embeddings of rare types")
     made = numbers["predictions"]
     first = np.interp(numbers["plain"]["events"]["Q1"] or 0, numbers["plain"]["time"], numbers["plain"]["alignment"])
     word = "focuses on" if first > 0 else "first moves away from"
     rate = f"$c$ = {made['c_windows']:+.2f} $\\pm$ {made['c_error']:.2f} on real windows: attention {word} frequent types"
-    headline(drawing, f"{numbers['corpus']}: plain steps (above) and Adam (below); {rate}")
+    drawing.suptitle(f"{numbers['corpus']}: plain steps (above) and Adam (below); {rate}")
     return drawing
 
 
@@ -117,19 +117,11 @@ def _adam_rows(axis: Any, panel: Numbers) -> None:
     _steps(axis, panel)
 
 
-def _entropy(axis: Any, panel: Numbers) -> None:
-    axis.plot(panel["time"], panel["entropy"], color=COLORS[2])
+def _mean(axis: Any, panel: Numbers, name: str, color: str, label: str, title: str) -> None:
+    axis.plot(panel["time"], panel[name], color=color)
     axis.set_ylim(bottom=0)
-    axis.set_ylabel("entropy of attention rows (nats)")
-    axis.set_title("mean entropy", fontsize=9)
-    _steps(axis, panel)
-
-
-def _norms(axis: Any, panel: Numbers) -> None:
-    axis.plot(panel["time"], panel["rare_norm"], color=COLORS[3])
-    axis.set_ylim(bottom=0)
-    axis.set_ylabel("mean norm of the rarer half")
-    axis.set_title("embeddings of rare types", fontsize=9)
+    axis.set_ylabel(label)
+    axis.set_title(title, fontsize=9)
     _steps(axis, panel)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.later import Later
 from stagescope.papers.reading import check, stages
 from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.registry import run_study
@@ -71,15 +72,15 @@ def entropies(
     """Figure 10: entropy of held-out attention against the learning rate; the largest rate also with decay."""
 
     def compute(progress: Progress) -> Numbers:
-        progress.begin("figure 10", (len(rates) + 1) * seeds, "runs")
-        rows, done = [], 0
-        for rate, falls_to in (*((rate, None) for rate in rates), (rates[-1], decay)):
-            found = []
-            for seed in range(seeds):
-                run = run_study("text-snap", preset, progress=False, seed=seed, lr=rate, decay=falls_to, **changes)
-                found.append(text_attention(run))
-                done += 1
-                progress.update(done)
+        settings = (*((rate, None) for rate in rates), (rates[-1], decay))
+        every = [(rate, falls_to, seed) for rate, falls_to in settings for seed in range(seeds)]
+        seen = [
+            text_attention(run_study("text-snap", preset, progress=False, seed=seed, lr=rate, decay=falls_to, **changes))
+            for rate, falls_to, seed in progress.each(every, "figure 10", "runs")
+        ]
+        rows = []
+        for place, (rate, falls_to) in enumerate(settings):
+            found = seen[place * seeds : (place + 1) * seeds]
             ends = {
                 "entropy": _rounded([late_entropy(seen) for seen in found]),
                 "motion": _rounded(list(map(late_motion, found))),
@@ -124,19 +125,10 @@ def topics(preset: str, **changes: Any) -> Callable[[Progress], Numbers]:
     return compute
 
 
-def _draw(name: str) -> Callable[[Numbers], Any]:
-    """The drawing function `name`; it imports matplotlib when it is called, so listing figures stays fast."""
-
-    def draw(numbers: Numbers) -> Any:
-        from stagescope.papers.scan_snap.text.figures import draw as text_snap_draw
-
-        return getattr(text_snap_draw, name)(numbers)
-
-    return draw
-
-
 def _figure(name: str, title: str, compute: Callable[[Progress], Numbers], draw: str, cost: str = "") -> Figure:
-    return Figure(name, title, compute, _draw(draw), cost, needs="wikitext-2")
+    """Matplotlib is imported when a figure is drawn, not when figures are listed."""
+    drawn = Later(f"stagescope.papers.scan_snap.text.figures.draw:{draw}")
+    return Figure(name, title, compute, drawn, cost, needs="wikitext-2")
 
 
 FIGURES = {

@@ -31,8 +31,7 @@ def maps(numbers: Numbers) -> Drawing:
     axes[0].set_ylabel("query")
     upper.colorbar(shown, ax=axes, shrink=0.75, pad=0.01, label="attention")
     upper.suptitle(
-        f"One held-out window of {numbers['corpus']}; SGD at the constant rate {numbers['rate']:g}, width {numbers['width']}",
-        fontsize=10,
+        f"One held-out window of {numbers['corpus']}; SGD at the constant rate {numbers['rate']:g}, width {numbers['width']}"
     )
     sparse, moving = lower.subplots(1, 2)
     inks = {"constant": COLORS[1], "decaying": COLORS[0]}
@@ -49,7 +48,7 @@ def maps(numbers: Numbers) -> Drawing:
     for axis in (sparse, moving):
         axis.set_xlabel("step")
     sparse.legend()
-    lower.suptitle("Sparsity belongs to the current rate; attention freezes only where the rate decays", fontsize=10)
+    lower.suptitle("Sparsity belongs to the current rate; attention freezes only where the rate decays")
     return drawing
 
 
@@ -76,9 +75,7 @@ def entropies(numbers: Numbers) -> Drawing:
     right.set_ylabel(f"total variation per {INTERVAL} steps")
     left.plot([], [], "D", color="k", mfc="white", label=f"decaying to {decayed[0]['decay']:.0%}" if decayed else "decaying")
     left.legend()
-    drawing.suptitle(
-        "Larger constant rates end sparser, and attention keeps moving; under decay entropy rises again", fontsize=10
-    )
+    drawing.suptitle("Larger constant rates end sparser, and attention keeps moving; under decay entropy rises again")
     return drawing
 
 
@@ -106,7 +103,7 @@ def topics(numbers: Numbers) -> Drawing:
                 axis.axvline(numbers["events"][name], color="k", lw=0.6, ls=":")
                 axis.text(numbers["events"][name], axis.get_ylim()[1], f" {name}", fontsize=8, va="top")
     words = ", ".join(numbers["nexts"])
-    drawing.suptitle(f"{numbers['corpus']}: windows before “{numbers['query']}”, by the next word ({words})", fontsize=10)
+    drawing.suptitle(f"{numbers['corpus']}: windows before “{numbers['query']}”, by the next word ({words})")
     return drawing
 
 
