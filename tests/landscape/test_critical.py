@@ -1,5 +1,7 @@
 """Critical points: known ones with known kinds, orbits, searches that fail, and large models."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -219,7 +221,7 @@ def test_work_is_bounded_and_said(monkeypatch, run):
 
     whole = ss.critical_points(run, product_loss())
     assert all(not point.stopped for point in whole)
-    monkeypatch.setattr(critical, "PRODUCTS", 60)
+    monkeypatch.setattr(critical, "PASSING", replace(critical.PASSING, products=60))
     few = ss.critical_points(run, product_loss())
     assert "60 products with the Jacobian" in few[0].stopped
     assert not few[0].found

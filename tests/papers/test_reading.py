@@ -87,8 +87,8 @@ def test_critical_points_of_a_paper_are_searched_once(monkeypatch):
     from stagescope.papers.focus_dilution import evidence
 
     searched = []
-    plain = evidence.passage
-    monkeypatch.setattr(evidence, "passage", lambda seen, law, visit: (searched.append(visit), plain(seen, law, visit))[1])
+    plain = evidence.saddle_visit
+    monkeypatch.setattr(evidence, "saddle_visit", lambda seen, law, visit: (searched.append(visit), plain(seen, law, visit))[1])
     run = replace(small_run("token"), memo={})
     ss.saddle_ladder(run)
     ss.check(run)

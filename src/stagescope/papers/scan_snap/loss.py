@@ -79,10 +79,10 @@ class LimitPairing(Pairing):
         if layout.names != ("Y", "Z"):
             raise ValueError(f"the kernel reads blocks in the order Y, Z; got {', '.join(layout.names)}")
         kernel = pairwise_kernel.pinv if isinstance(self, PairwisePinv) else pairwise_kernel.gradient
-        arguments, scale_y, scale_z = self.kernel_arguments, -rates["Y"], -rates["Z"]
+        arguments = (*self.kernel_arguments, -rates["Y"], -rates["Z"])
 
         def flat(vector: np.ndarray, out: np.ndarray) -> None:
-            kernel(_read_only(vector), out, *arguments, scale_y, scale_z)
+            kernel(_read_only(vector), out, *arguments)
 
         return flat
 
@@ -108,7 +108,8 @@ class PairwisePopulation(LimitPairing, Objective):
 
         layout = Layout.of({"Y": params["Y"], "Z": params["Z"]})
         out = np.empty(layout.size)
-        loss = pairwise_kernel.gradient(_read_only(layout.pack(params)), out, *self.kernel_arguments, 1.0, 1.0)
+        arguments = (*self.kernel_arguments, 1.0, 1.0)
+        loss = pairwise_kernel.gradient(_read_only(layout.pack(params)), out, *arguments)
         return loss, layout.unpack(out)
 
 

@@ -68,7 +68,8 @@ def _seeds(progress: Progress, preset: str, name: str, values: tuple[float, ...]
     for value, seed in progress.each(
         [(value, seed) for value in values for seed in range(SEEDS)], preset.replace("-", " "), "runs"
     ):
-        found[value].append(class_attention(run_study("scan-snap", preset, seed=seed, progress=False, **{name: value})))
+        options: dict[str, Any] = {name: value}
+        found[value].append(class_attention(run_study("scan-snap", preset, seed=seed, progress=False, **options)))
     return found
 
 
