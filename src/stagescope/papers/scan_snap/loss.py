@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from pydantic import model_validator
@@ -78,11 +78,11 @@ class LimitPairing(Pairing):
 
         if layout.names != ("Y", "Z"):
             raise ValueError(f"the kernel reads blocks in the order Y, Z; got {', '.join(layout.names)}")
-        kernel = pairwise_kernel.pinv if isinstance(self, PairwisePinv) else pairwise_kernel.gradient
-        arguments = (*self.kernel_arguments, -rates["Y"], -rates["Z"])
+        kernel: Any = pairwise_kernel.pinv if isinstance(self, PairwisePinv) else pairwise_kernel.gradient
+        arguments, scale_y, scale_z = self.kernel_arguments, -rates["Y"], -rates["Z"]
 
         def flat(vector: np.ndarray, out: np.ndarray) -> None:
-            kernel(_read_only(vector), out, *arguments)
+            kernel(_read_only(vector), out, *arguments, scale_y, scale_z)
 
         return flat
 
@@ -106,11 +106,9 @@ class PairwisePopulation(LimitPairing, Objective):
     def _kernel(self, params: Params) -> tuple[float, dict[str, np.ndarray]]:
         from stagescope.papers.scan_snap import kernel as pairwise_kernel
 
-        layout = Layout.of({"Y": params["Y"], "Z": params["Z"]})
+        layout, kernel = Layout.of({"Y": params["Y"], "Z": params["Z"]}), cast(Any, pairwise_kernel.gradient)
         out = np.empty(layout.size)
-        arguments = (*self.kernel_arguments, 1.0, 1.0)
-        loss = pairwise_kernel.gradient(_read_only(layout.pack(params)), out, *arguments)
-        return loss, layout.unpack(out)
+        return kernel(_read_only(layout.pack(params)), out, *self.kernel_arguments, 1.0, 1.0), layout.unpack(out)
 
 
 class PairwisePinv(LimitPairing, Field):

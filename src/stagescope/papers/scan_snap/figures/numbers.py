@@ -62,9 +62,9 @@ def syn_small(progress: Progress) -> Numbers:
     return {"panels": panels, "published": {"1": authors.value}, "published_source": authors.source}
 
 
-def _seeds(progress: Progress, preset: str, name: str, values: tuple[float, ...]) -> dict[float, list[ClassAttention]]:
+def _seeds(progress: Progress, preset: str, name: str, values: tuple[Any, ...]) -> dict[Any, list[ClassAttention]]:
     """Class attention of the runs of a preset for each value of an option, one for each seed."""
-    found: dict[float, list[ClassAttention]] = {value: [] for value in values}
+    found: dict[Any, list[ClassAttention]] = {value: [] for value in values}
     for value, seed in progress.each(
         [(value, seed) for value in values for seed in range(SEEDS)], preset.replace("-", " "), "runs"
     ):
