@@ -128,7 +128,9 @@ def _several(kind: type) -> Check:
 def _mapping(kind: type) -> Check:
     def check(where: str, value: Any) -> None:
         _is(Mapping)(where, value)
-        _check_all(where.replace(" that", " whose names"), value, str)
+        for name in value:
+            if not isinstance(name, str):
+                raise InputError(f"{where} has the name {name!r:.60}; expected text")
         _check_all(where, value.values(), kind)
 
     return check
