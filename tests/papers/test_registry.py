@@ -253,12 +253,13 @@ def test_a_form_that_cannot_be_used_affects_no_other_loss(install):
     loss: Any = focus.setup(focus.configured("ref"), 0).what
     forms = {"population": ("toy_paper.nowhere:Toy", "toy_paper:PAPER")}
     install(toy_paper=replace(PAPER, forms=forms))
-    found = registry._found()
-    found.papers["aaa"] = found.papers["toy"]
-    for name in [each for each in found.papers if each != "aaa"]:  # the bad forms come first
-        found.papers[name] = found.papers.pop(name)
+    found = registry.papers()
+    for name in OURS:  # so that the bad forms come first
+        found[name] = found.pop(name)
     assert ss.population_loss(loss.model, loss.process) == loss
-    with pytest.raises(InputError, match=r"known: .*TokenModel.*toy_paper.nowhere:Toy cannot be used: ModuleNotFoundError"):
+    with pytest.raises(
+        InputError, match=r"known: TokenAttention on Chain; .*toy_paper.nowhere:Toy cannot be used: ModuleNotFoundError"
+    ):
         ss.population_loss(3, loss.process)
 
 
