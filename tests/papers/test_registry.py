@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,10 @@ from stagescope.cli.main import run as command
 from stagescope.errors import InputError
 from stagescope.options import Options
 from stagescope.papers import registry
+from stagescope.papers.checking import check_owner
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.reading import Reading
-from stagescope.papers.study import Study
+from stagescope.papers.study import NamedSweep, Study
 from stagescope.runs.manifest import read as read_manifest
 from stagescope.runs.saving import save
 from tests.runs import samples
@@ -77,6 +79,15 @@ def test_a_paper_from_outside_is_found(install):
     assert registry.tags()["Toy:law"] is PAPER.tags["Toy:law"]
 
 
+def with_study(**changes: Any) -> Paper:
+    return replace(PAPER, studies=(replace(STUDY, **changes),))
+
+
+def with_kinds(*fields: Any, **changes: Any) -> Paper:
+    """A paper with one kind for each argument."""
+    return with_study(kinds=tuple(Kind(**{"fields": each, "read": print, **changes}) for each in fields))
+
+
 def shared(**changes) -> Paper:
     return replace(PAPER, name="other", **changes)
 
@@ -85,30 +96,85 @@ BAD = {
     "no such package": (None, "ModuleNotFoundError: No module named 'bad_paper'"),
     "no paper": ({"name": "toy"}, "it is of type dict, not a stagescope Paper"),
     "a class": (Paper, "it is of type type, not a stagescope Paper"),
-    "name of ours": (replace(PAPER, name="scan-snap"), "has the name 'scan-snap' already"),
+    "name of ours": (
+        replace(PAPER, name="scan-snap"),
+        "the paper at stagescope.papers.scan_snap has the name 'scan-snap' already",
+    ),
     "study of ours": (
         replace(PAPER, studies=(replace(STUDY, name="text-snap"),)),
-        "has the study 'text-snap' already",
+        "the paper at stagescope.papers.scan_snap has the study 'text-snap' already",
     ),
     "tag of ours": (
         replace(PAPER, tags={"SnS:data": Tag("", "")}),
-        "has the tag 'SnS:data' already",
+        "the paper at stagescope.papers.scan_snap has the tag 'SnS:data' already",
     ),
     "type of field of ours": (
-        replace(
-            PAPER,
-            studies=(replace(STUDY, kinds=(Kind(("stagescope.papers.scan_snap.loss:PairwisePopulation",), read=print),)),),
-        ),
-        "has the type of field 'scan-snap/PairwisePopulation' already",
+        with_kinds(("stagescope.papers.scan_snap.loss:PairwisePopulation",)),
+        "the paper at stagescope.papers.scan_snap has the type of field 'scan-snap/PairwisePopulation' already",
     ),
     "general tag": (replace(PAPER, tags={"flow:field": Tag("", "")}), "the tag 'flow:field' is one of Stagescope's own"),
-    "no study": (replace(PAPER, studies=("toy",)), "it has 'toy' among its studies"),  # pyright: ignore[reportArgumentType]
+    "no study": (replace(PAPER, studies=("toy",)), "it has a column 'studies' that has 'toy' in it; expected a Study"),  # pyright: ignore[reportArgumentType]
     "two studies of one name": (replace(PAPER, studies=(STUDY, STUDY)), "two of its studies have the same name"),
     "a field that is no target": (
-        replace(PAPER, studies=(replace(STUDY, kinds=(Kind(("toy_paper.Toy",), read=print),)),)),
-        "'toy_paper.Toy' does not name a type of field; write it as 'package.module:Type'",
+        with_kinds(("toy_paper.Toy",)),
+        "'toy_paper.Toy' does not name a type; write it as 'package.module:Type'",
     ),
+    "a type of the core": (with_kinds(("stagescope.x:own",)), "'stagescope.x:own' is not of its package 'bad_paper'"),
+    "a type of another package": (PAPER, "'toy_paper.loss:Toy' is not of its package 'bad_paper'"),
+    "a type in two kinds": (
+        with_kinds(("bad_paper.loss:Toy",), ("bad_paper.loss:Toy",)),
+        "it names the type of field 'bad-paper/Toy' 2 times",
+    ),
+    **{
+        f"column {column} is {value!r}": (replace(PAPER, **{column: value}), sentence)
+        for column, value, sentence in [
+            ("name", 3, "'name' that is 3; expected a str"),
+            ("reference", "toy2026", "'reference' that is 'toy2026'; expected a Reference"),
+            ("tags", ["Toy:law"], "'tags' that is ['Toy:law']; expected a Mapping"),
+            ("tags", {"Toy:law": "b moves"}, "'tags' that has 'b moves' in it; expected a Tag"),
+            ("tags", {3: Tag("", "")}, "'tags' that has the name 3"),
+            ("studies", STUDY, "'studies' that is Study("),
+            ("forms", ("toy_paper.loss:Toy",), "'forms' that is ('toy_paper.loss:Toy',); expected a Mapping"),
+            ("forms", {"population": "toy_paper.loss:Toy"}, "the form 'population', which is 'toy_paper.loss:Toy'"),
+            ("forms", {"population": ("toy_paper",)}, "'toy_paper' does not name a type"),
+            ("forms", {"populatoin": ()}, "unknown form of loss 'populatoin'; did you mean 'population'?"),
+            ("about_text", "words", "'about_text' that is 'words'; expected a function"),
+        ]
+    },
+    **{
+        f"study with {column} {value!r}": (with_study(**{column: value}), sentence)
+        for column, value, sentence in [
+            ("name", 3, "'name' that is 3"),
+            ("options", dict, "has the options <class 'dict'>; expected a type derived from Options"),
+            ("options", 3, "has the options 3"),
+            ("presets", ["small"], "'presets' that is ['small']"),
+            ("presets", {"small": 3}, "'presets' that has 3 in it"),
+            ("setup", None, "'setup' that is None"),
+            ("kinds", ("toy_paper.loss:Toy",), "'kinds' that has 'toy_paper.loss:Toy' in it; expected a Kind"),
+            ("ledger", "small", "'ledger' that is 'small'; expected a tuple"),
+            ("ledger", ("small",), "unknown preset of toy in its ledger: 'small'"),
+            ("tour", ("small",), "'tour' that is ('small',)"),
+            ("tour", {"small": "It is small."}, "unknown preset of toy in its tour: 'small'"),
+            ("sweeps", {"wide": {}}, "'sweeps' that has {} in it; expected a NamedSweep"),
+            ("sweeps", {"wide": NamedSweep("", preset="small")}, "unknown preset of toy in its sweeps: 'small'"),
+            ("sweeps", {"wide": NamedSweep("", preset=None, grid=3)}, "'grid' that is 3"),  # pyright: ignore[reportArgumentType]
+            ("measures", print, "'measures' that is <built-in function print>"),
+            ("measures", {"rank": 3}, "has the measure 'rank', which is 3; expected a function"),
+        ]
+    },
+    "fields is text": (with_kinds("toy_paper.loss:Toy"), "'fields' that is 'toy_paper.loss:Toy'; expected a tuple"),
+    "read is no function": (with_kinds(("toy_paper.loss:Toy",), read=3), "'read' that is 3; expected a function"),
 }
+
+
+def test_options_of_a_preset_are_checked_where_a_sweep_has_its_name(install):
+    install(toy_paper=with_study(presets={"a": {"nope": 1}}, sweeps={"a": NamedSweep("", preset="a")}))
+    assert "unknown option of toy in its preset 'a': 'nope'" in registry.problems()[0]
+
+
+def test_a_type_of_ours_belongs_to_the_package_of_a_paper():
+    with pytest.raises(InputError, match=r"'stagescope.x:own' is not in the package of a paper"):
+        check_owner(with_kinds(("stagescope.x:own",)), package=None)
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -126,21 +192,21 @@ def test_a_paper_that_cannot_be_used_is_left_out(install, case):
 @pytest.mark.parametrize(
     ("second", "sentence"),
     [
-        (replace(PAPER, tags={}, studies=()), "has the name 'toy' already"),
-        (shared(tags={}, studies=(replace(STUDY, kinds=()),)), "has the study 'toy' already"),
-        (shared(studies=()), "has the tag 'Toy:law' already"),
+        (replace(PAPER, tags={}, studies=()), "the paper at toy_paper:PAPER has the name 'toy' already"),
+        (shared(tags={}, studies=(replace(STUDY, kinds=()),)), "the paper at toy_paper:PAPER has the study 'toy' already"),
+        (shared(studies=()), "the paper at toy_paper:PAPER has the tag 'Toy:law' already"),
         (
             shared(tags={}, studies=(replace(STUDY, name="other"),)),
-            "has the type of field 'toy-paper/Toy' already",
+            "the paper at toy_paper:PAPER has the type of field 'toy-paper/Toy' already",
         ),
     ],
     ids=["name", "study", "tag", "type of field"],
 )
 def test_two_papers_of_other_people_share_nothing(install, second, sentence):
-    install(a_paper=PAPER, b_paper=second)
+    install(**{"toy_paper": PAPER, "toy_paper.second": second})
     assert registry.papers()["toy"] is PAPER
     [problem] = registry.problems()
-    assert "b_paper" in problem
+    assert "at toy_paper.second:PAPER was left out" in problem
     assert sentence in problem
 
 
@@ -177,6 +243,55 @@ def test_the_command_line_says_what_was_left_out(install, capsys):
     assert command(["run", "toy", "--out", "nowhere"]) == 2
     assert "unknown study 'toy'" in (said := capsys.readouterr().err)
     assert all(problem in said for problem in registry.problems())
+
+
+# what a paper names and what its functions do
+
+
+def test_a_form_that_cannot_be_used_affects_no_other_loss(install):
+    focus = ss.study("focus-dilution")
+    loss: Any = focus.setup(focus.configured("ref"), 0).what
+    forms = {"population": ("toy_paper.nowhere:Toy", "toy_paper:PAPER")}
+    install(toy_paper=replace(PAPER, forms=forms))
+    found = registry.papers()
+    for name in OURS:  # so that the bad forms come first
+        found[name] = found.pop(name)
+    assert ss.population_loss(loss.model, loss.process) == loss
+    with pytest.raises(
+        InputError, match=r"known: TokenAttention on Chain; .*toy_paper.nowhere:Toy cannot be used: ModuleNotFoundError"
+    ):
+        ss.population_loss(3, loss.process)
+
+
+def fails(*arguments: Any) -> Any:
+    raise RuntimeError("too short\nreally")
+
+
+@pytest.mark.parametrize(("about", "sentence"), [(fails, "RuntimeError: too short ("), (lambda *_: 3, "about_text returned 3")])
+def test_corpus_shows_the_other_papers(install, capsys, about, sentence):
+    call = ["corpus", "topics", "--vocab", "20", "--window", "16", "--json"]
+    install()
+    assert command(call) == 0
+    ours = capsys.readouterr().out
+    install(toy_paper=replace(PAPER, about_text=about))
+    assert command(call) == 0
+    shown = capsys.readouterr()
+    assert shown.out == ours
+    [line] = shown.err.splitlines()
+    assert line.startswith(f"stagescope: what toy predicts is left out: {sentence}")
+
+
+def test_reproduce_without_a_ledger_writes_none(install, tmp_path, capsys):
+    install(toy_paper=PAPER)
+    assert command(["reproduce", "toy", "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    assert not list(tmp_path.rglob("ledger*"))
+
+
+def test_a_sweep_whose_study_is_missing(tmp_path):
+    ss.sweep("scan-snap", "syn-small-flow", grid={"rate_y": "1,2"}, measure=["numbers"], out=tmp_path, workers=1, progress=False)
+    table = ss.load_sweep(tmp_path)
+    with pytest.raises(InputError, match="study 'toy', which belongs to a package that is not installed"):
+        table.recreate({**table.rows[0], "study": "toy"})
 
 
 # a run whose paper is not there
@@ -222,3 +337,11 @@ def test_the_rest_works_without_the_paper(foreign, tmp_path, capsys):
     capsys.readouterr()
     assert command(["report", folder, "--out", str(tmp_path / "page.html")]) == 0
     assert "the package 'toy_paper', which is not installed" in capsys.readouterr().out
+
+
+def test_a_type_that_our_paper_does_not_have(tmp_path):
+    spec = {**samples.SPEC, "field": {"type": "scan-snap/Nope"}}
+    folder = save(replace(samples.memory_run(), spec=spec), tmp_path / "run")
+    with pytest.raises(InputError, match="this version of Stagescope has no type 'scan-snap/Nope'") as error:
+        ss.saddle_ladder(ss.load(folder), progress=False)
+    assert "install" not in str(error.value)

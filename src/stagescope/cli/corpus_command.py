@@ -1,7 +1,8 @@
 """`stagescope corpus`: a text before anything is trained on it."""
 
 import math
-from typing import Annotated, Any, Literal
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from pydantic import Field
@@ -9,7 +10,10 @@ from pydantic import Field
 from stagescope.cli.command import Command, print_json
 from stagescope.corpora.files import Layout
 from stagescope.corpora.options import CORPUS, LAYOUT, TOKENS, VOCAB
-from stagescope.errors import InputError
+from stagescope.errors import InputError, sentence
+
+if TYPE_CHECKING:
+    from stagescope.corpora.facts import AboutText
 
 
 class Corpus(Command):
@@ -35,8 +39,17 @@ class Corpus(Command):
             raise InputError(f"--events {self.events:g} is no time to follow the flow to; take one above 0, such as 4000")
         chosen: Any = {name: getattr(self, name) for name in ("tokens", "layout", "vocab")}
         text = read_corpus(self.corpus, **chosen, progress=progress_for(shown))
-        found, asked = corpus_facts(text), [paper.about_text for paper in papers().values() if paper.about_text is not None]
-        about = [predict(text, self.window, self.events, shown) for predict in asked]
+        found, about, errors = corpus_facts(text), [], {}
+        for name, paper in papers().items():
+            try:
+                if paper.about_text is not None:
+                    about.append(_checked(paper.about_text(text, self.window, self.events, shown)))
+            except Exception as error:  # code of a paper runs here
+                errors[name] = error
+        if errors and not about:
+            raise next(iter(errors.values()))
+        for name, error in errors.items():
+            print(f"stagescope: what {name} predicts is left out: {sentence(error)}", file=sys.stderr)
         if self.json_:
             print_json({**found, **{name: value for each in about for name, value in each.facts.items()}})
         else:
@@ -44,3 +57,11 @@ class Corpus(Command):
 
             print_corpus(found, [item for each in about for item in each.shown])
         return 0
+
+
+def _checked(about: Any) -> "AboutText":
+    from stagescope.corpora.facts import AboutText
+
+    if not isinstance(about, AboutText):
+        raise InputError(f"about_text returned {about!r:.60}; expected an AboutText")
+    return about

@@ -42,7 +42,8 @@ class Reproduce(Command):
 
             with progress_for(False if self.quiet else None) as bar:
                 found = ledgers(study(self.paper), bar)
-            print(f"{write_ledgers(found, self.out)}: which claim holds where")
+            if path := write_ledgers(found, self.out):
+                print(f"{path}: which claim holds where")
             for name, figure in figures.items():
                 if figure not in made:
                     why = figure.lacking or f"{figure.cost}; add --full to make it"

@@ -88,7 +88,7 @@ class Recreate(Command):
 
     def run(self) -> int:
         from stagescope.cli.run_commands import report_run
-        from stagescope.papers.registry import study
+        from stagescope.papers.registry import stored_study
         from stagescope.sweeping.axes import checked
         from stagescope.sweeping.table import load_sweep
 
@@ -96,7 +96,7 @@ class Recreate(Command):
         at = {}
         for name, text in _grids(self.at).items():
             if name in {axis.name for axis in found.axes}:
-                text = checked(study(found.plan.study), name, [text])[0]
+                text = checked(stored_study(found.plan.study), name, [text])[0]
             at[name] = text
         made = found.recreate(
             found.find(at, self.seed), self.out, overwrite=self.overwrite, progress=False if self.quiet else None

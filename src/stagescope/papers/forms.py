@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stagescope.errors import InputError
+from stagescope.errors import InputError, sentence
 from stagescope.fields.objective import Objective
 from stagescope.later import Later
 from stagescope.papers.registry import papers
@@ -14,14 +14,14 @@ def population_loss(model: Any, process: Any) -> Objective:
 
 
 def finite_loss(model: Any, process: Any, length: int, **choices: Any) -> Objective:
-    """The exact population loss at contexts of `length` tokens; `choices` are further fields of the form (TokenFinite)."""
+    """The exact population loss at contexts of `length` tokens; `choices` are further fields of the form."""
     return _form("finite", model, process, length=length, **choices)
 
 
 def sampled_loss(model: Any, process: Any, length: int, **choices: Any) -> Objective:
     """The loss on sampled contexts of `length` tokens; `choices` are the other fields of the form (seed, batch, ...).
 
-    TokenSampled draws its sequences once, PairwiseSampled anew for every step.
+    Each form states whether it draws its contexts once or anew for every step.
     """
     return _form("sampled", model, process, length=length, **choices)
 
@@ -30,14 +30,24 @@ _WORDS = {"population": "closed-form population loss", "finite": "exact loss of 
 
 
 def _form(name: str, model: Any, process: Any, **fields: Any) -> Objective:
-    """The loss of that form whose fields `model` and `process` are of the types given."""
-    found = [Later(target).load() for paper in papers().values() for target in paper.forms.get(name, ())]
-    for kind in found:
-        if isinstance(model, _type(kind, "model")) and isinstance(process, _type(kind, "process")):
+    """The loss of that form whose fields `model` and `process` are of the types given; forms that cannot be used are left out."""
+    known, problems = [], []
+    for target in (target for paper in papers().values() for target in paper.forms.get(name, ())):
+        try:
+            kind = Later(target).load()
+            types = _type(kind, "model"), _type(kind, "process")
+        except (Exception, SystemExit) as error:  # code of a paper runs here
+            problems.append(f"{target} cannot be used: {sentence(error)}")
+            continue
+        if isinstance(model, types[0]) and isinstance(process, types[1]):
             return kind(model=model, process=process, **fields)
-    known = "; ".join(f"{_type(kind, 'model').__name__} on {_type(kind, 'process').__name__}" for kind in found)
-    raise InputError(f"no {_WORDS[name]} for {type(model).__name__} on {type(process).__name__}; known: {known}")
+        known.append(f"{types[0].__name__} on {types[1].__name__}")
+    what = f"no {_WORDS[name]} for {type(model).__name__} on {type(process).__name__}; known: {'; '.join(known)}"
+    raise InputError("; ".join((what, *problems)))
 
 
 def _type(kind: Any, field: str) -> type:
-    return kind.model_fields[field].annotation
+    found = kind.model_fields[field].annotation
+    if not isinstance(found, type):
+        raise InputError(f"its field {field!r} is of {found}, which is not a class")
+    return found

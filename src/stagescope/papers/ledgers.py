@@ -19,8 +19,10 @@ def ledgers(study: Study, progress: Progress) -> dict[str, Ledger]:
     return {preset: check(study.run(study.configured(preset), progress=False)) for preset in presets}
 
 
-def write_ledgers(found: dict[str, Ledger], out: Path) -> Path:
-    """ledger.json with every row, ledger.md with the verdicts side by side and the reasons below."""
+def write_ledgers(found: dict[str, Ledger], out: Path) -> Path | None:
+    """ledger.json with every row, ledger.md with the verdicts side by side and the reasons below; no files for no ledgers."""
+    if not found:
+        return None
     body: dict[str, Any] = {preset: ledger.json() for preset, ledger in found.items()}
     with store_errors(out):
         out.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from stagescope.papers.study import Study
 
 
+FORMS = ("population", "finite", "sampled")
+"""What the loss of a model may average over."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """What takes a minute or more on runs of a kind: a notebook leaves out slow claims, a page leaves out a slow ladder."""
@@ -42,8 +46,8 @@ class Kind:
 class Paper:
     """Everything the laboratory needs to know of a paper.
 
-    `forms` names the losses of its model by what they average over: "population", "finite" or "sampled".
-    `about_text` says what the paper predicts for a corpus before any training.
+    `forms` names the losses of its model by what they average over: "population", "finite" or "sampled"; each
+    is written as "package.module:Type". `about_text` says what the paper predicts for a corpus before any training.
     """
 
     name: str

@@ -17,7 +17,7 @@ from stagescope.claims.reference import GENERAL, Tag
 from stagescope.errors import InputError, unknown
 from stagescope.ids import type_id
 from stagescope.later import Later
-from stagescope.options import Options
+from stagescope.papers.checking import check_owner, check_paper, fields, split_target
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.study import Study
 
@@ -35,22 +35,26 @@ def _found() -> tuple[dict[str, Paper], tuple[str, ...]]:
     papers: dict[str, Paper] = {}
     problems: list[str] = []
     sources: dict[str, str] = {}
-    for where, load in _sources():
+    for where, package, load in _sources():
         try:
-            paper = _checked(load(), papers, sources)
+            paper = _checked(load(), package, papers, sources)
             papers[paper.name], sources[paper.name] = paper, where
         except (Exception, SystemExit) as error:  # whatever one paper raises must not stop the others
             problems.append(f"the paper at {where} was left out: {_sentence(error)}")
     return papers, tuple(problems)
 
 
-def _sources() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Where papers may be, ours first, and how each is loaded."""
-    for module in pkgutil.iter_modules(stagescope.papers.__path__, f"{stagescope.papers.__name__}."):
-        if module.ispkg:
-            yield module.name, Later(f"{module.name}:PAPER").load
+def _sources() -> Iterator[tuple[str, str | None, Callable[[], Any]]]:
+    """Where papers may be, ours first; the package of those that are not ours; and how each is loaded."""
+    for module in _our_modules():
+        yield module, None, Later(f"{module}:PAPER").load
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
-        yield entry.value, entry.load
+        yield entry.value, entry.value.partition(":")[0].partition(".")[0], entry.load
+
+
+def _our_modules() -> list[str]:
+    inside = pkgutil.iter_modules(stagescope.papers.__path__, f"{stagescope.papers.__name__}.")
+    return [module.name for module in inside if module.ispkg]
 
 
 def _sentence(error: BaseException) -> str:
@@ -58,33 +62,15 @@ def _sentence(error: BaseException) -> str:
     return lines[0] if isinstance(error, InputError) else f"{type(error).__name__}: {lines[0]}"
 
 
-def _checked(paper: Any, papers: Mapping[str, Paper], sources: Mapping[str, str]) -> Paper:
-    """A paper that shares no name with those before it, which are at `sources`, and whose presets have options of their study."""
-    if not isinstance(paper, Paper):
-        raise InputError(f"it is of type {type(paper).__name__}, not a stagescope Paper")
-    for study in paper.studies:
-        if not (isinstance(study, Study) and issubclass(study.options, Options)):
-            raise InputError(f"it has {study!r:.60} among its studies, which is no Study with Options")
-    if len({study.name for study in paper.studies}) < len(paper.studies):
-        raise InputError("two of its studies have the same name; rename one of them")
+def _checked(paper: Any, package: str | None, papers: Mapping[str, Paper], sources: Mapping[str, str]) -> Paper:
+    """A paper that is well made and shares no name with those before it, which are at `sources`."""
+    check_paper(paper)
     for other in papers.values():
         for what, names in _names(paper).items():
             for name in names & _names(other)[what]:
                 raise InputError(f"the paper at {sources[other.name]} has the {what} {name!r} already; rename yours")
-    for study in paper.studies:
-        _check_presets(study)
-    for tag in sorted(set(paper.tags) & set(GENERAL)):
-        raise InputError(f"the tag {tag!r} is one of Stagescope's own; rename it")
+    check_owner(paper, package)
     return paper
-
-
-def _check_presets(study: Study) -> None:
-    """Presets and named sweeps set options that exist; a misspelt one would be ignored."""
-    chosen = {**study.presets, **{name: sweep.options for name, sweep in study.sweeps.items()}}
-    for preset, values in chosen.items():
-        for name in values:
-            if name not in study.options.model_fields:
-                raise unknown(f"option of {study.name} in its preset {preset!r}:", name, study.options.model_fields)
 
 
 def package_of(error: BaseException) -> str | None:
@@ -102,16 +88,8 @@ def _names(paper: Paper) -> dict[str, set[str]]:
         "name": {paper.name},
         "study": {study.name for study in paper.studies},
         "tag": set(paper.tags),
-        "type of field": {type_id(*_target(field)) for study in paper.studies for kind in study.kinds for field in kind.fields},
+        "type of field": {type_id(*target) for target in fields(paper)},
     }
-
-
-def _target(field: str) -> tuple[str, str]:
-    """Module and name of a type of field."""
-    module, _, name = field.partition(":")
-    if not module or not name:
-        raise InputError(f"{field!r} does not name a type of field; write it as 'package.module:Type'")
-    return module, name
 
 
 def papers() -> dict[str, Paper]:
@@ -137,6 +115,14 @@ def study(name: str) -> Study:
     return studies()[name]
 
 
+def stored_study(name: str) -> Study:
+    """The study of a stored sweep."""
+    if name not in studies():
+        what = f"this sweep is of the study {name!r}, which belongs to a package that is not installed"
+        raise InputError("; ".join((f"{what}; install the package of its paper", *problems())))
+    return studies()[name]
+
+
 def paper_of(study: str) -> Paper:
     """The paper that a study belongs to."""
     return next(paper for paper in papers().values() if study in {each.name for each in paper.studies})
@@ -145,7 +131,7 @@ def paper_of(study: str) -> Paper:
 @cache
 def _kinds() -> dict[str, tuple[Kind, str, Study]]:
     """For the id of each type of field: how its runs are read, the module that has the type, and the study."""
-    every = ((kind, *_target(field), each) for each in studies().values() for kind in each.kinds for field in kind.fields)
+    every = ((kind, *split_target(field), each) for each in studies().values() for kind in each.kinds for field in kind.fields)
     return {type_id(module, name): (kind, module, study) for kind, module, name, study in every}
 
 
@@ -172,10 +158,13 @@ def load_type(identity: str) -> None:
 
 
 def missing(identity: str) -> InputError | None:
-    """The error for a type of a package that is not there; None for a type that is known to a paper, or imported."""
+    """The error for a type that is not there; None for a type that is known to a paper, or imported."""
     from stagescope.spec import missing_type
 
-    return None if identity in _kinds() else missing_type(identity, problems())
+    lacking = None if identity in _kinds() else missing_type(identity, problems())
+    if lacking and identity.rpartition("/")[0] in {module.rpartition(".")[2].replace("_", "-") for module in _our_modules()}:
+        return InputError("; ".join((f"this version of Stagescope has no type {identity!r}, which this run needs", *problems())))
+    return lacking
 
 
 @cache

@@ -159,9 +159,9 @@ class Sweep:
         self, row: Row, out: str | Path | None = None, *, overwrite: bool = False, progress: bool | None = None
     ) -> "Run":
         """The run of a row, computed again from its config; `out` stores it."""
-        from stagescope.papers.registry import study
+        from stagescope.papers.registry import stored_study
 
-        found = study(row["study"])
+        found = stored_study(row["study"])
         options = found.configured(None, **row["config"])
         read = {str(path) for parts in options.files().values() for path in parts.values()}
         if wrong := changed_file({path: known for path, known in self.plan.files.items() if path in read}):
