@@ -13,7 +13,7 @@ from typing import Any
 import stagescope
 from stagescope.claims.claim import Claim
 from stagescope.claims.ledger import Ledger
-from stagescope.errors import StagescopeError
+from stagescope.errors import StagescopeError, message
 from stagescope.papers.study import Study
 from stagescope.runs.run import Run
 from stagescope.spec import finite
@@ -32,7 +32,7 @@ def measured(
     own = None if keep is None else keep.with_name(f"{keep.name}.{socket.gethostname()}.{os.getpid()}")
     try:
         run = study.run(study.configured(None, **point.config), seed=point.seed, out=own, overwrite=True, progress=False)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         found = {"status": "failed", "reason": reason(error)}
     else:
         found = _read(study, run, measures, claims)
@@ -81,7 +81,7 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
         own = [name for name in measures if name not in MEASURES and run.done]
         if own:
             found["measures"] = {name: study.measures[name](run) for name in own}
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if run.done:
             return {**found, "status": "failed", "reason": f"the run is {run.status}, but cannot be read: {reason(error)}"}
     return found
@@ -114,9 +114,9 @@ def _events(run: Run) -> dict[str, Any]:
 def reason(error: BaseException) -> str:
     """A sentence for a row: ours as it is, any other with its type and where it came from."""
     if isinstance(error, StagescopeError):
-        said = str(error)
+        said = message(error)
     else:
         frames = traceback.extract_tb(error.__traceback__)
         where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-        said = f"{type(error).__name__}: {error}{where}"
+        said = f"{type(error).__name__}: {message(error)}{where}"
     return said if len(said) <= LONGEST_REASON else said[: LONGEST_REASON - 3] + "..."
