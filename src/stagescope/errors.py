@@ -32,9 +32,17 @@ class DamagedRun(StoreError):
     """Stored bytes are not those that were committed."""
 
 
+def message(error: BaseException) -> str:
+    """The text of an error, also of one whose `__str__` raises an error itself."""
+    try:
+        return str(error)
+    except (Exception, SystemExit):
+        return "its message cannot be read"
+
+
 def sentence(error: BaseException) -> str:
     """An error in one line: ours as it is, any other with its type and the file and line that raised it."""
-    text = (str(error).splitlines() or [""])[0]
+    text = (message(error).splitlines() or [""])[0]
     if isinstance(error, StagescopeError):
         return text
     frames = traceback.extract_tb(error.__traceback__)

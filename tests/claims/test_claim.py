@@ -151,3 +151,62 @@ def test_an_interruption_is_no_error_of_a_claim():
 
     with pytest.raises(KeyboardInterrupt):
         replace(claim(), compare=interrupted).judge(RUN, None)
+
+
+def leaves(evidence):
+    raise SystemExit(3)
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class MuteOfOurs(Mute, ss.StagescopeError):
+    pass
+
+
+def mute(evidence):
+    raise Mute
+
+
+def mute_of_ours(evidence):
+    raise MuteOfOurs
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "words"),
+    [
+        (leaves, "SystemExit", "raised SystemExit: 3 (test_claim.py"),
+        (mute, "Mute", "message cannot be read"),
+        (mute_of_ours, None, "message cannot be read"),
+        (lambda e: Comparison(10**400, 0, 0, True, "r"), "ValueError", "predicted is too large"),
+        (lambda e: Comparison(0, 0, 10**5000, True, "r"), "ValueError", "tolerance is too large"),
+        (lambda e: Comparison(0, 0, 0, True, "r", unit=object()), "TypeError", "unit of a Comparison"),  # pyright: ignore[reportArgumentType]
+        (lambda e: Comparison(0, 0, 0, True, "r", measured_error="x"), "TypeError", "measured_error is 'x'"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_nothing_that_a_claim_does_ends_the_ledger(function, error, words):
+    ledger = Ledger.of(RUN, (replace(claim(), compare=function), claim(True)), None)
+    first, second = ledger
+    assert (first.verdict, first.error, second.verdict) == ("inconclusive", error, "confirmed")
+    assert words in first.reason
+    json.dumps(ledger.json())
+    assert words in str(ledger)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, np.float32("nan")])
+@pytest.mark.parametrize("name", ["predicted", "measured"])
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_number_that_is_not_finite_decides_nothing(name, value, holds):
+    row = claim(found=Comparison(**{"predicted": 1.0, "measured": 1.0, name: value}, tolerance=1, holds=holds, reason="r")).judge(
+        RUN, None
+    )
+    assert row.verdict == "inconclusive"
+    assert f"the {name} number is" in row.reason
+
+
+@pytest.mark.parametrize("given", [{"shown": (3,)}, {"shown": 3}, {"group": object()}])
+def test_names_of_a_claim_are_texts(given):
+    with pytest.raises(ss.InputError, match="own:x: "):
+        claim(tag="own:x", **given)

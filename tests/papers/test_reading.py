@@ -5,6 +5,7 @@ import hashlib
 import time
 import weakref
 from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import stagescope as ss
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.landscape import critical, ladder
-from stagescope.papers.reading import reading
+from stagescope.papers.reading import Reading, reading
 from stagescope.progress import Progress
 from stagescope.reporting import static
 from stagescope.spec import canonical
@@ -225,3 +226,117 @@ def test_an_objective_that_the_run_does_not_move_leaves_no_trace():
 @pytest.mark.parametrize("kind", ["token", "pairwise", "regression", "heads", "text", "text-heads", "topics"])
 def test_no_claim_of_a_paper_has_a_mistake(kind):
     assert [row.reason for row in ss.check(small_run(kind)) if row.error is not None] == []
+
+
+class Unprepared(Reading):
+    """A reading whose evidence cannot be computed."""
+
+    error: BaseException
+    tried = 0
+
+    @cached_property
+    def evidence(self):
+        self.tried += 1
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [(KeyError("x"), "KeyError", "evidence"), (SystemExit(2), "SystemExit", "2"), (ss.StagescopeError("why"), None, "why")],
+)
+def test_evidence_that_fails_leaves_a_row_for_each_claim(error, kind, words):
+    found = Unprepared(small_run("pairwise"))
+    found.error = error
+    rows = list(found.judge([own_claim("own:a"), own_claim("own:b")]))
+    assert [(row.tag, row.verdict, row.error) for row in rows] == [(tag, "inconclusive", kind) for tag in ("own:a", "own:b")]
+    assert all(words in row.reason for row in rows)
+    assert found.tried == 1
+    found.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        found.judge([own_claim("own:c")])
+
+
+def _named(module: str, value: int):
+    def make() -> int:
+        return value
+
+    make.__module__ = module
+    return make
+
+
+def test_companions_of_two_modules_are_two():
+    found = Reading(small_run("pairwise"))
+    assert [found.companion(_named(module, value)) for value, module in enumerate(("one", "two"))] == [0, 1]
+
+
+@pytest.mark.parametrize("make", [lambda: 1, partial(int, 1)])
+def test_a_companion_needs_a_function_with_a_name(make):
+    with pytest.raises(ss.InputError, match="function or method with a name"):
+        Reading(small_run("pairwise")).companion(make)
+
+
+@pytest.mark.parametrize("argument", [np.zeros(2), np.nan, np.inf])
+def test_a_companion_takes_arguments_that_can_be_compared(argument):
+    with pytest.raises(ss.InputError, match="arguments of the companion '_named' must be"):
+        Reading(small_run("pairwise")).companion(_named, argument)
+
+
+def _two_objectives():
+    first, second = (ss.JaxObjective(lambda params, a=a: ((params["x"] ** 2 - a) ** 2).sum()) for a in (1, 2))
+    return ss.evolve(first, {"x": np.array([0.01])}, ss.GradientFlow(), until=10, progress=False), first, second
+
+
+def test_two_objectives_of_a_run_are_not_confused():
+    run, first, second = _two_objectives()
+    for _ in range(2):
+        assert ss.reading(run, first).what is first
+        assert ss.reading(replace(run, tags=("x",))).what is first
+    one, two = ss.saddle_ladder(run, first), ss.saddle_ladder(run, second)
+    assert one is not two
+    with pytest.raises(ss.InputError, match="pass it"):
+        ss.saddle_ladder(run)
+    assert ss.saddle_ladder(run, first) is one
+    assert [row.verdict for row in ss.check(run, own_claim())] == ["confirmed"]
+
+
+def test_an_objective_outlives_its_reading():
+    run, first, _ = _two_objectives()
+    ss.reading(run, first)
+    for number in range(6):
+        ss.reading(replace(run, seed=number))
+    assert ss.reading(run).what is first
+
+
+@pytest.mark.parametrize("ask", [ss.stages, ss.check, ss.saddle_ladder])
+@pytest.mark.parametrize("kind", ["token", "pairwise", "regression"])
+def test_a_run_without_frames_is_one_sentence(kind, ask):
+    with pytest.raises(ss.InputError, match="the run has no frames"):
+        ask(small_run(kind).only(np.arange(0)))
+
+
+class Ending(Reading):
+    """A reading with a part of its own that depends on how the run ended."""
+
+    @cached_property
+    def ended(self) -> str:
+        return self.run.status
+
+    @cached_property
+    def curves(self) -> object:
+        return object()
+
+
+def test_only_what_does_not_depend_on_the_end_is_shared():
+    run = small_run("pairwise")
+    old, new = Ending(run), Ending(replace(run, status="failed"))
+    assert (old.ended, old.curves is not None) == ("finished", True)
+    new.adopt(old)
+    assert new.ended == "failed"
+    assert new.curves is old.curves
+    assert new.run.status == "failed"
+
+
+def test_bars_are_shown_only_where_they_are_wanted():
+    run, first, _ = _two_objectives()
+    ss.saddle_ladder(run, first, progress=True)
+    assert ss.reading(run, first).progress is False

@@ -67,6 +67,18 @@ def test_an_error_of_ours_is_a_row_too(tmp_path, monkeypatch):
         assert "cannot be read: ZeroDivisionError" in brief.reason
 
 
+@pytest.mark.parametrize("part", ["numbers", "run"])
+def test_code_that_leaves_the_program_is_a_failed_row(tmp_path, monkeypatch, part):
+    known = study("scan-snap")
+    leaving = replace(known, numbers=lambda run: sys.exit(3)) if part == "numbers" else known
+    if part == "run":
+        monkeypatch.setattr(type(known), "run", lambda *_, **__: sys.exit(3))
+    monkeypatch.setattr(worker, "study_named", lambda name: leaving)
+    (brief,) = work(task_of(cheap_plan(tmp_path, grid={"rate_y": "1"}), tmp_path)).briefs
+    assert brief.status == "failed"
+    assert "SystemExit: 3" in brief.reason
+
+
 def test_a_point_that_kills_its_workers_is_given_up(tmp_path):
     plan = cheap_plan(tmp_path, grid={"rate_y": "1,2"})
     first, second = points(plan)

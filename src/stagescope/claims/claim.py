@@ -1,12 +1,13 @@
 """A claim is a sentence of a paper, or of your own, that can be put to a run; a verdict is what came of it."""
 
+import math
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from stagescope.errors import InputError, StagescopeError
+from stagescope.errors import InputError, StagescopeError, message
 from stagescope.runs.run import Run
 
 Outcome = Literal["confirmed", "violated", "inconclusive", "not applicable"]
@@ -58,10 +59,12 @@ class Comparison:
 
     def __post_init__(self) -> None:
         _check_text("reason of a Comparison", self.reason)
+        if self.unit is not None:
+            _check_text("unit of a Comparison", self.unit)
         if self.holds is not None:
             object.__setattr__(self, "holds", _truth("holds", self.holds))
         for name in ("predicted", "measured", "tolerance", "predicted_error", "measured_error"):
-            object.__setattr__(self, name, _plain(getattr(self, name)))
+            object.__setattr__(self, name, _plain(name, getattr(self, name)))
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class Verdict:
     """One row of a ledger. `shown`, `kind` and `group` are those of the claim, the numbers those of its comparison.
 
     `calibrated` is False where the claim has no null: no input is known on which it must not be confirmed. `error` is the
-    type of an error that the claim raised and that is not one of Stagescope's: the claim itself has a mistake.
+    type of an error that the claim or its evidence raised and that is not one of Stagescope's: their code has a mistake.
     """
 
     tag: str
@@ -144,7 +147,20 @@ class Claim:
                 raise InputError(f"the claim {self.tag}: {name} is {getattr(self, name)!r}; give a function")
         if self.kind is not None and self.kind not in get_args(Sort):
             raise InputError(f"the claim {self.tag}: kind is {self.kind!r}; choose among {', '.join(get_args(Sort))}")
-        object.__setattr__(self, "shown", (self.shown,) if isinstance(self.shown, str) else tuple(self.shown))
+        if self.group is not None and not isinstance(self.group, str):
+            raise InputError(f"the claim {self.tag}: group is of type {type(self.group).__name__}; give a text")
+        object.__setattr__(self, "shown", self._places())
+
+    def _places(self) -> tuple[str, ...]:
+        """The names in `shown`; one name may be given as a text."""
+        names = (self.shown,) if isinstance(self.shown, str) else self.shown
+        if not isinstance(names, Iterable):
+            raise InputError(f"the claim {self.tag}: shown is of type {type(names).__name__}; give names of events or stages")
+        found = tuple(names)
+        for name in found:
+            if not isinstance(name, str):
+                raise InputError(f"the claim {self.tag}: shown has a {type(name).__name__}; give names of events or stages")
+        return found
 
     def judge(self, run: Run, evidence: Any) -> Verdict:
         """The verdict on a run. A run that did not reach its end can never confirm anything.
@@ -155,11 +171,18 @@ class Claim:
         try:
             regime = self._returned("regime", self.regime(evidence), Regime)
             return self._decide(run, evidence, regime)
-        except StagescopeError as error:
-            return self._row(regime, "inconclusive", f"not computed: {error}")
-        except Exception as error:  # a mistake in the claim itself
-            why = f"the claim {self.tag} raised {type(error).__name__}: {error}{_place(error)}"
-            return self._row(regime, "inconclusive", why, error=type(error).__name__)
+        except (Exception, SystemExit) as error:  # a claim of the user's own may raise anything, or leave the program
+            return self._failed(regime, f"the claim {self.tag}", error)
+
+    def without_evidence(self, error: BaseException) -> Verdict:
+        """The row of a claim whose evidence could not be computed."""
+        return self._failed(Regime(False, "not decided"), "the evidence of the claim", error)
+
+    def _failed(self, regime: Regime, what: str, error: BaseException) -> Verdict:
+        if isinstance(error, StagescopeError):
+            return self._row(regime, "inconclusive", f"not computed: {message(error)}")
+        why = f"{what} raised {type(error).__name__}: {message(error)}{_place(error)}"
+        return self._row(regime, "inconclusive", why, error=type(error).__name__)
 
     def _decide(self, run: Run, evidence: Any, regime: Regime) -> Verdict:
         if not regime.applies:
@@ -171,6 +194,8 @@ class Claim:
             return self._row(regime, "inconclusive", f"out of regime: {regime.sentence} ({found.reason})", found)
         if found.holds is None:
             return self._row(regime, "inconclusive", found.reason, found)
+        if (why := _not_finite(found)) is not None:
+            return self._row(regime, "inconclusive", f"{why} ({found.reason})", found)
         return self._row(regime, "confirmed" if found.holds else "violated", found.reason, found)
 
     def _returned(self, name: str, value: Any, expected: type) -> Any:
@@ -202,7 +227,7 @@ def claim(tag: str, statement: str, regime: Callable[[Any], Regime], compare: Ca
     return Claim(tag=tag, statement=statement, regime=regime, compare=compare, shown=shown)
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """Where an error was raised: the file by its last name, and the line; empty where it was raised by this module."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
@@ -220,6 +245,23 @@ def _truth(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def _plain(value: Any) -> Any:
+def _not_finite(found: Comparison) -> str | None:
+    """Which of the two numbers is not finite and therefore decides nothing; None where both are finite, or words."""
+    for name in ("predicted", "measured"):
+        value = getattr(found, name)
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"the {name} number is {value}, which decides nothing"
+    return None
+
+
+def _plain(name: str, value: Any) -> Any:
     """A number that JSON knows; one of NumPy or JAX becomes a Python float."""
-    return value if value is None or isinstance(value, str | int | float) else float(value)
+    if value is None or (isinstance(value, str) and not name.endswith("_error")):
+        return value
+    if isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}; give a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is too large for a floating-point number") from None
+    return value if isinstance(value, int | float) else number

@@ -64,7 +64,9 @@ class Ledger:
         """What a reader must know of the claims themselves, one sentence each."""
         broken = [row.tag for row in self.verdicts if row.error is not None]
         plain = sum(not row.calibrated for row in self.verdicts)
-        found = [f"{_claims(len(broken))} raised an error and must be corrected: {', '.join(broken)}"] if broken else []
+        found = (
+            [f"{_claims(len(broken))} met an error in the code, which must be corrected: {', '.join(broken)}"] if broken else []
+        )
         if plain:
             found.append(f"{_claims(plain)} {'is' if plain == 1 else 'are'} uncalibrated: {UNCALIBRATED}")
         return tuple(found)

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from stagescope.claims.claim import Claim
-from stagescope.errors import InputError
+from stagescope.errors import InputError, message
 
 Claims = str | Claim | Iterable[Claim]
 """Claims as a caller gives them: one, several, or "module:NAME"."""
@@ -53,7 +53,7 @@ def _imported(module: str) -> ModuleType:
         return importlib.import_module(module)
     except (Exception, SystemExit) as error:  # the user's own code may raise anything
         missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
-        why = f"there is none in {here}, and none is installed" if missing else f"{type(error).__name__}: {error}"
+        why = f"there is none in {here}, and none is installed" if missing else f"{type(error).__name__}: {message(error)}"
         raise InputError(f"the module {module!r} of the claims cannot be imported: {why}") from None
     finally:
         sys.path.remove(here)

@@ -9,7 +9,7 @@ from stagescope.claims.claim import Claim, Verdict
 from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import Claims, own_claims
 from stagescope.detect.stage import Stages
-from stagescope.errors import InputError, StagescopeError
+from stagescope.errors import InputError, StagescopeError, message
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
@@ -25,8 +25,8 @@ from stagescope.views.view import Maker
 Made = TypeVar("Made")
 KEPT = 4
 """Readings that a run keeps: its own, and those of copies of it that `dataclasses.replace` made."""
-_CHANGING = ("run", "stages", "evidence", "ledger", "ladder", "views", "_verdicts")
-"""Parts of a reading that depend on how the run ended, or hold a part that does."""
+_SHARED = ("curves", "field", "law", "_companions")
+"""Parts of a reading that do not depend on how the run ended."""
 
 
 class Reading:
@@ -78,6 +78,7 @@ class Reading:
     def check(self, claims: Claims = ()) -> Ledger:
         """The verdicts of the paper's claims, then those of your own `claims`."""
         own = own_claims(claims)
+        _need_frames(self.run)
         if not own:
             return self.ledger
         if (error := missing(self.type)) is not None:
@@ -86,13 +87,21 @@ class Reading:
         return Ledger(self.run.status, self.run.clock, (*written, *self.judge(own)))
 
     def judge(self, claims: Iterable[Claim]) -> Ledger:
-        """The verdicts of some claims; a claim that was judged before is not judged again."""
-        rows = []
-        for claim in claims:
+        """The verdicts of some claims; a claim that was judged before is not judged again.
+
+        Where the evidence cannot be computed, all of them are inconclusive, and their rows say why.
+        """
+        claims = tuple(claims)
+        new = [claim for claim in claims if id(claim) not in self._verdicts]
+        evidence = None
+        try:
+            evidence = self.evidence if new else None
+        except (Exception, SystemExit) as error:
+            self._verdicts |= {id(claim): (claim, claim.without_evidence(error)) for claim in new}
+        for claim in new:
             if id(claim) not in self._verdicts:
-                self._verdicts[id(claim)] = claim, claim.judge(self.run, self.evidence)
-            rows.append(self._verdicts[id(claim)][1])
-        return Ledger(self.run.status, self.run.clock, tuple(rows))
+                self._verdicts[id(claim)] = claim, claim.judge(self.run, evidence)
+        return Ledger(self.run.status, self.run.clock, tuple(self._verdicts[id(claim)][1] for claim in claims))
 
     @property
     def has_own_ladder(self) -> bool:
@@ -121,11 +130,12 @@ class Reading:
         return any_views(self) if self.kind is None else self.kind.views(self)
 
     def companion(self, make: Callable[..., Made], *arguments: Any) -> Made:
-        """What `make(*arguments)` gives, such as a run beside this one; made once for the same name and arguments.
+        """What `make(*arguments)` gives, such as a run beside this one; made once for the same function and arguments.
 
+        `make` is a function or method with a name; the arguments are texts, finite numbers, or lists or dictionaries of them.
         A failure is remembered too, and raised again.
         """
-        key = canonical([make.__qualname__, *arguments])
+        key = _companion_key(make, arguments)
         if key not in self._companions:
             try:
                 self._companions[key] = make(*arguments)
@@ -137,7 +147,7 @@ class Reading:
 
     def adopt(self, other: "Reading") -> None:
         """Take over what another reading of the same arrays has computed and that does not depend on how the run ended."""
-        vars(self).update({name: value for name, value in vars(other).items() if name not in _CHANGING})
+        vars(self).update({name: value for name, value in vars(other).items() if name in _SHARED})
 
     @property
     def type(self) -> str:
@@ -162,7 +172,8 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
 
     Args:
         run: any run, or the folder of one.
-        what: your own objective or field, where the run moves one; needed for `field` and `ladder` only.
+        what: your own objective or field, where the run moves one; needed for `field` and `ladder` only. It may be left out
+            later, unless a second one was given for the same run.
 
     Example:
         ss.reading(run).curves
@@ -171,16 +182,48 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
     if not isinstance(run, Run):
         raise InputError(f"expected a run or its folder, got {type(run).__name__}")
     kept: list[Reading] = run.memo.setdefault("readings", [])
-    same = [known for known in kept if _same_arrays(known.run, run) and (what is None or known.what is what)]
+    what = _only_objective(run) if what is None else what
+    same = [known for known in kept if _same_arrays(known.run, run) and known.what is what]
     for known in same:
         if _ending(known.run) == _ending(run):
             return known
     made = _made(run, what)
+    given = _objectives(run)
+    if what is not None and len(given) < 2 and not any(each is what for each in given):
+        run.memo["objectives"].append((run.spec, what))
     if same and type(same[0]) is type(made):
         made.adopt(same[0])
     kept.insert(0, made)
     del kept[KEPT:]
     return made
+
+
+def _objectives(run: Run) -> list[Objective | Field]:
+    """The objectives that were given for a run so far."""
+    return [what for spec, what in run.memo.setdefault("objectives", []) if spec is run.spec]
+
+
+def _only_objective(run: Run) -> Objective | Field | None:
+    """The objective of a run for which one was given; None for two, because nobody knows which is meant."""
+    given = _objectives(run)
+    return given[0] if len(given) == 1 else None
+
+
+def _companion_key(make: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+    """The name and module of a function with its arguments."""
+    name, module = getattr(make, "__qualname__", None), getattr(make, "__module__", None)
+    if name is None or module is None or name.endswith("<lambda>"):
+        raise InputError(f"a companion is made by a function or method with a name, not by {make!r}; define one with `def`")
+    try:
+        return canonical([module, name, *arguments])
+    except (TypeError, ValueError) as error:
+        wanted = "texts, finite numbers, or lists or dictionaries of them"
+        raise InputError(f"the arguments of the companion {name!r} must be {wanted}: {message(error)}") from None
+
+
+def _need_frames(run: Run) -> None:
+    if run.frames == 0:
+        raise InputError("the run has no frames")
 
 
 def _made(run: Run, what: Objective | Field | None) -> Reading:
@@ -205,7 +248,9 @@ def _ending(run: Run) -> tuple[str, str]:
 
 def stages(run: Run | str | Path) -> Stages:
     """Events and stages of a run; an event that was not reached is None."""
-    return reading(run).stages
+    found = reading(run)
+    _need_frames(found.run)
+    return found.stages
 
 
 def check(run: Run | str | Path, claims: Claims = ()) -> Ledger:
@@ -229,5 +274,9 @@ def saddle_ladder(run: Run | str | Path, what: Objective | Field | None = None, 
     far that is.
     """
     found = reading(run, what)
-    found.progress = progress
-    return found.ladder
+    _need_frames(found.run)
+    before, found.progress = found.progress, progress
+    try:
+        return found.ladder
+    finally:
+        found.progress = before

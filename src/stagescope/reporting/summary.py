@@ -37,7 +37,11 @@ def summary(run: Run) -> Summary:
     """Figure, stages and ledger of a run. It never raises: a run that cannot be read shows why."""
     try:
         seen = reading(run)
-        return seen.companion(lambda *_: _made(run, seen.cost.slow_claims), str(run.path), run.status, run.reason)
+
+        def made(*_: str) -> Summary:
+            return _made(run, seen.cost.slow_claims)
+
+        return seen.companion(made, str(run.path), run.status, run.reason)
     except Exception as error:
         return Summary(f"<pre>{escape(_named(run))}\n{escape(f'{type(error).__name__}: {error}')}</pre>")
 

@@ -4,7 +4,6 @@ import os
 import shutil
 import socket
 import time
-import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import stagescope
 from stagescope.claims.claim import Claim
 from stagescope.claims.ledger import Ledger
-from stagescope.errors import StagescopeError
+from stagescope.errors import sentence
 from stagescope.papers.study import Study
 from stagescope.runs.run import Run
 from stagescope.spec import finite
@@ -32,7 +31,7 @@ def measured(
     own = None if keep is None else keep.with_name(f"{keep.name}.{socket.gethostname()}.{os.getpid()}")
     try:
         run = study.run(study.configured(None, **point.config), seed=point.seed, out=own, overwrite=True, progress=False)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         found = {"status": "failed", "reason": reason(error)}
     else:
         found = _read(study, run, measures, claims)
@@ -81,7 +80,7 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
         own = [name for name in measures if name not in MEASURES and run.done]
         if own:
             found["measures"] = {name: study.measures[name](run) for name in own}
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if run.done:
             return {**found, "status": "failed", "reason": f"the run is {run.status}, but cannot be read: {reason(error)}"}
     return found
@@ -112,11 +111,6 @@ def _events(run: Run) -> dict[str, Any]:
 
 
 def reason(error: BaseException) -> str:
-    """A sentence for a row: ours as it is, any other with its type and where it came from."""
-    if isinstance(error, StagescopeError):
-        text = str(error)
-    else:
-        frames = traceback.extract_tb(error.__traceback__)
-        where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-        text = f"{type(error).__name__}: {error}{where}"
+    """A sentence for a row, not too long."""
+    text = sentence(error)
     return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 3] + "..."
