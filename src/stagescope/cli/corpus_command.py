@@ -20,7 +20,8 @@ class Corpus(Command):
         None, description="words, lower-case words, characters or BPE; default: as usual for the corpus, else lower-case words"
     )
     layout: Literal["text", "lines", "separated", "jsonl"] | None = Field(
-        None, description="documents: one text, one a line, separated by <|endoftext|>, or JSON lines; default: told by the file"
+        None,
+        description="documents: one text, one a line, separated by <|endoftext|>, or JSON lines; default: detected from the file",
     )
     vocab: int = Field(200, description="tokens: the most frequent types, and one for all others")
     window: int = Field(256, description="tokens per window of the predictions")

@@ -74,7 +74,7 @@ class Cvode:
         self._at = ctypes.byref(self._reached)
         self._context, self._memory = _POINTER(), _POINTER()
         self._c.SUNContext_Create(0, ctypes.byref(self._context))
-        self._c.SUNContext_ClearErrHandlers(self._context)  # a failure is told once, as the outcome
+        self._c.SUNContext_ClearErrHandlers(self._context)  # a failure is reported once, in the outcome
         self._vector = self._c.N_VMake_Serial(self.y.size, self.y.ctypes.data, self._context)
         self._linear = self._c.SUNLinSol_SPGMR(self._vector, UNPRECONDITIONED, krylov, self._context)
         self._memory.value = self._c.CVodeCreate(BDF, self._context)

@@ -1,4 +1,4 @@
-"""From when to when a run shows what a claim speaks of."""
+"""The time span in which a run shows what a claim is about."""
 
 from stagescope.claims.claim import Verdict
 from stagescope.detect.stage import Stages
