@@ -156,10 +156,8 @@ def _through_python(flow: GradientFlow, flat: FlatField, theta: np.ndarray, star
         if _at_once(start, stop):
             yield stop, theta
             continue
-        with (
-            np.errstate(over="ignore", invalid="ignore"),
-            redirect_stdout(StringIO()),
-        ):  # a failure is reported once, in the outcome
+        # a failure is reported once, in the outcome
+        with np.errstate(over="ignore", invalid="ignore"), redirect_stdout(StringIO()):
             found = solver.step(stop, tstop=stops[-1])
         if not found.success:
             raise _stopped("CVODE", found.t, found.y, found.message)
