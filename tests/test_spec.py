@@ -92,6 +92,11 @@ def test_a_type_that_is_not_there_is_asked_for_by_its_package():
     assert missing_type("my-paper/Toy") is None
 
 
+def test_a_type_that_is_no_text_is_refused():
+    with pytest.raises(InputError, match="unknown type in a spec"):
+        build({"type": ["GradientFlow"]})
+
+
 def test_a_class_of_another_notebook_is_not_taken_for_this_one():
     """Both are `__main__/Toy`; the fields tell them apart."""
     spec = define("__main__", "Toy", "size")(size=3).describe()

@@ -28,7 +28,7 @@ def main() -> bool:
 
 
 def _lengths(limit: np.ndarray):
-    """E2 at s = 8, 16 was measured elsewhere; the further lengths have to close the gap to infinity."""
+    """E2 at s = 8, 16 lies in the range of ten seeds of this package; the further lengths have to close the gap to infinity."""
     yield "E2 of the flow, s = infinity", limit[2], *REFERENCE["events"].value["ref"]["E2"], "about 20 seeds"
     second = REFERENCE["finite_second_opening"]
     room = second.tolerance or 0.0

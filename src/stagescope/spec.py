@@ -76,7 +76,7 @@ def build(spec: Any) -> Any:
     fields = {name: build(item) for name, item in spec.items() if name != "type"}
     if "type" not in spec:
         return fields
-    if spec["type"] not in Described.registry:
+    if not isinstance(spec["type"], str) or spec["type"] not in Described.registry:
         raise missing_type(str(spec["type"])) or unknown("type in a spec", str(spec["type"]), Described.registry)
     return Described.registry[spec["type"]](**fields)
 

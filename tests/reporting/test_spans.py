@@ -1,4 +1,4 @@
-"""Where a run shows what a claim speaks of."""
+"""Where a run shows what a claim is about."""
 
 import re
 

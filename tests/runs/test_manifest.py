@@ -130,6 +130,37 @@ def test_exchanged_blocks_are_seen(written):
         manifest.read(written)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"field": "TokenPopulation"},
+        {"field": {}},
+        {"field": {"type": ["own"]}},
+        {"field": {"type": "own"}},
+        {"field": None},
+        {"field": None, "source": "arrays"},
+        {"field": None, "source": {"kind": ["arrays"]}},
+        {"dynamics": None},
+        {"dynamics": {"type": ["GradientFlow"]}},
+        {"dynamics": "GradientFlow"},
+        {"blocks": ["W", "A"]},
+        {"blocks": {"W": 2}},
+    ],
+)
+def test_a_spec_of_another_shape_is_damage_although_the_digest_is_right(tmp_path, change):
+    samples.manifest().model_copy(update={"spec": {**samples.SPEC, **change}}).write(tmp_path)
+    with pytest.raises(DamagedRun, match=next(iter(change))):
+        manifest.read(tmp_path)
+
+
+@pytest.mark.parametrize("name", list(samples.SPEC))
+def test_a_spec_without_one_of_its_keys_is_damage(tmp_path, name):
+    spec = {key: value for key, value in samples.SPEC.items() if key != name}
+    samples.manifest().model_copy(update={"spec": spec}).write(tmp_path)
+    with pytest.raises(DamagedRun, match=f"no {name}"):
+        manifest.read(tmp_path)
+
+
 def test_a_newer_schema_asks_for_an_update(written):
     def newer(text):
         body = {**json.loads(text), "schema_version": manifest.SCHEMA + 1, "something": "new"}

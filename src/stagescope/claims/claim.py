@@ -1,4 +1,4 @@
-"""A claim is a sentence of a paper, or of your own, that can be put to a run; a verdict is what came of it."""
+"""A claim is a sentence of a paper, or of your own, that can be tested on a run; a verdict is the result of the test."""
 
 import math
 import traceback

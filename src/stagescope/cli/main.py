@@ -78,10 +78,10 @@ _DESCRIPTION = "A laboratory for how attention learns: exact flows, stages, clai
 
 
 def _tree(arguments: list[str]) -> Any:
-    """All commands; `run` and `sweep` have one subcommand per study, its defaults those of the preset asked for.
+    """All commands; `run` and `sweep` have one subcommand per study, its defaults those of the chosen preset.
 
-    Options of a verb that is not called, and of a study that is not named, are left out: parsers that nobody asked for would
-    slow every command.
+    Options of a verb that is not called, and of a study that is not named, are left out: unused parsers would slow every
+    command.
     """
     whole = "--tyro-print-completion" in arguments
     preset = _preset(arguments)

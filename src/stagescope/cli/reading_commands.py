@@ -14,7 +14,7 @@ LONG_SECONDS = 20.0
 
 
 class Stages(Command):
-    """Events and stages of a run; what was not reached is said so."""
+    """Events and stages of a run; events that were not reached are listed with a reason."""
 
     folder: RunFolder
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
@@ -44,7 +44,7 @@ class Ladder(Command):
     """The critical points a run passed, what opens at each, and when it should have been and was left."""
 
     folder: RunFolder
-    quiet: bool = Field(False, description="no progress bar, no word on how long it will take")
+    quiet: bool = Field(False, description="no progress bar, no estimate of the time")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:

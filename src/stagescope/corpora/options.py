@@ -18,7 +18,8 @@ TOKENS: Any = Field(
     None, description="words, lower-case words, characters or BPE; default: as usual for the corpus, else lower-case words"
 )
 LAYOUT: Any = Field(
-    None, description="documents: one text, one a line, separated by <|endoftext|>, or JSON lines; default: told by the file"
+    None,
+    description="documents: one text, one a line, separated by <|endoftext|>, or JSON lines; default: detected from the file",
 )
 VOCAB = "tokens: the most frequent types, and one for all others"
 

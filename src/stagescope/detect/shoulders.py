@@ -1,6 +1,6 @@
 """Stages of a loss while it runs, without knowing any level: transitions, and the shoulders between them [ISA:shoulders].
 
-Everything here looks back only: what is said of a frame does not change when more frames come.
+Only earlier frames are used: the result for a frame does not change when more frames come.
 """
 
 from dataclasses import dataclass

@@ -29,7 +29,7 @@ FIRST_COMMIT, NEXT_COMMIT = 0.1, 0.5
 """Least seconds to the first and between later commits of a run on disk; committing never changes a number."""
 SERIES = ("t", "step", "loss", "speed")
 QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}
-"""Overflow is no warning here: a loss that is not finite is an outcome, said once."""
+"""No warning on overflow: a loss that is not finite ends the run, and its outcome reports it."""
 
 
 class Interrupted(KeyboardInterrupt):

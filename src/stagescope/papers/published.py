@@ -14,7 +14,7 @@ class Published:
     """A number to compare with, or a list or table of them.
 
     `tolerance` is relative or absolute as `source` states, and None where the number is only shown. `source` says where the
-    number comes from: a figure or table of the paper, or an independent implementation.
+    number comes from: a figure or table of the paper, an independent implementation, or an earlier result of this package.
     """
 
     value: Any

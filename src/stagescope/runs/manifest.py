@@ -99,7 +99,31 @@ def read(folder: Path) -> Manifest:
     for name in (*found.files, *found.trimmed, *((found.checkpoint,) if found.checkpoint else ())):
         if name != EVENTS and (".." in name.split("/") or name.split("/")[0] not in (DATA, CHECKPOINT)):
             raise DamagedRun(f"{path}: names a file outside the run, {name!r}; do not use it")
+    wrong = _wrong_in(found.spec)
+    if wrong:
+        raise DamagedRun(f"{path}: {wrong}; restore it from a copy")
     return found if version == SCHEMA else _upgraded(found)
+
+
+def _wrong_in(spec: Spec) -> str:
+    """What is wrong with the shape of a spec; empty where nothing is."""
+    absent = [name for name in ("field", "blocks", "until", "dynamics", "record", "stop") if name not in spec]
+    if absent:
+        return f"the spec has no {', '.join(absent)}"
+    field, source = spec["field"], spec.get("source")
+    if field is None:
+        if not isinstance(source, dict) or not isinstance(source.get("kind"), str):
+            return "the spec has no field, and no source with a kind as text"
+    elif not isinstance(field, dict) or not isinstance(field.get("type"), str):
+        return "the field of the spec is not an object with a type as text"
+    elif field["type"] == "own" and not isinstance(field.get("name"), str):
+        return "the field of the spec is of type own and has no name"
+    dynamics, blocks = spec["dynamics"], spec["blocks"]
+    if not (dynamics is None and field is None) and not (isinstance(dynamics, dict) and isinstance(dynamics.get("type"), str)):
+        return "the dynamics of the spec is not an object with a type as text"
+    if not isinstance(blocks, dict) or not all(isinstance(shape, list) for shape in blocks.values()):
+        return "the blocks of the spec are not an object with one shape per name"
+    return ""
 
 
 def _upgraded(old: Manifest) -> Manifest:

@@ -44,7 +44,7 @@ MARK = "Made with Stagescope"
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a paper, or one it lacks. One that is `full` takes hours and is made only when that is asked for.
+    """One figure of a paper, or one it lacks. One that is `full` takes hours and is made only by name or with `--full`.
 
     `cost` says in words how long it takes, where that is worth knowing; `needs` names a corpus that must be at hand. A figure
     of a named `sweep` of its study computes its numbers from the table of that sweep, any other with a progress bar at hand.

@@ -10,7 +10,7 @@ from stagescope.landscape.ladder import NEAR
 from stagescope.papers.focus_dilution import forms
 from stagescope.papers.focus_dilution.claims import laws
 from stagescope.papers.focus_dilution.family import plateau_amplitude
-from stagescope.papers.focus_dilution.ladder.points import condensed_start, small_point
+from stagescope.papers.focus_dilution.ladder.points import NO_RATE, condensed_start, small_point
 from stagescope.papers.focus_dilution.ladder.visit import RISE
 from stagescope.papers.published import published
 from stagescope.papers.reading import reading
@@ -178,29 +178,63 @@ def test_sign_rule_predicts_defocus():
     assert any(stage.name == "defocus" for stage in ss.stages(run))
 
 
+def asymmetry(run):
+    """The evidence of a run, and the family of chains that its chain belongs to."""
+    evidence = reading(run).evidence
+    return evidence, laws.Asymmetry(evidence.law, evidence.curves.frequent)
+
+
 def test_equal_rare_tokens_stall():
     """pi_0 = .4, persistence .3, delta = 0: a degenerate point, stable inside the rank-one model; E2 never comes."""
-    found = verdicts(ss.run_study("focus-dilution", pi=(0.4, 0.2, 0.2, 0.2), persistence=0.3, until=4000.0))
+    run = ss.run_study("focus-dilution", pi=(0.4, 0.2, 0.2, 0.2), persistence=0.3, until=4000.0)
+    found = verdicts(run)
     assert {found[name].verdict for name in ("degenerate", "tangential", "stall")} == {"confirmed"}
     assert found["kappa"].verdict == "inconclusive"
     assert found["embedding-rate"].verdict == "inconclusive"
-    early = verdicts(ss.run_study("focus-dilution", pi=(0.4, 0.2, 0.2, 0.2), persistence=0.3, until=500.0))
-    assert early["stall"].verdict == "inconclusive", "before Q1 the test is empty"
+    evidence, family = asymmetry(run)
+    assert family.delta <= laws.LIMITS.equal, "there is no delta to scale with, so kappa is not measured"
+    assert found["kappa"].measured is None
+    assert evidence.visit(1, 1).distance < NEAR
+    assert evidence.visit(1, 1).small.opening is None, "nothing opens at (1,1), so there is no rate"
+    assert found["embedding-rate"].measured is None
+    assert evidence.second is None
+
+
+def test_a_stall_is_not_judged_before_attention_opens():
+    run = ss.run_study("focus-dilution", pi=(0.4, 0.2, 0.2, 0.2), persistence=0.3, until=500.0)
+    assert verdicts(run)["stall"].verdict == "inconclusive"
+    evidence, family = asymmetry(run)
+    assert evidence.attentions[0] is None, "Q1 was not reached"
+    assert evidence.failures() == []
+    assert family.tangential <= NO_RATE
 
 
 def test_where_the_tangential_claim_fails():
     """pi_0 = .55, persistence .6: the symmetric point is unstable inside the rank-one model; the flow does not stall."""
-    found = verdicts(ss.run_study("focus-dilution", pi=(0.55, 0.15, 0.15, 0.15), persistence=0.6, until=2000.0))
+    run = ss.run_study("focus-dilution", pi=(0.55, 0.15, 0.15, 0.15), persistence=0.6, until=2000.0)
+    found = verdicts(run)
     assert found["tangential"].verdict == "violated"
     expected = REFERENCE["tangential_rate"]
     assert found["tangential"].measured == pytest.approx(expected.value, abs=expected.tolerance)
     assert found["stall"].verdict == "inconclusive"
+    evidence, family = asymmetry(run)
+    assert family.tangential > NO_RATE, "unstable inside the rank-one model"
+    assert evidence.failures() == [], "no other assumption fails"
+    assert run.time[-1] > laws.LIMITS.stalled * evidence.attentions[0], "the run is long enough"
+    assert evidence.second is not None
+    assert found["stall"].measured != found["stall"].predicted
 
 
 def test_a_symmetric_point_that_was_not_reached_decides_nothing():
     """An almost flat law: attention opens so slowly that the search for (1,1) ends elsewhere."""
-    found = verdicts(ss.run_study("focus-dilution", pi=(0.275, 0.245, 0.24, 0.24), until=20.0))
+    run = ss.run_study("focus-dilution", pi=(0.275, 0.245, 0.24, 0.24), until=20.0)
+    found = verdicts(run)
     assert {found[name].verdict for name in ("degenerate", "kappa", "tangential")} == {"inconclusive"}
+    evidence, family = asymmetry(run)
+    assert evidence.attentions[0] is None, "Q1 was not reached"
+    assert not family.symmetric.of_its_label, "the search ended elsewhere"
+    assert evidence.failures() == [], "no other assumption fails"
+    assert found["degenerate"].measured > found["degenerate"].tolerance, "judged, it would be violated"
 
 
 def test_kappa_law():
@@ -233,5 +267,11 @@ def test_a_failed_run_confirms_nothing():
 
 
 def test_a_uniform_law_grows_nothing():
-    found = verdicts(ss.run_study("focus-dilution", pi=(0.25, 0.25, 0.25, 0.25), until=20.0))
+    run = ss.run_study("focus-dilution", pi=(0.25, 0.25, 0.25, 0.25), until=20.0)
+    found = verdicts(run)
     assert {row.verdict for name, row in found.items() if name not in LATE} == {"inconclusive"}
+    evidence = reading(run).evidence
+    assert forms.condensation_rate(evidence.pi) == pytest.approx(0, abs=1e-15), "mu0 = 0"
+    assert evidence.visit(0, 0).small.opening is None, "nothing opens at the origin"
+    assert found["origin"].measured is None
+    assert len(evidence.failures()) == 1, "the uniform law is the only assumption that fails"

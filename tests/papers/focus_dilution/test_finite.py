@@ -82,7 +82,7 @@ def flow(loss, until, method="auto"):
 
 
 @pytest.mark.parametrize("length", [8, 16])
-def test_flow_lifts_when_measured_elsewhere(length):
+def test_flow_lifts_within_the_range_of_ten_seeds(length):
     reference = published("stagescope.papers.focus_dilution")["finite_second_opening"]
     low, high = reference.value[str(length)]
     low, high = low * (1 - reference.tolerance), high * (1 + reference.tolerance)

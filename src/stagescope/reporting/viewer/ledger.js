@@ -44,7 +44,7 @@ function regimeOf({ regime, reason }) {
   return !regime || reason.includes(regime) ? null : el("span", { class: "regime" }, ["regime: ", nameOf(regime)]);
 }
 
-/** Where a run shows a claim; nowhere if the claim does not speak of it. @param {Verdict} verdict */
+/** Where a run shows a claim; nowhere if the claim is not about it. @param {Verdict} verdict */
 function spanOf({ verdict, span }) {
   return verdict === "not applicable" ? null : span;
 }
