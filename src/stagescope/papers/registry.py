@@ -92,6 +92,11 @@ def _names(paper: Paper) -> dict[str, set[str]]:
     }
 
 
+def is_ours(name: str) -> bool:
+    """Is this the name of a paper of this package?"""
+    return name in {module.rpartition(".")[2].replace("_", "-") for module in _our_modules()}
+
+
 def papers() -> dict[str, Paper]:
     """All papers by name."""
     return _found()[0]
@@ -162,7 +167,7 @@ def missing(identity: str) -> InputError | None:
     from stagescope.spec import missing_type
 
     lacking = None if identity in _kinds() else missing_type(identity, problems())
-    if lacking and identity.rpartition("/")[0] in {module.rpartition(".")[2].replace("_", "-") for module in _our_modules()}:
+    if lacking and is_ours(identity.rpartition("/")[0]):
         return InputError("; ".join((f"this version of Stagescope has no type {identity!r}, which this run needs", *problems())))
     return lacking
 
