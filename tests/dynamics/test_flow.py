@@ -166,7 +166,7 @@ def test_bad_arguments_are_named():
         ss.evolve(lambda p: 0.0, {"x": np.ones(1)}, GradientFlow(), until=1.0)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="no steps"):
         ss.evolve(loss, model.init(), GradientFlow(), until=1.0, record=ss.Every(n=2))
-    with pytest.raises(InputError, match="asked for"):
+    with pytest.raises(InputError, match="was requested"):
         ss.evolve(loss, model.init(), GradientFlow(), until=1.0, record=ss.AtTimes(at=(2.0,)))
 
 

@@ -18,7 +18,7 @@ TOKENS: Any = Field(
     None, description="words, lower-case words, characters or BPE; default: as usual for the corpus, else lower-case words"
 )
 LAYOUT: Any = Field(
-    None, description="documents: one text, one a line, separated by <|endoftext|>, or JSON lines; default: told by the file"
+    None, description="documents: one text, one a line, separated by <|endoftext|>, or JSON lines; default: as the file is"
 )
 VOCAB = "tokens: the most frequent types, and one for all others"
 
@@ -43,7 +43,7 @@ class TextOptions(Options):
         return anchored(value) if name == "corpus" else super().anchored(name, value)
 
     def files(self) -> dict[str, dict[str, Path]]:
-        """Also those of a text that is a path; of a known one the name says which bytes it has."""
+        """Also the files of a text given as a path; the name of a known corpus determines its bytes."""
         from stagescope.corpora.known import KNOWN, locate
 
         own = {} if self.corpus in KNOWN else {"corpus": locate(self.corpus)}

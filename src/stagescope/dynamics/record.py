@@ -74,7 +74,7 @@ class AtTimes(Record):
 
     def times(self, until: float) -> np.ndarray:
         if self.at[-1] > until:
-            raise InputError(f"a frame at {self.at[-1]:g} is asked for, but the run ends at {until:g}")
+            raise InputError(f"a frame at {self.at[-1]:g} was requested, but the run ends at {until:g}")
         return np.unique(np.concatenate([[0.0], self.at, [until]]))
 
 

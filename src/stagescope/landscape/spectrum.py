@@ -42,7 +42,7 @@ class Spectrum:
 
     @property
     def converged(self) -> bool:
-        """Whether the rates are all there are or as many as were asked for."""
+        """Whether these are all rates, or as many as were requested."""
         return self.complete or len(self.rates) >= self.asked
 
     @property
@@ -67,7 +67,7 @@ def spectrum(what: Objective | Field, params: Params, fastest: int = 6, rates: M
     Rates of a reduced model are those of the unreduced one on its symmetric subspace.
     """
     if not fastest >= 1:
-        raise InputError(f"fastest is {fastest}, but at least one rate must be asked for")
+        raise InputError(f"fastest is {fastest}, but must be at least 1")
     near = Derivatives(what, params, rates)
     found = spectrum_at(near, near.layout.pack(params), fastest)
     if not len(found.rates):

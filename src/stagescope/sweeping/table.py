@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stagescope.errors import InputError, unknown
+from stagescope.papers.registry import study
 from stagescope.runs.files import publish
 from stagescope.sweeping.axes import Axis, Value, ordered, spelled
 from stagescope.sweeping.columns import Column, columns_of
@@ -38,7 +39,7 @@ class Sweep:
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
-        """What was swept, with the values that were asked for; refinement adds rows between them."""
+        """What was swept, with the requested values; refinement adds rows between them."""
         return self.plan.axes
 
     @property
@@ -87,7 +88,7 @@ class Sweep:
 
     @cached_property
     def missing(self) -> int:
-        """How many of the points that were asked for have no row."""
+        """The number of requested points without a row."""
         names = [axis.name for axis in self.axes]
         asked = {
             (*(at[name] for name in names), seed) for grid in self.plan.grids for at, seeds in grid.cells() for seed in seeds
@@ -159,7 +160,6 @@ class Sweep:
         self, row: Row, out: str | Path | None = None, *, overwrite: bool = False, progress: bool | None = None
     ) -> "Run":
         """The run of a row, computed again from its config; `out` stores it."""
-        from stagescope.papers.registry import study
 
         found = study(row["study"])
         options = found.configured(None, **row["config"])

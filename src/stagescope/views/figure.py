@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stagescope.corpora.known import locate
 from stagescope.errors import InputError, unknown
 from stagescope.progress import Progress
 from stagescope.runs.files import publish, store_errors
@@ -39,12 +40,12 @@ STYLE = {
 }
 FORMATS = ("pdf", "svg", "png")
 MARK = "Made with Stagescope"
-"""In every file that is written: what tells it from anybody's own of the same name."""
+"""Written into every file, so that files of other origin are recognised and never replaced."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a paper, or one it lacks. One that is `full` takes hours and is made only when that is asked for.
+    """One figure of a paper, or one it lacks. One that is `full` takes hours and is made only on request.
 
     `cost` says in words how long it takes, where that is worth knowing; `needs` names a corpus that must be at hand. A figure
     of a named `sweep` of its study computes its numbers from the table of that sweep, any other with a progress bar at hand.
@@ -64,8 +65,6 @@ class Figure:
         """Why this figure cannot be made on this machine; empty where it can."""
         if self.needs is None:
             return ""
-        from stagescope.corpora.known import locate
-
         try:
             locate(self.needs)
         except InputError as error:
