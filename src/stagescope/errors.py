@@ -13,7 +13,7 @@ class StagescopeError(Exception):
 
 
 class InputError(StagescopeError, ValueError):
-    """A value the caller gave cannot be used: the message names it and says what would do."""
+    """A value from the caller cannot be used: the message names it and what is expected."""
 
     exit_code = 2
 

@@ -9,7 +9,7 @@ from stagescope.errors import InputError
 LIMIT = min(2 * 2**30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
 """Bytes that one array of numbers may take: a quarter of the machine, as there is never one alone, and at most 2 GiB.
 
-Anything larger is more likely a slip of the pen than a plan.
+A larger array is more likely a typing error than a plan.
 """
 COPIES = 8
 """Copies of the parameters that a run holds: state, step, gradient, its clipped form, two moments, the last frame, the draw."""

@@ -8,7 +8,7 @@ Item = TypeVar("Item")
 
 
 class Progress:
-    """Says nothing; the base of what does."""
+    """Shows nothing; the base of progress bars."""
 
     def __enter__(self) -> "Progress":
         return self
@@ -62,5 +62,5 @@ class Bar(Progress):
 
 
 def progress_for(shown: bool | None) -> Progress:
-    """A bar if asked for, none if refused; undecided means: on a terminal."""
+    """True: a bar; False: none; None: a bar on a terminal."""
     return Bar() if (sys.stderr.isatty() if shown is None else shown) else Progress()

@@ -36,7 +36,7 @@ def results(work: Callable[[Task], Result], tasks: Sequence[Task], workers: int)
 
 
 def _quiet_end() -> None:
-    """Ctrl-C ends a worker at once and without a traceback; the first process tells the user."""
+    """Ctrl-C ends a worker at once and without a traceback; the main process reports it."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -6,12 +6,12 @@ import pytest
 
 from stagescope.diagrams.areas import Ruler
 from stagescope.diagrams.curves import draw_curves
-from stagescope.diagrams.ink import START, NumberColors, colors_of, distinct, folded
 from stagescope.diagrams.maps import ABSENT, draw_maps, shade
 from stagescope.diagrams.numbers import disagree, numbers
 from stagescope.diagrams.scale import ValueScale, mark_text
 from stagescope.diagrams.selection import select
-from stagescope.diagrams.words import fixed_text
+from stagescope.diagrams.style import START, NumberColors, colors_of, distinct, folded
+from stagescope.diagrams.texts import fixed_text
 from stagescope.errors import InputError
 from stagescope.sweeping.axes import Axis
 from stagescope.sweeping.boxes import Scale

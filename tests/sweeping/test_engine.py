@@ -15,11 +15,11 @@ from stagescope.cli.main import run
 from stagescope.errors import InputError, StagescopeError, StoreError
 from stagescope.runs.files import Lock
 from stagescope.sweeping import cluster, dispatch, engine
-from stagescope.sweeping.board import Board
 from stagescope.sweeping.cluster import Pool
 from stagescope.sweeping.dispatch import Dispatch
 from stagescope.sweeping.plan import CALL
 from stagescope.sweeping.points import points
+from stagescope.sweeping.progress import SweepProgress
 from stagescope.sweeping.rows import RowWriter
 from stagescope.sweeping.worker import Brief, Done, versions
 from tests.sweeping.small import CHEAP, cheap_plan, task_of
@@ -78,7 +78,7 @@ def test_slow_points_are_handed_out_one_at_a_time(client, monkeypatch, tmp_path)
 
     monkeypatch.setattr(dispatch, "work", slow)
     plan, sent = cheap_plan(tmp_path, grid={"rate_y": "1:2:12"}), []
-    crew = Dispatch(Pool(client), task_of(plan, tmp_path, []), RowWriter(tmp_path), Board())
+    crew = Dispatch(Pool(client), task_of(plan, tmp_path, []), RowWriter(tmp_path), SweepProgress())
     crew.run(list(points(plan)), lambda point, brief: sent.append(len(crew._flying)))
     assert len(sent) == 12
     assert max(sent[4:]) <= 2
@@ -311,7 +311,7 @@ class Answer:
 def test_an_answer_that_died_with_its_worker_is_waited_for(client, tmp_path):
     """The scheduler has it made again; that is not the end of the scheduler."""
     plan = cheap_plan(tmp_path, grid={"rate_y": "1"})
-    crew = Dispatch(Pool(client), task_of(plan, tmp_path), RowWriter(tmp_path), Board())
+    crew = Dispatch(Pool(client), task_of(plan, tmp_path), RowWriter(tmp_path), SweepProgress())
     for status in ("lost", "pending"):
         lost: Any = Answer(status)
         crew._flying = {lost: tuple(points(plan))}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stagescope.papers.reading import reading
 from stagescope.views import subsample as thin
 from stagescope.views.any_run import any_views, singular_values
-from stagescope.views.crowd import MOST, crowd, curves
+from stagescope.views.curves import MOST, curves, many_curves
 from stagescope.views.plane import plane
 from stagescope.views.view import Curve
 from tests.runs.samples import memory_run, stacked
@@ -47,7 +47,7 @@ def test_matrices_beyond_the_budget_are_thinned_and_say_so(monkeypatch):
 
 
 def test_curves_beyond_the_budget(monkeypatch):
-    monkeypatch.setattr("stagescope.views.crowd.NUMBERS", 20)
+    monkeypatch.setattr("stagescope.views.curves.NUMBERS", 20)
     made = [Curve("a", np.arange(100.0)), Curve("b", -np.arange(100.0))]
     found = curves("s", "t", "about.", "axis", made, frames=2 * np.arange(100))
     assert found.frames is not None
@@ -56,7 +56,7 @@ def test_curves_beyond_the_budget(monkeypatch):
 
 
 def test_a_crowd_names_its_first():
-    made = crowd(np.arange(200.0)[None], [str(i) for i in range(200)], first=range(199, -1, -1))
+    made = many_curves(np.arange(200.0)[None], [str(i) for i in range(200)], first=range(199, -1, -1))
     assert [curve.name for curve in made[:3]] == ["199", "198", "197"]
     assert (len(made), sum(not curve.faint for curve in made)) == (MOST, 8)
 

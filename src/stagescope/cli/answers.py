@@ -1,13 +1,14 @@
-"""What a finished command says of a run, without a single heavy import."""
+"""What a finished command prints about a run, without heavy imports."""
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stagescope.runs.run import Run
+if TYPE_CHECKING:
+    from stagescope.runs.run import Run
 
 
-def info(run: Run) -> dict[str, Any]:
+def info(run: "Run") -> dict[str, Any]:
     """A run in a few facts, the same for people and for --json."""
     series = {name: float(values[-1]) for name, values in run.series.items() if run.frames and values.ndim == 1}
     return {
@@ -29,7 +30,7 @@ def info(run: Run) -> dict[str, Any]:
     }
 
 
-def outcome(run: Run) -> str:
+def outcome(run: "Run") -> str:
     """How a run ended, and what to do next."""
     last = f"{run.clock} = {run.time[-1]:.6g}" if run.frames else "nothing"
     loss = f", loss {run.series['loss'][-1]:.6g}" if "loss" in run.series and run.frames else ""

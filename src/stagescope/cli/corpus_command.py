@@ -11,6 +11,8 @@ from stagescope.cli.command import Command, print_json
 from stagescope.corpora.files import Layout
 from stagescope.corpora.options import CORPUS, LAYOUT, TOKENS, VOCAB
 from stagescope.errors import InputError, sentence
+from stagescope.papers.registry import is_ours, papers
+from stagescope.progress import progress_for
 
 if TYPE_CHECKING:
     from stagescope.corpora.facts import AboutText
@@ -31,8 +33,6 @@ class Corpus(Command):
     def run(self) -> int:
         from stagescope.corpora.corpus import read_corpus
         from stagescope.corpora.facts import corpus_facts
-        from stagescope.papers.registry import is_ours, papers
-        from stagescope.progress import progress_for
 
         shown = False if self.quiet or self.json_ else None
         if self.events is not None and not 0 < self.events < math.inf:

@@ -9,6 +9,8 @@ from pydantic import Field
 
 from stagescope.cli.command import Command, answer
 from stagescope.errors import InputError
+from stagescope.papers.registry import paper_of, problems, study
+from stagescope.progress import progress_for
 
 if TYPE_CHECKING:
     from stagescope.views.figure import Figure
@@ -25,8 +27,6 @@ class Reproduce(Command):
     quiet: bool = Field(False, description="no progress bar")
 
     def run(self) -> int:
-        from stagescope.papers.registry import study
-        from stagescope.progress import progress_for
         from stagescope.views.figure import chosen
 
         figures = study(self.paper).figures()
@@ -52,7 +52,6 @@ class Reproduce(Command):
 
     def _made(self, figure: "Figure") -> Path:
         """Compute and draw a figure; one of a sweep from its table."""
-        from stagescope.progress import progress_for
         from stagescope.views.figure import reproduce, store
 
         shown = False if self.quiet else None
@@ -74,10 +73,9 @@ class List(Command):
 
     def run(self) -> int:
         from stagescope.cli.render import catalogue
-        from stagescope.papers.registry import problems
 
         found = catalogue()
-        for problem in (*problems(), *(problem for study in found.values() for problem in study["problems"])):
+        for problem in (*problems(), *(problem for each in found.values() for problem in each["problems"])):
             print(f"stagescope: {problem}", file=sys.stderr)
         return answer(found, self.json_, "print_catalogue")
 
@@ -88,8 +86,6 @@ class Cite(Command):
     study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
 
     def run(self) -> int:
-        from stagescope.papers.registry import paper_of, study
-
         paper = paper_of(study(self.study).name)
         print(paper.reference.text + "\n\n" + paper.reference.bibtex + "\n")
         for name, tag in paper.tags.items():

@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal
 import tyro
 from pydantic import Field
 
+from stagescope.cli.answers import open_page
 from stagescope.cli.command import OWN_CLAIMS, Command, OwnClaims, RunFolder, answer, print_notes
+from stagescope.progress import progress_for
 
 LONG_SECONDS = 20.0
 """A command that will take longer says so before it begins."""
@@ -81,8 +83,6 @@ class Report(Command):
         print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
         print_notes(() if self.quiet else notes)
         if self.open:
-            from stagescope.cli.answers import open_page
-
             open_page(made)
         return 0
 
@@ -97,7 +97,6 @@ class Figures(Command):
     quiet: bool = Field(False, description="no progress bar; print the paths alone")
 
     def run(self) -> int:
-        from stagescope.progress import progress_for
         from stagescope.reporting.static import run_figures
         from stagescope.runs.store import load
 

@@ -11,6 +11,7 @@ from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages
 from stagescope.errors import sentence
 from stagescope.landscape.ladder import Ladder
+from stagescope.papers.registry import paper_of, studies
 from stagescope.reporting.provenance import option_words
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def print_stages(found: Stages) -> None:
 
 
 def print_ladder(found: Ladder) -> None:
-    """One rung a row; what the numbers do not say is said below the table."""
+    """One rung a row; notes are below the table."""
     table = _table("rung", found.clock, "distance", "opens", "rate", "left at", "cosines")
     table.padding = (0, 1, 0, 0)
     for rung in found:
@@ -85,15 +86,11 @@ def print_ledger(ledger: Ledger) -> None:
 
 def catalogue() -> dict[str, Any]:
     """Everything that can be named on the command line."""
-    from stagescope.papers.registry import studies
-
     return {name: _catalogued(study) for name, study in studies().items()}
 
 
 def _catalogued(study: "Study") -> dict[str, Any]:
     """What one study has; figures and claims whose modules fail to load are left out, and `problems` says why."""
-    from stagescope.papers.registry import paper_of
-
     found = {
         "title": study.title,
         "paper": paper_of(study.name).reference.text,

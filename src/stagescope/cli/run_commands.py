@@ -7,7 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import tyro
 from pydantic import BaseModel, Field
 
+from stagescope.cli.answers import info, outcome
 from stagescope.cli.command import Command, RunFolder, answer, print_json
+from stagescope.papers.registry import study
 
 
 class RunFlags(BaseModel):
@@ -29,8 +31,6 @@ class Run(Command):
     study: Any
 
     def run(self) -> int:
-        from stagescope.papers.registry import study
-
         flags: RunFlags = self.study
         found = study(flags.study_name)
         options = {name: getattr(flags, name) for name in found.options.model_fields}
@@ -80,7 +80,6 @@ class Info(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.cli.answers import info
         from stagescope.runs.store import load
 
         return answer(info(load(self.folder)), self.json_, "print_info")
@@ -106,8 +105,6 @@ class Export(Command):
 
 def report_run(made: Any, quiet: bool, as_json: bool) -> int:
     """Say how a run ended; the exit code of its command."""
-    from stagescope.cli.answers import info, outcome
-
     if as_json:
         print_json(info(made))
     elif not quiet:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import tyro
 from pydantic import BaseModel, Field
 
+from stagescope.cli.answers import open_page
 from stagescope.cli.command import OWN_CLAIMS, Command, OwnClaims, print_json, print_notes
 from stagescope.errors import InputError
 from stagescope.options import field_name
+from stagescope.papers.registry import stored_study, study
 
 if TYPE_CHECKING:
     from stagescope.sweeping.table import Sweep as Table
@@ -55,7 +57,6 @@ class Sweep(Command):
     study: Any
 
     def run(self) -> int:
-        from stagescope.papers.registry import study
         from stagescope.sweeping.engine import sweep
 
         flags: SweepFlags = self.study
@@ -88,7 +89,6 @@ class Recreate(Command):
 
     def run(self) -> int:
         from stagescope.cli.run_commands import report_run
-        from stagescope.papers.registry import stored_study
         from stagescope.sweeping.axes import checked
         from stagescope.sweeping.table import load_sweep
 
@@ -134,8 +134,6 @@ class Diagram(Command):
             print(f"{made.figure.with_suffix('')}.{{pdf,svg,png,json}}\n{made.page}: {size:.1f} MB, works offline")
             print_notes(made.notes)
         if self.open:
-            from stagescope.cli.answers import open_page
-
             open_page(made.page)
         return 0
 
@@ -170,21 +168,21 @@ def _facts(made: "Table") -> dict[str, Any]:
 
 def _print_outcome(made: "Table") -> None:
     """How many rows there are, which failed and why, and what to do next."""
-    from stagescope.sweeping import remarks
+    from stagescope.sweeping import notes
     from stagescope.sweeping.rows import outcome
 
     failed = f", {len(made.failed)} failed" if made.failed else ""
-    size = f"{remarks.count(len(made), 'row')} in {remarks.count(len(made.cells), 'cell')}"
+    size = f"{notes.count(len(made), 'row')} in {notes.count(len(made.cells), 'cell')}"
     print(f"{made.folder}: {size}{failed}; {made.folder / 'table.csv'}")
     reasons = Counter(outcome(row["status"], row["reason"]) for row in made.failed)
     for reason, count in reasons.most_common(3):
         print(f"{count} {reason}")
     if len(reasons) > 3:
-        print(f"and {remarks.count(len(reasons) - 3, 'other reason')}, in the table")
-    if remark := remarks.same_seeds(made):
+        print(f"and {notes.count(len(reasons) - 3, 'other reason')}, in the table")
+    if remark := notes.same_seeds(made):
         print(remark)
     names = [axis.name for axis in made.axes if len(axis.values) > 1]
-    color = remarks.telling(made)
+    color = notes.first_column(made)
     if names and color:
         upwards = f" --y {names[1]}" if len(names) > 1 else ""
         print(f"next: stagescope diagram {made.folder} --x {names[0]}{upwards} --color {color}")

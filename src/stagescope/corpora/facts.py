@@ -8,7 +8,7 @@ from stagescope.corpora.corpus import TextCorpus
 
 @dataclass(frozen=True)
 class AboutText:
-    """What a paper says of a text before training: `facts` as JSON, and the same as things that rich can print."""
+    """What a paper predicts for a text before training: `facts` as JSON, and the same for the terminal."""
 
     facts: dict[str, Any]
     shown: tuple[Any, ...]

@@ -57,7 +57,7 @@ def _between_words(block: bytes) -> int:
 
 
 def _blocks(path: Path, seen: Callable[[bytes], None], cut_of: Callable[[bytes], int]) -> Iterator[str]:
-    """Text up to a cut of each block; says where a byte is not text."""
+    """The text of a file, block by block; an error names the place of a byte that is not text."""
     place, line, held, start = 0, 1, bytearray(), b""
     with _opened(path) as file:
         while block := file.read(BLOCK):

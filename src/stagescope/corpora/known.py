@@ -125,7 +125,7 @@ def _first(source: str) -> tuple[Path, dict[str, Path]]:
     try:
         places = (root / Path(source).expanduser() for root in (Path(), *folders()) if source)
         found = next(((place, files) for place in places if (files := _at(place))), None)
-    except (OSError, RuntimeError) as error:  # a folder that may not be entered, a name too long; a home that nobody has
+    except (OSError, RuntimeError) as error:  # a folder without permission, a name too long, a user without a home folder
         raise InputError(f"cannot read the corpus {source}: {getattr(error, 'strerror', None) or error}") from None
     if found is None:
         places = ", ".join(str(root) for root in (Path.cwd(), *folders()))

@@ -44,7 +44,7 @@ class TextOptions(Options):
         return anchored(value) if name == "corpus" else super().anchored(name, value)
 
     def files(self) -> dict[str, dict[str, Path]]:
-        """Also those of a text that is a path; of a known one the name says which bytes it has."""
+        """Also the files of a text given as a path; the name of a known corpus determines its bytes."""
         from stagescope.corpora.known import KNOWN, locate
 
         own = {} if self.corpus in KNOWN else {"corpus": locate(self.corpus)}

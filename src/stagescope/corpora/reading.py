@@ -32,7 +32,7 @@ def read_text(source: str, tokens: Tokens, layout: Layout, progress: Progress | 
     name = (source, tokens, layout, state)
     if name not in _kept:
         found = _read_parts(source, paths, tokens, layout, progress or Progress()) if paths else _read_topics(tokens)
-        while len(_kept) >= 3:  # so many stay in memory: a run and its reading share one pass over the files
+        while len(_kept) >= 3:  # texts that stay in memory, so that a run and its reading share one pass over the files
             _kept.pop(next(iter(_kept)))
         _kept[name] = found
     return _kept[name]
@@ -59,7 +59,7 @@ def read_again(source: str, sha256: str, tokens: Tokens, layout: Layout) -> RawT
 
 
 def _is_there(source: str) -> bool:
-    """Whether there is a text to read; of a known name, what is missing is said when it is read."""
+    """Whether there is a text to read. A missing file of a known corpus is reported when it is read."""
     try:
         return bool(anchored(source))
     except InputError:
@@ -104,7 +104,7 @@ def _read_parts(source: str, paths: Mapping[str, Path], tokens: Tokens, layout: 
 
 
 def _digest(digests: list[str]) -> str:
-    """The sha256 of a corpus: that of its file, or of those of its files, which tells where one ends and the next begins."""
+    """The sha256 of a corpus: that of its file, or of the list of those of its files."""
     return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 

@@ -14,7 +14,7 @@ from stagescope.errors import InputError
 class Thresholds:
     """What counts as a transition of a loss."""
 
-    window: float = 0.1  # the speed of a loss is its mean fall over so much of ln step
+    window: float = 0.1  # the speed of a loss is its mean fall over this stretch of ln step
     change: float = 1.5  # a transition begins at this many times the least speed since the last, and ends as far below its peak
     faint: float = 0.01  # speeds below this share of the initial loss per unit of ln step count as rest
     small: float = 0.03  # a fall below this share of all that the loss has fallen is noise, such as that of minibatches

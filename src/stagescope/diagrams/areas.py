@@ -21,7 +21,7 @@ ALONE = 0.5
 ALONE_LOG = 0.15
 """The same on a logarithmic axis, in decades."""
 CLOSE, UNEVEN = 0.05, 3.0
-"""A gap of so small a share of the axis, beside one so many times as large, has values drawn at equal distances instead."""
+"""Values are drawn at equal distances if a gap is below the share CLOSE of the axis and another is UNEVEN times as large."""
 
 
 class Rect(NamedTuple):
@@ -117,7 +117,7 @@ def _parts(ruler: Ruler, low: Any, high: Any) -> list[tuple[Any, float, float]]:
 
 
 def _owner(rulers: tuple[Ruler, Ruler], corner: Cell, leaf: Leaf, known: frozenset[Cell]) -> Cell | None:
-    """The cell at a corner. One that a refinement has not reached yet is stood in for by the nearest; a hole has none."""
+    """The cell at a corner. The nearest replaces one that refinement has not reached yet; a gap in the table stays empty."""
     if corner in known:
         return corner
     if all(value in ruler.scale.values for ruler, value in zip(rulers, corner, strict=True)):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.diagrams import ink
+from stagescope.diagrams import style
 from stagescope.diagrams.areas import Ruler
 from stagescope.diagrams.scale import ValueScale, mark_text, powers, steps
-from stagescope.diagrams.words import AT_START
+from stagescope.diagrams.texts import AT_START
 from stagescope.sweeping.columns import CLOCKED
 from stagescope.views.figure import COLORS, GREY, Numbers
 
@@ -33,24 +33,24 @@ def draw_curves(numbers: Numbers) -> "Drawing":
     from matplotlib import pyplot
 
     words = numbers["kind"] == "word"
-    names = ink.distinct(list(ink.present(numbers).values()), NAME) if words else []
+    names = style.distinct(list(style.present(numbers).values()), NAME) if words else []
     height = 1.9 + sum(0.16 + 0.14 * (1 + name.count("\n")) for name in names) if words else 3.4
     drawing, axes = pyplot.subplots(figsize=(WIDTH, height), layout="constrained")
-    x = ink.ruler(numbers["x"])
+    x = style.ruler(numbers["x"])
     if words:
         _share_dots(axes, numbers, names, x)
     else:
         _value_curves(axes, numbers, x)
-    ink.ticks(axes, axes.xaxis, x, "x", 3.0 if words else 4.6)
-    axes.set_xlabel(ink.axis_name(numbers["x"]))
+    style.ticks(axes, axes.xaxis, x, "x", 3.0 if words else 4.6)
+    axes.set_xlabel(style.axis_name(numbers["x"]))
     handles = axes.get_legend_handles_labels()[0]
     if handles:
-        width = int(ink.LETTERS_PER_INCH * WIDTH) - 4
+        width = int(style.LETTERS_PER_INCH * WIDTH) - 4
         longest = max(len(str(handle.get_label())) for handle in handles)
         columns = max(1, min(4, len(handles), width // (longest + 3)))
         drawing.set_figheight(height + 0.16 * max(0, -(-len(handles) // columns) - 2))
         drawing.legend(handles=handles, loc="outside lower left", ncols=columns)
-    drawing.suptitle(ink.title(numbers, WIDTH), fontsize=9.5, x=0.01, ha="left")
+    drawing.suptitle(style.title(numbers, WIDTH), fontsize=9.5, x=0.01, ha="left")
     return drawing
 
 
@@ -70,24 +70,24 @@ def _value_curves(axes: "Axes", numbers: Numbers, x: Ruler) -> None:
         across = np.array([x.place_on_axis(cell["x"]) for cell in cells])
         _curve(axes, cells, across, color, (low, high), joined=x.scale.kind != "categorical")
         if len(panels) > 1:
-            axes.plot([], [], "o-", ms=3, color=color, label=ink.at_text(panel["at"]))
+            axes.plot([], [], "o-", ms=3, color=color, label=style.at_text(panel["at"]))
         for kinds, lanes, first, step in ((ABOVE, above, 1 - share / 2, -share), (BELOW, below, share / 2, share)):
             if panel in lanes:
                 _lane(axes, cells, across, color, kinds, first + step * lanes.index(panel))
-    if any(cell["interval"] for cell in ink.all_cells(numbers)):
+    if any(cell["interval"] for cell in style.all_cells(numbers)):
         said = f"{numbers['confidence']:.0%} bootstrap interval of the median"
         axes.fill_between([], [], color=GREY, alpha=0.3, lw=0, label=said)
     for kind, said in {**numbers["lacks"], "start": AT_START, "failed": "failed"}.items():
-        if any(state(cell) == kind for cell in ink.all_cells(numbers)):
-            axes.plot([], [], MARKS[kind], color=GREY, ms=5, mfc="none", ls="", label=ink.folded(said, 80))
-    axes.set_ylabel(ink.label_of(numbers))
+        if any(state(cell) == kind for cell in style.all_cells(numbers)):
+            axes.plot([], [], MARKS[kind], color=GREY, ms=5, mfc="none", ls="", label=style.folded(said, 80))
+    axes.set_ylabel(style.label_of(numbers))
 
 
 def _limits(axes: "Axes", numbers: Numbers, above: int, below: int) -> tuple[float, float]:
     """Scale and ends of the axis of values, with room for lanes; returns where the values end."""
     from matplotlib.ticker import NullLocator
 
-    values = ink.scaled_values(numbers)
+    values = style.scaled_values(numbers)
     scale = ValueScale(values)
     if scale.log and scale.signed:
         axes.set_yscale("symlog", linthresh=scale.least)
@@ -97,7 +97,7 @@ def _limits(axes: "Axes", numbers: Numbers, above: int, below: int) -> tuple[flo
         axes.set_yscale("log")
     elif not values:
         axes.set_yticks([])
-    spans = [end for cell in ink.all_cells(numbers) for end in cell["interval"] or () if end is not None]
+    spans = [end for cell in style.all_cells(numbers) for end in cell["interval"] or () if end is not None]
     known = [value for value in [*values, *spans] if value > 0 or not scale.log or scale.signed] or [0.0, 1.0]
     transform = axes.yaxis.get_transform()
     low, high = transform.transform([min(known), max(known)])
@@ -140,7 +140,7 @@ def _lane(
 
 def _share_dots(axes: "Axes", numbers: Numbers, labels: Sequence[str], x: Ruler) -> None:
     """A row for each category; the area of a dot is the share of seeds."""
-    colors, names, cells = ink.NameColors(numbers["categories"]), list(ink.present(numbers)), ink.all_cells(numbers)
+    colors, names, cells = style.NameColors(numbers["categories"]), list(style.present(numbers)), style.all_cells(numbers)
     for cell in cells:
         at = x.place_on_axis(cell["x"])
         for name, share in cell["shares"].items():

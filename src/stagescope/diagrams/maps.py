@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stagescope.diagrams import ink
+from stagescope.diagrams import style
 from stagescope.diagrams.areas import Ruler, areas
 from stagescope.diagrams.numbers import disagree
 from stagescope.diagrams.scale import mark_text
-from stagescope.diagrams.words import AT_START
+from stagescope.diagrams.texts import AT_START
 from stagescope.views.figure import GREY, Numbers
 
 if TYPE_CHECKING:
@@ -30,27 +30,27 @@ def draw_maps(numbers: Numbers) -> "Drawing":
     size = (5.4, 4.0) if len(panels) == 1 else (1.0 + 2.9 * columns, 0.7 + 2.7 * rows)
     inside = (4.0, 2.8) if len(panels) == 1 else (2.5, 1.9)
     drawing, grid = pyplot.subplots(rows, columns, figsize=size, squeeze=False, sharex=True, sharey=True, layout="constrained")
-    colors = ink.colors_of(numbers)
-    x, y = ink.ruler(numbers["x"]), ink.ruler(numbers["y"])
+    colors = style.colors_of(numbers)
+    x, y = style.ruler(numbers["x"]), style.ruler(numbers["y"])
     for axes, panel in zip(grid.flat, panels, strict=False):
         _map(axes, panel["cells"], x, y, colors)
-        ink.ticks(axes, axes.xaxis, x, "x", inside[0])
-        ink.ticks(axes, axes.yaxis, y, "y", inside[1])
-        axes.set_title(ink.at_text(panel["at"]) if len(panels) > 1 else "")
+        style.ticks(axes, axes.xaxis, x, "x", inside[0])
+        style.ticks(axes, axes.yaxis, y, "y", inside[1])
+        axes.set_title(style.at_text(panel["at"]) if len(panels) > 1 else "")
     for axes in list(grid.flat)[len(panels) :]:
         axes.set_visible(False)
     for axes in grid[:, 0]:
-        axes.set_ylabel(ink.axis_name(numbers["y"]))
+        axes.set_ylabel(style.axis_name(numbers["y"]))
     for place, axes in enumerate(grid.flat):
         if place + columns >= len(panels) and place < len(panels):
-            axes.set_xlabel(ink.axis_name(numbers["x"]))
+            axes.set_xlabel(style.axis_name(numbers["x"]))
             axes.tick_params(labelbottom=True)
     _keys(drawing, numbers, colors, list(grid.flat)[: len(panels)])
-    drawing.suptitle(ink.title(numbers, size[0]), fontsize=9.5, x=0.01, ha="left")
+    drawing.suptitle(style.title(numbers, size[0]), fontsize=9.5, x=0.01, ha="left")
     return drawing
 
 
-def _map(axes: "Axes", cells: Sequence[Mapping[str, Any]], x: Ruler, y: Ruler, colors: ink.Colors) -> None:
+def _map(axes: "Axes", cells: Sequence[Mapping[str, Any]], x: Ruler, y: Ruler, colors: style.Colors) -> None:
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
@@ -82,24 +82,24 @@ def _map(axes: "Axes", cells: Sequence[Mapping[str, Any]], x: Ruler, y: Ruler, c
         spine.set_linewidth(0.6)
 
 
-def shade(cell: Mapping[str, Any], colors: ink.Colors) -> Any:
+def shade(cell: Mapping[str, Any], colors: style.Colors) -> Any:
     """The colour of a cell that did not fail."""
     if cell["lack"] is not None:
         return ABSENT[cell["lack"]]
-    return ink.START if cell.get("start") else colors(cell["value"])
+    return style.START if cell.get("start") else colors(cell["value"])
 
 
-def _keys(drawing: "Drawing", numbers: Numbers, colors: ink.Colors, grid: Sequence["Axes"]) -> None:
+def _keys(drawing: "Drawing", numbers: Numbers, colors: style.Colors, grid: Sequence["Axes"]) -> None:
     """The bar of colours or the list of categories, and what hatching, grey and dots mean."""
     from matplotlib.patches import Patch
 
-    width = int(ink.LETTERS_PER_INCH * drawing.get_figwidth()) - 4
+    width = int(style.LETTERS_PER_INCH * drawing.get_figwidth()) - 4
     handles: list[Any] = []
-    if isinstance(colors, ink.NameColors):
-        shown = ink.present(numbers)
-        labels = ink.distinct(list(shown.values()), width)
+    if isinstance(colors, style.NameColors):
+        shown = style.present(numbers)
+        labels = style.distinct(list(shown.values()), width)
         handles += [Patch(color=colors.of[name], label=label) for name, label in zip(shown, labels, strict=True)]
-    elif values := ink.scaled_values(numbers):
+    elif values := style.scaled_values(numbers):
         if colors.scale.constant:
             handles.append(Patch(color=colors(values[0]), label=f"{values[0]:.5g} everywhere"))
         else:
@@ -113,12 +113,12 @@ def _keys(drawing: "Drawing", numbers: Numbers, colors: ink.Colors, grid: Sequen
         drawing.set_figheight(drawing.get_figheight() + 0.15 * max(0.0, lines - 3))
 
 
-def _bar(drawing: "Drawing", numbers: Numbers, colors: ink.NumberColors, grid: Sequence["Axes"]) -> None:
+def _bar(drawing: "Drawing", numbers: Numbers, colors: style.NumberColors, grid: Sequence["Axes"]) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
     bar = drawing.colorbar(ScalarMappable(Normalize(0, 1), colors.map), ax=list(grid), fraction=0.06, pad=0.02, aspect=28)
-    bar.set_label(ink.label_of(numbers))
+    bar.set_label(style.label_of(numbers))
     bar.outline.set_linewidth(0.4)  # pyright: ignore[reportCallIssue]
     marks = colors.scale.marks()
     bar.set_ticks([colors.scale.place(mark) for mark in marks], labels=[mark_text(mark) for mark in marks], minor=False)
@@ -129,17 +129,17 @@ def _marks(numbers: Numbers, width: int) -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    cells = ink.all_cells(numbers)
+    cells = style.all_cells(numbers)
     found: list[Any] = []
     if any(cell.get("start") for cell in cells):
-        found.append(Patch(color=ink.START, label=AT_START))
-    found += [Patch(color=ABSENT[lack], label=ink.folded(said, width)) for lack, said in numbers["lacks"].items()]
+        found.append(Patch(color=style.START, label=AT_START))
+    found += [Patch(color=ABSENT[lack], label=style.folded(said, width)) for lack, said in numbers["lacks"].items()]
     broken = [cell for cell in cells if cell["lack"] == "failed"]
     if broken:
         reasons = Counter(reason for cell in broken for reason in cell["reasons"])
         most = reasons.most_common(1)[0][0]
         label = most if len(reasons) == 1 else f"failed, for example: {most}"
-        found.append(Patch(facecolor="white", edgecolor=GREY, hatch=HATCH, lw=0.5, label=ink.folded(label, width)))
+        found.append(Patch(facecolor="white", edgecolor=GREY, hatch=HATCH, lw=0.5, label=style.folded(label, width)))
     if any(map(disagree, cells)):
         some = any(0 < cell["failed"] < cell["rows"] for cell in cells)
         found.append(

@@ -1,4 +1,4 @@
-"""The numbers of a phase diagram: which cells there are and what each says, with intervals over seeds."""
+"""The numbers of a phase diagram: its cells and their values, with intervals over seeds."""
 
 import math
 from collections import Counter
@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from stagescope.diagrams.selection import Selection
-from stagescope.diagrams.words import (
+from stagescope.diagrams.texts import (
     START_PARTS,
     clock_notes,
     clocks_of,
@@ -75,7 +75,7 @@ def _axis(axis: Axis) -> dict[str, Any]:
 
 
 def _lacks(column: Column, cells: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What the legend says of cells without a value; failures have their own reasons."""
+    """Legend of cells without a value; failures have their own reasons."""
     found = {}
     for lack in (*CLOCKED, "none"):
         those = [cell for cell in cells if cell["lack"] == lack]

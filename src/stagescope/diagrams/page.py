@@ -11,7 +11,7 @@ from stagescope.diagrams.areas import Ruler
 from stagescope.diagrams.cells import all_areas, statistics
 from stagescope.diagrams.numbers import EMPTY, ranked
 from stagescope.diagrams.selection import Selection
-from stagescope.diagrams.words import clock_notes, clocks_of, ends_of, fixed_text, lack_text, none_word, state_notes
+from stagescope.diagrams.texts import clock_notes, clocks_of, ends_of, fixed_text, lack_text, none_word, state_notes
 from stagescope.papers.registry import studies, tags
 from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.bundle import viewer_script, viewer_style

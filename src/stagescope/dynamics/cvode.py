@@ -99,7 +99,7 @@ class Cvode:
         return self._reached.value
 
     def step(self, stop: float, most: int) -> int:
-        """Go to `stop`, in at most so many steps; the flag is negative if that failed."""
+        """Integrate to `stop` in at most `most` steps; a negative flag means failure."""
         flag = TOO_MUCH_WORK
         for _ in range(0, most, PATIENCE):
             flag = self._c.CVode(self._memory, stop, self._vector, self._at, NORMAL)

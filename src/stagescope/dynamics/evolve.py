@@ -14,7 +14,7 @@ from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State
 from stagescope.dynamics.record import Record, Stop
 from stagescope.errors import InputError
 from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective
+from stagescope.fields.objective import Objective, as_field
 from stagescope.params import Layout, Params, check_name
 from stagescope.progress import progress_for
 from stagescope.runs.arrays import Column
@@ -101,9 +101,7 @@ def evolve(
     `until` ends a flow; a descent counts its own steps. A solve that breaks down is an outcome, not an exception: the
     run's `status` and `reason` say so. Ctrl-C raises `Interrupted` after the last commit.
     """
-    law = what.field() if isinstance(what, Objective) else what
-    if not isinstance(law, Field):
-        raise InputError(f"evolve needs an Objective or a Field, got {type(what).__name__}; wrap a JAX loss in JaxObjective")
+    law = as_field(what)
     params = _checked(params, law)
     layout = Layout.of(params)
     vector = layout.pack(params)

@@ -107,7 +107,7 @@ class GradientLoop:
 
 
 class CompiledLoop:
-    """Steps compiled by JAX; the body does not know how many are asked for. A stochastic law gets its data step by step.
+    """Steps compiled by JAX; the body does not depend on their number. A stochastic law gets its data step by step.
 
     Step sizes are arguments, not constants of the compiled code: runs that differ in them alone share it.
     """

@@ -40,6 +40,14 @@ class Objective(OnBlocks):
         return GradientField(self)
 
 
+def as_field(what: Objective | Field) -> Field:
+    """The field of an objective; a field as it is."""
+    field = what.field() if isinstance(what, Objective) else what
+    if not isinstance(field, Field):
+        raise InputError(f"expected an Objective or a Field, got {type(what).__name__}; wrap a JAX loss in JaxObjective")
+    return field
+
+
 class _Autodiff:
     """Compiled value, gradient and Hessian-vector product of an objective's definition."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from stagescope.errors import InputError, StagescopeError, unknown
 from stagescope.fields.field import Field, FlatField
-from stagescope.fields.objective import Objective
+from stagescope.fields.objective import Objective, as_field
 from stagescope.params import Layout, Params
 from stagescope.spec import Described, digest
 
@@ -35,9 +35,7 @@ class Derivatives:
         rates: Mapping[str, float] | None = None,
         heard: Callable[[int], None] = lambda products: None,
     ) -> None:
-        self.field = what.field() if isinstance(what, Objective) else what
-        if not isinstance(self.field, Field):
-            raise InputError(f"expected an Objective or a Field, got {type(what).__name__}; wrap a JAX loss in JaxObjective")
+        self.field = as_field(what)
         names = list(self.field.axes) or list(params)  # kernels know their blocks by place
         if set(names) != set(params):
             raise InputError(f"this model has parameter blocks {names}, got {sorted(params)}")
@@ -145,7 +143,7 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
     """Compiled once for equal forms: those differ only in the vectors and data they are called with."""
     from stagescope.autodiff import jax, jnp
 
-    field = source.what.field() if isinstance(source.what, Objective) else source.what
+    field = as_field(source.what)
     where, shapes, rate = layout.slices(), dict(layout.shapes), dict(rates)
 
     def velocity(vector: Any, data: Any) -> Any:

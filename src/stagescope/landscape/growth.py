@@ -9,7 +9,7 @@ import numpy as np
 from stagescope.errors import StagescopeError
 
 STEPS, LOOK, AGREE = 300, 20, 1e-6
-"""A Krylov space is enlarged up to so many steps, looked at every so many, until its growing part changes less than this."""
+"""A Krylov space grows up to STEPS steps and is checked every LOOK steps, until its growing part changes by less than AGREE."""
 
 
 @dataclass(frozen=True)

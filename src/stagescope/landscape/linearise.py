@@ -16,7 +16,7 @@ from stagescope.landscape.spectrum import LARGEST_DENSE, eigen, largest_rate
 from stagescope.params import Params
 
 MOST_RATES, SAME = 8, 1e-6
-"""At second order, a deviation may grow at so many different rates; closer ones, relative to the largest, are one."""
+"""Different rates of growth that the second order handles; rates closer than this, relative to the largest, count as one."""
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,12 @@ class SearchRule:
     gain: float = 1e-4  # share of the predicted fall of |F|^2 that an accepted step must bring
     shrink: float = 0.1  # least factor of the damping after an accepted step
     damping: tuple[float, float] = (1e-6, 1e12)
-    iterated_steps: int = 60  # of a large model, each with at most so many products with J and J^T
+    iterated_steps: int = 60  # of a large model, each with at most `iterated_products` products with J and J^T
     iterated_products: int = 200
     iterated_tolerance: float = 1e-4  # coarse, because the next step corrects what is left
     finish_whole: float = 1e-5  # below this |F| a model of some thousand parameters takes `whole_steps` with the whole Jacobian
     whole_steps: int = 20
-    cuts: tuple[float, ...] = tuple((10.0 ** -np.arange(2, 11)).tolist())  # polishing ignores singular values below such a share
+    cuts: tuple[float, ...] = tuple((10.0 ** -np.arange(2, 11)).tolist())  # shares of the largest singular value
     returns: int = 8  # corrections of a polishing step, along singular values `resolved` times larger than the cut
     resolved: float = 1e3
 

@@ -42,7 +42,7 @@ class Spectrum:
 
     @property
     def converged(self) -> bool:
-        """Whether the rates are all there are or as many as were asked for."""
+        """Whether these are all rates, or as many as were requested."""
         return self.complete or len(self.rates) >= self.asked
 
     @property

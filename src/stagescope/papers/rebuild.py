@@ -10,7 +10,7 @@ from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import Record
 from stagescope.errors import DamagedRun, InputError, StagescopeError
 from stagescope.fields.field import Field
-from stagescope.fields.objective import JaxObjective, Objective
+from stagescope.fields.objective import JaxObjective, Objective, as_field
 from stagescope.papers.registry import load_type, missing
 from stagescope.params import Layout
 from stagescope.runs import manifest as manifests
@@ -68,7 +68,7 @@ def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
         raise InputError("this run knows its own objective: leave yours out")
     else:
         found = rebuilt(spec["field"])
-    return found.field() if isinstance(found, Objective) else found
+    return as_field(found)
 
 
 def rebuilt(spec: Any) -> Any:

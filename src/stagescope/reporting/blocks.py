@@ -31,7 +31,7 @@ TOGETHER = 4_000_000
 
 
 class Blocks:
-    """The blocks of one page, in order of their ids; each method returns what the page's data says of one. Equal ones are one."""
+    """The blocks of one page, in order of their ids. Each method returns the entry of a block in the page's data."""
 
     def __init__(self) -> None:
         self.payloads: list[str] = []
@@ -98,7 +98,7 @@ def _best_order(items: np.ndarray) -> int:
 
 
 def _range(values: np.ndarray, low: float, high: float) -> tuple[float, float]:
-    """The range of a companded block: a foot not above `low` and the largest finite value; symmetric if asked for so."""
+    """The range of a companded block: a foot not above `low` and the largest finite value; symmetric if `low` = -`high`."""
     finite = np.isfinite(values)
     least = float(np.min(values, where=finite, initial=np.inf))
     most = float(np.max(values, where=finite, initial=-np.inf))

@@ -19,7 +19,7 @@ from stagescope.reporting.page_data import clean, page_data
 from stagescope.views.view import Portrait
 
 GENERATOR = '<meta name="generator" content="Stagescope'
-"""Near the start of every page; what tells a report from any other file."""
+"""Near the start of every page, so that reports are recognised."""
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 

@@ -1,4 +1,4 @@
-"""Attempts: a line whenever a worker begins a point, so that deaths can be counted and nothing is blamed twice."""
+"""Attempts: a line whenever a worker begins a point, so that the workers lost on a point can be counted."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class Attempts:
         return self._counts[call, digest]
 
     def refresh(self) -> None:
-        """Read what was begun since the last time. A line that was cut short, or damaged, counts nothing and harms nothing."""
+        """Read what was begun since the last time. A line that was cut short or damaged is ignored."""
         for _, _, line in self._lines.fresh():
             try:
                 entry = json.loads(line)
@@ -36,7 +36,7 @@ class Attempts:
                 continue
 
     def begin(self, call: str, digest: str) -> None:
-        """Note the start of a point. It need not outlive a crash of the machine: it only says who died computing what."""
+        """Note the start of a point. It may be lost in a crash of the machine: it only serves to count lost workers."""
         line = canonical({"digest": digest, "call": call, "time": time.time(), "pid": os.getpid(), "host": socket.gethostname()})
         with store_errors(self._path):
             if self._handle is None:

@@ -39,7 +39,7 @@ class Pool:
         return len(self.client.scheduler_info(n_workers=-1)["workers"])
 
     def mend(self) -> None:
-        """Replace local workers that nobody starts again: a nanny whose first process was killed as it started gives up."""
+        """Replace local workers that are not restarted: a nanny whose first process was killed at its start gives up."""
         if self._cluster is None:
             return
         for name, nanny in list(self._cluster.workers.items()):
@@ -68,7 +68,7 @@ def cores() -> int:
 
 
 def _quiet() -> None:
-    """What Dask logs of workers and schedulers that went away is said in our own words."""
+    """Silence Dask's log messages on lost workers and schedulers; we report these ourselves."""
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
@@ -134,7 +134,7 @@ def remote_pool(address: str) -> Iterator[Pool]:
 
 
 async def _knock(address: str) -> None:
-    """Shake hands once, in limited time: a client would wait for ever for something that accepts and says nothing."""
+    """Connect once, in limited time: a client would wait for ever for a server that accepts and never answers."""
     from distributed import Security
     from distributed.comm.core import connect
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from stagescope.errors import StagescopeError
 from stagescope.papers.registry import study as study_named
-from stagescope.sweeping.board import Board
 from stagescope.sweeping.cluster import Pool
 from stagescope.sweeping.measure import row_at
 from stagescope.sweeping.points import Point
+from stagescope.sweeping.progress import SweepProgress
 from stagescope.sweeping.rows import RowWriter
 from stagescope.sweeping.worker import DEATHS, Brief, Done, Task, brief_of, work
 
@@ -33,8 +33,8 @@ LOOK_SECONDS, WAIT_SECONDS, PATIENCE_SECONDS = 1.0, 0.5, 10.0
 class Dispatch:
     """Sends points until each has its row; `ended` is called with every point that is done."""
 
-    def __init__(self, pool: Pool, task: Task, writer: RowWriter, board: Board) -> None:
-        self._pool, self._task, self._writer, self._board = pool, task, writer, board
+    def __init__(self, pool: Pool, task: Task, writer: RowWriter, progress: SweepProgress) -> None:
+        self._pool, self._task, self._writer, self._progress = pool, task, writer, progress
         self._costs: deque[float] = deque(maxlen=7)
         self._deaths: Counter[str] = Counter()
         self._queue: deque[Point] = deque()
@@ -49,11 +49,11 @@ class Dispatch:
                 self._look()
                 while (self._queue or self._alone) and len(self._flying) < self._each() * max(1, self._workers):
                     self._send()
-                self._board.tick(min(len(self._flying), self._workers), self._workers)
+                self._progress.tick(min(len(self._flying), self._workers), self._workers)
                 for future in self._ended():
                     for point, brief in self._receive(future):
                         ended(point, brief)
-            self._board.tick(0, self._workers)
+            self._progress.tick(0, self._workers)
         except OSError as error:  # what Dask raises of connections; our own files raise StoreError
             raise self._gone() from error
         finally:
@@ -70,7 +70,7 @@ class Dispatch:
         self._workers = self._pool.workers()
         if not self._workers and not self._warned and now - self._began > PATIENCE_SECONDS:
             self._warned = True
-            self._board.note("no worker has joined yet; waiting for one")
+            self._progress.note("no worker has joined yet; waiting for one")
 
     def _send(self) -> None:
         points = tuple(self._queue.popleft() for _ in range(self._size())) if not self._alone else (self._alone.popleft(),)

@@ -10,15 +10,15 @@ from stagescope.dynamics.evolve import Interrupted
 from stagescope.errors import InputError, StoreError
 from stagescope.papers.registry import study as study_named
 from stagescope.runs.files import Lock, store_errors
-from stagescope.sweeping import remarks
+from stagescope.sweeping import notes
 from stagescope.sweeping.axes import Value
-from stagescope.sweeping.board import Board, board_for
 from stagescope.sweeping.boxes import Scale
 from stagescope.sweeping.cluster import Pool, cores, local_pool, remote_pool
 from stagescope.sweeping.dispatch import Dispatch
 from stagescope.sweeping.plan import CALL, FILE, Plan, load_plan, new_id
 from stagescope.sweeping.points import Point, points
 from stagescope.sweeping.presets import preset_of
+from stagescope.sweeping.progress import SweepProgress, sweep_progress
 from stagescope.sweeping.refine import check_column
 from stagescope.sweeping.refine import refine as next_cells
 from stagescope.sweeping.request import Axes, Seeds, Table, check_count, requested
@@ -93,7 +93,7 @@ def sweep(
     terms = Terms(workers, scheduler, timeout, keep_runs, retry_failed, yes)
     folder, found = Path(out), study_named(study)
     stored = load_plan(folder) if (folder / FILE).exists() else None
-    asked = requested(
+    request = requested(
         found,
         preset,
         grid=grid,
@@ -105,17 +105,17 @@ def sweep(
         stored=stored,
         yes=yes,
     )
-    _check_refine(asked, refine, refine_by, folder)
-    with _held(folder, stored is None), board_for(progress) as board:
-        plan = asked if stored is None else load_plan(folder).extended(asked)  # another call may have ended in between
+    _check_refine(request, refine, refine_by, folder)
+    with _held(folder, stored is None), sweep_progress(progress) as shown:
+        plan = request if stored is None else load_plan(folder).extended(request)  # another call may have ended in between
         plan.save(folder)
-        if replaced := remarks.replaced(preset_of(study, preset), bool(grid), table is not None):
-            board.note(replaced)
-        job = Job(folder, plan, terms, board, refine_by)
+        if replaced := notes.replaced(preset_of(study, preset), bool(grid), table is not None):
+            shown.note(replaced)
+        job = Job(folder, plan, terms, shown, refine_by)
         try:
-            job.run(asked, refine)
+            job.run(request, refine)
         except KeyboardInterrupt:
-            done = remarks.count(len(load_sweep(folder)), "row")
+            done = notes.count(len(load_sweep(folder)), "row")
             raise Interrupted(f"interrupted: {done} committed in {folder}; call again to continue") from None
         finally:
             made = load_sweep(folder)
@@ -162,43 +162,43 @@ def _check_refine(plan: Plan, rounds: int, by: str | None, folder: Path) -> None
 class Job:
     """One call of `sweep`: its workers, started when first needed and kept to the end."""
 
-    def __init__(self, folder: Path, plan: Plan, terms: Terms, board: Board, by: str | None = None) -> None:
-        self.folder, self.plan, self.terms, self.board, self.by = folder, plan, terms, board, by
+    def __init__(self, folder: Path, plan: Plan, terms: Terms, progress: SweepProgress, by: str | None = None) -> None:
+        self.folder, self.plan, self.terms, self.progress, self.by = folder, plan, terms, progress, by
         self._by_known = by is None
         self._workers, self._most, self._started = ExitStack(), None, None
         self.writer = RowWriter(folder)
 
-    def run(self, asked: Plan, rounds: int) -> None:
-        """The points asked for, then rounds of refinement between them."""
-        every = list(points(asked))
-        bare = asked.model_copy(update={"grids": ()})
+    def run(self, request: Plan, rounds: int) -> None:
+        """The requested points, then rounds of refinement between them."""
+        every = list(points(request))
+        bare = request.model_copy(update={"grids": ()})
         self.task = Task(str(self.folder.resolve()), bare, new_id(), (), self.terms.timeout, self.terms.keep_runs)
         first = self._missing(every)
-        self._note_before(asked, every, first)
+        self._note_before(request, every, first)
         with ExitStack() as self._workers:
             self._most = None if rounds else len(first)
             self._compute(every, first, "points")
-            names = [axis.name for axis in asked.axes]
+            names = [axis.name for axis in request.axes]
             cells = {tuple(point.at[name] for name in names) for point in every}
             for number in range(1, rounds + 1):
-                new = self._next(asked, cells)
+                new = self._next(request, cells)
                 if not new:
                     break
                 cells |= {tuple(at.values()) for at, _ in new}
                 check_count(len(cells) * len(new[0][1]), self.terms.yes)
-                added = list(points(asked, iter(new)))
+                added = list(points(request, iter(new)))
                 self._compute(added, self._missing(added), f"round {number}")
             if rounds:
-                self.board.note(remarks.boundary(asked.axes, *self._signatures(asked, cells)))
+                self.progress.note(notes.boundary(request.axes, *self._signatures(request, cells)))
 
-    def _note_before(self, asked: Plan, every: Sequence[Point], missing: Sequence[Point]) -> None:
+    def _note_before(self, request: Plan, every: Sequence[Point], missing: Sequence[Point]) -> None:
         rows = self.writer.rows
-        if damaged := remarks.damage(rows, missing):
-            self.board.warn(damaged)
-        if merged := remarks.merged(asked, every):
-            self.board.note(merged)
-        if self.terms.keep_runs and (bare := remarks.without_run(rows, every, self.folder)):
-            self.board.note(bare)
+        if damaged := notes.damage(rows, missing):
+            self.progress.warn(damaged)
+        if merged := notes.merged(request, every):
+            self.progress.note(merged)
+        if self.terms.keep_runs and (bare := notes.without_run(rows, every, self.folder)):
+            self.progress.note(bare)
 
     def _missing(self, every: Sequence[Point]) -> list[Point]:
         """Points without a row, those whose last try was damaged, and on request those whose run did not reach its end."""
@@ -222,33 +222,33 @@ class Job:
         return self._started
 
     def _compute(self, every: Sequence[Point], missing: Sequence[Point], what: str) -> None:
-        self.board.begin(what, len(every), len(every) - len(missing))
+        self.progress.begin(what, len(every), len(every) - len(missing))
         if not missing:
             return
-        Dispatch(self._pool(), self.task, self.writer, self.board).run(missing, self._ended)
+        Dispatch(self._pool(), self.task, self.writer, self.progress).run(missing, self._ended)
         known = self.writer.rows.refresh().current
         lacking = [point for point in every if point.digest not in known]
         if lacking:
             raise StoreError(f"{len(lacking)} rows were computed but are not seen in {self.folder}; call again in a minute")
 
     def _ended(self, point: Point, brief: Brief) -> None:
-        self.board.ended(point, brief)
+        self.progress.ended(point, brief)
         if not self._by_known and reached_end({"status": brief.status}):
             assert self.by is not None
             check_column(self.by, self.plan, list(self.writer.rows.refresh().current.values()))
             self._by_known = True
 
-    def _signatures(self, asked: Plan, cells: set[Cell]) -> tuple[list[Scale], dict[Any, Hashable]]:
+    def _signatures(self, request: Plan, cells: set[Cell]) -> tuple[list[Scale], dict[Any, Hashable]]:
         """The scales of the axes, and the signature of each of the cells."""
         made = load_sweep(self.folder)
-        order = [[axis.name for axis in made.axes].index(axis.name) for axis in asked.axes]
+        order = [[axis.name for axis in made.axes].index(axis.name) for axis in request.axes]
         known = {tuple(cell[place] for place in order): found for cell, found in signatures(made, self.by).items()}
-        scales = [Scale(axis.kind, axis.values) for axis in asked.axes]
+        scales = [Scale(axis.kind, axis.values) for axis in request.axes]
         return scales, {cell: known[cell] for cell in cells if cell in known}
 
-    def _next(self, asked: Plan, cells: set[Cell]) -> list[tuple[dict[str, Value], tuple[int, ...]]]:
-        """Cells of the next round: between neighbours among `cells` that differ; a call repeated asks for the same ones."""
-        names = [axis.name for axis in asked.axes]
-        seeds = tuple(dict.fromkeys(seed for grid in asked.grids for seed in grid.seeds))
-        new: Any = next_cells(*self._signatures(asked, cells))
+    def _next(self, request: Plan, cells: set[Cell]) -> list[tuple[dict[str, Value], tuple[int, ...]]]:
+        """Cells of the next round: between neighbours among `cells` that differ; the same call gives the same cells."""
+        names = [axis.name for axis in request.axes]
+        seeds = tuple(dict.fromkeys(seed for grid in request.grids for seed in grid.seeds))
+        new: Any = next_cells(*self._signatures(request, cells))
         return [(dict(zip(names, cell, strict=True)), seeds) for cell in new]

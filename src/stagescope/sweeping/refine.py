@@ -51,7 +51,7 @@ def sharpness(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> l
 
 
 def check_column(by: str, plan: Plan, rows: Sequence[Row]) -> None:
-    """Refuse to refine by what no run tells, as early as it can be known: before there are rows, or by the first of them."""
+    """Refuse to refine by a column that no run has, as early as possible: before there are rows, or at the first."""
     rows = [row for row in rows if reached_end(row)]
     known = columns_of(plan.axes, rows)
     if by in known and known[by].part is None and by != "status":

@@ -34,7 +34,7 @@ def reached_end(row: Row) -> bool:
 
 
 def outcome(status: str, reason: str) -> str:
-    """How a point ended, in one sentence; a reason that says it needs no status before it."""
+    """How a point ended, in one sentence; the status is left out where the reason contains it."""
     return reason if reason.startswith(status) else f"{status}: {reason}" if reason else status
 
 

@@ -1,4 +1,4 @@
-"""What a cell says in one word, so that refinement can see where neighbours differ."""
+"""The value of a cell that refinement compares with its neighbours."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence

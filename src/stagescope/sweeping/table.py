@@ -38,7 +38,7 @@ class Sweep:
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
-        """What was swept, with the values that were asked for; refinement adds rows between them."""
+        """What was swept, with the requested values; refinement adds rows between them."""
         return self.plan.axes
 
     @property
@@ -87,7 +87,7 @@ class Sweep:
 
     @cached_property
     def missing(self) -> int:
-        """How many of the points that were asked for have no row."""
+        """The number of requested points without a row."""
         names = [axis.name for axis in self.axes]
         asked = {
             (*(at[name] for name in names), seed) for grid in self.plan.grids for at, seeds in grid.cells() for seed in seeds
@@ -159,9 +159,7 @@ class Sweep:
         self, row: Row, out: str | Path | None = None, *, overwrite: bool = False, progress: bool | None = None
     ) -> "Run":
         """The run of a row, computed again from its config; `out` stores it."""
-        from stagescope.papers.registry import stored_study
 
-        found = stored_study(row["study"])
         options = found.configured(None, **row["config"])
         read = {str(path) for parts in options.files().values() for path in parts.values()}
         if wrong := changed_file({path: known for path, known in self.plan.files.items() if path in read}):

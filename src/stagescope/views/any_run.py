@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.runs.run import Run
-from stagescope.views.crowd import MOST, NAMED, curves, left_out
+from stagescope.views.curves import MOST, NAMED, curves, left_out
 from stagescope.views.subsample import CELLS, WORK, shown
 from stagescope.views.view import Curve, HasRun, Level, Maker, Matrices, View
 

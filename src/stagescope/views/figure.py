@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stagescope.corpora.known import locate
 from stagescope.errors import InputError, unknown
 from stagescope.progress import Progress
 from stagescope.runs.files import publish, store_errors
@@ -39,7 +40,7 @@ STYLE = {
 }
 FORMATS = ("pdf", "svg", "png")
 MARK = "Made with Stagescope"
-"""In every file that is written: what tells it from anybody's own of the same name."""
+"""Written into every file, so that files of other origin are recognised and never replaced."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,6 @@ class Figure:
         """Why this figure cannot be made on this machine; empty where it can."""
         if self.needs is None:
             return ""
-        from stagescope.corpora.known import locate
-
         try:
             locate(self.needs)
         except InputError as error:

@@ -25,13 +25,13 @@ class Shown:
 
 
 def shown(run: Run, size: float, most: float) -> Shown:
-    """At most so many frames of a run that frames times `size`, what one of them costs, stays within `most`."""
+    """Frames of a run, few enough that their number times `size`, the cost of one, is at most `most`."""
     frames = spread(run.frames, max(2, int(most / max(size, 1))))
     return Shown(run) if frames is None else Shown(run.only(frames), frames)
 
 
 def spread(frames: int, most: int) -> np.ndarray | None:
-    """At most `most` of so many frames, evenly, with the first and the last; None where that is all of them."""
+    """At most `most` of `frames` frames, evenly spaced, with the first and the last; None means all of them."""
     if frames <= most:
         return None
     return np.unique(np.rint(np.linspace(0, frames - 1, most)).astype(int))

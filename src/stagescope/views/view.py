@@ -19,7 +19,7 @@ from stagescope.runs.run import Run
 
 @dataclass(frozen=True)
 class Curve:
-    """One number a frame. Curves of a `family` belong together (one colour family); `faint` ones are the crowd behind them."""
+    """One number a frame. Curves of a `family` belong together (one colour family); `faint` ones are drawn behind the others."""
 
     name: str
     values: np.ndarray

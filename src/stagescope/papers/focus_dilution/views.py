@@ -10,7 +10,7 @@ from stagescope.papers.focus_dilution.stages import THRESHOLDS
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, singular_values, speed_view
-from stagescope.views.crowd import NAMED, crowd, curves, left_out
+from stagescope.views.curves import NAMED, curves, left_out, many_curves
 from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import OBSERVED, shown
 from stagescope.views.view import Level, Maker, Points, View
@@ -96,7 +96,7 @@ def _focus(seen: _Seen) -> View:
     found, most = seen.curves, seen.curves.frequent
     base = Level(f"frequency of token {most}", float(found.pi[most]))
     about = f"Attention of each query type on token {most}, the most frequent. Rising is focus, returning is dilution."
-    made = crowd(found.attention[:, :, most], [f"query {i}" for i in seen.tokens], first=seen.often)
+    made = many_curves(found.attention[:, :, most], [f"query {i}" for i in seen.tokens], first=seen.often)
     title, about, axis = "Focus and dilution, row by row", about + left_out(len(found.pi)), f"attention on token {most}"
     return curves("focus", title, about, axis, made, levels=[base], frames=seen.frames)
 
@@ -104,7 +104,7 @@ def _focus(seen: _Seen) -> View:
 def _entropy(seen: _Seen) -> View:
     base = Level("entropy of the frequencies", seen.curves.law.process.unigram_loss())
     about = "Entropy of each row of attention, in nats: low where a query looks at few tokens." + left_out(len(seen.tokens))
-    made = crowd(seen.curves.entropy, [f"query {i}" for i in seen.tokens], first=seen.often)
+    made = many_curves(seen.curves.entropy, [f"query {i}" for i in seen.tokens], first=seen.often)
     return curves("entropy", "Entropy of attention rows", about, "nats", made, levels=[base], frames=seen.frames)
 
 
@@ -116,7 +116,7 @@ def _values(seen: _Seen, name: str, slot: str, events: str | None) -> View:
     if events is not None:
         about += f" A direction opens when its value passes {THRESHOLDS.level:g}: the events {events}."
     about += left_out(values.shape[1], NAMED, "values")
-    made = crowd(values[:, :NAMED], [f"{k + 1}" for k in range(values.shape[1])])
+    made = many_curves(values[:, :NAMED], [f"{k + 1}" for k in range(values.shape[1])])
     levels = [Level("a direction opens", THRESHOLDS.level)] if events is not None else []
     title = f"Singular values of {what}"
     return curves(slot, title, about, "singular value", made, levels=levels, log=True, frames=seen.frames)
@@ -131,7 +131,7 @@ def _score_values(found: TokenCurves) -> np.ndarray:
 
 def _row_norms(seen: _Seen) -> View:
     about = "Length of each token's row of W0. A row passes near zero while it dilutes." + left_out(len(seen.tokens))
-    made = crowd(seen.curves.norms, [f"token {i}" for i in seen.tokens], first=seen.often)
+    made = many_curves(seen.curves.norms, [f"token {i}" for i in seen.tokens], first=seen.often)
     return curves("row-norms", "Norms of the embedding's rows", about, "norm", made, log=True, frames=seen.frames)
 
 

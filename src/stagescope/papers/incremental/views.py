@@ -10,7 +10,7 @@ from stagescope.papers.incremental.students.positional import PositionalHeads
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, speed_view, values_view
-from stagescope.views.crowd import crowd, curves, left_out
+from stagescope.views.curves import curves, left_out, many_curves
 from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import CELLS, OBSERVED, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
@@ -118,7 +118,7 @@ def _lags(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) 
 
 def _entropy(found: LagCurves, frames: np.ndarray | None) -> View:
     heads = found.entropy.shape[1]
-    made = crowd(found.entropy, [f"head {h + 1}" for h in range(heads)])
+    made = many_curves(found.entropy, [f"head {h + 1}" for h in range(heads)])
     about = "Mean entropy of each head's attention, in nats: it falls when a head concentrates on few lags." + left_out(heads)
     return curves("entropy", "Entropy of attention", about, "nats", made, frames=frames)
 

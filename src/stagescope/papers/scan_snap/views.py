@@ -10,7 +10,7 @@ from stagescope.papers.scan_snap.loss import Pairing, PairwisePopulation
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, largest, loss_view, matrix, norms_view, speed_view, values_view
-from stagescope.views.crowd import MOST, NAMED, crowd, curves, left_out
+from stagescope.views.curves import MOST, NAMED, curves, left_out, many_curves
 from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import CELLS, OBSERVED, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Points, View
@@ -118,7 +118,7 @@ def _by_class(seen: _Seen, values: np.ndarray, slot: str, title: str, about: str
     """The mean over classes, then each class."""
     made = [Curve("mean", seen.curves.mean(values))]
     if len(seen.classes) > 1:
-        made += crowd(values, [f"class {name}" for name in seen.classes], named=NAMED - 1)
+        made += many_curves(values, [f"class {name}" for name in seen.classes], named=NAMED - 1)
     return curves(slot, title, about + left_out(len(seen.classes), what="classes"), axis, made, log=log, frames=seen.frames)
 
 

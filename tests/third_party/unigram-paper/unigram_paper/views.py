@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from stagescope.views.any_run import excess_view, loss_view, speed_view
-from stagescope.views.crowd import crowd, curves
+from stagescope.views.curves import curves, many_curves
 from stagescope.views.view import Level, Maker, View
 from unigram_paper.observables import least_loss
 from unigram_paper.reading import UnigramReading
@@ -28,4 +28,4 @@ def _probabilities(reading: UnigramReading) -> View:
     names = [f"token {i}" for i in range(b.shape[1])]
     levels = [Level(f"pi of {name}", value) for name, value in zip(names, reading.law.data, strict=True)]
     about = "Softmax of b: what the model predicts for each token. The levels are the frequencies it sees."
-    return curves("probabilities", "Predicted probabilities", about, "probability", crowd(shares, names), levels=levels)
+    return curves("probabilities", "Predicted probabilities", about, "probability", many_curves(shares, names), levels=levels)

@@ -11,7 +11,7 @@ from stagescope.papers.focus_dilution.text.stages import opening_level
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
-from stagescope.views.crowd import MOST, NAMED, crowd, curves, left_out
+from stagescope.views.curves import MOST, NAMED, curves, left_out, many_curves
 from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import OBSERVED, shown
 from stagescope.views.view import Curve, Level, Maker, Points, View
@@ -56,7 +56,7 @@ class _Seen:
 
     @property
     def whose(self) -> str:
-        """Which curves of a crowd of words have names, and how many words there are."""
+        """Which of many words have curves with names, and how many words there are."""
         named = f" Named: the probe words, then the most frequent ones; {len(self.words):,} words in all."
         return named + left_out(len(self.words), what="words")
 
@@ -119,7 +119,7 @@ def _focus(seen: _Seen) -> View:
     """Attention on the most frequent type, word by word: up is focus, back is dilution."""
     base = Level("its frequency in the text", float(seen.curves.pi[seen.curves.frequent]))
     about = f"Attention of each word's row on {seen.most}, the most frequent type. Rising is focus, returning is dilution."
-    made, title = crowd(seen.curves.on_frequent, seen.words, first=seen.first), "Focus and dilution, word by word"
+    made, title = many_curves(seen.curves.on_frequent, seen.words, first=seen.first), "Focus and dilution, word by word"
     return curves("focus", title, about + seen.whose, f"attention on {seen.most}", made, levels=[base], frames=seen.frames)
 
 
@@ -129,14 +129,14 @@ def _probe(seen: _Seen, place: int) -> View:
     row = seen.curves.attention([token])[:, 0]
     tops = np.argsort(-np.max(row, axis=0, where=np.isfinite(row), initial=0.0), kind="stable").tolist()
     about = f"The attention row of “{word}”: the words that at some time have most of it." + left_out(len(tops), what="words")
-    made = crowd(row, seen.words, first=tops)
+    made = many_curves(row, seen.words, first=tops)
     return curves(f"probe-{place + 1}", f"Where “{word}” looks", about, "attention", made, frames=seen.frames)
 
 
 def _entropy(seen: _Seen) -> View:
     base = Level("entropy of the frequencies", seen.curves.unigram)
     about = "Entropy of each word's row of attention, in nats: low where it looks at few words. Mean: weighed by frequency."
-    rows = crowd(seen.curves.entropy, seen.words, first=seen.first, named=len(seen.probes))
+    rows = many_curves(seen.curves.entropy, seen.words, first=seen.first, named=len(seen.probes))
     made = [Curve("mean", seen.curves.mean_entropy), *rows[: MOST - 1]]
     about += left_out(len(seen.words), MOST - 1, "words")
     return curves("entropy", "Entropy of attention rows", about, "nats", made, levels=[base], frames=seen.frames)
@@ -144,7 +144,7 @@ def _entropy(seen: _Seen) -> View:
 
 def _itself(seen: _Seen) -> View:
     about = "Attention of each word's row on the word itself." + seen.whose
-    made = crowd(seen.curves.on_itself, seen.words, first=seen.first)
+    made = many_curves(seen.curves.on_itself, seen.words, first=seen.first)
     return curves("itself", "Attention on oneself", about, "attention on itself", made, frames=seen.frames)
 
 
@@ -153,7 +153,7 @@ def _values(seen: _Seen, name: str, slot: str) -> View:
     what, events = {"W0": ("the embedding W0", "E_k"), "scores": ("the attention scores Phi", "Q_k")}[name]
     level = opening_level(found)
     about = f"Singular values of {what}, largest first. A direction opens when its value passes {level:.3g}: the events {events}."
-    made = crowd(found[:, :NAMED], [f"{k + 1}" for k in range(found.shape[1])])
+    made = many_curves(found[:, :NAMED], [f"{k + 1}" for k in range(found.shape[1])])
     about += left_out(found.shape[1], NAMED, "values")
     levels = [Level("a direction opens", level)]
     return curves(slot, f"Singular values of {what}", about, "singular value", made, levels=levels, log=True, frames=seen.frames)
@@ -166,7 +166,7 @@ def _alignment(seen: _Seen) -> View:
 
 
 def _row_norms(seen: _Seen) -> View:
-    rows = crowd(seen.curves.norms, seen.words, first=seen.first, named=len(seen.probes))
+    rows = many_curves(seen.curves.norms, seen.words, first=seen.first, named=len(seen.probes))
     made = [Curve("the rarer half, mean", seen.curves.rare_norm), *rows[: MOST - 1]]
     about = "Length of each word's row of W0, and the geometric mean over the less frequent half of the words."
     about += left_out(len(seen.words), MOST - 1, "words")

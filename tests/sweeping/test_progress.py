@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from stagescope.sweeping import board
-from stagescope.sweeping.board import Board, LiveBoard, PlainBoard, board_for, per_second
+from stagescope.sweeping import progress
 from stagescope.sweeping.points import Point
+from stagescope.sweeping.progress import LiveProgress, LoggedProgress, SweepProgress, per_second, sweep_progress
 from stagescope.sweeping.worker import Brief
 
 POINT, FINE, BAD = Point("d", 0, {"x": 0.5}, {}), Brief("d", "finished", "", 1.0), Brief("d", "failed", "no luck", 1.0)
@@ -17,13 +17,13 @@ POINT, FINE, BAD = Point("d", 0, {"x": 0.5}, {}), Brief("d", "finished", "", 1.0
 def clock(monkeypatch):
     """Time that only the test moves."""
     now = [100.0]
-    monkeypatch.setattr(board.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     return now
 
 
 def test_without_a_terminal_a_line_now_and_then(clock, capsys):
-    shown = board_for(None)
-    assert isinstance(shown, PlainBoard)
+    shown = sweep_progress(None)
+    assert isinstance(shown, LoggedProgress)
     shown.begin("points", 400, 0)
     for _ in range(150):  # each second a look, each two seconds a point
         clock[0] += 1
@@ -38,7 +38,7 @@ def test_without_a_terminal_a_line_now_and_then(clock, capsys):
 
 
 def test_before_workers_are_there_it_says_so(clock, capsys):
-    shown = PlainBoard()
+    shown = LoggedProgress()
     shown.begin("round 2", 40, 0)
     clock[0] += 31
     shown.tick(0, 0)
@@ -46,8 +46,8 @@ def test_before_workers_are_there_it_says_so(clock, capsys):
 
 
 def test_a_board_that_was_refused_is_silent(clock, capsys):
-    shown = board_for(False)
-    assert type(shown) is Board
+    shown = sweep_progress(False)
+    assert type(shown) is SweepProgress
     shown.begin("points", 4, 0)
     clock[0] += 1000
     shown.tick(1, 1)
@@ -62,7 +62,7 @@ def test_the_live_line_fits_and_keeps_its_counts(clock, monkeypatch, columns):
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with LiveBoard() as shown:
+    with LiveProgress() as shown:
         shown.begin("points", 4000, 0)
         assert shown._facts() == "   0/4000 waiting for workers"
         shown.tick(2, 2)
@@ -86,7 +86,7 @@ def test_rates(rate, said):
 
 
 def test_the_rate_begins_anew_when_all_workers_were_gone(clock):
-    shown = Board()
+    shown = SweepProgress()
     shown.begin("points", 100, 0)
     shown.tick(1, 1)
     for _ in range(50):

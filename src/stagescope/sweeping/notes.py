@@ -1,4 +1,4 @@
-"""What a caller should know of a sweep besides its table, one sentence each; None where there is nothing to say."""
+"""Notes on a sweep besides its table, one sentence each; None where there is nothing to note."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ def replaced(named: NamedSweep | None, grid: bool, table: bool) -> str | None:
 
 
 def damage(rows: Rows, missing: Sequence[Point]) -> str | None:
-    """Damaged lines whose points are missing now; those of points that were computed again harm nobody."""
+    """Damaged lines whose points are missing now; damaged lines of points that were computed again do not matter."""
     again = {point.digest for point in missing}
     bare = [name is None or name[0] in again or name[0] not in rows.current for name in rows.lost]
     found = [place for place, lost in zip(rows.damaged, bare, strict=True) if again and lost]
@@ -67,7 +67,7 @@ def boundary(axes: Sequence[Axis], scales: Sequence[Scale], said: Mapping[Cell, 
 
 
 def same_seeds(made: "Sweep") -> str | None:
-    """Several seeds that give the same rows in every cell."""
+    """A note where all seeds give the same rows in every cell."""
     if "numbers" not in made.plan.measures:
         return None
     cells = [[row for row in rows if reached_end(row)] for rows in made.cells.values()]
@@ -75,10 +75,10 @@ def same_seeds(made: "Sweep") -> str | None:
     parts = ("events", "numbers", "verdicts")
     if not several or any(row.get(part) != rows[0].get(part) for rows in several for row in rows for part in parts):
         return None
-    return "all seeds of a cell give the same: nothing in these runs is random"
+    return "all seeds of a cell give the same values: nothing in these runs is random"
 
 
-def telling(made: "Sweep") -> str | None:
+def first_column(made: "Sweep") -> str | None:
     """The column to look at first: the preset's, else the first event that some runs reached and others did not."""
     if (color := color_of(made.plan.study, made.plan.preset)) in made.columns:
         return color

@@ -1,4 +1,4 @@
-"""Many curves in one view: the first few have names of their own, the others are the crowd behind them."""
+"""Many curves in one view: the first few have names, the others are drawn faintly behind them."""
 
 from collections.abc import Sequence
 
@@ -13,8 +13,10 @@ MOST = 60
 """Curves of one view in all."""
 
 
-def crowd(values: np.ndarray, names: Sequence[str], first: Sequence[int] | None = None, named: int = NAMED) -> tuple[Curve, ...]:
-    """Curves of values (frames, n) in the order of `first`: so many with names of their own, the rest faint, up to MOST."""
+def many_curves(
+    values: np.ndarray, names: Sequence[str], first: Sequence[int] | None = None, named: int = NAMED
+) -> tuple[Curve, ...]:
+    """Curves of values (frames, n) in the order of `first`: the first `named` with names, the rest faint, up to MOST."""
     order = list(range(values.shape[1])) if first is None else list(first)
     return tuple(Curve(names[i], values[:, i], faint=place >= named) for place, i in enumerate(order[:MOST]))
 

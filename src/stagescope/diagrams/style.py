@@ -123,7 +123,7 @@ def colors_of(numbers: Numbers) -> Colors:
 
 
 def ticks(axes: "Axes", axis: Any, ruler: Ruler, letter: str, length: float) -> None:
-    """Values of the grid where their words fit into so many inches; else round numbers, on a logarithmic axis powers of ten."""
+    """Ticks at the values of the grid where their labels fit into `length` inches; else at round numbers or powers of ten."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
     values = ruler.scale.values
@@ -162,7 +162,7 @@ def _apart(places: Sequence[float], rooms: Sequence[float]) -> list[int]:
 
 
 def present(numbers: Numbers) -> dict[str, str]:
-    """The categories that are drawn, in their order, with what is said of them."""
+    """The categories that are drawn, in their order, with their labels in the legend."""
     seen = {name for cell in all_cells(numbers) for name in cell["shares"]}
     own = {name: name or EMPTY for name in numbers["categories"] if name in seen and name != OTHER}
     rest = len(seen - own.keys())

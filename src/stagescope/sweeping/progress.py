@@ -10,10 +10,10 @@ from stagescope.sweeping.rows import outcome, reached_end
 from stagescope.sweeping.worker import Brief
 
 FIRST_SECONDS, NEXT_SECONDS = 30.0, 60.0
-"""When a sweep without a terminal first says how far it is, and how long it is silent after that."""
+"""Without a terminal: when the first line of progress is printed, and the time between lines after that."""
 
 
-class Board:
+class SweepProgress:
     """Counts; shows nothing."""
 
     def __init__(self) -> None:
@@ -21,13 +21,13 @@ class Board:
         self.running, self.workers = 0, 0
         self._begun_with, self._since = 0, time.monotonic()
 
-    def __enter__(self) -> "Board":
+    def __enter__(self) -> "SweepProgress":
         return self
 
     def __exit__(self, *_: object) -> None: ...
 
     def begin(self, what: str, total: int, done: int) -> None:
-        """A grid or a round of refinement: so many points, of which some have their rows already."""
+        """A grid or a round of refinement with `total` points, of which `done` have their rows."""
         self.what, self.total, self.done = what, total, done
         self._begun_with, self._since = done, time.monotonic()
 
@@ -75,7 +75,7 @@ def per_second(rate: float) -> str:
     return f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.1f}/s" if rate >= 10 else f"{rate:.2g}/s" if rate else "-/s"
 
 
-class PlainBoard(Board):
+class LoggedProgress(SweepProgress):
     """A line on standard error now and then, for logs; notes as they come."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class PlainBoard(Board):
         self.warn(f"{stage}{self.done} of {self.total} points, {', '.join(facts)}")
 
 
-class LiveBoard(Board):
+class LiveProgress(SweepProgress):
     """A line on standard error that is kept up to date; failures stand above it."""
 
     def __init__(self) -> None:
@@ -154,8 +154,8 @@ class LiveBoard(Board):
             self._bar.stop()
 
 
-def board_for(shown: bool | None) -> Board:
-    """A live board for True, a silent one for False; for None a live one on a terminal, else a line now and then."""
+def sweep_progress(shown: bool | None) -> SweepProgress:
+    """Live progress for True, none for False; for None live progress on a terminal, else a line now and then."""
     if shown is False:
-        return Board()
-    return LiveBoard() if shown or sys.stderr.isatty() else PlainBoard()
+        return SweepProgress()
+    return LiveProgress() if shown or sys.stderr.isatty() else LoggedProgress()

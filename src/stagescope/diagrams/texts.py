@@ -1,8 +1,9 @@
-"""What a phase diagram says in words: why a cell has no value, until when runs went, what is missing, which clocks there are."""
+"""Sentences of a phase diagram: why a cell has no value, where runs ended, what is missing, which clocks there are."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from stagescope.papers.registry import studies
 from stagescope.sweeping.columns import Column
 from stagescope.sweeping.rows import Row
 from stagescope.sweeping.table import Sweep
@@ -89,8 +90,6 @@ def _unit(clock: str) -> str:
 
 def fixed_text(sweep: Sweep) -> list[tuple[str, str]]:
     """Options that stay and are not the study's defaults, and how far its runs go."""
-    from stagescope.papers.registry import studies
-
     if sweep.plan.study not in studies():
         return []
     fields = studies()[sweep.plan.study].options.model_fields
