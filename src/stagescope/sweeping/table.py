@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stagescope.errors import InputError, unknown
+from stagescope.papers.registry import stored_study
 from stagescope.runs.files import publish
 from stagescope.sweeping.axes import Axis, Value, ordered, spelled
 from stagescope.sweeping.columns import Column, columns_of
@@ -160,6 +161,7 @@ class Sweep:
     ) -> "Run":
         """The run of a row, computed again from its config; `out` stores it."""
 
+        found = stored_study(row["study"])
         options = found.configured(None, **row["config"])
         read = {str(path) for parts in options.files().values() for path in parts.values()}
         if wrong := changed_file({path: known for path, known in self.plan.files.items() if path in read}):
