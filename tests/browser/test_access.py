@@ -27,7 +27,7 @@ CONTRAST = """() => {
         for (let at = node; at; at = at.parentElement) opacity *= Number(getComputedStyle(at).opacity);
         if (!opacity) continue;  // shown when pointed at
         const back = behind(node), ink = parse(style.color);
-        const [a, b] = [light(over([...style.slice(0, 3), ink[3] * opacity], back)), light(back)].sort((x, y) => y - x);
+        const [a, b] = [light(over([...ink.slice(0, 3), ink[3] * opacity], back)), light(back)].sort((x, y) => y - x);
         const what = [walk.currentNode.data.slice(0, 60), node.className, style.color, back.map(Math.round).join()];
         found.push([(a + 0.05) / (b + 0.05), ...what]);
     }

@@ -97,7 +97,7 @@ def test_own_claims_are_in_the_text_of_figures(tmp_path, monkeypatch):
     lines = made.read_text().splitlines()
     assert any(line.startswith("| confirmed | The loss falls [own:falls]") for line in lines)
     assert any("uncalibrated" in line for line in lines)
-    assert any(line.startswith("1 claim raised an error") and "own:zero" in line for line in lines)
+    assert any(line.startswith("1 claim met an error") and "own:zero" in line for line in lines)
 
 
 def test_runs_with_one_name_are_told_apart(stored):

@@ -278,7 +278,7 @@ def test_own_claims_are_judged_with_the_verdicts(here):
     [
         ("own_sweep_claims:ONE", {"measures": ["events"]}, "no effect without --measure verdicts"),
         ("own_sweep_claims:TAKEN", {}, "the tag FD:origin is taken"),
-        ("own_sweep_claims:TWICE", {}, "the tag own:a is taken"),
+        ("own_sweep_claims:TWICE", {}, "2 claims have the tag 'own:a'"),
         ("own_sweep_claims:NONE", {}, "has no 'NONE'"),
         ("no_such_module_here:ONE", {}, "none is installed"),
         ([1], {}, "give them as 'module:NAME'"),

@@ -226,7 +226,7 @@ def own(tmp_path, monkeypatch):
 
 def own_task(folder, **more):
     plan = cheap_plan(folder, grid={"rate_y": "1"}, measures=["verdicts"], claims="own_worker_claims:CLAIMS")
-    return task_of(plan, folder, claims=plan.claims, claims_digest=plan.claims_digest, **more)
+    return task_of(plan, folder, **more)
 
 
 def test_own_claims_are_columns(own):
@@ -249,7 +249,7 @@ def test_a_worker_has_the_claims_of_the_call(own):
 def test_other_claims_on_a_worker_are_refused(own):
     task = own_task(own / "sweep")
     with pytest.raises(Mismatch, match="own_worker_claims:CLAIMS"):
-        work(replace(task, call=new_id(), claims_digest="0" * 64))
+        work(replace(task, call=new_id(), plan=task.plan.model_copy(update={"claims_digest": "0" * 64})))
     (own / "own_worker_claims.py").unlink()
     with pytest.raises(ss.InputError, match="none is installed"):
         work(replace(task, call=new_id()))

@@ -89,13 +89,16 @@ class Reading:
     def judge(self, claims: Iterable[Claim]) -> Ledger:
         """The verdicts of some claims; a claim that was judged before is not judged again.
 
-        Where the evidence cannot be computed, all of them are inconclusive, and their rows say why.
+        Where code that computes the evidence has a mistake, all of them are inconclusive, and their rows say why. An error of
+        Stagescope's own, such as a text that cannot be found, names a remedy and is raised.
         """
         claims = tuple(claims)
         new = [claim for claim in claims if id(claim) not in self._verdicts]
         evidence = None
         try:
             evidence = self.evidence if new else None
+        except StagescopeError:
+            raise
         except (Exception, SystemExit) as error:
             self._verdicts |= {id(claim): (claim, claim.without_evidence(error)) for claim in new}
         for claim in new:
