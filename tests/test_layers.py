@@ -1,6 +1,7 @@
 """The rules of import, lazy imports included: see docs/layers.md."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +57,16 @@ def _is_typing(node: ast.AST) -> bool:
 
 
 GRAPH = {name: set(imports(ast.parse(path.read_text()))) for name, path in MODULES.items()}
+
+
+def named(source: str) -> Iterator[str]:
+    """Modules of ours that a file names as text, "module:name", to be loaded when they are used."""
+    here = re.search(r'^_HERE = "(.+)"$', source, re.MULTILINE)
+    text = source.replace("{_HERE}", here.group(1)) if here else source
+    yield from (module for module in re.findall(r'"(stagescope(?:\.\w+)+):\w+"', text) if module in MODULES)
+
+
+NAMED = {name: set(named(path.read_text())) for name, path in MODULES.items()}
 
 
 def part(module: str) -> str:
@@ -125,6 +136,20 @@ def _role(module: str) -> tuple[str, str | None]:
         if name in ROLES:
             return ".".join(parts[:place]), name
     return ".".join(parts), None
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if NAMED[name]])
+def test_what_is_named_as_text_keeps_the_rules_too(module):
+    """A study names what sets it up and reads it: modules of its own paper, or of the core below it."""
+    for other in NAMED[module]:
+        assert paper(other) in ("", paper(module)), f"{module} names {other}"
+        assert part(other) not in READ_BY_NOBODY, f"{module} names {other}"
+        assert paper(module) or RANK[part(other)] < RANK[part(module)], f"{module} names {other}"
+
+
+def test_names_as_text_are_seen():
+    assert "stagescope.papers.scan_snap.setup" in NAMED["stagescope.papers.scan_snap.study"]
+    assert sum(map(len, NAMED.values())) > 40
 
 
 def test_no_cycle():
