@@ -3,6 +3,8 @@
 import json
 
 import stagescope as ss
+from stagescope.claims.claim import Verdict
+from stagescope.claims.ledger import Ledger
 from stagescope.papers.ledgers import ledgers, write_ledgers
 from stagescope.progress import Progress
 
@@ -17,6 +19,17 @@ def test_ledger_of_scan_snap(tmp_path):
     rows = {row.tag: row.verdict for row in found["single-common-pinv"]}
     assert rows["SnS:theorem-4"] == "confirmed"
     assert {row.tag: row.verdict for row in found["collapse"]}["SnS:theorem-4"] == "violated"
+
+
+def test_presets_with_different_claims_stand_side_by_side(tmp_path):
+    def ledger(*tags):
+        rows = (Verdict(tag, f"statement {tag}", "", None, None, None, "confirmed", "") for tag in tags)
+        return Ledger("finished", "t", tuple(rows))
+
+    path = write_ledgers({"one": ledger("a", "b"), "two": ledger("b")}, tmp_path)
+    text = path.read_text().splitlines()
+    assert "| statement a | yes | - |" in text
+    assert "| statement b | yes | yes |" in text
 
 
 def test_figures_are_not_kept_open(tmp_path):

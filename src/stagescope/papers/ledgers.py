@@ -33,12 +33,13 @@ def write_ledgers(found: dict[str, Ledger], out: Path) -> Path | None:
 
 def _markdown(found: dict[str, Ledger]) -> str:
     presets = list(found)
-    claims = [row.statement for row in found[presets[0]]]
+    marks = {preset: {row.statement: _MARK[row.verdict] for row in ledger} for preset, ledger in found.items()}
+    statements = dict.fromkeys(row.statement for ledger in found.values() for row in ledger)
     lines = ["# Which claim holds where", "", "yes: confirmed, NO: violated, ?: inconclusive, -: not applicable.", ""]
     lines += ["| claim | " + " | ".join(presets) + " |", "|---" * (len(presets) + 1) + "|"]
-    for number, statement in enumerate(claims):
-        marks = [_MARK[found[preset].verdicts[number].verdict] for preset in presets]
-        lines.append("| " + statement.replace("|", "\\|") + " | " + " | ".join(marks) + " |")
+    for statement in statements:  # presets of different kinds have different claims
+        cells = [marks[preset].get(statement, "-") for preset in presets]
+        lines.append("| " + statement.replace("|", "\\|") + " | " + " | ".join(cells) + " |")
     for preset in presets:
         lines += ["", f"## {preset}", ""]
         lines += [f"- **{row.verdict}** {row.statement}: {row.reason}" for row in found[preset]]
