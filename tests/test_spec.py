@@ -17,7 +17,12 @@ OLD = Path(__file__).parent / "data" / "v0.1.0"
 
 @pytest.fixture(autouse=True)
 def _own_registry(monkeypatch):
-    monkeypatch.setattr(Described, "registry", dict(Described.registry))
+    """Types that a test defines are forgotten; modules of ours that it imports first keep theirs."""
+    before = Described.registry
+    monkeypatch.setattr(Described, "registry", dict(before))
+    yield
+    ours = {name: kind for name, kind in Described.registry.items() if kind.__module__.split(".")[0] == "stagescope"}
+    before |= {name: kind for name, kind in ours.items() if name not in before}
 
 
 def define(module: str, name: str = "TokenPopulation", field: str = "size", qualname: str | None = None) -> type[Described]:
