@@ -1,17 +1,21 @@
 """The public names, once: each line is a name and the module it comes from."""
 
 from .claims.claim import Claim as Claim
-from .claims.claim import Comparison as Comparison
-from .claims.claim import Regime as Regime
 from .claims.claim import Verdict as Verdict
+from .claims.comparison import Comparison as Comparison
+from .claims.comparison import Regime as Regime
+from .claims.comparison import agreement as agreement
+from .claims.comparison import beyond_chance as beyond_chance
+from .claims.inputs import Inputs as Inputs
 from .claims.ledger import Ledger as Ledger
 from .claims.reference import Reference as Reference
 from .claims.reference import Tag as Tag
 from .corpora.corpus import TextCorpus as TextCorpus
 from .corpora.corpus import read_corpus as read_corpus
+from .detect.stage import Event as Event
 from .detect.stage import Stage as Stage
 from .detect.stage import Stages as Stages
-from .detect.transitions import Transition as Transition
+from .detect.stage import Transition as Transition
 from .detect.transitions import transitions as transitions
 from .diagrams.diagram import Diagram as Diagram
 from .diagrams.diagram import diagram as diagram

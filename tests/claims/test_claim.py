@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.claims.claim import Claim, Comparison, Regime
+from stagescope.claims.claim import Claim
+from stagescope.claims.comparison import Comparison, Regime
+from stagescope.claims.inputs import Inputs
 from stagescope.claims.ledger import Ledger
 
 RUN = ss.run_study("scan-snap", until=5.0, frames=20)
+NULL = Inputs("frozen", "nothing moves", lambda seed: RUN)
 
 
 def claim(
@@ -85,7 +88,7 @@ def test_ledger_json_and_text():
 
 def test_kind_errors_unit_and_calibration_travel_into_the_row():
     found = Comparison(1.0, 2.0, 0.1, True, "because", predicted_error=0.01, measured_error=np.float32(0.5), unit="nats")
-    full = claim(found=found, kind="prediction", null=lambda: None, group="rates")
+    full = claim(found=found, kind="prediction", null=NULL, group="rates")
     row = Ledger.of(RUN, [full], None).json()["claims"][0]
     wanted = {"predicted_error": 0.01, "measured_error": 0.5, "unit": "nats", "kind": "prediction", "group": "rates"}
     assert wanted.items() <= row.items()
@@ -94,7 +97,7 @@ def test_kind_errors_unit_and_calibration_travel_into_the_row():
 
 
 def test_the_ledger_counts_uncalibrated_claims():
-    calibrated = claim(null=lambda: None)
+    calibrated = claim(null=NULL)
     assert Ledger.of(RUN, [calibrated], None).remarks() == ()
     (remark,) = Ledger.of(RUN, [calibrated, claim(), claim()], None).remarks()
     assert remark.startswith("2 claims are uncalibrated")
@@ -210,3 +213,29 @@ def test_a_number_that_is_not_finite_decides_nothing(name, value, holds):
 def test_names_of_a_claim_are_texts(given):
     with pytest.raises(ss.InputError, match="own:x: "):
         claim(tag="own:x", **given)
+
+
+def test_identities_and_rare_claims_are_not_counted_and_a_group_counts_once():
+    rows = (
+        claim(kind="identity"),
+        claim(kind="prediction", group="rate"),
+        claim(None, kind="prediction", group="rate"),
+        claim(False, kind="pattern", rare=True),
+        claim(kind="pattern"),
+    )
+    ledger = Ledger.of(RUN, rows, None)
+    assert ledger.counts() == {"confirmed": 2}
+    assert ledger.summary() == "2 confirmed (2 groups of 3 claims); 1 of 1 identities hold"
+
+
+def test_a_group_with_a_violation_is_violated():
+    rows = (claim(True, kind="prediction", group="rate"), claim(False, kind="prediction", group="rate"))
+    assert Ledger.of(RUN, rows, None).counts() == {"violated": 1}
+
+
+def test_a_claim_out_of_regime_names_where_it_is_decided():
+    outside = Regime(False, "too slow")
+    row = claim(regime=outside, elsewhere=lambda e: {"ratio": 30.0}).judge(RUN, None)
+    assert row.elsewhere is not None
+    assert dict(row.elsewhere.options) == {"ratio": 30.0}
+    assert claim(elsewhere=lambda e: {"ratio": 30.0}).judge(RUN, None).elsewhere is None

@@ -2,11 +2,13 @@
 
 import math
 import traceback
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from stagescope.claims.comparison import Comparison, Regime
+from stagescope.claims.inputs import Inputs
 from stagescope.errors import InputError, StagescopeError, message
 from stagescope.runs.run import Run
 
@@ -15,61 +17,19 @@ Sort = Literal["identity", "prediction", "pattern"]
 
 
 @dataclass(frozen=True)
-class Regime:
-    """Whether a run meets the assumptions of a claim.
+class Elsewhere:
+    """Where a claim that this run cannot decide is decided: options of the study to change, and the verdict found there.
 
-    Args:
-        holds: True inside the regime. Outside it the numbers are shown, and the verdict is "inconclusive".
-        sentence: which assumptions hold, or which do not.
-        applies: False where the claim is about another kind of run; the verdict is then "not applicable".
+    `verdict` is None until `check(run, elsewhere=True)` has made the companion run.
     """
 
-    holds: bool
-    sentence: str
-    applies: bool = True
-
-    def __post_init__(self) -> None:
-        _check_text("sentence of a Regime", self.sentence)
-        object.__setattr__(self, "holds", _truth("holds", self.holds))
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What a claim predicts and what the run shows.
-
-    Args:
-        predicted: a number, or words.
-        measured: a number, or words; None where nothing could be measured.
-        tolerance: how far apart the two may be, as a number or in words.
-        holds: True, False, or None where the run cannot decide.
-        reason: one sentence with the numbers.
-        predicted_error: the uncertainty of the prediction, where it is known.
-        measured_error: the uncertainty of the measurement, where it is known.
-        unit: of all these numbers.
-    """
-
-    predicted: float | str | None
-    measured: float | str | None
-    tolerance: float | str | None
-    holds: bool | None
-    reason: str
-    predicted_error: float | None = None
-    measured_error: float | None = None
-    unit: str | None = None
-
-    def __post_init__(self) -> None:
-        _check_text("reason of a Comparison", self.reason)
-        if self.unit is not None:
-            _check_text("unit of a Comparison", self.unit)
-        if self.holds is not None:
-            object.__setattr__(self, "holds", _truth("holds", self.holds))
-        for name in ("predicted", "measured", "tolerance", "predicted_error", "measured_error"):
-            object.__setattr__(self, name, _plain(name, getattr(self, name)))
+    options: Mapping[str, Any]
+    verdict: "Verdict | None" = None
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One row of a ledger. `shown`, `kind` and `group` are those of the claim, the numbers those of its comparison.
+    """One row of a ledger. `shown`, `kind`, `group`, `rules` and `rare` are those of the claim, the numbers of its comparison.
 
     `calibrated` is False where the claim has no null: no input is known on which it must not be confirmed. `error` is the
     type of an error that the claim or its evidence raised and that is not one of Stagescope's: their code has a mistake.
@@ -91,6 +51,14 @@ class Verdict:
     group: str | None = None
     calibrated: bool = False
     error: str | None = None
+    rules: int = 1
+    rare: bool = False
+    elsewhere: Elsewhere | None = None
+
+    @property
+    def counted(self) -> bool:
+        """Whether it counts in the summary: an identity cannot fail, and a claim that is rarely decided says little."""
+        return self.kind != "identity" and not self.rare
 
     def json(self) -> dict[str, Any]:
         return asdict(self)
@@ -108,8 +76,12 @@ class Claim:
         shown: where in a run a reader sees it: from the first of the events or stages named to the last. "focus*" stands for
             all names that begin so; "start" and "end" are those of the run.
         kind: "identity" where the statement cannot fail, "prediction" of a number, or "pattern".
-        null: makes inputs on which the statement is false by construction. A claim without one is uncalibrated.
-        group: claims of one group belong together.
+        null: `Inputs`, one or several, on which the statement is false by construction. A claim without is uncalibrated.
+        group: claims of one group rest on the same measurement and count as one.
+        rules: the version of how it is judged; raise it when regime, comparison or tolerance change.
+        rare: True where few inputs of its regime decide it. It is shown, and not counted.
+        elsewhere: a function of the evidence of a run that is out of regime. It returns the options of the study to change
+            so that a run beside this one is in regime, or None.
 
     The evidence is `ss.reading(run).evidence`: what the paper of the run prepares for its claims, and the reading itself for
     a run of no paper. It always has the run as `run`, which a paper may have replayed with more frames.
@@ -135,14 +107,17 @@ class Claim:
     compare: Callable[[Any], Comparison]
     shown: tuple[str, ...] = ()
     kind: Sort | None = None
-    null: Callable[..., Any] | None = None
+    null: Inputs | tuple[Inputs, ...] = ()
     group: str | None = None
+    rules: int = 1
+    rare: bool = False
+    elsewhere: Callable[[Any], Mapping[str, Any] | None] | None = None
 
     def __post_init__(self) -> None:
         for name in ("tag", "statement"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
                 raise InputError(f"the {name} of a claim is {getattr(self, name)!r}; give a text")
-        for name in ("regime", "compare", *(["null"] if self.null is not None else [])):
+        for name in ("regime", "compare", *(["elsewhere"] if self.elsewhere is not None else [])):
             if not callable(getattr(self, name)):
                 raise InputError(f"the claim {self.tag}: {name} is {getattr(self, name)!r}; give a function")
         if self.kind is not None and self.kind not in get_args(Sort):
@@ -150,6 +125,15 @@ class Claim:
         if self.group is not None and not isinstance(self.group, str):
             raise InputError(f"the claim {self.tag}: group is of type {type(self.group).__name__}; give a text")
         object.__setattr__(self, "shown", self._places())
+        given = self.null if isinstance(self.null, Iterable) else (self.null,)
+        object.__setattr__(self, "null", tuple(given))
+        for null in self.nulls:
+            if not isinstance(null, Inputs):
+                raise InputError(f"the claim {self.tag}: null is {null!r}; give ss.Inputs(name, sentence, make), or several")
+
+    @property
+    def nulls(self) -> tuple[Inputs, ...]:
+        return (self.null,) if isinstance(self.null, Inputs) else self.null
 
     def _places(self) -> tuple[str, ...]:
         """The names in `shown`; one name may be given as a text."""
@@ -191,7 +175,9 @@ class Claim:
             return self._row(regime, "inconclusive", f"the run is {run.status}: {run.reason or 'it did not reach its end'}")
         found = self._returned("compare", self.compare(evidence), Comparison)
         if not regime.holds:  # the numbers are shown, but they decide nothing
-            return self._row(regime, "inconclusive", f"out of regime: {regime.sentence} ({found.reason})", found)
+            row = self._row(regime, "inconclusive", f"out of regime: {regime.sentence} ({found.reason})", found)
+            options = None if self.elsewhere is None else self.elsewhere(evidence)
+            return row if options is None else replace(row, elsewhere=Elsewhere(dict(options)))
         if found.holds is None:
             return self._row(regime, "inconclusive", found.reason, found)
         if (why := _not_finite(found)) is not None:
@@ -216,33 +202,32 @@ class Claim:
             shown=self.shown,
             kind=self.kind,
             group=self.group,
-            calibrated=self.null is not None,
+            calibrated=bool(self.nulls) or self.kind == "identity",
             error=error,
+            rules=self.rules,
+            rare=self.rare,
             **{name: getattr(found, name, None) for name in names},
         )
 
 
-def claim(tag: str, statement: str, regime: Callable[[Any], Regime], compare: Callable[[Any], Comparison], *shown: str) -> Claim:
-    """One row in the table of a paper's claims: tag, statement, regime, comparison, and where in a run it is shown."""
-    return Claim(tag=tag, statement=statement, regime=regime, compare=compare, shown=shown)
+def claim(
+    tag: str,
+    statement: str,
+    regime: Callable[[Any], Regime],
+    compare: Callable[[Any], Comparison],
+    *shown: str,
+    kind: Sort | None = None,
+    null: Inputs | tuple[Inputs, ...] = (),
+    **more: Any,
+) -> Claim:
+    """One row in the table of a paper's claims: tag, statement, regime, comparison, where in a run it is shown, kind, nulls."""
+    return Claim(tag=tag, statement=statement, regime=regime, compare=compare, shown=shown, kind=kind, null=null, **more)
 
 
 def _place(error: BaseException) -> str:
     """Where an error was raised: the file by its last name, and the line; empty where it was raised by this module."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-
-
-def _check_text(what: str, value: Any) -> None:
-    if not isinstance(value, str):
-        raise TypeError(f"the {what} is {value!r}; give a text")
-
-
-def _truth(name: str, value: Any) -> bool:
-    """A boolean, also one of NumPy or JAX."""
-    if isinstance(value, str):
-        raise TypeError(f"{name} is {value!r}; give True or False")
-    return bool(value)
 
 
 def _not_finite(found: Comparison) -> str | None:
@@ -252,16 +237,3 @@ def _not_finite(found: Comparison) -> str | None:
         if isinstance(value, float) and not math.isfinite(value):
             return f"the {name} number is {value}, which decides nothing"
     return None
-
-
-def _plain(name: str, value: Any) -> Any:
-    """A number that JSON knows; one of NumPy or JAX becomes a Python float."""
-    if value is None or (isinstance(value, str) and not name.endswith("_error")):
-        return value
-    if isinstance(value, str):
-        raise TypeError(f"{name} is {value!r}; give a number")
-    try:
-        number = float(value)
-    except OverflowError:
-        raise ValueError(f"{name} is too large for a floating-point number") from None
-    return value if isinstance(value, int | float) else number

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stagescope.claims.claim import Claim, Verdict
+from stagescope.claims.claim import Claim, Elsewhere, Outcome, Verdict
 from stagescope.runs.run import Run
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-_STYLE = {"confirmed": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"}
+_RANK: tuple[Outcome, ...] = ("violated", "confirmed", "inconclusive", "not applicable")
+_STYLE: dict[Outcome, str] = {"confirmed": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"}
 UNCALIBRATED = "no null (an input on which the claim is false) is known yet"
 
 
@@ -50,29 +51,63 @@ class Ledger:
                 measured = _number(row.measured, row.measured_error) + unit
                 text.append(f"{'':<15}predicted {predicted}, measured {measured}, tolerance {_number(row.tolerance)}\n")
             text.append(f"{'':<15}{row.reason}\n", style="dim")
+            if row.elsewhere is not None:
+                text.append(f"{'':<15}{_elsewhere(row.elsewhere)}\n", style="dim")
         text.append(self.summary())
         for remark in self.remarks():
             text.append(f"\n{remark}", style="dim")
         return text
 
+    def counts(self) -> Counter[Outcome]:
+        """How many groups of predictions and patterns have each verdict; a claim without a group is a group by itself.
+
+        Identities cannot fail and are not counted, nor are claims that are rarely decided. A group is violated where one of
+        its claims is, and otherwise has the first of the verdicts confirmed, inconclusive, not applicable that one of them has.
+        """
+        groups: dict[str, list[Outcome]] = {}
+        for place, row in enumerate(self.verdicts):
+            if row.counted:
+                groups.setdefault(row.group or f"{place}", []).append(row.verdict)
+        return Counter(min(found, key=_RANK.index) for found in groups.values())
+
     def summary(self) -> str:
-        """How many claims have each verdict."""
-        counts = Counter(row.verdict for row in self.verdicts)
-        return ", ".join(f"{counts[name]} {name}" for name in _STYLE if counts[name])
+        """How many predictions and patterns have each verdict, and how many identities hold."""
+        counts, own = self.counts(), [row.verdict for row in self.verdicts if row.kind == "identity"]
+        said = [", ".join(f"{counts[name]} {name}" for name in _STYLE if counts[name])]
+        if (inside := sum(row.counted for row in self.verdicts)) > (groups := counts.total()):
+            said[0] += f" ({groups} groups of {inside} claims)"
+        if own:
+            said.append(f"{own.count('confirmed')} of {len(own)} identities hold")
+        return "; ".join(part for part in said if part)
 
     def remarks(self) -> tuple[str, ...]:
         """What a reader must know of the claims themselves, one sentence each."""
         broken = [row.tag for row in self.verdicts if row.error is not None]
         plain = sum(not row.calibrated for row in self.verdicts)
+        rare = [row.tag for row in self.verdicts if row.rare]
         found = (
             [f"{_claims(len(broken))} met an error in the code, which must be corrected: {', '.join(broken)}"] if broken else []
         )
         if plain:
             found.append(f"{_claims(plain)} {'is' if plain == 1 else 'are'} uncalibrated: {UNCALIBRATED}")
+        if rare:
+            found.append(f"{_claims(len(rare))} rarely decided and not counted: {', '.join(rare)}")
         return tuple(found)
 
     def __str__(self) -> str:
         return self.text().plain
+
+
+def _elsewhere(place: Elsewhere) -> str:
+    """Where the claim is decided, and how, in one line."""
+    options = " ".join(f"--{name.replace('_', '-')} {_option(value)}" for name, value in place.options.items())
+    if place.verdict is None:
+        return f"decided with {options}; `check --elsewhere` makes that run"
+    return f"with {options}: {place.verdict.verdict}; {place.verdict.reason}"
+
+
+def _option(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _number(value: float | str | None, error: float | None = None) -> str:

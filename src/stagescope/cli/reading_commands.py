@@ -33,13 +33,14 @@ class Check(Command):
 
     folder: RunFolder
     claims: OwnClaims = OWN_CLAIMS
+    elsewhere: bool = Field(False, description="make the runs beside this one that decide what it cannot")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
         from stagescope.papers.reading import check
         from stagescope.runs.store import load
 
-        return answer(check(load(self.folder), self.claims or ()), self.json_, "print_ledger")
+        return answer(check(load(self.folder), self.claims or (), self.elsewhere), self.json_, "print_ledger")
 
 
 class Ladder(Command):

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stagescope.detect.stage import peak
+from stagescope.detect.events import peak
 
 BRIEF = 0.01
 """A stretch shorter than this share of the time that has passed is a flicker; frames and the run's length do not matter."""

@@ -1,10 +1,51 @@
-"""Stages and events: what they are, and how a curve's crossings and peaks are located."""
+"""Stages and events: what they are. An event is an estimate: a time with an interval, or a state that says why it has none."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
-import numpy as np
+State = Literal["reached", "not reached", "at the start", "unreliable"]
+_BROKEN = ("diverged", "failed")
+"""Statuses of a run whose numbers broke down: its events are not to be believed."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """When something happened. `time` is None in every state but "reached".
+
+    `low` and `high` are the ends of its 95 % interval: from the spacing of records and the solver's tolerance for a flow,
+    from the noise of the run for a descent; None where they are not known. `how` says how it was found.
+    """
+
+    time: float | None
+    low: float | None = None
+    high: float | None = None
+    state: State = "reached"
+    how: str = ""
+
+    @classmethod
+    def missing(cls, state: State = "not reached", how: str = "") -> "Event":
+        return cls(None, state=state, how=how)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    def __str__(self) -> str:
+        if self.time is None:
+            return self.state
+        return f"{self.time:.5g}" + ("" if self.interval is None else f" [{self.low:.5g}, {self.high:.5g}]")
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One fast change of a curve: its time with an interval, its width in ln time, and by how much the curve changed."""
+
+    t: float
+    low: float
+    high: float
+    width: float
+    amplitude: float
 
 
 @dataclass(frozen=True)
@@ -29,13 +70,43 @@ class Stage:
 
 @dataclass(frozen=True)
 class Stages:
-    """What a detector found. An event that was not reached is None, never a guess; `notes` say why."""
+    """What a detector found. An event that was not reached is None, never a guess; `notes` say why.
+
+    `estimates` are the events with their intervals and states. `transitions` are the fast changes of named curves that need
+    no paper: (name of the curve, transition).
+    """
 
     status: str
     clock: str
     events: Mapping[str, float | None]
     stages: tuple[Stage, ...]
     notes: Mapping[str, str]
+    estimates: Mapping[str, Event] = field(default_factory=dict)
+    transitions: tuple[tuple[str, Transition], ...] = ()
+
+    def __post_init__(self) -> None:
+        given = {name: self.estimates.get(name) or _plain_event(when) for name, when in self.events.items()}
+        if self.status in _BROKEN:
+            why = f"the run {self.status}"
+            given = {name: Event.missing("unreliable", why) if at.time is not None else at for name, at in given.items()}
+            object.__setattr__(self, "notes", {**self.notes, **{n: why for n, at in given.items() if at.state == "unreliable"}})
+        object.__setattr__(self, "estimates", given)
+        object.__setattr__(self, "events", {name: at.time for name, at in given.items()})
+
+    @classmethod
+    def of(
+        cls, status: str, clock: str, estimates: Mapping[str, Event], stages: tuple[Stage, ...], notes: Mapping[str, str]
+    ) -> "Stages":
+        """Stages whose events have intervals and states."""
+        return cls(status, clock, {name: event.time for name, event in estimates.items()}, stages, notes, estimates)
+
+    @property
+    def intervals(self) -> dict[str, tuple[float, float] | None]:
+        return {name: event.interval for name, event in self.estimates.items()}
+
+    @property
+    def states(self) -> dict[str, State]:
+        return {name: event.state for name, event in self.estimates.items()}
 
     def __iter__(self) -> Iterator[Stage]:
         return iter(self.stages)
@@ -44,7 +115,7 @@ class Stages:
         return len(self.stages)
 
     def __str__(self) -> str:
-        events = ", ".join(f"{name} {'not reached' if when is None else f'{when:.5g}'}" for name, when in self.events.items())
+        events = ", ".join(f"{name} {event}" for name, event in self.estimates.items())
         return "\n".join([f"events ({self.clock}): {events}", *map(str, self.stages)])
 
     def json(self) -> dict[str, Any]:
@@ -52,36 +123,17 @@ class Stages:
             {"name": s.name, "start": s.start, "stop": s.stop, "evidence": s.evidence, "track": s.track, "facts": dict(s.facts)}
             for s in self.stages
         ]
-        body = {"status": self.status, "clock": self.clock, "events": dict(self.events), "stages": rows}
-        return {**body, "notes": dict(self.notes)}
+        return {
+            "status": self.status,
+            "clock": self.clock,
+            "events": dict(self.events),
+            "intervals": {name: None if ends is None else list(ends) for name, ends in self.intervals.items()},
+            "states": self.states,
+            "stages": rows,
+            "transitions": [{"curve": curve, **asdict(found)} for curve, found in self.transitions],
+            "notes": dict(self.notes),
+        }
 
 
-def first_crossing(time: np.ndarray, curve: np.ndarray, level: float, rising: bool, after: float = 0.0) -> float | None:
-    """The first time from `after` on at which the curve passes the level, by linear interpolation; None if it never does."""
-    sign = 1.0 if rising else -1.0
-    above = sign * (curve - level) >= 0
-    hits = np.flatnonzero(above & (time >= after))
-    if not hits.size:
-        return None
-    i = int(hits[0])
-    if i == 0 or (time[i - 1] < after and above[i - 1]):
-        return float(max(time[i], after))
-    rise = (level - curve[i - 1]) / (curve[i] - curve[i - 1])
-    return float(max(after, time[i - 1] + rise * (time[i] - time[i - 1])))
-
-
-def peak(time: np.ndarray, curve: np.ndarray) -> tuple[float, float] | None:
-    """Time and height of the highest point, by the parabola through its neighbours; None if it is not passed."""
-    i = int(np.argmax(curve))
-    if i == len(curve) - 1 or curve[i] <= 0:
-        return None
-    if i == 0:
-        return float(time[0]), float(curve[0])
-    left, right = time[i - 1] - time[i], time[i + 1] - time[i]
-    slope_left, slope_right = (curve[i - 1] - curve[i]) / left, (curve[i + 1] - curve[i]) / right
-    bend = (slope_right - slope_left) / (right - left)
-    if bend >= 0:  # a flat top: three equal values
-        return float(time[i]), float(curve[i])
-    shift = -(slope_left - bend * left) / (2 * bend)
-    slope = slope_left - bend * left
-    return float(time[i] + shift), float(curve[i] + slope * shift + bend * shift**2)
+def _plain_event(when: float | None) -> Event:
+    return Event.missing() if when is None else Event(when)

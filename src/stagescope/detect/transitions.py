@@ -11,18 +11,8 @@ import numpy as np
 
 from stagescope.detect.noise_kernel import climb, deviance, natural, search
 from stagescope.detect.slopes import proposals
+from stagescope.detect.stage import Transition
 from stagescope.errors import InputError
-
-
-@dataclass(frozen=True)
-class Transition:
-    """One fast change of a curve: its time with an interval, its width in ln time, and by how much the curve changed."""
-
-    t: float
-    low: float
-    high: float
-    width: float
-    amplitude: float
 
 
 @dataclass(frozen=True)

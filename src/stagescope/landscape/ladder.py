@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.detect.stage import first_crossing
+from stagescope.detect.events import first_crossing
 from stagescope.errors import StagescopeError, unknown
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective

@@ -1,6 +1,7 @@
 """The reading of a run: its curves, stages, ladder, ledger and views, each computed when it is first used, and once."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,8 +15,8 @@ from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
 from stagescope.papers.paper import Cost, Kind
-from stagescope.papers.rebuild import field_of
-from stagescope.papers.registry import kind_of, missing
+from stagescope.papers.rebuild import ended, field_of
+from stagescope.papers.registry import kind_of, missing, study
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
 from stagescope.spec import canonical
@@ -75,16 +76,41 @@ class Reading:
             raise self.unread("claims")
         return self.judge(claims)
 
-    def check(self, claims: Claims = ()) -> Ledger:
-        """The verdicts of the paper's claims, then those of your own `claims`."""
+    def check(self, claims: Claims = (), elsewhere: bool = False) -> Ledger:
+        """The verdicts of the paper's claims, then those of your own `claims`; `elsewhere` makes the runs that decide more."""
         own = own_claims(claims)
         _need_frames(self.run)
         if not own:
-            return self.ledger
+            return self.with_elsewhere(self.ledger) if elsewhere else self.ledger
         if (error := missing(self.type)) is not None:
             raise error
         written = self.ledger.verdicts if self.kind is not None and self.kind.claims() else ()
-        return Ledger(self.run.status, self.run.clock, (*written, *self.judge(own)))
+        found = Ledger(self.run.status, self.run.clock, (*written, *self.judge(own)))
+        return self.with_elsewhere(found) if elsewhere else found
+
+    def with_elsewhere(self, ledger: Ledger) -> Ledger:
+        """A ledger in which claims that this run cannot decide have the verdict of a run beside it that can."""
+        return replace(ledger, verdicts=tuple(self._elsewhere(row) for row in ledger))
+
+    def _elsewhere(self, row: Verdict) -> Verdict:
+        if row.elsewhere is None:
+            return row
+        claim = next(claim for claim, verdict in self._verdicts.values() if verdict is row)
+        try:
+            beside = self.companion(self.beside, dict(row.elsewhere.options))
+            found = beside.judge([claim]).verdicts[0]
+        except StagescopeError as error:
+            found = claim.without_evidence(error)
+        return replace(row, elsewhere=replace(row.elsewhere, verdict=found))
+
+    def beside(self, changes: dict[str, Any]) -> "Reading":
+        """The reading of a run of the same study and seed with some options changed."""
+        run = self.run
+        if run.study is None or run.config is None:
+            raise InputError("this run was not made by a study, so it has no options to change")
+        made = study(run.study)
+        options = {name: run.config[name] for name in made.options.model_fields if name in run.config} | changes
+        return reading(ended(made.run(made.configured(None, **options), seed=run.seed or 0, progress=False)))
 
     def judge(self, claims: Iterable[Claim]) -> Ledger:
         """The verdicts of some claims; a claim that was judged before is not judged again.
@@ -256,17 +282,19 @@ def stages(run: Run | str | Path) -> Stages:
     return found.stages
 
 
-def check(run: Run | str | Path, claims: Claims = ()) -> Ledger:
+def check(run: Run | str | Path, claims: Claims = (), elsewhere: bool = False) -> Ledger:
     """The ledger: every claim of the run's paper with its verdict, then your own claims.
 
     Args:
         run: any run; one of no paper needs claims of your own.
         claims: a `Claim`, several, or "module:NAME" of some. Their functions get `ss.reading(run).evidence`: what the paper
             prepares for its claims, and the reading itself for a run of no paper. It always has the run as `run`.
+        elsewhere: where this run is out of a claim's regime and the claim names options of the study with which it is not,
+            make that run too and show its verdict. Each such run costs about as much as this one.
 
     A claim whose function raises an error is inconclusive, and its row says why.
     """
-    return reading(run).check(claims)
+    return reading(run).check(claims, elsewhere)
 
 
 def saddle_ladder(run: Run | str | Path, what: Objective | Field | None = None, progress: bool | None = False) -> Ladder:

@@ -13,6 +13,7 @@ from stagescope.papers.paper import Kind
 
 if TYPE_CHECKING:
     from stagescope.claims.claim import Claim
+    from stagescope.claims.inputs import Inputs
     from stagescope.dynamics.dynamics import Dynamics
     from stagescope.dynamics.record import Record
     from stagescope.fields.field import Field
@@ -66,7 +67,8 @@ class Study:
     holds where. `numbers` are what a sweep keeps of a run besides its events; `many` gives them for several options and
     seeds at once where one kernel call can, and None for those it cannot. `measures` are further things that a sweep keeps of
     a run that reached its end, by name: numbers, words and None are columns NAME.KEY of the table, lists and mappings stay in
-    the row. `tour` are presets that `stagescope demo` shows, each with a sentence.
+    the row. `tour` are presets that `stagescope demo` shows, each with a sentence. `inputs` are drawn by seed to calibrate the
+    claims: settings the paper is about; the nulls are part of the claims.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Study:
     measures: Mapping[str, Callable[["Run"], dict[str, Any]]] = field(default_factory=dict)
     sweeps: Mapping[str, NamedSweep] = field(default_factory=dict)
     tour: Mapping[str, str] = field(default_factory=dict)
+    inputs: "Callable[[], tuple[Inputs, ...]]" = tuple
 
     def claims(self) -> "tuple[Claim, ...]":
         """The claims on its runs, each once."""

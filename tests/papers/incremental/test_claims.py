@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.claims.claim import Claim, Regime
+from stagescope.claims.claim import Claim
+from stagescope.claims.comparison import Regime
 from stagescope.errors import StagescopeError
 from stagescope.papers.incremental.companions import companions
 from stagescope.papers.incremental.evidence import ESCAPE_NOISES

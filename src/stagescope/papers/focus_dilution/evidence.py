@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.claim import Regime
+from stagescope.claims.comparison import Regime
 from stagescope.landscape.ladder import NEAR
 from stagescope.landscape.linearise import Linearisation, linearise
 from stagescope.papers.focus_dilution import forms

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.claims.claim import Regime
+from stagescope.claims.comparison import Regime
 from stagescope.errors import InputError
 from stagescope.papers.incremental.forms import RegressionForms, wkb_times
 from stagescope.papers.incremental.stages import Heads

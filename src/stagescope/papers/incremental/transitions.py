@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stagescope.detect.stage import first_crossing
+from stagescope.detect.events import first_crossing
 from stagescope.errors import InputError
 
 

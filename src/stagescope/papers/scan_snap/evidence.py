@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.claim import Comparison, Regime
+from stagescope.claims.comparison import Comparison, Regime
 from stagescope.papers.scan_snap.forms import transition_time
 from stagescope.papers.scan_snap.loss import Pairing, PairwisePinv
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.detect.stage import Stage, Stages, first_crossing, peak
+from stagescope.detect.events import first_crossing, peak
+from stagescope.detect.stage import Stage, Stages
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, Comparison, Regime
+from stagescope.claims.claim import Claim
+from stagescope.claims.comparison import Comparison, Regime
 from unigram_paper.observables import slowest_rate
 from unigram_paper.reading import UnigramReading
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from stagescope.detect.stage import Stage, Stages, first_crossing
+from stagescope.detect.events import first_crossing
+from stagescope.detect.stage import Stage, Stages
 
 
 def detect(time: np.ndarray, excess: np.ndarray, *, clock: str, status: str) -> Stages:

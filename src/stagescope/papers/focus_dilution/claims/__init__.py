@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from stagescope.claims.claim import Comparison, claim
-from stagescope.detect.stage import first_crossing
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison
+from stagescope.detect.events import first_crossing
 from stagescope.papers.focus_dilution import forms
 from stagescope.papers.focus_dilution.claims import laws, saddles
 from stagescope.papers.focus_dilution.evidence import Evidence, small_flow

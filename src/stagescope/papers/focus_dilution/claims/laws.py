@@ -5,7 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.claim import Comparison, Regime, claim
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime
 from stagescope.landscape.ladder import NEAR
 from stagescope.papers.focus_dilution.evidence import Evidence, following, small_flow
 from stagescope.papers.focus_dilution.family import slopes

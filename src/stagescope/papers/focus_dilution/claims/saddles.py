@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from stagescope.claims.claim import Comparison, claim
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison
 from stagescope.landscape.growth_fit import last_rise
 from stagescope.papers.focus_dilution import forms
 from stagescope.papers.focus_dilution.evidence import Evidence, following, passing, small_flow

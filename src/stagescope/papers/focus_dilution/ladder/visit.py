@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.detect.stage import first_crossing
+from stagescope.detect.events import first_crossing
 from stagescope.landscape.growth_fit import Rise, last_rise
 from stagescope.landscape.ladder import NEAR
 from stagescope.papers.focus_dilution.family import Opening, Place, escape_matrices, place, plateau_amplitude

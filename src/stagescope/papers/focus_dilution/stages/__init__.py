@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stagescope.detect.events import first_crossing, peak
 from stagescope.detect.extrema import BRIEF, Turn, turns
-from stagescope.detect.stage import Stages, first_crossing, peak
+from stagescope.detect.stage import Stages
 from stagescope.papers.focus_dilution.stages.describe import stages_of
 
 if TYPE_CHECKING:

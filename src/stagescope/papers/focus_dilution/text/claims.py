@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.claims.claim import Comparison, Regime, claim
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime
 from stagescope.papers.focus_dilution.forms import condensation_directions, condensation_rate
 from stagescope.papers.focus_dilution.text import evidence as regimes
 from stagescope.papers.focus_dilution.text.evidence import TEXT_LIMITS, TextEvidence

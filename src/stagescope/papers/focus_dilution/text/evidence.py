@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.claim import Regime
+from stagescope.claims.comparison import Regime
 from stagescope.corpora.window_loss import WindowLoss
 from stagescope.papers.focus_dilution.evidence import initial_rms
 from stagescope.papers.focus_dilution.text.forms import Predictions, predict

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stagescope.detect.events import first_crossing
 from stagescope.detect.extrema import Turn, turns
-from stagescope.detect.stage import Stage, Stages, first_crossing
+from stagescope.detect.stage import Stage, Stages
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, RowCycle, passes
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.claims.claim import Comparison, Regime, claim
-from stagescope.detect.stage import first_crossing
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime
+from stagescope.detect.events import first_crossing
 from stagescope.papers.incremental.claims.escape import flows
 from stagescope.papers.incremental.evidence import Curve, Evidence
 

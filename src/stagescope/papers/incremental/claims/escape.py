@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.claims.claim import Comparison, Regime, claim
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime
 from stagescope.landscape.critical import critical_point
 from stagescope.landscape.spectrum import spectrum
 from stagescope.papers.incremental.evidence import ESCAPE_NOISES, EqualHeads, Evidence

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.detect.stage import first_crossing
+from stagescope.detect.events import first_crossing
 from stagescope.errors import InputError
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.transitions import transitions

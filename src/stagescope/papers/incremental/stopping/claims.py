@@ -5,7 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.claim import Comparison, Regime, claim
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime
 from stagescope.errors import InputError
 from stagescope.papers.incremental.stopping.observables import RIDGES, Stopping, stopping
 from stagescope.runs.run import Run

@@ -10,7 +10,8 @@ from itertools import combinations
 
 import numpy as np
 
-from stagescope.claims.claim import Comparison, Regime, claim
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime
 from stagescope.papers.incremental.evidence import LADDER
 from stagescope.papers.incremental.stages import HEADS
 from stagescope.papers.incremental.text.information import LagInformation

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.detect.stage import Stage, Stages, first_crossing
+from stagescope.detect.events import first_crossing
+from stagescope.detect.stage import Stage, Stages
 
 ACQUIRED = 0.5
 """A lag is acquired when a head first gives it this share of its attention: most of it."""

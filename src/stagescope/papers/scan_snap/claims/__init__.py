@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from stagescope.claims.claim import Comparison, Regime, claim
-from stagescope.detect.stage import peak
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime
+from stagescope.detect.events import peak
 from stagescope.keys import key
 from stagescope.papers.scan_snap.claims import theorems
 from stagescope.papers.scan_snap.evidence import ADAM, LIMITS, Evidence, not_moved, regime_of

@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stagescope.claims.claim import Comparison, Regime, claim
-from stagescope.detect.stage import peak
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime
+from stagescope.detect.events import peak
 from stagescope.papers.published import published
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.evidence import ADAM, LIMITS, Evidence, not_moved, regime_of

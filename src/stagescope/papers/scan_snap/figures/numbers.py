@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.detect.stage import peak
+from stagescope.detect.events import peak
 from stagescope.papers.published import published
 from stagescope.papers.reading import stages
 from stagescope.papers.registry import run_study

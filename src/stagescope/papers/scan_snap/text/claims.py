@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stagescope.claims.claim import Comparison, Regime, claim
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime
 from stagescope.papers.scan_snap.claims import row_sums
 from stagescope.papers.scan_snap.evidence import ADAM, regime_of
 from stagescope.papers.scan_snap.text.evidence import (

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.detect.stage import Stage, Stages, first_crossing
+from stagescope.detect.events import first_crossing
+from stagescope.detect.stage import Stage, Stages
 from stagescope.papers.scan_snap.stages import LEVELS
 from stagescope.papers.scan_snap.text.observables import Masses, Motion, TextAttention
 

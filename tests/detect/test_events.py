@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagescope.detect.stage import first_crossing, peak
+from stagescope.detect.events import first_crossing, peak
 
 
 @given(st.floats(0.05, 0.95), st.integers(5, 200))

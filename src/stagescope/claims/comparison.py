@@ -1,0 +1,133 @@
+"""What a claim asks of a run: whether it is in the claim's regime, and how prediction and measurement compare."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+CHANCE = 0.01
+"""A pattern must be rarer than this under chance: one claim in a hundred would be confirmed by mistake."""
+
+
+@dataclass(frozen=True)
+class Regime:
+    """Whether a run meets the assumptions of a claim.
+
+    Args:
+        holds: True inside the regime. Outside it the numbers are shown, and the verdict is "inconclusive".
+        sentence: which assumptions hold, or which do not.
+        applies: False where the claim is about another kind of run; the verdict is then "not applicable".
+    """
+
+    holds: bool
+    sentence: str
+    applies: bool = True
+
+    def __post_init__(self) -> None:
+        _check_text("sentence of a Regime", self.sentence)
+        object.__setattr__(self, "holds", _truth("holds", self.holds))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a claim predicts and what the run shows.
+
+    Args:
+        predicted: a number, or words.
+        measured: a number, or words; None where nothing could be measured.
+        tolerance: how far apart the two may be, in the unit of the numbers, or in words.
+        holds: True, False, or None where the run cannot decide.
+        reason: one sentence with the numbers.
+        predicted_error: half the width of the 95 % interval of the prediction, where it is known.
+        measured_error: the same for the measurement.
+        unit: of all these numbers.
+    """
+
+    predicted: float | str | None
+    measured: float | str | None
+    tolerance: float | str | None
+    holds: bool | None
+    reason: str
+    predicted_error: float | None = None
+    measured_error: float | None = None
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_text("reason of a Comparison", self.reason)
+        if self.unit is not None:
+            _check_text("unit of a Comparison", self.unit)
+        if self.holds is not None:
+            object.__setattr__(self, "holds", _truth("holds", self.holds))
+        for name in ("predicted", "measured", "tolerance", "predicted_error", "measured_error"):
+            object.__setattr__(self, name, _plain(name, getattr(self, name)))
+
+
+def agreement(
+    predicted: float,
+    measured: float,
+    tolerance: float,
+    reason: str,
+    *,
+    predicted_error: float = 0.0,
+    measured_error: float = 0.0,
+    unit: str | None = None,
+) -> Comparison:
+    """Whether two numbers agree to within a tolerance: decided only where their errors leave no doubt.
+
+    All numbers are in one unit. The difference is decided if its error cannot move it across the tolerance.
+    """
+    apart, error = abs(measured - predicted), math.hypot(predicted_error, measured_error)
+    holds = True if apart + error <= tolerance else False if apart - error > tolerance else None
+    if holds is None:
+        reason += f"; the difference is {apart:.3g} with an error of {error:.2g}: undecided at a tolerance of {tolerance:.3g}"
+    return Comparison(predicted, measured, tolerance, holds, reason, predicted_error, measured_error, unit)
+
+
+def beyond_chance(
+    measured: float,
+    chance: np.ndarray,
+    reason: str,
+    *,
+    least: float = -math.inf,
+    measured_error: float | None = None,
+    unit: str | None = None,
+) -> Comparison:
+    """Whether a number is larger than chance gives: `chance` are its values on permuted data.
+
+    It is confirmed where fewer than one in a hundred of them reach it and it is at least `least`, and violated where the
+    measurement with its error stays below that bar, or, without an error, below the median of chance.
+    """
+    chance = np.asarray(chance, dtype=float)
+    share = (1 + int(np.sum(chance >= measured))) / (1 + chance.size)
+    bar = max(float(np.quantile(chance, 1 - CHANCE)), least)
+    above = share <= CHANCE and measured >= least
+    low = measured <= float(np.median(chance)) if measured_error is None else measured + measured_error < bar
+    holds = True if above and measured - (measured_error or 0.0) >= least else False if low or measured < least else None
+    said = f"{reason}; {share:.1%} of {chance.size} permutations reach it"
+    return Comparison(bar, measured, "above", holds, said, None, measured_error, unit)
+
+
+def _check_text(what: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"the {what} is {value!r}; give a text")
+
+
+def _truth(name: str, value: Any) -> bool:
+    """A boolean, also one of NumPy or JAX."""
+    if isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}; give True or False")
+    return bool(value)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A number that JSON knows; one of NumPy or JAX becomes a Python float."""
+    if value is None or (isinstance(value, str) and not name.endswith("_error")):
+        return value
+    if isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}; give a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is too large for a floating-point number") from None
+    return value if isinstance(value, int | float) else number

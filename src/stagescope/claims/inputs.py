@@ -1,0 +1,21 @@
+"""Inputs on which claims are tried: those that a paper is about, and nulls, on which a claim is false by construction."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stagescope.runs.run import Run
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Runs drawn by seed: `make(seed)` draws the setting and gives its run.
+
+    Args:
+        name: a short name, such as "shuffled words".
+        sentence: what is drawn; for a null, why the claims that name it are false there.
+        make: a function of a seed that returns a run.
+    """
+
+    name: str
+    sentence: str
+    make: Callable[[int], Run]
