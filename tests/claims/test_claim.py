@@ -81,7 +81,7 @@ def test_ledger_json_and_text():
     body = ledger.json()
     assert body["status"] == "finished"
     keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason", "shown"}
-    keys |= {"predicted_error", "measured_error", "unit", "kind", "group", "calibrated", "error"}
+    keys |= {"predicted_error", "measured_error", "unit", "kind", "group", "calibrated", "error", "rules", "rare", "elsewhere"}
     assert all(set(row) == keys for row in body["claims"])
     assert "1 confirmed, 1 violated" in str(ledger)
 
