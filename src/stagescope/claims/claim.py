@@ -53,6 +53,7 @@ class Verdict:
     error: str | None = None
     rules: int = 1
     rare: bool = False
+    in_regime: bool = False
     elsewhere: Elsewhere | None = None
 
     @property
@@ -206,6 +207,7 @@ class Claim:
             error=error,
             rules=self.rules,
             rare=self.rare,
+            in_regime=regime.holds and regime.applies,
             **{name: getattr(found, name, None) for name in names},
         )
 
