@@ -5,30 +5,32 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import stdtrit
 
 from stagescope.claims.comparison import Comparison, Regime
 from stagescope.papers.scan_snap.forms import transition_time
 from stagescope.papers.scan_snap.loss import Pairing, PairwisePinv
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
 from stagescope.papers.scan_snap.sampled import PairwiseSampled
+from stagescope.papers.scan_snap.stages import LEVELS
 from stagescope.runs.run import Run
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Where the regimes of the claims end, and how closely the numbers must agree."""
+    """How closely numbers must agree. How far a prediction can be trusted is computed for each run, not a limit."""
 
     motion: float = 1e-9  # a smaller change of a score is rounding of the integrator
     sign: float = 1e-9  # a velocity this small, relative to the largest, is rounding of the right-hand side
-    batch_noise: float = 0.05  # the same for steps on sampled batches, whose noise moves every token
+    batch_sign: float = 0.05  # the same for steps on batches, of the largest change: what one batch in twenty does
     conserved: float = 1e-9  # drift of row sums relative to the largest parameter: rounding
-    long_context: int = 64  # tokens from which a context counts as long; the gap to the limit falls like L^-1/2
-    weak_common: float = 0.25  # share f_c^2 of the common tokens above which classes overlap and slow each other down
-    many_outputs: int = 50  # outputs from which ln M counts as large in t0 = K ln M / eta_Y
     length_slope: float = 0.1  # absolute error of the slope -1/2; four lengths with 200 contexts each
-    chi: float = 0.05  # relative error of r(t)/r(0) - 1
-    logit: float = 0.05  # relative error of the own-minus-other logit
-    growth: float = 0.15  # relative error of B(t0); the closed form itself is good to about 14 %
+    relative: float = 0.05  # closed forms in their limit: 5 % of the number predicted
+    growth: float = 0.1  # B(t0): 10 %, because it is integrated from two such numbers
+    order: float = 0.95  # share of pairs of distinct tokens that must keep the order of P(l|n)
+    transition: float = 0.25  # of K ln M / eta_Y: the paper gives an order of magnitude, and a quarter is well below it
+    decade: float = 0.05  # share of attention that may move in a decade of time where a combination is almost fixed
+    half: float = 0.5  # share of the entropy at the start; beyond it attention is closer to one token than to the start
     entropy: float = 1e-3  # nats; a smaller difference of entropy decides nothing
     follows: float = 0.01  # nats; steps whose final entropy is this close to the flow's follow the flow
     scaling: float = 1e-6  # difference of Z between two flows that are equal by the scaling law
@@ -44,17 +46,23 @@ def regime_of(*conditions: tuple[bool, str], holds: str) -> Regime:
     return Regime(not failed, "; ".join(failed) if failed else holds)
 
 
+def undecided(reason: str, predicted: float | str = "", tolerance: float | str = "") -> Comparison:
+    """A comparison that this run cannot make."""
+    return Comparison(predicted, None, tolerance, None, reason)
+
+
 def not_moved(predicted: float | str, tolerance: float | str) -> Comparison:
     """The comparison of a run whose attention never moved: it decides nothing."""
-    return Comparison(predicted, None, tolerance, None, f"no attention score moved by more than {LIMITS.motion:g}")
+    return undecided(f"no attention score moved by more than {LIMITS.motion:g}", predicted, tolerance)
 
 
 @dataclass(frozen=True)
 class Companions:
-    """How to make companion runs: the same flow at other rates to another end time, or the flow instead of steps."""
+    """How to make companion runs: the flow at other rates to another end time, the flow instead of steps, other batches."""
 
     rates: Callable[[dict[str, float], float], Run]
     flow: Callable[[float], Run]
+    replicas: Callable[[], list[ClassAttention]]
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,11 @@ class Evidence:
     def law(self) -> Pairing:
         return law_of(self.run)
 
+    @cached_property
+    def recorded(self) -> ClassAttention:
+        """Class attention at the frames of the run itself, where Y is known too."""
+        return class_attention(self.run)
+
     @property
     def is_flow(self) -> bool:
         return self.run.spec["dynamics"]["type"] == "GradientFlow"
@@ -84,10 +97,6 @@ class Evidence:
     @property
     def modified(self) -> bool:
         return isinstance(self.law, PairwisePinv)
-
-    @property
-    def decoder(self) -> str:
-        return "modified" if self.modified else "gradient"
 
     @property
     def sampled(self) -> bool:
@@ -128,9 +137,19 @@ class Evidence:
         """Whether scores changed only by the rounding of the integrator."""
         return float(np.max(np.abs(self.curves.scores - self.curves.scores[:1]))) <= LIMITS.motion
 
+    @property
+    def material(self) -> bool:
+        """Whether attention has moved by an amount that a map of it shows."""
+        return float(self.curves.moved[-1]) >= LEVELS.material
+
     @cached_property
     def commons(self) -> int:
         return int(self.curves.common.any(axis=0).sum())
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether all classes are equally frequent."""
+        return bool(np.allclose(self.curves.prior, self.curves.prior[0]))
 
     @cached_property
     def symmetric(self) -> bool:
@@ -138,22 +157,26 @@ class Evidence:
         shared = self.curves.common.any(axis=0)
         laws = np.where(self.curves.common, self.curves.table, np.nan)[:, shared]
         profiles = np.sort(np.where(self.curves.distinct, self.curves.table, 0.0), axis=1)
-        even = np.allclose(self.curves.prior, self.curves.prior[0])
-        return bool(even and np.allclose(laws, laws[:1], rtol=1e-9) and np.allclose(profiles, profiles[0], rtol=1e-9))
+        alike = np.allclose(laws, laws[:1], rtol=1e-9) and np.allclose(profiles, profiles[0], rtol=1e-9)
+        return bool(self.even and alike)
 
     @cached_property
     def zero_start(self) -> bool:
         return not any(np.any(self.run.params[name][0]) for name in self.run.params)
 
     @cached_property
-    def common_share(self) -> float:
-        """f_c^2 = sum of P(l|n)^2 over common tokens / sum over all tokens; the largest over classes."""
-        table = self.curves.table
-        return float(np.max(np.sum((table * self.curves.common) ** 2, axis=1) / np.sum(table**2, axis=1)))
+    def overlap(self) -> float:
+        """The largest |eigenvalue| of F^T F - I at the start; the paper assumes that it is below 1/K [SnS:assumption-2]."""
+        f = features_of(self.curves.attention[0])
+        return float(np.max(np.abs(np.linalg.eigvalsh(f @ f.T - np.eye(self.classes)))))
 
     @property
     def t0(self) -> float:
         return transition_time(self.outputs, self.classes, self.rates["Y"])
+
+    @property
+    def end(self) -> float:
+        return float(self.curves.time[-1])
 
     @cached_property
     def winners(self) -> np.ndarray:
@@ -167,23 +190,61 @@ class Evidence:
     def at(self, curve: np.ndarray, when: float) -> float:
         return float(np.interp(when, self.curves.time, curve))
 
+    def frame(self, when: float) -> int:
+        """The frame of `curves` nearest to a time."""
+        return int(np.argmin(np.abs(self.curves.time - when)))
+
     @property
     def final_entropy(self) -> float:
         """Entropy on distinct tokens at the end, mean over classes, in nats."""
         return float(self.curves.mean(self.curves.entropy)[-1])
 
-    @cached_property
-    def logit_gaps(self) -> np.ndarray:
-        """A class's own logit minus the mean logit of the other classes' targets, mean over classes, at the run's frames.
+    def spread(self, measure: Callable[[ClassAttention], np.ndarray | float]) -> tuple[np.ndarray, np.ndarray]:
+        """A measure of the run and half the width of its 95 % interval: over other batches, or 0 where there are no batches.
 
-        With a single class, the mean is over the outputs that are never targets.
+        With batches, the measure is the mean over this run and its replicas.
         """
-        attention = class_attention(self.run).attention
-        f = attention / np.linalg.norm(attention, axis=2, keepdims=True)
-        logits = np.einsum("tnl,tlj->tnj", f, self.run.params["Y"])
+        own = np.asarray(measure(self.curves), dtype=float)
+        others = self.companions.replicas() if self.sampled and self.companions is not None else []
+        if not others:
+            return own, np.zeros_like(own)
+        found = np.stack([own, *(np.asarray(measure(each), dtype=float) for each in others)])
+        factor = stdtrit(len(found) - 1, 0.975) / np.sqrt(len(found))
+        return found.mean(axis=0), factor * found.std(axis=0, ddof=1)
+
+    @cached_property
+    def _contrast(self) -> np.ndarray:
+        """For each class, its own output minus the mean of the others' targets (K, columns).
+
+        With a single target, the mean is over the outputs that are never targets.
+        """
         target = self.law.rows["target"]
-        weights = np.zeros(logits.shape[1:])
+        weights = np.zeros((self.classes, self.run.params["Y"].shape[2]))
         weights[:, target if len(np.unique(target)) > 1 else slice(None)] = 1.0
         weights[np.arange(self.classes), target] = 0.0
-        others = np.sum(logits * weights, axis=2) / weights.sum(axis=1)
-        return np.mean(logits[:, np.arange(self.classes), target] - others, axis=1)
+        weights = -weights / weights.sum(axis=1, keepdims=True)
+        weights[np.arange(self.classes), target] = 1.0
+        return weights
+
+    @cached_property
+    def logit_gaps(self) -> np.ndarray:
+        """A class's own logit minus the mean logit of the other classes' targets, mean over classes, at the run's frames."""
+        return np.mean(np.einsum("tnl,tnl->tn", features_of(self.recorded.attention), self._directions), axis=1)
+
+    @cached_property
+    def _directions(self) -> np.ndarray:
+        """Y times the contrast of each class (frames, classes, keys): what the own-minus-other logit reads."""
+        return np.einsum("tlj,nj->tnl", self.run.params["Y"], self._contrast)
+
+    @cached_property
+    def drifts(self) -> np.ndarray:
+        """|int Y . df|, mean over classes: how much of the logits the motion of attention made, which theorem 1 neglects."""
+        steps = np.diff(features_of(self.recorded.attention), axis=0)
+        middle = (self._directions[1:] + self._directions[:-1]) / 2
+        made = np.cumsum(np.einsum("tnl,tnl->tn", steps, middle), axis=0)
+        return np.concatenate([[0.0], np.mean(np.abs(made), axis=1)])
+
+
+def features_of(attention: np.ndarray) -> np.ndarray:
+    """f_n = c_n/|c_n|_2."""
+    return attention / np.linalg.norm(attention, axis=-1, keepdims=True)

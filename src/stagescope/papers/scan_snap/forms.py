@@ -76,3 +76,37 @@ def discrete_gap(steps: int, outputs: int, rate_y: float) -> np.ndarray:
     for k in range(steps):
         h[k + 1] = h[k] + rate_y / (outputs - 1 + math.exp(outputs * h[k]))
     return h
+
+
+def attention_velocity(
+    f: np.ndarray, strength: float, outputs: int, query: np.ndarray, rate_z: float, learned: np.ndarray | None = None
+) -> np.ndarray:
+    """dz/dt (queries, keys) with the decoder of theorem 1 inserted into lemma 1 [SnS:lemma-4].
+
+    Theorem 1 gives logits F^T Y = h (M E - 1), so Y = F (F^T F)^-1 h (M E - 1), and Y (e_n - alpha_n) = gamma F (F^T F)^-1 u_n
+    with u_n = e_n - sum_{m != n} e_m / (M-1). Because f_n^T F (F^T F)^-1 = e_n^T, lemma 1 becomes
+
+        dz_m/dt = (eta_Z gamma / K) sum_{n: psi(n)=m} f_n o (F (F^T F)^-1 u_n - f_n)
+
+    Args:
+        f: the features f_n (K, keys).
+        strength: gamma(t).
+        outputs: M.
+        query: the row of z of each class (K,).
+        rate_z: eta_Z.
+        learned: features at which the decoder was learned; by default f. A decoder learned earlier shows how far the lemma,
+            which neglects the motion of attention, can be trusted.
+    """
+    classes, learned = len(f), f if learned is None else learned
+    pull = np.eye(classes) * (1 + 1 / (outputs - 1)) - 1 / (outputs - 1)  # column n is u_n
+    g = strength * np.linalg.solve(learned @ learned.T, learned).T @ pull
+    out = np.zeros((int(query.max()) + 1, f.shape[1]))
+    for n, row in enumerate(query):
+        out[row] += rate_z / classes * f[n] * (g[:, n] - f[n] * (f[n] @ g[:, n]))
+    return out
+
+
+def steepest_time(outputs: int, classes: int, rate_y: float) -> float:
+    """When gamma(t) is largest, on a grid of .15 % of the time [SnS:gamma]."""
+    t = transition_time(outputs, classes, rate_y) * np.geomspace(0.05, 20, 4001)
+    return float(t[np.argmax(gamma(t, outputs, classes, rate_y))])

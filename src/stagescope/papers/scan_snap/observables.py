@@ -13,6 +13,9 @@ from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.params import Layout
 from stagescope.runs.run import Run
 
+CORNERS = 20
+"""Corners per decade of time of the polygon along which the way of attention is measured: sides of 12 % of the time."""
+
 
 @dataclass(frozen=True)
 class ClassAttention:
@@ -56,9 +59,38 @@ class ClassAttention:
         return np.sum(np.abs(self.attention * (self.velocity - drift)), axis=2)
 
     @cached_property
+    def moved(self) -> np.ndarray:
+        """Share of attention that is on other tokens than at the start, |c - c(0)|_1 / 2, mean over classes (frames,)."""
+        return self.mean(np.abs(self.attention - self.attention[:1]).sum(axis=2)) / 2
+
+    @cached_property
+    def path(self) -> np.ndarray:
+        """Length of the way that attention has gone, mean over classes (frames,), as a share of all attention.
+
+        It is measured along a polygon with `CORNERS` corners per decade of time, so that the jitter of single steps is no way.
+        """
+        corners = _corners(self.time)
+        sides = self.mean(np.abs(np.diff(self.attention[corners], axis=0)).sum(axis=2)) / 2
+        return np.interp(self.time, self.time[corners], np.concatenate([[0.0], np.cumsum(sides)]))
+
+    @cached_property
+    def recent(self) -> np.ndarray:
+        """Share of the way so far that attention has gone since a third of the time: 1 - path(t/3) / path(t) (frames,)."""
+        before = np.interp(self.time / 3, self.time, self.path)
+        return np.where(self.path > 0, 1 - before / np.where(self.path > 0, self.path, 1.0), 1.0)
+
+    @cached_property
     def entropy(self) -> np.ndarray:
         """Entropy of c_n renormalised on the class's distinct tokens (frames, classes), in nats."""
         return distinct_entropy(self.attention, self.distinct)
+
+
+def _corners(time: np.ndarray) -> np.ndarray:
+    """Frames about equally spaced in the logarithm of time, with the first and the last."""
+    if len(time) < 3:
+        return np.arange(len(time))
+    wanted = np.geomspace(time[1], time[-1], max(2, int(CORNERS * np.log10(time[-1] / time[1]))))
+    return np.unique([0, *np.searchsorted(time, wanted * (1 - 1e-12)), len(time) - 1])
 
 
 def distinct_entropy(attention: np.ndarray, distinct: np.ndarray) -> np.ndarray:

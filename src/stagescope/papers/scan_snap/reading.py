@@ -8,14 +8,15 @@ import numpy as np
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import Every, LogSpaced
+from stagescope.dynamics.record import Every, LogSpaced, Record
 from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import replay
+from stagescope.keys import key
+from stagescope.papers.rebuild import ended, replay
 from stagescope.papers.scan_snap.evidence import LIMITS, Companions, Evidence
 from stagescope.papers.scan_snap.loss import PairwisePopulation
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
 from stagescope.papers.scan_snap.sampled import PairwiseSampled
-from stagescope.papers.scan_snap.stages import detect
+from stagescope.papers.scan_snap.stages import Averages, detect
 from stagescope.runs.run import Run
 from stagescope.spec import build
 
@@ -31,6 +32,8 @@ class Resolution:
 
 
 RESOLUTION = Resolution()
+REPLICAS = 8
+"""Descents on other batches: their spread is known to 25 %, and Student's factor for 95 % is 2.4."""
 
 
 def dense_attention(run: Run) -> ClassAttention:
@@ -45,8 +48,13 @@ def dense_attention(run: Run) -> ClassAttention:
         return class_attention(replay(run, _natural_grid(run)))
     if np.all(np.diff(run.step) == 1):
         return curves
-    last = int(run.step[-1])
-    return class_attention(replay(run, Every() if last <= RESOLUTION.most_steps else LogSpaced(frames=RESOLUTION.most_steps)))
+    return class_attention(replay(run, _steps_kept(run)))
+
+
+def _steps_kept(run: Run) -> Record:
+    """Every step of a short descent, and so many of a longer one."""
+    most = RESOLUTION.most_steps
+    return Every() if int(run.step[-1]) <= most else LogSpaced(frames=most)
 
 
 def _natural_grid(run: Run) -> LogSpaced:
@@ -71,8 +79,19 @@ def _winners(run: Run, curves: ClassAttention) -> list[str]:
     return [law.process.label(law.model.keys[column]) for column in tops]
 
 
+def averages(curves: ClassAttention) -> Averages:
+    """The curves on which events are found."""
+    names = ("common_mass", "top_distinct", "top_common", "speed")
+    means = {name: curves.mean(getattr(curves, name)) for name in names}
+    return Averages(time=curves.time, recent=curves.recent, moved=curves.moved, **means)
+
+
 class ScanSnapReading(Reading):
-    """Class attention at a fine resolution, its stages, and the companion runs that the claims need."""
+    """Class attention at a fine resolution, its stages, and the companion runs that the claims need.
+
+    A descent on sampled batches is made `REPLICAS` times more, on other batches: the spread is the noise of its events and
+    scores. This costs as much as that many runs, and is done when stages or claims are asked for.
+    """
 
     @cached_property
     def curves(self) -> ClassAttention:
@@ -81,17 +100,35 @@ class ScanSnapReading(Reading):
     @cached_property
     def stages(self) -> Stages:
         run, curves = self.run, self.curves
-        wanted = ("common_mass", "top_distinct", "top_common", "speed")
-        averaged = {name: curves.mean(getattr(curves, name)) for name in wanted}
-        moved = bool(np.max(np.abs(curves.scores - curves.scores[:1])) > LIMITS.motion)
+        moves = bool(np.max(np.abs(curves.scores - curves.scores[:1])) > LIMITS.motion)
+        others = [averages(each) for each in self.replicas]
         named = _winners(run, curves)
-        return detect(curves.time, **averaged, moved=moved, winners=named, clock=run.clock, status=run.status)
+        facts = {"moves": moves, "winners": named, "clock": run.clock, "status": run.status}
+        return detect(averages(curves), **facts, replicas=others)
+
+    @property
+    def replicas(self) -> list[ClassAttention]:
+        """Class attention of the same descent on other batches; none for a run without batches or that did not reach its end."""
+        if not isinstance(self.law, PairwiseSampled) or not self.run.done or self.run.frames < 2:
+            return []
+        return [self.companion(self.replica, number) for number in range(REPLICAS)]
+
+    def replica(self, number: int) -> ClassAttention:
+        """The same steps on other batches. A random start is drawn anew, because seeds differ in it too."""
+        law, run = self.law, self.run
+        seed = int(key(law.seed, "replica", number).integers(2**62))
+        scale = (run.config or {}).get("init_scale", 0.0)
+        start = law.model.init(seed, scale) if scale else run.at(0)
+        dynamics = build(run.spec["dynamics"]).model_copy(update={"steps": int(run.step[-1])})
+        other = law.model_copy(update={"seed": seed})
+        return class_attention(ended(evolve(other, start, dynamics, record=_steps_kept(run), progress=False)))
 
     @cached_property
     def evidence(self) -> Evidence:
         companions = Companions(
             rates=lambda rates, until: self.companion(self.at_rates, rates, until),
             flow=lambda until: self.companion(self.as_flow, until),
+            replicas=lambda: self.replicas,
         )
         return Evidence.of(self.run, self.curves, companions if self.run.frames > 1 else None)
 

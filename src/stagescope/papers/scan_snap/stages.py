@@ -3,84 +3,147 @@
 onset   common tokens have lost 2 % of the attention they started with
 winner  the strongest distinct token has 1.25 times the attention of the strongest common one
 peak    attention moves fastest
-snap    after the peak, attention moves at less than 10 % of its peak speed
+slow    after the peak, attention moves at less than 10 % of its peak speed
+snap    from here on attention is almost frozen: while time triples, it goes less than a tenth of its whole way
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
-from stagescope.detect.events import first_crossing, peak
-from stagescope.detect.stage import Stage, Stages
+from stagescope.detect.events import crossing, peak, top
+from stagescope.detect.stage import Event, Stage, Stages
 
 
 @dataclass(frozen=True)
 class EventLevels:
-    """Levels at which the events happen; those of the independent implementation, so that times can be compared."""
+    """Levels at which the events happen."""
 
     onset_loss: float = 0.02  # share of their first attention that common tokens have lost at `onset`
     winner_ratio: float = 1.25  # attention of the strongest distinct token over that of the strongest common one at `winner`
-    snap_speed: float = 0.10  # speed over its peak at `snap`: one order of magnitude slower
+    slow_speed: float = 0.10  # speed over its peak at `slow`; these three are those of the independent implementation
+    snap_recent: float = 0.10  # share of the way gone since t/3: in a further decade of time the way grows by 1/4 at most
+    material: float = 0.01  # share of attention that must have moved at `snap`: a map of attention with 1 % steps shows it
+    solver: float = 1e-6  # error of a curve of a flow, relative to its largest value; trajectories agree to 3e-7
 
 
 LEVELS = EventLevels()
+NAMES = ("onset", "winner", "peak", "slow", "snap")
+
+
+@dataclass(frozen=True)
+class Averages:
+    """Curves averaged over classes, at the frames of a run."""
+
+    time: np.ndarray
+    common_mass: np.ndarray
+    top_distinct: np.ndarray
+    top_common: np.ndarray
+    speed: np.ndarray
+    recent: np.ndarray  # share of the way so far that was gone since a third of the time
+    moved: np.ndarray  # share of attention that is on other tokens than at the start
 
 
 def detect(
-    time: np.ndarray,
-    common_mass: np.ndarray,
-    top_distinct: np.ndarray,
-    top_common: np.ndarray,
-    speed: np.ndarray,
+    curves: Averages,
     *,
-    moved: bool,
+    moves: bool,
     winners: Sequence[str],
     clock: str,
     status: str,
+    replicas: Sequence[Averages] = (),
 ) -> Stages:
     """Stages from class-averaged curves over the run's clock.
 
-    `moved` is False where attention changed by rounding only; `winners` names the strongest distinct token of each class.
+    `moves` is False where attention changed by rounding only; `winners` names the strongest distinct token of each class.
+    `replicas` are the curves of the same descent on other batches: their spread is the interval of an event.
     """
-    events: dict[str, float | None] = dict.fromkeys(("onset", "winner", "peak", "snap"))
-    notes: dict[str, str] = {}
-    end = f"by {clock}={time[-1]:.4g}"
-    if common_mass[0] > 0:
-        level = (1 - LEVELS.onset_loss) * common_mass[0]
-        events["onset"] = first_crossing(time, common_mass, level, rising=False)
-        events["winner"] = first_crossing(time, top_distinct - LEVELS.winner_ratio * top_common, 0.0, rising=True)
-        notes["onset"] = f"attention on common tokens was never below {common_mass.min() / common_mass[0]:.1%} of its start {end}"
-        best = float(np.max(top_distinct / top_common))
-        notes["winner"] = f"the strongest distinct token reached {best:.3g} times the strongest common one {end}"
-    else:
-        notes["onset"] = notes["winner"] = "there are no common tokens"
-    top = peak(time, speed) if moved else None
-    facts: dict[str, Any] = {"moved": moved}
-    if top is None:
-        notes["peak"] = f"attention was still accelerating {end}" if moved else "attention never moved"
-        notes["snap"] = "the attention speed did not pass a peak"
-    else:
-        events["peak"] = top[0]
-        after = float(max(top[0], time[int(np.argmax(speed))]))
-        events["snap"] = first_crossing(time, speed, LEVELS.snap_speed * top[1], rising=False, after=after)
-        facts["speed_over_peak"] = float(speed[-1] / top[1])
-        notes["snap"] = f"the attention speed fell to {facts['speed_over_peak']:.1%} of its peak {end}"
-    missing = {name: notes[name] for name, found in events.items() if found is None}
-    ratio = top_distinct / np.where(top_common > 0, top_common, np.nan)
-    return Stages(status, clock, events, _stages(events, time, common_mass, ratio, winners, facts), missing)
+    events = find(curves, moves)
+    if replicas:
+        others = [find(each, moves) for each in replicas]
+        events = {name: _spread(at, [other[name] for other in others], curves.time) for name, at in events.items()}
+    facts: dict[str, Any] = {"moved": moves, "moved_share": float(curves.moved[-1]), "recent_share": float(curves.recent[-1])}
+    if moves and peak(curves.time, curves.speed) is not None:
+        facts["speed_over_peak"] = float(curves.speed[-1] / curves.speed.max())
+    missing = {name: _why(name, at, curves, moves, clock) for name, at in events.items() if at.time is None}
+    return Stages.of(status, clock, events, _stages(events, curves, winners, facts), missing)
+
+
+def find(curves: Averages, moves: bool = True) -> dict[str, Event]:
+    """The events on some curves, each with the interval that recording and solver leave."""
+    events = dict.fromkeys(NAMES, Event.missing())
+    time, mass = curves.time, curves.common_mass
+    if mass[0] > 0:
+        level, error = (1 - LEVELS.onset_loss) * mass[0], LEVELS.solver * mass[0]
+        events["onset"] = crossing(time, mass, level, rising=False, error=error, how="loss of common mass")
+        lead = curves.top_distinct - LEVELS.winner_ratio * curves.top_common
+        events["winner"] = crossing(time, lead, 0.0, rising=True, error=LEVELS.solver, how="lead of the strongest token")
+    highest = peak(time, curves.speed) if moves else None
+    if highest is None:
+        return events
+    events["peak"] = top(time, curves.speed, error=LEVELS.solver * highest[1], how="largest speed")
+    after = float(max(highest[0], time[int(np.argmax(curves.speed))]))
+    slow = LEVELS.slow_speed * highest[1]
+    error = LEVELS.solver * highest[1]
+    events["slow"] = crossing(time, curves.speed, slow, rising=False, error=error, after=after, how="speed over its peak")
+    events["snap"] = _snap(curves, after)
+    return events
+
+
+def _snap(curves: Averages, after: float) -> Event:
+    """When attention last went more than a tenth of its way while time tripled, if it has moved materially since the start."""
+    time, how = curves.time, "share of the way gone while time tripled"
+    frozen = (curves.recent <= LEVELS.snap_recent) & (curves.moved >= LEVELS.material) & (time >= after)
+    if not frozen[-1]:
+        return Event.missing(how=how)
+    moving = np.flatnonzero(~frozen)
+    begin = float(time[moving[-1]]) if moving.size else after
+    level = LEVELS.snap_recent
+    return crossing(time, curves.recent, level, rising=False, error=LEVELS.solver, after=max(begin, after), how=how)
+
+
+def _spread(event: Event, others: Sequence[Event], time: np.ndarray) -> Event:
+    """The event with the 95 % interval that its spread over replicas gives; one not reached there counts as at the end."""
+    if event.time is None or event.low is None or event.high is None:
+        return event
+    times = [at.time if at.time is not None else float(time[0] if at.state == "at the start" else time[-1]) for at in others]
+    half = float(stdtrit(len(times) - 1, 0.975) * np.std(times, ddof=1))
+    low, high = max(float(time[0]), event.time - half), min(float(time[-1]), event.time + half)
+    return replace(event, low=min(event.low, low), high=max(event.high, high), how=f"{event.how}, {len(times)} other batches")
+
+
+def _why(name: str, event: Event, curves: Averages, moves: bool, clock: str) -> str:
+    """Why an event has no time."""
+    end = f"by {clock}={curves.time[-1]:.4g}"
+    if event.state == "at the start":
+        return "it holds at the start already" if name != "peak" else "attention moves fastest at the start"
+    if name in ("onset", "winner") and not curves.common_mass[0] > 0:
+        return "there are no common tokens"
+    if name == "onset":
+        left = curves.common_mass.min() / curves.common_mass[0]
+        return f"attention on common tokens was never below {left:.1%} of its start {end}"
+    if name == "winner":
+        best = float(np.max(curves.top_distinct / curves.top_common))
+        return f"the strongest distinct token reached {best:.3g} times the strongest common one {end}"
+    if not moves:
+        return "attention never moved"
+    if peak(curves.time, curves.speed) is None:
+        return f"attention was still accelerating {end}"
+    if name == "slow":
+        return f"the attention speed fell to {curves.speed[-1] / curves.speed.max():.1%} of its peak {end}"
+    if curves.moved[-1] < LEVELS.material:
+        return f"only {curves.moved[-1]:.2g} of all attention has moved {end}"
+    return f"attention went {curves.recent[-1]:.1%} of its way while time tripled {end}"
 
 
 def _stages(
-    events: dict[str, float | None],
-    time: np.ndarray,
-    common: np.ndarray,
-    ratio: np.ndarray,
-    winners: Sequence[str],
-    at_end: dict[str, Any],
+    events: Mapping[str, Event], curves: Averages, winners: Sequence[str], at_end: Mapping[str, Any]
 ) -> tuple[Stage, ...]:
     """Uniform until onset or peak, whichever is first; scan until the snap; then snapped. `at_end` are facts of the last one."""
+    time, common = curves.time, curves.common_mass
     first, end = float(time[0]), float(time[-1])
 
     def stage(name: str, start: float, stop: float | None, more: str = "", **facts: Any) -> Stage:
@@ -88,12 +151,14 @@ def _stages(
         facts = {"common_mass_start": before, "common_mass_stop": after, **facts, **(at_end if stop is None else {})}
         return Stage(name, start, stop, f"common mass {before:.3f} -> {after:.3f}{more}", facts=facts)
 
-    seen = [when for when in (events["onset"], events["peak"]) if when is not None]
-    if not seen:
+    seen = [first if at.state == "at the start" else at.time for at in (events["onset"], events["peak"])]
+    begun = [when for when in seen if when is not None]
+    if not begun:
         return (stage("uniform", first, None),)
-    begin, snap = min(seen), events["snap"]
+    begin, snap = min(begun), events["snap"].time
     found = [stage("uniform", first, begin)]
-    if np.isfinite(ratio[0]):
+    if curves.top_common[0] > 0:
+        ratio = curves.top_distinct / np.where(curves.top_common > 0, curves.top_common, np.nan)
         lead = float(np.interp(end if snap is None else snap, time, ratio))
         shown = lead if np.isfinite(lead) else None
         found.append(stage("scan", begin, snap, f", distinct/common {lead:.3g}", distinct_over_common=shown))

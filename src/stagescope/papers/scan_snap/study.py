@@ -101,6 +101,7 @@ STUDY = Study(
     figures=Later(f"{_HERE}.figures:FIGURES").load,
     ledger=("syn-small-flow", "syn-small-heavy-ball", "figure-4", "syn-small-adam", "single-common-pinv", "collapse"),
     numbers=Later(f"{_HERE}.numbers:numbers"),
+    inputs=Later(f"{_HERE}.nulls:inputs"),
     many=Later(f"{_HERE}.numbers:many"),
     sweeps={
         "figure-6": NamedSweep(

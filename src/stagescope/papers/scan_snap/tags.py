@@ -18,6 +18,7 @@ TAGS = {
     "SnS:lemma-1": Tag("lemma 1", "Ydot and zdot in closed form; the row sums of both are zero"),
     "SnS:lemma-2": Tag("lemma 2", "long sequences: c_{l|n} ~ P(l|n) exp(z_ml)"),
     "SnS:lemma-3": Tag("lemma 3", "the modified decoder steps along column n of F (F^T F)^-1"),
+    "SnS:lemma-4": Tag("lemma 4", "lemma 1 with theorem 1's decoder: dz/dt = (eta_Z gamma/K) f o (F (F^T F)^-1 u - f)"),
     "SnS:stages": Tag("scan and snap", "scan: common tokens fall, distinct ones grow; snap: attention freezes"),
     "SnS:assumption-2": Tag("assumption 2", "eigenvalues of F^T F - I are below 1/K"),
     "SnS:theorem-1": Tag("theorem 1", "e^x + (M-1) x = M eta_Y t/K + 1 for the own-minus-other logit x = M h"),
@@ -45,5 +46,7 @@ TAGS = {
     "SnS:text-snap": Tag("figure 7", "at a constant rate the motion of attention falls below .05"),
     "SnS:text-rate": Tag("figure 10", "larger learning rates give sparser attention"),
     "SnS:text-freezing": Tag("figure 7", "the full transformer freezes under a decaying rate only"),
-    "SnS:snap": Tag("after the transition", "after the transition the attention speed keeps falling"),
+    "SnS:snap": Tag("after the transition", "attention is almost frozen: less than a tenth of its way while time triples"),
+    "SnS:fixed": Tag("snap", "the combination of distinct tokens stays almost fixed after the transition"),
+    "SnS:several": Tag("snap", "attention ends on several distinct tokens, not on one winner"),
 }

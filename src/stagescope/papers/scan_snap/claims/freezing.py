@@ -1,0 +1,239 @@
+"""What is left after the scan: attention almost frozen, on a combination of several tokens, sparser or not with the rates."""
+
+import numpy as np
+
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.papers.scan_snap import nulls
+from stagescope.papers.scan_snap.claims.beside import long_modified
+from stagescope.papers.scan_snap.claims.identities import flow_regime
+from stagescope.papers.scan_snap.evidence import ADAM, LIMITS, Evidence, regime_of, undecided
+from stagescope.papers.scan_snap.observables import ClassAttention
+from stagescope.papers.scan_snap.reading import averages
+from stagescope.papers.scan_snap.stages import LEVELS, find
+
+
+def predicted_exponent(evidence: Evidence) -> float:
+    """d ln B / d ln t at the end, from theorems 1 and 4: (2 / x) u / ((1 + u) ln(1 + u)), u = e^{-4 z_ct} - 1 [SnS:snap].
+
+    B = 1/4 ln(1 + u) with u ~ x^2, and the logit x grows by one while time grows by e. x and z_ct are those of the run.
+    """
+    curves = evidence.curves
+    x, z = float(evidence.logit_gaps[-1]), float(np.mean(curves.scores[-1][curves.common] - curves.scores[0][curves.common]))
+    if not x > 0 or not z < 0:
+        return np.inf
+    u = np.expm1(-4 * z)
+    return 2 / x * u / ((1 + u) * np.log1p(u))
+
+
+def _snap_regime(evidence: Evidence) -> Regime:
+    if evidence.is_adam:
+        return ADAM
+    if evidence.commons == 0:
+        return Regime(False, "there are no common tokens", applies=False)
+    exponent = predicted_exponent(evidence)
+    share = 1 - 3.0**-exponent
+    level = LEVELS.snap_recent
+    said = f"theorems 1 and 4 have attention go {share:.1%} of its way while time triples"
+    return regime_of((share <= level, f"{said}, more than {level:.0%}: not frozen yet"), holds=said)
+
+
+def _recent(curves: ClassAttention) -> float:
+    return float(curves.recent[-1])
+
+
+def _snap(evidence: Evidence) -> Comparison:
+    """The share of its way that attention went in the last tripling of time; it must have moved, and passed its peak."""
+    level, unit = LEVELS.snap_recent, "of the way"
+    if not evidence.material:
+        return undecided(f"only {evidence.curves.moved[-1]:.2g} of all attention has moved", f"<= {level:g}", "bound")
+    share, error = (float(each) for each in evidence.spread(_recent))
+    holds = True if share + error <= level else False if share - error > level else None
+    event = find(averages(evidence.curves))["snap"]
+    if holds and event.time is None:
+        return undecided("attention has not passed the peak of its speed", f"<= {level:g}", "bound")
+    since = "" if event.time is None else f"; it has been below {level:.0%} since {evidence.curves.clock}={event.time:.4g}"
+    reason = f"attention went {share:.1%} of its way while time last tripled{since}"
+    return Comparison(f"<= {level:g}", share, "bound", holds, reason, None, error, unit)
+
+
+def _settled_regime(evidence: Evidence) -> Regime:
+    """A decade of time after attention has slowed down, and after it has moved as much as may still move."""
+    if evidence.is_adam:
+        return ADAM
+    early = evidence.end / 10
+    moved = evidence.at(evidence.curves.moved, early)
+    slow = find(averages(evidence.curves))["peak"]
+    return regime_of(
+        (slow.time is not None and slow.time <= early, "the run does not last a decade of time after the peak of its speed"),
+        (moved >= LIMITS.decade, f"only {moved:.2g} of all attention had moved a decade before the end"),
+        holds=f"{moved:.2g} of all attention had moved a decade of time before the end",
+    )
+
+
+def _shares(attention: np.ndarray, distinct: np.ndarray) -> np.ndarray:
+    own = attention * distinct
+    return own / own.sum(axis=-1, keepdims=True)
+
+
+def _last_decade(curves: ClassAttention) -> float:
+    """Share of the attention on distinct tokens that changed places in the last decade of time, mean over classes."""
+    early = int(np.argmin(np.abs(curves.time - curves.time[-1] / 10)))
+    now, then = (_shares(curves.attention[frame], curves.distinct) for frame in (-1, early))
+    return float(np.abs(now - then).sum(axis=1) @ curves.prior) / 2
+
+
+def _fixed(evidence: Evidence) -> Comparison:
+    measured, error = (float(each) for each in evidence.spread(_last_decade))
+    reason = f"in the last decade of time {measured:.2%} of the attention on distinct tokens changed places"
+    return agreement(0.0, measured, LIMITS.decade, reason, measured_error=error, unit="of the attention on distinct tokens")
+
+
+def _several_regime(evidence: Evidence) -> Regime:
+    if evidence.is_adam:
+        return ADAM
+    if not np.any(evidence.curves.distinct.sum(axis=1) > 1):
+        return Regime(False, "every class has one distinct token only", applies=False)
+    slow = find(averages(evidence.curves))["slow"]
+    return regime_of(
+        (slow.time is not None, "attention has not slowed down yet, so its end is not known"),
+        (evidence.material, f"only {evidence.curves.moved[-1]:.2g} of all attention has moved"),
+        holds="attention has moved and slowed down; classes have several distinct tokens",
+    )
+
+
+def _lost(curves: ClassAttention) -> float:
+    """Share of the entropy on distinct tokens that is lost since the start: 0 at the start, 1 if one token takes all."""
+    entropy = curves.mean(curves.entropy)
+    return float(1 - entropy[-1] / entropy[0])
+
+
+def _several(evidence: Evidence) -> Comparison:
+    """The loss of entropy, and what another decade of time like the last one would add as its error."""
+    curves, level = evidence.curves, LIMITS.half
+    measured, noise = (float(each) for each in evidence.spread(_lost))
+    entropy = curves.mean(curves.entropy)
+    last = abs(evidence.at(entropy, evidence.end / 10) - entropy[-1]) / entropy[0]
+    error = float(np.hypot(noise, last))
+    left = float(np.exp(entropy[-1]))
+    holds = True if measured + error < level else False if measured - error > level else None
+    reason = f"attention ends on {left:.2f} distinct tokens of a class, of {np.exp(entropy[0]):.2f} at the start (exp of entropy)"
+    return Comparison(f"< {level:g}", measured, "bound", holds, reason, None, error, "of the entropy at the start")
+
+
+def _sparsity_regime(evidence: Evidence) -> Regime:
+    found = flow_regime(evidence)
+    if not found.applies or not found.holds:
+        return found
+    slow = find(averages(evidence.curves))["slow"]
+    return regime_of(
+        (evidence.modified, "the decoder is the gradient's; its entropy is U-shaped over eta_Y/eta_Z"),
+        (slow.time is not None, "attention has not slowed down yet, so its sparsity is not final"),
+        holds="modified decoder; attention has slowed down",
+    )
+
+
+def _sparsity(evidence: Evidence) -> Comparison:
+    """Theorem 4: Gamma ~ eta_Z x^2 / eta_Y, so at a larger eta_Y/eta_Z attention has moved less by the same time."""
+    tolerance = LIMITS.entropy
+    if evidence.still or evidence.companions is None:
+        return undecided("attention has not moved", "rise > 0", tolerance)
+    faster = {**evidence.rates, "Y": 3 * evidence.rates["Y"]}
+    companion = evidence.companions.rates(faster, evidence.end)
+    if not companion.done:
+        return undecided(f"the companion flow {companion.reason}", "rise > 0", tolerance)
+    here, there = evidence.final_entropy, Evidence.of(companion).final_entropy
+    ratio = f"eta_Y/eta_Z = {evidence.ratio:.3g}"
+    reason = f"entropy on distinct tokens is {here:.5f} nats at {ratio} and {there:.5f} at three times this ratio"
+    rise = there - here
+    holds = rise > 0 if abs(rise) > tolerance else None
+    return Comparison("rise > 0", rise, tolerance, holds, reason, None, LEVELS.solver, "nats")
+
+
+def _finite_step_regime(evidence: Evidence) -> Regime:
+    if evidence.is_adam:
+        return ADAM
+    if evidence.is_flow or evidence.companions is None:
+        return Regime(False, "the claim is about steps", applies=False)
+    if evidence.sampled:
+        length = evidence.run.spec["field"]["length"]
+        return Regime(False, f"contexts of {length} tokens end sparser as well; leave out --length to see the steps alone")
+    return regime_of(
+        (evidence.material, "attention has not moved"),
+        holds="gradient steps, compared with the flow from the same start for the same effective time",
+    )
+
+
+def _finite_step(evidence: Evidence) -> Comparison:
+    assert evidence.companions is not None
+    tolerance, flow = LIMITS.follows, evidence.companions.flow(float(evidence.run.time[-1]))
+    if not flow.done:
+        return undecided(f"the companion flow {flow.reason}", "sparser", tolerance)
+    here, there = evidence.final_entropy, Evidence.of(flow).final_entropy
+    steps = int(evidence.run.step[-1])
+    numbers = f"entropy is {here:.4f} nats after {steps} steps and {there:.4f} in the flow, which has no step size"
+    if abs(here - there) <= tolerance:
+        said = f"{numbers}; these steps are small enough to follow the flow"
+        return Comparison(f"< {there:.4f}", here, tolerance, None, said, unit="nats")
+    which = "sparser than" if here < there else "less sparse than"
+    said = f"{numbers}; the steps end {which} the flow"
+    return Comparison(f"< {there:.4f}", here, tolerance, here < there, said, LEVELS.solver, 0.0, "nats")
+
+
+CLAIMS = (
+    claim(
+        "SnS:snap",
+        "Attention is almost frozen: it goes less than a tenth of its way while time triples",
+        _snap_regime,
+        _snap,
+        "peak",
+        "end",
+        kind="pattern",
+        null=(nulls.FROZEN, nulls.CUT, nulls.WALK),
+        rules=2,
+        elsewhere=long_modified,
+    ),
+    claim(
+        "SnS:fixed",
+        "The combination of distinct tokens stays almost fixed",
+        _settled_regime,
+        _fixed,
+        "slow",
+        "end",
+        kind="pattern",
+        null=(nulls.FROZEN, nulls.CUT, nulls.WALK),
+        elsewhere=long_modified,
+    ),
+    claim(
+        "SnS:several",
+        "Attention ends on several distinct tokens, not on one winner",
+        _several_regime,
+        _several,
+        "slow",
+        "end",
+        kind="pattern",
+        null=nulls.SHARPENED,
+        elsewhere=long_modified,
+    ),
+    claim(
+        "SnS:sparsity",
+        "A larger eta_Y/eta_Z ends less sparse",
+        _sparsity_regime,
+        _sparsity,
+        "end",
+        kind="pattern",
+        null=(nulls.EXCHANGEABLE, nulls.FROZEN),
+        rules=2,
+        elsewhere=long_modified,
+    ),
+    claim(
+        "SnS:finite-step",
+        "Larger rates end sparser: an effect of finite steps",
+        _finite_step_regime,
+        _finite_step,
+        "end",
+        kind="pattern",
+        null=nulls.SMALL_STEPS,
+        rules=2,
+    ),
+)

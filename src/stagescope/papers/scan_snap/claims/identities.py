@@ -1,0 +1,77 @@
+"""Statements of scan and snap that cannot fail: they check the numerics, not the theory."""
+
+import numpy as np
+
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime
+from stagescope.keys import key
+from stagescope.papers.scan_snap.evidence import ADAM, LIMITS, Evidence, regime_of, undecided
+from stagescope.papers.scan_snap.model import attention
+
+
+def _gradient_run(evidence: Evidence) -> Regime:
+    return ADAM if evidence.is_adam else Regime(True, "a run by gradients or with the modified decoder")
+
+
+def row_sums(evidence: Evidence) -> Comparison:
+    """Drift of the row sums of Y and Z; also used for runs on a text."""
+    weights = evidence.law.model.multiplicity
+    sums = (evidence.run.params["Y"] @ weights, evidence.run.params["Z"].sum(axis=2))
+    size = max(1.0, *(float(np.max(np.abs(evidence.run.params[name]))) for name in ("Y", "Z")))
+    drift = max(float(np.max(np.abs(total - total[0]))) for total in sums) / (size * np.sqrt(evidence.outputs))
+    reason = f"row sums of Y and Z drift by at most {drift:.1e} of the largest parameter"
+    return Comparison(0.0, drift, LIMITS.conserved, drift <= LIMITS.conserved, reason, unit="of the largest parameter")
+
+
+def _any(evidence: Evidence) -> Regime:
+    return Regime(True, "any run")
+
+
+def _length_rate(evidence: Evidence) -> Comparison:
+    """Slope of mean |v - c|_1 over the length of contexts, drawn with the scores of the last frame."""
+    lengths, tolerance = (32, 128, 512, 2048), LIMITS.length_slope
+    attended = np.take_along_axis(evidence.curves.table, evidence.curves.attention[-1].argmax(axis=1)[:, None], axis=1)
+    if lengths[0] * float(attended.min()) < 1:
+        return undecided("the most attended token is missing from most contexts of 32 tokens", -0.5, tolerance)
+    gaps = [_length_gap(evidence, length) for length in lengths]
+    if min(gaps) < 1e-12:
+        return undecided("every context has one token only, so its length does not matter", -0.5, tolerance)
+    slope = float(np.polyfit(np.log(lengths), np.log(gaps), 1)[0])
+    reason = f"|v - c|_1 falls from {gaps[0]:.3f} at length 32 to {gaps[-1]:.4f} at 2048, slope {slope:.3f}"
+    return Comparison(-0.5, slope, tolerance, abs(slope + 0.5) <= tolerance, reason, unit="log-log slope")
+
+
+def _length_gap(evidence: Evidence, length: int, draws: int = 200) -> float:
+    random = key(evidence.run.seed or 0, "claims", "length", length)
+    total = 0.0
+    for n, (c, p) in enumerate(zip(evidence.curves.attention[-1], evidence.curves.table, strict=True)):
+        counts = random.multinomial(length, p / p.sum(), size=draws)
+        total += float(np.mean(np.abs(attention(evidence.curves.scores[-1, n], counts) - c).sum(axis=1)))
+    return total / evidence.classes
+
+
+def flow_regime(evidence: Evidence) -> Regime:
+    """A flow in which both blocks of parameters move."""
+    if not evidence.is_flow or evidence.companions is None:
+        return Regime(False, "the claim is about the flow", applies=False)
+    return regime_of((evidence.rates["Y"] > 0 and evidence.rates["Z"] > 0, "a rate is zero"), holds="flow")
+
+
+def _scaling(evidence: Evidence) -> Comparison:
+    assert evidence.companions is not None
+    end, tolerance = float(evidence.run.time[-1]), LIMITS.scaling
+    other = evidence.companions.rates({name: 4 * rate for name, rate in evidence.rates.items()}, end / 4)
+    if not other.done:
+        return undecided(f"the companion flow {other.reason}", 0.0, tolerance)
+    gap = float(np.max(np.abs(other.params["Z"][-1] - evidence.run.params["Z"][-1])))
+    reason = f"with four times the rates for a quarter of the time, Z differs by {gap:.1e}"
+    return Comparison(0.0, gap, tolerance, gap <= tolerance, reason, unit="score")
+
+
+CLAIMS = (
+    claim("SnS:lemma-1", "Row sums of Y and Z are conserved", _gradient_run, row_sums, "start", "end", kind="identity"),
+    claim(
+        "SnS:lemma-2", "Attention of a context of length L tends to c_n like L^-1/2", _any, _length_rate, "end", kind="identity"
+    ),
+    claim("SnS:scaling", "In the flow only eta_Y/eta_Z and time matter", flow_regime, _scaling, "end", kind="identity"),
+)

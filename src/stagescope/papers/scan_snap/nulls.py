@@ -1,0 +1,218 @@
+"""Runs on which the claims of scan and snap are tried: settings the paper is about, and nulls, drawn by seed."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from stagescope.claims.inputs import Inputs
+from stagescope.dynamics.descent import GD, Descent
+from stagescope.dynamics.evolve import evolve
+from stagescope.dynamics.flow import GradientFlow
+from stagescope.dynamics.record import Every
+from stagescope.keys import key
+from stagescope.papers.registry import run_study
+from stagescope.papers.scan_snap.forms import transition_time
+from stagescope.papers.scan_snap.loss import PairwisePinv, PairwisePopulation
+from stagescope.papers.scan_snap.model import PairwiseAttention
+from stagescope.papers.scan_snap.observables import law_of
+from stagescope.papers.scan_snap.process import SequenceClass, SequenceClasses
+from stagescope.runs.run import Run
+
+Random = np.random.Generator
+
+
+def _between(random: Random, low: float, high: float) -> float:
+    """Equally likely in every decade."""
+    return float(np.exp(random.uniform(np.log(low), np.log(high))))
+
+
+def _shape(random: Random) -> dict[str, Any]:
+    """Classes of the generator: 2 to 8 with a query each, 1 to 8 common tokens (one in half of the draws), 2 to 12 distinct."""
+    last, unique = int(random.integers(2, 9)), int(random.integers(2, 13))
+    common = 1 if random.random() < 0.5 else int(random.integers(2, 9))
+    needed = common + last * unique + 2 * last
+    weights = {"common_p": _between(random, 0.2, 2), "umin": float(random.uniform(0.05, 0.5))}
+    vocab = int(needed * _between(random, 1, 30))
+    return {"num_last": last, "num_common": common, "num_unique": unique, "vocab": vocab, **weights}
+
+
+def _flow(random: Random, decoder: str, **changes: Any) -> dict[str, Any]:
+    """A flow at eta_Y/eta_Z from .5 to 300, to 3 to 1000 times K ln M / eta_Y."""
+    made = _shape(random)
+    rate_z = _between(random, 0.3, 3)
+    rate_y = rate_z * _between(random, 0.5, 300)
+    until = _between(random, 3, 1000) * transition_time(made["vocab"], made["num_last"], rate_y)
+    return {**made, "rate_y": rate_y, "rate_z": rate_z, "until": until, "decoder": decoder, **changes}
+
+
+def _run(**options: Any) -> Run:
+    return run_study("scan-snap", progress=False, **options)
+
+
+def _flows(decoder: str, seed: int) -> Run:
+    return _run(**_flow(key(seed, "inputs", decoder), decoder), seed=seed)
+
+
+def _tables(seed: int) -> Run:
+    """Flow on classes with random laws, commons in some of the classes only, by either decoder."""
+    random = key(seed, "inputs", "tables")
+    count, commons, unique = int(random.integers(2, 7)), int(random.integers(1, 6)), int(random.integers(2, 8))
+    queries = commons + count * unique
+    classes = []
+    for n in range(count):
+        shared = [token for token in range(commons) if token == 0 or random.random() < 0.7]
+        tokens = (*shared, *range(commons + n * unique, commons + (n + 1) * unique))
+        law = random.dirichlet(np.ones(len(tokens))) + 0.02
+        law = tuple((law / law.sum()).tolist())
+        classes.append(SequenceClass(query=queries + n, target=queries + count + n, tokens=tokens, probabilities=law))
+    process = SequenceClasses(vocab=int((queries + 2 * count) * _between(random, 1, 30)), classes=tuple(classes))
+    model = PairwiseAttention.merged(process)
+    kind = PairwisePinv if random.random() < 0.5 else PairwisePopulation
+    rate_y = _between(random, 0.5, 300)
+    until = _between(random, 3, 1000) * transition_time(process.vocab, count, rate_y)
+    flow = GradientFlow(rates={"Y": rate_y, "Z": 1.0})
+    return evolve(kind(model=model, process=process), model.init(), flow, until=until, seed=seed, progress=False)
+
+
+def _steps(seed: int) -> Run:
+    """100 to 300 steps in the long-sequence limit, or on batches, as in figures 4 and 6."""
+    random = key(seed, "inputs", "steps")
+    sampled = random.random() < 0.5
+    options = {**_shape(random), "vocab": None, "rate_y": _between(random, 1, 10), "lr": _between(random, 0.3, 3)}
+    options |= {"optimizer": "heavy-ball", "steps": int(random.integers(100, 301))}
+    if sampled:
+        options |= {"length": int(_between(random, 32, 512)), "batch": int(_between(random, 32, 256))}
+    return _run(**options, seed=seed)
+
+
+def inputs() -> tuple[Inputs, ...]:
+    """Settings the paper is about."""
+    return (
+        Inputs("gradient flows", "generator, 2 to 8 classes, ratios .5 to 300, to 3 to 1000 t0", partial(_flows, "gradient")),
+        Inputs("modified flows", "the same with the modified decoder", partial(_flows, "pinv")),
+        Inputs("random tables", "flows on classes with random laws, by either decoder", _tables),
+        Inputs("steps", "heavy-ball in the long-sequence limit or on batches", _steps),
+    )
+
+
+def _frozen(seed: int) -> Run:
+    return _run(**_flow(key(seed, "null", "frozen"), "gradient", rate_z=0.0), seed=seed)
+
+
+def _cut(seed: int) -> Run:
+    """A flow that ends before the transition: the paper says that nothing is frozen yet."""
+    random = key(seed, "null", "cut")
+    made = _flow(random, str(random.choice(["gradient", "pinv"])))
+    end = transition_time(made["vocab"], made["num_last"], made["rate_y"])
+    return _run(**{**made, "until": float(random.uniform(0.1, 0.5)) * end}, seed=seed)
+
+
+def _exchangeable(seed: int) -> Run:
+    """All distinct tokens of a class are equally likely, so none is preferred and entropy stays."""
+    random = key(seed, "null", "exchangeable")
+    made = _flow(random, str(random.choice(["gradient", "pinv"])), umin=1.0, umax=1.0)
+    return _run(**made, seed=seed)
+
+
+def _small_steps(seed: int) -> Run:
+    """Gradient steps so small that they are the flow."""
+    random = key(seed, "null", "small steps")
+    made = {**_shape(random), "vocab": None, "rate_y": _between(random, 1, 10), "optimizer": "gd"}
+    return _run(**made, lr=0.01, steps=int(random.integers(500, 2000)), seed=seed)
+
+
+def _descent(random: Random, seed: int) -> Run:
+    """1000 gradient steps in the long-sequence limit, all recorded, so that nothing is replayed."""
+    process = SequenceClasses.synthetic(
+        int(random.integers(2, 7)), 1, 1 if random.random() < 0.5 else int(random.integers(2, 7)), int(random.integers(3, 11))
+    )
+    model = PairwiseAttention.merged(process)
+    rates = {"Y": _between(random, 1, 30), "Z": 1.0}
+    last = 30 * transition_time(process.vocab, len(process.classes), rates["Y"])
+    steps = Descent(optimizer=GD(), lr=last / 1000, rates=rates, steps=1000)
+    law = PairwisePopulation(model=model, process=process)
+    return evolve(law, model.init(), steps, record=Every(), seed=seed, progress=False)
+
+
+def _with(run: Run, z: np.ndarray) -> Run:
+    """A run whose scores are others; its reading is a new one."""
+    return replace(run, params={"Y": run.params["Y"], "Z": z}, memo={})
+
+
+def _walk(seed: int) -> Run:
+    """Scores walk at random, as far as those of the run have moved by its end."""
+    random = key(seed, "null", "walk")
+    run = _descent(random, seed)
+    z = run.params["Z"]
+    steps = random.normal(size=(len(z) - 1, *z.shape[1:]))
+    steps -= steps.mean(axis=2, keepdims=True)
+    way = np.concatenate([np.zeros((1, *z.shape[1:])), np.cumsum(steps, axis=0)])
+    return _with(run, way * np.abs(z[-1]).max() / np.abs(way[-1]).max())
+
+
+def _permuted_columns(run: Run, random: Random) -> Run:
+    """Scores of each query given to other tokens: a common token gets those of a distinct one, distinct ones are reordered."""
+    law = law_of(run)
+    common, table = law.process.common_in(law.model.keys), law.process.table(law.model.keys)
+    z = np.array(run.params["Z"])
+    for n, row in enumerate(law.rows["query"]):
+        shared, own = np.flatnonzero(common[n]), np.flatnonzero((table[n] > 0) & ~common[n])
+        ranked = own[np.argsort(-table[n, own], kind="stable")]  # the most frequent distinct token gets the least growth
+        given = np.concatenate([ranked[::-1], shared])
+        got = np.concatenate([shared, ranked]) if random.random() < 0.5 else np.concatenate([ranked, shared])
+        z[:, row, got] = run.params["Z"][:, row, given]
+        if len(shared):
+            place = int(random.choice(own))
+            z[:, row, [shared[0], place]] = z[:, row, [place, shared[0]]]
+    return _with(run, z)
+
+
+def _permuted(seed: int) -> Run:
+    random = key(seed, "null", "permuted")
+    return _permuted_columns(_descent(random, seed), random)
+
+
+def _theorem_flow(random: Random, seed: int) -> Run:
+    """The setting of theorems 1, 3 and 4, recorded so densely that nothing is replayed."""
+    made = _flow(random, "pinv", num_common=1, frames=3000)
+    made |= {"rate_y": made["rate_z"] * _between(random, 30, 1000), "vocab": max(300, made["vocab"])}
+    until = 6 * transition_time(made["vocab"], made["num_last"], made["rate_y"])
+    return _run(**{**made, "until": until}, seed=seed)
+
+
+def _stretched(seed: int) -> Run:
+    """The clock says three times the time that has passed: the rates in the spec are not those of the motion."""
+    run = _theorem_flow(key(seed, "null", "stretched"), seed)
+    return replace(run, series={**run.series, "t": 3 * run.t}, memo={})
+
+
+def _swapped(seed: int) -> Run:
+    random = key(seed, "null", "swapped")
+    return _permuted_columns(_theorem_flow(random, seed), random)
+
+
+def _sharpened(seed: int) -> Run:
+    """Scores scaled until one distinct token of every class has 99 % of the attention on them."""
+    run = _descent(key(seed, "null", "sharpened"), seed)
+    law = law_of(run)
+    common, table = law.process.common_in(law.model.keys), law.process.table(law.model.keys)
+    scale = 1.0
+    for n, row in enumerate(law.rows["query"]):
+        own = np.flatnonzero((table[n] > 0) & ~common[n])
+        first, second = own[np.argsort(-run.params["Z"][-1, row, own])[:2]]
+        gap = float(run.params["Z"][-1, row, first] - run.params["Z"][-1, row, second])
+        scale = max(scale, np.log(99 * len(own)) / max(gap, 1e-6))
+    return _with(run, run.params["Z"] * scale)
+
+
+FROZEN = Inputs("frozen attention", "eta_Z = 0: attention never moves, so nothing scans or snaps", _frozen)
+CUT = Inputs("cut before the transition", "a flow to .1 to .5 t0: nothing is frozen yet", _cut)
+EXCHANGEABLE = Inputs("exchangeable tokens", "distinct tokens of a class are equally likely: none is preferred", _exchangeable)
+SMALL_STEPS = Inputs("small steps", "steps so small that they are the flow", _small_steps)
+WALK = Inputs("random walk", "scores walk at random: no sign, no order, no freezing", _walk)
+PERMUTED = Inputs("permuted tokens", "scores of distinct tokens reversed, and a common token has one of them", _permuted)
+STRETCHED = Inputs("stretched clock", "three times the time that has passed: rates and times do not fit", _stretched)
+SWAPPED = Inputs("swapped tokens", "as permuted tokens, on the flows of theorems 1 and 4", _swapped)
+SHARPENED = Inputs("winner takes all", "scores scaled until one distinct token of every class takes all", _sharpened)
