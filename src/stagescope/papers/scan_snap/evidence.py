@@ -31,7 +31,7 @@ class Limits:
     transition: float = 0.25  # of K ln M / eta_Y: the paper gives an order of magnitude, and a quarter is well below it
     decade: float = 0.05  # share of attention that may move in a decade of time where a combination is almost fixed
     half: float = 0.5  # share of the entropy at the start; beyond it attention is closer to one token than to the start
-    entropy: float = 1e-3  # nats; a smaller difference of entropy decides nothing
+    entropy: float = 1e-5  # nats; ten times the error of the entropy of a flow
     follows: float = 0.01  # nats; steps whose final entropy is this close to the flow's follow the flow
     scaling: float = 1e-6  # difference of Z between two flows that are equal by the scaling law
 
@@ -235,6 +235,31 @@ class Evidence:
     def _directions(self) -> np.ndarray:
         """Y times the contrast of each class (frames, classes, keys): what the own-minus-other logit reads."""
         return np.einsum("tlj,nj->tnl", self.run.params["Y"], self._contrast)
+
+    def leverage(self, frame: int, tokens: np.ndarray) -> np.ndarray:
+        """kappa = |1 - f_l (f.g) / g_l| for one token l of each class, at a frame of the run (K,).
+
+        The score of a token moves as f_l (g_l - f_l f.g), g = Y (e - alpha). Where common tokens are weak the two pulls nearly
+        cancel, and a small error of f or g is a large one, 1/kappa times as large, of this motion.
+        """
+        y, f = self.run.params["Y"][frame], features_of(self.recorded.attention[frame])
+        rows, count, logits = np.arange(self.classes), self.law.model.multiplicity, f @ y
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        residual = -odds / (odds @ count)[:, None]
+        residual[rows, self.law.rows["target"]] += 1
+        g = (residual * count) @ y.T
+        pull = g[rows, tokens]
+        pull = np.where(pull == 0, np.inf, pull)
+        return np.maximum(np.abs(1 - f[rows, tokens] * np.sum(f * g, axis=1) / pull), LIMITS.motion)
+
+    def memory(self, when: float, tokens: np.ndarray) -> float:
+        """The relative error of the motion of these tokens if the decoder is taken to be learned at the features of now.
+
+        It was learned on the way here, while f_l changed; that change is 1/kappa times as large in the motion of the score.
+        """
+        frame, rows = int(np.argmin(np.abs(self.run.time - when))), np.arange(self.classes)
+        f = features_of(self.recorded.attention[[0, frame]])[:, rows, tokens]
+        return float(np.max(np.abs(np.log(f[1] / f[0])) / self.leverage(frame, tokens)))
 
     @cached_property
     def drifts(self) -> np.ndarray:

@@ -9,8 +9,8 @@ from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import Every, LogSpaced, Record
-from stagescope.papers.reading import Reading
 from stagescope.keys import key
+from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import ended, replay
 from stagescope.papers.scan_snap.evidence import LIMITS, Companions, Evidence
 from stagescope.papers.scan_snap.loss import PairwisePopulation
@@ -28,6 +28,7 @@ class Resolution:
     move: float = 0.02  # largest motion of attention, |c - c'|_1, between two frames
     speed: float = 0.05  # largest change of the attention speed between two frames, relative to its peak
     most_steps: int = 3000  # a descent up to this long is replayed at every step, a longer one at so many steps
+    replica: int = 120  # frames of a replica: 2 % of the time apart at most where it is read, less than its noise
     per_decade: int = 400  # frames for each factor of ten in time of a replayed flow
 
 
@@ -79,13 +80,6 @@ def _winners(run: Run, curves: ClassAttention) -> list[str]:
     return [law.process.label(law.model.keys[column]) for column in tops]
 
 
-def averages(curves: ClassAttention) -> Averages:
-    """The curves on which events are found."""
-    names = ("common_mass", "top_distinct", "top_common", "speed")
-    means = {name: curves.mean(getattr(curves, name)) for name in names}
-    return Averages(time=curves.time, recent=curves.recent, moved=curves.moved, **means)
-
-
 class ScanSnapReading(Reading):
     """Class attention at a fine resolution, its stages, and the companion runs that the claims need.
 
@@ -101,10 +95,10 @@ class ScanSnapReading(Reading):
     def stages(self) -> Stages:
         run, curves = self.run, self.curves
         moves = bool(np.max(np.abs(curves.scores - curves.scores[:1])) > LIMITS.motion)
-        others = [averages(each) for each in self.replicas]
+        others = [Averages.of(each) for each in self.replicas]
         named = _winners(run, curves)
         facts = {"moves": moves, "winners": named, "clock": run.clock, "status": run.status}
-        return detect(averages(curves), **facts, replicas=others)
+        return detect(Averages.of(curves), **facts, replicas=others)
 
     @property
     def replicas(self) -> list[ClassAttention]:
@@ -120,8 +114,9 @@ class ScanSnapReading(Reading):
         scale = (run.config or {}).get("init_scale", 0.0)
         start = law.model.init(seed, scale) if scale else run.at(0)
         dynamics = build(run.spec["dynamics"]).model_copy(update={"steps": int(run.step[-1])})
-        other = law.model_copy(update={"seed": seed})
-        return class_attention(ended(evolve(other, start, dynamics, record=_steps_kept(run), progress=False)))
+        other, last = law.model_copy(update={"seed": seed}), int(run.step[-1])
+        record = Every() if last <= RESOLUTION.replica else LogSpaced(frames=RESOLUTION.replica)
+        return class_attention(ended(evolve(other, start, dynamics, record=record, progress=False)))
 
     @cached_property
     def evidence(self) -> Evidence:

@@ -16,6 +16,7 @@ from scipy.special import stdtrit
 
 from stagescope.detect.events import crossing, peak, top
 from stagescope.detect.stage import Event, Stage, Stages
+from stagescope.papers.scan_snap.observables import ClassAttention
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,12 @@ class Averages:
     recent: np.ndarray  # share of the way so far that was gone since a third of the time
     moved: np.ndarray  # share of attention that is on other tokens than at the start
 
+    @classmethod
+    def of(cls, curves: ClassAttention) -> "Averages":
+        names = ("common_mass", "top_distinct", "top_common", "speed")
+        means = {name: curves.mean(getattr(curves, name)) for name in names}
+        return cls(time=curves.time, recent=curves.recent, moved=curves.moved, **means)
+
 
 def detect(
     curves: Averages,
@@ -74,7 +81,7 @@ def detect(
 
 def find(curves: Averages, moves: bool = True) -> dict[str, Event]:
     """The events on some curves, each with the interval that recording and solver leave."""
-    events = dict.fromkeys(NAMES, Event.missing())
+    events: dict[str, Event] = {name: Event.missing() for name in NAMES}
     time, mass = curves.time, curves.common_mass
     if mass[0] > 0:
         level, error = (1 - LEVELS.onset_loss) * mass[0], LEVELS.solver * mass[0]

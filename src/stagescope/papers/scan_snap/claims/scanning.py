@@ -44,24 +44,36 @@ def _changes(curves: ClassAttention) -> np.ndarray:
     return curves.scores[-1] - curves.scores[0]
 
 
-def _sign(evidence: Evidence, wanted: float, which: np.ndarray, what: str) -> Comparison:
-    """Whether the scores of some tokens move one way only: at every frame without batches, by the end with batches.
+def _grown(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
+    """Change of every score since the start and its error, in units of the largest change (classes, keys).
 
-    With batches the change of a token has two errors: the spread over other batches, and 1/(L P(l|n)) of itself, because a
-    context of L tokens shows it L P(l|n) times.
+    Without batches there is no error. With batches there are two: the spread over other batches, and the bias of contexts of
+    L tokens. A token that a context shows L P(l|n) times has f_l^2 / (L P(l|n)) of the pull as bias, against a growth of
+    kappa f^2 of the winner.
     """
+    mean, error = evidence.spread(_changes)
+    largest = float(np.max(np.abs(mean)))
+    if evidence.sampled:
+        table, length = evidence.curves.table, evidence.run.spec["field"]["length"]
+        top = np.max(np.where(evidence.curves.distinct, table, 0.0), axis=1)
+        kappa = evidence.leverage(-1, evidence.winners)
+        error = np.hypot(error, largest * table / (top**2 * length * kappa)[:, None])
+    return mean / largest, error / largest
+
+
+def _sign(evidence: Evidence, wanted: float, which: np.ndarray, what: str) -> Comparison:
+    """Whether the scores of some tokens move one way only: at every frame without batches, by the end with batches."""
     if evidence.still:
         return not_moved(0.0, LIMITS.sign)
     curves = evidence.curves
     if evidence.sampled:
-        mean, error = evidence.spread(_changes)
-        seen = evidence.run.spec["field"]["length"] * np.where(curves.table > 0, curves.table, np.inf)
-        error, largest, tolerance = np.hypot(error, np.abs(mean) / seen), float(np.max(np.abs(mean))), LIMITS.batch_sign
+        change, error = _grown(evidence)
+        tolerance = LIMITS.batch_sign
     else:
         moves = (curves.velocity if evidence.is_flow else curves.scores - curves.scores[:1])[1:]
-        mean = wanted * np.min(wanted * moves, axis=0)  # the most wrong of all frames
-        error, largest, tolerance = np.zeros_like(mean), float(np.max(np.abs(moves))), LIMITS.sign
-    wrong, error = -wanted * mean[which] / largest, error[which] / largest
+        change = wanted * np.min(wanted * moves, axis=0) / np.max(np.abs(moves))  # the most wrong of all frames
+        error, tolerance = np.zeros_like(change), LIMITS.sign
+    wrong, error = -wanted * change[which], error[which]
     worst = int(np.argmax(wrong + error))
     holds = True if np.all(wrong + error <= tolerance) else False if np.any(wrong - error > tolerance) else None
     moved = max(0.0, float(wrong[worst]))
@@ -87,13 +99,13 @@ def _order(evidence: Evidence) -> Comparison:
     total = sum(len(rare) for rare, _ in pairs)
     if total == 0:
         return undecided("no two distinct tokens of a class differ in P(l|n)", "above chance", "above")
-    mean, error = evidence.spread(_changes)
-    measured = _kept(mean, pairs, total)
-    room = abs(measured - _kept(mean - np.sign(mean) * error, pairs, total)) if error.any() else None
+    change, error = _grown(evidence)
+    measured = _kept(change, pairs, total)
+    close = _close(change, error, pairs, total) if evidence.sampled else 0.0
     random = key(evidence.run.seed or 0, "claims", "order")
-    chance = [_kept(_shuffled(mean, curves.distinct, random), pairs, total) for _ in range(PERMUTATIONS)]
+    chance = [_kept(_shuffled(change, curves.distinct, random), pairs, total) for _ in range(PERMUTATIONS)]
     reason = f"{measured:.1%} of {total} pairs of distinct tokens keep the order of P(l|n)"
-    return beyond_chance(measured, np.array(chance), reason, least=LIMITS.order, measured_error=room, unit="share of pairs")
+    return beyond_chance(measured, np.array(chance), reason, least=LIMITS.order, measured_error=close, unit="share of pairs")
 
 
 def _pairs(curves: ClassAttention, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -108,6 +120,13 @@ def _pairs(curves: ClassAttention, n: int) -> tuple[np.ndarray, np.ndarray]:
 def _kept(growth: np.ndarray, pairs: list[tuple[np.ndarray, np.ndarray]], total: int) -> float:
     flat, tie = growth.ravel(), 1e-9 * float(np.max(np.abs(growth)))
     return sum(int(np.sum(flat[frequent] - flat[rare] >= -tie)) for rare, frequent in pairs) / total
+
+
+def _close(growth: np.ndarray, error: np.ndarray, pairs: list[tuple[np.ndarray, np.ndarray]], total: int) -> float:
+    """Share of pairs whose order the errors leave open."""
+    flat, room = growth.ravel(), error.ravel()
+    open_ = [np.abs(flat[frequent] - flat[rare]) <= np.hypot(room[frequent], room[rare]) for rare, frequent in pairs]
+    return sum(int(np.sum(each)) for each in open_) / total
 
 
 def _shuffled(growth: np.ndarray, distinct: np.ndarray, random: np.random.Generator) -> np.ndarray:
