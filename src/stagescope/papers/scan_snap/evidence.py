@@ -25,14 +25,13 @@ class Limits:
     batch_sign: float = 0.05  # the same for steps on batches, of the largest change: what one batch in twenty does
     conserved: float = 1e-9  # drift of row sums relative to the largest parameter: rounding
     length_slope: float = 0.1  # absolute error of the slope -1/2; four lengths with 200 contexts each
-    relative: float = 0.05  # closed forms in their limit: 5 % of the number predicted
+    relative: float = 0.05  # closed forms in their limit, and steps against their flow: 5 % of the number predicted
     growth: float = 0.1  # B(t0): 10 %, because it is integrated from two such numbers
     order: float = 0.95  # share of pairs of distinct tokens that must keep the order of P(l|n)
     transition: float = 0.25  # of K ln M / eta_Y: the paper gives an order of magnitude, and a quarter is well below it
     decade: float = 0.05  # share of attention that may move in a decade of time where a combination is almost fixed
     half: float = 0.5  # share of the entropy at the start; beyond it attention is closer to one token than to the start
     entropy: float = 1e-5  # nats; ten times the error of the entropy of a flow
-    follows: float = 0.01  # nats; steps whose final entropy is this close to the flow's follow the flow
     scaling: float = 1e-6  # difference of Z between two flows that are equal by the scaling law
 
 

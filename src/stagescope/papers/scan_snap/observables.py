@@ -74,10 +74,15 @@ class ClassAttention:
         return np.interp(self.time, self.time[corners], np.concatenate([[0.0], np.cumsum(sides)]))
 
     @cached_property
-    def recent(self) -> np.ndarray:
-        """Share of the way so far that attention has gone since a third of the time: 1 - path(t/3) / path(t) (frames,)."""
+    def behind(self) -> np.ndarray:
+        """Share of the way to ten times this time that lies behind, if the way grows on as while time last tripled (frames,).
+
+        path ~ t^q with q = ln(path(t) / path(t/3)) / ln 3, so the share is 10^-q. The way grows ever more slowly after the
+        transition, so the true share is larger.
+        """
         before = np.interp(self.time / 3, self.time, self.path)
-        return np.where(self.path > 0, 1 - before / np.where(self.path > 0, self.path, 1.0), 1.0)
+        shares = before / np.where(self.path > 0, self.path, 1.0)
+        return shares ** (np.log(10) / np.log(3))
 
     @cached_property
     def entropy(self) -> np.ndarray:

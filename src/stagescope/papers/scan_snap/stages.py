@@ -4,7 +4,7 @@ onset   common tokens have lost 2 % of the attention they started with
 winner  the strongest distinct token has 1.25 times the attention of the strongest common one
 peak    attention moves fastest
 slow    after the peak, attention moves at less than 10 % of its peak speed
-snap    from here on attention is almost frozen: while time triples, it goes less than a tenth of its whole way
+snap    from here on attention is almost frozen: three quarters of its way, up to ten times this time, lie behind
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class EventLevels:
     onset_loss: float = 0.02  # share of their first attention that common tokens have lost at `onset`
     winner_ratio: float = 1.25  # attention of the strongest distinct token over that of the strongest common one at `winner`
     slow_speed: float = 0.10  # speed over its peak at `slow`; these three are those of the independent implementation
-    snap_recent: float = 0.10  # share of the way gone since t/3: in a further decade of time the way grows by 1/4 at most
+    snap_behind: float = 0.75  # share of the way up to ten times this time that lies behind at `snap`: well over half
     material: float = 0.01  # share of attention that must have moved at `snap`: a map of attention with 1 % steps shows it
     solver: float = 1e-6  # error of a curve of a flow, relative to its largest value; trajectories agree to 3e-7
 
@@ -44,14 +44,14 @@ class Averages:
     top_distinct: np.ndarray
     top_common: np.ndarray
     speed: np.ndarray
-    recent: np.ndarray  # share of the way so far that was gone since a third of the time
+    behind: np.ndarray  # share of the way up to ten times this time that lies behind
     moved: np.ndarray  # share of attention that is on other tokens than at the start
 
     @classmethod
     def of(cls, curves: ClassAttention) -> "Averages":
         names = ("common_mass", "top_distinct", "top_common", "speed")
         means = {name: curves.mean(getattr(curves, name)) for name in names}
-        return cls(time=curves.time, recent=curves.recent, moved=curves.moved, **means)
+        return cls(time=curves.time, behind=curves.behind, moved=curves.moved, **means)
 
 
 def detect(
@@ -72,7 +72,7 @@ def detect(
     if replicas:
         others = [find(each, moves) for each in replicas]
         events = {name: _spread(at, [other[name] for other in others], curves.time) for name, at in events.items()}
-    facts: dict[str, Any] = {"moved": moves, "moved_share": float(curves.moved[-1]), "recent_share": float(curves.recent[-1])}
+    facts: dict[str, Any] = {"moved": moves, "moved_share": float(curves.moved[-1]), "behind_share": float(curves.behind[-1])}
     if moves and peak(curves.time, curves.speed) is not None:
         facts["speed_over_peak"] = float(curves.speed[-1] / curves.speed.max())
     missing = {name: _why(name, at, curves, moves, clock) for name, at in events.items() if at.time is None}
@@ -101,25 +101,25 @@ def find(curves: Averages, moves: bool = True) -> dict[str, Event]:
 
 
 def _snap(curves: Averages, after: float) -> Event:
-    """When attention last went more than a tenth of its way while time tripled, if it has moved materially since the start."""
-    time, how = curves.time, "share of the way gone while time tripled"
-    frozen = (curves.recent <= LEVELS.snap_recent) & (curves.moved >= LEVELS.material) & (time >= after)
+    """From when on to the end most of the way lies behind, if attention has moved materially since the start."""
+    time, how = curves.time, "share of the way that lies behind"
+    frozen = (curves.behind >= LEVELS.snap_behind) & (curves.moved >= LEVELS.material) & (time >= after)
     if not frozen[-1]:
         return Event.missing(how=how)
     moving = np.flatnonzero(~frozen)
     begin = float(time[moving[-1]]) if moving.size else after
-    level = LEVELS.snap_recent
-    return crossing(time, curves.recent, level, rising=False, error=LEVELS.solver, after=max(begin, after), how=how)
+    level = LEVELS.snap_behind
+    return crossing(time, curves.behind, level, rising=True, error=LEVELS.solver, after=max(begin, after), how=how)
 
 
 def _spread(event: Event, others: Sequence[Event], time: np.ndarray) -> Event:
     """The event with the 95 % interval that its spread over replicas gives; one not reached there counts as at the end."""
-    if event.time is None or event.low is None or event.high is None:
+    if event.time is None:
         return event
     times = [at.time if at.time is not None else float(time[0] if at.state == "at the start" else time[-1]) for at in others]
     half = float(stdtrit(len(times) - 1, 0.975) * np.std(times, ddof=1))
     low, high = max(float(time[0]), event.time - half), min(float(time[-1]), event.time + half)
-    return replace(event, low=min(event.low, low), high=max(event.high, high), how=f"{event.how}, {len(times)} other batches")
+    return replace(event, low=low, high=high, how=f"{event.how}, {len(times)} other batches")
 
 
 def _why(name: str, event: Event, curves: Averages, moves: bool, clock: str) -> str:
@@ -143,7 +143,7 @@ def _why(name: str, event: Event, curves: Averages, moves: bool, clock: str) -> 
         return f"the attention speed fell to {curves.speed[-1] / curves.speed.max():.1%} of its peak {end}"
     if curves.moved[-1] < LEVELS.material:
         return f"only {curves.moved[-1]:.2g} of all attention has moved {end}"
-    return f"attention went {curves.recent[-1]:.1%} of its way while time tripled {end}"
+    return f"{curves.behind[-1]:.1%} of the way that attention goes up to ten times this time lie behind {end}"
 
 
 def _stages(

@@ -45,7 +45,19 @@ def growth_factors(progress: Progress) -> Numbers:
         upper = np.exp(2 * forms.growth(forms.driving(run.t, 1000, 10, rate_y, 0.5) / 10, start))
         t0 = forms.transition_time(1000, 10, rate_y)
         curves.append({"rate_y": rate_y, "t": rounded(run.t), "chi": rounded(chi), "upper": rounded(upper), "t0": t0})
-    return {"curves": curves, "settings": {"K": 10, "M": 1000, "eta_Z": 0.5, "decoder": "modified"}}
+    facts = {"largest_chi": max(max(curve["chi"]) for curve in curves), "axis": axis_of_figure_three()}
+    return {"curves": curves, **facts, "settings": {"K": 10, "M": 1000, "eta_Z": 0.5, "decoder": "modified"}}
+
+
+def axis_of_figure_three() -> dict[str, float]:
+    """The end of the paper's axis of figure 3, and the eta_Z at which the bound of theorem 3 allows it at eta_Y = .5, t = 700.
+
+    chi <= e^{2B} = (1 + 4 Gamma/C0)^(1/2), and C0 >= K/(K-1) because p_c <= rho0; Gamma is proportional to eta_Z.
+    """
+    reached, classes, outputs = published("stagescope.papers.scan_snap")["figure_3_axis"].value, 10, 1000
+    unit = float(forms.driving(700.0, outputs, classes, 0.5, 1.0)) / classes
+    needed = (reached**2 - 1) * forms.start_constant(1.0, 1.0, classes) / 4 / unit
+    return {"reaches": reached, "rate_z_needed": needed, "ratio_needed": needed / 0.5}
 
 
 def syn_small(progress: Progress) -> Numbers:
