@@ -6,13 +6,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.papers.published import published
+from stagescope.papers.scan_snap import nulls
 from stagescope.papers.scan_snap.evidence import LIMITS, Evidence
+from stagescope.papers.scan_snap.stages import LEVELS
+from stagescope.papers.scan_snap.study import STUDY
 from tests.strategies import sequence_classes
 
 
 def verdicts(**options):
     return {row.tag: row for row in ss.check(ss.run_study("scan-snap", **options))}
+
+
+def outcomes(rows, *names):
+    return {name: rows[f"SnS:{name}"].verdict for name in names}
+
+
+THEOREMS = ("theorem-1", "lemma-4", "theorem-3", "theorem-4", "sandwich", "transition")
 
 
 def test_syn_small_flow_decides_the_claims_in_regime():
@@ -21,39 +30,68 @@ def test_syn_small_flow_decides_the_claims_in_regime():
     seen = Evidence.of(run)
     assert (seen.ratio, seen.commons) == (1.0, 10)
     found = {row.tag: row for row in ss.check(run)}
-    names = {
-        kind: {tag for tag, row in found.items() if row.verdict == kind} for kind in ("confirmed", "violated", "inconclusive")
-    }
-    in_regime = {"lemma-1", "lemma-2", "theorem-2-distinct", "theorem-2-common", "order", "snap", "scaling"}
-    assert names["confirmed"] == {f"SnS:{name}" for name in in_regime}
-    assert names["violated"] == {"SnS:assumption-2", "SnS:sparsity"}
-    assert names["inconclusive"] == {f"SnS:{name}" for name in ("theorem-1", "theorem-3", "theorem-4", "sandwich", "transition")}
+    decided = {tag: row.verdict for tag, row in found.items() if row.verdict in ("confirmed", "violated")}
+    names = ("lemma-1", "lemma-2", "scaling", "theorem-2-distinct", "theorem-2-common", "order", "several", "fixed", "snap")
+    assert decided == {f"SnS:{name}": "confirmed" for name in names}
+    assert set(outcomes(found, *THEOREMS, "sparsity").values()) == {"inconclusive"}
 
 
-def test_fast_decoder_with_one_common_token_is_the_theorems_regime():
-    made = {"num_last": 5, "num_common": 1, "vocab": 1000, "rate_y": 100.0, "until": 3.0}
+def test_identities_stand_apart_and_every_other_claim_has_nulls():
+    found = verdicts(until=20.0)
+    kinds = {name: row.kind for name, row in found.items()}
+    assert {name for name, kind in kinds.items() if kind == "identity"} == {"SnS:lemma-1", "SnS:lemma-2", "SnS:scaling"}
+    assert set(kinds.values()) == {"identity", "prediction", "pattern"}
+    assert all(row.calibrated for row in found.values())
+    assert "SnS:assumption-2" not in found
+
+
+def test_elsewhere_decides_what_this_run_cannot():
+    """On Syn-Small, by the flow and by sampled steps, every theorem is decided on a run beside it."""
+    for options in ({"until": 50.0}, {"optimizer": "heavy-ball", "length": 128, "steps": 30}):
+        rows = {row.tag: row for row in ss.check(ss.run_study("scan-snap", **options), elsewhere=True)}
+        for name in (*THEOREMS, "sparsity", "snap"):
+            row = rows[f"SnS:{name}"]
+            if row.verdict == "inconclusive":
+                assert row.elsewhere is not None, name
+                assert row.elsewhere.verdict is not None, name
+                assert row.elsewhere.verdict.verdict == "confirmed", (name, row.elsewhere.verdict.reason)
+
+
+def test_fast_modified_decoder_with_one_common_token_is_the_theorems_regime():
+    made = {"num_last": 5, "num_common": 1, "vocab": 1000, "rate_y": 300.0, "common_p": 0.5, "until": 1.0}
     modified, gradient = verdicts(decoder="pinv", **made), verdicts(**made)
-    for name in ("theorem-1", "theorem-3", "theorem-4", "sandwich"):
-        assert modified[f"SnS:{name}"].verdict == "confirmed", name
-    for name in ("theorem-1", "theorem-4", "sandwich"):
-        assert gradient[f"SnS:{name}"].verdict == "violated", name
+    assert set(outcomes(modified, *THEOREMS).values()) == {"confirmed"}
+    assert set(outcomes(gradient, "theorem-1", "lemma-4", "theorem-4", "sandwich").values()) == {"inconclusive"}
     assert gradient["SnS:transition"].verdict == "confirmed"
-    assert modified["SnS:transition"].verdict == "inconclusive"
+    assert gradient["SnS:theorem-4"].measured < 0.2
+    for row in modified.values():
+        if row.tag in {f"SnS:{name}" for name in THEOREMS}:
+            assert row.predicted_error is not None and row.unit
+
+
+def test_the_error_of_a_theorem_grows_as_attention_gets_faster():
+    made = {"num_last": 4, "num_common": 1, "vocab": 500, "decoder": "pinv"}
+    for name in ("theorem-1", "theorem-3", "theorem-4", "lemma-4"):
+        errors = [verdicts(rate_y=ratio, until=30 / ratio, **made)[f"SnS:{name}"].predicted_error for ratio in (3, 30, 300)]
+        assert errors[0] > errors[1] > errors[2] > 0, name
 
 
 def test_larger_rates_are_sparser_only_by_finite_steps():
     coarse = verdicts(optimizer="heavy-ball", lr=1.0, steps=100)["SnS:finite-step"]
     fine = verdicts(optimizer="heavy-ball", lr=0.1, steps=1000)["SnS:finite-step"]
-    flow = published("stagescope.papers.scan_snap")["flow_entropy"]
     assert coarse.verdict == "confirmed"
-    assert coarse.measured < flow.value["1"] - LIMITS.follows
+    assert coarse.measured > 0.5
     assert fine.verdict == "inconclusive"
-    assert fine.measured == pytest.approx(flow.value["1"], abs=LIMITS.follows + flow.tolerance)
+    assert abs(fine.measured) < LIMITS.relative
 
 
-def test_ratio_three_to_thirty_ends_less_sparse():
-    """The entropy over eta_Y/eta_Z is U-shaped with its minimum at 2 to 5: the paper's statement holds beyond it."""
-    assert verdicts(rate_y=5.0)["SnS:sparsity"].verdict == "confirmed"
+def test_a_larger_ratio_ends_less_sparse_where_theorem_3_holds():
+    """Below eta_Y/eta_Z of about 2 the sign turns round; there the claim is out of regime."""
+    made = {"num_last": 4, "vocab": 500, "decoder": "pinv", "until": 1000.0}
+    assert verdicts(rate_y=8.0, **made)["SnS:sparsity"].verdict == "confirmed"
+    slow = verdicts(rate_y=0.5, **made)["SnS:sparsity"]
+    assert slow.verdict == "inconclusive"
+    assert slow.measured < 0
 
 
 def test_several_unequal_common_tokens_can_grow_and_are_out_of_regime(tmp_path):
@@ -91,8 +129,44 @@ def test_adam_is_outside_the_paper():
     assert found["SnS:theorem-2-common"].verdict == "not applicable"
 
 
-def test_a_short_run_decides_nothing_about_the_snap():
-    assert verdicts(until=3.0)["SnS:snap"].verdict == "inconclusive"
+@settings(max_examples=6)
+@given(st.integers(0, 39_999))
+def test_frozen_attention_and_cut_runs_never_snap(seed):
+    """Nothing is confirmed about the end of attention that never moved, or of a run that ends before the transition."""
+    for null in (nulls.FROZEN, nulls.CUT):
+        rows = {row.tag: row for row in ss.check(null.make(seed))}
+        assert "confirmed" not in outcomes(rows, "snap", "fixed", "several", "sparsity").values(), null.name
+
+
+@settings(max_examples=3)
+@given(st.integers(0, 39_999))
+def test_claims_are_not_confirmed_on_their_nulls(seed):
+    for null in (nulls.PERMUTED, nulls.STRETCHED, nulls.SWAPPED, nulls.SHARPENED):
+        run = null.make(seed)
+        judged = [claim for claim in STUDY.claims() if null in claim.nulls]
+        assert judged
+        for row in ss.reading(run).judge(judged):
+            assert row.verdict != "confirmed", (null.name, row.tag, row.reason)
+
+
+def test_a_snap_needs_material_motion():
+    """A weak common token and a fast decoder: the speed falls below a tenth of its peak, but attention hardly moved."""
+    run = ss.run_study("scan-snap", num_common=1, common_p=0.2, num_last=5, vocab=1000, rate_y=100.0, until=1000.0)
+    assert ss.stages(run).events["slow"] is not None
+    assert float(ss.reading(run).curves.moved[-1]) < LEVELS.material
+    assert ss.stages(run).states["snap"] == "not reached"
+    assert {row.tag: row.verdict for row in ss.check(run)}["SnS:snap"] == "inconclusive"
+
+
+def test_the_snap_is_confirmed_where_it_is_reached():
+    rows = verdicts(num_last=3, num_common=4, vocab=1000, decoder="pinv", until=3000.0)
+    assert outcomes(rows, "snap", "fixed", "several") == {"snap": "confirmed", "fixed": "confirmed", "several": "confirmed"}
+    assert rows["SnS:snap"].measured >= LEVELS.snap_behind
+
+
+def test_nothing_is_confirmed_about_one_winner_that_takes_all():
+    run = nulls.SHARPENED.make(11)
+    assert {row.tag: row.verdict for row in ss.check(run)}["SnS:several"] == "violated"
 
 
 @settings(max_examples=8)
@@ -111,7 +185,7 @@ def test_any_classes_get_a_ledger_and_stages(process, optimizer, rate_y, until):
     if optimizer == "flow":
         assert rows["SnS:scaling"].verdict == "confirmed"
     found = ss.stages(run)
-    assert set(found.events) == {"onset", "winner", "peak", "snap"}
+    assert set(found.events) == {"onset", "winner", "peak", "slow", "snap"}
     for name, when in found.events.items():
         assert when is not None or found.notes[name]
     if found.events["peak"] is not None and found.events["snap"] is not None:
@@ -131,11 +205,10 @@ def test_row_sums_are_conserved_under_both_decoders(decoder):
 
 
 def test_short_contexts_are_not_blamed_on_steps():
-    length = 8
-    assert length < LIMITS.long_context
-    found = verdicts(optimizer="heavy-ball", length=length, batch=32, lr=0.01, steps=1000)
-    assert found["SnS:finite-step"].verdict == "inconclusive"
-    assert found["SnS:theorem-2-common"].verdict == "inconclusive"
+    found = verdicts(optimizer="heavy-ball", length=8, batch=32, lr=0.01, steps=300)
+    assert found["SnS:finite-step"].verdict == "not applicable"
+    assert found["SnS:theorem-2-distinct"].verdict == "inconclusive"
+    assert found["SnS:theorem-2-distinct"].measured_error > LIMITS.batch_sign
 
 
 def test_frozen_attention_and_zero_entropy_decide_nothing():
@@ -160,6 +233,6 @@ def test_uneven_priors_and_shared_targets_are_out_of_regime(tmp_path):
 def test_theorem_4_holds_on_small_vocabularies(vocab, common_p, num_unique):
     """The factor 1 + 1/((M-1) f_c^2), up to 2 here, that the large-M form drops."""
     made = {"num_last": 2, "num_common": 1, "common_p": common_p, "num_unique": num_unique, "vocab": vocab}
-    row = verdicts(decoder="pinv", rate_y=100.0, until=1.0, **made)["SnS:theorem-4"]
+    row = verdicts(decoder="pinv", rate_y=300.0, until=1.0, **made)["SnS:theorem-4"]
     assert row.verdict == "confirmed"
-    assert row.measured == pytest.approx(1, abs=0.1)
+    assert row.measured == pytest.approx(1, abs=LIMITS.growth)

@@ -47,7 +47,7 @@ TAGS = {
     "SnS:text-rate": Tag("figure 10", "larger learning rates give sparser attention"),
     "SnS:text-freezing": Tag("figure 7", "the full transformer freezes under a decaying rate only"),
     "SnS:snap": Tag(
-        "after the transition", "attention is almost frozen: three quarters of its way up to ten times the time lie behind"
+        "after the transition", "three quarters of the way of attention up to ten times the time lie behind"
     ),
     "SnS:fixed": Tag("snap", "the combination of distinct tokens stays almost fixed after the transition"),
     "SnS:several": Tag("snap", "attention ends on several distinct tokens, not on one winner"),

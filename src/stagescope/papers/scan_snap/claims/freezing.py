@@ -35,7 +35,12 @@ def _snap_regime(evidence: Evidence) -> Regime:
         return Regime(False, "there are no common tokens", applies=False)
     share, level = 10.0 ** -predicted_exponent(evidence), LEVELS.snap_behind
     said = f"theorems 1 and 4 have {share:.1%} of the way up to ten times this time behind attention"
-    return regime_of((share >= level, f"{said}, less than {level:.0%}: not frozen yet"), holds=said)
+    return regime_of((share + _leading(evidence) >= level, f"{said}, less than {level:.0%}: not frozen yet"), holds=said)
+
+
+def _leading(evidence: Evidence) -> float:
+    """Error of the share that theorems 1 and 4 give, which is known to leading order in 1/x."""
+    return 2 * (1 - LEVELS.snap_behind) / max(float(evidence.logit_gaps[-1]), 1.0)
 
 
 def _behind(curves: ClassAttention) -> float:
@@ -48,7 +53,7 @@ def _snap(evidence: Evidence) -> Comparison:
     if not evidence.material:
         return undecided(f"only {evidence.curves.moved[-1]:.2g} of all attention has moved", f">= {level:g}", "bound")
     share, error = (float(each) for each in evidence.spread(_behind))
-    theory = 2 * (1 - level) / max(float(evidence.logit_gaps[-1]), 1.0)  # theorem 1 to leading order in 1/x
+    theory = _leading(evidence)
     holds = True if share - error >= level else False if share + error < level - theory else None
     event = find(Averages.of(evidence.curves))["snap"]
     if holds and event.time is None:
