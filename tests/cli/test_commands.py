@@ -116,7 +116,7 @@ def test_stages(made, ask):
     found = json.loads(ask("stages", made, "--json"))
     assert {"status", "clock", "events", "stages"} <= set(found)
     assert found["clock"] == "t"
-    assert set(found["events"]) == {"onset", "winner", "peak", "snap"}
+    assert set(found["events"]) == {"onset", "winner", "peak", "slow", "snap"}
     assert all(when is None or isinstance(when, float) for when in found["events"].values())
     assert all(set(stage) == {"name", "start", "stop", "evidence", "track", "facts"} for stage in found["stages"])
 

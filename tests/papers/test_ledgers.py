@@ -18,7 +18,7 @@ def test_ledger_of_scan_snap(tmp_path):
     assert "| The transition is at K ln M / eta_Y | ? |" in text
     rows = {row.tag: row.verdict for row in found["single-common-pinv"]}
     assert rows["SnS:theorem-4"] == "confirmed"
-    assert {row.tag: row.verdict for row in found["collapse"]}["SnS:theorem-4"] == "violated"
+    assert {row.tag: row.verdict for row in found["collapse"]}["SnS:theorem-4"] == "inconclusive"
 
 
 def test_presets_with_different_claims_stand_side_by_side(tmp_path):

@@ -52,7 +52,7 @@ def test_without_stages_only_the_ends_are_known():
 
 KNOWN = {
     "focus-dilution": r"[EQ]\d|focus\*|dilution\*",
-    "scan-snap": "onset|winner|peak|snap",
+    "scan-snap": "onset|winner|peak|slow|snap",
     "incremental": r"t\d|t\*|onset|plateau \d|plateau \*",
     "text-snap": "prior|peak|snap",
     "text-incremental": r"t\d|t\*",

@@ -110,16 +110,16 @@ def test_damaged_rows_are_said_and_computed_again(sweep, tmp_path, capsys):
 
 
 def test_refinement_adds_points_where_cells_differ_and_a_repeat_adds_none(sweep, capsys):
-    """The snap comes before the end of the run from some rate on: bisection finds it."""
-    asked = {"grid": {"until": "10:330:5"}, "refine": 3, "refine_by": "snap", "options": {"frames": 200}}
+    """Attention has slowed down before the end of the run from some rate on: bisection finds it."""
+    asked = {"grid": {"until": "10:330:5"}, "refine": 3, "refine_by": "slow", "options": {"frames": 200}}
     made = sweep(**asked, progress=None)
     assert "neighbours that differ are at most 3.1 % of until apart" in capsys.readouterr().err
-    snap = next(when for when in reversed(made.column("snap")) if when is not None)
-    reached = [row["at"]["until"] for row in made.rows if row["events"]["snap"] is not None]
-    missed = [row["at"]["until"] for row in made.rows if row["events"]["snap"] is None]
+    slow = next(when for when in reversed(made.column("slow")) if when is not None)
+    reached = [row["at"]["until"] for row in made.rows if row["events"]["slow"] is not None]
+    missed = [row["at"]["until"] for row in made.rows if row["events"]["slow"] is None]
     assert len(made) == 8
     assert min(reached) - max(missed) == 10
-    assert max(missed) < snap
+    assert max(missed) < slow
     assert sweep(**asked).rows == made.rows
     with pytest.raises(InputError, match="unknown column"):
         sweep(**{**asked, "refine_by": "nope"})

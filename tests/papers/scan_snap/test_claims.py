@@ -66,7 +66,8 @@ def test_fast_modified_decoder_with_one_common_token_is_the_theorems_regime():
     assert gradient["SnS:theorem-4"].measured < 0.2
     for row in modified.values():
         if row.tag in {f"SnS:{name}" for name in THEOREMS}:
-            assert row.predicted_error is not None and row.unit
+            assert row.predicted_error is not None
+            assert row.unit
 
 
 def test_the_error_of_a_theorem_grows_as_attention_gets_faster():

@@ -7,6 +7,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.papers.published import published
+from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.figures import FIGURES, numbers
 from stagescope.progress import Progress
 from stagescope.views import figure
@@ -94,9 +95,19 @@ def test_collapse_slopes_and_band(monkeypatch):
 
 def test_figure_3_orders_and_knees():
     """Slower decoders grow further; each curve has made most of its growth by 2 t0."""
-    curves = numbers.growth_factors(QUIET)["curves"]
+    found = numbers.growth_factors(QUIET)
+    curves = found["curves"]
+    assert found["largest_chi"] == max(max(curve["chi"]) for curve in curves)
     assert np.all(np.diff([curve["chi"][-1] for curve in curves]) < 0)
     for curve in curves:
         chi = np.array(curve["chi"])
         assert np.all(chi <= np.array(curve["upper"]) + 1e-9)
         assert np.interp(2 * curve["t0"], curve["t"], chi) - 1 > 0.6 * (chi[-1] - 1)
+
+
+def test_the_axis_of_figure_3_needs_other_rates():
+    """chi <= e^{2B}: with the least C0 and the eta_Z that is named, the bound is just the end of the axis."""
+    axis = numbers.axis_of_figure_three()
+    drive = forms.driving(700.0, 1000, 10, 0.5, axis["rate_z_needed"]) / 10
+    assert np.exp(2 * forms.growth(drive, forms.start_constant(1.0, 1.0, 10))) == pytest.approx(axis["reaches"], rel=1e-9)
+    assert axis["ratio_needed"] > 1000

@@ -11,6 +11,10 @@ import stagescope as ss
 from stagescope.papers.published import published
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.evidence import Evidence
+from stagescope.papers.scan_snap.loss import PairwisePinv
+from stagescope.papers.scan_snap.model import features
+from stagescope.params import Layout
+from tests.strategies import sequence_classes
 
 OUTPUTS, CLASSES = st.integers(2, 100_000), st.integers(1, 50)
 REFERENCE = published("stagescope.papers.scan_snap")
@@ -115,3 +119,33 @@ def test_transition_slopes():
     for classes, outputs, ratio in ((2, 100, 30.0), (5, 1000, 100.0), (10, 10_000, 300.0)):
         t0 = forms.transition_time(outputs, classes, ratio)
         assert low < transition(classes, outputs, ratio) / t0 < high
+
+
+@given(sequence_classes(), st.floats(0.01, 20.0), st.integers(0, 2**31))
+def test_lemma_4_is_lemma_1_with_the_decoder_of_theorem_1(process, x, seed):
+    """Y = F (F^T F)^-1 h (M E - 1) at any attention: the exact right-hand side of Z is the lemma."""
+    process = process.model_copy(update={"prior": ()})
+    model = ss.PairwiseAttention.merged(process)
+    law = PairwisePinv(model=model, process=process)
+    z = np.random.default_rng(seed).normal(size=model.shapes["Z"])
+    query, classes, outputs = law.rows["query"], len(process.classes), process.vocab
+    f = features(z[query], process.table(model.keys))
+    target = np.zeros((classes, len(model.multiplicity)))
+    target[np.arange(classes), law.rows["target"]] = 1
+    y = np.linalg.solve(f @ f.T, f).T @ (x / outputs * (outputs * target - 1))
+    layout = Layout.of({"Y": y, "Z": z})
+    out = np.empty(layout.size)
+    law.flat(layout, {"Y": 1.0, "Z": 1.0})(layout.pack({"Y": y, "Z": z}), out)
+    strength = (outputs - 1) * x / (outputs - 1 + np.exp(x))
+    lemma = forms.attention_velocity(f, strength, outputs, query, 1.0)
+    exact = layout.unpack(out)["Z"]
+    assert np.max(np.abs(exact - lemma)) <= 1e-8 * max(1.0, strength)
+
+
+@pytest.mark.parametrize(("outputs", "classes"), [(100, 3), (10_000, 20)])
+def test_gamma_is_steepest_below_k_ln_m(outputs, classes):
+    t0, steep = forms.transition_time(outputs, classes, 2.0), forms.steepest_time(outputs, classes, 2.0)
+    grid = np.array([0.99, 1.0, 1.01]) * steep
+    values = forms.gamma(grid, outputs, classes, 2.0)
+    assert values[1] >= max(values[0], values[2])
+    assert 0.7 < steep / t0 < 1

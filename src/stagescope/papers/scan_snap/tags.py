@@ -46,9 +46,7 @@ TAGS = {
     "SnS:text-snap": Tag("figure 7", "at a constant rate the motion of attention falls below .05"),
     "SnS:text-rate": Tag("figure 10", "larger learning rates give sparser attention"),
     "SnS:text-freezing": Tag("figure 7", "the full transformer freezes under a decaying rate only"),
-    "SnS:snap": Tag(
-        "after the transition", "three quarters of the way of attention up to ten times the time lie behind"
-    ),
+    "SnS:snap": Tag("after the transition", "three quarters of the way of attention up to ten times the time lie behind"),
     "SnS:fixed": Tag("snap", "the combination of distinct tokens stays almost fixed after the transition"),
     "SnS:several": Tag("snap", "attention ends on several distinct tokens, not on one winner"),
 }

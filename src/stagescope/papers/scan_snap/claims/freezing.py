@@ -5,7 +5,7 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.papers.scan_snap import nulls
-from stagescope.papers.scan_snap.claims.beside import long_modified
+from stagescope.papers.scan_snap.claims.beside import long_modified, slow_attention
 from stagescope.papers.scan_snap.claims.identities import flow_regime
 from stagescope.papers.scan_snap.evidence import ADAM, LIMITS, Evidence, regime_of, undecided
 from stagescope.papers.scan_snap.observables import ClassAttention
@@ -24,7 +24,7 @@ def predicted_exponent(evidence: Evidence) -> float:
     x, z = float(evidence.logit_gaps[-1]), float(np.mean(curves.scores[-1][curves.common] - curves.scores[0][curves.common]))
     if not x > 0 or not z < 0:
         return np.inf
-    u = np.expm1(-4 * z)
+    u = np.expm1(min(-4 * z, 700.0))  # beyond it the exponential overflows
     return 2 / x * u / ((1 + u) * np.log1p(u))
 
 
@@ -233,7 +233,7 @@ CLAIMS = (
         kind="pattern",
         null=(nulls.EXCHANGEABLE, nulls.FROZEN),
         rules=2,
-        elsewhere=long_modified,
+        elsewhere=slow_attention,
     ),
     claim(
         "SnS:finite-step",

@@ -185,24 +185,24 @@ def theorem_4(evidence: Evidence) -> Comparison:
 
 
 def sandwich(evidence: Evidence) -> Comparison:
-    """f_l(0)^2 <= ln chi_l / (2 B) <= 1 at t0 for the winner of every class; B/K where all classes share one query."""
+    """f_l(0)^2 <= ln chi_l / (2 B) <= 1 at t0 for the winner of every class, to 10 %; B/K where all classes share one query."""
     curves = evidence.curves
     missing = _no_growth(evidence)
     if missing:
-        return undecided(missing, "inside", "bounds")
+        return undecided(missing, "inside", LIMITS.growth)
     if evidence.still:
-        return not_moved("inside", "bounds")
+        return not_moved("inside", LIMITS.growth)
     grown = evidence.winner(curves.scores) - evidence.winner(curves.scores)[:1]
     lower = evidence.winner(curves.attention)[0] ** 2 / np.sum(curves.attention[0] ** 2, axis=1)
     growth, error = _predicted_growth(evidence, evidence.t0)
     error = float(np.hypot(error, chi_identity(evidence).predicted_error or 0.0))  # the bounds are those of theorem 3
     growth /= 1 if evidence.own_query else evidence.classes
     share = np.array([evidence.at(grown[:, n], evidence.t0) for n in range(evidence.classes)]) / growth
-    room, errors = np.minimum(share - lower, 1 - share), error * np.abs(share)
-    holds = True if np.all(room >= errors) else False if np.any(room < -errors) else None
+    room = np.minimum(share - lower, 1 - share) / np.abs(share)
+    holds = True if np.all(room >= error - LIMITS.growth) else False if np.any(room < -error - LIMITS.growth) else None
     reason = f"at t0, ln chi / 2B is {share.min():.3f} to {share.max():.3f}; the bounds are {lower.max():.3f} and 1"
     bounds = f"[{lower.max():.3g}, 1]"
-    return Comparison(bounds, float(share.mean()), "bounds", holds, reason, error, 0.0, "of ln chi")
+    return Comparison(bounds, float(share.mean()), LIMITS.growth, holds, reason, error, 0.0, "of 2 B")
 
 
 def transition_regime(evidence: Evidence) -> Regime:
@@ -280,7 +280,7 @@ CLAIMS = (
     claim(
         "SnS:sandwich",
         "2 f^2 B <= ln chi <= 2 B",
-        trusted(single_common_regime, sandwich, 1.0),
+        trusted(single_common_regime, sandwich, 2 * LIMITS.growth),
         sandwich,
         "start",
         "end",
