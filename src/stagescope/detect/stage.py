@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 State = Literal["reached", "not reached", "at the start", "unreliable"]
-_BROKEN = ("diverged", "failed")
+BROKEN = ("diverged", "failed")
 """Statuses of a run whose numbers broke down: its events are not to be believed."""
 
 
@@ -86,7 +86,7 @@ class Stages:
 
     def __post_init__(self) -> None:
         given = {name: self.estimates.get(name) or _plain_event(when) for name, when in self.events.items()}
-        if self.status in _BROKEN:
+        if self.status in BROKEN:
             why = f"the run {self.status}"
             given = {name: Event.missing("unreliable", why) if at.time is not None else at for name, at in given.items()}
             object.__setattr__(self, "notes", {**self.notes, **{n: why for n, at in given.items() if at.state == "unreliable"}})
