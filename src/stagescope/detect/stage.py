@@ -9,6 +9,15 @@ BROKEN = ("diverged", "failed")
 """Statuses of a run whose numbers broke down: its events are not to be believed."""
 
 
+_WORDS = {"not reached": "not reached", "at the start": "there at the start", "unreliable": "not reliable", "reached": "reached"}
+
+
+def span_text(low: float, high: float, between: str = ", ") -> str:
+    """The ends of an interval, with as many digits as tell them apart: 5 to 9."""
+    digits = next((digits for digits in range(5, 9) if f"{low:.{digits}g}" != f"{high:.{digits}g}"), 9)
+    return f"{low:.{digits}g}{between}{high:.{digits}g}"
+
+
 @dataclass(frozen=True)
 class Event:
     """When something happened. `time` is None in every state but "reached".
@@ -31,10 +40,15 @@ class Event:
     def interval(self) -> tuple[float, float] | None:
         return None if self.low is None or self.high is None else (self.low, self.high)
 
+    @property
+    def words(self) -> str:
+        """The state as people say it."""
+        return _WORDS[self.state]
+
     def __str__(self) -> str:
         if self.time is None:
-            return self.state
-        return f"{self.time:.5g}" + ("" if self.interval is None else f" [{self.low:.5g}, {self.high:.5g}]")
+            return self.words
+        return f"{self.time:.5g}" + ("" if self.interval is None else f" [{span_text(*self.interval)}]")
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@
  * @typedef {{title: string, rows?: [string, string][], text?: string}} Facts
  * @typedef {{name: string, status: string, reason: string, clock: string, frames: number, time: Block,
  *   notes: string[], stages: Stage[], events: Object<string, number|null>, event_notes: Object<string, string>,
+ *   event_states: Object<string, string>, event_intervals: Object<string, [number, number]|null>,
  *   ledger: Verdict[]|null, ladder: Rung[]|null, provenance: Facts[], views: View[]}} RunData
  * @typedef {{title: string, clock: string, log_time?: boolean, runs: RunData[]}} SceneData
  *   `log_time`: the page opens with a logarithmic axis of time.
