@@ -75,8 +75,8 @@ def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
     if spec["field"]["type"] == "own":
         if what is None:
             name = spec["field"]["name"]
-            how = "--objective MODULE:NAME on the command line, `ss.saddle_ladder(run, objective)` in Python"
-            raise InputError(f"this run moves your own objective {name!r}: give it by {how}")
+            how = "`ss.resume(folder, objective)` or `ss.saddle_ladder(run, objective)` in Python"
+            raise InputError(f"this run moves your own objective {name!r}: add --objective MODULE:NAME, or {how}")
         if isinstance(what, JaxObjective) and what.name != spec["field"]["name"]:
             raise InputError(
                 f"this run moves the objective {spec['field']['name']!r}, not {what.name!r}: pass the one it was made with"
