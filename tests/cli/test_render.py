@@ -1,10 +1,9 @@
 """Stages on a terminal: an event a line with its interval, states in words, transitions that are no events, notes."""
 
-import numpy as np
 import pytest
 
 from stagescope.cli import render
-from stagescope.detect.stage import Event, Stage, Stages, Transition, span_text
+from stagescope.detect.stage import Event, Stage, Stages, Transition
 
 
 @pytest.fixture
@@ -69,9 +68,3 @@ def test_transitions_that_are_events_are_not_repeated(shown):
 
 def test_no_table_without_events(shown):
     assert not any("interval" in line for line in shown(made()))
-
-
-@pytest.mark.parametrize("width", 10.0 ** np.arange(-8, 3))
-def test_the_ends_of_an_interval_differ_as_far_as_nine_digits_tell(width):
-    low, high = span_text(100.0, 100.0 + width).split(", ")
-    assert (low != high) == (width >= 1e-6)
