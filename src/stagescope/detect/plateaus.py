@@ -146,7 +146,7 @@ def _spans(time: np.ndarray, steps: list[Transition], limits: Limits = LIMITS) -
 
 def _plateau(name: str, start: float, stop: float, time: np.ndarray, loss: np.ndarray) -> Stage:
     inside = loss[(time >= start) & (time <= stop) & np.isfinite(loss)]
-    middle = float(np.median(inside)) if len(inside) else None
+    middle = 2 * float(np.median(inside / 2)) if len(inside) else None  # the sum of two numbers may be none
     facts = {"records": len(inside), "loss_median": middle, **_ends(inside)}
     if not len(inside):
         return Stage(name, start, stop, "No record lies in it.", facts=facts)
