@@ -2,12 +2,14 @@
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
+from stagescope.runs.manifest import read as read_manifest
 from tests.reporting.decode import Parts
 
 MODULE = """
@@ -67,11 +69,9 @@ def test_stages_and_report_with_and_without(folder, more, tmp_path, capsys):
     assert (shown["ladder"] is not None) == bool(more)
 
 
-def test_an_interrupted_run_is_resumed(folder, capsys, monkeypatch):
-    from stagescope.runs.manifest import read
-
-    killed = read(ss.load(folder).path).model_copy(update={"status": "running"})
-    (ss.load(folder).path / "manifest.json").write_bytes(killed.text())
+def test_an_interrupted_run_is_resumed(folder, capsys):
+    killed = read_manifest(Path(folder)).model_copy(update={"status": "running"})
+    (Path(folder) / "manifest.json").write_bytes(killed.text())
     assert command(["resume", folder, "--quiet"]) == 2
     (said,) = capsys.readouterr().err.splitlines()
     assert "--objective MODULE:NAME" in said

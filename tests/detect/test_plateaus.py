@@ -34,7 +34,7 @@ def test_plateaus_and_transitions_take_turns_from_the_first_record_to_the_last()
         assert before.stop == after.start
         assert before.start < before.stop
     for name, true in (("transition 1", 200), ("transition 2", 2000)):
-        low, high = found.intervals[name]
+        low, high = found.json()["intervals"][name]
         assert low <= true <= high
         assert found.states[name] == "reached"
         stage = next(stage for stage in found if stage.name == name)

@@ -47,7 +47,7 @@ def test_what_was_given_is_copied():
 def test_stages(run, capsys):
     found = ss.stages(run)
     assert [stage.name for stage in found] == ["plateau 1", "transition 1", "plateau 2"]
-    low, high = found.intervals["transition 1"]
+    low, high = found.json()["intervals"]["transition 1"]
     assert low <= FALL <= high
     assert {curve for curve, _ in found.transitions} == {"loss", "accuracy"}
     assert command(["stages", str(run.path), "--json"]) == 0
@@ -77,7 +77,7 @@ def test_its_page(run, tmp_path):
     (scene,) = Parts(ss.report(run, tmp_path / "page.html", progress=False).read_text()).data()["scenes"]
     (shown,) = scene["runs"]
     assert [stage["name"] for stage in shown["stages"]] == ["plateau 1", "transition 1", "plateau 2"]
-    assert shown["event_intervals"]["transition 1"] == list(ss.stages(run).intervals["transition 1"])
+    assert shown["event_intervals"]["transition 1"] == ss.stages(run).json()["intervals"]["transition 1"]
     kinds = {view["slot"]: view["kind"] for view in shown["views"]}
     assert kinds == {
         "loss": "curves",
