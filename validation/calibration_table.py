@@ -37,6 +37,7 @@ class Line:
     null_violated: int
     drawn: int
     failed: int
+    cost: str
 
     @property
     def problems(self) -> list[str]:
@@ -86,6 +87,7 @@ def _line(claim: Claim, rows: Sequence[dict[str, Any]]) -> Line:
         null["violated"],
         len(inputs),
         sum("failed" in row for row in (*inputs, *nulls)),
+        claim.cost,
     )
 
 
