@@ -118,6 +118,7 @@ from .processes.markov_chain import MarkovChain as MarkovChain
 from .reporting.report import report as report
 from .reporting.summary import Summary as Summary
 from .reporting.summary import summary as summary
+from .runs.from_arrays import from_arrays as from_arrays
 from .runs.run import Run as Run
 from .runs.store import load as load
 from .runs.store import verify as verify
