@@ -162,7 +162,7 @@ def test_a_run_of_ones_own():
     assert found.stages is not None
     assert [stage.name for stage in found.stages] == ["whole run"]
     assert (found.ledger, found.ladder) == (None, None)
-    assert any("ss.saddle_ladder(run, objective)" in note for note in found.notes)
+    assert any("--objective" in note for note in found.notes)
     assert found.provenance["run"]
 
 

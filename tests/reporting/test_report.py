@@ -27,6 +27,9 @@ def stored(tmp_path_factory) -> Path:
     return folder
 
 
+NULL = ss.Inputs("frozen", "nothing moves", lambda seed: ss.run_study("scan-snap", rate_z=0.0, until=1.0))
+
+
 def runs_of(path: Path) -> list[dict]:
     return [run for scene in Parts(path.read_text()).data()["scenes"] for run in scene["runs"]]
 
@@ -88,7 +91,7 @@ def test_own_claims_on_a_run_of_no_paper(tmp_path):
         ss.report(
             run,
             tmp_path / "a.html",
-            claims=own_claim(null=ss.Inputs("frozen", "nothing moves", lambda seed: run)),
+            claims=own_claim(null=NULL),
             progress=False,
         )
     )
