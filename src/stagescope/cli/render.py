@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from stagescope.claims.calibration import Calibration
 from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages, span_text
 from stagescope.errors import sentence
@@ -109,6 +110,10 @@ def print_ledger(ledger: Ledger) -> None:
     for line in ledger.text().split("\n"):
         indent = len(line.plain) - len(line.plain.lstrip(" "))
         console.print(Padding(line[indent:], (0, 0, 0, indent)) if indent else line)
+
+
+def print_calibration(found: Calibration) -> None:
+    Console().print(found.text())
 
 
 def catalogue() -> dict[str, Any]:

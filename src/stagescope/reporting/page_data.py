@@ -147,8 +147,10 @@ def _points(view: Points, blocks: Blocks) -> dict[str, Any]:
 def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
     texts = {name: label(getattr(row, name)) for name in ("tag", "statement", "regime", "verdict", "reason")}
     cells = {name: cell(getattr(row, name)) for name in ("predicted", "measured", "tolerance")}
+    errors = {name: number(getattr(row, name)) for name in ("predicted_error", "measured_error")}
+    about = {"kind": row.kind, "counted": row.counted, "unit": label(row.unit or ""), "calibrated": row.calibrated}
     span = span_of(row, portrait.stages, portrait.run)
-    return {**texts, **cells, "calibrated": row.calibrated, "span": None if span is None else list(span)}
+    return {**texts, **cells, **errors, **about, "span": None if span is None else list(span)}
 
 
 def _rung(rung: Rung) -> dict[str, Any]:
