@@ -15,12 +15,12 @@ from stagescope.errors import InputError, StagescopeError, message
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
+from stagescope.papers.companions import Companions
 from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.rebuild import ended, field_of
 from stagescope.papers.registry import kind_of, missing, study
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
-from stagescope.spec import canonical
 from stagescope.views.any_run import any_views
 from stagescope.views.view import Maker
 
@@ -44,7 +44,7 @@ class Reading:
 
     def __init__(self, run: Run, kind: Kind | None = None, what: Objective | Field | None = None) -> None:
         self.run, self.kind, self.what = run, kind, what
-        self._companions: dict[bytes, Any] = {}
+        self._companions = Companions()
         self._verdicts: dict[int, tuple[Claim, Verdict]] = {}
 
     @cached_property
@@ -131,7 +131,9 @@ class Reading:
     def _elsewhere(self, row: Verdict) -> Verdict:
         if row.elsewhere is None:
             return row
-        claim = next(claim for claim, verdict in self._verdicts.values() if verdict is row)
+        claim = next((claim for claim, verdict in self._verdicts.values() if verdict is row), None)
+        if claim is None:  # a row that another kind of evidence decided
+            return row
         try:
             beside = self.companion(self.beside, dict(row.elsewhere.options))
             found = beside.judge([claim]).verdicts[0]
@@ -195,20 +197,8 @@ class Reading:
         return any_views(self) if self.kind is None else self.kind.views(self)
 
     def companion(self, make: Callable[..., Made], *arguments: Any) -> Made:
-        """What `make(*arguments)` gives, such as a run beside this one; made once for the same function and arguments.
-
-        `make` is a function or method with a name; the arguments are texts, finite numbers, or lists or dictionaries of them.
-        A failure is remembered too, and raised again.
-        """
-        key = _companion_key(make, arguments)
-        if key not in self._companions:
-            try:
-                self._companions[key] = make(*arguments)
-            except StagescopeError as error:
-                self._companions[key] = error
-        if isinstance(self._companions[key], StagescopeError):
-            raise self._companions[key]
-        return self._companions[key]
+        """What `make(*arguments)` gives, such as a run beside this one; made once. See `Companions`."""
+        return self._companions.get(make, *arguments)
 
     def adopt(self, other: "Reading") -> None:
         """Take over what another reading of the same arrays has computed and that does not depend on how the run ended."""
@@ -272,18 +262,6 @@ def _only_objective(run: Run) -> Objective | Field | None:
     """The objective of a run for which one was given; None for two, because nobody knows which is meant."""
     given = _objectives(run)
     return given[0] if len(given) == 1 else None
-
-
-def _companion_key(make: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
-    """The name and module of a function with its arguments."""
-    name, module = getattr(make, "__qualname__", None), getattr(make, "__module__", None)
-    if name is None or module is None or name.endswith("<lambda>"):
-        raise InputError(f"a companion is made by a function or method with a name, not by {make!r}; define one with `def`")
-    try:
-        return canonical([module, name, *arguments])
-    except (TypeError, ValueError) as error:
-        wanted = "texts, finite numbers, or lists or dictionaries of them"
-        raise InputError(f"the arguments of the companion {name!r} must be {wanted}: {message(error)}") from None
 
 
 def _need_frames(run: Run) -> None:
