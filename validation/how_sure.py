@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[1] / "docs"
+COUNTS = DOCS / "calibration.json"
 BEGIN, END = "<!-- tables: made by `python -m validation.how_sure` -->", "<!-- end of tables -->"
 HEAD = """| claim | kind | in regime | confirmed | violated | left open | nulls confirmed | nulls |
 |---|---|---|---|---|---|---|---|"""
@@ -37,7 +38,7 @@ def page(text: str, found: dict[str, Any]) -> str:
 
 def main() -> bool:
     path = DOCS / "how-sure.md"
-    path.write_text(page(path.read_text(), json.loads((DOCS / "calibration.json").read_text())))
+    path.write_text(page(path.read_text(), json.loads(COUNTS.read_text())))
     return True
 
 

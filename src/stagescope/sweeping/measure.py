@@ -99,9 +99,9 @@ def _verdicts(ledger: Ledger) -> dict[str, dict[str, Any]]:
 
 def _events(run: Run) -> dict[str, Any]:
     """Events, names of stages in order, when each first began, and how long it lasted in all; None where the run ended inside."""
-    from stagescope.papers.reading import stages
+    from stagescope.papers.reading import reading
 
-    seen = stages(run)
+    seen = reading(run).stages  # without the transitions of all curves, which no column shows
     spans: dict[str, float | None] = {}
     starts: dict[str, float] = {}
     for stage in seen:

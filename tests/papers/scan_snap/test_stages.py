@@ -153,12 +153,6 @@ def test_intervals_of_steps_on_batches_cover_the_mean_over_seeds():
     assert 0.8 <= np.mean(hits) <= 1.0  # 95 % are wanted; hits of one run are not independent
 
 
-def test_own_objective_has_no_stage_rules():
-    run = ss.evolve(ss.JaxObjective(lambda p: (p["x"] ** 2).sum()), {"x": np.ones(2)}, ss.GradientFlow(), until=1.0)
-    with pytest.raises(ss.InputError, match="no stages"):
-        ss.stages(run)
-
-
 def test_rounding_is_not_motion(tmp_path):
     """Classes without common tokens: attention has nothing to choose, and all changes are rounding."""
     table = tmp_path / "classes.csv"
