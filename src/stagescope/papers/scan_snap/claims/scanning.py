@@ -74,8 +74,8 @@ def _sign(evidence: Evidence, wanted: float, which: np.ndarray, what: str) -> Co
         change = wanted * np.min(wanted * moves, axis=0) / np.max(np.abs(moves))  # the most wrong of all frames
         error, tolerance = np.zeros_like(change), LIMITS.sign
     wrong, error = -wanted * change[which], error[which]
-    worst = int(np.argmax(wrong + error))
     holds = True if np.all(wrong + error <= tolerance) else False if np.any(wrong - error > tolerance) else None
+    worst = int(np.argmax(wrong - error if holds is False else wrong + error))  # the token shown is the one that decides
     moved = max(0.0, float(wrong[worst]))
     reason = f"of {len(wrong)} {what} the worst moves the wrong way by {moved:.2g} of the largest change of a score"
     unit = "of the largest change of a score"

@@ -198,7 +198,7 @@ def sandwich(evidence: Evidence) -> Comparison:
     error = float(np.hypot(error, chi_identity(evidence).predicted_error or 0.0))  # the bounds are those of theorem 3
     growth /= 1 if evidence.own_query else evidence.classes
     share = np.array([evidence.at(grown[:, n], evidence.t0) for n in range(evidence.classes)]) / growth
-    room = np.minimum(share - lower, 1 - share) / np.abs(share)
+    room = np.minimum(share - lower, 1 - share) / np.maximum(np.abs(share), LIMITS.motion)
     holds = True if np.all(room >= error - LIMITS.growth) else False if np.any(room < -error - LIMITS.growth) else None
     reason = f"at t0, ln chi / 2B is {share.min():.3f} to {share.max():.3f}; the bounds are {lower.max():.3f} and 1"
     bounds = f"[{lower.max():.3g}, 1]"
