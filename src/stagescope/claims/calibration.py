@@ -121,8 +121,11 @@ class Calibration:
         from rich import box
         from rich.table import Table
 
-        heads = ("claim", "in regime", "confirmed", "violated", "open", "nulls confirmed", "what is wrong")
-        table = Table(*heads, box=box.SIMPLE_HEAD, caption=self.summary(), caption_justify="left")
+        heads = ("in regime", "yes", "no", "open", "null: yes", "what is wrong")
+        table = Table(box=box.SIMPLE_HEAD, caption=self.summary(), caption_justify="left", pad_edge=False)
+        table.add_column("claim", no_wrap=True)
+        for head in heads:
+            table.add_column(head)
         for line in self.lines:
             null = f"{line.null_confirmed} of {line.null_draws}" if line.nulls else "-"
             said = "; ".join((*(["rarely decided"] if line.rare else []), *line.problems))
