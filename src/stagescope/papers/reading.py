@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from stagescope.claims.claim import Claim, Verdict
 from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import Claims, own_claims
-from stagescope.detect.stage import Stages
+from stagescope.detect.plateaus import LIMITS, curve_notes, curve_transitions, loss_stages, read_curves
+from stagescope.detect.stage import BROKEN, Stages, Transition
 from stagescope.errors import InputError, StagescopeError, message
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
@@ -61,7 +62,42 @@ class Reading:
 
     @cached_property
     def stages(self) -> Stages:
-        raise self.unread("stages")
+        """Events and stages: the paper's where it has some, otherwise those of the loss alone (`free_stages`)."""
+        return self.free_stages
+
+    @cached_property
+    def transitions(self) -> tuple[tuple[str, Transition], ...]:
+        """The fast changes of the loss and of every other recorded series of numbers, by the name of the curve.
+
+        They need no paper. A run whose numbers broke down has none.
+        """
+        run = self.run
+        if run.status in BROKEN:
+            return ()
+        names = read_curves(run.clock, run.series)[: LIMITS.curves]
+        return tuple((name, each) for name in names for each in curve_transitions(run.time, run.series[name]))
+
+    @cached_property
+    def free_stages(self) -> Stages:
+        """Stages of the loss alone: plateaus and transitions. Any run with a frame has them."""
+        run, lacking = self.run, missing(self.type)
+        _need_frames(run)
+        notes = {} if lacking is None else {"paper": f"stages by the loss alone: {lacking}"}
+        notes |= curve_notes(run.clock, run.time, run.series)
+        return loss_stages(run.status, run.clock, run.time, run.series.get("loss"), self.transitions, notes)
+
+    @cached_property
+    def told_stages(self) -> Stages:
+        """What `ss.stages` answers: the paper's stages with the transitions beside them.
+
+        Where the paper's cannot be read, such as without its text, they are those of the loss alone, and a note says why.
+        """
+        _need_frames(self.run)
+        try:
+            return replace(self.stages, transitions=self.transitions)
+        except StagescopeError as error:
+            found = self.free_stages
+            return replace(found, notes={"paper": f"stages by the loss alone: {message(error)}", **found.notes})
 
     @cached_property
     def evidence(self) -> Any:
@@ -184,7 +220,7 @@ class Reading:
         return self.run.type
 
     def unread(self, what: str) -> InputError:
-        """Why there are no stages or claims: the package of the paper is missing, or no paper has them for such runs."""
+        """Why there are no observables or claims: the package of the paper is missing, or no paper has them for such runs."""
         return missing(self.type) or InputError(f"no {what} are written for runs of {self.type!r}")
 
     @property
@@ -276,10 +312,11 @@ def _ending(run: Run) -> tuple[str, str]:
 
 
 def stages(run: Run | str | Path) -> Stages:
-    """Events and stages of a run; an event that was not reached is None."""
-    found = reading(run)
-    _need_frames(found.run)
-    return found.stages
+    """Events and stages of a run, and the transitions of its recorded curves; an event that was not reached is None.
+
+    Every run with a frame has stages: those of its paper, otherwise plateaus and transitions of its loss.
+    """
+    return reading(run).told_stages
 
 
 def check(run: Run | str | Path, claims: Claims = (), elsewhere: bool = False) -> Ledger:
