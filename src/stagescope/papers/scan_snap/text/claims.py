@@ -110,28 +110,28 @@ def _snap_regime(evidence: TextEvidence) -> Regime:
 
 
 def _snaps(evidence: TextEvidence) -> Comparison:
-    """The share of the motion since the prior that comes in the second half of the run; log t never falls below its bound.
+    """The share of its way since the prior that attention goes while time triples to the end.
 
-    A share above the bound speaks against the claim only where motion does not slow down from one doubling of time to the next.
+    It speaks against a snap only where attention goes as far as while time tripled before: such a way grows like log t or
+    faster, and no longer run would end it.
     """
     motion, scan = evidence.curves.motion, evidence.scan
     if len(motion.variation) < LATE or not scan.size or evidence.peak is None:
         why = "attention did not move, or its motion did not pass a peak after the prior; take more --steps"
         return Comparison(SNAP.left, None, "at most", None, why)
-    moved = float(motion.left[scan].max())
-    if moved < SNAP.moved:
-        return Comparison(SNAP.left, None, "at most", None, f"attention moved by {moved:.3f} after the prior, hardly at all")
-    end = float(motion.stop[-1])
-    quarter, half = (left_at(motion, scan, end * share) for share in (0.25, 0.5))
-    error = late_noise(motion) / moved
-    reason = f"attention moved by {moved:.3f} after the prior, {half:.0%} of it in the second half of the run"
+    way, end = float(motion.left[scan].max()), float(motion.stop[-1])
+    if way < SNAP.moved:
+        return Comparison(SNAP.left, None, "at most", None, f"attention moved by {way:.3f} after the prior, hardly at all")
+    before, share = (left_at(motion, scan, end / SNAP.longer**power) for power in (2, 1))
+    error = late_noise(motion) / way
+    reason = f"attention moved by {way:.3f} after the prior, {share:.0%} of it while time tripled to the end"
     if evidence.unlearned is not None:
-        return Comparison(SNAP.left, half, "at most", None, f"{reason}; {evidence.unlearned}", measured_error=error)
-    steady = half - (quarter - half) > -2 * error and motion.start[scan[0]] < end / 4
-    holds = True if half <= SNAP.left else False if half - error > SNAP.left and steady else None
+        return Comparison(SNAP.left, share, "at most", None, f"{reason}; {evidence.unlearned}", measured_error=error)
+    steady = share > before - share - 2 * error and evidence.peak < end / SNAP.longer**2
+    holds = True if share <= SNAP.left else False if share - error > SNAP.left and steady else None
     if holds is None:
         reason += "; it still slows down, take more --steps"
-    return Comparison(SNAP.left, half, "at most", holds, reason, measured_error=error)
+    return Comparison(SNAP.left, share, "at most", holds, reason, measured_error=error)
 
 
 def _rate_regime(evidence: TextEvidence) -> Regime:
@@ -212,7 +212,7 @@ CLAIMS = (
     ),
     claim(
         "SnS:text-snap",
-        "Attention snaps at a constant rate: a tenth of its motion, or less, comes in the second half of the run",
+        "Attention snaps at a constant rate: while time triples to the end, it goes at most a tenth of its way",
         _snap_regime,
         _snaps,
         "peak",

@@ -5,7 +5,7 @@ prior    topical classes: common types have most attention, because the prior is
 onset    after the prior, common types have lost 2 % of the attention they had then (topical classes)
 doubled  distinct types have twice the attention they started with (topical classes)
 peak     after the prior, attention moves most between two checkpoints, and twice as much as at the end
-snap     after the peak, a tenth of the motion since the prior is still to come; known where the run lasts twice as long
+snap     after the peak, a tenth of the way since the prior is still to go; known where time triples after it
 """
 
 from collections.abc import Mapping
@@ -32,8 +32,8 @@ class Freeze:
 class Snap:
     """When attention has snapped, by the share of its motion that is still to come."""
 
-    left: float = 0.1  # one order of magnitude, as for chains
-    longer: float = 2.0  # a motion like log t has this share only in the last part of any run; a snap, at half of it
+    left: float = 0.1  # share of the way since the prior that is still to go, as for chains
+    longer: float = 3.0  # time must triple after a snap, as for chains: a way that grows like log t never seems to end
     moved: float = 0.05  # least total variation since the prior: below it attention has not moved
     above: float = 2.0  # a peak moves this many times as much as the end, where attention moves by the noise of batches
     late: int = 10  # the end of a run is its last tenth
@@ -125,7 +125,7 @@ def _moves(motion: Motion, later: np.ndarray, notes: dict[str, str], end: str) -
     error = TWO_SIDED * late_noise(motion)
     snap = crossing(motion.start[later], left, SNAP.left * moved, False, error=error, after=peak.time, how="motion to come")
     share = left_at(motion, later, motion.stop[-1] / SNAP.longer)
-    notes["snap"] = f"in the last half of the run {share:.0%} of the motion since the prior was still to come, above {SNAP.left:.0%}"
+    notes["snap"] = f"while time tripled to the end, attention went {share:.0%} of its way since the prior, above {SNAP.left:.0%}"
     known = snap.time is not None and SNAP.longer * snap.time <= motion.stop[-1]
     return {"peak": peak, "snap": snap if known else Event.missing()}
 
