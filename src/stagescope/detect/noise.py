@@ -1,0 +1,106 @@
+"""The noise of a run from its own curve: how far other draws of the data would have moved the curve and its events.
+
+A descent on batches leaves the smooth motion like a random walk. Its quadratic variation is the variance that is gathered up
+to an event; divided by the slope there, it is the interval of the event in time. Quantities that grow exponentially are read
+in their logarithm, where a deviation stays. Noise that comes back, such as that of attention on a plateau, is averaged out.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+TWO_SIDED = 1.96
+"""Standard deviations of the half-width of a 95 % interval."""
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """Over which records a noisy curve is averaged."""
+
+    width: float = 0.2  # of a window, in ln time: a rise or a fall of a noisy curve that is shorter is not resolved
+    blocks: int = 8  # of a window: their means show noise that is correlated over less than an eighth of it
+    quantile: float = 2.45  # half-width of a 95 % interval in standard errors: Student's t, blocks - 2 degrees of freedom
+
+
+AVERAGING = Averaging()
+
+
+def variation(time: np.ndarray, curve: np.ndarray, apart: float = 0.0) -> np.ndarray:
+    """The variance of a random walk in the curve that is gathered up to each record.
+
+    Slopes between records are compared with the line through their neighbours: what is smooth cancels to second order, and
+    for a walk the expected square is known. `apart` is the least spacing of records to use: steps that remember earlier ones
+    are correlated over about 1/(1 - momentum) steps.
+    """
+    kept = _thinned(time, apart)
+    t, length = time[kept], np.diff(time[kept])
+    if len(length) < 3:
+        return np.zeros(len(time))
+    middle, slope = (t[1:] + t[:-1]) / 2, np.diff(curve[kept]) / length
+    share = (middle[1:-1] - middle[:-2]) / (middle[2:] - middle[:-2])
+    bend = slope[1:-1] - (1 - share) * slope[:-2] - share * slope[2:]
+    expected = 1 / length[1:-1] + (1 - share) ** 2 / length[:-2] + share**2 / length[2:]
+    found = length[1:-1] * bend**2 / expected
+    gathered = np.cumsum(np.concatenate([[0.0, found[0]], found, [found[-1]]]))
+    return np.interp(time, t, gathered)
+
+
+def delay(time: np.ndarray, curve: np.ndarray, level: float, when: float, *, since: float = 0.0, apart: float = 0.0) -> float:
+    """The 95 % half-width in time of a crossing of `level` at `when`, from the noise gathered between `since` and it.
+
+    The slope is the mean one from where the curve was furthest from the level after `since`: a curve that creeps towards its
+    event and then jumps has gathered its delay while it crept.
+    """
+    inside = (time >= since) & (time <= when)
+    if np.count_nonzero(inside) < 2:
+        return 0.0
+    gathered, t, y = variation(time, curve, apart)[inside], time[inside], curve[inside]
+    far = int(np.argmax(np.abs(level - y)))
+    slope = abs(level - y[far]) / max(when - t[far], np.finfo(float).tiny)
+    return TWO_SIDED * float(np.sqrt(gathered[-1] - gathered[0])) / max(slope, np.finfo(float).tiny)
+
+
+def averaged(time: np.ndarray, curve: np.ndarray, rule: Averaging = AVERAGING) -> tuple[np.ndarray, np.ndarray]:
+    """The local mean of a curve, and its 95 % half-width from the means of blocks of each window, less their trend.
+
+    A window is as wide as a share of the time that has passed. One that holds fewer records than two a block has the error
+    of the curve itself.
+    """
+    mean, error = np.array(curve, dtype=float), np.empty(len(curve))
+    first = np.searchsorted(time, time * np.exp(-rule.width / 2))
+    last = np.searchsorted(time, time * np.exp(rule.width / 2), side="right")
+    for i, (low, high) in enumerate(zip(first, last, strict=True)):
+        low, high = _centred(i, int(low), int(high))
+        if high - low < 2 * rule.blocks:
+            error[i] = np.nan
+            continue
+        parts = np.array_split(np.arange(low, high), rule.blocks)
+        place, blocks = (np.array([of[part].mean() for part in parts]) for of in (time, curve))
+        place -= place.mean()
+        left = blocks - blocks.mean() - place * (place @ blocks) / (place @ place)
+        mean[i] = curve[low:high].mean()
+        error[i] = rule.quantile * np.sqrt(left @ left / (rule.blocks - 2) / rule.blocks)
+    return mean, _filled(error)
+
+
+def _centred(i: int, low: int, high: int) -> tuple[int, int]:
+    """The window with as many records on both sides: one that hangs over an end would lean."""
+    side = min(i - low, high - 1 - i)
+    return i - side, i + side + 1
+
+
+def _filled(error: np.ndarray) -> np.ndarray:
+    """Errors of windows that were too small, from the nearest one that was not; zero where there is none."""
+    known = np.flatnonzero(np.isfinite(error))
+    return np.interp(np.arange(len(error)), known, error[known]) if known.size else np.zeros(len(error))
+
+
+def _thinned(time: np.ndarray, apart: float) -> np.ndarray:
+    """Records that are at least `apart` from the one before."""
+    if apart <= 0:
+        return np.arange(len(time))
+    kept = [0]
+    for i in range(1, len(time)):
+        if time[i] - time[kept[-1]] >= apart * (1 - 1e-9):
+            kept.append(i)
+    return np.array(kept)
