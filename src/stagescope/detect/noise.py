@@ -66,27 +66,26 @@ def averaged(time: np.ndarray, curve: np.ndarray, rule: Averaging = AVERAGING) -
     A window is as wide as a share of the time that has passed. One that holds fewer records than two a block has the error
     of the curve itself.
     """
-    mean, error = np.array(curve, dtype=float), np.empty(len(curve))
-    first = np.searchsorted(time, time * np.exp(-rule.width / 2))
-    last = np.searchsorted(time, time * np.exp(rule.width / 2), side="right")
-    for i, (low, high) in enumerate(zip(first, last, strict=True)):
-        low, high = _centred(i, int(low), int(high))
-        if high - low < 2 * rule.blocks:
-            error[i] = np.nan
-            continue
-        parts = np.array_split(np.arange(low, high), rule.blocks)
-        place, blocks = (np.array([of[part].mean() for part in parts]) for of in (time, curve))
-        place -= place.mean()
-        left = blocks - blocks.mean() - place * (place @ blocks) / (place @ place)
-        mean[i] = curve[low:high].mean()
-        error[i] = rule.quantile * np.sqrt(left @ left / (rule.blocks - 2) / rule.blocks)
+    here = np.arange(len(time))
+    before = here - np.searchsorted(time, time * np.exp(-rule.width / 2))
+    after = np.searchsorted(time, time * np.exp(rule.width / 2), side="right") - 1 - here
+    side = np.minimum(before, after)  # as many records on both sides: a window that hangs over an end would lean
+    edges = (here - side)[:, None] + np.rint(np.arange(rule.blocks + 1) / rule.blocks * (2 * side + 1)[:, None]).astype(int)
+    wide = 2 * side + 1 >= 2 * rule.blocks
+    place, blocks = (_block_means(np.asarray(of, dtype=float), edges[wide]) for of in (time, curve))
+    place = place - place.mean(axis=1, keepdims=True)
+    trend = np.sum(place * blocks, axis=1) / np.sum(place**2, axis=1)
+    left = blocks - blocks.mean(axis=1, keepdims=True) - trend[:, None] * place
+    mean, error = np.array(curve, dtype=float), np.full(len(curve), np.nan)
+    mean[wide] = _block_means(np.asarray(curve, dtype=float), edges[wide][:, [0, -1]])[:, 0]
+    error[wide] = rule.quantile * np.sqrt(np.sum(left**2, axis=1) / (rule.blocks - 2) / rule.blocks)
     return mean, _filled(error)
 
 
-def _centred(i: int, low: int, high: int) -> tuple[int, int]:
-    """The window with as many records on both sides: one that hangs over an end would lean."""
-    side = min(i - low, high - 1 - i)
-    return i - side, i + side + 1
+def _block_means(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Means of the records between neighbouring edges, by row of `edges`."""
+    total = np.concatenate([[0.0], np.cumsum(values - values[0])])
+    return np.diff(total[edges], axis=1) / np.diff(edges, axis=1) + values[0]
 
 
 def _filled(error: np.ndarray) -> np.ndarray:
