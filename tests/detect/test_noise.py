@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stagescope.detect.events import first_crossing
-from stagescope.detect.noise import averaged, delay, variation
+from stagescope.detect.noise import averaged, delay, flutter, variation
 
 
 def walk(rng, time, sigma):
@@ -72,3 +72,10 @@ def test_the_mean_of_a_line_is_the_line_at_both_ends_too():
     mean, error = averaged(time, 2 * time)
     assert mean == pytest.approx(2 * time)
     assert np.max(error) < 1e-9
+
+
+def test_flutter_is_the_spread_of_records_around_a_smooth_curve():
+    time = np.linspace(0, 10, 2001)
+    found = flutter(time, np.sin(time) + np.random.default_rng(0).normal(size=2001) * 0.05)
+    assert np.median(found) == pytest.approx(0.05, rel=0.1)
+    assert np.max(flutter(time, np.sin(time))) < 1e-4

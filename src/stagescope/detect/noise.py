@@ -12,6 +12,9 @@ import numpy as np
 TWO_SIDED = 1.96
 """Standard deviations of the half-width of a 95 % interval."""
 
+MEDIAN_SQUARE = 0.4549
+"""The median of the square of a standard normal number."""
+
 
 @dataclass(frozen=True)
 class Averaging:
@@ -23,6 +26,21 @@ class Averaging:
 
 
 AVERAGING = Averaging()
+
+
+def flutter(time: np.ndarray, curve: np.ndarray, records: int = 31) -> np.ndarray:
+    """The standard deviation of noise that differs from record to record, around each record: a running median.
+
+    Each record is compared with the line through its neighbours, from which noise alone makes it differ.
+    """
+    if len(time) < 3:
+        return np.zeros(len(time))
+    share = (time[1:-1] - time[:-2]) / (time[2:] - time[:-2])
+    apart = curve[1:-1] - (1 - share) * curve[:-2] - share * curve[2:]
+    square = np.pad(apart**2 / (1 + (1 - share) ** 2 + share**2), 1, mode="edge")
+    padded = np.pad(square, records // 2, mode="edge")
+    middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, records), axis=1)
+    return np.sqrt(middle / MEDIAN_SQUARE)
 
 
 def variation(time: np.ndarray, curve: np.ndarray, apart: float = 0.0) -> np.ndarray:
@@ -63,8 +81,7 @@ def delay(time: np.ndarray, curve: np.ndarray, level: float, when: float, *, sin
 def averaged(time: np.ndarray, curve: np.ndarray, rule: Averaging = AVERAGING) -> tuple[np.ndarray, np.ndarray]:
     """The local mean of a curve, and its 95 % half-width from the means of blocks of each window, less their trend.
 
-    A window is as wide as a share of the time that has passed. One that holds fewer records than two a block has the error
-    of the curve itself.
+    A window is as wide as a share of the time that has passed; near the ends of the run it is narrower, and its error larger.
     """
     here = np.arange(len(time))
     before = here - np.searchsorted(time, time * np.exp(-rule.width / 2))
@@ -78,8 +95,16 @@ def averaged(time: np.ndarray, curve: np.ndarray, rule: Averaging = AVERAGING) -
     left = blocks - blocks.mean(axis=1, keepdims=True) - trend[:, None] * place
     mean, error = np.array(curve, dtype=float), np.full(len(curve), np.nan)
     mean[wide] = _block_means(np.asarray(curve, dtype=float), edges[wide][:, [0, -1]])[:, 0]
-    error[wide] = rule.quantile * np.sqrt(np.sum(left**2, axis=1) / (rule.blocks - 2) / rule.blocks)
-    return mean, _filled(error)
+    error[wide] = np.sum(left**2, axis=1) / (rule.blocks - 2) / rule.blocks * (2 * side + 1)[wide]
+    return mean, rule.quantile * np.sqrt(_pooled(time, _filled(error), rule.width) / (2 * side + 1))
+
+
+def _pooled(time: np.ndarray, square: np.ndarray, width: float) -> np.ndarray:
+    """The variance of a record, averaged over the windows that touch: those of one window are few and would be too small by
+    chance somewhere."""
+    first = np.searchsorted(time, time * np.exp(-width))
+    last = np.searchsorted(time, time * np.exp(width), side="right")
+    return _block_means(square, np.column_stack([first, last]))[:, 0]
 
 
 def _block_means(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -89,7 +114,7 @@ def _block_means(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def _filled(error: np.ndarray) -> np.ndarray:
-    """Errors of windows that were too small, from the nearest one that was not; zero where there is none."""
+    """Variances of windows that were too small, from the nearest one that was not; zero where there is none."""
     known = np.flatnonzero(np.isfinite(error))
     return np.interp(np.arange(len(error)), known, error[known]) if known.size else np.zeros(len(error))
 
