@@ -53,7 +53,9 @@ def _origin(evidence: TextEvidence) -> Comparison:
     logs, span = np.log(size), float(early.time[-1] - early.time[0])
     rate = float(np.polyfit(early.time, logs, 1)[0])
     error = TWO_SIDED * float(np.sqrt(variation(early.time, logs)[-1])) / span  # the noise of batches in the logarithm
-    reason = f"rate predicted {predicted:.4f}, measured {rate:.4f} while the first mode grows from {size[0]:.2g} to {size[-1]:.2g}"
+    reason = (
+        f"rate predicted {predicted:.4f}, measured {rate:.4f} while the first mode grows from {size[0]:.2g} to {size[-1]:.2g}"
+    )
     return agreement(predicted, rate, TOLERANCES.rate * predicted, reason, measured_error=error, unit="1/t")
 
 

@@ -96,7 +96,9 @@ class TextEvidence:
         gain = 1 - judge.value(self.run.at(-1)) / entropy
         if gain >= TEXT_LIMITS.useful:
             return None
-        return f"the held-out loss ends {gain:+.1%} below that of the frequencies, not {TEXT_LIMITS.useful:.0%}: no context is used"
+        return (
+            f"the held-out loss ends {gain:+.1%} below that of the frequencies, not {TEXT_LIMITS.useful:.0%}: no context is used"
+        )
 
     @property
     def _places(self) -> int:

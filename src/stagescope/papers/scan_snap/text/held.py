@@ -84,7 +84,9 @@ class HeldOut:
         before = self._attended_types(self.curves.scores[0])
         change = self._attended_types(self.curves.scores[-1]) - before
         by_words = self._by_chance @ change
-        by_types = np.array([(self._attended_types(self.curves.scores[-1][order]) - before) @ distinct for order in self._reordered])
+        by_types = np.array(
+            [(self._attended_types(self.curves.scores[-1][order]) - before) @ distinct for order in self._reordered]
+        )
         return float(change @ distinct), np.maximum(by_words, by_types)
 
     def _attended_types(self, scores: np.ndarray) -> np.ndarray:

@@ -78,7 +78,15 @@ def transformer(seed: int, **changes: Any) -> Run:
     draw = key(seed, "text-snap transformer")
     corpus = changes.get("corpus", str(draw.choice(["wikitext-2", "tinystories", "tiny-shakespeare"])))
     locate(corpus)
-    options = {"corpus": corpus, "vocab": 200, "window": 20, "width": 32, "steps": 1000, "lr": float(draw.uniform(3, 6)), **changes}
+    options = {
+        "corpus": corpus,
+        "vocab": 200,
+        "window": 20,
+        "width": 32,
+        "steps": 1000,
+        "lr": float(draw.uniform(3, 6)),
+        **changes,
+    }
     return _run(seed, model="transformer", **options)
 
 
@@ -90,7 +98,9 @@ SHUFFLED = Inputs("shuffled words", "words in random order: windows say nothing 
 PERMUTED = Inputs("permuted types", "the scores of types in random order: they rank nothing", permuted)
 CUT = Inputs("cut", "the run ends while attention moves: nothing has snapped", cut)
 SHUFFLED_TRANSFORMER = Inputs(
-    "shuffled words, transformer", "words in random order: no token before helps, and no attention is better", shuffled_transformer
+    "shuffled words, transformer",
+    "words in random order: no token before helps, and no attention is better",
+    shuffled_transformer,
 )
 TOPICAL = Inputs("topical classes", "real texts, queries, windows, vocabularies, rates, batches", make)
 FULL = Inputs("transformer", "real texts, rates and seeds of the one-layer transformer", transformer)

@@ -133,7 +133,9 @@ def _transformer(run: Run, law: TextTransformerLoss) -> TextAttention:
     entropy, moves = [], _Moves(run, lambda frame: judge.attention(run.at(frame))[:, 1:], rows)
     for frame in range(run.frames):
         entropy.append(float(_entropy(moves.see(frame)).sum(axis=2).mean()))
-    return TextAttention(**_shared(run, law.process.unigram_loss(), np.array(entropy), moves.motion), held_loss=judge.value(run.at(-1)))
+    return TextAttention(
+        **_shared(run, law.process.unigram_loss(), np.array(entropy), moves.motion), held_loss=judge.value(run.at(-1))
+    )
 
 
 class _Moves:

@@ -109,7 +109,7 @@ class TopicWindows(Process):
 
     @cached_property
     def distinctness(self) -> np.ndarray:
-        """KL(next | key in the window || next) over training windows, in nats (keys,) [SnS:text-distinct]."""
+        """KL(next | key in the window || next) over training windows, in nats (keys,) [SnS:text-windows]."""
         return divergence(self._inside, self.prior)
 
     @cached_property
