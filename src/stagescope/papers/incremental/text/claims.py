@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from scipy.stats import spearmanr
+from scipy.stats import rankdata
 
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance
@@ -145,7 +145,7 @@ def _order(evidence: Evidence) -> Comparison:
     Of two acquired lags whose importances differ by more than their error, none came before a more important one.
     """
     lags, added = [lag for lag, _ in evidence.acquired], evidence.held.added
-    found = float(spearmanr(evidence.attention, added)[0])
+    found = _correlation(evidence.attention, added)
     reason = f"the rank correlation of attention on lags with the information they add to held-out text is {found:+.2f}"
     if not lags or evidence.useless is not None:
         return Comparison(None, found, "above", None, f"{reason}; {evidence.useless or evidence.shown}")
@@ -155,8 +155,13 @@ def _order(evidence: Evidence) -> Comparison:
         why = f"lag {wrong[1]} is more important than lag {wrong[0]} but came later" if wrong else ""
         why = why or f"lag {skipped} is more important than lag {lags[-1]} but was not acquired"
         return Comparison("in order", " ".join(map(str, lags)), "order", False, f"{evidence.shown}; {why}")
-    chance = np.array([spearmanr(evidence.attention, other)[0] for other in _reordered(added)])
+    chance = np.array([_correlation(evidence.attention, other) for other in _reordered(added)])
     return beyond_chance(found, chance, f"{evidence.shown}; {reason}")
+
+
+def _correlation(x: np.ndarray, y: np.ndarray) -> float:
+    """Spearman's."""
+    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
 
 
 def _reordered(values: np.ndarray) -> list[np.ndarray]:

@@ -130,12 +130,10 @@ def _transformer(run: Run, law: TextTransformerLoss) -> TextAttention:
     """From all rows of attention on held-out windows but the first, which has one token only."""
     judge = held_out(law)
     rows = len(judge.seen) * (law.length - 1)
-    entropy, moves = [], _Moves(run, lambda frame: judge.attention(run.at(frame))[:, 1:], rows)
-    for frame in range(run.frames):
-        entropy.append(float(_entropy(moves.see(frame)).sum(axis=2).mean()))
-    return TextAttention(
-        **_shared(run, law.process.unigram_loss(), np.array(entropy), moves.motion), held_loss=judge.value(run.at(-1))
-    )
+    moves = _Moves(run, lambda frame: judge.attention(run.at(frame))[:, 1:], rows)
+    entropy = np.array([float(_entropy(moves.see(frame)).sum(axis=2).mean()) for frame in range(run.frames)])
+    shared = _shared(run, law.process.unigram_loss(), entropy, moves.motion)
+    return TextAttention(**shared, held_loss=judge.value(run.at(-1)))
 
 
 class _Moves:
