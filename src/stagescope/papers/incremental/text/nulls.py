@@ -17,7 +17,7 @@ CORPORA = (TOPICS, "wikitext-2", "tinystories", "tiny-shakespeare")
 def make(seed: int, **changes: Any) -> Run:
     """Heads on a corpus, its tokens, vocabulary, window, rate and batch drawn from a seed."""
     draw = key(seed, "text-incremental")
-    corpus, characters = str(draw.choice(CORPORA)), bool(draw.random() < 0.25)
+    corpus, characters = changes.get("corpus", str(draw.choice(CORPORA))), bool(draw.random() < 0.25)
     if corpus != TOPICS:
         locate(corpus)  # says how to get it, where it is not here
     options: dict[str, Any] = {
