@@ -54,10 +54,7 @@ def test_events_come_in_the_order_of_the_story(planted):
 
 @pytest.mark.parametrize("shuffle", [11, 12])
 def test_words_in_random_order_confirm_nothing_about_types(tmp_path, shuffle):
-    """On the training windows scores rank types by chance; only held-out windows tell."""
     run = run_on(tmp_path, steps=1500, shuffle=shuffle)
-    curves = text_attention(run)
-    assert rank_correlation(curves.growth, curves.process.distinctness) > 0.3  # pyright: ignore[reportAttributeAccessIssue]
     found = verdicts(run)
     assert {found[tag].verdict for tag in (*TYPES, "SnS:text-snap")} <= {"inconclusive", "violated"}
     assert "of no use" in (reading(run).evidence.unlearned or "")
@@ -207,7 +204,10 @@ def test_masses_are_those_of_every_window(planted):
 
 @needs("wikitext-2")
 def test_shuffled_wikitext_confirms_nothing():
+    """On the training windows scores rank types, because they were fitted to them; only held-out windows tell."""
     run = nulls.make(303, corpus="wikitext-2", shuffle=303)
+    curves = text_attention(run)
+    assert rank_correlation(curves.growth, curves.process.distinctness) > 0.5  # pyright: ignore[reportAttributeAccessIssue]
     assert {row.tag for row in check(run) if row.verdict == "confirmed"} == {"SnS:lemma-1"}
 
 
