@@ -72,7 +72,5 @@ def _holds(shuffled: Counts) -> bool:
     patterns = {key: found for key, found in shuffled.items() if "(pattern)" in key[0]}
     confirmed, pairs = sum(found["confirmed"] for found in patterns.values()), sum(map(Counter.total, patterns.values()))
     worst = max((found["confirmed"] for found in patterns.values()), default=0)
-    print(
-        f"\non shuffled text {confirmed} of {pairs} pairs of a pattern and a run are confirmed; at most {worst} runs of one pattern"
-    )
+    print(f"\non shuffled text {confirmed} of {pairs} pairs of a pattern and a run are confirmed, at most {worst} of one pattern")
     return pairs > 0 and confirmed <= MOST_PAIRS * pairs and worst <= MOST_RUNS

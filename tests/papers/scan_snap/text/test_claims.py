@@ -46,10 +46,11 @@ def test_planted_topics_confirm_what_the_paper_says(planted):
 def test_events_come_in_the_order_of_the_story(planted):
     events = stages(planted).events
     assert list(events) == ["prior", "onset", "doubled", "peak", "snap"]
-    assert events["prior"] < events["onset"] <= events["peak"]
-    assert events["snap"] is None or events["peak"] < events["snap"]
+    times = [events[name] for name in ("prior", "onset", "peak", "snap") if events[name] is not None]
+    assert len(times) >= 3
+    assert times == sorted(times, key=float)
     for name, event in stages(planted).estimates.items():
-        assert event.time is None or event.low <= event.time <= event.high, name
+        assert event.time is None or event.interval[0] <= event.time <= event.interval[1], name  # pyright: ignore[reportOptionalSubscript]
 
 
 @pytest.mark.parametrize("shuffle", [11, 12])
