@@ -1,7 +1,8 @@
 """Scan and snap on real text: topical classes of several query words and corpora, and the one-layer transformer over its rate.
 
 On WikiText-2 with the query "the" the numbers of an independent implementation must be met and the claims about types
-confirmed; the other words and corpora are shown with their verdicts. Corpora are read from the folder STAGESCOPE_DATA; a missing one is skipped.
+confirmed; the other words and corpora are shown with their verdicts. Corpora are read from the folder
+STAGESCOPE_DATA; a missing one is skipped.
 """
 
 import stagescope as ss

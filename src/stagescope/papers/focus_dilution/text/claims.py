@@ -60,15 +60,16 @@ def _origin(evidence: TextEvidence) -> Comparison:
 
 
 def _order(evidence: TextEvidence) -> Comparison:
+    """The first three openings come in order, with intervals that do not overlap; one that was not reached is after the end."""
     named, words = evidence.history.estimates, "E1 < Q1 < E2 < min(E3, Q2)"
     shown = ", ".join(f"{name} {named[name]}" for name in ("E1", "Q1", "E2", "E3", "Q2") if name in named)
-    missing = Event.missing()
-    pairs = [("E1", "Q1"), ("Q1", "E2"), ("E2", "E3"), ("E2", "Q2")]
-    found = [before(named.get(first, missing), named.get(second, missing)) for first, second in pairs]
-    late = found[2:] if None not in found[:2] else []
+    missing, end = Event.missing(), float(evidence.curves.time[-1])
+    first, opened, second = (named.get(name, missing) for name in ("E1", "Q1", "E2"))
+    later = [event if event.time is not None else Event(end, end, end) for event in (named.get(n, missing) for n in ("E3", "Q2"))]
+    found = [before(first, opened), before(opened, second), *(before(second, event) for event in later)]
     if False in found:
         return Comparison(words, shown, "order", False, shown)
-    if None in found[:2] or not any(late):
+    if None in found:
         return Comparison(words, shown, "order", None, f"not all were reached, or intervals overlap: {shown}")
     return Comparison(words, shown, "order", True, shown)
 

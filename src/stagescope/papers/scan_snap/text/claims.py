@@ -220,6 +220,7 @@ CLAIMS = (
         kind="pattern",
         null=(nulls.SHUFFLED, nulls.CUT),
         rules=2,
+        rare=True,
     ),
     claim(
         "SnS:text-rate",
