@@ -16,6 +16,7 @@ MODULES = (
     "text_focus",
     "text_snap",
     "text_incremental",
+    "text_nulls",
     "calibration",
     "kill",
     "sweep_killing",

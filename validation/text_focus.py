@@ -16,7 +16,7 @@ from stagescope.papers.reading import reading
 TARGETS = {"tinystories": True, "wikitext-2": True, "tiny-shakespeare": False}
 """Corpora, and whether every claim in its regime must be confirmed."""
 PLAIN = ("FD:text-origin", "FD:text-order", "FD:text-bigram", "FD:text-sign", "FD:text-separability")
-ADAM = ("FD:text-rows", "FD:text-entropy", "FD:text-norms")
+ADAM = ("FD:text-entropy", "FD:text-norms")
 SEEDS = (0, 1)
 
 

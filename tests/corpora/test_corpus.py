@@ -237,3 +237,13 @@ def test_tinystories_has_its_counts():
     assert corpus.stationary[0] == pytest.approx(0.224, abs=1e-3)
     plain = ss.read_corpus("tinystories", tokens="word", layout="text").raw
     assert int(np.count_nonzero(plain.parts["train"].ids != plain.types.index("<eos>"))) == 1_687_044
+
+
+def test_shuffled_tokens_keep_their_numbers_and_lose_their_order():
+    plain, one, again, other = (ss.read_corpus("topics", vocab=50, shuffle=seed) for seed in (None, 1, 1, 2))
+    np.testing.assert_array_equal(one.counts, plain.counts)
+    np.testing.assert_array_equal(one.train, again.train)
+    assert (one.train != other.train).any()
+    assert one.words == plain.words
+    assert sorted(one.held_out) == sorted(plain.held_out)
+    assert one.floor() > plain.floor() + 0.1  # the last token says nothing about the next

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stagescope.detect.extrema import turns
+from stagescope.detect.noise import averaged
 
 LEAST, BACK = 0.03, 0.005
 
@@ -65,3 +66,30 @@ def test_turns_alternate_and_are_large(values):
         assert turn.stop is None or turn.stop > turn.start
         assert abs(turn.after - turn.before) > LEAST * 0.99
         assert min(values) - LEAST <= min(turn.before, turn.after) <= max(turn.before, turn.after) <= max(values) + LEAST
+
+
+@pytest.mark.parametrize("sigma", [0.02, 0.06, 0.2])
+def test_noise_alone_has_no_turns(sigma):
+    """A flat row with the noise of batches, white or correlated over five records: no turn of its local mean counts."""
+    time, counts = np.linspace(200, 800, 1500), []
+    for seed in range(30):
+        white = np.random.default_rng(seed).normal(size=1504) * sigma
+        noise = white[4:] if seed % 2 else np.convolve(white, np.full(5, 0.2), mode="valid") * 5**0.5
+        mean, error = averaged(time, 0.4 + noise)
+        counts.append(len([turn for turn in turns(time, mean, LEAST, BACK, error) if turn.stop is not None]))
+    assert np.mean(np.array(counts) > 0) <= 0.1
+    jagged = 0.4 + np.random.default_rng(0).normal(size=150) * 0.06
+    assert len(turns(time[::10], jagged, LEAST, BACK)) > 3, "without the noise floor there are many"
+
+
+def test_turns_above_the_noise_are_found_with_intervals_around_them():
+    """1/2 - cos/2 on [200, 800] with noise of .06: each extreme lies inside the interval of one turn."""
+    time = np.linspace(200, 800, 1500)
+    truth = 0.5 - 0.5 * np.cos(4 * np.pi * (time - 200) / 600)
+    for seed in range(10):
+        mean, error = averaged(time, truth + np.random.default_rng(seed).normal(size=1500) * 0.06)
+        found = turns(time, mean, LEAST, BACK, error)
+        assert len(found) <= 5, "four, and at most one at an end"
+        for expected, rising in ((350, True), (500, False), (650, True)):
+            (turn,) = (turn for turn in found if turn.low <= expected <= turn.high)
+            assert turn.rising == rising

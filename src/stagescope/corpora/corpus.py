@@ -35,6 +35,7 @@ class TextCorpus(Chain):
     """A text seen as a chain of `size` tokens: pi is the law of its types, P the law of the next one.
 
     `sha256` is of every byte read, so that a description of a corpus means one text. The text is read when first needed.
+    With `shuffle` the tokens of each part are in a random order drawn from it: a text in which nothing predicts anything.
     """
 
     source: str
@@ -44,6 +45,7 @@ class TextCorpus(Chain):
     size: int = Field(ge=2)
     valid: float = Field(0.1, ge=0, lt=1)
     split_seed: int = Field(0, ge=0)
+    shuffle: int | None = Field(None, ge=0)
 
     @property
     def vocab(self) -> int:
@@ -138,11 +140,13 @@ def read_corpus(
     layout: Layout | None = None,
     valid: float = 0.1,
     split_seed: int = 0,
+    shuffle: int | None = None,
     progress: Progress | None = None,
 ) -> TextCorpus:
     """The corpus of a known name or a path; tokens and layout not given are those of the name, or lower-case words and a guess.
 
-    The text is read at once, so that whatever is wrong with it is said here.
+    The text is read at once, so that whatever is wrong with it is said here. `shuffle` is a seed: the tokens of each part are
+    then put in a random order.
     """
     if vocab < 2:
         raise InputError(f"--vocab {vocab} is no vocabulary; take 2 or more")
@@ -156,7 +160,7 @@ def read_corpus(
     tokens = tokens or (known.tokens if known else "lower")
     layout = layout or (known.layout if known else guess_layout(locate(source)["train"]))
     sha256 = read_text(source, tokens, layout, progress).sha256
-    chosen = {"layout": layout, "tokens": tokens, "size": vocab, "valid": valid, "split_seed": split_seed}
+    chosen = {"layout": layout, "tokens": tokens, "size": vocab, "valid": valid, "split_seed": split_seed, "shuffle": shuffle}
     corpus = TextCorpus(source=source, sha256=sha256, **chosen)
     _tokenise(corpus)  # pyright: ignore[reportArgumentType]
     return corpus
@@ -180,7 +184,10 @@ def _tokenise(corpus: TextCorpus) -> _Tokenised:
         found = (learn_pieces if corpus.tokens == "bpe" else most_frequent)(raw.types, counts, corpus.size)
     except InputError as error:
         raise InputError(f"{corpus.source}: {error}") from None
-    return _Tokenised(found.words, found.encode(train), found.encode(held_out), counts)
+    parts = {"train": found.encode(train), "held-out": found.encode(held_out)}
+    if corpus.shuffle is not None:
+        parts = {name: key(corpus.shuffle, "shuffle", name).permutation(stream) for name, stream in parts.items()}
+    return _Tokenised(found.words, parts["train"], parts["held-out"], counts)
 
 
 def _split(raw: RawText, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -21,6 +21,7 @@ LAYOUT: Any = Field(
     None,
     description="documents: one text, one a line, separated by <|endoftext|>, or JSON lines; default: detected from the file",
 )
+SHUFFLE = "put the tokens of each part in a random order, drawn from this seed: a null, in which no word predicts another"
 VOCAB = "tokens: the most frequent types, and one for all others"
 
 
@@ -31,11 +32,13 @@ class TextOptions(Options):
     tokens: Literal["word", "lower", "char", "bpe"] | None = TOKENS
     layout: Layout | None = LAYOUT
     vocab: int = Field(100, ge=2, description=VOCAB)
+    shuffle: int | None = Field(None, ge=0, description=SHUFFLE)
 
     def read(self, progress: "Progress | None" = None) -> "TextCorpus":
         from stagescope.corpora.corpus import read_corpus
 
-        return read_corpus(self.corpus, tokens=self.tokens, vocab=self.vocab, layout=self.layout, progress=progress)
+        chosen = {name: getattr(self, name) for name in ("tokens", "vocab", "layout", "shuffle")}
+        return read_corpus(self.corpus, **chosen, progress=progress)
 
     @classmethod
     def anchored(cls, name: str, value: Any) -> Any:

@@ -17,10 +17,14 @@ from stagescope.papers.focus_dilution.forms import attention_rate
 from stagescope.papers.focus_dilution.ladder import rung
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
+from stagescope.papers.focus_dilution.pairs import TokenPairs
+from stagescope.papers.focus_dilution.sampled import TokenSampled
 from stagescope.papers.focus_dilution.stages import Stay, detect
+from stagescope.papers.focus_dilution.stages.intervals import EXACT, Draws
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import ended, replay
 from stagescope.runs.run import Run
+from stagescope.spec import build
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,23 @@ class Refinement:
 REFINEMENT = Refinement()
 
 
+@dataclass(frozen=True)
+class Samples:
+    """Other samples of a sampled run, for the spread of its events."""
+
+    count: int = 8
+    quantile: float = 2.36  # half-width of a 95 % interval in standard deviations: Student's t, count - 1 degrees of freedom
+    rtol: float = 1e-6  # of their flows: spreads are per cents
+
+
+SAMPLES = Samples()
+
+
 def _refined(run: Run) -> TokenCurves:
-    """Curves of a run, replayed (which is exact) until little moves between two frames; works for flows and descents."""
+    """Curves of a run, replayed (which is exact) until little moves between two frames; works for flows and descents.
+
+    What batches move between two frames is noise, and more frames would not make it less.
+    """
     seen, curves = run, token_curves(run)
     for _ in range(REFINEMENT.replays):
         position = seen.step.astype(float) if "step" in seen.series else seen.t
@@ -61,7 +80,8 @@ def _pieces(position: np.ndarray, curves: TokenCurves) -> np.ndarray:
     """Into how many pieces to cut each stretch between frames, so that each is short and little moves in it."""
     length, last = np.diff(position), position[-1]
     short = np.clip(REFINEMENT.next * position[1:], REFINEMENT.shortest * last, REFINEMENT.longest * last)
-    pieces = np.maximum(1.0, np.maximum(curves.moves(), length / short))
+    noisy = getattr(curves.law, "batch", None) is not None
+    pieces = np.maximum(1.0, length / short if noisy else np.maximum(curves.moves(), length / short))
     most = min(REFINEMENT.most_frames, REFINEMENT.most_entries / curves.attention[0].size)
     return np.maximum(1.0, pieces * min(1.0, most / max(1.0, float(pieces.sum()))))
 
@@ -79,7 +99,45 @@ class FocusDilutionReading(Reading):
         law = curves.law
         sign = float(np.sign(attention_rate(curves.pi, law.process.transition, law.model.scale)))
         tolerance = float(run.spec["dynamics"].get("rtol", 0.0))
-        return detect(curves, sign, tolerance=tolerance, clock=run.clock, status=run.status)
+        return detect(curves, sign, tolerance=tolerance, clock=run.clock, status=run.status, draws=self.draws)
+
+    @cached_property
+    def draws(self) -> Draws:
+        """How far other draws of the data would move the events: eight flows, about .4 s each, where a sample is drawn."""
+        law = self.curves.law
+        if not isinstance(law, TokenSampled):
+            return EXACT
+        found = [self.companion(self.on_other_pairs, seed) for seed in range(SAMPLES.count)] if self.run.done else []
+        names = {name for events in found for name in events}
+        times = {name: [when for events in found if (when := events.get(name)) is not None] for name in names}
+        spread = {name: SAMPLES.quantile * float(np.std(at, ddof=1)) for name, at in times.items() if len(at) > SAMPLES.count / 2}
+        return Draws(law.batch is not None, self._memory(), spread)
+
+    def _memory(self) -> float:
+        """Time over which steps remember earlier ones, three times 1/(1 - momentum) steps; 0 without memory."""
+        optimizer = self.run.spec["dynamics"].get("optimizer", {})
+        decay = float(optimizer.get("momentum", optimizer.get("b1", 0.0)))
+        steps = float(self.run.step[-1]) if "step" in self.run.series else 0.0
+        return 3 / (1 - decay) * float(self.run.time[-1]) / steps if decay and steps else 0.0
+
+    def on_other_pairs(self, seed: int) -> dict[str, float | None]:
+        """Events of the same start on another draw of as many pairs: a flow, or the same steps where they have no flow time."""
+        law, run = self.curves.law, self.run
+        assert isinstance(law, TokenSampled)
+        pairs = TokenPairs(model=law.model, process=law.process, sequences=law.sequences, seed=seed)
+        timed = run.clock == "t"
+        how = GradientFlow(rtol=SAMPLES.rtol) if timed else build(run.spec["dynamics"])
+        made = evolve(
+            pairs,
+            run.at(0),
+            how,
+            until=float(run.time[-1]) if timed else None,
+            record=Uniform(frames=1000),
+            progress=False,
+        )
+        curves = TokenCurves(made.time, {name: made.params[name] for name in made.params}, law)
+        sign = float(np.sign(attention_rate(curves.pi, law.process.transition, law.model.scale)))
+        return dict(detect(curves, sign, tolerance=SAMPLES.rtol, clock=run.clock, status=made.status).events)
 
     @cached_property
     def evidence(self) -> Evidence:

@@ -47,9 +47,8 @@ TAGS = {
     "FD:text-stages": Tag("real text", "openings E_k and Q_k, turns of attention rows, entropy and rare norms"),
     "FD:text-origin": Tag("real text", "the first mode grows at mu0 = |pi| |pi - 1/d|"),
     "FD:text-order": Tag("real text", "E1 < Q1 < E2 < min(E3, Q2)"),
-    "FD:text-bigram": Tag("real text", "the flow on the bigram chain gives the times of E2, E3 and Q2"),
+    "FD:text-bigram": Tag("real text", "the flow on the bigram chain gives the time of E2"),
     "FD:text-sign": Tag("real text", "Phi opens along sign(c) pi pi^T, c measured on real windows"),
-    "FD:text-rows": Tag("real text", "under Adam rows focus on the most frequent type, then lose half of their gain"),
     "FD:text-entropy": Tag("real text", "under Adam the entropy of attention falls, rises and falls again"),
     "FD:text-norms": Tag("real text", "under Adam embeddings of rare types grow, retract and grow"),
     "FD:text-separability": Tag(

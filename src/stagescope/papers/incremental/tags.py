@@ -57,7 +57,7 @@ TAGS = {
     "ISA:text-heads": Tag("real text", "positional heads on windows: logits sum_h V_h sum_l s_h(l) e_{x_{t-l}}"),
     "ISA:text-importance": Tag("real text", "I(x_{t-l}; x_t), and what a lag adds to the most informative one"),
     "ISA:text-stages": Tag("real text", "t_j: the j-th lag that has most of the attention of a head"),
-    "ISA:text-order": Tag("real text", "lags are acquired in the order of the information they add"),
+    "ISA:text-order": Tag("real text", "lags get attention in the order of the information they add"),
     "ISA:text-competition": Tag("real text", "all heads first attend to the most informative lag"),
     "ISA:text-level": Tag("real text", "before t_2 the loss rests at the entropy given the first lag"),
     "ISA:text-parting": Tag("real text", "heads leave the first lag one at a time"),

@@ -1,31 +1,45 @@
 """The claims on heads of a text, on made-up heads: each can hold, fail, and stay open."""
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from stagescope.papers.incremental.text import nulls
 from stagescope.papers.incremental.text.claims import CLAIMS, Evidence
 from stagescope.papers.incremental.text.information import LagInformation
-from tests.papers.incremental.text.test_stages import heads
+from stagescope.papers.reading import check
+from tests.papers.incremental.text.test_stages import heads as few_heads
 
-SURE = np.zeros((4, 2))
+heads = partial(few_heads, lags=8)
+"""With eight lags, three of them in order are rarer than one in a hundred by chance; two are not."""
+SURE = np.zeros((8, 2))
 """Stretches that all say the same."""
-IMPORTANT = LagInformation(np.array([0.9, 0.4, 0.2, 0.1]), np.array([0.9, 0.2, 0.1, 0.05]), 0.01, 0.001, SURE)
+
+
+def known(added, alone=None, parts=SURE):
+    """Importances of the first lags; later ones have less and less."""
+    added = np.concatenate([added, 0.01 / np.arange(1, 9 - len(added))])
+    alone = added if alone is None else np.concatenate([alone, added[len(alone) :]])
+    return LagInformation(alone, added, 0.01, 0.001, parts)
+
+
+IMPORTANT = known([0.9, 0.2, 0.1, 0.05], [0.9, 0.4, 0.2, 0.1])
 LEVELS = np.array([3.0, 2.0])
 """Losses of those who see nothing, and lag 1 alone."""
 LONG = 300
 """Last of what heads do comes before t = 50: by then it is long over."""
-THIRD_FIRST = LagInformation(np.array([0.1, 0.2, 0.9, 0.1]), np.array([0.05, 0.2, 0.9, 0.04]), 0.01, 0.001, SURE)
+THIRD_FIRST = known([0.1, 0.2, 0.9, 0.04])
 
 
-def verdicts(made, information=IMPORTANT, loss=None, done=True):
+def verdicts(made, information=IMPORTANT, loss=None, done=True, held=None, gain=0.2):
     if loss is not None:
         made = replace(made, loss=loss)
     run = SimpleNamespace(clock="step", done=done, status="finished" if done else "running", reason="")
-    found = {claim.tag.removeprefix("ISA:text-"): claim.judge(run, Evidence(run, made, information, LEVELS)) for claim in CLAIMS}
-    return {tag: row.verdict for tag, row in found.items()}
+    evidence = Evidence(run, made, information, LEVELS, held or information, gain)
+    return {claim.tag.removeprefix("ISA:text-"): claim.judge(run, evidence).verdict for claim in CLAIMS}
 
 
 def resting(made, level):
@@ -51,17 +65,17 @@ def test_a_lag_that_was_passed_over_violates_the_order():
 
 
 def test_lags_of_equal_importance_may_come_in_any_order():
-    equal = LagInformation(IMPORTANT.alone, np.array([0.9, 0.1, 0.1005, 0.05]), 0.01, 0.001, SURE)
-    assert verdicts(heads([1, 1, 1], [1, 2, 2], [1, 1, 3]), equal)["order"] == "confirmed"
+    equal = known([0.9, 0.1, 0.1005, 0.05])
+    assert verdicts(heads([1, 1, 1], [1, 2, 2], [1, 1, 3]), equal, held=IMPORTANT)["order"] == "confirmed"
 
 
 def test_stretches_that_disagree_leave_the_order_of_two_lags_open():
     """Lag 3 is above lag 2 on average, but not in every stretch: its coming later does not speak against the order."""
-    added = np.array([0.9, 0.1, 0.15, 0.05])
-    unsure = SURE + np.array([[0, 0], [0.0, 0.2], [0.2, 0.1], [0, 0]])
+    added, unsure = [0.9, 0.1, 0.15, 0.05], SURE.copy()
+    unsure[1:3] = [[0.0, 0.2], [0.2, 0.1]]
     came = heads([1, 1, 1], [1, 2, 2], [1, 1, 3])
-    assert verdicts(came, LagInformation(IMPORTANT.alone, added, 0.01, 0.001, SURE))["order"] == "violated"
-    assert verdicts(came, LagInformation(IMPORTANT.alone, added, 0.01, 0.001, unsure))["order"] == "confirmed"
+    assert verdicts(came, known(added))["order"] == "violated"
+    assert verdicts(came, known(added, parts=unsure), held=IMPORTANT)["order"] == "confirmed"
 
 
 def test_one_lag_decides_no_order():
@@ -111,13 +125,12 @@ def test_a_run_that_still_moves_says_nothing_of_its_end():
 @pytest.mark.parametrize(("end", "verdict"), [(50, "inconclusive"), (LONG, "violated")])
 def test_a_lag_that_was_left_again_is_no_lag_of_ones_own(end, verdict):
     found = verdicts(heads([1, 1, 1], [1, 2, 1], end=end, frames=1201))
-    assert found["order"] == "confirmed"
     assert found["reach"] == verdict
 
 
 def test_out_of_regime_nothing_is_confirmed():
-    close = LagInformation(IMPORTANT.alone, np.array([0.9, 0.8, 0.1, 0.05]), 0.01, 0.001, SURE)
-    nothing = LagInformation(np.full(4, 1e-4), np.full(4, 1e-4), 0.01, 0.001, SURE)
+    close = known([0.9, 0.8, 0.1, 0.05])
+    nothing = LagInformation(np.full(8, 1e-4), np.full(8, 1e-4), 0.01, 0.001, SURE)
     made = heads([1, 1, 1], [1, 2, 2], [1, 1, 3])
     for information in (close, nothing):
         assert set(verdicts(made, information).values()) == {"inconclusive"}
@@ -125,6 +138,34 @@ def test_out_of_regime_nothing_is_confirmed():
 
 
 def test_one_head_has_no_competition():
-    found = verdicts(heads([1, 2]))
+    found = verdicts(heads([1, 2, 3]))
     assert (found["competition"], found["parting"], found["reach"]) == ("not applicable",) * 3
-    assert found["order"] == "confirmed"
+    assert found["order"] != "violated"
+
+
+def test_what_is_of_no_use_on_held_out_text_confirms_nothing():
+    made = heads([1, 1, 1], [1, 2, 2], [1, 1, 3])
+    assert set(verdicts(made, loss=resting(made, 2.05), gain=0.04).values()) == {"inconclusive"}
+
+
+def test_the_order_is_judged_on_held_out_text():
+    """The order in which heads turned to lags is that of the training text; on held-out text the far lags have more."""
+    made = heads([1, 1, 1], [1, 2, 2], [1, 1, 3])
+    other = LagInformation(IMPORTANT.alone, IMPORTANT.added[::-1], 0.01, 0.001, SURE)
+    assert verdicts(made, held=other)["order"] == "violated"
+
+
+def test_two_lags_in_order_may_be_chance():
+    assert verdicts(heads([1, 1], [1, 2]))["order"] == "inconclusive"
+
+
+@pytest.mark.parametrize(("null", "tag"), [("other_lags", "order"), ("other_lags", "competition"), ("equal_heads", "parting")])
+def test_nulls_on_the_embedded_text(null, tag, monkeypatch):
+    monkeypatch.setattr(nulls, "CORPORA", ("topics",))
+    rows = {row.tag: row.verdict for row in check(getattr(nulls, null)(301))}
+    assert rows[f"ISA:text-{tag}"] == "violated"
+
+
+def test_shuffled_text_confirms_nothing(monkeypatch):
+    monkeypatch.setattr(nulls, "CORPORA", ("topics",))
+    assert "confirmed" not in {row.verdict for row in check(nulls.shuffled(302))}

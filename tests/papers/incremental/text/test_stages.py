@@ -9,15 +9,15 @@ from stagescope.papers.incremental.specialisation import agreement
 from stagescope.papers.incremental.text.stages import LagHeads, acquired, detect
 
 
-def heads(*curves, frames=201, end=50):
-    """Heads that move from one lag to the next of `curves` at t = 10.1, 20.1, ...; four lags, ramps of one unit."""
+def heads(*curves, frames=201, end=50, lags=4):
+    """Heads that move from one lag to the next of `curves` at t = 10.1, 20.1, ..., in ramps of one unit."""
     time = np.linspace(0, end, frames)
-    mass = np.zeros((frames, len(curves), 4))
-    for h, lags in enumerate(curves):
-        share = np.full((frames, 4), 0.25)
-        for j, lag in enumerate(lags):
+    mass = np.zeros((frames, len(curves), lags))
+    for h, path in enumerate(curves):
+        share = np.full((frames, lags), 1 / lags)
+        for j, lag in enumerate(path):
             moved = np.clip(time - 10 * (j + 1) - 0.1, 0, 1)[:, None]
-            share = (1 - moved) * share + moved * np.eye(4)[lag - 1]
+            share = (1 - moved) * share + moved * np.eye(lags)[lag - 1]
         mass[:, h] = share
     return LagHeads(time, 3 - np.linspace(0, 1, frames), mass, agreement(mass))
 

@@ -6,9 +6,10 @@ import pytest
 import stagescope as ss
 from stagescope.cli.main import run as command
 from stagescope.papers.published import published
-from stagescope.papers.reading import check
 from stagescope.papers.registry import study
-from stagescope.papers.scan_snap.text.observables import held_out, text_attention
+from stagescope.papers.scan_snap.text.evidence import late_motion
+from stagescope.papers.scan_snap.text.held import rank_correlation
+from stagescope.papers.scan_snap.text.observables import TopicAttention, held_out, text_attention
 from stagescope.spec import build
 from tests.texts import needs
 
@@ -84,14 +85,15 @@ def test_topical_classes_of_wikitext():
     for part in ("train_windows", "held_out_windows"):
         expected = reference[f"text_{part}"]
         assert run.config[part] == pytest.approx(expected.value, rel=expected.tolerance)
-    found = {row.tag: row.measured for row in check(run)}
-    assert found["SnS:text-common"] == 0
+    seen = text_attention(run)
+    assert isinstance(seen, TopicAttention)
+    assert seen.growth[seen.process.common].max() < 0
     for measured, name in (
-        (found["SnS:text-distinct"], "rank_correlation"),
-        (found["SnS:text-frequency"], "rank_correlation"),
+        (rank_correlation(seen.growth, seen.process.distinctness), "rank_correlation"),
+        (rank_correlation(seen.growth, seen.process.distinctness, seen.process.share), "rank_correlation"),
         (len(run.config["common_words"]), "common_types"),
-        (found["SnS:text-mass"], "mass_growth"),
-        (found["SnS:text-snap"], "late_motion"),
+        (seen.distinct_mass[-1] / seen.distinct_mass[0], "mass_growth"),
+        (late_motion(seen), "late_motion"),
     ):
         expected = reference[f"text_{name}"]
         assert measured == pytest.approx(expected.value, abs=expected.tolerance), name

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stagescope.detect.extrema import BRIEF
 from stagescope.detect.stage import Stage
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ def stages_of(
     later: Sequence[tuple[int, "Turn"]],
     sign: float,
 ) -> tuple[Stage, ...]:
-    """Condensation, focus, dilution; then lifting, one cycle for every further direction, and the later turns of single rows."""
+    """Condensation, focus, dilution, of the run and of each row; then lifting, one cycle for every further direction, turns.
+
+    The stages of the run come first, those of rows after them; each has the row as its track.
+    """
     opened = events["Q1"] if events["Q1"] is not None else events["onset"]
     found = [_condensation(curves, events["E1"], opened)]
     if opened is None:
@@ -31,7 +35,8 @@ def stages_of(
     found += _first_cycle(curves, events, rows, opened, sign)
     after = [*_openings(events, ladder), *(_turned(row, turn) for row, turn in later)]
     after.sort(key=lambda stage: stage.start)
-    return tuple(stage for stage in found + after if stage.stop is None or stage.stop > stage.start)
+    whole = [stage for stage in found + after if stage.stop is None or stage.stop > stage.start]
+    return tuple(sorted(whole, key=lambda stage: stage.track))
 
 
 def _condensation(curves: "TokenCurves", first: float | None, opened: float | None) -> Stage:
@@ -60,7 +65,7 @@ def _midway(curves: "TokenCurves", first: float, opened: float | None) -> float:
 
 
 def _first_cycle(curves: "TokenCurves", events: Events, rows: Sequence["RowCycle"], opened: float, sign: float) -> list[Stage]:
-    """Facts of the focus: the gain of each row that has one, and the rows without."""
+    """Focus and dilution of the run where its rows agree, otherwise one stage that says so; then those of each row."""
     name = "focus" if sign > 0 else "defocus"
     focused = [cycle for cycle in rows if cycle.focus is not None]
     gains = {str(cycle.row): sign * cycle.gain for cycle in focused}
@@ -71,12 +76,36 @@ def _first_cycle(curves: "TokenCurves", events: Events, rows: Sequence["RowCycle
     peaks = [cycle.focus for cycle in focused if cycle.focus is not None]
     listed = _listed([f"row {row} {gain:+.3f}" for row, gain in gains.items()])
     without = f"; no {name} in row{'s' if len(others) > 1 else ''} {_listed([str(row) for row in others])}" if others else ""
+    moved = f"gain of attention on the frequent token: {listed}{without}"
+    own = [stage for cycle in focused for stage in _row_stages(cycle, name, opened, sign)]
     halves = [cycle.half for cycle in focused]
     whole = None if None in halves else max(half for half in halves if half is not None)
     sentence, diluted = _diluted(curves, events, focused, opened)
+    begun = min((half for half in halves if half is not None), default=np.inf)
+    if max(peaks) - begun > BRIEF * max(peaks):
+        first, last = (cycle.row for cycle in (min(focused, key=_half), max(focused, key=lambda each: each.focus or 0.0)))
+        order = f"row {first} is diluted at {begun:.4g}, before row {last} has its {name} at {max(peaks):.4g}"
+        words = f"rows differ: {order}; {moved}; {sentence}"
+        return [Stage("rows differ", min(opened, *peaks), whole, words, facts={**facts, **diluted}), *own]
     return [
-        Stage(name, min(opened, *peaks), max(peaks), f"gain of attention on the frequent token: {listed}{without}", facts=facts),
+        Stage(name, min(opened, *peaks), max(peaks), moved, facts=facts),
         Stage("dilution", max(peaks), whole, sentence, facts=diluted),
+        *own,
+    ]
+
+
+def _half(cycle: "RowCycle") -> float:
+    return np.inf if cycle.half is None else cycle.half
+
+
+def _row_stages(cycle: "RowCycle", name: str, opened: float, sign: float) -> list[Stage]:
+    """Focus and dilution of one row, until it has lost half of its gain."""
+    assert cycle.focus is not None
+    track, facts = f"row {cycle.row}", {"row": cycle.row, "gain": sign * cycle.gain}
+    back = "half of it is not lost" if cycle.half is None else "half of it is lost"
+    return [
+        Stage(name, min(opened, cycle.focus), cycle.focus, f"row {cycle.row} gains {sign * cycle.gain:+.3f}", track, facts),
+        Stage("dilution", cycle.focus, cycle.half, f"row {cycle.row}: {back}", track, {**facts, "back_at_base": cycle.complete}),
     ]
 
 
@@ -131,7 +160,7 @@ def _openings(events: Events, ladder: Sequence["Stay"]) -> list[Stage]:
 def _turned(row: int, turn: "Turn") -> Stage:
     name, still = "refocus" if turn.rising else "redilution", ", not turned yet" if turn.stop is None else ""
     facts = {"row": row, "before": turn.before, "after": turn.after, "turned": turn.stop is not None}
-    return Stage(name, turn.start, turn.stop, f"row {row}: {turn.before:.3f} -> {turn.after:.3f}{still}", facts=facts)
+    return Stage(name, turn.start, turn.stop, f"row {row}: {turn.before:.3f} -> {turn.after:.3f}{still}", f"row {row}", facts)
 
 
 def _listed(names: Sequence[str], most: int = 6) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.claims.comparison import Regime
+from stagescope.corpora.vocabulary import tally
 from stagescope.corpora.window_loss import WindowLoss
 from stagescope.papers.focus_dilution.evidence import initial_rms
 from stagescope.papers.focus_dilution.text.forms import Predictions, predict
@@ -28,9 +29,14 @@ class TextLimits:
     # Share of H(pi) - H(next | last token) that the loss must have gained before a missing turn violates a claim. Before that a
     # run may rest where all rows look at the most frequent type: attention then carries no information, and the loss is H(pi).
     learned: float = 0.1
+    # Least share by which the held-out loss must end below the entropy of the types: Adam moves rows, norms and entropies on
+    # words in random order too, where this share is 0.
+    useful: float = 0.05
 
 
 TEXT_LIMITS = TextLimits()
+WATCHED = 4096
+"""Positions of the held-out loss: the error of a mean loss is then about 1 %."""
 ADAM = Regime(False, "Adam has no flow time and does not align W0 with pi")
 
 
@@ -79,6 +85,25 @@ class TextEvidence:
         time, most = self.curves.time, self.curves.unigram - self.curves.floor
         loss = np.interp((time[0] + time[-1]) / 2, time, smoothed(self.run.series["loss"]))
         return float((self.curves.unigram - loss) / most)
+
+    @cached_property
+    def useless(self) -> str | None:
+        """Why nothing was learned that holds on held-out text; None where something was."""
+        fields = {name: getattr(self.law, name) for name in type(self.law).model_fields}
+        judge = type(self.law)(**{**fields, "part": "held-out", "watched": max(self.law.watched, WATCHED // self._places)})
+        law = tally(self.law.process.held_out, self.law.process.vocab) / len(self.law.process.held_out)
+        entropy = float(-np.sum(law * np.log(self.law.process.stationary)))
+        gain = 1 - judge.value(self.run.at(-1)) / entropy
+        if gain >= TEXT_LIMITS.useful:
+            return None
+        return (
+            f"the held-out loss ends {gain:+.1%} below that of the frequencies, not {TEXT_LIMITS.useful:.0%}: no context is used"
+        )
+
+    @property
+    def _places(self) -> int:
+        """Positions of a window with a loss."""
+        return self.window if self.causal else 1
 
     @property
     def parts(self) -> list[str]:

@@ -15,8 +15,9 @@ import numpy as np
 
 from stagescope.detect.events import first_crossing
 from stagescope.detect.extrema import Turn, turns
-from stagescope.detect.stage import Stage, Stages
+from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, RowCycle, passes
+from stagescope.papers.focus_dilution.text import intervals
 
 if TYPE_CHECKING:
     from stagescope.papers.focus_dilution.text.observables import TextCurves
@@ -60,7 +61,7 @@ def row_cycles(time: np.ndarray, attention: np.ndarray) -> list[RowCycle]:
 
 
 def _cycle(time: np.ndarray, curve: np.ndarray, row: int) -> RowCycle:
-    rise = next((turn for turn in _turns(time, curve, TEXT_THRESHOLDS.attention) if turn.rising), None)
+    rise = _first_rise(time, curve)
     if rise is None:
         return RowCycle(row, 0.0, None, None, None)
     gain = rise.after - rise.before
@@ -70,8 +71,12 @@ def _cycle(time: np.ndarray, curve: np.ndarray, row: int) -> RowCycle:
     return RowCycle(row, gain, rise.stop, *after)
 
 
+def _first_rise(time: np.ndarray, curve: np.ndarray) -> Turn | None:
+    return next((turn for turn in _turns(time, curve, TEXT_THRESHOLDS.attention) if turn.rising), None)
+
+
 def _turns(time: np.ndarray, curve: np.ndarray, least: float) -> list[Turn]:
-    return turns(time, curve, least, least)
+    return turns(time, curve, least, least, intervals.noise(time, curve))
 
 
 def under_way(time: np.ndarray, curve: np.ndarray, found: Sequence[Turn], least: float) -> bool:
@@ -103,6 +108,23 @@ class TextHistory:
         """E1 ... and Q1 ..., the first few."""
         named = (("E", self.embeddings), ("Q", self.attentions))
         return {f"{letter}{k + 1}": when for letter, times in named for k, when in enumerate(times[: TEXT_THRESHOLDS.openings])}
+
+    @cached_property
+    def estimates(self) -> dict[str, Event]:
+        """The same with their intervals."""
+        time, found = self.curves.time, {}
+        for letter, values in (("E", self.curves.embedding_values), ("Q", self.curves.score_values)):
+            for k, curve in enumerate(values.T[: TEXT_THRESHOLDS.openings]):
+                name = f"{letter}{k + 1}"
+                found[name] = intervals.opening(time, curve, opening_level(values), self.opened[name])
+        return found
+
+    def row_events(self, token: int) -> tuple[Event, Event]:
+        """When a row focused, and when it had lost half of its gain."""
+        time, curve, cycle = self.curves.time, self.attention[:, token], self.rows[token]
+        rise = _first_rise(time, curve)
+        level = 0.0 if rise is None else (rise.before + rise.after) / 2
+        return intervals.turned(rise), intervals.halved(time, curve, level, cycle.focus)
 
     @cached_property
     def direction(self) -> float | None:
@@ -195,13 +217,12 @@ def detect(curves: "TextCurves", probes: Mapping[str, int], *, clock: str, statu
     history = TextHistory(curves)
     fall = next((turn for turn in history.entropy if not turn.rising), None)
     rise = next((turn for turn in history.entropy if turn.rising and fall is not None and turn.start >= fall.start), None)
-    events: dict[str, float | None] = {**history.opened}
-    events |= {"focused": fall.stop if fall else None, "diluted": rise.stop if rise else None}
+    events = {**history.estimates, "focused": intervals.turned(fall), "diluted": intervals.turned(rise)}
     for word, token in probes.items():
-        events |= {f"focus:{word}": history.rows[token].focus, f"dilution:{word}": history.rows[token].half}
+        events |= dict(zip((f"focus:{word}", f"dilution:{word}"), history.row_events(token), strict=True))
     notes = _notes(history, probes, f"by {clock}={curves.time[-1]:.4g}")
-    missing = {name: notes[name] for name, when in events.items() if when is None}
-    return Stages(status, clock, events, stages_of(history, probes), missing)
+    missing = {name: notes[name] for name, event in events.items() if event.time is None}
+    return Stages.of(status, clock, events, stages_of(history, probes), missing)
 
 
 def stages_of(history: TextHistory, probes: Mapping[str, int]) -> tuple[Stage, ...]:

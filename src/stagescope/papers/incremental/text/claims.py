@@ -9,14 +9,15 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
+from scipy.stats import rankdata
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime
-from stagescope.papers.incremental.evidence import LADDER
-from stagescope.papers.incremental.stages import HEADS
+from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance
+from stagescope.detect.noise import TWO_SIDED, flutter
+from stagescope.keys import key
+from stagescope.papers.incremental.text import nulls
 from stagescope.papers.incremental.text.information import LagInformation
 from stagescope.papers.incremental.text.stages import ACQUIRED, LagHeads, acquired
-from stagescope.papers.incremental.transitions import PLATEAU
 from stagescope.runs.run import Run
 
 
@@ -29,6 +30,21 @@ class TextThresholds:
     late: float = 0.2
     """The late part is this share of the run. The last lag must also be acquired within this share from the start: the next
     one may take several times as long as those before."""
+    useful: float = 0.05
+    """Least share by which the held-out loss must end below that of the frequencies: heads also turn to lags of words in random
+    order, where this share is 0."""
+    ahead: float = 1.3
+    """Least ratio of the importance of the first lag to the next: closer ones are learned together."""
+    before: int = 5
+    """Least number of frames before t1: a coarser record fakes it."""
+    start: float = 0.8
+    """Least agreement of heads at the start for claims about competing heads: they are more alike than apart."""
+    alike: float = 0.95
+    """Least agreement of heads that compete: for two heads on one lag, a share of .77 or more of it each."""
+    close: float = 0.15
+    """Largest distance of a plateau from its level, in shares of the step of the first lag."""
+    draws: int = 499
+    """Orders of lags by chance."""
 
 
 TEXT = TextThresholds()
@@ -37,12 +53,15 @@ TEXT = TextThresholds()
 @dataclass(frozen=True)
 class Evidence:
     """A run of heads on a text, the importance of its lags, and two levels: the losses of the best predictors that see no lag
-    and the first lag alone."""
+    and the first lag alone. `held` is the importance on the held-out part, `gain` the share by which the held-out loss ends
+    below that of the frequencies."""
 
     run: Run
     heads: LagHeads
     information: LagInformation
     levels: np.ndarray
+    held: LagInformation
+    gain: float
 
     @cached_property
     def acquired(self) -> tuple[tuple[int, float], ...]:
@@ -52,6 +71,22 @@ class Evidence:
     @property
     def count(self) -> int:
         return self.heads.mass.shape[1]
+
+    @property
+    def useless(self) -> str | None:
+        """Why nothing was learned that holds on held-out text; None where something was."""
+        if self.gain >= TEXT.useful:
+            return None
+        return (
+            f"the held-out loss ends {self.gain:+.1%} below that of the frequencies, not {TEXT.useful:.0%}: no lag is used there"
+        )
+
+    @cached_property
+    def attention(self) -> np.ndarray:
+        """The attention of the best head on each lag, mean over the run on a logarithmic clock (P,)."""
+        clock = np.log(self.heads.time + self.heads.time[-1] / 300)  # as for transitions: a step of zero has a place
+        best = self.heads.mass.max(axis=1)
+        return np.sum((best[1:] + best[:-1]) / 2 * np.diff(clock)[:, None], axis=0) / (clock[-1] - clock[0])
 
     @property
     def settled(self) -> bool:
@@ -85,8 +120,8 @@ def _seen(evidence: Evidence) -> Regime:
     first = evidence.acquired[0][1] if evidence.acquired else np.inf
     before = int(np.sum(evidence.heads.time < first))
     failed = [
-        (added[found.first - 1] < LADDER.distinct * second, f"the first lag has less than {LADDER.distinct:g} times the next"),
-        (before < LADDER.before, f"{before} frames before t1; at least {LADDER.before} are needed"),
+        (added[found.first - 1] < TEXT.ahead * second, f"the first lag has less than {TEXT.ahead:g} times the next"),
+        (before < TEXT.before, f"{before} frames before t1; at least {TEXT.before} are needed"),
         (added[found.first - 1] <= 3 * found.errors[found.first - 1], "no lag has information about the next token"),
     ]
     sentences = [sentence for bad, sentence in failed if bad]
@@ -99,21 +134,39 @@ def _several(evidence: Evidence) -> Regime:
     if evidence.count == 1:
         return Regime(False, "there is one head", applies=False)
     base, alike = _seen(evidence), float(evidence.heads.agreement[0])
-    if alike < LADDER.alike_at_start:
-        return Regime(False, f"the agreement of heads at the start is {alike:.2f}, below {LADDER.alike_at_start:g}")
+    if alike < TEXT.start:
+        return Regime(False, f"the agreement of heads at the start is {alike:.2f}, below {TEXT.start:g}")
     return base
 
 
 def _order(evidence: Evidence) -> Comparison:
-    """Every pair of acquired lags whose importances differ by more than their error was acquired in the order of importance."""
-    lags = [lag for lag, _ in evidence.acquired]
-    expected = " ".join(map(str, evidence.information.order[: max(len(lags), 1)]))
-    if len(lags) < 2:
-        return Comparison(expected, " ".join(map(str, lags)) or None, "order", None, f"fewer than two lags: {evidence.shown}")
-    wrong = [pair for pair in combinations(lags, 2) if evidence.information.above(pair[1], pair[0])]
+    """Attention on lags has the order of the information that they add on held-out text, more than lags in random order have.
+
+    Of two acquired lags whose importances differ by more than their error, none came before a more important one.
+    """
+    lags, added = [lag for lag, _ in evidence.acquired], evidence.held.added
+    found = _correlation(evidence.attention, added)
+    reason = f"the rank correlation of attention on lags with the information they add to held-out text is {found:+.2f}"
+    if not lags or evidence.useless is not None:
+        return Comparison(None, found, "above", None, f"{reason}; {evidence.useless or evidence.shown}")
+    wrong = next((pair for pair in combinations(lags, 2) if evidence.information.above(pair[1], pair[0])), None)
     skipped = _skipped(evidence, lags)
-    reason = evidence.shown + (f"; lag {skipped} is more important than lag {lags[-1]} but was not acquired" if skipped else "")
-    return Comparison(expected, " ".join(map(str, lags)), "order", not wrong and skipped is None, reason)
+    if wrong is not None or skipped is not None:
+        why = f"lag {wrong[1]} is more important than lag {wrong[0]} but came later" if wrong else ""
+        why = why or f"lag {skipped} is more important than lag {lags[-1]} but was not acquired"
+        return Comparison("in order", " ".join(map(str, lags)), "order", False, f"{evidence.shown}; {why}")
+    chance = np.array([_correlation(evidence.attention, other) for other in _reordered(added)])
+    return beyond_chance(found, chance, f"{evidence.shown}; {reason}")
+
+
+def _correlation(x: np.ndarray, y: np.ndarray) -> float:
+    """Spearman's."""
+    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
+
+
+def _reordered(values: np.ndarray) -> list[np.ndarray]:
+    """Numbers of lags in random order."""
+    return [key(0, "lags", i).permutation(values) for i in range(TEXT.draws)]
 
 
 def _skipped(evidence: Evidence, lags: list[int]) -> int | None:
@@ -123,22 +176,25 @@ def _skipped(evidence: Evidence, lags: list[int]) -> int | None:
 
 
 def _competition(evidence: Evidence) -> Comparison:
-    """All heads attend most to the first lag when it is acquired."""
-    if not evidence.acquired:
-        return Comparison(f">= {HEADS.alike}", None, HEADS.alike, None, evidence.shown)
-    lag, when = evidence.acquired[0]
+    """All heads attend most to the first lag of held-out text at t1; by chance each head would choose for itself."""
+    if not evidence.acquired or evidence.useless is not None:
+        return Comparison(TEXT.alike, None, "at least", None, evidence.useless or evidence.shown)
+    (lag, when), wanted = evidence.acquired[0], evidence.held.first
     frame = evidence.heads.frame(when)
-    agree, tops = float(evidence.heads.agreement[frame]), evidence.heads.tops(frame)
+    agree, tops, mass = float(evidence.heads.agreement[frame]), evidence.heads.tops(frame), evidence.heads.mass[frame]
     reason = f"{evidence.shown}; at t1 the agreement of heads is {agree:.3f}, their top lags are {' '.join(map(str, tops))}"
-    holds = agree >= HEADS.alike and set(tops) == {lag} == {evidence.information.first}
-    return Comparison(f">= {HEADS.alike}", agree, HEADS.alike, holds, reason)
+    if agree < TEXT.alike or set(tops) != {lag} or lag != wanted:
+        return Comparison(TEXT.alike, agree, "at least", False, f"{reason}; the most informative lag is {wanted}")
+    chance = [np.mean([row[key(0, "heads", i, h).integers(len(row))] for h, row in enumerate(mass)]) for i in range(TEXT.draws)]
+    share = float(mass[:, wanted - 1].mean())
+    return beyond_chance(share, np.array(chance), f"{reason}; they give {share:.2f} of their attention to lag {wanted}")
 
 
 def _level(evidence: Evidence) -> Comparison:
     """Between t1 and t2 the loss is flattest, on a logarithmic clock, near the best loss with the first lag alone."""
-    limit = PLATEAU.close
-    if not evidence.acquired:
-        return Comparison(0.0, None, limit, None, evidence.shown)
+    limit, unit = TEXT.close, "share of the step"
+    if not evidence.acquired or evidence.useless is not None:
+        return Comparison(0.0, None, limit, None, evidence.useless or evidence.shown, unit=unit)
     start = evidence.acquired[0][1]
     stop = evidence.acquired[1][1] if len(evidence.acquired) > 1 else evidence.heads.time[-1]
     inside = np.flatnonzero((evidence.heads.time > start) & (evidence.heads.time < stop))
@@ -153,13 +209,14 @@ def _level(evidence: Evidence) -> Comparison:
     gap = float((loss[at] - below) / (above - below))
     flattest = f"the loss is flattest at {evidence.run.clock} = {clock[at]:.4g}, at {loss[at]:.4g}"
     levels = f"level {below:.4g} with lag {evidence.information.first} alone, {above:.4g} with no lag"
-    return Comparison(0.0, gap, limit, abs(gap) <= limit, f"{flattest}; {levels} ({gap:+.0%} of the step)")
+    error = TWO_SIDED * float(flutter(evidence.heads.time, evidence.heads.loss)[inside[at]]) / float(above - below)
+    return agreement(0.0, gap, limit, f"{flattest}; {levels} ({gap:+.0%} of the step)", measured_error=error, unit=unit)
 
 
 def _parting(evidence: Evidence) -> Comparison:
     """At t2 one head has left the first lag, and all others still attend most to it."""
-    if len(evidence.acquired) < 2:
-        return Comparison("one head", None, "exact", None, f"no second lag: {evidence.shown}")
+    if len(evidence.acquired) < 2 or evidence.useless is not None:
+        return Comparison("one head", None, "exact", None, evidence.useless or f"no second lag: {evidence.shown}")
     first, (second, when) = evidence.acquired[0][0], evidence.acquired[1]
     tops = evidence.heads.tops(evidence.heads.frame(when))
     left = sum(lag != first for lag in tops)
@@ -173,6 +230,8 @@ def _reach(evidence: Evidence) -> Comparison:
     expected, held = min(last.shape), int(np.sum(last.max(axis=0) >= ACQUIRED))
     tops = " ".join(f"{lag} ({share:.2f})" for lag, share in zip(evidence.heads.tops(-1), last.max(axis=1), strict=True))
     reason = f"{evidence.shown}; at the end the top lags of the heads are {tops}"
+    if evidence.useless is not None:
+        return Comparison(expected, held, 0, None, f"{reason}; {evidence.useless}")
     if not evidence.settled:
         return Comparison(expected, held, 0, None, f"{reason}; attention still moves")
     if held != expected and (len(evidence.acquired) < 2 or not evidence.long):
@@ -182,11 +241,58 @@ def _reach(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    claim("ISA:text-order", "on a text, lags are acquired in the order of the information they add", _seen, _order, "t1", "t*"),
-    claim("ISA:text-competition", "all heads first attend to the most informative lag", _several, _competition, "t1"),
     claim(
-        "ISA:text-level", "before the second lag the loss rests at the level of the first lag alone", _seen, _level, "t1", "t2"
+        "ISA:text-order",
+        "on a text, lags get attention in the order of the information they add",
+        _seen,
+        _order,
+        "t1",
+        "t*",
+        kind="pattern",
+        null=(nulls.SHUFFLED, nulls.LAGS),
+        rules=2,
     ),
-    claim("ISA:text-parting", "heads leave the first lag one at a time", _several, _parting, "t1", "t2"),
-    claim("ISA:text-reach", "every head ends with a lag of its own", _several, _reach, "end"),
+    claim(
+        "ISA:text-competition",
+        "all heads first attend to the most informative lag",
+        _several,
+        _competition,
+        "t1",
+        kind="pattern",
+        null=(nulls.SHUFFLED, nulls.LAGS),
+        rules=2,
+    ),
+    claim(
+        "ISA:text-level",
+        "before the second lag the loss rests at the level of the first lag alone",
+        _seen,
+        _level,
+        "t1",
+        "t2",
+        kind="prediction",
+        null=(nulls.SHUFFLED, nulls.UNITS),
+        rules=2,
+    ),
+    claim(
+        "ISA:text-parting",
+        "heads leave the first lag one at a time",
+        _several,
+        _parting,
+        "t1",
+        "t2",
+        kind="pattern",
+        null=(nulls.SHUFFLED, nulls.EQUAL),
+        rules=2,
+    ),
+    claim(
+        "ISA:text-reach",
+        "every head ends with a lag of its own",
+        _several,
+        _reach,
+        "end",
+        kind="pattern",
+        null=nulls.SHUFFLED,
+        rules=2,
+        rare=True,
+    ),
 )

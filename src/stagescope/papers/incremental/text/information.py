@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from stagescope.corpora.corpus import TextCorpus
+from stagescope.corpora.corpus import PartName, TextCorpus
 from stagescope.corpora.kernel import lagged_pairs
+from stagescope.corpora.vocabulary import tally
 from stagescope.errors import InputError
 from stagescope.memory import require_memory
 
@@ -65,17 +66,18 @@ class LagInformation:
         return bool(self.added[one - 1] - self.added[other - 1] > 3 * error)
 
 
-def lag_information(corpus: TextCorpus, lags: int) -> LagInformation:
-    """Importances of the lags 1 .. `lags` on the train part, from counts of pairs."""
-    stream = corpus.train
+def lag_information(corpus: TextCorpus, lags: int, part: PartName = "train") -> LagInformation:
+    """Importances of the lags 1 .. `lags` on a part of the text, from counts of pairs."""
+    stream = corpus.part(part)
     if len(stream) <= (FAR + 2) * (lags + 1):
-        raise InputError(f"the train part of {corpus.source} has {len(stream):,} tokens, too few to compare {lags} lags")
+        raise InputError(f"the {part} part of {corpus.source} has {len(stream):,} tokens, too few to compare {lags} lags")
     require_memory("the pairs of tokens", "choose a smaller --vocab", corpus.vocab, corpus.vocab)
     pairs, near = _Pairs(stream, corpus.vocab), range(1, lags + 1)
     far = [len(stream) * (k + 1) // (FAR + 2) for k in range(FAR)]
     alone, nothing = (np.array([pairs.mean(lag, pairs.surprise(lag)) for lag in which]) for which in (near, far))
     first = int(np.argmax(alone)) + 1
-    follows = pairs.at(first) / corpus.stationary[:, None]
+    shares = np.maximum(tally(stream, corpus.vocab), 1) / len(stream)  # a type may be missing in the held-out part
+    follows = pairs.at(first) / shares[:, None]
     bias = np.array([pairs.mean(lag, pairs.surprise(lag, first, follows)) for lag in far])
     # neighbouring tokens are not independent: standard errors are those of means over 100 stretches of the text
     added, parts = np.empty(lags), np.empty((lags, min(100, len(stream) // 2)))

@@ -53,8 +53,13 @@ class TextHeads(HeadsKernel):
 
     @cached_property
     def seen(self) -> Sequences:
+        return Sequences.of(self.seen_windows, None)
+
+    @property
+    def seen_windows(self) -> np.ndarray:
+        """The windows (n, P + 1) of the recorded loss."""
         count = len(self.windows)
-        return self._chosen(np.linspace(0, count - 1, min(self.watched, count)).astype(np.int64))
+        return self.windows[np.linspace(0, count - 1, min(self.watched, count)).astype(np.int64)]
 
     def minibatch(self, step: int) -> Sequences | None:
         if self.batch is None:

@@ -5,6 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from stagescope.corpora.kernel import lagged_pairs
+from stagescope.corpora.vocabulary import tally
 from stagescope.errors import InputError
 from stagescope.papers.incremental.specialisation import GroupMass
 from stagescope.papers.incremental.text.information import LagInformation, lag_information
@@ -29,17 +31,34 @@ class TextLagCurves(GroupMass):
 
     @cached_property
     def levels(self) -> np.ndarray:
-        """Losses on the train part of the best predictor that sees no lag, and of the best one that sees the first lag alone.
+        """Losses, on the windows of the recorded loss, of the best predictors that see no lag, and the first lag alone.
 
-        They come from the counts of the text, bias included: a student of the text can reach them.
+        The predictors are the counts of the train part, which a student of the text can reach.
         """
-        unigram, found = self.law.process.unigram_loss(), self.information
-        return np.array([unigram, unigram - float(found.alone.max()) - found.bias])
+        corpus, first = self.law.process, self.information.first
+        windows = self.law.seen_windows
+        pairs = lagged_pairs(corpus.train, first, corpus.vocab)
+        laws = pairs / np.maximum(pairs.sum(axis=1, keepdims=True), 1)
+        own, before = windows[:, -1], windows[:, -1 - first]
+        return -np.array([np.log(corpus.stationary[own]).mean(), np.log(laws[before, own]).mean()])
 
     @cached_property
     def information(self) -> LagInformation:
         """The importance of each lag, measured on the text [ISA:text-importance]."""
         return lag_information(self.law.process, self.law.model.context)
+
+    @cached_property
+    def held_information(self) -> LagInformation:
+        """The same on the held-out part, which no head was fitted to."""
+        return lag_information(self.law.process, self.law.model.context, "held-out")
+
+    @cached_property
+    def gain(self) -> float:
+        """The share by which the held-out loss ends below that of the frequencies of the types."""
+        corpus = self.law.process
+        law = tally(corpus.held_out, corpus.vocab) / len(corpus.held_out)
+        last = {name: block[-1] for name, block in self.params.items()}
+        return float(1 - self.law.judge().value(last) / -np.sum(law * np.log(corpus.stationary)))
 
     @cached_property
     def held_out(self) -> np.ndarray:

@@ -26,4 +26,5 @@ class TextIncrementalReading(Reading):
 
     @cached_property
     def evidence(self) -> Evidence:
-        return Evidence(self.run, self.heads, self.curves.information, self.curves.levels)
+        curves = self.curves
+        return Evidence(self.run, self.heads, curves.information, curves.levels, curves.held_information, curves.gain)

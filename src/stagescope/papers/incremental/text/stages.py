@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.detect.events import first_crossing
-from stagescope.detect.stage import Stage, Stages
+from stagescope.detect.events import crossing, first_crossing
+from stagescope.detect.noise import TWO_SIDED, flutter
+from stagescope.detect.stage import Event, Stage, Stages
 
 ACQUIRED = 0.5
 """A lag is acquired when a head first gives it this share of its attention: most of it."""
@@ -38,15 +39,23 @@ def acquired(heads: LagHeads) -> tuple[tuple[int, float], ...]:
     return tuple(sorted(((lag, when) for lag, when in found if when is not None), key=lambda pair: pair[1]))
 
 
+def _event(heads: LagHeads, lag: int) -> Event:
+    """When a lag was acquired; the interval is from the spacing of records and the noise of batches in the run."""
+    best = heads.mass[:, :, lag - 1].max(axis=1)
+    error = TWO_SIDED * flutter(heads.time, best)
+    return crossing(heads.time, best, ACQUIRED, True, error=error, how=f"a head gives lag {lag} half of its attention")
+
+
 def detect(heads: LagHeads, *, clock: str, status: str) -> Stages:
     """Events t1, t2, ...: when the first, the second, ... lag was acquired; at most as many as heads and as lags."""
     found = acquired(heads)
     names = [f"t{j}" for j in range(1, min(heads.mass.shape[1:]) + 1)]
-    events: dict[str, float | None] = dict.fromkeys(names) | {f"t{j}": when for j, (_, when) in enumerate(found, start=1)}
+    events = {name: Event.missing() for name in names}
+    events |= {f"t{j}": _event(heads, lag) for j, (lag, _) in enumerate(found, start=1)}
     notes = {f"t{j}": f"lag {lag}" for j, (lag, _) in enumerate(found, start=1)}
     rest = _not_acquired(heads, {lag for lag, _ in found})
-    notes |= {name: rest for name, when in events.items() if when is None}
-    return Stages(status, clock, events, _stages(heads, found), notes)
+    notes |= {name: rest for name, event in events.items() if event.time is None}
+    return Stages.of(status, clock, events, _stages(heads, found), notes)
 
 
 def _not_acquired(heads: LagHeads, taken: set[int]) -> str:

@@ -60,5 +60,6 @@ STUDY = Study(
     ),
     tags=("ISA:text-heads", "ISA:text-importance", "ISA:text-stages", "ISA:mass"),
     figures=Later(f"{_HERE}.figures:FIGURES").load,
+    inputs=Later(f"{_HERE}.nulls:inputs"),
     ledger=("topics", "tinystories", "wikitext-2", "characters", "tinystories-sgd"),
 )

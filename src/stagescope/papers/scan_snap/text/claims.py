@@ -1,36 +1,31 @@
-"""Scan and snap on real text: statements of the paper as claims that can be checked on any corpus and query word."""
+"""Scan and snap on real text: statements of the paper as claims that can be checked on any corpus and query word.
 
+Scores also fit the noise of their training windows. So every claim about types is judged on held-out windows, against the same
+number with the next words of these windows, or the scores of types of equal frequency, in random order.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime
+from stagescope.claims.comparison import Comparison, Regime, beyond_chance
+from stagescope.detect.noise import TWO_SIDED
 from stagescope.papers.scan_snap.claims import row_sums
 from stagescope.papers.scan_snap.evidence import ADAM, regime_of
-from stagescope.papers.scan_snap.text.evidence import (
-    LATE,
-    TextEvidence,
-    highest,
-    late_entropy,
-    late_motion,
-    late_rise,
-    rank_correlation,
-)
+from stagescope.papers.scan_snap.text import nulls
+from stagescope.papers.scan_snap.text.evidence import LATE, TextEvidence, entropy_error, late_entropy, late_motion
 from stagescope.papers.scan_snap.text.observables import INTERVAL
-from stagescope.papers.scan_snap.text.stages import FREEZE
+from stagescope.papers.scan_snap.text.stages import FREEZE, SNAP, late_noise, left_at
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a text must show for a claim to hold, and what it must have for the claim to be tested."""
+    """What a text must have for a claim to be tested."""
 
-    rank: float = 0.5  # rank correlation of scores with distinctness
-    growth: float = 2.0  # growth of held-out attention on distinct types
     types: int = 30  # with fewer types the standard error of a rank correlation is 0.2 or more
-    windows: int = 30  # with fewer held-out windows the error of a mass is 20 % or more
-    distinct: int = 10  # the same for fewer distinct types
-    doublings: int = 4  # a curve that reaches its level in so many more doublings of the steps, at its last pace, is undecided
 
 
 NEEDS = Needs()
@@ -38,27 +33,16 @@ _TOPICS = Regime(False, "the claim is about topical classes (--model topics)", a
 _FULL = Regime(False, "the claim is about the full transformer (--model transformer)", applies=False)
 
 
-def _not_learned(predicted: str, measured: float | None = None, tolerance: str = "bound") -> Comparison:
-    why = "the loss did not fall below that of the prior, so the model does not use the windows yet; take more --steps"
-    return Comparison(predicted, measured, tolerance, None, why)
-
-
-def _too_short(predicted: str) -> Comparison:
-    why = f"the run has fewer than {LATE} intervals of {INTERVAL} steps; take more --steps"
-    return Comparison(predicted, None, "bound", None, why)
-
-
-def _topical(evidence: TextEvidence, *more: tuple[bool, str]) -> Regime:
+def _topical(evidence: TextEvidence) -> Regime:
+    """Gradient steps, and enough types whose distinctness is known on held-out windows."""
     if not evidence.has_topics:
         return _TOPICS
-    process = evidence.topics.process
-    types, distinct = len(process.keys), int(process.distinct.sum())
+    process, types = evidence.topics.process, int(evidence.held.known.sum())
+    few = f"{types} types are in {process.least} or more held-out windows; {NEEDS.types} are needed: lower --least"
     return regime_of(
         (not evidence.is_adam, ADAM.sentence),
-        (types >= NEEDS.types, f"there are {types} types; ranks need {NEEDS.types}"),
-        (distinct >= NEEDS.distinct, f"there are {distinct} distinct types; {NEEDS.distinct} are needed"),
-        *more,
-        holds=f"{len(process.nexts)} topical classes, {types} types, gradient steps",
+        (types >= NEEDS.types, few),
+        holds=f"{len(process.nexts)} topical classes, {types} types in held-out windows, gradient steps",
     )
 
 
@@ -68,110 +52,52 @@ def _gradient_regime(evidence: TextEvidence) -> Regime:
     return ADAM if evidence.is_adam else Regime(True, "gradient steps")
 
 
-def _held(evidence: TextEvidence) -> Regime:
-    if not evidence.has_topics:
-        return _TOPICS
-    windows = len(evidence.topics.process.part("held-out"))
-    few = f"there are {windows} held-out windows; {NEEDS.windows} are needed"
-    start = float(evidence.topics.distinct_mass[0])
-    full = f"distinct types have {start:.0%} of the attention at the start, so it cannot grow {NEEDS.growth:g} times"
-    return _topical(evidence, (windows >= NEEDS.windows, few), (start < 1 / NEEDS.growth, full))
-
-
-def _held_types(evidence: TextEvidence) -> Regime:
-    if not evidence.has_topics:
-        return _TOPICS
-    types, least = int(np.isfinite(evidence.topics.process.held_distinctness).sum()), evidence.topics.process.least
-    few = f"{types} types are in {least} or more held-out windows; {NEEDS.types} are needed"
-    return _topical(evidence, (types >= NEEDS.types, few))
-
-
-def _common_regime(evidence: TextEvidence) -> Regime:
-    """Theorem 2 needs common tokens with the same law in all classes; a type that is also distinct is not such a token."""
-    if not evidence.has_topics:
-        return _TOPICS
+def _fewer_windows(evidence: TextEvidence) -> Mapping[str, Any] | None:
+    """A lower --least with which enough types count, where there is one."""
+    if not evidence.has_topics or evidence.is_adam:
+        return None
     process = evidence.topics.process
-    if not process.common.any():
-        return Regime(False, "there are no common types", applies=False)
-    both = np.flatnonzero(process.common & process.distinct)
-    named = ", ".join(process.label(process.keys[i]) for i in both[:4])
-    return _topical(evidence, (not both.size, f"{both.size} common types are also distinct ({named})"))
+    counts = np.sort(process.held_share * len(process.part("held-out")))[::-1]
+    if len(counts) < NEEDS.types or counts[NEEDS.types - 1] < 2:
+        return None
+    return {"least": min(process.least, int(counts[NEEDS.types - 1]))}
 
 
-def _correlation(evidence: TextEvidence, given_frequency: bool = False) -> Comparison:
-    curves = evidence.topics
-    process, predicted = curves.process, f"> {NEEDS.rank}"
-    if not evidence.learned:
-        return _not_learned(predicted)
-    found = rank_correlation(curves.growth, process.distinctness, process.share if given_frequency else None)
-    if not np.isfinite(found):
-        return Comparison(predicted, None, "bound", None, "all types are equally distinct, or no score moved")
-    order = np.argsort(-curves.growth)
-    named = ", ".join(process.label(process.keys[i]) for i in order[:5])
-    at = " at equal frequency" if given_frequency else ""
-    what = f"the rank correlation of z with KL(next | type || next){at}"
-    reason = f"{what} is {found:+.2f} over {len(order)} types; largest z: {named}"
-    if found <= NEEDS.rank < highest(found, len(order)):
-        return Comparison(predicted, found, "bound", None, f"{reason}; this is within two standard errors of {NEEDS.rank}")
-    return _at_rest(evidence, Comparison(predicted, found, "bound", found > NEEDS.rank, reason))
+def _judged(evidence: TextEvidence, found: tuple[float, np.ndarray], reason: str, unit: str | None = None) -> Comparison:
+    """A number on held-out windows against chance; it speaks against the claim only where the scan is over."""
+    measured, chance = found
+    if not evidence.fitted:
+        why = "the loss did not fall below that of the prior, so the model does not use the windows yet; take more --steps"
+        return Comparison(None, measured, "above", None, why)
+    if not np.isfinite(measured):
+        return Comparison(None, None, "above", None, "all types are equally distinct, or no score moved")
+    if evidence.unlearned is not None:
+        return Comparison(None, measured, "above", None, f"{reason}; {evidence.unlearned}", unit=unit)
+    made = beyond_chance(measured, chance, reason, measured_error=TWO_SIDED * float(np.std(chance)), unit=unit)
+    if made.holds is False and not evidence.scanned:
+        why = "undecided, because attention did not move most in the first third of the run; take more --steps"
+        return replace(made, holds=None, reason=f"{made.reason}; {why}")
+    return made
 
 
-def _at_rest(evidence: TextEvidence, found: Comparison) -> Comparison:
-    """A claim that fails is undecided unless the run came to rest: what is missing may still come."""
-    if found.holds is not False or evidence.at_rest:
-        return found
-    why = f"undecided, because the run is not {LATE} times as long as its time to snap; take more --steps"
-    return replace(found, holds=None, reason=f"{found.reason}; {why}")
+def _ranked(evidence: TextEvidence) -> Comparison:
+    process, types = evidence.topics.process, int(evidence.held.known.sum())
+    named = ", ".join(process.label(process.keys[i]) for i in np.argsort(-evidence.topics.growth)[:5])
+    found = evidence.held.ranks
+    what = "the rank correlation of z with KL(next | type || next) of held-out windows"
+    return _judged(evidence, found, f"{what} is {found[0]:+.2f} over {types} types; largest z: {named}")
 
 
-def _held_correlation(evidence: TextEvidence) -> Comparison:
-    """Training fits the noise of its windows, and so types that are distinct only there; held-out windows do not reward this."""
-    curves = evidence.topics
-    there = np.isfinite(curves.process.held_distinctness)
-    bound = 2 / np.sqrt(max(there.sum() - 1, 1))  # two standard errors of a rank correlation
-    if not evidence.learned:
-        return _not_learned(f"> {bound:.2f}")
-    if there.sum() < 3:
-        return Comparison(f"> {bound:.2f}", None, "bound", None, f"only {there.sum()} types are in enough held-out windows")
-    found = rank_correlation(curves.growth[there], curves.process.held_distinctness[there])
-    what = "the rank correlation of z with distinctness in held-out windows"
-    reason = f"{what} is {found:+.2f} over {there.sum()} types; two standard errors are {bound:.2f}"
-    holds = True if found > bound else False if found < 0 else None
-    return _at_rest(evidence, Comparison(f"> {bound:.2f}", found, "bound", holds, reason))
+def _ranked_at_frequency(evidence: TextEvidence) -> Comparison:
+    found = evidence.held.partial_ranks
+    what = "at equal frequency the rank correlation of z with KL(next | type || next) of held-out windows"
+    return _judged(evidence, found, f"{what} is {found[0]:+.2f} over {int(evidence.held.known.sum())} types")
 
 
-def _commons_fall(evidence: TextEvidence) -> Comparison:
-    curves = evidence.topics
-    process, growth = curves.process, curves.growth
-    if not evidence.learned:
-        return _not_learned("0 rise", tolerance="exact")
-    common = np.flatnonzero(process.common)
-    risen = common[growth[common] >= 0]
-    falling = bool(risen.size) and bool(np.all(growth[risen] <= -NEEDS.doublings * late_rise(curves.scores)[risen]))
-    worst = risen[np.argsort(-growth[risen])][:4]
-    named = ", ".join(f"{process.label(process.keys[i])} {growth[i]:+.2f} (KL {process.distinctness[i]:.2f})" for i in worst)
-    mass = f"held-out attention on common types goes {curves.common_mass[0]:.3f} -> {curves.common_mass[-1]:.3f}"
-    reason = f"{common.size - risen.size} of {common.size} common types end lower; {mass}"
-    reason += f"; types that end higher: {named}" if named else ""
-    if falling:
-        return Comparison("0 rise", int(risen.size), "exact", None, f"{reason}; all of these still fall, take more --steps")
-    return _at_rest(evidence, Comparison("0 rise", int(risen.size), "exact", not risen.size, reason))
-
-
-def _mass_doubles(evidence: TextEvidence) -> Comparison:
-    curves = evidence.topics
-    mass, count, predicted = curves.distinct_mass, int(curves.process.distinct.sum()), f">= {NEEDS.growth}"
-    if not evidence.learned:
-        return _not_learned(predicted)
-    if not mass[0]:
-        return Comparison(predicted, None, "bound", None, f"none of the {count} distinct types is in a held-out window")
-    factor = float(mass[-1] / mass[0])
-    reason = f"held-out attention on {count} distinct types goes {mass[0]:.3f} -> {mass[-1]:.3f}, {factor:.2f} times"
-    lacking, rise = NEEDS.growth * mass[0] - mass[-1], float(late_rise(mass))
-    if 0 < lacking <= NEEDS.doublings * rise:
-        why = f"it rises by {rise:.3f} per doubling of --steps, so {lacking / rise:.1f} more doublings may suffice"
-        return Comparison(predicted, factor, "bound", None, f"{reason}; {why}")
-    return _at_rest(evidence, Comparison(predicted, factor, "bound", factor >= NEEDS.growth, reason))
+def _attended(evidence: TextEvidence) -> Comparison:
+    found = evidence.held.attended
+    what = "the mean held-out distinctness of the types attended to grows by"
+    return _judged(evidence, found, f"{what} {found[0]:+.3f} nats from the start to the end", unit="nats")
 
 
 def _snap_regime(evidence: TextEvidence) -> Regime:
@@ -184,24 +110,28 @@ def _snap_regime(evidence: TextEvidence) -> Regime:
 
 
 def _snaps(evidence: TextEvidence) -> Comparison:
-    late = late_motion(evidence.curves)
-    if late is None:
-        return _too_short(f"< {FREEZE.variation}")
-    if not evidence.scan.size:
-        why = "the prior was not learned before the end, so there is no scan yet; take more --steps"
-        return Comparison(f"< {FREEZE.variation}", late, "bound", None, why)
-    moved = evidence.curves.motion.variation[evidence.scan]
-    top, level = float(np.max(moved)), FREEZE.level(moved)
-    reason = f"total variation per {INTERVAL} steps after the prior is {top:.3f} at most and {late:.3f} in the last tenth"
-    if late >= level and top < FREEZE.variation:
-        return Comparison(f"< {level:.3g}", late, "bound", None, f"{reason}; attention hardly moved at any time")
-    rise = float(late_rise(moved))
-    # topical classes have one scan, whose peak may still come; in the transformer motion that rises goes on rising
-    pace = abs(rise) if evidence.has_topics else -rise
-    if 0 < late - level <= NEEDS.doublings * pace:
-        why = f"it changes by {rise:+.3f} per doubling of --steps; take more steps"
-        return Comparison(f"< {level:.3g}", late, "bound", None, f"{reason}; {why}")
-    return Comparison(f"< {level:.3g}", late, "bound", late < level, reason)
+    """The share of its way since the prior that attention goes while time triples to the end.
+
+    It speaks against a snap only where attention goes as far as while time tripled before: such a way grows like log t or
+    faster, and no longer run would end it.
+    """
+    motion, scan = evidence.curves.motion, evidence.scan
+    if len(motion.variation) < LATE or not scan.size or evidence.peak is None:
+        why = "attention did not move, or its motion did not pass a peak after the prior; take more --steps"
+        return Comparison(SNAP.left, None, "at most", None, why)
+    way, end = float(motion.left[scan].max()), float(motion.stop[-1])
+    if way < SNAP.moved:
+        return Comparison(SNAP.left, None, "at most", None, f"attention moved by {way:.3f} after the prior, hardly at all")
+    before, share = (left_at(motion, scan, end / SNAP.longer**power) for power in (2, 1))
+    error = late_noise(motion) / way
+    reason = f"attention moved by {way:.3f} after the prior, {share:.0%} of it while time tripled to the end"
+    if evidence.unlearned is not None:
+        return Comparison(SNAP.left, share, "at most", None, f"{reason}; {evidence.unlearned}", measured_error=error)
+    steady = share > before - share - 2 * error and evidence.peak < end / SNAP.longer**2
+    holds = True if share <= SNAP.left else False if share - error > SNAP.left and steady else None
+    if holds is None:
+        reason += "; it still slows down, take more --steps"
+    return Comparison(SNAP.left, share, "at most", holds, reason, measured_error=error)
 
 
 def _rate_regime(evidence: TextEvidence) -> Regime:
@@ -212,17 +142,20 @@ def _rate_regime(evidence: TextEvidence) -> Regime:
 
 
 def _larger_sparser(evidence: TextEvidence) -> Comparison:
-    here = late_entropy(evidence.curves)
+    here, error = late_entropy(evidence.curves), entropy_error(evidence.curves)
     if evidence.decays:  # a companion run would decide nothing
         curve = evidence.curves.entropy
         why = f"entropy goes {curve[0]:.3f} -> {curve.min():.3f} -> {here:.3f} nats"
-        return Comparison("sparser", here, "sign", None, why)
-    if not evidence.learned:
-        return _not_learned("sparser", here, "sign")
-    half = late_entropy(evidence.at_rate(evidence.rate / 2))
-    numbers = f"{here:.3f} nats at rate {evidence.rate:g} and {half:.3f} at half of it"
+        return Comparison("sparser", here, "sign", None, why, unit="nats")
+    if evidence.unlearned is not None:
+        return Comparison("sparser", here, "sign", None, evidence.unlearned, unit="nats")
+    slower = evidence.at_rate(evidence.rate / 2)
+    half, other = late_entropy(slower), entropy_error(slower)
+    both = float(np.hypot(error, other))
+    holds = True if here < half - both else False if here > half + both else None
+    numbers = f"{here:.3f} nats at rate {evidence.rate:g} and {half:.3f} at half of it, with an error of {both:.3f}"
     reason = f"entropy of held-out attention is {numbers}, with the same seed and steps"
-    return Comparison(f"< {half:.4g}", here, "sign", here < half, reason)
+    return Comparison(half, here, "below", holds, reason, other, error, "nats")
 
 
 def _freezing_regime(evidence: TextEvidence) -> Regime:
@@ -232,47 +165,81 @@ def _freezing_regime(evidence: TextEvidence) -> Regime:
 def _freezing(evidence: TextEvidence) -> Comparison:
     """Attention must not freeze at a constant rate; at a decaying one it must, where it does not at a constant one."""
     frozen = FREEZE.variation
-    if not evidence.learned:
-        return _not_learned(f">= {frozen}")
+    if evidence.unlearned is not None:
+        return Comparison(frozen, None, "at least", None, evidence.unlearned)
     companion = evidence.constant() if evidence.decays else evidence.curves
     here, steady = late_motion(evidence.curves), late_motion(companion)
     if here is None or steady is None:
-        return _too_short(f">= {frozen}")
+        why = f"the run has fewer than {LATE} intervals of {INTERVAL} steps; take more --steps"
+        return Comparison(frozen, None, "at least", None, why)
     numbers = f"total variation per {INTERVAL} steps at the end is {steady:.3f} at the constant rate {evidence.rate:g}"
     if np.max(companion.motion.variation) < frozen:
-        return Comparison(f">= {frozen}", here, "bound", None, f"{numbers}; attention hardly moves, take a larger --lr")
+        return Comparison(frozen, here, "at least", None, f"{numbers}; attention hardly moves, take a larger --lr")
     if not evidence.decays:
         state = "attention still moves" if steady >= frozen else "attention is frozen"
         reason = f"{numbers}, entropy is {late_entropy(evidence.curves):.3f} nats; {state}"
-        return Comparison(f">= {frozen}", steady, "bound", steady >= frozen, reason)
+        return Comparison(frozen, steady, "at least", steady >= frozen, reason)
     holds = here < frozen <= steady
-    return Comparison(f"< {frozen}", here, "bound", holds, f"{numbers} and {here:.3f} at the decaying rate")
+    return Comparison(frozen, here, "below", holds, f"{numbers} and {here:.3f} at the decaying rate")
 
 
+_TYPES: dict[str, Any] = {
+    "kind": "pattern",
+    "null": (nulls.SHUFFLED, nulls.PERMUTED),
+    "group": "SnS:text-types",
+    "rules": 2,
+    "elsewhere": _fewer_windows,
+}
 CLAIMS = (
-    claim("SnS:lemma-1", "Row sums of Y and Z are conserved", _gradient_regime, row_sums, "start", "end"),
-    claim(
-        "SnS:text-distinct",
-        "Scores rank types by how distinct they are (rank correlation above 0.5)",
-        _topical,
-        _correlation,
-        "end",
-    ),
+    claim("SnS:lemma-1", "Row sums of Y and Z are conserved", _gradient_regime, row_sums, "start", "end", kind="identity"),
+    claim("SnS:text-held", "Scores rank types by how distinct they are in held-out text", _topical, _ranked, "end", **_TYPES),
     claim(
         "SnS:text-frequency",
-        "Scores rank types by how distinct they are, at equal frequency",
+        "Scores rank types by how distinct they are in held-out text, at equal frequency",
         _topical,
-        lambda e: _correlation(e, given_frequency=True),
+        _ranked_at_frequency,
         "end",
+        **_TYPES,
     ),
-    claim("SnS:text-held", "Scores rank types by how distinct they are in held-out text", _held_types, _held_correlation, "end"),
     claim(
-        "SnS:text-common", "All common types end with less score than they began", _common_regime, _commons_fall, "prior", "end"
+        "SnS:text-mass",
+        "Held-out attention moves to types that are distinct there",
+        _topical,
+        _attended,
+        "prior",
+        "end",
+        **_TYPES,
     ),
-    claim("SnS:text-mass", "Attention on distinct types of held-out text at least doubles", _held, _mass_doubles, "prior", "end"),
-    claim("SnS:text-snap", "Attention snaps at a constant rate: it moves, then freezes", _snap_regime, _snaps, "peak", "snap"),
     claim(
-        "SnS:text-rate", "A larger learning rate makes attention of the transformer sparser", _rate_regime, _larger_sparser, "end"
+        "SnS:text-snap",
+        "Attention snaps at a constant rate: while time triples to the end, it goes at most a tenth of its way",
+        _snap_regime,
+        _snaps,
+        "peak",
+        "snap",
+        kind="pattern",
+        null=(nulls.SHUFFLED, nulls.CUT),
+        rules=2,
+        rare=True,
     ),
-    claim("SnS:text-freezing", "Freezing of the full transformer needs a decaying rate", _freezing_regime, _freezing, "end"),
+    claim(
+        "SnS:text-rate",
+        "A larger learning rate makes attention of the transformer sparser",
+        _rate_regime,
+        _larger_sparser,
+        "end",
+        kind="pattern",
+        null=nulls.SHUFFLED_TRANSFORMER,
+        rules=2,
+    ),
+    claim(
+        "SnS:text-freezing",
+        "Freezing of the full transformer needs a decaying rate",
+        _freezing_regime,
+        _freezing,
+        "end",
+        kind="pattern",
+        null=nulls.SHUFFLED_TRANSFORMER,
+        rules=2,
+    ),
 )

@@ -6,13 +6,19 @@ from functools import cached_property
 
 import numpy as np
 
+from stagescope.claims.comparison import CHANCE
+from stagescope.detect.noise import TWO_SIDED
+from stagescope.papers.scan_snap.text.held import HeldOut
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows
 from stagescope.papers.scan_snap.text.observables import TextAttention, TopicAttention
-from stagescope.papers.scan_snap.text.stages import FREEZE, after_prior
+from stagescope.papers.scan_snap.text.stages import SNAP, after_prior, peak_of
 from stagescope.runs.run import Run
 
-LATE = 10
-"""The end of a run is its last tenth; a run has come to rest if attention snapped in its first tenth."""
+LATE = SNAP.late
+"""The end of a run is its last tenth."""
+LEARNED = 0.05
+"""Least share by which a held-out loss must be below the entropy of the words: heads also move on words in random order, where
+this share is 0."""
 
 
 @dataclass(frozen=True)
@@ -54,23 +60,43 @@ class TextEvidence:
         return self.topics.process.vocab
 
     @property
-    def learned(self) -> bool:
-        """Whether the model uses the windows: the loss ends below the least loss without them."""
+    def fitted(self) -> bool:
+        """Whether the model uses the training windows: the loss ends below the least loss without them."""
         return bool(self.curves.loss[-1] < self.curves.prior_loss)
+
+    @cached_property
+    def held(self) -> HeldOut:
+        """Statistics of topical classes on held-out windows."""
+        return HeldOut(self.run, self.topics)
+
+    @cached_property
+    def unlearned(self) -> str | None:
+        """Why nothing was learned that holds on held-out text; None where something was."""
+        if self.has_topics:
+            gain, chance = self.held.gain
+            share = float(np.mean(chance >= gain))
+            if gain > 0 and share <= CHANCE:
+                return None
+            return f"the best held-out loss is {-gain:+.3f} nats from that of the prior: what was learned is of no use there"
+        gain = 1 - self.curves.held_loss / self.curves.prior_loss
+        if gain >= LEARNED:
+            return None
+        return f"the held-out loss is {gain:+.1%} below the entropy of the words, not {LEARNED:.0%}: no context is used there"
 
     @cached_property
     def scan(self) -> np.ndarray:
         """Intervals between checkpoints after the prior was learned."""
         return after_prior(self.curves, self.curves.masses)[1]
 
+    @cached_property
+    def peak(self) -> float | None:
+        """When attention moves most."""
+        return peak_of(self.curves.motion, self.scan).time
+
     @property
-    def at_rest(self) -> bool:
-        """Whether attention snapped in the first tenth of the run; scores and masses change for long after that."""
-        if not self.scan.size:
-            return False
-        motion = self.curves.motion
-        moving = self.scan[motion.variation[self.scan] >= FREEZE.level(motion.variation[self.scan])]
-        return bool(LATE * motion.stop[moving[-1]] <= self.curves.time[-1])
+    def scanned(self) -> bool:
+        """Whether attention moved most in the first third of the run: what has not come by its end will not."""
+        return self.peak is not None and 3 * self.peak <= float(self.curves.time[-1])
 
 
 def late_motion(curves: TextAttention) -> float | None:
@@ -84,28 +110,6 @@ def late_entropy(curves: TextAttention) -> float:
     return float(np.mean(curves.entropy[-max(1, len(curves.entropy) // LATE) :]))
 
 
-def late_rise(curve: np.ndarray) -> np.ndarray:
-    """Rise of curves (frames, ...) per doubling of the clock, from the means over the sixth and over the last tenth of a run."""
-    tenth, half = max(1, len(curve) // LATE), len(curve) // 2
-    rise = np.mean(curve[-tenth:], axis=0) - np.mean(curve[half : half + tenth], axis=0)
-    return rise * np.log(2) / np.log(0.95 / 0.55)  # the middles of these tenths are less than a doubling apart
-
-
-def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = None) -> float:
-    """Spearman's correlation; with `given`, the partial correlation at equal ranks of it [SnS:text-distinct]."""
-    from scipy.stats import rankdata
-
-    rows = [rankdata(values) for values in (x, y, *(() if given is None else (given,)))]
-    if any(np.ptp(row) == 0 for row in rows):
-        return float("nan")
-    table = np.corrcoef(rows)
-    if given is None:
-        return float(table[0, 1])
-    return float((table[0, 1] - table[0, 2] * table[1, 2]) / np.sqrt((1 - table[0, 2] ** 2) * (1 - table[1, 2] ** 2)))
-
-
-def highest(correlation: float, count: int) -> float:
-    """A rank correlation of `count` pairs plus two standard errors, on Fisher's scale: variance (1 + r^2/2)/(n - 3)."""
-    if abs(correlation) >= 1 or count <= 3:
-        return 1.0
-    return float(np.tanh(np.arctanh(correlation) + 2 * np.sqrt((1 + correlation**2 / 2) / (count - 3))))
+def entropy_error(curves: TextAttention) -> float:
+    """The 95 % half-width of the entropy from frame to frame at the end; at least three frames are looked at."""
+    return TWO_SIDED * float(np.std(curves.entropy[-max(3, len(curves.entropy) // LATE) :], ddof=1))

@@ -1,5 +1,6 @@
 """Observables of scan and snap on held-out text: how sparse attention is, which types it is on, how far it moves."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,11 +22,16 @@ Masses = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Motion:
-    """Total variation of attention from one checkpoint to the next, mean over queries; `start` and `stop` are clock times."""
+    """Total variation of attention from one checkpoint to the next, mean over queries; `start` and `stop` are clock times.
+
+    `left` is the total variation from each `start` to the end of the run: the motion that is still to come, without the
+    noise that attention comes back from.
+    """
 
     start: np.ndarray
     stop: np.ndarray
     variation: np.ndarray
+    left: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,8 @@ class TextAttention:
     prior_loss: float
     entropy: np.ndarray
     motion: Motion
+    held_loss: float
+    """The loss on held-out windows at the end."""
 
     @property
     def masses(self) -> Masses | None:
@@ -98,22 +106,18 @@ def _entropy(attention: np.ndarray) -> np.ndarray:
 
 def _topics(run: Run, law: PairwiseWindows) -> TopicAttention:
     process = law.process
-    held = process.part("held-out")
+    held, judge = process.part("held-out"), on_held_out(law)
     row = [law.model.keys.index(token) for token in process.keys]
     scores = run.params["Z"][:, 0, row]
     common, distinct = process.common[held.key], process.distinct[held.key]
-    compared, before = set(checkpoints(run.step).tolist()), None
-    means, moved = [], []
-    for frame, score in enumerate(scores):
-        attention = attend(held, score)
+    means, moves = [], _Moves(run, lambda frame: attend(held, scores[frame]), len(held))
+    for frame in range(run.frames):
+        attention = moves.see(frame)
         means.append([attention[common].sum(), attention[distinct].sum(), _entropy(attention).sum()])
-        if frame in compared:
-            if before is not None:
-                moved.append(0.5 * np.abs(attention - before).sum() / len(held))
-            before = attention
     masses = np.array(means).T / len(held)
     return TopicAttention(
-        **_shared(run, process.prior_loss, masses[2], moved),
+        **_shared(run, process.prior_loss, masses[2], moves.motion),
+        held_loss=judge.value(run.at(-1)),
         process=process,
         law=law,
         scores=scores,
@@ -125,16 +129,37 @@ def _topics(run: Run, law: PairwiseWindows) -> TopicAttention:
 def _transformer(run: Run, law: TextTransformerLoss) -> TextAttention:
     """From all rows of attention on held-out windows but the first, which has one token only."""
     judge = held_out(law)
-    compared, before = set(checkpoints(run.step).tolist()), None
-    entropy, moved = [], []
-    for frame in range(run.frames):
-        attention = judge.attention(run.at(frame))[:, 1:]
-        entropy.append(float(_entropy(attention).sum(axis=2).mean()))
-        if frame in compared:
-            if before is not None:
-                moved.append(0.5 * float(np.abs(attention - before).sum(axis=2).mean()))
-            before = attention
-    return TextAttention(**_shared(run, law.process.unigram_loss(), np.array(entropy), moved))
+    rows = len(judge.seen) * (law.length - 1)
+    moves = _Moves(run, lambda frame: judge.attention(run.at(frame))[:, 1:], rows)
+    entropy = np.array([float(_entropy(moves.see(frame)).sum(axis=2).mean()) for frame in range(run.frames)])
+    shared = _shared(run, law.process.unigram_loss(), entropy, moves.motion)
+    return TextAttention(**shared, held_loss=judge.value(run.at(-1)))
+
+
+class _Moves:
+    """Follows attention from checkpoint to checkpoint; `rows` is the number of queries it is the mean over."""
+
+    def __init__(self, run: Run, attention: Callable[[int], np.ndarray], rows: int) -> None:
+        self.attention, self.rows = attention, rows
+        self.frames, self.at = checkpoints(run.step).tolist(), run.time[checkpoints(run.step)]
+        self.end, self.before = attention(self.frames[-1]), self.attention(self.frames[0])
+        self.moved, self.left = [], []
+
+    def see(self, frame: int) -> np.ndarray:
+        """Attention of a frame; frames come one after the other."""
+        found = self.attention(frame)
+        if frame in self.frames:
+            self.moved.append(self._apart(found, self.before))
+            self.left.append(self._apart(found, self.end))
+            self.before = found
+        return found
+
+    def _apart(self, one: np.ndarray, other: np.ndarray) -> float:
+        return 0.5 * float(np.abs(one - other).sum(dtype=float)) / self.rows
+
+    @property
+    def motion(self) -> Motion:
+        return Motion(self.at[:-1], self.at[1:], np.array(self.moved[1:]), np.array(self.left[:-1]))
 
 
 def known_windows(tokens: np.ndarray, words: tuple[str, ...], count: int) -> list[int]:
@@ -144,14 +169,17 @@ def known_windows(tokens: np.ndarray, words: tuple[str, ...], count: int) -> lis
     return [int(some[np.argmin(unknown[some])]) for some in stretches]
 
 
+def on_held_out(law: PairwiseWindows) -> PairwiseWindows:
+    """The same loss of topical classes on held-out windows, all at once."""
+    return PairwiseWindows(model=law.model, process=law.process, part="held-out", batch=None)
+
+
 def held_out(law: TextTransformerLoss) -> TextTransformerLoss:
     """The same loss on windows of the held-out part."""
     fields = {name: getattr(law, name) for name in type(law).model_fields}
     return TextTransformerLoss(**{**fields, "part": "held-out"})
 
 
-def _shared(run: Run, prior_loss: float, entropy: np.ndarray, moved: list[float]) -> dict[str, Any]:
-    at = run.time[checkpoints(run.step)]
-    motion = Motion(at[:-1], at[1:], np.array(moved))
+def _shared(run: Run, prior_loss: float, entropy: np.ndarray, motion: Motion) -> dict[str, Any]:
     loss = np.asarray(run.series["loss"])
     return {"time": run.time, "step": run.step, "loss": loss, "prior_loss": prior_loss, "entropy": entropy, "motion": motion}

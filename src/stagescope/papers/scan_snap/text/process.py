@@ -109,7 +109,7 @@ class TopicWindows(Process):
 
     @cached_property
     def distinctness(self) -> np.ndarray:
-        """KL(next | key in the window || next) over training windows, in nats (keys,) [SnS:text-distinct]."""
+        """KL(next | key in the window || next) over training windows, in nats (keys,) [SnS:text-windows]."""
         return divergence(self._inside, self.prior)
 
     @cached_property
@@ -118,14 +118,25 @@ class TopicWindows(Process):
 
         Scores also fit the noise of the training windows, so only this distinctness is a test of them [SnS:text-held].
         """
-        held = self.part("held-out")
-        there = np.unique(held.target)  # a class may be missing here
-        inside = held.inside(len(self.keys), len(self.nexts))[there]
+        return self.distinctness_with(self.part("held-out").target)
+
+    def distinctness_with(self, target: np.ndarray) -> np.ndarray:
+        """The same where the held-out windows have other next words, such as their own in another order."""
+        held, keys = self.part("held-out"), len(self.keys)
+        classes, target = np.unique(target, return_inverse=True)  # a class may be missing here
+        flat = np.bincount(target[held.row] * keys + held.key, minlength=len(classes) * keys)
+        inside = flat.reshape(len(classes), keys)
         enough = inside.sum(axis=0) >= self.least
-        found = np.full(len(self.keys), np.nan)
-        law = np.bincount(held.target)[there] / len(held)
-        found[enough] = divergence(inside[:, enough], law) - (len(there) - 1) / (2 * inside[:, enough].sum(axis=0))
+        found = np.full(keys, np.nan)
+        law = np.bincount(target) / len(held)
+        found[enough] = divergence(inside[:, enough], law) - (len(classes) - 1) / (2 * inside[:, enough].sum(axis=0))
         return found
+
+    @cached_property
+    def held_share(self) -> np.ndarray:
+        """The share of held-out windows that hold each key (keys,)."""
+        held = self.part("held-out")
+        return np.bincount(held.key, minlength=len(self.keys)) / len(held)
 
     @cached_property
     def common(self) -> np.ndarray:

@@ -2,36 +2,44 @@
 
 prior    topical classes: common types have most attention, because the prior is learned through them; transformer: the loss
          falls below the least loss without a context, which is the entropy of the words
-onset    after the prior, common types have lost 2 % of the attention they started with (topical classes)
+onset    after the prior, common types have lost 2 % of the attention they had then (topical classes)
 doubled  distinct types have twice the attention they started with (topical classes)
-peak     after the prior, attention moves most between two checkpoints
-snap     from here to the end, attention moves by less than 0.05 between checkpoints, and by less than half of its peak
+peak     after the prior, attention moves most between two checkpoints, and twice as much as at the end
+snap     after the peak, a tenth of the way since the prior is still to go; known where time triples after it
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stagescope.detect.events import first_crossing
-from stagescope.detect.stage import Stage, Stages
+from stagescope.detect.events import crossing, first_crossing
+from stagescope.detect.noise import TWO_SIDED, variation
+from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.scan_snap.stages import LEVELS
 from stagescope.papers.scan_snap.text.observables import Masses, Motion, TextAttention
 
 
 @dataclass(frozen=True)
 class Freeze:
-    """Attention is frozen where its total variation between checkpoints is below both levels."""
+    """Attention of the transformer is frozen where its total variation between checkpoints is below this."""
 
-    variation: float = 0.05  # as in the independent numbers; after a snap, attention still moves by 0.01 to 0.02 per 50 steps
-    of_largest: float = 0.5  # relative to the largest variation after the prior: small motion throughout is no snap
-
-    def level(self, variation: np.ndarray) -> float:
-        """The variation below which attention is frozen, from all variations after the prior."""
-        return min(self.variation, self.of_largest * float(np.max(variation)))
+    variation: float = 0.05  # as in the independent numbers; after a decay, attention still moves by 0.01 to 0.02 per 50 steps
 
 
-FREEZE = Freeze()
+@dataclass(frozen=True)
+class Snap:
+    """When attention has snapped, by the share of its motion that is still to come."""
+
+    left: float = 0.1  # share of the way since the prior that is still to go, as for chains
+    longer: float = 3.0  # time must triple after a snap, as for chains: a way that grows like log t never seems to end
+    moved: float = 0.05  # least total variation since the prior: below it attention has not moved
+    above: float = 2.0  # a peak moves this many times as much as the end, where attention moves by the noise of batches
+    late: int = 10  # the end of a run is its last tenth
+
+
+FREEZE, SNAP = Freeze(), Snap()
 
 
 def after_prior(curves: TextAttention, masses: Masses | None) -> tuple[float | None, np.ndarray]:
@@ -51,47 +59,102 @@ def after_prior(curves: TextAttention, masses: Masses | None) -> tuple[float | N
 def detect(curves: TextAttention, masses: Masses | None, *, clock: str, status: str) -> Stages:
     """Stages from the curves of a run; `masses` is the attention on common and on distinct types of topical classes."""
     end = f"by {clock}={curves.time[-1]:.4g}"
-    events: dict[str, float | None] = {}
     never = f"the loss did not fall below {curves.prior_loss:.3f}, the least loss without a context, {end}"
     notes = {"prior": never if masses is None else f"attention on common types was still rising {end}"}
-    events["prior"], later = after_prior(curves, masses)
+    prior, later = after_prior(curves, masses)
+    events = {"prior": _prior(curves, masses, prior)}
     if masses is not None:
-        events |= _shifts(curves.time, *masses, events["prior"], notes, end)
+        events |= _shifts(curves.time, *masses, prior, notes, end)
     events |= _moves(curves.motion, later, notes, end)
-    missing = {name: notes[name] for name, found in events.items() if found is None}
-    return Stages(status, clock, events, _stages(curves, masses, events, later), missing)
+    missing = {name: notes[name] for name, found in events.items() if found.time is None}
+    times = {name: found.time for name, found in events.items()}
+    return Stages.of(status, clock, events, _stages(curves, masses, times, later), missing)
+
+
+def _prior(curves: TextAttention, masses: Masses | None, prior: float | None) -> Event:
+    if prior is None:
+        return Event.missing()
+    if masses is None:
+        return crossing(curves.time, curves.loss, curves.prior_loss, False, how="crossing; spacing of frames")
+    curve = masses[0]
+    alike = curves.time[curve >= curve.max() - _error(curves.time, curve)]
+    return Event(prior, float(alike[0]), float(alike[-1]), how="most attention on common types")
+
+
+def _error(time: np.ndarray, curve: np.ndarray) -> float:
+    """The 95 % half-width of a curve from the noise of one tenth of the run, as that of a random walk."""
+    return TWO_SIDED * float(np.sqrt(variation(time, curve)[-1] / SNAP.late))
+
+
+def _crossed(time: np.ndarray, curve: np.ndarray, level: float, *, rising: bool, after: float = 0.0) -> Event:
+    """A crossing; its interval is from the noise that the curve has gathered since `after`."""
+    gathered = variation(time, curve)
+    error = TWO_SIDED * np.sqrt(np.maximum(gathered - np.interp(after, time, gathered), 0.0))
+    return crossing(time, curve, level, rising, error=error, after=after, how="crossing; noise of the run")
 
 
 def _shifts(
     time: np.ndarray, common: np.ndarray, distinct: np.ndarray, prior: float | None, notes: dict[str, str], end: str
-) -> dict[str, float | None]:
+) -> dict[str, Event]:
     """When attention has left common types, and when it has doubled on distinct ones."""
-    onset = doubled = None
+    onset = doubled = Event.missing()
     notes["onset"] = notes["doubled"] = "there are no such types" if prior is not None else "the prior was not learned"
     if prior is not None and common[0] > 0:
-        onset = first_crossing(time, common, (1 - LEVELS.onset_loss) * common[0], rising=False, after=prior)
-        notes["onset"] = f"attention on common types fell to {common[time >= prior].min() / common[0]:.1%} of its start {end}"
+        onset = _crossed(time, common, (1 - LEVELS.onset_loss) * common.max(), rising=False, after=prior)
+        lowest = common[time >= prior].min() / common.max()
+        notes["onset"] = f"attention on common types fell to {lowest:.1%} of what they had at the prior {end}"
     if prior is not None and distinct[0] > 0:
-        doubled = first_crossing(time, distinct, 2 * distinct[0], rising=True, after=prior)
+        doubled = _crossed(time, distinct, 2 * distinct[0], rising=True, after=prior)
         notes["doubled"] = f"attention on distinct types reached {distinct.max() / distinct[0]:.2f} times its start {end}"
     return {"onset": onset, "doubled": doubled}
 
 
-def _moves(motion: Motion, later: np.ndarray, notes: dict[str, str], end: str) -> dict[str, float | None]:
-    """When attention moves most, and from when on it is frozen."""
-    if not later.size:
-        notes["peak"] = notes["snap"] = f"there are no two checkpoints after the prior {end}"
-        return {"peak": None, "snap": None}
-    top = int(later[np.argmax(motion.variation[later])])
-    peak = float(motion.start[top] + motion.stop[top]) / 2
-    moving = later[motion.variation[later] >= FREEZE.level(motion.variation[later])]
-    last, largest = motion.variation[-1], motion.variation[top]
-    notes["snap"] = f"attention still moves by {last:.3f} between checkpoints {end}; the largest motion was {largest:.3f}"
-    return {"peak": peak, "snap": float(motion.stop[moving[-1]]) if moving[-1] != later[-1] else None}
+def _moves(motion: Motion, later: np.ndarray, notes: dict[str, str], end: str) -> dict[str, Event]:
+    """When attention moves most, and when almost all of its motion is over."""
+    peak = peak_of(motion, later)
+    if peak.time is None:
+        few = f"there are no two checkpoints after the prior {end}"
+        flat = f"after the prior attention never moved {SNAP.above:g} times as much between checkpoints as at the end {end}"
+        notes["peak"] = flat if later.size else few
+        notes["snap"] = "the motion of attention did not pass a peak"
+        return {"peak": peak, "snap": Event.missing()}
+    left, moved = motion.left[later], float(motion.left[later].max())
+    notes["snap"] = f"attention moved by {moved:.3f} in all after the prior, less than {SNAP.moved:g}"
+    if moved < SNAP.moved:
+        return {"peak": peak, "snap": Event.missing()}
+    error = TWO_SIDED * late_noise(motion)
+    snap = crossing(motion.start[later], left, SNAP.left * moved, False, error=error, after=peak.time, how="motion to come")
+    share = left_at(motion, later, motion.stop[-1] / SNAP.longer)
+    notes["snap"] = f"while time tripled to the end, attention went {share:.0%} of its way since the prior, above {SNAP.left:.0%}"
+    known = snap.time is not None and SNAP.longer * snap.time <= motion.stop[-1]
+    return {"peak": peak, "snap": snap if known else Event.missing()}
+
+
+def late_noise(motion: Motion) -> float:
+    """Mean variation between checkpoints in the last tenth: what attention still moves, by noise if it has snapped."""
+    return float(np.mean(motion.variation[-max(1, len(motion.variation) // SNAP.late) :]))
+
+
+def left_at(motion: Motion, later: np.ndarray, when: float) -> float:
+    """The share of the motion since the prior that is still to come at a time."""
+    return float(np.interp(when, motion.start[later], motion.left[later]) / motion.left[later].max())
+
+
+def peak_of(motion: Motion, later: np.ndarray) -> Event:
+    """The largest variation after the prior; its interval holds all that the scatter at the end cannot tell from it."""
+    if later.size < 2:
+        return Event.missing()
+    moved = motion.variation[later]
+    top, scatter = int(np.argmax(moved)), float(np.std(moved[-max(2, len(moved) // SNAP.late) :]))
+    if moved[top] < SNAP.above * late_noise(motion) or top == later.size - 1:
+        return Event.missing()
+    alike = later[moved >= moved[top] - TWO_SIDED * scatter]
+    middle = float(motion.start[later[top]] + motion.stop[later[top]]) / 2
+    return Event(middle, float(motion.start[alike[0]]), float(motion.stop[alike[-1]]), how="largest motion between checkpoints")
 
 
 def _stages(
-    curves: TextAttention, masses: Masses | None, events: dict[str, float | None], later: np.ndarray
+    curves: TextAttention, masses: Masses | None, events: Mapping[str, float | None], later: np.ndarray
 ) -> tuple[Stage, ...]:
     """The prior; the scan, from there to the snap; then snapped. The last stage has the motion after the prior as facts."""
     first, end = float(curves.time[0]), float(curves.time[-1])

@@ -79,5 +79,6 @@ STUDY = Study(
     ),
     tags=("SnS:model", "SnS:merged-columns", "SnS:text-windows", "SnS:text-transformer", "SnS:text-stages"),
     figures=Later(f"{_HERE}.figures:FIGURES").load,
+    inputs=Later(f"{_HERE}.nulls:inputs"),
     ledger=("topics", "wikitext-2", "tinystories", "wikitext-2-transformer", "wikitext-2-decay"),
 )

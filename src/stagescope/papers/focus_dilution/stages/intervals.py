@@ -1,0 +1,115 @@
+"""Events of focus and dilution as estimates: how far the recording, and other draws of the data, would move them [FD:stages].
+
+An opening starts where the one before it ended, so its delay adds to theirs: along the openings in order of time variances
+add. An event of a row is as late as the last opening before it, and has an error of its own.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stagescope.detect.events import around
+from stagescope.detect.extrema import Turn
+from stagescope.detect.noise import TWO_SIDED, delay, flutter
+from stagescope.detect.stage import Event
+from stagescope.papers.focus_dilution.stages.rows import THRESHOLDS, RowCycle
+
+if TYPE_CHECKING:
+    from stagescope.papers.focus_dilution.observables import TokenCurves
+
+Times = Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What other draws of the data would change.
+
+    Args:
+        batches: each step sees a batch, so the curves themselves are noisy.
+        apart: records nearer than this in time see steps that remember each other.
+        sample: 95 % half-widths by event, from runs on other samples of the same size; empty where nothing is drawn.
+    """
+
+    batches: bool = False
+    apart: float = 0.0
+    sample: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def how(self) -> str:
+        parts = ["the spacing of records"]
+        parts += ["the noise of batches in this run"] if self.batches else []
+        parts += ["flows on other samples of pairs"] if self.sample else []
+        return "interval from " + " and ".join(parts)
+
+
+EXACT = Draws()
+
+
+def estimates(
+    curves: "TokenCurves",
+    times: Times,
+    begun: set[str],
+    rows: Sequence[RowCycle],
+    named: Mapping[str, tuple[int, Turn]],
+    draws: Draws,
+) -> dict[str, Event]:
+    """Every event with its interval; `begun` are openings that are there at the start."""
+    chain = _chain(curves, times, draws)
+    own = _own_errors(curves, rows, named) if draws.batches else {}
+    found = {}
+    for name, when in times.items():
+        if name in begun:
+            found[name] = Event.missing("at the start", f"above {THRESHOLDS.level} at the start")
+        elif when is None:
+            found[name] = Event.missing(how=draws.how)
+        else:
+            before, sample = _inherited(name, when, times, chain, draws)
+            half = math.hypot(before, own.get(name, 0.0), sample)
+            low, high = around(curves.time, when)
+            found[name] = Event(when, max(0.0, min(low, when - half)), max(high, when + half), how=draws.how)
+    return found
+
+
+def _chain(curves: "TokenCurves", times: Times, draws: Draws) -> dict[str, float]:
+    """95 % half-widths of the openings from the noise of batches, added along the openings."""
+    found: dict[str, float] = {}
+    if not draws.batches:
+        return found
+    since, total = 0.0, 0.0
+    for when, name in sorted((when, name) for name, when in times.items() if when is not None and _opening(name)):
+        values = curves.embedding_values if name[0] == "E" else curves.score_values
+        logs = np.log(np.maximum(values[:, int(name[1:]) - 1], 1e-300))
+        total = math.hypot(total, delay(curves.time, logs, math.log(THRESHOLDS.level), when, since=since, apart=draws.apart))
+        found[name], since = total, when
+    return found
+
+
+def _opening(name: str) -> bool:
+    return name[0] in "EQ"
+
+
+def _inherited(name: str, when: float, times: Times, chain: Mapping[str, float], draws: Draws) -> tuple[float, float]:
+    """Errors from batches and from the sample: the event's own, or those of the last opening before it."""
+    earlier = [(at, each) for each, at in times.items() if at is not None and _opening(each) and at <= when]
+    last = name if _opening(name) else max(earlier, default=(0.0, ""))[1]
+    return chain.get(last, 0.0), draws.sample.get(name, draws.sample.get(last, 0.0))
+
+
+def _own_errors(curves: "TokenCurves", rows: Sequence[RowCycle], named: Mapping[str, tuple[int, Turn]]) -> dict[str, float]:
+    """95 % half-widths of the events of rows from noise between records.
+
+    Near a top of height g that falls to half within h, noise s moves the top by h (2 s/g)^(1/2) and the half by 2 h s/g.
+    """
+    found = {name: max((turn.stop or 0.0) - turn.low, turn.high - (turn.stop or 0.0)) for name, (_, turn) in named.items()}
+    for cycle in rows:
+        if cycle.focus is None:
+            continue
+        row = curves.attention[:, cycle.row, curves.frequent]
+        noise = TWO_SIDED * float(np.interp(cycle.focus, curves.time, flutter(curves.time, row))) / cycle.gain
+        fall = (float(curves.time[-1]) if cycle.half is None else cycle.half) - cycle.focus
+        found[f"focus{cycle.row}"] = fall * min(1.0, 2 * noise) ** 0.5
+        found[f"dilution{cycle.row}"] = fall * 2 * noise
+    return found
