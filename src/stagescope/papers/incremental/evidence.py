@@ -12,7 +12,7 @@ from stagescope.claims.comparison import Regime
 from stagescope.errors import InputError
 from stagescope.papers.incremental.forms import RegressionForms, wkb_times
 from stagescope.papers.incremental.stages import Heads
-from stagescope.papers.incremental.transitions import Plateau, no_ladder, plateaus, transitions
+from stagescope.papers.incremental.transitions import Plateau, no_ladder, transitions
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
 
@@ -161,16 +161,17 @@ class Evidence:
     @cached_property
     def times(self) -> tuple[float | None, ...]:
         """t_1 .. t_k."""
-        return transitions(self.time, self.heads.loss, self.levels)
+        _ = self.steps  # refuses levels that do not decrease
+        return tuple(event.time for event in self.heads.crossings)
 
     @cached_property
     def reached(self) -> int:
         """The last j whose transition was passed."""
         return max((j for j, when in enumerate(self.times, start=1) if when is not None), default=0)
 
-    @cached_property
+    @property
     def plateaus(self) -> tuple[Plateau | None, ...]:
-        return plateaus(self.time, self.heads.loss, self.levels)
+        return self.heads.plateaus
 
     @property
     def tolerance(self) -> float:

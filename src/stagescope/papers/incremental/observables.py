@@ -180,13 +180,25 @@ class LagCurves(GroupMass):
         return self._divergences(frame, self._teachers)
 
     def _divergences(self, frame: int, laws: list[np.ndarray]) -> np.ndarray:
+        return self._each_divergence(frame, laws).mean(axis=1)
+
+    def _each_divergence(self, frame: int, laws: list[np.ndarray]) -> np.ndarray:
+        """KL(law || model) of each sequence (laws, sequences)."""
         logs = log_softmax(self.law.model.logits(self.at(frame), self.contexts))
-        return np.array([np.mean(np.sum(p * (np.log(np.maximum(p, 1e-300)) - logs), axis=-1)) for p in laws])
+        return np.array([np.mean(np.sum(p * (np.log(np.maximum(p, 1e-300)) - logs), axis=-1), axis=1) for p in laws])
+
+    def nearest(self, frame: int) -> tuple[int, bool]:
+        """The class that a frame predicts as, and whether it is nearer than every other by more than two standard errors."""
+        each = self._each_divergence(frame, self._classes)
+        best = int(np.argmin(each.mean(axis=1)))
+        apart = np.delete(each, best, axis=0) - each[best]
+        error = 2 * apart.std(axis=1, ddof=1) / np.sqrt(apart.shape[1])
+        return best, bool(np.all(apart.mean(axis=1) > error))
 
     @cached_property
     def rungs(self) -> np.ndarray:
         """The class each frame predicts as (frames,): argmin_j KL(F_j || model)."""
-        return np.array([int(np.argmin(self.divergences(frame))) for frame in range(self.frames)])
+        return np.array([self.nearest(frame)[0] for frame in range(self.frames)])
 
 
 def lag_curves(run: Run, compared: int = SAMPLES.compared) -> LagCurves:

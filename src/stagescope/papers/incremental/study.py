@@ -101,7 +101,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rate_values": 0.03,
         "rate_attention": 0.03,
         "steps": 5000,
-        "frames": 800,
     },
 }
 PRESETS |= students.PRESETS
