@@ -12,7 +12,7 @@ from stagescope.claims.comparison import Regime
 from stagescope.errors import InputError
 from stagescope.papers.incremental.forms import RegressionForms, wkb_times
 from stagescope.papers.incremental.stages import Heads
-from stagescope.papers.incremental.transitions import Plateau, no_ladder, transitions
+from stagescope.papers.incremental.transitions import Plateau, no_ladder, noise_near, transitions
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
 
@@ -22,13 +22,13 @@ class LadderThresholds:
     """The regime of the ladder of levels, and the tolerances of its claims."""
 
     sharp: float = 0.03
-    """Tolerance in shares of a step for flows and gradient steps on single lags: plateaus were within 2.1 % of the step."""
+    """Tolerance in shares of a step for flows and gradient steps on single lags: an independent implementation had 2.1 %."""
     broad: float = 0.15
-    """The same for Adam and for spans of lags, where plateaus are shoulders."""
+    """The same for Adam and for spans of lags, where plateaus are shoulders (science page, section 5)."""
     before: int = 5
     """Least number of frames before t_1: a coarser record fakes the first transition."""
     distinct: float = 1.3
-    """Least ratio of an importance to the next: closer groups are learned together."""
+    """Least ratio of an importance to the next: the smallest above 1 for which the paper shows plateaus (figure 4)."""
     alike_at_start: float = 0.8
     """Least agreement at the start for claims about competing heads: heads are more alike than apart. Chosen without a run."""
 
@@ -179,11 +179,49 @@ class Evidence:
         return LADDER.sharp if self.gradient and self.task.span == 1 else LADDER.broad
 
     def rested(self, j: int) -> Plateau | None:
-        """Plateau j if the run has left it or rests on it: the loss then moves by at most the tolerance in a doubling of t."""
+        """Plateau j if the run has left it or rests on it: the loss then moves by at most the tolerance in a doubling of t.
+
+        One that was left must have been a plateau: the loss fell more slowly there than before and after.
+        """
         found = self.plateaus[j - 1]
-        if found is None or (j < len(self.times) and self.times[j] is not None):
-            return found
-        return found if self.fall(found) <= self.tolerance else None
+        if found is None or found.between is False:
+            return None
+        return found if found.between or self.fall(found) <= self.tolerance else None
+
+    @cached_property
+    def rests(self) -> tuple[Plateau, ...]:
+        """The plateaus that the run rested on; none where the only one is the last of the ladder, where every loss ends."""
+        _ = self.steps
+        found = [plateau for j in range(1, self.reached + 1) if (plateau := self.rested(j)) is not None]
+        stairs = any(plateau.between or plateau.j < len(self.times) for plateau in found)
+        return tuple(found) if stairs else ()
+
+    def no_rest(self) -> str:
+        """Why `rests` is empty."""
+        if self.reached == 0:
+            return "t_1 was not reached"
+        missing = [j for j, plateau in enumerate(self.plateaus[: self.reached], start=1) if plateau and plateau.between is False]
+        if missing:
+            return f"no plateau: the loss does not slow down after t_{missing[0]}; crossings of levels alone are no stages"
+        return f"t_{self.reached} was passed, but the run rests on no plateau"
+
+    def gap(self, plateau: Plateau) -> tuple[float, float]:
+        """Where the loss would end on a plateau less its level, and the error, in shares of the step.
+
+        A loss that approaches its limit like 1/t or faster, as both laws of the flow do, ends at most |dL/d ln t| lower.
+        """
+        step = float(self.steps[plateau.j - 1])
+        level = self.task.errors[plateau.j] if self.task.errors else 0.0
+        noise = 2 * noise_near(self.time, self.heads.loss, plateau.t)
+        low = abs(plateau.drift) / 2
+        return float(plateau.loss - low - plateau.level) / step, float(np.sqrt(low**2 + level**2 + noise**2)) / step
+
+    def mass_error(self, frame: int) -> float:
+        """How much a mass changes near a frame: the largest change to the frames a tenth of ln t away, and sampling."""
+        time, mass = self.time, self.heads.mass
+        near = np.abs(np.log(np.maximum(time, 1e-300)) - np.log(max(time[frame], 1e-300))) <= 0.1
+        sampled = 0.02 if self.run.type.endswith(("ContentLoss", "TransformerLoss")) else 0.0  # two standard errors of SAMPLES
+        return float(np.hypot(np.max(np.abs(mass[near] - mass[frame]), initial=0.0), sampled))
 
     def fall(self, plateau: Plateau) -> float:
         """Change of the loss in a doubling of t at the drift of a plateau, in shares of its step."""
@@ -245,9 +283,9 @@ class Evidence:
         if None in found:
             return None
         when, same = np.array([float(t) for t in found if t is not None]), equal(until)
-        mass = self.law.model.attention(same.params)[:, 0, self.law.model.at[1]]
+        mass = self.law.model.attention(same.params)[:, 0, self.law.model.at]
         noises = np.array(ESCAPE_NOISES)
-        predicted = wkb_times(same.time, forms.rate(mass), (noises[0], float(when[0])), noises)
+        predicted = wkb_times(same.time, forms.fastest(mass), (noises[0], float(when[0])), noises)
         return Escapes(when, predicted, float(np.polyfit(-np.log(noises), np.sqrt(when), 1)[0]))
 
     def failures(self, noisy: bool = True) -> dict[str, str]:
@@ -274,7 +312,7 @@ class Evidence:
 
     def unlike(self, least: float) -> dict[str, str]:
         """The same for an agreement of heads at the start of at least `least`."""
-        first = float(self.heads.agreement[0])
+        first = float(self.heads.alike[0])
         return {} if first >= least else {"alike": f"the agreement of heads at the start is {first:.2f}, below {least:g}"}
 
     def allowed(self, gap: float, j: int) -> float:
@@ -289,6 +327,11 @@ class Evidence:
         after = self.tolerance * float(self.steps[j]) if j < len(self.steps) else np.inf
         return min(self.tolerance, max(min(LADDER.sharp * own, after), error) / own)
 
+    @property
+    def config(self) -> dict[str, Any] | None:
+        """The options of the study that made the run."""
+        return self.run.config if self.run.study == "incremental" else None
+
 
 def _norms(blocks: list[np.ndarray]) -> np.ndarray:
     return np.sqrt(np.sum([np.sum(np.square(block.reshape(len(block), -1)), axis=1) for block in blocks], axis=0))
@@ -296,6 +339,8 @@ def _norms(blocks: list[np.ndarray]) -> np.ndarray:
 
 def on_the_ladder(evidence: Evidence) -> Regime:
     """The regime of the ladder of levels."""
+    if len(evidence.task.gains) == 1:
+        return Regime(False, "there is one group: a ladder needs two", applies=False)
     failed = evidence.failures().values()
     words = "single lags" if evidence.task.span == 1 else f"spans of up to {evidence.task.span} lags"
     return Regime(not failed, "; ".join(failed) or f"distinct importances, {words}")
