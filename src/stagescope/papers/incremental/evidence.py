@@ -1,6 +1,6 @@
 """What the claims of incremental learning read: the ladder that a run descends, its heads, its task, its companion runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -45,7 +45,8 @@ class Task:
     `gains` are the importances beta_i, or the g_i of a flow. `span` is the largest number of lags in a group. `parameters` is
     the number of parameters of the best class, `targets` the number of sampled tokens they are estimated from (None: the true
     law, or new data at every step). `forms` are the closed forms of a regression flow. `predicts` is False where there are no
-    tokens. `errors` (k+1,) are the errors of the levels above the last, in nats; empty where levels are exact.
+    tokens. `errors` (k+1,) are the errors of the levels above the last, in nats; empty where levels are exact. `uniform` is
+    the best loss of uniform attention above the last level, where it can be below level 1.
     """
 
     gains: tuple[float, ...]
@@ -58,6 +59,7 @@ class Task:
     predicts: bool = False
     forms: RegressionForms | None = None
     errors: tuple[float, ...] = ()
+    uniform: float | None = None
 
     @property
     def reachable(self) -> int:
@@ -112,11 +114,15 @@ class Companions:
 
 @dataclass(frozen=True)
 class Clock:
-    """Whether a regression flow predicts the times of a run: `holds` in the regime of `sentence`, to `tolerance`."""
+    """Whether a regression flow predicts the times of a run: `holds` in the regime of `sentence`, to `tolerance`.
+
+    `error` is that of the predicted times, relative to them.
+    """
 
     holds: bool
     sentence: str
     tolerance: float
+    error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -132,20 +138,25 @@ class Escapes:
 class Evidence:
     """A run that descends a ladder of levels.
 
-    `learned` (frames, k) is the learned share of each feature, where it is known. `clock` is the regime of the regression flow
-    from the same logits.
+    `parts` (frames, H, k) is the share of each feature that each head has learned, where it is known. `clock` is the regime
+    of the regression flow from the same logits.
     """
 
     run: Run
     heads: Heads
     task: Task
-    learned: np.ndarray | None = None
+    parts: np.ndarray | None = None
     companions: Companions = Companions()
     clock: Clock | None = None
 
     @property
     def time(self) -> np.ndarray:
         return self.heads.time
+
+    @property
+    def learned(self) -> np.ndarray | None:
+        """The learned share of each feature (frames, k)."""
+        return None if self.parts is None else self.parts.sum(axis=1)
 
     @property
     def levels(self) -> np.ndarray:
@@ -216,9 +227,9 @@ class Evidence:
         low = abs(plateau.drift) / 2
         return float(plateau.loss - low - plateau.level) / step, float(np.sqrt(low**2 + level**2 + noise**2)) / step
 
-    def mass_error(self, frame: int) -> float:
-        """How much a mass changes near a frame: the largest change to the frames a tenth of ln t away, and sampling."""
-        time, mass = self.time, self.heads.mass
+    def change(self, frame: int, mass: np.ndarray) -> float:
+        """The largest change of shares (frames, H, k) to the frames a tenth of ln t away, and their sampling error."""
+        time = self.time
         near = np.abs(np.log(np.maximum(time, 1e-300)) - np.log(max(time[frame], 1e-300))) <= 0.1
         sampled = 0.02 if self.run.type.endswith(("ContentLoss", "TransformerLoss")) else 0.0  # two standard errors of SAMPLES
         return float(np.hypot(np.max(np.abs(mass[near] - mass[frame]), initial=0.0), sampled))
@@ -305,6 +316,10 @@ class Evidence:
                 not noisy or task.noise <= self.tolerance * self.steps.min(),
                 f"{error}, more than {self.tolerance:.0%} of a step",
             ),
+            "uniform": (
+                task.uniform is None or task.uniform >= self.levels[1],
+                "values under uniform attention alone predict better than class 1: attention need not move first",
+            ),
             "fit": (task.fitted, "the fit of a level did not reach its tolerance"),
             "frames": (before >= LADDER.before, f"{before} frames before t_1; at least {LADDER.before} are needed"),
         }
@@ -328,7 +343,7 @@ class Evidence:
         return min(self.tolerance, max(min(LADDER.sharp * own, after), error) / own)
 
     @property
-    def config(self) -> dict[str, Any] | None:
+    def config(self) -> Mapping[str, Any] | None:
         """The options of the study that made the run."""
         return self.run.config if self.run.study == "incremental" else None
 

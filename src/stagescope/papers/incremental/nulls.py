@@ -58,11 +58,11 @@ def _flow(seed: int, model: str = "") -> Run:
 
 
 def _wide_flow(seed: int) -> Run:
-    """One over 100 to 400 positions, long enough for t_1 only."""
+    """One head over 100 to 400 positions, long enough for t_1."""
     rng = _rng(seed, "wide flows")
-    heads, groups, _, gains = _sizes(rng)
+    heads, gains = 1, _gains(rng, int(rng.integers(2, 4)))
     model, positions = str(rng.choice(["regression", "mirror"])), int(rng.integers(100, 401))
-    until = 3 * RegressionForms(gains, positions, heads, model == "mirror").first_time
+    until = 12 * RegressionForms(gains, positions, heads, model == "mirror").first_time
     sizes = {"heads": heads, "positions": positions, "gains": gains}
     return _study(seed, model=model, **sizes, init_scale=_log_uniform(rng, 1e-8, 1e-3), until=float(f"{until:.4g}"))
 
@@ -90,12 +90,12 @@ def _student(seed: int, **changes: Any) -> Run:
         "pad": int(rng.integers(1, 4)),
         "targets": 1,
         "labels": "soft",
-        "sequences": 2000,
+        "sequences": 1000,
         "heads": int(rng.integers(2, groups + 1)),
         "optimizer": "gd",
         "rate_values": rate,
         "rate_attention": rate,
-        "steps": 3000,
+        "steps": 2500,
         "init_scale": _log_uniform(rng, 1e-4, 1e-2),
     }
     return _study(seed, **{**options, **changes})
@@ -129,7 +129,7 @@ def _sampled(seed: int, **changes: Any) -> Run:
         "gains": tuple(float(f"{gain / largest:.4g}") for gain in gains),
         "positions": int(rng.integers(groups + 1, 10)),
         "heads": min(heads, groups),
-        "dim": int(rng.integers(groups, 10)),
+        "dim": int(rng.integers(groups + 2, 10)),
         "batch": int(rng.choice([64, 128, 256])),
         "rate_values": 0.03,
         "rate_attention": 0.03,
@@ -172,7 +172,7 @@ def inputs() -> tuple[Inputs, ...]:
     """Settings the paper is about."""
     return (
         Inputs("flows", "regression flows of both laws: gains, positions, heads and noise drawn", _flow),
-        Inputs("wide flows", "the same over 100 to 400 positions, up to the first transition", _wide_flow),
+        Inputs("wide flows", "flows of one head over 100 to 400 positions, up to plateau 1", _wide_flow),
         Inputs("equal heads", "flows and students whose heads start exactly equal", _equal_heads),
         Inputs("students", "positional heads on single lags by gradient descent", _student),
         Inputs("Adam", "positional heads on spans of lags by Adam, drawn tokens as labels", _adam_student),
@@ -181,14 +181,14 @@ def inputs() -> tuple[Inputs, ...]:
     )
 
 
-def _placed(seed: int, spread: bool, strength: float, noise: float) -> Run:
-    """The exact flow from heads that start on places of their own, or all on that of the least important feature."""
+def _placed(seed: int, place: int | None, strength: float, noise: float) -> Run:
+    """The exact flow from heads that start on features of their own, or all on one; -1 is the least important."""
     rng = _rng(seed, "placed")
     groups = int(rng.integers(2, 4))
-    heads = groups if spread else int(rng.integers(2, groups + 1))
+    heads = groups if place is None else int(rng.integers(2, groups + 1))
     model = RegressionHeads(positions=int(rng.integers(groups + 1, 12)), gains=_gains(rng, groups), heads=heads)
     start = model.init(seed, noise)
-    start["a"][np.arange(heads), np.arange(heads) if spread else groups - 1] += strength
+    start["a"][np.arange(heads), np.arange(heads) if place is None else place % groups] += strength
     flow = GradientFlow(rtol=1e-12)
     return evolve(
         RegressionLoss(model=model), start, flow, until=2000.0, record=LogSpaced(frames=300, first=1e-2), progress=False
@@ -223,12 +223,12 @@ FROZEN = Inputs(
     "frozen attention",
     "each head starts on a feature of its own and stays there: the loss is one exponential without stages, and all features "
     "are learned at once",
-    lambda seed: _placed(seed, spread=True, strength=FIXED, noise=0.0),
+    lambda seed: _placed(seed, place=None, strength=FIXED, noise=0.0),
 )
 BIASED = Inputs(
     "heads on the least important feature",
     "all heads start there, so it is learned first",
-    lambda seed: _placed(seed, spread=False, strength=5.0, noise=1e-3),
+    lambda seed: _placed(seed, place=-1, strength=5.0, noise=1e-3),
 )
 BIASED_STUDENT = Inputs(
     "students on the least important lag",
@@ -243,9 +243,13 @@ STUCK = Inputs(
 EQUAL_BIASED = Inputs(
     "equal heads on the least important feature",
     "they stay there, and never come to plateau 1",
-    lambda seed: _placed(seed, spread=False, strength=FIXED, noise=0.0),
+    lambda seed: _placed(seed, place=-1, strength=FIXED, noise=0.0),
 )
-EQUAL = Inputs("equal heads", "heads that start exactly equal stay equal: nothing parts or divides them", _equal_heads)
+FIRST_ONLY = Inputs(
+    "heads kept on the first feature",
+    "all heads stay on the most important feature: nothing parts them, and they end on plateau 1",
+    lambda seed: _placed(seed, place=0, strength=FIXED, noise=1e-3),
+)
 CUT = Inputs("cut before t_2", "the run ends before heads part", lambda seed: _cut(seed, after_first=True))
 CUT_FIRST = Inputs("cut before t_1", "the run ends before the first transition", lambda seed: _cut(seed, after_first=False))
 UNRELATED = Inputs(

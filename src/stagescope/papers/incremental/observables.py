@@ -124,13 +124,18 @@ class LagCurves(GroupMass):
         units = features / np.linalg.norm(features, axis=(1, 2), keepdims=True)
         return np.einsum("fhyx,iyx->fhi", self.values, units)
 
-    @cached_property
+    @property
     def learned(self) -> np.ndarray | None:
         """<M_i, w_i x beta_i A_i> / |w_i x beta_i A_i|^2 (frames, k): 1 where the map of group i is the true one [ISA:order].
 
         M_il = sum_h s_h(t - l) V_h, mean over targets, is what a token at lag l adds to the scores. None for models whose
         attention depends on the tokens.
         """
+        return None if self.parts is None else self.parts.sum(axis=1)
+
+    @cached_property
+    def parts(self) -> np.ndarray | None:
+        """What each head adds to `learned` (frames, H, k)."""
         model, process = self.law.model, self.law.process
         if not isinstance(model, PositionalHeads):
             return None
@@ -139,8 +144,8 @@ class LagCurves(GroupMass):
             weights = np.array(process.group_weights(number))
             mixed = np.einsum("l,lfh->fh", weights, np.array([self.lag_attention(lag) for lag in group]))
             along = np.einsum("fhyx,yx->fh", values, matrix)
-            shares.append(np.sum(mixed * along, axis=1) / (np.sum(weights**2) * np.sum(matrix**2)))
-        return np.stack(shares, axis=1)
+            shares.append(mixed * along / (np.sum(weights**2) * np.sum(matrix**2)))
+        return np.stack(shares, axis=2)
 
     @cached_property
     def held_out(self) -> LaggedLoss:

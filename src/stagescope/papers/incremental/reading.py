@@ -12,6 +12,7 @@ from stagescope.dynamics.record import LogSpaced
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
 from stagescope.papers.incremental.companions import clock, companions
 from stagescope.papers.incremental.evidence import Companions, Curve, EqualHeads, Evidence, Task
+from stagescope.papers.incremental.levels.uniform import uniform_excess
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.regression.observables import HeadCurves, head_curves
 from stagescope.papers.incremental.regression.sampled import RegressionSampled
@@ -115,7 +116,7 @@ class StudentReading(IncrementalReading):
     @cached_property
     def evidence(self) -> Evidence:
         curves = self.curves
-        return Evidence(self.dense, self.heads, _task(curves), curves.learned, self.kept, clock(self.dense))
+        return Evidence(self.dense, self.heads, _task(curves), curves.parts, self.kept, clock(self.dense))
 
 
 def _task(curves: LagCurves) -> Task:
@@ -129,6 +130,7 @@ def _task(curves: LagCurves) -> Task:
         disjoint=law.process.disjoint,
         targets=None if known else law.sequences * law.model.targets,
         fitted=levels.converged,
+        uniform=uniform_excess(law.process, law.model.targets, law.model.context - law.process.reach),
         predicts=True,
         errors=tuple(np.abs((levels.losses - levels.losses[-1]) - (levels.training - levels.training[-1])).tolist()),
     )
@@ -149,7 +151,7 @@ class RegressionReading(IncrementalReading):
         curves = self.curves
         forms = None if isinstance(self.law, RegressionSampled) else curves.forms
         task = Task(curves.model.gains, curves.model.heads, forms=forms)
-        return Evidence(self.dense, self.heads, task, curves.learned, self.kept, clock(self.dense))
+        return Evidence(self.dense, self.heads, task, curves.parts, self.kept, clock(self.dense))
 
 
 def _flow_heads(curves: HeadCurves, smooth: bool) -> Heads:

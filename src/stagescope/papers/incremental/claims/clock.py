@@ -105,7 +105,8 @@ def _clock(evidence: Evidence) -> Comparison:
         return Comparison(1.0, None, limit, None, f"model and flow have no transition in common; {where}", unit=OF_FLOW)
     at = int(np.argmax(np.abs(np.array(ratios) - 1)))
     worst, error = float(ratios[at]), float(errors[at])
-    judged = agreement(1.0, worst, limit, "", measured_error=error).holds
+    wide = evidence.clock.error if evidence.clock else 0.0
+    judged = agreement(1.0, worst, limit, "", predicted_error=wide, measured_error=error).holds
     holds = False if late else judged
     reason = f"model over flow from the same logits: {', '.join(shown)}; {where}"
     if unseen:
@@ -116,8 +117,8 @@ def _clock(evidence: Evidence) -> Comparison:
     elif any(due for _, due in unseen):
         why = "the flow has reached it, but the run ends too early"
     if holds and why:
-        return Comparison(1.0, worst, limit, None, f"{reason}: {why}", measured_error=error, unit=OF_FLOW)
-    return Comparison(1.0, worst, limit, holds, reason, measured_error=error, unit=OF_FLOW)
+        return Comparison(1.0, worst, limit, None, f"{reason}: {why}", predicted_error=wide, measured_error=error, unit=OF_FLOW)
+    return Comparison(1.0, worst, limit, holds, reason, predicted_error=wide, measured_error=error, unit=OF_FLOW)
 
 
 CLAIMS = (

@@ -79,7 +79,7 @@ def small_logits(evidence: Evidence) -> Mapping[str, Any] | None:
         vocab=vocab,
         spans=(1,) * groups,
         importance_ratio=ratio,
-        scale=float(f"{0.4 / size:.3g}"),
+        scale=float(f"{0.2 / size:.3g}"),
         feature_kind="gram-schmidt",
         targets=1,
         pad=3,

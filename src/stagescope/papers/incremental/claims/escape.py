@@ -70,6 +70,8 @@ def _leaving(evidence: Evidence) -> Regime:
     base, forms = flows(evidence), evidence.task.forms
     if not base.applies or forms is None:
         return base
+    if evidence.identical:
+        return Regime(False, "heads start exactly equal and do not part", applies=False)
     stuck = _stuck(forms.heads, len(forms.gains))
     if stuck is None and forms.gains[0] == forms.gains[1]:
         stuck = f"g_1 = g_2 = {forms.gains[0]:g}: the closed forms need a second gain below the first"
@@ -111,8 +113,19 @@ def _moving(evidence: Evidence) -> Regime:
         return Regime(
             False, "this run has no flow time, or its model no reduction to one head, to compare rates with", applies=False
         )
+    if evidence.identical:
+        return Regime(False, "heads start exactly equal and do not part", applies=False)
     failed = evidence.failures(noisy=False) | evidence.unlike(ESCAPE.nearly_equal)
+    begin, most = _arrival(evidence), ESCAPE.linear / ESCAPE.growth
+    if begin is not None and evidence.spread[begin] > most:
+        failed["room"] = f"heads differ by {evidence.spread[begin]:.1e} on arrival at plateau 1, above {most:g}: no room to grow"
     return Regime(not failed, "; ".join(failed.values()) or "flow time, heads alike at the start")
+
+
+def _arrival(evidence: Evidence) -> int | None:
+    """The first frame on plateau 1."""
+    inside = np.flatnonzero(evidence.heads.loss <= evidence.levels[1] + ESCAPE.on_plateau * evidence.steps[0])
+    return int(inside[0]) if inside.size else None
 
 
 @dataclass(frozen=True)
@@ -126,10 +139,10 @@ class Rise:
 
 def rise(evidence: Evidence) -> Rise | None:
     """The growth fit on plateau 1, where heads part linearly; None where the growing mode never dominates the initial noise."""
-    inside = np.flatnonzero(evidence.heads.loss <= evidence.levels[1] + ESCAPE.on_plateau * evidence.steps[0])
-    if not inside.size or evidence.identical:
+    begin = _arrival(evidence)
+    if begin is None or evidence.identical:
         return None
-    begin, amplitude, clock = int(inside[0]), evidence.spread * evidence.size, evidence.time
+    amplitude, clock = evidence.spread * evidence.size, evidence.time
     over = np.flatnonzero(evidence.spread[begin:] > ESCAPE.linear)
     last = begin + int(over[0]) - 1 if over.size else len(amplitude) - 1
     if last <= begin:
@@ -238,7 +251,7 @@ CLAIMS = (
         "t1",
         "t2",
         kind="prediction",
-        null=(nulls.SHAKEN, nulls.EQUAL, nulls.FROZEN),
+        null=(nulls.SHAKEN, nulls.FIRST_ONLY, nulls.FROZEN),
         rules=2,
     ),
     claim(
@@ -259,7 +272,7 @@ CLAIMS = (
         _slope,
         "t2",
         kind="prediction",
-        null=(nulls.EQUAL, nulls.CUT),
+        null=(nulls.CUT, nulls.FIRST_ONLY),
         group="ISA:escapes",
         rules=2,
         elsewhere=elsewhere.long_plateau,
@@ -271,7 +284,7 @@ CLAIMS = (
         _wkb,
         "t2",
         kind="prediction",
-        null=(nulls.EQUAL, nulls.CUT),
+        null=(nulls.CUT, nulls.FIRST_ONLY),
         group="ISA:escapes",
         rules=2,
     ),
