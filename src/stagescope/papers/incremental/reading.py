@@ -1,14 +1,14 @@
 """Read a run of incremental learning: students of a lagged chain, and the regression models."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages
-from stagescope.dynamics.record import LogSpaced
+from stagescope.dynamics.record import LogSpaced, Record
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
 from stagescope.papers.incremental.companions import clock, companions
 from stagescope.papers.incremental.evidence import Companions, Curve, EqualHeads, Evidence, Task
@@ -182,8 +182,13 @@ def dense(run: Run) -> Run:
         return run
     if "step" in run.series:
         record = LogSpaced(frames=RESOLUTION.steps)
-        return run if np.array_equal(run.step, record.steps(int(run.step[-1]))) else replay(run, record)
+        return run if np.array_equal(run.step, record.steps(int(run.step[-1]))) else _again(run, record)
     end = float(run.t[-1])
     record = LogSpaced(frames=RESOLUTION.flow, first=RESOLUTION.first * end)
     same = run.frames == RESOLUTION.flow and np.allclose(run.t, record.times(end), rtol=1e-12, atol=0)
-    return run if same else replay(run, record)
+    return run if same else _again(run, record)
+
+
+def _again(run: Run, record: Record) -> Run:
+    """The replay, with the options of the study that made the run."""
+    return replace(replay(run, record), study=run.study, config=run.config)
