@@ -320,6 +320,10 @@ class Evidence:
                 task.uniform is None or task.uniform >= self.levels[1],
                 "values under uniform attention alone predict better than class 1: attention need not move first",
             ),
+            "heads": (
+                task.span == 1 or task.heads >= len(task.gains),
+                "fewer heads than groups of several lags: a head can serve lags of two groups, which no class does",
+            ),
             "fit": (task.fitted, "the fit of a level did not reach its tolerance"),
             "frames": (before >= LADDER.before, f"{before} frames before t_1; at least {LADDER.before} are needed"),
         }

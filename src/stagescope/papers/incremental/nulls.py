@@ -105,35 +105,39 @@ def _adam_student(seed: int) -> Run:
     """Positional heads on spans of lags by Adam, drawn tokens as labels: the paper's task, smaller."""
     rng = _rng(seed, "adam")
     groups = int(rng.integers(2, 4))
-    task = _lag_task(rng, groups) | {"feature_kind": str(rng.choice(["orthogonal", "gram-schmidt"]))}
     options = {
-        "scale": float(rng.uniform(2.5, 5.0)),
-        "spans": tuple(int(n) for n in rng.integers(1, 3, groups)),
-        "targets": 6,
-        "sequences": 2500,
-        "heads": int(rng.integers(2, groups + 1)),
+        "vocab": int(rng.integers(12, 19)),
+        "feature_seed": int(rng.integers(2**31)),
+        "importance_ratio": float(rng.uniform(1.5, 2.0)),
+        "reverse": bool(rng.random() < 0.5),
+        "scale": float(rng.uniform(3.0, 6.0)),
+        "spans": (2,) * groups,
+        "targets": 8,
+        "sequences": 1500,
+        "heads": groups,
         "steps": 900,
         "clip": 1.0,
         "init_scale": _log_uniform(rng, 1e-4, 1e-2),
     }
-    return _study(seed, **task, **options)
+    return _study(seed, **options)
 
 
 def _sampled(seed: int, **changes: Any) -> Run:
     """The regression transformer on batches of contexts."""
     rng = _rng(seed, "sampled")
-    heads, groups, _, gains = _sizes(rng)
-    largest = gains[0] / float(rng.uniform(2.0, 3.0))
+    groups = int(rng.integers(2, 4))
+    ratios = rng.uniform(1.4, 1.8, groups - 1)
+    last = float(rng.uniform(0.9, 1.3))
     options = {
         "model": "regression-transformer",
-        "gains": tuple(float(f"{gain / largest:.4g}") for gain in gains),
-        "positions": int(rng.integers(groups + 1, 10)),
-        "heads": min(heads, groups),
+        "gains": tuple(float(f"{last * np.prod(ratios[i:]):.4g}") for i in range(groups)),
+        "positions": int(rng.integers(groups + 1, 9)),
+        "heads": int(rng.integers(2, groups + 1)),
         "dim": int(rng.integers(groups + 2, 10)),
         "batch": int(rng.choice([64, 128, 256])),
         "rate_values": 0.03,
         "rate_attention": 0.03,
-        "steps": 4000,
+        "steps": 5000,
         "feature_seed": int(rng.integers(2**31)),
         "init_scale": _log_uniform(rng, 1e-3, 3e-2),
     }
@@ -256,6 +260,11 @@ UNRELATED = Inputs(
     "tokens without a past",
     "importances near zero: the tokens are independent, and all classes predict alike",
     lambda seed: _student(seed, scale=1e-3, steps=600),
+)
+FEW_UNRELATED = Inputs(
+    "few tokens without a past",
+    "importances near zero and few sequences: to know the lags is of no use",
+    lambda seed: _few_sequences(seed, scale=1e-3, steps=300),
 )
 SHAKEN = Inputs(
     "batches of one context",

@@ -43,7 +43,7 @@ TAGS = {
     "ISA:order": Tag("plateaus", "features are acquired in the order of their importance"),
     "ISA:nearest": Tag("plateaus", "on plateau j the least KL(F_i || model) is that of i = j"),
     "ISA:competition": Tag("heads", "on plateau 1 all heads attend to the most important group"),
-    "ISA:cooperation": Tag("heads", "heads part between t_1 and t_2 and divide the groups"),
+    "ISA:cooperation": Tag("heads", "heads part after t_1, before plateau 2, and divide the groups"),
     "ISA:stays": Tag("heads", "equal heads stay on plateau 1"),
     "ISA:head-limit": Tag("heads", "H heads end on plateau min(H, k)"),
     "ISA:parting": Tag("plateau 1", "at equal heads H - 1 equal fastest modes, head differences, lead out of it"),
@@ -63,5 +63,5 @@ TAGS = {
     "ISA:text-reach": Tag("real text", "every head ends with a lag of its own"),
     "ISA:stopping-rules": Tag("early stopping", "least held-out loss, with patience in steps or in stages"),
     "ISA:early-stopping": Tag("early stopping", "argmin_j KL(F_j || model) at the best stop = best likelihood fit"),
-    "ISA:stop-ridge": Tag("early stopping", "loss at the best stop <= that of the best ridge fit that knows the lags"),
+    "ISA:stop-ridge": Tag("early stopping", "loss of the best ridge fit that knows the lags < that at the best stop"),
 }
