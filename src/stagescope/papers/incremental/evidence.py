@@ -138,14 +138,12 @@ class Escapes:
 class Evidence:
     """A run that descends a ladder of levels.
 
-    `parts` (frames, H, k) is the share of each feature that each head has learned, where it is known. `clock` is the regime
-    of the regression flow from the same logits.
+    `clock` is the regime of the regression flow from the same logits.
     """
 
     run: Run
     heads: Heads
     task: Task
-    parts: np.ndarray | None = None
     companions: Companions = Companions()
     clock: Clock | None = None
 
@@ -156,7 +154,7 @@ class Evidence:
     @property
     def learned(self) -> np.ndarray | None:
         """The learned share of each feature (frames, k)."""
-        return None if self.parts is None else self.parts.sum(axis=1)
+        return None if self.heads.parts is None else self.heads.parts.sum(axis=1)
 
     @property
     def levels(self) -> np.ndarray:
@@ -338,13 +336,12 @@ class Evidence:
         """The largest distance from level j at which a loss counts as that of class j, in shares of step j, as `gap` is.
 
         Above the level it is the tolerance: the run may still be falling. No member of the class is below the level: there it
-        is 3 % of the step, or the tolerance of the next step where that is less, and at least the error of the level itself.
+        is 3 % of the step, or the tolerance of the next step where that is less. The error of the level counts apart.
         """
         if gap >= 0:
             return self.tolerance
-        own, error = float(self.steps[j - 1]), self.task.errors[j] if self.task.errors else 0.0
-        after = self.tolerance * float(self.steps[j]) if j < len(self.steps) else np.inf
-        return min(self.tolerance, max(min(LADDER.sharp * own, after), error) / own)
+        after = self.tolerance * float(self.steps[j] / self.steps[j - 1]) if j < len(self.steps) else np.inf
+        return min(self.tolerance, LADDER.sharp, after)
 
     @property
     def config(self) -> Mapping[str, Any] | None:

@@ -112,10 +112,10 @@ def _adam_student(seed: int) -> Run:
         "reverse": bool(rng.random() < 0.5),
         "scale": float(rng.uniform(3.0, 6.0)),
         "spans": (2,) * groups,
-        "targets": 8,
-        "sequences": 1500,
+        "targets": 6,
+        "sequences": 1000,
         "heads": groups,
-        "steps": 900,
+        "steps": 800,
         "clip": 1.0,
         "init_scale": _log_uniform(rng, 1e-4, 1e-2),
     }

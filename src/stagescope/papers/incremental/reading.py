@@ -33,6 +33,7 @@ def _lag_heads(curves: LagCurves, smooth: bool) -> Heads:
         curves.contrast,
         curves.mass,
         nearest=lambda frame: curves.nearest(frame)[0],
+        parts=curves.parts,
         clear=lambda frame: curves.nearest(frame)[1],
         smooth=smooth,
     )
@@ -116,7 +117,7 @@ class StudentReading(IncrementalReading):
     @cached_property
     def evidence(self) -> Evidence:
         curves = self.curves
-        return Evidence(self.dense, self.heads, _task(curves), curves.parts, self.kept, clock(self.dense))
+        return Evidence(self.dense, self.heads, _task(curves), self.kept, clock(self.dense))
 
 
 def _task(curves: LagCurves) -> Task:
@@ -151,12 +152,12 @@ class RegressionReading(IncrementalReading):
         curves = self.curves
         forms = None if isinstance(self.law, RegressionSampled) else curves.forms
         task = Task(curves.model.gains, curves.model.heads, forms=forms)
-        return Evidence(self.dense, self.heads, task, curves.parts, self.kept, clock(self.dense))
+        return Evidence(self.dense, self.heads, task, self.kept, clock(self.dense))
 
 
 def _flow_heads(curves: HeadCurves, smooth: bool) -> Heads:
     parts = (curves.agreement, curves.contrast, curves.mass)
-    return Heads(curves.time, curves.loss, curves.forms.levels, *parts, nearest=lambda _: None, smooth=smooth)
+    return Heads(curves.time, curves.loss, curves.forms.levels, *parts, nearest=lambda _: None, parts=curves.parts, smooth=smooth)
 
 
 @dataclass(frozen=True)

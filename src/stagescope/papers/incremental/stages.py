@@ -32,7 +32,8 @@ HEADS = HeadThresholds()
 class Heads:
     """What the detector reads: a loss with the levels it should rest at, and the attention of the heads on the groups.
 
-    `smooth` where the loss is that of a flow. `nearest` gives the class that predicts most like the model at a frame, None
+    `smooth` where the loss is that of a flow. `parts` (frames, H, k) is the share of each feature that each head has learned,
+    where it is known. `nearest` gives the class that predicts most like the model at a frame, None
     where that is not known, and `clear` whether it is nearer than the next by more than the error.
     """
 
@@ -43,6 +44,7 @@ class Heads:
     contrast: np.ndarray
     mass: np.ndarray
     nearest: Callable[[int], int | None]
+    parts: np.ndarray | None = None
     clear: Callable[[int], bool] = lambda frame: True
     smooth: bool = False
 
@@ -64,6 +66,17 @@ class Heads:
     def alike(self) -> np.ndarray:
         """Mean cosine between the masses of two heads on the groups (frames,); where in a group a head looks does not count."""
         return agreement(self.mass)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """What each head has of each group (frames, H, k): of its map, where that is known, so that leakage of one head that
+        another cancels does not count; of the head's attention elsewhere."""
+        return self.mass if self.parts is None else self.parts
+
+    def owners(self, frame: int, error: float = 0.0) -> list[int | None]:
+        """The head that has most of each of the first min(H, k) groups; None where no head has more than half of it."""
+        found = self.shares[frame][:, : min(self.mass.shape[1:])]
+        return [int(row.argmax()) if row.max() - error > HEADS.most else None for row in found.T]
 
     @cached_property
     def onset(self) -> Event:
@@ -132,15 +145,16 @@ def _stages(heads: Heads) -> tuple[Stage, ...]:
 def _heads(heads: Heads, frame: int) -> dict[str, Any]:
     """How heads divide the groups at a frame, groups counted from 1, and the class that predicts most like the model.
 
-    Heads compete if each has most of its attention on the first group, and cooperate if they cover as many groups as they can.
+    Heads compete if each has most of its attention on the first group. They cooperate if each of the first min(H, k) groups
+    has a head of its own.
     """
     mass = heads.mass[frame]
-    tops = (mass.argmax(axis=1) + 1).tolist()
+    tops, owners = (mass.argmax(axis=1) + 1).tolist(), heads.owners(frame)
     word = "between"
-    if np.all(mass[:, 0] > HEADS.most):
-        word = "competitive"
-    elif len(set(tops)) == min(mass.shape):
+    if None not in owners and len(set(owners)) == len(owners) > 1:
         word = "cooperative"
+    elif np.all(mass[:, 0] > HEADS.most):
+        word = "competitive"
     alike, contrast = float(heads.alike[frame]), float(heads.contrast[frame])
     near = heads.nearest(frame)
     return {"heads": word, "agreement": alike, "contrast": contrast, "top_groups": tops, "nearest_class": near}

@@ -10,7 +10,6 @@ from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.detect.events import crossing, first_crossing
 from stagescope.papers.incremental import nulls
 from stagescope.papers.incremental.evidence import Evidence, on_the_ladder, several_heads
-from stagescope.papers.incremental.stages import HEADS
 
 SHARE, ATTENTION = "of the step", "of the attention, above that on any other group"
 
@@ -168,18 +167,6 @@ def _splitting(evidence: Evidence) -> Regime:
     )
 
 
-def _owners(evidence: Evidence, frame: int) -> tuple[list[int | None], float]:
-    """The head that has most of each of the first min(H, k) groups, None where no head clearly has, and the error of a share.
-
-    A share is what the head adds to the map of the group: leakage of one head that another cancels does not count. Where maps
-    are not known it is the share of the head's attention.
-    """
-    shares = evidence.heads.mass if evidence.parts is None else evidence.parts
-    error = evidence.change(frame, shares)
-    found = shares[frame][:, : evidence.task.reachable]
-    return [int(row.argmax()) if row.max() - error > HEADS.most else None for row in found.T], error
-
-
 def _cooperation(evidence: Evidence) -> Comparison:
     """P2: heads part after t_1 and before plateau 2; on the last plateau each of the first min(H, k) groups has its own head."""
     last, unit = evidence.task.reachable, "groups"
@@ -187,7 +174,9 @@ def _cooperation(evidence: Evidence) -> Comparison:
     if plateau is None:
         why = f"the run does not rest on plateau {last}: heads have not divided the groups yet"
         return Comparison(last, None, "all", None, why, unit=unit)
-    owners, error = _owners(evidence, evidence.frame(plateau.t))
+    frame = evidence.frame(plateau.t)
+    error = evidence.change(frame, evidence.heads.shares)
+    owners = evidence.heads.owners(frame, error)
     own = len({head for head in owners if head is not None})
     first, second = evidence.heads.crossings[0], evidence.plateaus[1]
     before = float(evidence.time[-1]) if second is None else second.t
