@@ -106,14 +106,14 @@ def _adam_student(seed: int) -> Run:
     rng = _rng(seed, "adam")
     groups = int(rng.integers(2, 4))
     options = {
-        "vocab": int(rng.integers(12, 19)),
+        "vocab": int(rng.integers(10, 17)),
         "feature_seed": int(rng.integers(2**31)),
         "importance_ratio": float(rng.uniform(1.5, 2.0)),
         "reverse": bool(rng.random() < 0.5),
         "scale": float(rng.uniform(3.0, 6.0)),
         "spans": (2,) * groups,
-        "targets": 6,
-        "sequences": 1000,
+        "targets": 8,
+        "sequences": 1500,
         "heads": groups,
         "steps": 800,
         "clip": 1.0,

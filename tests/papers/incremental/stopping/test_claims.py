@@ -100,6 +100,7 @@ def test_fifty_sequences_of_the_ladder():
     run = ss.run_study("incremental", "ladder", sequences=50, steps=400, feature_seed=41, seed=42, progress=False)
     ledger = Ledger.of(run, STOPPING_CLAIMS, StoppingEvidence(run))
     first, second = ledger
-    assert (first.verdict, first.predicted, first.measured) == ("confirmed", 1, 1)
-    assert second.verdict == "violated"
-    assert second.measured > second.predicted + 0.2
+    assert (first.predicted, first.measured) == (1, 1)
+    assert first.verdict == "inconclusive", "class 2 is nearly as near"
+    assert second.verdict == "confirmed"
+    assert second.measured > 0.2

@@ -26,7 +26,7 @@ def sure(held):
 
 def drifting(second_fall):
     """Held-out loss that rises slowly on plateau 1, and falls or rises at the second transition."""
-    return staircase(CENTRES, heights=[1.0, second_fall]) + 0.05 * np.maximum(0, np.log(STEP / 60))
+    return staircase(CENTRES, heights=[1.0, second_fall]) + 0.05 * np.maximum(0, np.log(np.maximum(STEP, 1) / 60))
 
 
 def test_oracle_is_the_least():
