@@ -24,7 +24,7 @@ PairwiseWindows TextAttention TextTransformer TextTransformerLoss TopicWindows t
 HeadCurves MirrorFlow RegressionHeads RegressionLoss RegressionSampled RegressionTransformer head_curves
 Diagram Summary diagram report summary
 Sweep load_sweep sweep
-Event Inputs Transition agreement beyond_chance transitions
+Calibration Event Inputs Transition agreement beyond_chance calibrate from_arrays transitions
 Comparison Kind Paper Reading Reference Regime Study Tag reading
 """
 

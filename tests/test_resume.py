@@ -200,12 +200,12 @@ def test_text_snap_goes_on_the_same_after_a_resume(tmp_path, stop_after, options
     assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
 
 
-def test_the_command_line_says_that_an_own_objective_needs_python(tmp_path, stop_after, capsys):
+def test_the_command_line_says_how_to_give_an_own_objective(tmp_path, stop_after, capsys):
     stop_after(5)
     with pytest.raises(ss.Interrupted):
         ss.evolve(BOWL, START, ss.Descent(lr=0.01, steps=60), out=tmp_path / "run")
     assert command(["resume", str(tmp_path / "run")]) == 2
-    assert "`ss.resume(folder, objective)`" in capsys.readouterr().err
+    assert "add --objective MODULE:NAME" in capsys.readouterr().err
 
 
 def test_a_stop_condition_holds_after_a_resume(tmp_path, stop_after):

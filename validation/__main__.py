@@ -17,6 +17,7 @@ MODULES = (
     "text_focus",
     "text_snap",
     "text_incremental",
+    "calibration",
     "kill",
     "sweep_killing",
     "documents",

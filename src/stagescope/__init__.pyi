@@ -1,5 +1,6 @@
 """The public names, once: each line is a name and the module it comes from."""
 
+from .claims.calibration import Calibration as Calibration
 from .claims.claim import Claim as Claim
 from .claims.claim import Verdict as Verdict
 from .claims.comparison import Comparison as Comparison
@@ -50,6 +51,7 @@ from .landscape.linearise import Linearisation as Linearisation
 from .landscape.linearise import linearise as linearise
 from .landscape.spectrum import Spectrum as Spectrum
 from .landscape.spectrum import spectrum as spectrum
+from .papers.calibrate import calibrate as calibrate
 from .papers.focus_dilution.finite import TokenFinite as TokenFinite
 from .papers.focus_dilution.loss import TokenPopulation as TokenPopulation
 from .papers.focus_dilution.model import TokenAttention as TokenAttention
@@ -116,6 +118,7 @@ from .processes.markov_chain import MarkovChain as MarkovChain
 from .reporting.report import report as report
 from .reporting.summary import Summary as Summary
 from .reporting.summary import summary as summary
+from .runs.from_arrays import from_arrays as from_arrays
 from .runs.run import Run as Run
 from .runs.store import load as load
 from .runs.store import verify as verify

@@ -81,7 +81,19 @@ def test_ledger_json_and_text():
     body = ledger.json()
     assert body["status"] == "finished"
     keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason", "shown"}
-    keys |= {"predicted_error", "measured_error", "unit", "kind", "group", "calibrated", "error", "rules", "rare", "elsewhere"}
+    keys |= {
+        "predicted_error",
+        "measured_error",
+        "unit",
+        "kind",
+        "group",
+        "calibrated",
+        "error",
+        "rules",
+        "rare",
+        "in_regime",
+        "elsewhere",
+    }
     assert all(set(row) == keys for row in body["claims"])
     assert "1 confirmed, 1 violated" in str(ledger)
 

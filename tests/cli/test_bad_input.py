@@ -342,12 +342,10 @@ def test_a_damaged_run(tmp_path, call, monkeypatch, words):
     assert contents(tmp_path) == before
 
 
-def test_a_run_of_a_kind_without_stages(tmp_path, call):
-    folder = samples.finished(tmp_path / "run")
-    for command, what in (("stages", "stages"), ("check", "claims")):
-        code, said = call(command, folder)
-        assert code == 2
-        assert_sentence(said, f"no {what} are written for runs of 'own'")
+def test_a_run_of_a_kind_without_claims(tmp_path, call):
+    code, said = call("check", samples.finished(tmp_path / "run"))
+    assert code == 2
+    assert_sentence(said, "no claims are written for runs of 'own'")
 
 
 def test_a_folder_without_permission(tmp_path, call, monkeypatch):

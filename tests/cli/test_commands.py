@@ -114,7 +114,7 @@ def test_info(made, ask):
 def test_stages(made, ask):
     assert "snapped" in ask("stages", made)
     found = json.loads(ask("stages", made, "--json"))
-    assert {"status", "clock", "events", "stages"} <= set(found)
+    assert set(found) == {"status", "clock", "events", "intervals", "states", "stages", "transitions", "notes"}
     assert found["clock"] == "t"
     assert set(found["events"]) == {"onset", "winner", "peak", "snap"}
     assert all(when is None or isinstance(when, float) for when in found["events"].values())
@@ -127,6 +127,7 @@ def test_check(made, ask):
     assert {"status", "claims"} <= set(found)
     keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason", "shown"}
     keys |= {"kind", "group", "calibrated", "predicted_error", "measured_error", "unit", "error"}
+    keys |= {"rules", "rare", "in_regime", "elsewhere"}
     assert all(set(claim) == keys for claim in found["claims"])
     assert {claim["verdict"] for claim in found["claims"]} <= {"confirmed", "violated", "inconclusive", "not applicable"}
 

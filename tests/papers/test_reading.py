@@ -294,7 +294,7 @@ def test_two_objectives_of_a_run_are_not_confused():
         assert ss.reading(replace(run, tags=("x",))).what is first
     one, two = ss.saddle_ladder(run, first), ss.saddle_ladder(run, second)
     assert one is not two
-    with pytest.raises(ss.InputError, match="pass it"):
+    with pytest.raises(ss.InputError, match="your own objective"):
         ss.saddle_ladder(run)
     assert ss.saddle_ladder(run, first) is one
     assert [row.verdict for row in ss.check(run, own_claim())] == ["confirmed"]

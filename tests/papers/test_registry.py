@@ -308,7 +308,7 @@ def foreign(tmp_path):
     return dict(zip(("done", "killed"), folders, strict=True))
 
 
-@pytest.mark.parametrize("verb", ["stages", "check", "ladder", "resume"])
+@pytest.mark.parametrize("verb", ["check", "ladder", "resume"])
 def test_what_needs_the_paper_names_its_package(foreign, verb, capsys):
     folder = foreign["killed" if verb == "resume" else "done"]
     assert command([verb, str(folder)]) == 2
@@ -319,7 +319,16 @@ def test_what_needs_the_paper_names_its_package(foreign, verb, capsys):
 def test_what_is_wrong_with_the_paper_is_said_too(foreign, install):
     install(toy_paper=None)
     with pytest.raises(InputError, match="No module named 'toy_paper'"):
-        ss.stages(ss.load(foreign["done"]))
+        ss.check(ss.load(foreign["done"]))
+
+
+def test_stages_without_the_paper_are_those_of_the_loss(foreign, capsys):
+    """It has five records: too few for transitions. A note names the package."""
+    assert command(["stages", str(foreign["done"]), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [stage["name"] for stage in found["stages"]] == ["whole run"]
+    assert found["events"] == found["intervals"] == found["states"] == {}
+    assert "type Toy of the package 'toy_paper', which is not installed" in found["notes"]["paper"]
 
 
 def test_a_paper_whose_model_fails_to_import(foreign, install):

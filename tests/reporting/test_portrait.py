@@ -159,8 +159,10 @@ def test_a_run_of_ones_own():
     found = portrait(memory_run(frames=7))
     assert [item.slot for item in found.views] == ["loss", "norms", "values", "block-W"]
     np.testing.assert_allclose(curve(found, "norms", "W"), np.linalg.norm(found.run.params["W"], axis=(1, 2)))
-    assert (found.stages, found.ledger, found.ladder) == (None, None, None)
-    assert any("ss.saddle_ladder(run, objective)" in note for note in found.notes)
+    assert found.stages is not None
+    assert [stage.name for stage in found.stages] == ["whole run"]
+    assert (found.ledger, found.ladder) == (None, None)
+    assert any("--objective" in note for note in found.notes)
     assert found.provenance["run"]
 
 

@@ -27,6 +27,9 @@ def stored(tmp_path_factory) -> Path:
     return folder
 
 
+NULL = ss.Inputs("frozen", "nothing moves", lambda seed: ss.run_study("scan-snap", rate_z=0.0, until=1.0))
+
+
 def runs_of(path: Path) -> list[dict]:
     return [run for scene in Parts(path.read_text()).data()["scenes"] for run in scene["runs"]]
 
@@ -84,7 +87,14 @@ def test_own_claims_are_rows_of_the_page(stored, tmp_path):
 def test_own_claims_on_a_run_of_no_paper(tmp_path):
     loss = ss.JaxObjective(lambda params: ((params["x"] ** 2 - 1) ** 2).sum(), name="two wells")
     run = ss.evolve(loss, {"x": np.array([0.5])}, ss.GradientFlow(), until=5, progress=False)
-    (found,) = runs_of(ss.report(run, tmp_path / "a.html", claims=own_claim(null=lambda: None), progress=False))
+    (found,) = runs_of(
+        ss.report(
+            run,
+            tmp_path / "a.html",
+            claims=own_claim(null=NULL),
+            progress=False,
+        )
+    )
     assert [(row["tag"], row["verdict"], row["calibrated"]) for row in found["ledger"]] == [("own:falls", "confirmed", True)]
     (without,) = runs_of(ss.report(run, tmp_path / "b.html", progress=False))
     assert without["ledger"] is None

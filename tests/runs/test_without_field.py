@@ -85,7 +85,7 @@ def test_commands_on_it(run, words, capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("words", ["stages", "check", "ladder"])
+@pytest.mark.parametrize("words", ["check", "ladder"])
 def test_what_needs_a_paper_or_a_law_says_so(run, words, capsys):
     assert command([words, str(run.path)]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1

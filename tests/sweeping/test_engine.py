@@ -5,6 +5,7 @@ import platform
 import threading
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -317,3 +318,21 @@ def test_an_answer_that_died_with_its_worker_is_waited_for(client, tmp_path):
         crew._flying = {lost: tuple(points(plan))}
         assert crew._receive(lost) == []
         assert lost in crew._flying
+
+
+def test_a_column_never_mixes_versions_of_rules_and_remeasure_renews_old_rows(sweep, monkeypatch):
+    """Of two versions the newer is shown; rows judged by the older one are computed again on request."""
+    from stagescope.papers.scan_snap import study as module
+
+    asked = {"grid": {"rate_y": "1,2"}, "measure": ["verdicts"]}
+    before = sweep(**asked)
+    tag = "SnS:lemma-1"
+    assert None not in before.column(tag)
+    known = module.STUDY.kinds[0].claims()
+    newer = tuple(replace(claim, rules=claim.rules + 1) if claim.tag == tag else claim for claim in known)
+    monkeypatch.setattr("stagescope.papers.scan_snap.claims.CLAIMS", newer)
+    mixed = sweep(**{**asked, "grid": {"rate_y": "1,2,3"}})
+    assert [value is None for value in mixed.column(tag)] == [True, True, False]
+    renewed = sweep(**{**asked, "grid": {"rate_y": "1,2,3"}}, remeasure=True)
+    assert None not in renewed.column(tag)
+    assert [row["retry"] for row in renewed.rows] == [1, 1, 0]

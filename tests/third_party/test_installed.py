@@ -30,7 +30,7 @@ WITHOUT = {
     "info": "info runs/first --json",
     "verify": "verify runs/first --json",
     "export": "export runs/first --to npz --out first.npz",
-    "stages": "stages runs/first",
+    "stages": "stages runs/first --json",
     "list": "list --json",
 }
 
@@ -123,11 +123,12 @@ def test_without_the_package_its_files_stay_readable(without, scratch):
     assert "unigram" not in without["list"].json
 
 
-def test_without_the_package_the_error_names_it(without):
-    """Relies on: a run of a type that no installed paper has is refused with the name of the missing package."""
-    assert without["stages"].code == 2
-    assert "unigram" in without["stages"].err
-    assert "not installed" in without["stages"].err
+def test_without_the_package_stages_are_those_of_the_loss(without):
+    """Relies on: the stages of a run of a type that no installed paper has say which package is missing."""
+    found = without["stages"].json
+    assert {stage["name"].split()[0] for stage in found["stages"]} <= {"plateau", "transition", "no", "whole"}
+    assert "unigram" in found["notes"]["paper"]
+    assert "not installed" in found["notes"]["paper"]
 
 
 def test_the_core_does_not_know_it():

@@ -53,6 +53,7 @@ class Verdict:
     error: str | None = None
     rules: int = 1
     rare: bool = False
+    in_regime: bool = False
     elsewhere: Elsewhere | None = None
 
     @property
@@ -82,6 +83,7 @@ class Claim:
         rare: True where few inputs of its regime decide it. It is shown, and not counted.
         elsewhere: a function of the evidence of a run that is out of regime. It returns the options of the study to change
             so that a run beside this one is in regime, or None.
+        cost: the companion runs that it makes, and how long they take beside the run, such as "2 flows, each twice as long".
 
     The evidence is `ss.reading(run).evidence`: what the paper of the run prepares for its claims, and the reading itself for
     a run of no paper. It always has the run as `run`, which a paper may have replayed with more frames.
@@ -112,6 +114,7 @@ class Claim:
     rules: int = 1
     rare: bool = False
     elsewhere: Callable[[Any], Mapping[str, Any] | None] | None = None
+    cost: str = ""
 
     def __post_init__(self) -> None:
         for name in ("tag", "statement"):
@@ -206,6 +209,7 @@ class Claim:
             error=error,
             rules=self.rules,
             rare=self.rare,
+            in_regime=regime.holds and regime.applies,
             **{name: getattr(found, name, None) for name in names},
         )
 

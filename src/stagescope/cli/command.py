@@ -10,6 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 OwnClaims = Annotated[str | None, tyro.conf.arg(metavar="MODULE:NAME")]
 OWN_CLAIMS: Any = Field(None, description="your own claims too: a Claim or a list of them in a Python module, here or installed")
+OwnObjective = Annotated[str | None, tyro.conf.arg(metavar="MODULE:NAME")]
+OWN_OBJECTIVE: Any = Field(
+    None, description="the objective of a run of your own: an Objective, or a function that makes one, in a Python module"
+)
 RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
 
@@ -31,6 +35,15 @@ def print_json(value: Any) -> None:
 def print_notes(notes: Iterable[str]) -> None:
     for note in notes:
         print(f"note: {note}")
+
+
+def objective(given: str | None) -> Any:
+    """The objective that an option names; None where it is not given."""
+    if given is None:
+        return None
+    from stagescope.papers.rebuild import own_objective
+
+    return own_objective(given)
 
 
 def answer(found: Any, as_json: bool, show: str) -> int:

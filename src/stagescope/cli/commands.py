@@ -19,6 +19,7 @@ COMMANDS: dict[str, type[Command]] = {
     "figures": reading_commands.Figures,
     "reproduce": paper_commands.Reproduce,
     "corpus": Corpus,
+    "calibrate": paper_commands.Calibrate,
     "cite": paper_commands.Cite,
     "demo": paper_commands.Demo,
 }

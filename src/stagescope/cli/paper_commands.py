@@ -80,6 +80,26 @@ class List(Command):
         return answer(found, self.json_, "print_catalogue")
 
 
+class Calibrate(Command):
+    """How often each claim of a study is confirmed, violated or left open: on inputs drawn by seed, and on its nulls."""
+
+    study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
+    draws: int = Field(30, description="of every family of inputs, and of every null")
+    first: int = Field(0, description="the first seed")
+    keep: Path | None = Field(None, description="file that gets a line for every draw; a second call goes on with it")
+    workers: int = Field(1, description="processes")
+    quiet: bool = Field(False, description="no progress bar")
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.papers.calibrate import calibrate
+
+        shown = False if self.quiet or self.json_ else None
+        found = calibrate(self.study, self.draws, self.first, keep=self.keep, workers=self.workers, progress=shown)
+        answer(found, self.json_, "print_calibration")
+        return 0 if found.holds else 1
+
+
 class Cite(Command):
     """What to cite for a study, with the statements of its paper that the code uses."""
 

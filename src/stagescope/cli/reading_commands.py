@@ -8,7 +8,17 @@ import tyro
 from pydantic import Field
 
 from stagescope.cli.answers import open_page
-from stagescope.cli.command import OWN_CLAIMS, Command, OwnClaims, RunFolder, answer, print_notes
+from stagescope.cli.command import (
+    OWN_CLAIMS,
+    OWN_OBJECTIVE,
+    Command,
+    OwnClaims,
+    OwnObjective,
+    RunFolder,
+    answer,
+    objective,
+    print_notes,
+)
 from stagescope.progress import progress_for
 
 LONG_SECONDS = 20.0
@@ -16,16 +26,16 @@ LONG_SECONDS = 20.0
 
 
 class Stages(Command):
-    """Events and stages of a run; events that were not reached are listed with a reason."""
+    """Events and stages of a run, with intervals; events that were not reached are listed with a reason."""
 
     folder: RunFolder
+    objective: OwnObjective = OWN_OBJECTIVE
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.papers.reading import stages
-        from stagescope.runs.store import load
+        from stagescope.papers.reading import reading
 
-        return answer(stages(load(self.folder)), self.json_, "print_stages")
+        return answer(reading(self.folder, objective(self.objective)).told_stages, self.json_, "print_stages")
 
 
 class Check(Command):
@@ -47,6 +57,7 @@ class Ladder(Command):
     """The critical points a run passed, what opens at each, and when it should have been and was left."""
 
     folder: RunFolder
+    objective: OwnObjective = OWN_OBJECTIVE
     quiet: bool = Field(False, description="no progress bar, no estimate of the time")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
@@ -54,12 +65,12 @@ class Ladder(Command):
         from stagescope.papers.reading import reading, saddle_ladder
         from stagescope.runs.store import load
 
-        stored = load(self.folder)
+        stored, law = load(self.folder), objective(self.objective)
         if not self.quiet:
-            seconds, sentence = reading(stored).ladder_cost
+            seconds, sentence = reading(stored, law).ladder_cost
             if seconds > LONG_SECONDS:
                 print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
-        return answer(saddle_ladder(stored, progress=False if self.quiet else None), self.json_, "print_ladder")
+        return answer(saddle_ladder(stored, law, progress=False if self.quiet else None), self.json_, "print_ladder")
 
 
 class Report(Command):
@@ -73,6 +84,7 @@ class Report(Command):
     title: str | None = Field(None, description="of the page; default: the names of the runs")
     skip: tuple[Literal["ledger", "ladder"], ...] = Field((), description="what to leave out because it takes long")
     claims: OwnClaims = OWN_CLAIMS
+    objective: OwnObjective = OWN_OBJECTIVE
     open: bool = Field(False, description="show it in the browser")
     quiet: bool = Field(False, description="no progress bar; print the path alone")
 
@@ -80,6 +92,7 @@ class Report(Command):
         from stagescope.reporting.report import noted_report
 
         chosen: Any = {name: getattr(self, name) for name in ("exact", "title", "skip")} | {"claims": self.claims or ()}
+        chosen["objective"] = objective(self.objective)
         made, notes = noted_report(self.folders, self.out, **chosen, progress=False if self.quiet else None)
         print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
         print_notes(() if self.quiet else notes)

@@ -7,8 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from stagescope.claims.calibration import Calibration
 from stagescope.claims.ledger import Ledger
-from stagescope.detect.stage import Stages
+from stagescope.detect.stage import Stages, span_text
 from stagescope.errors import sentence
 from stagescope.landscape.ladder import Ladder
 from stagescope.papers.registry import paper_of, studies
@@ -30,19 +31,46 @@ def print_info(found: dict[str, Any]) -> None:
 
 
 def print_stages(found: Stages) -> None:
+    """Events with their intervals, stages, transitions of curves that are no events already, and notes."""
     console = Console()
-    events = _table("event", found.clock, "")
-    for name, when in found.events.items():
-        shown = "not reached" if when is None else f"{when:.5g}"
-        events.add_row(name, Text(shown, style="yellow" if when is None else ""), Text(found.notes.get(name, ""), style="dim"))
-    console.print(events)
+    if found.events:
+        console.print(_events(found))
     stages = _table("stage", "from", "to", "evidence")
     for stage in found:
         stop = "end" if stage.stop is None else f"{stage.stop:.5g}"
         stages.add_row(Text(stage.name, style="bold"), f"{stage.start:.5g}", stop, Text(stage.evidence))
     console.print(stages)
+    others = [(curve, each) for curve, each in found.transitions if each.t not in found.events.values()]
+    if others:
+        table = _table("transition of", found.clock, "95 % interval", "changes by")
+        for curve, each in others:
+            table.add_row(Text(curve), f"{each.t:.5g}", span_text(each.low, each.high, " to "), f"{each.amplitude:+.4g}")
+        console.print(table)
+    for name, note in found.notes.items():
+        if name not in found.events:
+            console.print(Text(f"{name}: {note}", style="dim"))
     if found.status not in ("finished", "stopped"):
         console.print(Text(f"the run is {found.status}: events after its last frame are unknown", style="yellow"))
+
+
+def _events(found: Stages) -> Table:
+    """An event a row: its time and interval, or its state and why; sentences have the width of both columns."""
+    reached = [event for event in found.estimates.values() if event.time is not None]
+    wide = max([len(found.clock), *(len(f"{event.time:.5g}") for event in reached)])
+    intervals = any(event.interval for event in reached)
+    table = _table("event", f"{found.clock:<{wide}}" + ("  95 % interval" if intervals else ""))
+    for name, event in found.estimates.items():
+        note = found.notes.get(name, "")
+        said = Text(
+            f"{event.time:<{wide}.5g}" if event.time is not None else event.words,
+            style="" if event.time is not None else "yellow",
+        )
+        if event.interval is not None:
+            said.append(f"  {span_text(*event.interval, ' to ')}")
+        if note:
+            said.append(f"{'  ' if event.time is not None else ': '}{note}", style="dim")
+        table.add_row(name, said)
+    return table
 
 
 def print_ladder(found: Ladder) -> None:
@@ -82,6 +110,10 @@ def print_ledger(ledger: Ledger) -> None:
     for line in ledger.text().split("\n"):
         indent = len(line.plain) - len(line.plain.lstrip(" "))
         console.print(Padding(line[indent:], (0, 0, 0, indent)) if indent else line)
+
+
+def print_calibration(found: Calibration) -> None:
+    Console().print(found.text())
 
 
 def catalogue() -> dict[str, Any]:

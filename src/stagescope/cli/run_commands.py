@@ -8,7 +8,7 @@ import tyro
 from pydantic import BaseModel, Field
 
 from stagescope.cli.answers import info, outcome
-from stagescope.cli.command import Command, RunFolder, answer, print_json
+from stagescope.cli.command import OWN_OBJECTIVE, Command, OwnObjective, RunFolder, answer, objective, print_json
 from stagescope.papers.registry import study
 
 
@@ -44,13 +44,14 @@ class Resume(Command):
     """Continue a run that was interrupted or killed."""
 
     folder: RunFolder
+    objective: OwnObjective = OWN_OBJECTIVE
     quiet: bool = Field(False, description="no progress bar, no summary")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
 
     def run(self) -> int:
         from stagescope.papers.rebuild import resume
 
-        made = resume(self.folder, progress=False if self.quiet or self.json_ else None)
+        made = resume(self.folder, objective(self.objective), progress=False if self.quiet or self.json_ else None)
         return report_run(made, self.quiet, self.json_)
 
 

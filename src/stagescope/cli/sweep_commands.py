@@ -46,6 +46,7 @@ class SweepFlags(BaseModel):
     )
     keep_runs: bool = Field(False, description="store every run whole, in runs/ of the folder")
     retry_failed: bool = Field(False, description="compute points again that failed, diverged or timed out")
+    remeasure: bool = Field(False, description="compute points again whose claims were judged by older rules")
     yes: bool = Field(False, description="more than a million points are meant")
     quiet: bool = Field(False, description="no progress, no summary")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
@@ -64,7 +65,7 @@ class Sweep(Command):
         own = {name: getattr(flags, name) for name in study(flags.study_name).options.model_fields}
         options = {name: value for name, value in own.items() if value != fields[name].default}
         names = ("out", "table", "seeds", "measure", "claims", "refine", "refine_by", "workers", "scheduler")
-        names += ("timeout", "keep_runs", "retry_failed", "yes")
+        names += ("timeout", "keep_runs", "retry_failed", "remeasure", "yes")
         given = {name: getattr(flags, name) for name in names}
         shown = False if flags.quiet or flags.json_ else None
         made = sweep(flags.study_name, flags.preset, grid=_grids(flags.grid), progress=shown, **given, **options)

@@ -5,8 +5,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 State = Literal["reached", "not reached", "at the start", "unreliable"]
-_BROKEN = ("diverged", "failed")
+BROKEN = ("diverged", "failed")
 """Statuses of a run whose numbers broke down: its events are not to be believed."""
+
+
+_WORDS = {"not reached": "not reached", "at the start": "there at the start", "unreliable": "not reliable", "reached": "reached"}
+
+
+def span_text(low: float, high: float, between: str = ", ") -> str:
+    """The ends of an interval, with as many digits as tell them apart: 5 to 9."""
+    digits = next((digits for digits in range(5, 9) if f"{low:.{digits}g}" != f"{high:.{digits}g}"), 9)
+    return f"{low:.{digits}g}{between}{high:.{digits}g}"
 
 
 @dataclass(frozen=True)
@@ -31,10 +40,15 @@ class Event:
     def interval(self) -> tuple[float, float] | None:
         return None if self.low is None or self.high is None else (self.low, self.high)
 
+    @property
+    def words(self) -> str:
+        """The state as people say it."""
+        return _WORDS[self.state]
+
     def __str__(self) -> str:
         if self.time is None:
-            return self.state
-        return f"{self.time:.5g}" + ("" if self.interval is None else f" [{self.low:.5g}, {self.high:.5g}]")
+            return self.words
+        return f"{self.time:.5g}" + ("" if self.interval is None else f" [{span_text(*self.interval)}]")
 
 
 @dataclass(frozen=True)
@@ -86,7 +100,7 @@ class Stages:
 
     def __post_init__(self) -> None:
         given = {name: self.estimates.get(name) or _plain_event(when) for name, when in self.events.items()}
-        if self.status in _BROKEN:
+        if self.status in BROKEN:
             why = f"the run {self.status}"
             given = {name: Event.missing("unreliable", why) if at.time is not None else at for name, at in given.items()}
             object.__setattr__(self, "notes", {**self.notes, **{n: why for n, at in given.items() if at.state == "unreliable"}})

@@ -64,7 +64,7 @@ def _check_study(study: Study) -> None:
     if not (isinstance(study.options, type) and issubclass(study.options, Options)):
         raise InputError(f"{it} has the options {study.options!r:.60}; expected a type derived from Options")
     _expect(it, study, kinds=_several(Kind), tags=_several(str), figures=_call, ledger=_several(str), numbers=_call)
-    _expect(it, study, many=_optional, sweeps=_mapping(NamedSweep), tour=_mapping(str), measures=_is(Mapping))
+    _expect(it, study, many=_optional, sweeps=_mapping(NamedSweep), tour=_mapping(str), measures=_is(Mapping), inputs=_call)
     for name, measure in study.measures.items():
         _call(f"{it} has the measure {name!r}, which", measure)
     for kind in study.kinds:

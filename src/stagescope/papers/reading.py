@@ -9,17 +9,18 @@ from typing import Any, TypeVar
 from stagescope.claims.claim import Claim, Verdict
 from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import Claims, own_claims
-from stagescope.detect.stage import Stages
+from stagescope.detect.plateaus import LIMITS, curve_notes, curve_transitions, loss_stages, read_curves
+from stagescope.detect.stage import BROKEN, Stages, Transition
 from stagescope.errors import InputError, StagescopeError, message
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
+from stagescope.papers.companions import Companions
 from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.rebuild import ended, field_of
 from stagescope.papers.registry import kind_of, missing, study
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
-from stagescope.spec import canonical
 from stagescope.views.any_run import any_views
 from stagescope.views.view import Maker
 
@@ -43,7 +44,7 @@ class Reading:
 
     def __init__(self, run: Run, kind: Kind | None = None, what: Objective | Field | None = None) -> None:
         self.run, self.kind, self.what = run, kind, what
-        self._companions: dict[bytes, Any] = {}
+        self._companions = Companions()
         self._verdicts: dict[int, tuple[Claim, Verdict]] = {}
 
     @cached_property
@@ -61,7 +62,42 @@ class Reading:
 
     @cached_property
     def stages(self) -> Stages:
-        raise self.unread("stages")
+        """Events and stages: the paper's where it has some, otherwise those of the loss alone (`free_stages`)."""
+        return self.free_stages
+
+    @cached_property
+    def transitions(self) -> tuple[tuple[str, Transition], ...]:
+        """The fast changes of the loss and of every other recorded series of numbers, by the name of the curve.
+
+        They need no paper. A run whose numbers broke down has none.
+        """
+        run = self.run
+        if run.status in BROKEN:
+            return ()
+        names = read_curves(run.clock, run.series)[: LIMITS.curves]
+        return tuple((name, each) for name in names for each in curve_transitions(run.time, run.series[name]))
+
+    @cached_property
+    def free_stages(self) -> Stages:
+        """Stages of the loss alone: plateaus and transitions. Any run with a frame has them."""
+        run, lacking = self.run, missing(self.type)
+        _need_frames(run)
+        notes = {} if lacking is None else {"paper": f"stages by the loss alone: {lacking}"}
+        notes |= curve_notes(run.clock, run.time, run.series)
+        return loss_stages(run.status, run.clock, run.time, run.series.get("loss"), self.transitions, notes)
+
+    @cached_property
+    def told_stages(self) -> Stages:
+        """What `ss.stages` answers: the paper's stages with the transitions beside them.
+
+        Where the paper's cannot be read, such as without its text, they are those of the loss alone, and a note says why.
+        """
+        _need_frames(self.run)
+        try:
+            return replace(self.stages, transitions=self.transitions)
+        except StagescopeError as error:
+            found = self.free_stages
+            return replace(found, notes={"paper": f"stages by the loss alone: {message(error)}", **found.notes})
 
     @cached_property
     def evidence(self) -> Any:
@@ -95,7 +131,9 @@ class Reading:
     def _elsewhere(self, row: Verdict) -> Verdict:
         if row.elsewhere is None:
             return row
-        claim = next(claim for claim, verdict in self._verdicts.values() if verdict is row)
+        claim = next((claim for claim, verdict in self._verdicts.values() if verdict is row), None)
+        if claim is None:  # a row that another kind of evidence decided
+            return row
         try:
             beside = self.companion(self.beside, dict(row.elsewhere.options))
             found = beside.judge([claim]).verdicts[0]
@@ -159,20 +197,8 @@ class Reading:
         return any_views(self) if self.kind is None else self.kind.views(self)
 
     def companion(self, make: Callable[..., Made], *arguments: Any) -> Made:
-        """What `make(*arguments)` gives, such as a run beside this one; made once for the same function and arguments.
-
-        `make` is a function or method with a name; the arguments are texts, finite numbers, or lists or dictionaries of them.
-        A failure is remembered too, and raised again.
-        """
-        key = _companion_key(make, arguments)
-        if key not in self._companions:
-            try:
-                self._companions[key] = make(*arguments)
-            except StagescopeError as error:
-                self._companions[key] = error
-        if isinstance(self._companions[key], StagescopeError):
-            raise self._companions[key]
-        return self._companions[key]
+        """What `make(*arguments)` gives, such as a run beside this one; made once. See `Companions`."""
+        return self._companions.get(make, *arguments)
 
     def adopt(self, other: "Reading") -> None:
         """Take over what another reading of the same arrays has computed and that does not depend on how the run ended."""
@@ -184,7 +210,7 @@ class Reading:
         return self.run.type
 
     def unread(self, what: str) -> InputError:
-        """Why there are no stages or claims: the package of the paper is missing, or no paper has them for such runs."""
+        """Why there are no observables or claims: the package of the paper is missing, or no paper has them for such runs."""
         return missing(self.type) or InputError(f"no {what} are written for runs of {self.type!r}")
 
     @property
@@ -238,18 +264,6 @@ def _only_objective(run: Run) -> Objective | Field | None:
     return given[0] if len(given) == 1 else None
 
 
-def _companion_key(make: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
-    """The name and module of a function with its arguments."""
-    name, module = getattr(make, "__qualname__", None), getattr(make, "__module__", None)
-    if name is None or module is None or name.endswith("<lambda>"):
-        raise InputError(f"a companion is made by a function or method with a name, not by {make!r}; define one with `def`")
-    try:
-        return canonical([module, name, *arguments])
-    except (TypeError, ValueError) as error:
-        wanted = "texts, finite numbers, or lists or dictionaries of them"
-        raise InputError(f"the arguments of the companion {name!r} must be {wanted}: {message(error)}") from None
-
-
 def _need_frames(run: Run) -> None:
     if run.frames == 0:
         raise InputError("the run has no frames")
@@ -276,10 +290,11 @@ def _ending(run: Run) -> tuple[str, str]:
 
 
 def stages(run: Run | str | Path) -> Stages:
-    """Events and stages of a run; an event that was not reached is None."""
-    found = reading(run)
-    _need_frames(found.run)
-    return found.stages
+    """Events and stages of a run, and the transitions of its recorded curves; an event that was not reached is None.
+
+    Every run with a frame has stages: those of its paper, otherwise plateaus and transitions of its loss.
+    """
+    return reading(run).told_stages
 
 
 def check(run: Run | str | Path, claims: Claims = (), elsewhere: bool = False) -> Ledger:

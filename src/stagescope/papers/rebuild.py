@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import Record
-from stagescope.errors import DamagedRun, InputError, StagescopeError
+from stagescope.errors import DamagedRun, InputError, StagescopeError, message
 from stagescope.fields.field import Field
 from stagescope.fields.objective import JaxObjective, Objective, as_field
+from stagescope.own import imported, member, parts
 from stagescope.papers.registry import load_type, missing
 from stagescope.params import Layout
 from stagescope.runs import manifest as manifests
@@ -50,6 +52,22 @@ def resume(folder: str | Path, what: Objective | Field | None = None, progress: 
     return proceed(journey, folder, progress)
 
 
+def own_objective(given: str) -> Objective | Field:
+    """The objective that "module:NAME" names: an Objective, a Field, or a function without arguments that returns one."""
+    module, name = parts(given, "objective", "mymodel:loss")
+    found = member(imported(module, "objective"), name, (Objective, Field, FunctionType))
+    if isinstance(found, FunctionType | type):
+        try:
+            found = found()
+        except (Exception, SystemExit) as error:  # the user's own code may raise anything
+            said = f"{type(error).__name__}: {message(error)}"
+            raise InputError(f"{given} was called without arguments to make an objective, and raised {said}") from None
+    if not isinstance(found, Objective | Field):
+        what = "an Objective, or a function without arguments that returns one, such as ss.JaxObjective(loss)"
+        raise InputError(f"{given} gives {type(found).__name__}; name {what}")
+    return found
+
+
 def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
     """The field a spec describes, or the caller's own."""
     if spec["field"] is None:
@@ -57,8 +75,8 @@ def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
     if spec["field"]["type"] == "own":
         if what is None:
             name = spec["field"]["name"]
-            example = "`ss.resume(folder, objective)` or `ss.saddle_ladder(run, objective)`"
-            raise InputError(f"this run moves your own objective {name!r}: pass it, as in {example}")
+            how = "`ss.resume(folder, objective)` or `ss.saddle_ladder(run, objective)` in Python"
+            raise InputError(f"this run moves your own objective {name!r}: add --objective MODULE:NAME, or {how}")
         if isinstance(what, JaxObjective) and what.name != spec["field"]["name"]:
             raise InputError(
                 f"this run moves the objective {spec['field']['name']!r}, not {what.name!r}: pass the one it was made with"

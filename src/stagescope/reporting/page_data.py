@@ -43,7 +43,7 @@ def scene_title(run: Run) -> str:
     """The name of the paper's idea, which is what stands before the colon in the title of a study."""
     if run.study in studies():
         return studies()[run.study].title.split(":")[0]
-    return label(run.study or str(run.spec["field"]["type"]))
+    return label(run.study or run.type)
 
 
 def _tell_apart(scenes: list[dict[str, Any]]) -> None:
@@ -70,11 +70,17 @@ def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Block
         "stages": [_stage(stage, run) for stage in found or ()],
         "events": {label(name): number(when) for name, when in found.events.items()} if found else {},
         "event_notes": {label(name): label(note) for name, note in found.notes.items()} if found else {},
+        "event_states": {label(name): event.words for name, event in found.estimates.items()} if found else {},
+        "event_intervals": {label(name): _ends(event.interval) for name, event in found.estimates.items()} if found else {},
         "ledger": None if portrait.ledger is None else [_verdict(row, portrait) for row in portrait.ledger],
         "ladder": None if portrait.ladder is None else [_rung(rung) for rung in portrait.ladder],
         "provenance": [_facts(name, value) for name, value in portrait.provenance.items()],
         "views": [_view(view, run, blocks, exact) | common[view.slot] for view in portrait.views],
     }
+
+
+def _ends(interval: tuple[float, float] | None) -> list[float] | None:
+    return None if interval is None or not all(map(math.isfinite, interval)) else [float(end) for end in interval]
 
 
 def _stage(stage: Stage, run: Run) -> dict[str, Any]:
@@ -141,8 +147,10 @@ def _points(view: Points, blocks: Blocks) -> dict[str, Any]:
 def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
     texts = {name: label(getattr(row, name)) for name in ("tag", "statement", "regime", "verdict", "reason")}
     cells = {name: cell(getattr(row, name)) for name in ("predicted", "measured", "tolerance")}
+    errors = {name: number(getattr(row, name)) for name in ("predicted_error", "measured_error")}
+    about = {"kind": row.kind, "counted": row.counted, "unit": label(row.unit or ""), "calibrated": row.calibrated}
     span = span_of(row, portrait.stages, portrait.run)
-    return {**texts, **cells, "calibrated": row.calibrated, "span": None if span is None else list(span)}
+    return {**texts, **cells, **errors, **about, "span": None if span is None else list(span)}
 
 
 def _rung(rung: Rung) -> dict[str, Any]:

@@ -45,12 +45,14 @@ def portrait(
     views = _views(run, notes)
     done("views")
     seen = reading(run)
-    read = seen.kind is not None and run.frames > 0
-    if not read:
-        notes.append(str(seen.unread("stages and claims")))
-    found = _tried("stages", lambda: seen.stages, notes) if read else None
+    found = _tried("stages", lambda: seen.told_stages, notes) if run.frames else None
+    notes += [f"{name}: {note}" for name, note in (found.notes if found else {}).items() if found and name not in found.events]
     done("stages")
+    read = seen.kind is not None and run.frames > 0
     judged = read or (bool(claims) and run.frames > 0)
+    why = str(seen.unread("claims"))
+    if not judged and not any(why in note for note in notes):
+        notes.append(why)
     if judged and "ledger" in skip:
         notes.append(_as_asked("ledger", "check"))
     ledger = _tried("the ledger", lambda: _judged(seen, claims), notes) if judged and "ledger" not in skip else None
@@ -78,7 +80,7 @@ def named(run: Run) -> str:
     """A short name: that of its folder, or what it is."""
     if run.path is not None:
         return run.path.resolve().name
-    return f"{run.study or run.spec['field']['type']}, seed {run.seed}"
+    return f"{run.study or run.type}" + ("" if run.seed is None else f", seed {run.seed}")
 
 
 def _without_path(text: str, run: Run) -> str:
@@ -86,7 +88,11 @@ def _without_path(text: str, run: Run) -> str:
     places = set() if run.path is None else {str(run.path.resolve()), str(run.path.absolute()), str(run.path)}
     for path in sorted(places, key=len, reverse=True):
         text = text.replace(path, named(run)) if os.sep in path else text
-    files = {value for value in (*(run.config or {}).values(), *_strings(run.spec["field"])) if isinstance(value, str)}
+    files = {
+        value
+        for value in (*(run.config or {}).values(), *_strings([run.spec["field"], run.spec.get("source")]))
+        if isinstance(value, str)
+    }
     files |= set(map(str, (*folders(), Path.cwd())))
     for path in sorted(files, key=len, reverse=True):  # they may hold blanks, where the pattern would end
         text = text.replace(path, Path(path).name) if Path(path).is_absolute() and Path(path).name else text
@@ -161,8 +167,10 @@ def no_ladder(run: Run, skip: Collection[str] = ()) -> str | None:
     seen, size = reading(run), sum(run.params[name][0].size for name in run.params) if run.frames else 0
     if run.frames < 2:
         return "a saddle ladder needs more than one frame"
-    if seen.type == "own":
-        return "the saddle ladder needs your objective: ss.saddle_ladder(run, objective)"
+    if run.spec["field"] is None:
+        return "a saddle ladder needs a law of motion, and this run was recorded elsewhere"
+    if seen.type == "own" and seen.what is None:
+        return "the saddle ladder needs your objective: ss.report(run, objective=...), or --objective MODULE:NAME of `report`"
     if not seen.has_own_ladder and (size > LARGE or seen.cost.slow_ladder):
         how = "`stagescope ladder` on the folder of the run says how long, and computes it"
         return f"the saddle ladder of {size:,} parameters takes from minutes to hours and was left out; {how}"

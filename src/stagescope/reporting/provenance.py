@@ -26,19 +26,27 @@ def provenance(run: Run) -> dict[str, Any]:
 def _run(run: Run) -> list[tuple[str, str]]:
     last = f"{run.clock} = {run.time[-1]:.6g}" if run.frames else "none"
     clock = "flow time: the sum of step sizes" if run.clock == "t" else "steps: this optimiser has no flow time"
+    field, dynamics = run.spec["field"], run.spec["dynamics"]
     rows = [
         ("status", run.status + (f": {run.reason}" if run.reason else "")),
         ("frames", f"{run.frames:,}, the last at {last}"),
-        ("clock", f"{run.clock} ({clock})"),
-        ("seed", str(run.seed)),
+        ("clock", f"{run.clock} ({clock})" if field is not None else f"{run.clock}, as it was recorded"),
+        ("seed", "not known" if run.seed is None else str(run.seed)),
         ("digest of the settings", run.config_digest),
-        ("model", str(run.spec["field"].get("name", run.spec["field"]["type"]))),
-        ("dynamics", _brief(run.spec["dynamics"])),
+        *([("source", _source(run.spec["source"]))] if field is None else [("model", str(field.get("name", field["type"])))]),
+        *([] if dynamics is None else [("dynamics", _brief(dynamics))]),
         ("parameters", ", ".join(f"{name} {'x'.join(map(str, run.params[name].shape[1:])) or '1'}" for name in run.params)),
     ]
+    rows = [(name, value) for name, value in rows if value]
     if run.study is not None:
         rows.insert(0, ("study", f"{run.study}: {studies()[run.study].title}" if run.study in studies() else run.study))
     return rows
+
+
+def _source(source: Mapping[str, Any]) -> str:
+    """Where a run without a law of motion comes from."""
+    rest = {name: _local(value) for name, value in source.items() if name != "kind"}
+    return f"{source['kind']} recorded elsewhere" + (f" {json.dumps(rest)}" if rest else "")
 
 
 def _brief(described: Any) -> str:

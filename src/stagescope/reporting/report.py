@@ -7,6 +7,9 @@ from pathlib import Path
 
 from stagescope.claims.own import Claims, own_claims
 from stagescope.errors import InputError
+from stagescope.fields.field import Field
+from stagescope.fields.objective import Objective
+from stagescope.papers.reading import reading
 from stagescope.progress import progress_for
 from stagescope.reporting.page import GENERATOR, page
 from stagescope.reporting.portrait import PARTS, named, portrait, skipped
@@ -27,6 +30,7 @@ def report(
     title: str | None = None,
     skip: str | Sequence[str] = (),
     claims: Claims = (),
+    objective: Objective | Field | None = None,
     progress: bool | None = None,
 ) -> Path:
     """One offline page in which to watch runs learn; returns its path.
@@ -41,12 +45,13 @@ def report(
         title: of the page; default: the names of the runs.
         skip: what to leave out because it takes long: "ledger", "ladder" or both.
         claims: your own, put to every run after those of its paper: a `Claim`, several, or "module:NAME" of some.
+        objective: your own, for runs that move it: their page then has a saddle ladder.
         progress: show a bar; default: on a terminal.
 
     Example:
         ss.report(ss.run_study("scan-snap", preset="syn-small-flow"), "scan-snap.html")
     """
-    return noted_report(runs, path, exact=exact, title=title, skip=skip, claims=claims, progress=progress)[0]
+    return noted_report(runs, path, exact=exact, title=title, skip=skip, claims=claims, objective=objective, progress=progress)[0]
 
 
 def noted_report(
@@ -57,6 +62,7 @@ def noted_report(
     title: str | None = None,
     skip: str | Sequence[str] = (),
     claims: Claims = (),
+    objective: Objective | Field | None = None,
     progress: bool | None = None,
 ) -> tuple[Path, tuple[str, ...]]:
     """The same, with what the page notes of its runs, by name where there are several."""
@@ -67,6 +73,7 @@ def noted_report(
     opened = [_opened(run) for run in runs]
     if not opened:
         raise InputError("no run to report on; give at least one run or the folder of one")
+    _tell(objective, opened)
     with progress_for(progress) as bar:
         bar.begin("report", len(opened) * (len(PARTS) + 1), "parts")
         finished = count(1)
@@ -79,6 +86,15 @@ def noted_report(
         write(portraits, target, exact=exact, title=title, done=done)
     several = len(portraits) > 1
     return target, tuple(f"{found.name}: {note}" if several else note for found in portraits for note in found.notes)
+
+
+def _tell(objective: Objective | Field | None, runs: Sequence[Run]) -> None:
+    """Give an objective to the readings of the runs that move one."""
+    own = [run for run in runs if run.type == "own"]
+    if objective is not None and not own:
+        raise InputError("no run here moves an objective of your own: leave it out")
+    for run in own if objective is not None else ():
+        reading(run, objective)
 
 
 def write(

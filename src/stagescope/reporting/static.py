@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stagescope.claims.own import Claims, own_claims
-from stagescope.detect.stage import Stages
+from stagescope.detect.stage import Event, Stages, span_text
 from stagescope.errors import InputError
 from stagescope.landscape.ladder import Rung
 from stagescope.progress import Progress
@@ -103,9 +103,22 @@ def text(found: Portrait) -> str:
 
 def _stages(found: Stages) -> list[str]:
     rows = [(stage.name, _number(stage.start), _number(stage.stop, "end"), stage.evidence) for stage in found]
-    events = [(name, _number(when, "not reached"), found.notes.get(name, "")) for name, when in found.events.items()]
     lines = ["", "## Stages", "", *_table(("stage", f"from {found.clock}", "to", "evidence"), rows)]
-    return [*lines, "", "## Events", "", *_table(("event", found.clock, ""), events)]
+    if found.events:
+        events = [(name, *_event(event), found.notes.get(name, "")) for name, event in found.estimates.items()]
+        lines += ["", "## Events", "", *_table(("event", found.clock, "95 % interval", ""), events)]
+    if found.transitions:
+        steps = [
+            (curve, f"{each.t:.5g}", span_text(each.low, each.high, " to "), f"{each.amplitude:+.4g}")
+            for curve, each in found.transitions
+        ]
+        lines += ["", "## Transitions", "", *_table(("curve", found.clock, "95 % interval", "changes by"), steps)]
+    return lines
+
+
+def _event(event: Event) -> tuple[str, str]:
+    """Time or state, and interval, of an event."""
+    return _number(event.time, event.words), span_text(*event.interval, " to ") if event.interval else ""
 
 
 def _rung(rung: Rung) -> tuple[str, ...]:

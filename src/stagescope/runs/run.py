@@ -24,7 +24,7 @@ def how_to_resume(folder: Path, spec: Spec) -> str:
     if spec["field"] is None:
         return "it was recorded elsewhere, so only the program that recorded it can continue it"
     if spec["field"]["type"] == "own":
-        return f"continue in Python with ss.resume({str(folder)!r}, objective)"
+        return f"continue with `stagescope resume {folder} --objective MODULE:NAME`, or ss.resume({str(folder)!r}, objective)"
     return f"continue with `stagescope resume {folder}`"
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from stagescope.sweeping.axes import Axis
 from stagescope.sweeping.rows import Row, reached_end
+from stagescope.sweeping.rules import newest_verdict
 
 Kind = Literal["time", "number", "word"]
 Lack = Literal["failed", "not reached", "in progress", "none"]
@@ -62,7 +63,7 @@ def columns_of(axes: Sequence[Axis], rows: Sequence[Row]) -> dict[str, Column]:
     found.append(_whole("digest", "word"))
     taken = {column.name for column in found}
     named = {tag: f"claim {tag}" if tag in taken else tag for tag in _names(rows, "verdicts")}
-    found[verdicts:verdicts] = [_part("word", "verdicts", name, tag) for tag, name in named.items()]
+    found[verdicts:verdicts] = [Column(name, "word", "verdicts", newest_verdict(rows, tag)) for tag, name in named.items()]
     table: dict[str, Column] = {}
     for column in found:
         table.setdefault(column.name, column)

@@ -1,11 +1,12 @@
 """`sweep`: from a plan to a table with one row for every point, on whatever workers there are."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from stagescope.claims.own import own_claims
 from stagescope.dynamics.evolve import Interrupted
 from stagescope.errors import InputError, StoreError
 from stagescope.papers.registry import study as study_named
@@ -22,7 +23,8 @@ from stagescope.sweeping.progress import SweepProgress, sweep_progress
 from stagescope.sweeping.refine import check_column
 from stagescope.sweeping.refine import refine as next_cells
 from stagescope.sweeping.request import Axes, Seeds, Table, check_count, requested
-from stagescope.sweeping.rows import Rows, RowWriter, reached_end
+from stagescope.sweeping.rows import Row, Rows, RowWriter, reached_end
+from stagescope.sweeping.rules import outdated, present
 from stagescope.sweeping.signatures import signatures
 from stagescope.sweeping.table import Cell, Sweep, load_sweep
 from stagescope.sweeping.worker import Brief, Task
@@ -37,6 +39,7 @@ class Terms:
     timeout: float | None = None
     keep_runs: bool = False
     retry_failed: bool = False
+    remeasure: bool = False
     yes: bool = False
 
     def __post_init__(self) -> None:
@@ -67,6 +70,7 @@ def sweep(
     timeout: float | None = None,
     keep_runs: bool = False,
     retry_failed: bool = False,
+    remeasure: bool = False,
     yes: bool = False,
     progress: bool | None = None,
     **options: Any,
@@ -77,8 +81,8 @@ def sweep(
     a named sweep as `preset` it replaces the grids of the same names. `table` is a CSV file, or mappings, with one point a line.
     A second call continues and extends the sweep, with more seeds or a finer grid, and computes no committed point again.
     `refine` rounds add points only where neighbouring cells differ in the column `refine_by`. A point that fails is a row with
-    its reason; `retry_failed` computes those again. Workers are processes of this machine, as many as cores, or those of a Dask
-    `scheduler`.
+    its reason; `retry_failed` computes those again, `remeasure` those whose claims were judged by older rules. Workers are
+    processes of this machine, as many as cores, or those of a Dask `scheduler`.
 
     `claims` is "module:NAME" of your own claims, judged after those of the paper; each has a column by its tag. The module is
     imported by this process and by every worker, from the current folder or from what is installed. A later call for the same
@@ -90,7 +94,7 @@ def sweep(
         table = ss.sweep("focus-dilution", grid={"pi.0": ".4:.7:7"}, seeds=5, out="sweeps/pi0")
         table.statistics("E2")
     """
-    terms = Terms(workers, scheduler, timeout, keep_runs, retry_failed, yes)
+    terms = Terms(workers, scheduler, timeout, keep_runs, retry_failed, remeasure, yes)
     folder, found = Path(out), study_named(study)
     stored = load_plan(folder) if (folder / FILE).exists() else None
     request = requested(
@@ -111,7 +115,7 @@ def sweep(
         plan.save(folder)
         if replaced := notes.replaced(preset_of(study, preset), bool(grid), table is not None):
             shown.note(replaced)
-        job = Job(folder, plan, terms, shown, refine_by)
+        job = Job(folder, plan, terms, shown, refine_by, present((*found.claims(), *own_claims(claims or ()))))
         try:
             job.run(request, refine)
         except KeyboardInterrupt:
@@ -162,8 +166,16 @@ def _check_refine(plan: Plan, rounds: int, by: str | None, folder: Path) -> None
 class Job:
     """One call of `sweep`: its workers, started when first needed and kept to the end."""
 
-    def __init__(self, folder: Path, plan: Plan, terms: Terms, progress: SweepProgress, by: str | None = None) -> None:
-        self.folder, self.plan, self.terms, self.progress, self.by = folder, plan, terms, progress, by
+    def __init__(
+        self,
+        folder: Path,
+        plan: Plan,
+        terms: Terms,
+        progress: SweepProgress,
+        by: str | None = None,
+        rules: Mapping[str, int] | None = None,
+    ) -> None:
+        self.folder, self.plan, self.terms, self.progress, self.by, self.rules = folder, plan, terms, progress, by, rules or {}
         self._by_known = by is None
         self._workers, self._most, self._started = ExitStack(), None, None
         self.writer = RowWriter(folder)
@@ -197,11 +209,13 @@ class Job:
             self.progress.warn(damaged)
         if merged := notes.merged(request, every):
             self.progress.note(merged)
+        if not self.terms.remeasure and (older := notes.outdated_rows(rows, every, self.rules)):
+            self.progress.note(older)
         if self.terms.keep_runs and (bare := notes.without_run(rows, every, self.folder)):
             self.progress.note(bare)
 
     def _missing(self, every: Sequence[Point]) -> list[Point]:
-        """Points without a row, those whose last try was damaged, and on request those whose run did not reach its end."""
+        """Points without a row, those whose last try was damaged, and on request those that failed or are outdated."""
         rows = self.writer.rows.refresh().current
         lost = dict(sorted(filter(None, self.writer.rows.lost)))  # of several tries the last
         found = []
@@ -209,9 +223,15 @@ class Job:
             row = rows.get(point.digest)
             if row is None:
                 found.append(point)
-            elif not reached_end(row) and (self.terms.retry_failed or row["retry"] < lost.get(point.digest, 0)):
-                found.append(replace(point, retry=row["retry"] + 1))
+            elif self._again(row, lost.get(point.digest, 0)):
+                found.append(replace(point, retry=row["retry"] + 1, renew=reached_end(row)))
         return found
+
+    def _again(self, row: Row, lost: int) -> bool:
+        """Whether a point that has a row is computed again."""
+        if reached_end(row):
+            return self.terms.remeasure and outdated(row, self.rules)
+        return self.terms.retry_failed or row["retry"] < lost
 
     def _pool(self) -> Pool:
         """The workers, started when they are first needed; no more of them than there are points, where that is known."""

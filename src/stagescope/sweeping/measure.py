@@ -62,7 +62,7 @@ def row_at(study: Study, point: Point, found: Mapping[str, Any]) -> Row:
     """A row with what it always has; numbers that are not finite are null."""
     known = {"digest": point.digest, "study": study.name, "seed": point.seed, "at": dict(point.at), "config": dict(point.config)}
     made = {"host": socket.gethostname(), "version": stagescope.__version__}
-    return finite({**known, **made, "retry": point.retry, "reason": "", **found})
+    return finite({**known, **made, "retry": point.retry, "renew": point.renew, "reason": "", **found})
 
 
 def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[Claim]) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
         if "verdicts" in measures:
             from stagescope.papers.reading import check
 
-            found["verdicts"] = _verdicts(check(run, claims))
+            found |= _verdicts(check(run, claims))
         own = [name for name in measures if name not in MEASURES and run.done]
         if own:
             found["measures"] = {name: study.measures[name](run) for name in own}
@@ -86,21 +86,22 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
     return found
 
 
-def _verdicts(ledger: Ledger) -> dict[str, str]:
-    """Verdicts by tag; a tag that a paper uses twice is numbered."""
+def _verdicts(ledger: Ledger) -> dict[str, dict[str, Any]]:
+    """Verdicts by tag, and the versions of the rules they were judged by; a tag that a paper uses twice is numbered."""
     seen: Counter[str] = Counter()
-    found = {}
+    verdicts, rules = {}, {}
     for row in ledger:
         seen[row.tag] += 1
-        found[row.tag if seen[row.tag] == 1 else f"{row.tag} ({seen[row.tag]})"] = row.verdict
-    return found
+        name = row.tag if seen[row.tag] == 1 else f"{row.tag} ({seen[row.tag]})"
+        verdicts[name], rules[name] = row.verdict, row.rules
+    return {"verdicts": verdicts, "rules": rules}
 
 
 def _events(run: Run) -> dict[str, Any]:
     """Events, names of stages in order, when each first began, and how long it lasted in all; None where the run ended inside."""
-    from stagescope.papers.reading import stages
+    from stagescope.papers.reading import reading
 
-    seen = stages(run)
+    seen = reading(run).stages  # without the transitions of all curves, which no column shows
     spans: dict[str, float | None] = {}
     starts: dict[str, float] = {}
     for stage in seen:

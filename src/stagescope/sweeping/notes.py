@@ -11,6 +11,7 @@ from stagescope.sweeping.points import Point
 from stagescope.sweeping.presets import NamedSweep, color_of
 from stagescope.sweeping.refine import sharpness
 from stagescope.sweeping.rows import Rows, reached_end
+from stagescope.sweeping.rules import outdated
 
 if TYPE_CHECKING:
     from stagescope.sweeping.table import Sweep
@@ -51,6 +52,15 @@ def without_run(rows: Rows, every: Sequence[Point], folder: Path) -> str | None:
     if not bare:
         return None
     return f"{count(bare, 'row')} committed before without --keep-runs: no run stored; `stagescope recreate` makes one"
+
+
+def outdated_rows(rows: Rows, every: Sequence[Point], rules: Mapping[str, int]) -> str | None:
+    """Rows whose claims were judged by rules that are no longer in force."""
+    known = (rows.current.get(point.digest) for point in every)
+    older = sum(row is not None and outdated(row, rules) for row in known)
+    if not older:
+        return None
+    return f"{count(older, 'row')} judged by older rules; --remeasure computes them again"
 
 
 def boundary(axes: Sequence[Axis], scales: Sequence[Scale], said: Mapping[Cell, Hashable]) -> str:

@@ -16,13 +16,17 @@ from stagescope.sweeping.plan import Plan
 
 @dataclass(frozen=True)
 class Point:
-    """One run to be made: `config` holds the options that are not the study's defaults, `retry` counts tries after failures."""
+    """One run to be made: `config` holds the options that are not the study's defaults, `retry` counts tries.
+
+    `renew` replaces a row that reached its end and was judged by older rules.
+    """
 
     digest: str
     seed: int
     at: Mapping[str, Value]
     config: Mapping[str, Any]
     retry: int = field(default=0, compare=False)
+    renew: bool = field(default=False, compare=False)
 
 
 def fixed_options(options: Options, swept: tuple[str, ...]) -> dict[str, Any]:

@@ -114,10 +114,10 @@ class Rows:
                 self.current[row["digest"]] = row
         return self
 
-    def has(self, digest: str, retry: int) -> bool:
-        """Whether a point has its row: of this try of it, or of a later one, or one that reached its end."""
+    def has(self, digest: str, retry: int, renew: bool = False) -> bool:
+        """Whether a point has its row: of this try of it, or of a later one, or one that reached its end and is not renewed."""
         known = self.current.get(digest)
-        return known is not None and (known["retry"] >= retry or reached_end(known))
+        return known is not None and (known["retry"] >= retry or (reached_end(known) and not renew))
 
 
 class RowWriter:
@@ -145,7 +145,7 @@ class RowWriter:
         if not rows:
             return []
         with self.locked() as known:
-            taken = [row for row in rows if not known.has(row["digest"], row["retry"])]
+            taken = [row for row in rows if not known.has(row["digest"], row["retry"], row.get("renew", False))]
             now = time.time()
             self._append(b"".join(line_of({**row, "committed": now}) for row in taken))
             known.refresh()

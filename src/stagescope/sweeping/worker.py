@@ -87,7 +87,7 @@ class Desk:
     def begin(self, task: Task, point: Point) -> bool:
         """Take up a point unless it has its row. Under the lock: what was committed is never begun again."""
         with self.writer.locked() as rows:
-            if rows.has(point.digest, point.retry):
+            if rows.has(point.digest, point.retry, point.renew):
                 return False
             self.attempts.begin(task.call, point.digest)
             return True

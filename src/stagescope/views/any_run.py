@@ -1,4 +1,4 @@
-"""What any run has: loss, speed, norms and singular values of its blocks, and the blocks themselves where they are small."""
+"""What any run has: loss, speed, other series, norms and singular values of its blocks, and the blocks where they are small."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.runs.run import Run
-from stagescope.views.curves import MOST, NAMED, curves, left_out
+from stagescope.views.curves import MOST, NAMED, curves, left_out, many_curves
 from stagescope.views.subsample import CELLS, WORK, shown
 from stagescope.views.view import Curve, HasRun, Level, Maker, Matrices, View
 
@@ -50,9 +50,11 @@ def speed_view(run: Run) -> View | None:
     return curves("speed", "Speed of the parameters", about, "speed", [Curve("speed", speed)], log=True)
 
 
-def norms_view(run: Run, names: tuple[str, ...] | None = None, more: str = "") -> View:
+def norms_view(run: Run, names: tuple[str, ...] | None = None, more: str = "") -> View | None:
     """Frobenius norms of the blocks; `more` is what else there is to say of them."""
     chosen = names or tuple(run.params)
+    if not chosen:
+        return None
     made = [Curve(name, norms(run.params[name]), faint=place >= NAMED) for place, name in enumerate(chosen[:MOST])]
     about = "Square root of the sum of squares of each block of parameters." + left_out(len(chosen), what="blocks")
     return curves("norms", "Norms of the blocks", about + more, "norm", made, log=True)
@@ -139,11 +141,12 @@ def _is_small(shape: tuple[int, ...]) -> bool:
 
 
 def block_view(run: Run, name: str) -> View:
-    """A small block as a heat map: a vector as one row, a stack of matrices as panels."""
-    shape = run.params[name].shape[1:]
+    """A small block, or another recorded array, as a heat map: a vector as one row, a stack of matrices as panels."""
+    block = name in run.params
+    shape = _recorded(run, name).shape[1:]
     panels, rows, columns = (1,) * (3 - len(shape)) + shape
     seen = shown(run, panels * rows * columns, CELLS)
-    values = np.asarray(seen.run.params[name], dtype=float).reshape(-1, panels, rows, columns)
+    values = np.asarray(_recorded(seen.run, name), dtype=float).reshape(-1, panels, rows, columns)
     words = ("part", "row", "column")[-len(shape) :]
     known = run.axes.get(name, ()) if len(run.axes.get(name, ())) == 1 + len(shape) else ()
     axes = ("part", "block", "column")[: 3 - len(shape)] + tuple(
@@ -153,9 +156,9 @@ def block_view(run: Run, name: str) -> View:
     high = largest(values)
     low = -high if np.any(values < 0) else 0.0
     return Matrices(
-        f"block-{name}",
-        f"Block {name}",
-        f"The parameters {name} as they are.",
+        f"block-{name}" if block else f"series-{name}",
+        f"Block {name}" if block else name,
+        f"The parameters {name} as they are." if block else f"The array {name} at every recorded frame.",
         values,
         panels=(name,) if panels == 1 else tuple(f"{name}, {axes[0]} {i + 1}" for i in range(panels)),
         rows=labels[1] if len(shape) > 1 else (name,),
@@ -166,6 +169,38 @@ def block_view(run: Run, name: str) -> View:
         high=high,
         frames=seen.frames,
     )
+
+
+def _recorded(run: Run, name: str) -> np.ndarray:
+    return run.params[name] if name in run.params else run.series[name]
+
+
+def series_views(run: Run) -> list[Maker]:
+    """Recorded series beside loss and speed: numbers and vectors as curves, small matrices as heat maps, norms of the rest."""
+    shapes = {name: run.series[name].shape[1:] for name in run.series if name not in (run.clock, "t", "step", "loss", "speed")}
+    drawn = {name: shape for name, shape in shapes.items() if len(shape) < 2 or _is_small(shape)}
+    views: list[Maker] = [
+        partial(series_view if len(shape) < 2 else block_view, run, name) for name, shape in list(drawn.items())[:MOST_BLOCKS]
+    ]
+    rest = [name for name in shapes if name not in list(drawn)[:MOST_BLOCKS]]
+    return [*views, partial(sizes_view, run, rest)] if rest else views
+
+
+def series_view(run: Run, name: str) -> View:
+    """A series of numbers as a curve, of vectors as one curve an entry."""
+    values = np.asarray(run.series[name], dtype=float)
+    columns = values.reshape(len(values), -1)
+    labels = [name] if values.ndim == 1 else [f"{name} {i}" for i in range(columns.shape[1])]
+    about = f"{name} at every recorded frame." + left_out(len(labels))
+    positive = bool(np.all(columns[np.isfinite(columns)] > 0))
+    return curves(f"series-{name}", name, about, name, many_curves(columns, labels), log=positive)
+
+
+def sizes_view(run: Run, names: list[str]) -> View:
+    """Norms of the arrays that are not drawn one by one."""
+    made = [Curve(name, norms(run.series[name]), faint=place >= NAMED) for place, name in enumerate(names[:MOST])]
+    about = "Square root of the sum of squares of arrays that are too large, or too many, to be drawn one by one."
+    return curves("series-norms", "Norms of other arrays", about + left_out(len(names), what="arrays"), "norm", made, log=True)
 
 
 def matrix(slot: str, title: str, about: str, values: np.ndarray, *, signed: bool = False, **labels: Any) -> Matrices:
@@ -191,4 +226,5 @@ def any_views(reading: HasRun) -> list[Maker]:
     more += left_out(len(small), MOST_BLOCKS, "small blocks")
     blocks = [partial(block_view, run, name) for name in small[:MOST_BLOCKS]]
     norms_of_all = partial(norms_view, run, more=more)
-    return [partial(loss_view, run), partial(speed_view, run), norms_of_all, partial(values_view, run), *blocks]
+    first = [partial(loss_view, run), partial(speed_view, run), *series_views(run)]
+    return [*first, norms_of_all, partial(values_view, run), *blocks]

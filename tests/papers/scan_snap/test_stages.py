@@ -97,12 +97,6 @@ def test_detector_on_curves_with_known_answers():
     assert mass[np.argmin(np.abs(t - found["winner"]))] == pytest.approx(1.5 / 3.25, rel=1e-3)
 
 
-def test_own_objective_has_no_stage_rules():
-    run = ss.evolve(ss.JaxObjective(lambda p: (p["x"] ** 2).sum()), {"x": np.ones(2)}, ss.GradientFlow(), until=1.0)
-    with pytest.raises(ss.InputError, match="no stages"):
-        ss.stages(run)
-
-
 def test_rounding_is_not_motion(tmp_path):
     """Classes without common tokens: attention has nothing to choose, and all changes are rounding."""
     table = tmp_path / "classes.csv"

@@ -5,7 +5,7 @@
  */
 
 import { brief, clockText, count, el, nameOf, setText } from "./dom.js";
-import { KINDS, badge, cellText } from "./verdicts.js";
+import { KINDS, badge, cellText, kindText } from "./verdicts.js";
 
 /** @typedef {import("./types.js").Panel} Panel */
 /** @typedef {import("./types.js").Verdict} Verdict */
@@ -96,14 +96,15 @@ class LedgerTable {
       "div",
       { class: "verdict-chips", role: "group", "aria-label": "verdicts shown" },
       KINDS.map((kind) => {
-        const number = all.filter(({ verdict }) => verdict.verdict === kind.name).length;
+        const number = all.filter(({ verdict }) => verdict.counted && verdict.verdict === kind.name).length;
+        const any = all.some(({ verdict }) => verdict.verdict === kind.name);
         const chip = el(
           "button",
           {
             type: "button",
             class: `verdict-chip ${kind.style}`,
             "aria-pressed": "true",
-            disabled: !number,
+            disabled: !any,
             title: `show or hide the rows that are ${kind.name}`,
           },
           [
@@ -155,6 +156,7 @@ class LedgerTable {
     const title = [
       el("span", { class: "statement" }, nameOf(claim.statement)),
       el("code", { class: "claim-tag" }, nameOf(claim.tag, 60)),
+      el("span", { class: "claim-kind", text: kindText(claim.entries[0].verdict) }),
     ];
     if (this.several) body.append(el("tr", { class: "claim-head" }, el("th", { colspan: 6, scope: "rowgroup" }, title)));
     for (const entry of claim.entries) {
@@ -171,8 +173,9 @@ class LedgerTable {
     const span = spanOf(verdict);
     const seen = span ? this.button(entry, span) : el("span", { class: "nowhere", text: nowhere(verdict) });
     const why = el("p", { class: "reason" }, [nameOf(verdict.reason), regimeOf(verdict)]);
-    const numbers = [verdict.predicted, verdict.measured, verdict.tolerance].map((cell) =>
-      el("td", { class: "number" }, el("bdi", { text: cellText(cell), title: cell })),
+    const errors = [verdict.predicted_error, verdict.measured_error, null];
+    const numbers = [verdict.predicted, verdict.measured, verdict.tolerance].map((cell, i) =>
+      el("td", { class: "number" }, el("bdi", { text: cellText(cell, errors[i]), title: `${cell ?? ""} ${verdict.unit}`.trim() })),
     );
     const row = el("tr", { class: span ? "leads" : "", data: { verdict: verdict.verdict, run } }, [
       el("td", {}, badge(verdict.verdict)),

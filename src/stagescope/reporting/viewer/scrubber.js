@@ -152,6 +152,14 @@ function readout(scene) {
 }
 
 /**
+ * The 95 % interval of an event, for its tooltip.
+ * @param {Moment} moment
+ */
+function intervalText({ interval }) {
+  return interval ? `, 95 % interval ${short(interval[0])} to ${short(interval[1])}` : "";
+}
+
+/**
  * One chip for each event: reached ones are buttons, the others say why not.
  * @param {Scene} scene
  * @param {Moment[]} moments
@@ -167,7 +175,7 @@ function chipsOf(scene, moments) {
       {
         type: "button",
         class: "chip",
-        title: `Go to ${moment.name} at ${clockText(scene.clock, moment.time)}${moment.note ? `\n${moment.note}` : ""}`,
+        title: `Go to ${moment.name} at ${clockText(scene.clock, moment.time)}${intervalText(moment)}${moment.note ? `\n${moment.note}` : ""}`,
         data: { event: moment.name },
         on: { click: () => scene.goTime(moment.time) },
       },
@@ -175,12 +183,12 @@ function chipsOf(scene, moments) {
     );
     return { moment, chip, at: nearest(scene.times, moment.time) };
   });
-  const others = missed.map(({ name, run, note }) => {
-    const said = `${name} was not reached${note ? `: ${note}` : ""}`;
+  const others = missed.map(({ name, run, note, state }) => {
+    const said = `${name}: ${state}${note ? `: ${note}` : ""}`;
     return el("span", { class: "chip missed", title: said }, [
       whose(run),
       nameOf(name, 60),
-      el("span", { class: "chip-time", text: "not reached" }),
+      el("span", { class: "chip-time", text: state }),
     ]);
   });
   const element = el("div", { class: "chips", role: "group", "aria-label": "events" }, [

@@ -7,7 +7,8 @@
  *   equal names.
  * @typedef {{segments: Segment[], tracks: number[]}} Ribbon
  *   `tracks` are the lanes up to the end of each track: first those of the run itself, then those of its parts.
- * @typedef {{name: string, time: number, run: number, note: string}} Moment An event that was reached.
+ * @typedef {{name: string, time: number, run: number, note: string, interval: [number, number]|null}} Moment
+ *   An event that was reached, with its 95 % interval where that is known.
  */
 
 /**
@@ -68,25 +69,38 @@ function noteOn({ event_notes }, name) {
 }
 
 /**
+ * @param {import("./types.js").RunData} data
+ * @param {string} name
+ */
+function intervalOn({ event_intervals }, name) {
+  return Object.hasOwn(event_intervals, name) ? event_intervals[name] : null;
+}
+
+/**
  * Events all runs reached, in order of time.
  * @param {Scene} scene
  * @returns {Moment[]}
  */
 export function momentsOf(scene) {
   const moments = scene.runs.flatMap(({ data }, run) =>
-    Object.entries(data.events).flatMap(([name, time]) => (time === null ? [] : [{ name, time, run, note: noteOn(data, name) }])),
+    Object.entries(data.events).flatMap(([name, time]) =>
+      time === null ? [] : [{ name, time, run, note: noteOn(data, name), interval: intervalOn(data, name) }],
+    ),
   );
   return moments.sort((a, b) => a.time - b.time || a.run - b.run);
 }
 
 /**
- * Events a run did not reach, with the reason if there is one.
+ * Events that have no time in a run, with their state in words and the reason if there is one.
  * @param {Scene} scene
- * @returns {{name: string, run: number, note: string}[]}
+ * @returns {{name: string, run: number, note: string, state: string}[]}
  */
 export function missedIn(scene) {
   return scene.runs.flatMap(({ data }, run) =>
-    Object.entries(data.events).flatMap(([name, time]) => (time === null ? [{ name, run, note: noteOn(data, name) }] : [])),
+    Object.entries(data.events).flatMap(([name, time]) => {
+      const state = Object.hasOwn(data.event_states, name) ? data.event_states[name] : "not reached";
+      return time === null ? [{ name, run, note: noteOn(data, name), state }] : [];
+    }),
   );
 }
 

@@ -21,15 +21,17 @@
  * @typedef {{name: string, start: number, stop: number|null, evidence: string, track: string}} Stage
  * @typedef {number|string|null} Cell
  * @typedef {{tag: string, statement: string, regime: string, predicted: Cell, measured: Cell, tolerance: Cell,
+ *   predicted_error: number|null, measured_error: number|null, unit: string, kind: string|null, counted: boolean,
  *   verdict: "confirmed"|"violated"|"inconclusive"|"not applicable", reason: string, calibrated: boolean,
  *   span: [number, number]|null}} Verdict
- *   `calibrated`: the claim has a null. `span`: from when to when the run shows it, on the run's clock.
+ *   `kind`: identity, prediction or pattern. `counted`: neither an identity nor rarely decided. `calibrated`: it has a null. `span`: from when to when the run shows it, on the run's clock.
  * @typedef {{label: string, t: number, residual: number|null, distance: number|null, loss: number|null, opening: string|null,
  *   rates: number[], measured_rate: number|null, local_rate: number|null, cosines: number[],
  *   predicted_escape: number|null, measured_escape: number|null, note: string}} Rung
  * @typedef {{title: string, rows?: [string, string][], text?: string}} Facts
  * @typedef {{name: string, status: string, reason: string, clock: string, frames: number, time: Block,
  *   notes: string[], stages: Stage[], events: Object<string, number|null>, event_notes: Object<string, string>,
+ *   event_states: Object<string, string>, event_intervals: Object<string, [number, number]|null>,
  *   ledger: Verdict[]|null, ladder: Rung[]|null, provenance: Facts[], views: View[]}} RunData
  * @typedef {{title: string, clock: string, log_time?: boolean, runs: RunData[]}} SceneData
  *   `log_time`: the page opens with a logarithmic axis of time.

@@ -3,7 +3,8 @@
 import numpy as np
 
 from stagescope.claims.claim import Claim
-from stagescope.claims.comparison import Comparison, Regime
+from stagescope.claims.comparison import Comparison, Regime, agreement
+from unigram_paper.nulls import SLOWER
 from unigram_paper.observables import slowest_rate
 from unigram_paper.reading import UnigramReading
 
@@ -37,22 +38,19 @@ def _rate(reading: UnigramReading) -> Comparison:
     predicted = 2 * slowest_rate(reading.law.data)
     late = reading.run.time > 0.9 * reading.run.time[-1]
     measured = -float(np.polyfit(reading.run.time[late], np.log(reading.curves[late]), 1)[0])
-    return Comparison(
-        predicted=predicted,
-        measured=measured,
-        tolerance=RATE_TOLERANCE,
-        holds=abs(measured / predicted - 1) <= RATE_TOLERANCE,
-        reason=f"the excess loss falls at {measured:.4f} in the last tenth of the run, predicted {predicted:.4f}",
-    )
+    reason = f"the excess loss falls at {measured:.4f} in the last tenth of the run, predicted {predicted:.4f}"
+    return agreement(predicted, measured, RATE_TOLERANCE * predicted, reason, unit="1/t")
 
 
 CLAIMS = (
-    Claim(tag="unigram:sum", statement="The sum of b is conserved", regime=_any_gradient, compare=_sum),
+    Claim(tag="unigram:sum", statement="The sum of b is conserved", regime=_any_gradient, compare=_sum, kind="identity"),
     Claim(
         tag="unigram:rate",
         statement="Late excess loss falls at twice the slowest rate",
         regime=_is_late,
         compare=_rate,
         shown=("settling", "end"),
+        kind="prediction",
+        null=SLOWER,
     ),
 )

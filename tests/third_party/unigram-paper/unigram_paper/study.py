@@ -34,6 +34,7 @@ STUDY = Study(
     tags=("unigram:loss",),
     figures=Later("unigram_paper.figures:FIGURES").load,
     ledger=("small", "skewed"),
+    inputs=Later("unigram_paper.nulls:INPUTS").load,
     sweeps={
         "half-time": NamedSweep(
             "when half of the excess loss is gone, over the probability of token 0",

@@ -1,0 +1,154 @@
+"""Stages of any run: the transitions of its curves, and the plateaus of its loss between them. Knows no paper."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stagescope.detect.events import around
+from stagescope.detect.stage import BROKEN, Event, Stage, Stages, Transition
+from stagescope.detect.transitions import RULES, transitions
+
+Named = tuple[tuple[str, Transition], ...]
+"""Transitions with the names of their curves."""
+NOT_READ = ("t", "step", "speed")
+"""Series that every run may have and that are no curves of interest: clocks, and the speed, which the loss repeats."""
+HOW = "a fast change of the loss between two slower stretches, decided by likelihood"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is read of a run, and where a transition begins and ends."""
+
+    half: float = 3.53 / 2  # widths from the centre: a logistic step goes from 15 % to 85 % in 3.53 of them
+    records: int = 600  # of a curve that are fitted; the detector's recall is level from 59 records on (.74, at 147 .75)
+    curves: int = 24  # a curve of 600 records takes up to .3 s
+    span: float = 1.0  # least range of the clock ln(time + last/300); in less, the widest transition that counts has no sides
+    large: float = 1e100  # numbers beyond, or below its inverse, are scaled: their squares are no numbers
+
+
+LIMITS = Limits()
+
+
+def read_curves(clock: str, series: Mapping[str, np.ndarray]) -> list[str]:
+    """The series that are curves: one number a record, the loss first; no clock, no speed."""
+    found = [name for name, values in series.items() if values.ndim == 1 and name not in (*NOT_READ, clock)]
+    return sorted(found, key=lambda name: name != "loss")
+
+
+def curve_transitions(time: np.ndarray, curve: np.ndarray, limits: Limits = LIMITS) -> tuple[Transition, ...]:
+    """The transitions of one recorded curve; an interval is at least as wide as the records around it."""
+    good = np.isfinite(curve)
+    time, curve = time[good], curve[good].astype(float)
+    chosen = thinned(time, limits.records)
+    time, curve = time[chosen], curve[chosen]
+    size = float(np.max(np.abs(curve), initial=0.0))
+    scale = size if size and not 1 / limits.large < size < limits.large else 1.0
+    found = transitions(time, curve / scale)
+    return tuple(_widened(replace(each, amplitude=each.amplitude * scale), time) for each in found)
+
+
+def _widened(found: Transition, time: np.ndarray) -> Transition:
+    before, after = around(time, found.t)
+    return replace(found, low=min(found.low, before), high=max(found.high, after))
+
+
+def thinned(time: np.ndarray, most: int) -> np.ndarray:
+    """Places of at most `most` records: half of them even in ln time, half even in time. Records are never averaged."""
+    if len(time) <= most:
+        return np.arange(len(time))
+    clock = np.log(time + time[-1] / 300)
+    even = (np.linspace(each[0], each[-1], most // 2) for each in (clock, time))
+    places = [np.searchsorted(each, marks) for each, marks in zip((clock, time), even, strict=True)]
+    return np.unique(np.clip(np.concatenate([*places, [0, len(time) - 1]]), 0, len(time) - 1))
+
+
+def curve_notes(clock: str, time: np.ndarray, series: Mapping[str, np.ndarray], limits: Limits = LIMITS) -> dict[str, str]:
+    """What a reader must know of the curves that were read: records left out, and curves left out."""
+    names = read_curves(clock, series)
+    notes = {}
+    for name in names[: limits.curves]:
+        good = np.isfinite(series[name])
+        said = [] if good.all() else [f"{(~good).sum():,} of {len(time):,} records are not finite and were left out"]
+        if good.sum() > limits.records:
+            said.append(f"{len(thinned(time[good], limits.records)):,} of {good.sum():,} records were fitted")
+        if said:
+            notes[name] = "; ".join(said)
+    if len(names) > limits.curves:
+        notes["curves"] = f"{limits.curves} of {len(names):,} curves were searched for transitions, in the order recorded"
+    if len(time) >= RULES.fewest and np.log((time[-1] + time[-1] / 300) / (time[0] + time[-1] / 300)) < limits.span:
+        notes[clock] = (
+            f"the records begin at {clock} = {time[0]:.5g} of {time[-1]:.5g}: on the clock ln {clock} they are too near to each"
+            f" other to show a transition; count {clock} from the first record"
+        )
+    return notes
+
+
+def loss_stages(
+    status: str, clock: str, time: np.ndarray, loss: np.ndarray | None, found: Named, notes: Mapping[str, str]
+) -> Stages:
+    """Stages of a run by its loss alone: plateaus and the transitions between them, or one stage that says why there are none."""
+    steps = [each for name, each in found if name == "loss"]
+    estimates = {f"transition {k}": Event(each.t, each.low, each.high, how=HOW) for k, each in enumerate(steps, 1)}
+    stages = tuple(_between(time, loss, steps)) if loss is not None and steps else (_single(status, time, loss),)
+    return replace(Stages.of(status, clock, estimates, stages, notes), transitions=found)
+
+
+def _single(status: str, time: np.ndarray, loss: np.ndarray | None) -> Stage:
+    """The one stage of a run in which no transition was found."""
+    start = float(time[0])
+    if loss is None:
+        return Stage("whole run", start, None, "No loss was recorded, so the run is not divided.", facts={"records": len(time)})
+    good = loss[np.isfinite(loss)]
+    facts = {"records": len(good), **_ends(good)}
+    if status in BROKEN:
+        return Stage("whole run", start, None, f"The run {status}: its loss is not searched for transitions.", facts=facts)
+    if len(good) < RULES.fewest:
+        records = f"{len(good)} record{'' if len(good) == 1 else 's'} of the loss"
+        return Stage("whole run", start, None, f"{records}: transitions are searched for in {RULES.fewest} or more.", facts=facts)
+    if good.min() == good.max():
+        return Stage("no transition", start, None, f"The loss is {good[0]:.4g} at every record.", facts=facts)
+    moved = f"The loss goes from {good[0]:.4g} to {good[-1]:.4g}"
+    return Stage("no transition", start, None, f"{moved} without a change that is fast beside the rest of the run.", facts=facts)
+
+
+def _ends(values: np.ndarray) -> dict[str, float | None]:
+    first, last = (float(values[0]), float(values[-1])) if len(values) else (None, None)
+    return {"loss_first": first, "loss_last": last}
+
+
+def _between(time: np.ndarray, loss: np.ndarray, steps: list[Transition]) -> Iterator[Stage]:
+    """Plateau, transition, plateau, ... from the first record to the last."""
+    begin = float(time[0])
+    for k, (step, (start, stop)) in enumerate(zip(steps, _spans(time, steps), strict=True), 1):
+        if start > begin:
+            yield _plateau(f"plateau {k}", begin, start, time, loss)
+        facts = {"t": step.t, "low": step.low, "high": step.high, "width": step.width, "amplitude": step.amplitude}
+        way = "falls" if step.amplitude < 0 else "rises"
+        said = f"The loss {way} by {abs(step.amplitude):.4g}; half of it at {step.t:.5g} [{step.low:.5g}, {step.high:.5g}]."
+        yield Stage(f"transition {k}", start, stop, said, facts=facts)
+        begin = stop
+    yield replace(_plateau(f"plateau {len(steps) + 1}", begin, float(time[-1]), time, loss), stop=None)
+
+
+def _spans(time: np.ndarray, steps: list[Transition], limits: Limits = LIMITS) -> list[tuple[float, float]]:
+    """From where to where each transition lasts on the clock u; where two would overlap, they share by their widths."""
+    last = float(time[-1])
+    centres, widths = np.log([step.t + last / 300 for step in steps]), np.array([step.width for step in steps])
+    low, high = centres - limits.half * widths, centres + limits.half * widths
+    for i in range(len(steps) - 1):
+        if high[i] > low[i + 1]:
+            share = widths[i] / (widths[i] + widths[i + 1])
+            high[i] = low[i + 1] = centres[i] + share * (centres[i + 1] - centres[i])
+    ends = np.clip(np.exp(np.stack([low, high], axis=1)) - last / 300, time[0], last)
+    return [(float(start), float(stop)) for start, stop in ends]
+
+
+def _plateau(name: str, start: float, stop: float, time: np.ndarray, loss: np.ndarray) -> Stage:
+    inside = loss[(time >= start) & (time <= stop) & np.isfinite(loss)]
+    middle = 2 * float(np.median(inside / 2)) if len(inside) else None  # the sum of two numbers may be none
+    facts = {"records": len(inside), "loss_median": middle, **_ends(inside)}
+    if not len(inside):
+        return Stage(name, start, stop, "No record lies in it.", facts=facts)
+    said = f"The loss goes from {inside[0]:.4g} to {inside[-1]:.4g}, with a median of {middle:.4g}."
+    return Stage(name, start, stop, said, facts=facts)

@@ -1,0 +1,102 @@
+"""Draw inputs and nulls of a study by seed, judge its claims on them, and count."""
+
+import json
+import multiprocessing
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from stagescope.claims.calibration import Calibration
+from stagescope.claims.claim import Verdict
+from stagescope.claims.inputs import Inputs
+from stagescope.errors import InputError, sentence
+from stagescope.papers.reading import check
+from stagescope.papers.registry import study as study_named
+from stagescope.papers.study import Study
+from stagescope.progress import progress_for
+
+Task = tuple[str, str, str, int]
+"""Study, role, name of the inputs, seed."""
+
+
+def calibrate(
+    study: str,
+    draws: int = 30,
+    first: int = 0,
+    *,
+    keep: str | Path | None = None,
+    workers: int = 1,
+    progress: bool | None = None,
+) -> Calibration:
+    """How often each claim of a study is confirmed, violated or left open on its inputs and on its nulls.
+
+    Args:
+        study: its name.
+        draws: of every family of inputs and of every null. One draw of a null serves all claims that name it.
+        first: the first seed. Rules must be frozen before the seeds that judge them are drawn.
+        keep: a file to which every draw is added as a line; a second call goes on where the first one stopped.
+        workers: processes. Above 1, call it under `if __name__ == "__main__":`.
+    """
+    if draws < 1 or first < 0 or workers < 1:
+        raise InputError(f"draws is {draws}, first {first}, workers {workers}; at least 1, 0 and 1 are needed")
+    found = study_named(study)
+    tasks = [(study, role, inputs.name, seed) for inputs, role, _ in families(found) for seed in range(first, first + draws)]
+    if not tasks:
+        raise InputError(f"{study} has no inputs to draw and its claims have no nulls; give it `inputs`")
+    rows = _kept(keep)
+    left = [task for task in tasks if task not in rows]
+    with progress_for(progress) as bar:
+        bar.begin(f"draws of {study}", len(left), "draws")
+        for done, row in enumerate(_drawn(left, workers), start=1):
+            rows[row["study"], row["role"], row["family"], row["seed"]] = row
+            if keep is not None:
+                with Path(keep).open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+            bar.update(done)
+    return Calibration.of(study, found.claims(), [rows[task] for task in tasks])
+
+
+def families(study: Study) -> Iterator[tuple[Inputs, str, tuple[str, ...]]]:
+    """(inputs, "input" or "null", tags of the claims that are tried on them); a null is drawn once for all its claims."""
+    claims = study.claims()
+    for inputs in study.inputs():
+        yield inputs, "input", tuple(claim.tag for claim in claims)
+    nulls: dict[str, tuple[Inputs, list[str]]] = {}
+    for claim in claims:
+        for null in claim.nulls:
+            nulls.setdefault(null.name, (null, []))[1].append(claim.tag)
+    for null, tags in nulls.values():
+        yield null, "null", tuple(tags)
+
+
+def _kept(keep: str | Path | None) -> dict[Task, dict[str, Any]]:
+    if keep is None or not Path(keep).exists():
+        return {}
+    rows = [json.loads(line) for line in Path(keep).read_text().splitlines()]
+    return {(row["study"], row["role"], row["family"], row["seed"]): row for row in rows}
+
+
+def _drawn(tasks: list[Task], workers: int) -> Iterator[dict[str, Any]]:
+    if workers == 1:
+        yield from map(_draw, tasks)
+        return
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        yield from pool.imap_unordered(_draw, tasks)
+
+
+def _draw(task: Task) -> dict[str, Any]:
+    """The verdicts on one draw; what fails is a row with its reason."""
+    name, role, family, seed = task
+    inputs, _, tags = next(each for each in families(study_named(name)) if (each[1], each[0].name) == (role, family))
+    row: dict[str, Any] = {"study": name, "role": role, "family": family, "seed": seed}
+    began = time.monotonic()
+    try:
+        row["verdicts"] = {verdict.tag: _brief(verdict) for verdict in check(inputs.make(seed)) if verdict.tag in tags}
+    except (Exception, SystemExit) as error:  # inputs of the user's own may raise anything
+        row["failed"] = sentence(error)
+    return {**row, "seconds": time.monotonic() - began}
+
+
+def _brief(verdict: Verdict) -> dict[str, Any]:
+    return {name: getattr(verdict, name) for name in ("verdict", "in_regime", "rules", "reason")}

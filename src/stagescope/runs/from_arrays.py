@@ -1,0 +1,127 @@
+"""A run from plain arrays that were recorded elsewhere: no field, no dynamics, no parameters."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from stagescope.errors import InputError, message
+from stagescope.params import check_name
+from stagescope.runs.run import Arrays, Run
+
+_TAKEN = ("t", "step", "loss", "speed")
+"""Names with a meaning of their own in every run."""
+
+
+def from_arrays(*, step: Any = None, t: Any = None, loss: Any = None, **named: Any) -> Run:
+    """A run made of arrays, which `stages`, `check` with your own claims, `report`, `save` and everything else take.
+
+    Args:
+        step: the step of each record, whole numbers that rise from 0 or more. Give either `step` or `t`.
+        t: the time of each record, numbers that rise from 0 or more.
+        loss: one number a record. Stages are those of the loss; records that are not finite are left out there.
+        named: any other arrays, one item a record along their first axis. Transitions are also searched for in those that have
+            one number a record.
+
+    Example:
+        ss.stages(ss.from_arrays(step=steps, loss=losses, accuracy=accuracies))
+    """
+    clock, time = _clock(step, t)
+    given = {**({} if loss is None else {"loss": loss}), **named}
+    if not given:
+        raise InputError(f"there is nothing beside {clock}; give the loss as loss=..., or any other array by a name")
+    for name in named:
+        _check_array_name(name)
+    arrays = {clock: time, **{name: _array(name, values, clock, len(time)) for name, values in given.items()}}
+    if loss is not None and arrays["loss"].ndim != 1:
+        raise InputError(f"loss has shape {arrays['loss'].shape}, expected one number a record; average it, or rename the array")
+    return Run(
+        params=Arrays.of({}),
+        series=Arrays.of(arrays),
+        spec=_spec(arrays),
+        clock=clock,
+        status="finished",
+        seed=None,
+        axes={name: (clock, *(f"{name}_{i}" for i in range(values.ndim - 1))) for name, values in arrays.items()},
+    )
+
+
+def _spec(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """What is known of such a run: that it comes from arrays, and the digest of these."""
+    seal = hashlib.sha256()
+    for name, values in arrays.items():
+        seal.update(f"{name} {values.dtype} {values.shape}\n".encode())
+        seal.update(np.ascontiguousarray(values).tobytes())
+    nothing = dict.fromkeys(("field", "until", "dynamics", "record", "stop"))
+    return {**nothing, "source": {"kind": "arrays", "sha256": seal.hexdigest()}, "blocks": {}}
+
+
+def _clock(step: Any, t: Any) -> tuple[str, np.ndarray]:
+    """The name and the times of the records, which rise from 0 or more."""
+    if (step is None) == (t is None):
+        got = "neither step nor t" if step is None else "both step and t"
+        raise InputError(f"got {got}; give the clock of the records once, as step=... or as t=...")
+    name, given = ("t", t) if step is None else ("step", step)
+    time = _numbers(name, given)
+    if time.ndim != 1:
+        raise InputError(f"{name} has shape {time.shape}, expected one number a record; give a one-dimensional array")
+    if not len(time):
+        raise InputError(f"{name} is empty: there are no records; give at least one")
+    if not np.isfinite(time).all():
+        place = int(np.argmin(np.isfinite(time)))
+        raise InputError(f"{name} is {time[place]} at record {place}; leave out records without a {name}")
+    if time[0] < 0:
+        raise InputError(f"{name} begins at {time[0]:g}; it must not be negative, count it from the first record")
+    falls = np.flatnonzero(np.diff(time.astype(float)) <= 0)
+    if len(falls):
+        i = int(falls[0]) + 1
+        where = f"record {i} has {name} {time[i]:g} after {time[i - 1]:g}"
+        raise InputError(f"{name} must rise: {where}; sort the records by {name} and keep one of each")
+    return name, _whole(time) if name == "step" else time.astype(float)
+
+
+def _whole(step: np.ndarray) -> np.ndarray:
+    broken = np.flatnonzero((step != np.round(step)) | (np.abs(step.astype(float)) >= 2**63))
+    if len(broken):
+        raise InputError(
+            f"step is {step[broken[0]]:g} at record {broken[0]}, which is no whole number; give such a clock as t=..."
+        )
+    return step.astype(np.int64)
+
+
+def _check_array_name(name: str) -> None:
+    check_name(name)
+    if name in _TAKEN:
+        raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
+
+
+def _array(name: str, values: Any, clock: str, records: int) -> np.ndarray:
+    found = _numbers(name, values)
+    if found.ndim == 0:
+        raise InputError(f"{name} is a single number; give one for each of the {records:,} records")
+    if len(found) != records:
+        raise InputError(f"{name} has {len(found):,} records, {clock} has {records:,}; give them the same length, time first")
+    if not found.size:
+        raise InputError(f"{name} has shape {found.shape} and holds no number; leave it out")
+    return found
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
+    """A copy of what is given, in a type that can be stored."""
+    try:
+        found = np.array(values)
+    except Exception as error:  # lists of lists of unequal lengths, or anything else that is no array
+        raise InputError(f"{name} is no array of numbers: {message(error)}; give a list or an array") from None
+    kind = found.dtype
+    if kind.kind in "bi" or (kind.kind == "u" and kind.itemsize < 8):
+        return found.astype(np.int64)
+    if kind.kind in "uf":
+        return found.astype(np.float32 if kind.itemsize <= 4 else np.float64)
+    raise InputError(f"{name} holds {_odd(found)}, expected real numbers; convert it with np.asarray({name}, dtype=float)")
+
+
+def _odd(values: np.ndarray) -> str:
+    """What an array of no numbers holds: its first item and its type."""
+    first = values.reshape(-1)[0] if values.size else None
+    return f"{repr(first)[:40]} ({type(first).__name__})" if values.size else f"items of type {values.dtype}"

@@ -1,0 +1,74 @@
+"""Counts of verdicts on inputs and nulls, and the bars that a claim must meet."""
+
+import pytest
+
+from stagescope.claims.calibration import Calibration, Line
+from stagescope.claims.claim import Claim
+from stagescope.claims.comparison import Comparison, Regime
+from stagescope.claims.inputs import Inputs
+
+NULL = Inputs("shuffled", "no order", lambda seed: None)  # pyright: ignore[reportArgumentType]
+
+
+def claim(**more) -> Claim:
+    parts = {"kind": "pattern", "null": NULL, **more}
+    return Claim(
+        tag="a", statement="s", regime=lambda e: Regime(True, ""), compare=lambda e: Comparison(0, 0, 0, True, ""), **parts
+    )
+
+
+def draws(role: str, *verdicts: str, family: str = "shuffled", inside: bool = True):
+    found = [{"verdict": verdict, "in_regime": inside} for verdict in verdicts]
+    return [{"role": role, "family": family, "seed": n, "verdicts": {"a": each}} for n, each in enumerate(found)]
+
+
+def test_a_line_counts_inputs_in_regime_and_its_own_nulls():
+    rows = [
+        *draws("input", "confirmed", "confirmed", "violated", "inconclusive", "not applicable", family="any"),
+        *draws("input", "inconclusive", family="any", inside=False),
+        *draws("null", "confirmed", "violated", "inconclusive"),
+        *draws("null", "confirmed", family="another"),
+    ]
+    line = Line.of(claim(), rows)
+    assert (line.applies, line.in_regime, line.confirmed, line.violated, line.open) == (5, 4, 2, 1, 1)
+    assert (line.null_draws, line.null_confirmed, line.null_violated) == (3, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "yes", "no", "null", "words"),
+    [
+        ({}, 30, 0, 4, None),
+        ({}, 30, 0, 5, "confirmed on 5 of 30 nulls"),
+        ({}, 26, 4, 0, None),
+        ({}, 25, 5, 0, "violated on 5 of 30"),
+        ({}, 17, 0, 0, "decided on 17 of 30"),
+        ({"rare": True}, 2, 0, 0, None),
+        ({"rare": True}, 0, 6, 0, "violated on 6"),
+        ({"null": ()}, 30, 0, 0, "no null"),
+        ({"kind": "identity", "null": ()}, 30, 0, 0, None),
+        ({"kind": "identity", "null": ()}, 20, 10, 0, "violated on 10"),
+    ],
+)
+def test_the_bars(given, yes, no, null, words):
+    inputs = ["confirmed"] * yes + ["violated"] * no + ["inconclusive"] * (30 - yes - no)
+    rows = [*draws("input", *inputs), *draws("null", *["confirmed"] * null, *["inconclusive"] * (30 - null))]
+    problems = Line.of(claim(**given), rows).problems
+    assert (problems == []) if words is None else any(words in each for each in problems)
+
+
+def test_a_claim_that_is_never_in_regime_is_not_calibrated():
+    rows = [*draws("input", *["inconclusive"] * 30, inside=False), *draws("null", *["inconclusive"] * 30)]
+    assert Line.of(claim(), rows).problems == ["decided on 0 of 0 inputs in regime"]
+
+
+def test_draws_that_fail_are_named_and_nothing_holds():
+    found = Calibration.of("study", [claim()], [{"role": "input", "family": "any", "seed": 7, "failed": "no file"}])
+    assert found.failed == ("any, seed 7: no file",)
+    assert not found.holds
+
+
+def test_pooled_shares_leave_identities_out():
+    rows = [*draws("input", "confirmed", "violated"), *draws("null", "confirmed", "inconclusive")]
+    found = Calibration.of("study", [claim(), claim(kind="identity", null=())], rows)
+    assert (found.null_confirmed, found.violated) == (0.5, 0.5)
+    assert found.json()["claims"][0]["null_confirmed"] == 1

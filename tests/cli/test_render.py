@@ -1,0 +1,70 @@
+"""Stages on a terminal: an event a line with its interval, states in words, transitions that are no events, notes."""
+
+import pytest
+
+from stagescope.cli import render
+from stagescope.detect.stage import Event, Stage, Stages, Transition
+
+
+@pytest.fixture
+def shown(monkeypatch, capsys):
+    """The lines of a terminal of a width."""
+
+    def shown(found: Stages, width: int = 80) -> list[str]:
+        monkeypatch.setenv("COLUMNS", str(width))
+        render.print_stages(found)
+        return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+    return shown
+
+
+def made(status: str = "finished", **events: Event) -> Stages:
+    return Stages.of(status, "step", events, (Stage("whole run", 0.0, None, "It goes on."),), {})
+
+
+EVENTS = {
+    "onset": Event(12345.6789, 12300.123, 12400.456),
+    "long_name_of_an_event": Event(1.25e-7, 1.2e-7, 1.3e-7),
+    "bare": Event(3.0),
+    "snap": Event.missing(),
+    "winner": Event.missing("at the start"),
+}
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_an_event_is_one_line(shown, width):
+    lines = shown(made(**EVENTS), width)
+    for name, words in {
+        "onset": ("12346", "12300 to 12400"),
+        "long_name_of_an_event": ("1.25e-07", "1.2e-07 to 1.3e-07"),
+        "bare": ("3",),
+        "snap": ("not reached",),
+        "winner": ("there at the start",),
+    }.items():
+        (line,) = [line for line in lines if line.split()[:1] == [name]]
+        assert all(word in line for word in words), line
+    assert max(map(len, lines)) <= width
+
+
+def test_events_of_a_run_that_broke_down_have_no_time(shown):
+    lines = shown(made("diverged", **EVENTS))
+    (line,) = [line for line in lines if line.split()[:1] == ["onset"]]
+    assert "not reliable: the run diverged" in line
+    assert "12346" not in "".join(lines)
+
+
+def test_transitions_that_are_events_are_not_repeated(shown):
+    step = Transition(50.0, 45.0, 56.0, 0.1, -1.0)
+    found = Stages.of("finished", "step", {"transition 1": Event(50.0, 45.0, 56.0)}, (), {"loss": "2 of 9 records"})
+    with_loss = Stages(**{**vars(found), "transitions": (("loss", step),)})
+    with_more = Stages(**{**vars(found), "transitions": (("loss", step), ("accuracy", Transition(60.0, 55.0, 66.0, 0.1, 0.5)))})
+    assert not any("transition of" in line for line in shown(with_loss))
+    lines = shown(with_more)
+    (line,) = [line for line in lines if line.split()[:1] == ["accuracy"]]
+    assert all(word in line for word in ("60", "55 to 66", "+0.5"))
+    assert not any(line.split()[:1] == ["loss"] for line in lines)
+    assert any("loss: 2 of 9 records" in line for line in lines)
+
+
+def test_no_table_without_events(shown):
+    assert not any("interval" in line for line in shown(made()))

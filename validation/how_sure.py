@@ -1,0 +1,46 @@
+"""Write the tables of docs/how-sure.md from docs/calibration.json: `python -m validation.how_sure`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parents[1] / "docs"
+COUNTS = DOCS / "calibration.json"
+BEGIN, END = "<!-- tables: made by `python -m validation.how_sure` -->", "<!-- end of tables -->"
+HEAD = """| claim | kind | in regime | confirmed | violated | left open | nulls confirmed | nulls |
+|---|---|---|---|---|---|---|---|"""
+
+
+def tables(found: dict[str, Any]) -> str:
+    """One table for each study."""
+    parts = []
+    for study, body in sorted(found.items()):
+        rows = "\n".join(map(_row, body["claims"]))
+        pooled = f"Together: confirmed on {body['null_confirmed']:.1%} of nulls, violated on {body['violated']:.1%} of inputs."
+        parts.append(f"### {study}\n\n{HEAD}\n{rows}\n\n{pooled}")
+    return "\n\n".join(parts)
+
+
+def _row(line: dict[str, Any]) -> str:
+    kind = (line["kind"] or "-") + (", rarely decided" if line["rare"] else "")
+    null = f"{line['null_confirmed']} of {line['null_draws']}" if line["nulls"] else "-"
+    inside = f"{line['in_regime']} of {line['applies']}"
+    cells = (line["tag"], kind, inside, line["confirmed"], line["violated"], line["open"], null, ", ".join(line["nulls"]) or "-")
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def page(text: str, found: dict[str, Any]) -> str:
+    """The page with its tables renewed."""
+    before, _, rest = text.partition(BEGIN)
+    after = rest.partition(END)[2]
+    return f"{before}{BEGIN}\n\n{tables(found)}\n\n{END}{after}"
+
+
+def main() -> bool:
+    path = DOCS / "how-sure.md"
+    path.write_text(page(path.read_text(), json.loads(COUNTS.read_text())))
+    return True
+
+
+if __name__ == "__main__":
+    main()
