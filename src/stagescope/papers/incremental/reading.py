@@ -8,6 +8,7 @@ import numpy as np
 
 from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages
+from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import LogSpaced, Record
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
 from stagescope.papers.incremental.companions import clock, companions
@@ -19,9 +20,11 @@ from stagescope.papers.incremental.regression.sampled import RegressionSampled
 from stagescope.papers.incremental.stages import Heads, detect
 from stagescope.papers.incremental.stopping.claims import StoppingEvidence
 from stagescope.papers.incremental.students.positional_loss import HeadsLoss
+from stagescope.papers.incremental.transitions import transitions
 from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import replay
+from stagescope.papers.rebuild import ended, replay
 from stagescope.runs.run import Run
+from stagescope.spec import build
 
 
 def _lag_heads(curves: LagCurves, smooth: bool) -> Heads:
@@ -141,7 +144,20 @@ class RegressionReading(IncrementalReading):
     """A run of the regression models: heads on positions, and plateaus in closed form."""
 
     def heads_of(self, run: Run) -> Heads:
-        return _flow_heads(self.curves if run is self.dense else head_curves(run), "step" not in run.series)
+        found = _flow_heads(self.curves if run is self.dense else head_curves(run), "step" not in run.series)
+        sampled = isinstance(self.law, RegressionSampled) and self.law.batch is not None and run.done
+        return replace(found, redrawn=self.redrawn) if sampled else found
+
+    def redrawn(self) -> tuple[tuple[float | None, ...], ...]:
+        """t_j of the same run with other batches: what the draw of the batches does to an event is not seen in one run."""
+        return tuple(self.companion(self.other_batches, draw) for draw in range(1, RESOLUTION.draws + 1))
+
+    def other_batches(self, draw: int) -> tuple[float | None, ...]:
+        run, law = self.dense, self.law.model_copy(update={"seed": self.law.seed + draw})
+        dynamics = build(run.spec["dynamics"]).model_copy(update={"steps": int(run.step[-1])})
+        made = ended(evolve(law, run.at(0), dynamics, record=LogSpaced(frames=RESOLUTION.steps), progress=False))
+        curves = head_curves(made)
+        return transitions(curves.time, curves.loss, curves.forms.levels)
 
     @cached_property
     def curves(self) -> HeadCurves:
@@ -169,6 +185,8 @@ class Resolution:
     first: float = 1e-6
     steps: int = 300
     """Of a descent, at equal ratios from step 1: those of the study by default, so that a run of the study needs no replay."""
+    draws: int = 3
+    """Replays of the regression transformer with other batches, a second each: a standard deviation with three degrees."""
 
 
 RESOLUTION = Resolution()

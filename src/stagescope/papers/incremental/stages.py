@@ -9,7 +9,7 @@ import numpy as np
 
 from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.incremental.specialisation import agreement
-from stagescope.papers.incremental.transitions import PLATEAU, Plateau, crossings, no_ladder, plateaus
+from stagescope.papers.incremental.transitions import PLATEAU, Plateau, crossings, no_ladder, plateaus, widened
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class Heads:
 
     `smooth` where the loss is that of a flow. `parts` (frames, H, k) is the share of each feature that each head has learned,
     where it is known. `nearest` gives the class that predicts most like the model at a frame, None
-    where that is not known, and `clear` whether it is nearer than the next by more than the error.
+    where that is not known, and `clear` whether it is nearer than the next by more than the error. `redrawn` gives
+    the t_j of the same run with other batches, where that is cheap.
     """
 
     time: np.ndarray
@@ -47,6 +48,7 @@ class Heads:
     parts: np.ndarray | None = None
     clear: Callable[[int], bool] = lambda frame: True
     smooth: bool = False
+    redrawn: Callable[[], tuple[tuple[float | None, ...], ...]] = tuple
 
     @cached_property
     def flat(self) -> str | None:
@@ -56,7 +58,9 @@ class Heads:
     @cached_property
     def crossings(self) -> tuple[Event, ...]:
         """t_1 .. t_k, the same for stages and claims."""
-        return crossings(self.time, self.loss, self.levels, self.smooth)
+        found = crossings(self.time, self.loss, self.levels, self.smooth)
+        others = self.redrawn()
+        return tuple(widened(event, [times[j] for times in others]) for j, event in enumerate(found))
 
     @cached_property
     def plateaus(self) -> tuple[Plateau | None, ...]:

@@ -5,7 +5,7 @@ falls far enough crosses the levels, also one without stages. A crossing is the 
 the next one: its fall per unit of ln t then has a valley between the two.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -88,6 +88,17 @@ def _crossing(time: np.ndarray, loss: np.ndarray, level: float, smooth: bool) ->
     second = first_crossing(time[shifted], loss[shifted], level, rising=False)
     width = max(abs(each - when) for each in (other, second, when * (1 + 1e-9)) if each is not None)
     return Event(when, when - width, when + width, how=how)
+
+
+def widened(event: Event, others: list[float | None]) -> Event:
+    """An event whose interval also holds what other batches do to it: Student's 95 % interval from the spread of its times."""
+    known = [when for when in others if when is not None]
+    if event.time is None or event.low is None or event.high is None or not known:
+        return event
+    from scipy.stats import t as student
+
+    half = float(student.ppf(0.975, len(known)) * np.std([event.time, *known], ddof=1))
+    return replace(event, low=max(0.0, min(event.low, event.time - half)), high=max(event.high, event.time + half))
 
 
 def noise_near(time: np.ndarray, loss: np.ndarray, when: float) -> float:
