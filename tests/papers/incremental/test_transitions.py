@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.papers.incremental.transitions import crossings, plateaus, transitions
+from stagescope.papers.incremental.transitions import crossings, plateaus, transitions, widened
 
 LEVELS = np.array([3.0, 2.0, 1.0, 0.0])
 
@@ -95,3 +95,13 @@ def test_events_do_not_move_with_the_record(frames, law, uniform, seed):
         assert event.time == pytest.approx(true, rel=0.002)
         assert event.low - 1e-3 * true <= true <= event.high + 1e-3 * true
         assert ss.reading(run).evidence.times[j - 1] == event.time
+
+
+def test_other_batches_widen_an_event():
+    """Student's interval of the spread; without other draws nothing changes."""
+    event = crossings(np.geomspace(1e-2, 1e4, 300), stairs(np.geomspace(1e-2, 1e4, 300)), LEVELS, smooth=False)[1]
+    assert widened(event, []) == widened(event, [None]) == event
+    wide = widened(event, [9.0, 10.0, 11.0])
+    spread = np.std([event.time, 9.0, 10.0, 11.0], ddof=1)
+    assert (wide.high - wide.time) / spread == pytest.approx(3.182, abs=0.001)
+    assert wide.time == event.time
