@@ -62,6 +62,14 @@ class Heads:
         others = self.redrawn()
         return tuple(widened(event, [times[j] for times in others]) for j, event in enumerate(found))
 
+    def mean_crossing(self, j: int) -> tuple[float | None, float]:
+        """t_j and its error; the mean over draws of the batches where there are several, whose error is smaller."""
+        event, others = self.crossings[j - 1], [times[j - 1] for times in self.redrawn()]
+        if event.time is None or event.interval is None:
+            return None, 0.0
+        half, known = (event.interval[1] - event.interval[0]) / 2, [event.time, *(when for when in others if when is not None)]
+        return float(np.mean(known)), half / float(np.sqrt(len(known)))
+
     @cached_property
     def plateaus(self) -> tuple[Plateau | None, ...]:
         return plateaus(self.time, self.loss, self.levels)

@@ -85,11 +85,11 @@ def _clock(evidence: Evidence) -> Comparison:
     end, flow = float(evidence.time[-1]), make(TIMES.longer * float(evidence.time[-1]))
     model = Curve(evidence.time, evidence.heads.loss, evidence.levels)
     ratios, errors, late, shown, unseen = [], [], False, [], []
-    for j, (event, its) in enumerate(zip(evidence.heads.crossings, flow.times, strict=True), start=1):
-        mine = event.time
+    for j, its in enumerate(flow.times, start=1):
+        mine, half = evidence.heads.mean_crossing(j)
         if mine is not None and its is not None:
             ratios.append(mine / its)
-            errors.append(((event.high or mine) - (event.low or mine)) / 2 / its)
+            errors.append(half / its)
             shown.append(f"t_{j} {mine / its:.3f}")
         elif its is not None and end > (1 + limit) * its:
             late = True
