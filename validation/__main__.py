@@ -13,6 +13,7 @@ MODULES = (
     "incremental_flow",
     "incremental",
     "incremental_figures",
+    "incremental_stopping",
     "text_focus",
     "text_snap",
     "text_incremental",

@@ -9,6 +9,8 @@ import stagescope as ss
 from stagescope.claims.claim import Claim
 from stagescope.claims.comparison import Regime
 from stagescope.errors import StagescopeError
+from stagescope.papers.incremental import nulls
+from stagescope.papers.incremental.claims import CLAIMS, HEAD_CLAIMS
 from stagescope.papers.incremental.companions import companions
 from stagescope.papers.incremental.evidence import ESCAPE_NOISES
 from stagescope.papers.incremental.forms import RegressionForms
@@ -34,10 +36,12 @@ def test_claims_on_the_flows(law):
     found = verdicts(flow(law))
     judged = ("plateaus", "order", "competition", "cooperation", "head-limit", "parting", "escape", "escape-law", "wkb")
     assert {name: found[name].verdict for name in judged} == dict.fromkeys(judged, "confirmed")
-    assert {found[name].verdict for name in ("nearest", "symmetric", "stays", "clock")} == {"not applicable"}
+    assert {found[name].verdict for name in ("nearest", "symmetric", "stays")} == {"not applicable"}
     assert found["first"].verdict == "inconclusive", "6 positions are too few"
+    assert found["first"].predicted_error > 0.2 * found["first"].predicted
     assert found["parting"].measured / found["parting"].predicted == pytest.approx(1, abs=0.06)
-    assert found["escape"].measured / found["escape"].predicted == pytest.approx(1, abs=0.03)
+    assert found["escape"].measured / found["escape"].predicted == pytest.approx(1, abs=0.01)
+    assert all(row.kind is not None and row.calibrated for row in found.values())
 
 
 def test_a_coarse_record_is_read_as_well():
@@ -51,25 +55,25 @@ def test_the_slope_is_a_limit_that_may_be_late():
     """Close gains, many heads: by the closed forms alone the mirror limit is not reached; WKB needs no limit."""
     found = verdicts(flow("mirror", heads=5, gains=(1.96, 1.4, 1.0), positions=20, sigma=1e-4))
     assert found["escape-law"].verdict == "inconclusive"
-    assert RegressionForms((1.96, 1.4, 1.0), 20, 5, mirror=True).left_at_escape(ESCAPE_NOISES[-1]) > 1
+    forms = RegressionForms((1.96, 1.4, 1.0), 20, 5, mirror=True)
+    assert forms.slope_between(np.array(ESCAPE_NOISES)) > 1.2 * forms.escape_slope
     assert found["escape-law"].measured / found["escape-law"].predicted == pytest.approx(1.40, abs=0.03)
     assert found["wkb"].verdict == "confirmed"
     assert found["cooperation"].verdict == "inconclusive", "5 heads on 3 groups"
 
 
-def test_the_escape_law_can_be_violated():
-    """Inside its regime, which is decided from H, N and the gains, the slope is 1.3 of the form; WKB predicts that, too."""
-    found = verdicts(flow("mirror", heads=5, gains=(1.45**2, 1.45, 1.0), positions=14, sigma=1e-4))
-    assert found["escape-law"].verdict == "violated"
-    left = RegressionForms((1.45**2, 1.45, 1.0), 14, 5, mirror=True).left_at_escape(ESCAPE_NOISES[-1])
-    assert left == pytest.approx(0.85, abs=0.005)
-    assert found["escape-law"].measured / found["escape-law"].predicted == pytest.approx(1.31, abs=0.03)
-    assert found["wkb"].verdict == "confirmed"
+def test_the_escape_law_is_decided_elsewhere():
+    """A flow too far from the limit names settings at which it is reached, and is judged there."""
+    chosen = {"heads": 4, "gains": (1.9, 1.4), "positions": 14, "init_scale": 1e-4, "until": 1500.0}
+    run = ss.run_study("incremental", model="mirror", progress=False, **chosen)
+    row = {row.tag: row for row in ss.check(run, elsewhere=True)}["ISA:escape-law"]
+    assert row.verdict == "inconclusive"
+    assert row.elsewhere.verdict.verdict == "confirmed", row.elsewhere.verdict.reason
 
 
 @pytest.mark.parametrize("law", LAWS)
 def test_first_transition_in_closed_form(law):
-    found = verdicts(flow(law, heads=2, gains=(2.6, 1.3), positions=44, sigma=1e-4, until=80.0))
+    found = verdicts(flow(law, heads=2, gains=(4.6, 2.3), positions=300, sigma=1e-4, until=200.0))
     assert found["first"].verdict == "confirmed"
 
 
@@ -77,7 +81,7 @@ def test_first_transition_in_closed_form(law):
 def test_equal_heads(law):
     found = verdicts(flow(law, sigma=0.0, until=100.0))
     assert {found[name].verdict for name in ("symmetric", "stays", "plateaus")} == {"confirmed"}
-    assert {found[name].verdict for name in ("cooperation", "escape-law", "wkb", "parting")} == {"inconclusive"}
+    assert {found[name].verdict for name in ("cooperation", "escape-law", "wkb", "parting")} == {"not applicable"}
     early = verdicts(flow(law, sigma=0.0, until=5.0))
     assert early["stays"].verdict == "inconclusive"
 
@@ -104,7 +108,8 @@ def test_regression_transformer_keeps_the_flow_s_time():
     found = verdicts(run)
     assert found["clock"].verdict == "confirmed"
     assert None not in ss.stages(run).events.values()
-    assert found["plateaus"].verdict == found["order"].verdict == "confirmed"
+    assert found["order"].verdict == "confirmed"
+    assert found["plateaus"].verdict == "inconclusive", "plateau 1 falls by more than the tolerance while it lasts"
     assert found["escape-law"].verdict == "not applicable"
 
 
@@ -138,12 +143,13 @@ def test_nothing_leaves_plateau_one(heads, gains):
 
 
 def test_small_logits_keep_the_clock():
-    chosen = {"scale": 0.35, "rate_values": 5.0, "rate_attention": 5.0, "steps": 1500, "init_seed": 3, "feature_seed": 1}
+    chosen = {"scale": 0.25, "rate_values": 5.0, "rate_attention": 5.0, "steps": 2200, "init_seed": 3, "feature_seed": 1}
     found = verdicts(ss.run_study("incremental", "gd-ladder", progress=False, **SMALL, **chosen))
     assert found["clock"].verdict == "confirmed", found["clock"].reason
-    judged = ("plateaus", "order", "nearest", "competition", "head-limit")
+    judged = ("order", "nearest", "competition", "head-limit")
     assert {name: found[name].verdict for name in judged} == dict.fromkeys(judged, "confirmed")
-    assert found["cooperation"].verdict in ("confirmed", "inconclusive"), "heads need not be one-hot for the loss to be zero"
+    assert found["plateaus"].verdict != "violated", found["plateaus"].reason
+    assert found["cooperation"].verdict == "confirmed", found["cooperation"].reason
 
 
 def test_strong_logits_are_outside_the_clock():
@@ -223,3 +229,17 @@ def test_a_failure_leaves_one_row_undecided():
     )
     assert row.verdict == "inconclusive"
     assert "diverged" in row.reason
+
+
+@pytest.mark.parametrize("null", [nulls.FROZEN, nulls.BIASED, nulls.EQUAL_BIASED, nulls.FIRST_ONLY, nulls.CUT, nulls.CUT_FIRST])
+def test_nulls_confirm_nothing_that_is_false_there(null):
+    """One seed of each; `python -m validation calibration` draws thirty."""
+    about = {claim.tag for claim in HEAD_CLAIMS if null in claim.nulls}
+    rows = [row for row in ss.check(null.make(7)) if row.tag in about]
+    assert rows
+    assert "confirmed" not in {row.verdict for row in rows}, [row.reason for row in rows if row.verdict == "confirmed"]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.tag)
+def test_every_claim_has_a_kind_and_a_null(claim):
+    assert claim.kind == "identity" or claim.nulls

@@ -169,9 +169,10 @@ def test_stages_of_setting_a(found):
     events = found.events
     assert 15 < events["t1"] < 40 < events["onset"] < events["t2"] < events["t3"]
     names = [stage.name for stage in found]
-    assert names == ["start", "plateau 1", "plateau 2", "plateau 3"]
-    first, _, last = facts = [stage.facts for stage in found][1:]
+    assert names == ["start", "plateau 1", "passage 2", "plateau 3"], "on this draw the loss hardly slows down before t_3"
+    first, second, last = facts = [stage.facts for stage in found][1:]
     assert (first["heads"], first["top_groups"]) == ("competitive", [1, 1, 1])
+    assert (first["between"], second["between"]) == (True, False)
     assert last["heads"] == "cooperative"
     assert [fact["nearest_class"] for fact in facts] == [1, 2, 3]
 

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.papers.incremental.transitions import plateaus, transitions
+from stagescope.papers.incremental.transitions import crossings, plateaus, transitions, widened
 
 LEVELS = np.array([3.0, 2.0, 1.0, 0.0])
 
@@ -50,3 +52,56 @@ def test_bad_levels():
         transitions(np.arange(3.0), np.ones(3), np.array([1.0, 2.0]))
     with pytest.raises(ss.InputError, match="3 times"):
         transitions(np.arange(3.0), np.ones(2), LEVELS)
+
+
+def test_a_stage_free_loss_crosses_all_levels_and_has_no_plateau():
+    time = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 500)])
+    for loss in (3 * np.exp(-time), 3 / (1 + time) ** 0.7, 3 * np.exp(-(time**2))):
+        assert None not in transitions(time, loss, np.array([3.0, 2.0, 1.0, 0.1]))
+        first, second, _ = plateaus(time, loss, np.array([3.0, 2.0, 1.0, 0.1]))
+        assert (first.between, second.between) == (False, False)
+
+
+@given(seed=st.integers(0, 10_000), frames=st.sampled_from([200, 400]), noise=st.floats(0.003, 0.05))
+def test_intervals_hold_the_crossing_of_the_curve_without_noise(seed, frames, noise):
+    """And stairs are seen as stairs."""
+    time = np.geomspace(1e-2, 1e4, frames)
+    loss = stairs(time) + noise * np.random.default_rng(seed).standard_normal(frames)
+    for event, true in zip(crossings(time, loss, LEVELS, smooth=False), (1.0, 10.0, 100.0), strict=True):
+        assert event.low <= true * 1.01
+        assert event.high >= true * 0.99
+    assert all(found.between for found in plateaus(time, loss, LEVELS)[:2])
+
+
+@settings(max_examples=6)
+@given(
+    frames=st.sampled_from([20, 60, 300, 1500, 3000]),
+    law=st.sampled_from([ss.RegressionLoss, ss.MirrorFlow]),
+    uniform=st.booleans(),
+    seed=st.integers(0, 20),
+)
+def test_events_do_not_move_with_the_record(frames, law, uniform, seed):
+    """Stages and claims of a run have the same t_j, whatever its frames."""
+    model = ss.RegressionHeads(positions=7, gains=(3.0, 1.6), heads=2)
+    record = ss.Uniform(frames=frames) if uniform else ss.LogSpaced(frames=frames)
+    moved, start = ss.GradientFlow(rtol=1e-12), model.init(seed, 1e-4)
+    until = 800.0 if law is ss.RegressionLoss else 120.0
+    exact = ss.evolve(law(model=model), start, moved, until=until, record=ss.LogSpaced(frames=6000), progress=False)
+    run = ss.evolve(law(model=model), start, moved, until=until, record=record, progress=False)
+    found = ss.stages(run)
+    fine = transitions(exact.t, model.losses(exact.params), np.array([(9 + 2.56) / 2, 1.28, 0.0]))
+    for j, true in enumerate(fine, start=1):
+        event = found.estimates[f"t{j}"]
+        assert event.time == pytest.approx(true, rel=0.002)
+        assert event.low - 1e-3 * true <= true <= event.high + 1e-3 * true
+        assert ss.reading(run).evidence.times[j - 1] == event.time
+
+
+def test_other_batches_widen_an_event():
+    """Student's interval of the spread; without other draws nothing changes."""
+    event = crossings(np.geomspace(1e-2, 1e4, 300), stairs(np.geomspace(1e-2, 1e4, 300)), LEVELS, smooth=False)[1]
+    assert widened(event, []) == widened(event, [None]) == event
+    wide = widened(event, [9.0, 10.0, 11.0])
+    spread = np.std([event.time, 9.0, 10.0, 11.0], ddof=1)
+    assert (wide.high - wide.time) / spread == pytest.approx(3.182, abs=0.001)
+    assert wide.time == event.time

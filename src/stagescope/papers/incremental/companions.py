@@ -27,14 +27,13 @@ from stagescope.spec import build
 class ClockThresholds:
     """The regime of the clock [ISA:clock], and its tolerances."""
 
-    logits: float = 0.5
-    """Largest root mean square of the true logits: the clock is for small logits."""
     skew: float = 0.02
     """Largest cosine between two features, or between a feature and a matrix of equal rows or columns."""
     sampled: float = 0.05
     """Tolerance of t_j for batches of contexts against their mean; an independent implementation had .014."""
     softmax: float = 0.15
-    """Tolerance of t_j for the cross-entropy; an independent implementation had .08 to .13."""
+    """Tolerance of t_j for the cross-entropy; an independent implementation had .08 to .13. The average of softmax is linear in
+    centred logits up to their square, which is the relative error of the flow's times."""
 
 
 CLOCK = ClockThresholds()
@@ -139,15 +138,18 @@ def clock(run: Run) -> Clock | None:
     # root mean square of the true logits for uniform tokens: sqrt(sum_i |beta_i A_i|^2)/d
     size, skew = float(np.linalg.norm(law.process.matrices)) / law.process.vocab, _skew(law)
     kinds += [
-        (size <= CLOCK.logits, f"the root mean square of the true logits is {size:.2f}, above {CLOCK.logits:g}"),
+        (
+            size**2 <= CLOCK.softmax / 2,
+            f"the root mean square of the true logits is {size:.2f}; its square, the error of the clock, is too large",
+        ),
         (skew <= CLOCK.skew, f"features are not centred and orthogonal: the largest cosine is {skew:.2g}, above {CLOCK.skew:g}"),
     ]
-    return _clock(kinds, f"small true logits, root mean square {size:.2f}", CLOCK.softmax)
+    return _clock(kinds, f"small true logits, root mean square {size:.2f}", CLOCK.softmax, size**2)
 
 
-def _clock(kinds: list[tuple[bool, str]], sentence: str, tolerance: float) -> Clock:
+def _clock(kinds: list[tuple[bool, str]], sentence: str, tolerance: float, error: float = 0.0) -> Clock:
     failed = [why for good, why in kinds if not good]
-    return Clock(not failed, "; ".join(failed) or sentence, tolerance)
+    return Clock(not failed, "; ".join(failed) or sentence, tolerance, error)
 
 
 def _skew(law: HeadsLoss) -> float:

@@ -1,6 +1,6 @@
 """What the claims of incremental learning read: the ladder that a run descends, its heads, its task, its companion runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -12,7 +12,7 @@ from stagescope.claims.comparison import Regime
 from stagescope.errors import InputError
 from stagescope.papers.incremental.forms import RegressionForms, wkb_times
 from stagescope.papers.incremental.stages import Heads
-from stagescope.papers.incremental.transitions import Plateau, no_ladder, plateaus, transitions
+from stagescope.papers.incremental.transitions import Plateau, no_ladder, noise_near, transitions
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
 
@@ -22,13 +22,13 @@ class LadderThresholds:
     """The regime of the ladder of levels, and the tolerances of its claims."""
 
     sharp: float = 0.03
-    """Tolerance in shares of a step for flows and gradient steps on single lags: plateaus were within 2.1 % of the step."""
+    """Tolerance in shares of a step for flows and gradient steps on single lags: an independent implementation had 2.1 %."""
     broad: float = 0.15
-    """The same for Adam and for spans of lags, where plateaus are shoulders."""
+    """The same for Adam and for spans of lags, where plateaus are shoulders (science page, section 5)."""
     before: int = 5
     """Least number of frames before t_1: a coarser record fakes the first transition."""
     distinct: float = 1.3
-    """Least ratio of an importance to the next: closer groups are learned together."""
+    """Least ratio of an importance to the next: the smallest above 1 for which the paper shows plateaus (figure 4)."""
     alike_at_start: float = 0.8
     """Least agreement at the start for claims about competing heads: heads are more alike than apart. Chosen without a run."""
 
@@ -45,7 +45,8 @@ class Task:
     `gains` are the importances beta_i, or the g_i of a flow. `span` is the largest number of lags in a group. `parameters` is
     the number of parameters of the best class, `targets` the number of sampled tokens they are estimated from (None: the true
     law, or new data at every step). `forms` are the closed forms of a regression flow. `predicts` is False where there are no
-    tokens. `errors` (k+1,) are the errors of the levels above the last, in nats; empty where levels are exact.
+    tokens. `errors` (k+1,) are the errors of the levels above the last, in nats; empty where levels are exact. `uniform` is
+    the best loss of uniform attention above the last level, where it can be below level 1.
     """
 
     gains: tuple[float, ...]
@@ -58,6 +59,7 @@ class Task:
     predicts: bool = False
     forms: RegressionForms | None = None
     errors: tuple[float, ...] = ()
+    uniform: float | None = None
 
     @property
     def reachable(self) -> int:
@@ -112,11 +114,15 @@ class Companions:
 
 @dataclass(frozen=True)
 class Clock:
-    """Whether a regression flow predicts the times of a run: `holds` in the regime of `sentence`, to `tolerance`."""
+    """Whether a regression flow predicts the times of a run: `holds` in the regime of `sentence`, to `tolerance`.
+
+    `error` is that of the predicted times, relative to them.
+    """
 
     holds: bool
     sentence: str
     tolerance: float
+    error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -132,20 +138,23 @@ class Escapes:
 class Evidence:
     """A run that descends a ladder of levels.
 
-    `learned` (frames, k) is the learned share of each feature, where it is known. `clock` is the regime of the regression flow
-    from the same logits.
+    `clock` is the regime of the regression flow from the same logits.
     """
 
     run: Run
     heads: Heads
     task: Task
-    learned: np.ndarray | None = None
     companions: Companions = Companions()
     clock: Clock | None = None
 
     @property
     def time(self) -> np.ndarray:
         return self.heads.time
+
+    @property
+    def learned(self) -> np.ndarray | None:
+        """The learned share of each feature (frames, k)."""
+        return None if self.heads.parts is None else self.heads.parts.sum(axis=1)
 
     @property
     def levels(self) -> np.ndarray:
@@ -161,16 +170,17 @@ class Evidence:
     @cached_property
     def times(self) -> tuple[float | None, ...]:
         """t_1 .. t_k."""
-        return transitions(self.time, self.heads.loss, self.levels)
+        _ = self.steps  # refuses levels that do not decrease
+        return tuple(event.time for event in self.heads.crossings)
 
     @cached_property
     def reached(self) -> int:
         """The last j whose transition was passed."""
         return max((j for j, when in enumerate(self.times, start=1) if when is not None), default=0)
 
-    @cached_property
+    @property
     def plateaus(self) -> tuple[Plateau | None, ...]:
-        return plateaus(self.time, self.heads.loss, self.levels)
+        return self.heads.plateaus
 
     @property
     def tolerance(self) -> float:
@@ -178,11 +188,49 @@ class Evidence:
         return LADDER.sharp if self.gradient and self.task.span == 1 else LADDER.broad
 
     def rested(self, j: int) -> Plateau | None:
-        """Plateau j if the run has left it or rests on it: the loss then moves by at most the tolerance in a doubling of t."""
+        """Plateau j if the run has left it or rests on it: the loss then moves by at most the tolerance in a doubling of t.
+
+        One that was left must have been a plateau: the loss fell more slowly there than before and after.
+        """
         found = self.plateaus[j - 1]
-        if found is None or (j < len(self.times) and self.times[j] is not None):
-            return found
-        return found if self.fall(found) <= self.tolerance else None
+        if found is None or found.between is False:
+            return None
+        return found if found.between or self.fall(found) <= self.tolerance else None
+
+    @cached_property
+    def rests(self) -> tuple[Plateau, ...]:
+        """The plateaus that the run rested on; none where the only one is the last of the ladder, where every loss ends."""
+        _ = self.steps
+        found = [plateau for j in range(1, self.reached + 1) if (plateau := self.rested(j)) is not None]
+        stairs = any(plateau.between or plateau.j < len(self.times) for plateau in found)
+        return tuple(found) if stairs else ()
+
+    def no_rest(self) -> str:
+        """Why `rests` is empty."""
+        if self.reached == 0:
+            return "t_1 was not reached"
+        missing = [j for j, plateau in enumerate(self.plateaus[: self.reached], start=1) if plateau and plateau.between is False]
+        if missing:
+            return f"no plateau: the loss does not slow down after t_{missing[0]}; crossings of levels alone are no stages"
+        return f"t_{self.reached} was passed, but the run rests on no plateau"
+
+    def gap(self, plateau: Plateau) -> tuple[float, float]:
+        """Where the loss would end on a plateau less its level, and the error, in shares of the step.
+
+        A loss that approaches its limit like 1/t or faster, as both laws of the flow do, ends at most |dL/d ln t| lower.
+        """
+        step = float(self.steps[plateau.j - 1])
+        level = self.task.errors[plateau.j] if self.task.errors else 0.0
+        noise = 2 * noise_near(self.time, self.heads.loss, plateau.t)
+        low = abs(plateau.drift) / 2
+        return float(plateau.loss - low - plateau.level) / step, float(np.sqrt(low**2 + level**2 + noise**2)) / step
+
+    def change(self, frame: int, mass: np.ndarray) -> float:
+        """The largest change of shares (frames, H, k) to the frames a tenth of ln t away, and their sampling error."""
+        time = self.time
+        near = np.abs(np.log(np.maximum(time, 1e-300)) - np.log(max(time[frame], 1e-300))) <= 0.1
+        sampled = 0.02 if self.run.type.endswith(("ContentLoss", "TransformerLoss")) else 0.0  # two standard errors of SAMPLES
+        return float(np.hypot(np.max(np.abs(mass[near] - mass[frame]), initial=0.0), sampled))
 
     def fall(self, plateau: Plateau) -> float:
         """Change of the loss in a doubling of t at the drift of a plateau, in shares of its step."""
@@ -244,9 +292,9 @@ class Evidence:
         if None in found:
             return None
         when, same = np.array([float(t) for t in found if t is not None]), equal(until)
-        mass = self.law.model.attention(same.params)[:, 0, self.law.model.at[1]]
+        mass = self.law.model.attention(same.params)[:, 0, self.law.model.at]
         noises = np.array(ESCAPE_NOISES)
-        predicted = wkb_times(same.time, forms.rate(mass), (noises[0], float(when[0])), noises)
+        predicted = wkb_times(same.time, forms.fastest(mass), (noises[0], float(when[0])), noises)
         return Escapes(when, predicted, float(np.polyfit(-np.log(noises), np.sqrt(when), 1)[0]))
 
     def failures(self, noisy: bool = True) -> dict[str, str]:
@@ -266,6 +314,14 @@ class Evidence:
                 not noisy or task.noise <= self.tolerance * self.steps.min(),
                 f"{error}, more than {self.tolerance:.0%} of a step",
             ),
+            "uniform": (
+                task.uniform is None or task.uniform >= self.levels[1],
+                "values under uniform attention alone predict better than class 1: attention need not move first",
+            ),
+            "heads": (
+                task.span == 1 or task.heads >= len(task.gains),
+                "fewer heads than groups of several lags: a head can serve lags of two groups, which no class does",
+            ),
             "fit": (task.fitted, "the fit of a level did not reach its tolerance"),
             "frames": (before >= LADDER.before, f"{before} frames before t_1; at least {LADDER.before} are needed"),
         }
@@ -273,20 +329,24 @@ class Evidence:
 
     def unlike(self, least: float) -> dict[str, str]:
         """The same for an agreement of heads at the start of at least `least`."""
-        first = float(self.heads.agreement[0])
+        first = float(self.heads.alike[0])
         return {} if first >= least else {"alike": f"the agreement of heads at the start is {first:.2f}, below {least:g}"}
 
     def allowed(self, gap: float, j: int) -> float:
         """The largest distance from level j at which a loss counts as that of class j, in shares of step j, as `gap` is.
 
         Above the level it is the tolerance: the run may still be falling. No member of the class is below the level: there it
-        is 3 % of the step, or the tolerance of the next step where that is less, and at least the error of the level itself.
+        is 3 % of the step, or the tolerance of the next step where that is less. The error of the level counts apart.
         """
         if gap >= 0:
             return self.tolerance
-        own, error = float(self.steps[j - 1]), self.task.errors[j] if self.task.errors else 0.0
-        after = self.tolerance * float(self.steps[j]) if j < len(self.steps) else np.inf
-        return min(self.tolerance, max(min(LADDER.sharp * own, after), error) / own)
+        after = self.tolerance * float(self.steps[j] / self.steps[j - 1]) if j < len(self.steps) else np.inf
+        return min(self.tolerance, LADDER.sharp, after)
+
+    @property
+    def config(self) -> Mapping[str, Any] | None:
+        """The options of the study that made the run."""
+        return self.run.config if self.run.study == "incremental" else None
 
 
 def _norms(blocks: list[np.ndarray]) -> np.ndarray:
@@ -295,6 +355,8 @@ def _norms(blocks: list[np.ndarray]) -> np.ndarray:
 
 def on_the_ladder(evidence: Evidence) -> Regime:
     """The regime of the ladder of levels."""
+    if len(evidence.task.gains) == 1:
+        return Regime(False, "there is one group: a ladder needs two", applies=False)
     failed = evidence.failures().values()
     words = "single lags" if evidence.task.span == 1 else f"spans of up to {evidence.task.span} lags"
     return Regime(not failed, "; ".join(failed) or f"distinct importances, {words}")

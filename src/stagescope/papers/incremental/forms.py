@@ -74,6 +74,33 @@ class RegressionForms:
         gain = self.gains[position]
         return gain * np.sqrt(mass) if self.mirror else np.sqrt(2.0) * gain * np.asarray(mass)
 
+    def fastest(self, masses: np.ndarray) -> np.ndarray:
+        """The same with all features at once, from the masses (..., k) of equal heads on their positions [ISA:escape].
+
+        Under the exact law J e_j = s_j (e_j - e_1) to leading order, so R J^2 R^T is w_i w_j (1 + delta_ij) with w_j = g_j s_j:
+        features share the first logit. Under the mirror law it is diagonal.
+        """
+        gains, masses = np.array(self.gains[1:]), np.asarray(masses)[..., 1:]
+        if self.mirror:
+            return np.max(gains * np.sqrt(masses), axis=-1)
+        weights = gains * masses
+        products = weights[..., :, None] * weights[..., None, :]
+        return np.sqrt(np.linalg.eigvalsh(products * (1 + np.eye(len(gains))))[..., -1])
+
+    @property
+    def first_error(self) -> float:
+        """What the closed form of t_1 leaves out, in its unit [ISA:first].
+
+        Mirror: near the blow-up s_1 = 2/(g_1 (t_b - t))^2, which is of order 1 at t_b - t = sqrt 2/g_1. Exact: the form is of
+        first order in H/g_1, so its second order is the square of the first, (1 - pi/4)^2/(pi/2) (H/g_1)^2 of it; s_1 is of
+        order 1 at 1/(g_1 sqrt(2 ln N)) before the blow-up; and heads then fit g_1 at the rate H.
+        """
+        gain, heads = self.gains[0], self.heads
+        if self.mirror:
+            return float(np.sqrt(2) / gain)
+        second = self.first_time * ((1 - np.pi / 4) / np.sqrt(np.pi / 2) * heads / gain) ** 2
+        return float(second + 1 / heads + 1 / (gain * np.sqrt(2 * np.log(max(self.positions, 2)))))
+
     @property
     def escape_slope(self) -> float:
         """d sqrt(t_2) / d ln(1/sigma) = sqrt(D)/(2 g_2), times sqrt(N) under the exact law [ISA:escape].
@@ -88,13 +115,18 @@ class RegressionForms:
         """t_2 to leading order, (slope ln(1/sigma))^2 [ISA:escape]."""
         return float((self.escape_slope * np.log(1 / sigma)) ** 2)
 
-    def left_at_escape(self, sigma: float) -> float:
-        """N s_2(t_2), all to leading order: the leftover at the escape in units of the 1/N that it starts from.
+    def slope_between(self, sigmas: np.ndarray) -> float:
+        """The escape slope between noises if s_2 starts from 1/N: what of the limit is reached at these noises.
 
-        s_2 ~ 1/(D t) forgets its beginning 1/s_2(0) = N, as in s_2 = 1/(D t + N) (mirror), s_2 = 1/sqrt(2 N D t + N^2) (exact).
-        Above 1 the form has at the escape more attention left than there was at the start: its limit is not reached.
+        s_2 = 1/(D t + N) (mirror) or 1/sqrt(2 N D t + N^2) (exact) in place of 1/(D t) or 1/sqrt(2 N D t).
         """
-        return float(self.positions * self.leftover(np.array(self.escape_time(sigma))))
+        gap, gain, wide = self.gap(), self.gains[1], self.positions
+        phase = np.log(1 / np.asarray(sigmas, dtype=float))
+        if self.mirror:
+            times = ((np.sqrt(wide) + phase * gap / (2 * gain)) ** 2 - wide) / gap
+        else:
+            times = ((wide + phase * wide * gap / (np.sqrt(2) * gain)) ** 2 - wide**2) / (2 * wide * gap)
+        return float(np.polyfit(phase, np.sqrt(times), 1)[0])
 
 
 def wkb_times(time: np.ndarray, rate: np.ndarray, known: tuple[float, float], sigmas: np.ndarray) -> np.ndarray:

@@ -124,13 +124,18 @@ class LagCurves(GroupMass):
         units = features / np.linalg.norm(features, axis=(1, 2), keepdims=True)
         return np.einsum("fhyx,iyx->fhi", self.values, units)
 
-    @cached_property
+    @property
     def learned(self) -> np.ndarray | None:
         """<M_i, w_i x beta_i A_i> / |w_i x beta_i A_i|^2 (frames, k): 1 where the map of group i is the true one [ISA:order].
 
         M_il = sum_h s_h(t - l) V_h, mean over targets, is what a token at lag l adds to the scores. None for models whose
         attention depends on the tokens.
         """
+        return None if self.parts is None else self.parts.sum(axis=1)
+
+    @cached_property
+    def parts(self) -> np.ndarray | None:
+        """What each head adds to `learned` (frames, H, k)."""
         model, process = self.law.model, self.law.process
         if not isinstance(model, PositionalHeads):
             return None
@@ -139,8 +144,8 @@ class LagCurves(GroupMass):
             weights = np.array(process.group_weights(number))
             mixed = np.einsum("l,lfh->fh", weights, np.array([self.lag_attention(lag) for lag in group]))
             along = np.einsum("fhyx,yx->fh", values, matrix)
-            shares.append(np.sum(mixed * along, axis=1) / (np.sum(weights**2) * np.sum(matrix**2)))
-        return np.stack(shares, axis=1)
+            shares.append(mixed * along / (np.sum(weights**2) * np.sum(matrix**2)))
+        return np.stack(shares, axis=2)
 
     @cached_property
     def held_out(self) -> LaggedLoss:
@@ -180,13 +185,25 @@ class LagCurves(GroupMass):
         return self._divergences(frame, self._teachers)
 
     def _divergences(self, frame: int, laws: list[np.ndarray]) -> np.ndarray:
+        return self._each_divergence(frame, laws).mean(axis=1)
+
+    def _each_divergence(self, frame: int, laws: list[np.ndarray]) -> np.ndarray:
+        """KL(law || model) of each sequence (laws, sequences)."""
         logs = log_softmax(self.law.model.logits(self.at(frame), self.contexts))
-        return np.array([np.mean(np.sum(p * (np.log(np.maximum(p, 1e-300)) - logs), axis=-1)) for p in laws])
+        return np.array([np.mean(np.sum(p * (np.log(np.maximum(p, 1e-300)) - logs), axis=-1), axis=1) for p in laws])
+
+    def nearest(self, frame: int) -> tuple[int, bool]:
+        """The class that a frame predicts as, and whether it is nearer than every other by more than two standard errors."""
+        each = self._each_divergence(frame, self._classes)
+        best = int(np.argmin(each.mean(axis=1)))
+        apart = np.delete(each, best, axis=0) - each[best]
+        error = 2 * apart.std(axis=1, ddof=1) / np.sqrt(apart.shape[1])
+        return best, bool(np.all(apart.mean(axis=1) > error))
 
     @cached_property
     def rungs(self) -> np.ndarray:
         """The class each frame predicts as (frames,): argmin_j KL(F_j || model)."""
-        return np.array([int(np.argmin(self.divergences(frame))) for frame in range(self.frames)])
+        return np.array([self.nearest(frame)[0] for frame in range(self.frames)])
 
 
 def lag_curves(run: Run, compared: int = SAMPLES.compared) -> LagCurves:

@@ -1,30 +1,33 @@
 """Read a run of incremental learning: students of a lagged chain, and the regression models."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages
-from stagescope.dynamics.record import LogSpaced
+from stagescope.dynamics.evolve import evolve
+from stagescope.dynamics.record import LogSpaced, Record
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
 from stagescope.papers.incremental.companions import clock, companions
-from stagescope.papers.incremental.evidence import LADDER, Evidence, Task
+from stagescope.papers.incremental.evidence import Companions, Curve, EqualHeads, Evidence, Task
+from stagescope.papers.incremental.levels.uniform import uniform_excess
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.regression.observables import HeadCurves, head_curves
 from stagescope.papers.incremental.regression.sampled import RegressionSampled
 from stagescope.papers.incremental.stages import Heads, detect
 from stagescope.papers.incremental.stopping.claims import StoppingEvidence
 from stagescope.papers.incremental.students.positional_loss import HeadsLoss
-from stagescope.papers.incremental.transitions import no_ladder, transitions
+from stagescope.papers.incremental.transitions import transitions
 from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import replay
+from stagescope.papers.rebuild import ended, replay
 from stagescope.runs.run import Run
+from stagescope.spec import build
 
 
-def _lag_heads(curves: LagCurves) -> Heads:
+def _lag_heads(curves: LagCurves, smooth: bool) -> Heads:
     return Heads(
         curves.time,
         curves.excess,
@@ -32,7 +35,10 @@ def _lag_heads(curves: LagCurves) -> Heads:
         curves.agreement,
         curves.contrast,
         curves.mass,
-        nearest=lambda frame: int(np.argmin(curves.divergences(frame))),
+        nearest=lambda frame: curves.nearest(frame)[0],
+        parts=curves.parts,
+        clear=lambda frame: curves.nearest(frame)[1],
+        smooth=smooth,
     )
 
 
@@ -44,8 +50,13 @@ class IncrementalReading(Reading):
         """Loss, levels and heads of a run of this kind."""
 
     @cached_property
+    def heads(self) -> Heads:
+        """Of the replay: stages and claims read the same events."""
+        return self.heads_of(self.dense)
+
+    @cached_property
     def stages(self) -> Stages:
-        return detect(self.heads_of(self.run), clock=self.run.clock, status=self.run.status)
+        return detect(self.heads, clock=self.run.clock, status=self.run.status)
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -55,20 +66,52 @@ class IncrementalReading(Reading):
 
     @cached_property
     def dense(self) -> Run:
-        """The run, replayed with more frames if a transition falls between two of its frames."""
-        return _dense_heads(self.run, self.heads_of)
+        """The run replayed at frames that do not depend on its own record, so that one event has one time."""
+        return dense(self.run)
+
+    @cached_property
+    def made(self) -> Companions:
+        return companions(self.dense)
+
+    def equal_heads(self, until: float | None) -> EqualHeads:
+        """The companion run from equal heads."""
+        assert self.made.equal is not None
+        return self.made.equal(until)
+
+    def scaled(self, sigma: float, until: float) -> Curve:
+        """The companion flow at another initial noise."""
+        assert self.made.scaled is not None
+        return self.made.scaled(sigma, until)
+
+    def flow(self, until: float) -> Curve:
+        """The companion regression flow from the same logits."""
+        assert self.made.flow is not None
+        return self.made.flow(until)
+
+    @property
+    def kept(self) -> Companions:
+        """The companion runs, each made once."""
+        made = self.made
+        return Companions(
+            equal=None if made.equal is None else lambda until: self.companion(self.equal_heads, until),
+            scaled=None if made.scaled is None else lambda sigma, until: self.companion(self.scaled, sigma, until),
+            flow=None if made.flow is None else lambda until: self.companion(self.flow, until),
+        )
 
 
 class StudentReading(IncrementalReading):
     """A student of a lagged chain: attention on lag groups, and the levels of the restricted classes."""
 
     def heads_of(self, run: Run) -> Heads:
-        return _lag_heads(lag_curves(run))
+        return _lag_heads(self.curves if run is self.dense else lag_curves(run), "step" not in run.series)
 
     @cached_property
     def dense(self) -> Run:
-        """A replay costs as much as the run: only positional heads are replayed."""
-        return _dense_heads(self.run, self.heads_of) if isinstance(self.law, HeadsLoss) else self.run
+        """A replay costs as much as the run: heads that read tokens and transformers, of minutes to hours, are not replayed.
+
+        The intervals of their events are at least the spacing of their records.
+        """
+        return dense(self.run) if isinstance(self.law, HeadsLoss) else self.run
 
     @cached_property
     def curves(self) -> LagCurves:
@@ -76,8 +119,8 @@ class StudentReading(IncrementalReading):
 
     @cached_property
     def evidence(self) -> Evidence:
-        seen, curves = self.dense, self.curves
-        return Evidence(seen, _lag_heads(curves), _task(curves), curves.learned, companions(seen), clock(seen))
+        curves = self.curves
+        return Evidence(self.dense, self.heads, _task(curves), self.kept, clock(self.dense))
 
 
 def _task(curves: LagCurves) -> Task:
@@ -91,6 +134,7 @@ def _task(curves: LagCurves) -> Task:
         disjoint=law.process.disjoint,
         targets=None if known else law.sequences * law.model.targets,
         fitted=levels.converged,
+        uniform=uniform_excess(law.process, law.model.targets, law.model.context - law.process.reach),
         predicts=True,
         errors=tuple(np.abs((levels.losses - levels.losses[-1]) - (levels.training - levels.training[-1])).tolist()),
     )
@@ -100,7 +144,20 @@ class RegressionReading(IncrementalReading):
     """A run of the regression models: heads on positions, and plateaus in closed form."""
 
     def heads_of(self, run: Run) -> Heads:
-        return _flow_heads(head_curves(run))
+        found = _flow_heads(self.curves if run is self.dense else head_curves(run), "step" not in run.series)
+        sampled = isinstance(self.law, RegressionSampled) and self.law.batch is not None and run.done
+        return replace(found, redrawn=self.redrawn) if sampled else found
+
+    def redrawn(self) -> tuple[tuple[float | None, ...], ...]:
+        """t_j of the same run with other batches: what the draw of the batches does to an event is not seen in one run."""
+        return tuple(self.companion(self.other_batches, draw) for draw in range(1, RESOLUTION.draws + 1))
+
+    def other_batches(self, draw: int) -> tuple[float | None, ...]:
+        run, law = self.dense, self.law.model_copy(update={"seed": self.law.seed + draw})
+        dynamics = build(run.spec["dynamics"]).model_copy(update={"steps": int(run.step[-1])})
+        made = ended(evolve(law, run.at(0), dynamics, record=LogSpaced(frames=RESOLUTION.steps), progress=False))
+        curves = head_curves(made)
+        return transitions(curves.time, curves.loss, curves.forms.levels)
 
     @cached_property
     def curves(self) -> HeadCurves:
@@ -108,25 +165,49 @@ class RegressionReading(IncrementalReading):
 
     @cached_property
     def evidence(self) -> Evidence:
-        seen, curves = self.dense, self.curves
+        curves = self.curves
         forms = None if isinstance(self.law, RegressionSampled) else curves.forms
         task = Task(curves.model.gains, curves.model.heads, forms=forms)
-        return Evidence(seen, _flow_heads(curves), task, curves.learned, companions(seen), clock(seen))
+        return Evidence(self.dense, self.heads, task, self.kept, clock(self.dense))
 
 
-def _flow_heads(curves: HeadCurves) -> Heads:
+def _flow_heads(curves: HeadCurves, smooth: bool) -> Heads:
     parts = (curves.agreement, curves.contrast, curves.mass)
-    return Heads(curves.time, curves.loss, curves.forms.levels, *parts, nearest=lambda _: None)
+    return Heads(curves.time, curves.loss, curves.forms.levels, *parts, nearest=lambda _: None, parts=curves.parts, smooth=smooth)
 
 
-def _dense_heads(run: Run, heads_of: Callable[[Run], Heads]) -> Run:
-    """A run, replayed from its first frame with 800 frames if its loss falls by a tenth of the ladder between two frames."""
-    heads = heads_of(run)
-    if no_ladder(heads.levels) is not None:  # there are no transitions to resolve
+@dataclass(frozen=True)
+class Resolution:
+    """The frames of a replay."""
+
+    flow: int = 1500
+    """Of a flow, at equal ratios from `first` of its length: .9 % apart, less than the width of a fall of the loss."""
+    first: float = 1e-6
+    steps: int = 300
+    """Of a descent, at equal ratios from step 1: those of the study by default, so that a run of the study needs no replay."""
+    draws: int = 3
+    """Replays of the regression transformer with other batches, a second each: a standard deviation with three degrees."""
+
+
+RESOLUTION = Resolution()
+
+
+def dense(run: Run) -> Run:
+    """A run replayed from its first frame to its last at frames that depend on its length alone; itself if it has those.
+
+    A run whose numbers broke down cannot be replayed to its end and is read as it is.
+    """
+    if run.frames < 2 or run.status in ("diverged", "failed"):
         return run
-    first = transitions(heads.time, heads.loss, heads.levels)[0]
-    jump = np.max(np.abs(np.diff(heads.loss)), initial=0) / (heads.levels[0] - heads.levels[-1])
-    early = run.frames if first is None else int(np.sum(heads.time < first))
-    if run.frames < 2 or (jump <= 0.1 and early >= LADDER.before):
-        return run
-    return replay(run, LogSpaced(frames=800, first=None if "step" in run.series else float(run.t[-1]) * 1e-5))
+    if "step" in run.series:
+        record = LogSpaced(frames=RESOLUTION.steps)
+        return run if np.array_equal(run.step, record.steps(int(run.step[-1]))) else _again(run, record)
+    end = float(run.t[-1])
+    record = LogSpaced(frames=RESOLUTION.flow, first=RESOLUTION.first * end)
+    same = run.frames == RESOLUTION.flow and np.allclose(run.t, record.times(end), rtol=1e-12, atol=0)
+    return run if same else _again(run, record)
+
+
+def _again(run: Run, record: Record) -> Run:
+    """The replay, with the options of the study that made the run."""
+    return replace(replay(run, record), study=run.study, config=run.config)

@@ -2,24 +2,27 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from stagescope.detect.stage import Stage, Stages
-from stagescope.papers.incremental.transitions import PLATEAU, no_ladder, plateaus, transitions
+from stagescope.detect.stage import Event, Stage, Stages
+from stagescope.papers.incremental.specialisation import agreement
+from stagescope.papers.incremental.transitions import PLATEAU, Plateau, crossings, no_ladder, plateaus, widened
 
 
 @dataclass(frozen=True)
 class HeadThresholds:
-    """When heads compete and when they cooperate. Set on runs of preset `ladder`; validation/incremental.py uses other seeds."""
+    """When heads compete and when they cooperate."""
 
     alike: float = 0.95
-    """Heads compete if their agreement is at least this and they share a top group."""
+    """Heads are alike if the mean cosine between their masses on the groups is at least this: for two heads on one group, a
+    quarter of the mass of one is elsewhere. `onset` is when they last are (science page, section 5)."""
     apart: float = 0.6
-    """Heads cooperate if their agreement is at most this and ..."""
-    split: float = 0.2
-    """... their contrast is at least this. Equal heads have contrast 0, a perfect split of k groups (k - 1)/k."""
+    """A line in figures: heads that share no group are below it for up to three heads of which two are alike (1/3)."""
+    most: float = 0.5
+    """A head attends to a group if it has more than half of its attention there: then it attends to no other."""
 
 
 HEADS = HeadThresholds()
@@ -29,7 +32,10 @@ HEADS = HeadThresholds()
 class Heads:
     """What the detector reads: a loss with the levels it should rest at, and the attention of the heads on the groups.
 
-    `nearest` gives the class that predicts most like the model at a frame, None where that is not known.
+    `smooth` where the loss is that of a flow. `parts` (frames, H, k) is the share of each feature that each head has learned,
+    where it is known. `nearest` gives the class that predicts most like the model at a frame, None
+    where that is not known, and `clear` whether it is nearer than the next by more than the error. `redrawn` gives
+    the t_j of the same run with other batches, where that is cheap.
     """
 
     time: np.ndarray
@@ -39,74 +45,131 @@ class Heads:
     contrast: np.ndarray
     mass: np.ndarray
     nearest: Callable[[int], int | None]
+    parts: np.ndarray | None = None
+    clear: Callable[[int], bool] = lambda frame: True
+    smooth: bool = False
+    redrawn: Callable[[], tuple[tuple[float | None, ...], ...]] = tuple
+
+    @cached_property
+    def flat(self) -> str | None:
+        """Why there is no ladder."""
+        return no_ladder(self.levels)
+
+    @cached_property
+    def crossings(self) -> tuple[Event, ...]:
+        """t_1 .. t_k, the same for stages and claims."""
+        found = crossings(self.time, self.loss, self.levels, self.smooth)
+        others = self.redrawn()
+        return tuple(widened(event, [times[j] for times in others]) for j, event in enumerate(found))
+
+    def mean_crossing(self, j: int) -> tuple[float | None, float]:
+        """t_j and its error; the mean over draws of the batches where there are several, whose error is smaller."""
+        event, others = self.crossings[j - 1], [times[j - 1] for times in self.redrawn()]
+        if event.time is None or event.interval is None:
+            return None, 0.0
+        half, known = (event.interval[1] - event.interval[0]) / 2, [event.time, *(when for when in others if when is not None)]
+        return float(np.mean(known)), half / float(np.sqrt(len(known)))
+
+    @cached_property
+    def plateaus(self) -> tuple[Plateau | None, ...]:
+        return plateaus(self.time, self.loss, self.levels)
+
+    @cached_property
+    def alike(self) -> np.ndarray:
+        """Mean cosine between the masses of two heads on the groups (frames,); where in a group a head looks does not count."""
+        return agreement(self.mass)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """What each head has of each group (frames, H, k): of its map, where that is known, so that leakage of one head that
+        another cancels does not count; of the head's attention elsewhere."""
+        return self.mass if self.parts is None else self.parts
+
+    def owners(self, frame: int, error: float = 0.0) -> list[int | None]:
+        """The head that has most of each of the first min(H, k) groups; None where no head has more than half of it."""
+        found = self.shares[frame][:, : min(self.mass.shape[1:])]
+        return [int(row.argmax()) if row.max() - error > HEADS.most else None for row in found.T]
+
+    @cached_property
+    def onset(self) -> Event:
+        """The last time at which heads are alike."""
+        how = f"the last time that heads are alike (cosine of masses {HEADS.alike:g})"
+        together = np.flatnonzero(self.alike >= HEADS.alike)
+        if self.mass.shape[1] == 1:
+            return Event.missing(how="there is one head")
+        if not together.size or together[-1] == 0:
+            return Event.missing("at the start", how)
+        last = int(together[-1])
+        if last == len(self.time) - 1:
+            return Event.missing(how=f"heads are alike at the end: cosine of masses {self.alike[-1]:.2f}")
+        after = (self.alike[last] - HEADS.alike) / (self.alike[last] - self.alike[last + 1])
+        when = float(self.time[last] + after * (self.time[last + 1] - self.time[last]))
+        return Event(when, float(self.time[last]), float(self.time[last + 1]), how=how)
 
 
 def detect(heads: Heads, *, clock: str, status: str) -> Stages:
-    """Events t1 .. tk and `onset`, the last frame at which heads agree before they part; a stage for every plateau.
+    """Events t1 .. tk and `onset`, the last time at which heads are alike before they part; a stage for every plateau.
 
     Where levels do not decrease there are no transitions; the notes give the two levels.
     """
-    flat = no_ladder(heads.levels)
-    when = (None,) * (len(heads.levels) - 1) if flat else transitions(heads.time, heads.loss, heads.levels)
-    onset = _onset(heads)
-    events: dict[str, float | None] = {f"t{j + 1}": t for j, t in enumerate(when)} | {"onset": onset}
+    when = (Event.missing(how=heads.flat),) * (len(heads.levels) - 1) if heads.flat else heads.crossings
+    estimates = {f"t{j}": event for j, event in enumerate(when, start=1)} | {"onset": heads.onset}
     end = f"{clock}={heads.time[-1]:.4g}"
     notes = {
-        name: flat or f"the least loss is {heads.loss.min():.4g} by {end}, above the middle between levels {j - 1} and {j}"
-        for j, name in enumerate(events, start=1)
-        if events[name] is None and name != "onset"
+        name: heads.flat or f"the least loss is {heads.loss.min():.4g} by {end}, above the middle between levels {j - 1} and {j}"
+        for j, name in enumerate(estimates, start=1)
+        if estimates[name].state == "not reached" and name != "onset"
     }
-    if onset is None:
-        alone = heads.mass.shape[1] == 1
-        notes["onset"] = "there is one head" if alone else f"the agreement of heads is {heads.agreement[-1]:.2f} at the end"
-    return Stages(status, clock, events, (_whole(heads, flat),) if flat else _stages(heads, when), notes)
-
-
-def _onset(heads: Heads) -> float | None:
-    alike = heads.agreement >= HEADS.alike
-    if alike[-1] or not alike.any() or heads.mass.shape[1] == 1:
-        return None
-    return float(heads.time[np.flatnonzero(alike)[-1]])
+    if heads.onset.time is None:
+        notes["onset"] = heads.onset.how
+    return Stages.of(status, clock, estimates, (_whole(heads, heads.flat),) if heads.flat else _stages(heads), notes)
 
 
 def _whole(heads: Heads, why: str) -> Stage:
     return Stage("start", float(heads.time[0]), None, why, facts={"levels": heads.levels.tolist()})
 
 
-def _stages(heads: Heads, when: tuple[float | None, ...]) -> tuple[Stage, ...]:
-    first = when[0] if when else None
+def _stages(heads: Heads) -> tuple[Stage, ...]:
+    when = [event.time for event in heads.crossings]
     level = float(heads.levels[0])
-    found = [Stage("start", float(heads.time[0]), first, f"level 0 is {level:.4g}", facts={"level": level})]
-    for j, plateau in enumerate(plateaus(heads.time, heads.loss, heads.levels), start=1):
+    found = [Stage("start", float(heads.time[0]), when[0], f"level 0 is {level:.4g}", facts={"level": level})]
+    for j, plateau in enumerate(heads.plateaus, start=1):
         start = when[j - 1]
         if start is None:
             break
         stop = when[j] if j < len(when) else None
         if plateau is None:
             facts = {"plateau": j, "level": float(heads.levels[j])}
-            found.append(Stage(f"plateau {j}", start, stop, f"fewer than {PLATEAU.fewest} frames", facts=facts))
+            found.append(Stage(f"passage {j}", start, stop, f"fewer than {PLATEAU.fewest} frames", facts=facts))
             continue
-        frame = int(np.argmin(np.abs(heads.time - plateau.t)))
         gap = float((plateau.loss - plateau.level) / (heads.levels[j - 1] - heads.levels[j]))
         rest = f"loss {plateau.loss:.4g}, level {plateau.level:.4g} ({gap:+.1%} of the step)"
-        kind = f"plateau {j}" if plateau.accepted else f"passage {j}"
-        seen = _heads(heads, frame)
-        facts = {"plateau": j, "t": plateau.t, "loss": plateau.loss, "level": plateau.level, "gap": gap, **seen}
+        if plateau.between is False:
+            rest = f"no plateau: the loss does not slow down between t_{j} and t_{j + 1}; {rest}"
+        kind = f"plateau {j}" if plateau.accepted and plateau.between is not False else f"passage {j}"
+        seen = _heads(heads, int(np.argmin(np.abs(heads.time - plateau.t))))
+        facts = {"plateau": j, "t": plateau.t, "loss": plateau.loss, "level": plateau.level, "gap": gap}
+        facts |= {"between": plateau.between, **seen}
         found.append(Stage(kind, start, stop, f"{rest}; {_sentence(seen)}", facts=facts))
     return tuple(found)
 
 
 def _heads(heads: Heads, frame: int) -> dict[str, Any]:
-    """How heads divide the groups at a frame, groups counted from 1, and the class that predicts most like the model."""
-    tops = (heads.mass[frame].argmax(axis=1) + 1).tolist()
-    agreement, contrast = float(heads.agreement[frame]), float(heads.contrast[frame])
+    """How heads divide the groups at a frame, groups counted from 1, and the class that predicts most like the model.
+
+    Heads compete if each has most of its attention on the first group. They cooperate if each of the first min(H, k) groups
+    has a head of its own.
+    """
+    mass = heads.mass[frame]
+    tops, owners = (mass.argmax(axis=1) + 1).tolist(), heads.owners(frame)
     word = "between"
-    if agreement >= HEADS.alike and len(set(tops)) == 1:
-        word = "competitive"
-    elif agreement <= HEADS.apart and contrast >= HEADS.split:
+    if None not in owners and len(set(owners)) == len(owners) > 1:
         word = "cooperative"
+    elif np.all(mass[:, 0] > HEADS.most):
+        word = "competitive"
+    alike, contrast = float(heads.alike[frame]), float(heads.contrast[frame])
     near = heads.nearest(frame)
-    return {"heads": word, "agreement": agreement, "contrast": contrast, "top_groups": tops, "nearest_class": near}
+    return {"heads": word, "agreement": alike, "contrast": contrast, "top_groups": tops, "nearest_class": near}
 
 
 def _sentence(seen: dict[str, Any]) -> str:

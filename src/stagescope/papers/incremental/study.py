@@ -101,7 +101,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rate_values": 0.03,
         "rate_attention": 0.03,
         "steps": 5000,
-        "frames": 800,
     },
 }
 PRESETS |= students.PRESETS
@@ -210,5 +209,6 @@ STUDY = Study(
             color="t2",
         ),
     },
+    inputs=Later(f"{_HERE}.nulls:inputs"),
     tour={"ode-mirror": "Flow of three heads over forty positions: each finds its own, the largest gain first."},
 )

@@ -1,14 +1,18 @@
 """Transitions and plateaus of a loss that descends a ladder of known levels l_0 > l_1 > ... > l_k [ISA:transitions].
 
-For any clock and any loss: the levels are |R|^2/2 of the regression flow, or the losses of restricted classes.
+For any clock and any loss: the levels are |R|^2/2 of the regression flow, or the losses of restricted classes. Every loss that
+falls far enough crosses the levels, also one without stages. A crossing is the end of a stage only if the loss rests before
+the next one: its fall per unit of ln t then has a valley between the two.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from stagescope.detect.events import first_crossing
+from stagescope.detect.events import crossing, first_crossing
+from stagescope.detect.slopes import PEAKS, local_slopes
+from stagescope.detect.stage import Event
 from stagescope.errors import InputError
 
 
@@ -17,14 +21,18 @@ class PlateauThresholds:
     """When the loss rests on a level."""
 
     close: float = 0.15
-    """Plateau j is accepted if its loss is within this share of the step l_{j-1} - l_j of level j. Set on runs of preset
-    `ladder`, whose plateaus are shoulders; validation/incremental.py checks it on other seeds."""
+    """Plateau j is accepted if its loss is within this share of the step l_{j-1} - l_j of level j (science page, section 5)."""
     fewest: int = 3
-    """Least number of frames between two transitions for a plateau to be seen."""
+    """Least number of frames between two transitions for a plateau to be seen: a slope and its error."""
     window: float = 0.1
-    """The drift of a plateau is its slope over this length of ln t, a tenth of a factor e."""
+    """The drift of a plateau is its slope over this length of ln t: the second bandwidth of the paper-free detector."""
     side: int = 2
     """Least number of frames to each side of the plateau for that slope."""
+    nearby: int = 10
+    """Frames to each side of a crossing that the noise of the loss is estimated from."""
+    errors: float = 5.0
+    """Standard errors by which the fall must be slower on a plateau than on both sides. A valley is the least of some fifty
+    independent slopes, at five bandwidths: 5 keeps the chance of one in pure noise below 1e-3."""
 
 
 PLATEAU = PlateauThresholds()
@@ -34,7 +42,9 @@ PLATEAU = PlateauThresholds()
 class Plateau:
     """Where the loss is flattest on a logarithmic clock between transition j and the next; `accepted` if near level j.
 
-    `drift` is dL/d ln t by a least-squares fit around it; one frame of a noisy curve does not give its slope.
+    `drift` is dL/d ln t by a least-squares fit around it; one frame of a noisy curve does not give its slope. `between` is
+    True where the loss falls more slowly there than before and after, False where it does not, and None where the run ends
+    before the next transition.
     """
 
     j: int
@@ -43,12 +53,61 @@ class Plateau:
     level: float
     drift: float
     accepted: bool
+    between: bool | None = None
 
 
 def transitions(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> tuple[float | None, ...]:
     """t_1 .. t_k: the first crossing of (l_{j-1} + l_j)/2, interpolated; None where the loss stays above it."""
     _check(time, loss, levels)
     return tuple(first_crossing(time, loss, (above + below) / 2, rising=False) for above, below in _steps(levels))
+
+
+def crossings(time: np.ndarray, loss: np.ndarray, levels: np.ndarray, smooth: bool) -> tuple[Event, ...]:
+    """The same as events with intervals.
+
+    On a `smooth` curve, that of a flow, linear interpolation between frames errs by the square of their spacing: twice the
+    spacing changes the crossing by three times the error, which is taken as the half-width. On any other the interval holds
+    the two frames around the crossing and what the noise of the loss there can move it by.
+    """
+    _check(time, loss, levels)
+    return tuple(_crossing(time, loss, (above + below) / 2, smooth) for above, below in _steps(levels))
+
+
+def _crossing(time: np.ndarray, loss: np.ndarray, level: float, smooth: bool) -> Event:
+    when = first_crossing(time, loss, level, rising=False)
+    how = f"the loss first crosses {level:.4g}"
+    if when is None or not smooth:
+        error = 0.0 if when is None else 2 * noise_near(time, loss, when)
+        return crossing(time, loss, level, rising=False, error=error, how=how)
+    if loss[0] <= level:
+        return Event.missing("at the start", how)
+    i = int(np.searchsorted(time, when))
+    coarse = np.array(sorted({0, *range(i % 2, len(time), 2), len(time) - 1}))
+    other = first_crossing(time[coarse], loss[coarse], level, rising=False)
+    shifted = np.array(sorted({0, *range(1 - i % 2, len(time), 2), len(time) - 1}))
+    second = first_crossing(time[shifted], loss[shifted], level, rising=False)
+    width = max(abs(each - when) for each in (other, second, when * (1 + 1e-9)) if each is not None)
+    return Event(when, when - width, when + width, how=how)
+
+
+def widened(event: Event, others: list[float | None]) -> Event:
+    """An event whose interval also holds what other batches do to it: Student's 95 % interval from the spread of its times."""
+    known = [when for when in others if when is not None]
+    if event.time is None or event.low is None or event.high is None or not known:
+        return event
+    from scipy.stats import t as student
+
+    half = float(student.ppf(0.975, len(known)) * np.std([event.time, *known], ddof=1))
+    return replace(event, low=max(0.0, min(event.low, event.time - half)), high=max(event.high, event.time + half))
+
+
+def noise_near(time: np.ndarray, loss: np.ndarray, when: float) -> float:
+    """Standard deviation of the loss about its trend near a time, from second differences: 0 for a smooth curve."""
+    i, side = int(np.searchsorted(time, when)), PLATEAU.nearby
+    near = loss[max(0, i - side) : i + side + 1]
+    if len(near) < 2 * PLATEAU.fewest:
+        return 0.0
+    return float(1.4826 * np.median(np.abs(np.diff(near, 2))) / np.sqrt(6))  # of white noise, d2 has variance 6
 
 
 def plateaus(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> tuple[Plateau | None, ...]:
@@ -66,8 +125,44 @@ def plateaus(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> tuple[Pl
             continue
         i = int(inside[np.argmin(np.abs(slope[inside]))])
         near = bool(abs(curve[i] - below) <= PLATEAU.close * (above - below))
-        found.append(Plateau(j, float(clock[i]), float(curve[i]), float(below), _drift(clock, curve, i), near))
+        rests = None if stop is None else valley(clock, curve, when, j)
+        found.append(Plateau(j, float(clock[i]), float(curve[i]), float(below), _drift(clock, curve, i), near, rests))
     return tuple(found)
+
+
+def valley(time: np.ndarray, loss: np.ndarray, when: tuple[float | None, ...], j: int) -> bool:
+    """Whether -dL/d ln t is lower somewhere between t_j and t_{j+1} than on both sides, at one bandwidth of the detector.
+
+    Lower by the ratio that makes a peak of the paper-free detector, and by several standard errors. The sides reach to the
+    middle of the transition before t_j and of the one after t_{j+1}. The fall of an exponential, exp(-t), has one peak only.
+    """
+    logs = np.log(time)
+    ends = [None if t is None else float(np.log(t)) for t in when]
+    start, stop = ends[j - 1], ends[j]
+    if start is None or stop is None:
+        return False
+    first = ends[j - 2] if j > 1 else None
+    last = ends[j + 1] if j + 1 < len(ends) else None
+    reach = (logs >= (-np.inf if first is None else first)) & (logs <= (np.inf if last is None else last))
+    for h in PEAKS.bandwidths:
+        if np.ptp(logs[reach]) < 3 * h:
+            break
+        grid, slope, error = local_slopes(logs[reach], loss[reach], h, PEAKS.records)
+        inside = np.flatnonzero((grid > start) & (grid < stop))
+        if not inside.size:
+            continue
+        low = int(inside[np.argmin(-slope[inside])])
+        if all(_steeper(-slope, error, low, side) for side in (slice(None, low), slice(low + 1, None))):
+            return True
+    return False
+
+
+def _steeper(fall: np.ndarray, error: np.ndarray, low: int, side: slice) -> bool:
+    if not fall[side].size:
+        return False
+    top = int(np.argmax(fall[side])) + (side.start or 0)
+    apart = fall[top] - fall[low]
+    return bool(fall[top] >= PEAKS.ratio * fall[low] and apart >= PLATEAU.errors * np.hypot(error[top], error[low]) and apart > 0)
 
 
 def _drift(clock: np.ndarray, curve: np.ndarray, i: int) -> float:

@@ -3,11 +3,19 @@
 import numpy as np
 import pytest
 
-from stagescope.detect.shoulders import transitions_so_far
-from stagescope.papers.incremental.stopping.rules import Stop, adaptive_stop, oracle_stop, patient_stop
-from tests.detect.test_shoulders import STEP, staircase
+from stagescope.detect.transitions import transitions
+from stagescope.papers.incremental.stopping.rules import LOOK, Stop, adaptive_stop, looks, oracle_stop, patient_stop
 
+STEP = np.unique(np.concatenate([[0], np.rint(np.geomspace(1, 3000, 300))])).astype(float)
 CENTRES = (20, 500)
+
+
+def staircase(centres, heights=(1.0, 1.0), width=0.12):
+    """Falls that are smooth on the clock ln step, from a loss of 3."""
+    logs = np.log(np.maximum(STEP, 0.5))
+    return 3.0 - sum(h / (1 + np.exp(-(logs - np.log(c)) / width)) for c, h in zip(centres, heights, strict=True))
+
+
 TRAINING = staircase(CENTRES)
 
 
@@ -18,7 +26,7 @@ def sure(held):
 
 def drifting(second_fall):
     """Held-out loss that rises slowly on plateau 1, and falls or rises at the second transition."""
-    return staircase(CENTRES, heights=[1.0, second_fall]) + 0.05 * np.maximum(0, np.log(STEP / 60))
+    return staircase(CENTRES, heights=[1.0, second_fall]) + 0.05 * np.maximum(0, np.log(np.maximum(STEP, 1) / 60))
 
 
 def test_oracle_is_the_least():
@@ -46,19 +54,34 @@ def test_patience_is_counted_in_steps_from_the_last_least_value(patience, expect
 
 
 def test_a_stage_that_does_not_help_ends_the_run():
-    """Decided at the very frame at which the second transition is known to be over."""
+    """Decided once the second transition is over, not before."""
     held = drifting(-0.5)
     found = adaptive_stop(STEP, TRAINING, held, sure(held))
-    assert found == Stop(int(np.argmin(held)), transitions_so_far(STEP, TRAINING)[1].over)
-    assert 500 < STEP[found.decided] < 700
+    assert found.frame == int(np.argmin(held))
+    assert 500 < STEP[found.decided] < 1000
+    seen = [each.t for each in transitions(STEP[: found.decided + 1], TRAINING[: found.decided + 1])]
+    assert seen[-1] == pytest.approx(500, rel=0.1)
 
 
-def test_a_stage_under_way_is_judged_at_the_end():
+def test_a_stage_under_way_decides_nothing():
     cut = int(np.searchsorted(STEP, 480))
     held = drifting(-0.5)
-    assert transitions_so_far(STEP[:cut], TRAINING[:cut])[-1].over is None
     found = adaptive_stop(STEP[:cut], TRAINING[:cut], held[:cut], sure(held))
     assert found == Stop(int(np.argmin(held[:cut])), cut - 1)
+
+
+def test_it_looks_every_tenth_of_ln_step():
+    when = STEP[looks(STEP)]
+    assert when[-1] == STEP[-1]
+    assert np.all(np.diff(np.log(when[:-1])) >= LOOK - 1e-12)
+    assert np.max(np.diff(np.log(when[when > 100]))) < 2 * LOOK
+
+
+def test_a_loss_without_stages_never_stops_early():
+    """A power law has no transition: the rule waits for the end and hands back the least held-out loss."""
+    training = (1 + STEP) ** -0.3
+    held = 1 + (np.log(STEP + 1) - 3) ** 2
+    assert adaptive_stop(STEP, training, held, sure(held)) == Stop(int(np.argmin(held)), len(STEP) - 1)
 
 
 def test_a_gain_within_its_standard_error_is_no_gain():

@@ -1,24 +1,28 @@
 """Incremental learning as a ladder: levels, order, classes, competing then cooperating heads, and the limit of H heads."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime
-from stagescope.detect.events import first_crossing
+from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.detect.events import crossing, first_crossing
+from stagescope.papers.incremental import nulls
 from stagescope.papers.incremental.evidence import Evidence, on_the_ladder, several_heads
-from stagescope.papers.incremental.stages import HEADS
+
+SHARE, ATTENTION = "of the step", "of the attention, above that on any other group"
 
 
 @dataclass(frozen=True)
 class LearningThresholds:
     """When a feature is acquired, and when heads that started equal are still equal."""
 
-    acquired: float = 0.2
-    """A feature is acquired if its learned share ever reaches this."""
+    acquired: float = 0.5
+    """A feature is acquired if half of the true map is learned at the end: the model then has most of it. The time is that of
+    half of what is learned: a class that lacks other features has a smaller map than the true one."""
     stay: float = 10.0
-    """A stay on plateau 1 needs a run of this many t_1."""
+    """A stay on plateau 1 needs a run of this many t_1: a decade of time beyond the first transition."""
     rounding: float = 1e-6
     """Relative difference of heads up to which they count as equal; only rounding parts them later."""
     same_steps: float = 1e-9
@@ -31,66 +35,62 @@ LEARNING = LearningThresholds()
 
 
 def _plateaus(evidence: Evidence) -> Comparison:
-    """P1: the worst (loss - l_j) / (l_{j-1} - l_j) over the plateaus the run rested on.
+    """P1: where each plateau would end, less its level l_j, in shares of the step l_{j-1} - l_j; the worst of them.
 
-    Above its level a run may still be falling. Below it by more than the error of the level it is no member of the class.
-    Too far above it the row is violated only if the run had settled, by the same rule as for the last plateau: if heads leave
-    while the loss still falls towards the level, its limit is not known.
+    Above its level a run may still be falling, which its error counts. Below it by more than the error of the level it is no
+    member of the class.
     """
-    found = [plateau for j in range(1, evidence.reached + 1) if (plateau := evidence.rested(j)) is not None]
+    found = evidence.rests
     if not found:
-        why = (
-            "t_1 was not reached"
-            if evidence.reached == 0
-            else f"t_{evidence.reached} was passed, but the run rests on no plateau"
+        return Comparison(0.0, None, evidence.tolerance, None, evidence.no_rest(), unit=SHARE)
+    rows, shown = [], []
+    for plateau in found:
+        gap, error = evidence.gap(plateau)
+        limit = evidence.allowed(gap, plateau.j)
+        rows.append((agreement(0.0, gap, limit, "", measured_error=error, unit=SHARE).holds, abs(gap) / limit, gap, limit, error))
+        shown.append(
+            f"plateau {plateau.j} at {plateau.loss:.4g}, level {plateau.level:.4g} ({gap:+.1%} ± {error:.1%} of the step)"
         )
-        return Comparison(0.0, None, evidence.tolerance, None, why)
-    gaps = np.array([(p.loss - p.level) / evidence.steps[p.j - 1] for p in found])
-    allowed = np.array([evidence.allowed(gap, p.j) for p, gap in zip(found, gaps, strict=True)])
-    at = int(np.argmax(np.abs(gaps) / allowed))
-    outside = np.abs(gaps) > allowed
-    falling = np.array([evidence.fall(p) > evidence.tolerance for p in found]) & (gaps > 0)
-    worst, within = float(gaps[at]), None if np.any(outside) and not np.any(outside & ~falling) else not np.any(outside)
-    shown = ", ".join(
-        f"plateau {p.j} at {p.loss:.4g}, level {p.level:.4g} ({g:+.1%} of the step)" for p, g in zip(found, gaps, strict=True)
-    )
-    early = [f"plateau {p.j} ({evidence.fall(p):.0%})" for p in (found[i] for i in np.flatnonzero(outside & falling))]
-    if early:
-        shown += f"; left while the loss still fell, share of the step in a doubling of t: {', '.join(early)}"
-    if within is False and worst < 0:
-        shown += f"; no member of class {found[at].j} is more than {allowed[at]:.1%} of the step below level {found[at].j}"
-    return Comparison(0.0, worst, float(allowed[at]), within, shown + _unseen(evidence))
+    verdicts = [row[0] for row in rows]
+    holds = False if False in verdicts else None if None in verdicts else True
+    _, _, gap, limit, error = max((row for row in rows if row[0] is holds), key=lambda row: row[1])
+    return Comparison(0.0, gap, limit, holds, ", ".join(shown) + _unseen(evidence), measured_error=error, unit=SHARE)
 
 
 def _unseen(evidence: Evidence) -> str:
     """The reachable plateaus that are not compared."""
-    missing = [str(j) for j in range(1, evidence.task.reachable + 1) if j > evidence.reached or evidence.rested(j) is None]
+    seen = [plateau.j for plateau in evidence.rests]
+    missing = [str(j) for j in range(1, evidence.task.reachable + 1) if j not in seen]
     return f"; not compared: plateau {', '.join(missing)}" if missing else ""
 
 
 def _order(evidence: Evidence) -> Comparison:
-    """P1: the learned shares of the features pass one common bar in the order of importance.
+    """P1: features are half-way to their learned share in the order of importance.
 
-    A share is the component of the model's map along the true one, 1 where they agree. It need not pass the bar at t_j.
+    A share is the component of the model's map along the true one, 1 where they agree. It need not be half-way at t_j. Two
+    features whose intervals overlap have no order.
     """
-    expected = "in order of importance"
+    expected, half = "in order of importance", LEARNING.acquired
     if evidence.learned is None:
         return Comparison(expected, None, "order", None, "the learned shares of features are not known for this model")
-    highest = evidence.learned.max(axis=0)
-    bar = float(np.min(highest, where=highest >= LEARNING.acquired, initial=1.0)) / 2
     when = [
-        first_crossing(evidence.time, share, bar, rising=True) if top >= LEARNING.acquired else None
-        for share, top in zip(evidence.learned.T, highest, strict=True)
+        crossing(evidence.time, share, share[-1] / 2 if share[-1] >= half else np.inf, rising=True)
+        for share in evidence.learned.T
     ]
-    known = [t for t in when if t is not None]
-    shown = ", ".join(f"{i}: {'never' if t is None else f'{t:.4g}'}" for i, t in enumerate(when, start=1))
-    most = "largest shares of the true maps " + " ".join(f"{top:.2f}" for top in highest)
+    shown = ", ".join(f"{i}: {event}" for i, event in enumerate(when, start=1))
+    most = "shares of the true maps at the end " + " ".join(f"{top:.2f}" for top in evidence.learned[-1])
+    known = [event for event in when if event.state == "reached"]
+    if any(event.state == "at the start" for event in when):
+        return Comparison(expected, None, "order", None, f"a feature is there at the start ({shown})")
     if len(known) < 2:
-        few = f"fewer than two features were acquired ({shown}): {most}, at least {LEARNING.acquired:g} is needed"
+        few = f"fewer than two features were acquired ({shown}): {most}, {half:g} is needed"
         return Comparison(expected, None, "order", None, few + _fits_otherwise(evidence, len(known)))
-    ordered = all(t is None for t in when[len(known) :]) and bool(np.all(np.diff(known) > 0))
-    reason = f"shares of the true maps pass {bar:.2f} at {evidence.run.clock} = {shown}; {most}"
-    return Comparison(expected, shown, "order", ordered, reason)
+    reason = f"features are half learned at {evidence.run.clock} = {shown}; {most}"
+    ends = [(event.low or 0.0, event.high or 0.0) if event.state == "reached" else (np.inf, np.inf) for event in when]
+    if any(later[1] < earlier[0] for i, earlier in enumerate(ends) for later in ends[i + 1 :]):
+        return Comparison(expected, shown, "order", False, reason)
+    clear = all(earlier[1] < later[0] for earlier, later in pairwise(ends[: len(known)]))
+    return Comparison(expected, shown, "order", True if clear else None, reason + ("" if clear else "; intervals overlap"))
 
 
 def _fits_otherwise(evidence: Evidence, acquired: int) -> str:
@@ -108,32 +108,59 @@ def _predicts(evidence: Evidence) -> Regime:
 
 def _nearest(evidence: Evidence) -> Comparison:
     """P1: on plateau j the class nearest by KL(F_j || model) is j."""
-    found = [plateau for j in range(1, evidence.reached + 1) if (plateau := evidence.rested(j)) is not None]
+    found, wanted = evidence.rests, "class = stage"
     if not found:
-        return Comparison("class = stage", None, "exact", None, "the run rests on no plateau")
-    classes = {p.j: evidence.heads.nearest(evidence.frame(p.t)) for p in found}
+        return Comparison(wanted, None, "exact", None, evidence.no_rest())
+    frames = {p.j: evidence.frame(p.t) for p in found}
+    classes = {j: evidence.heads.nearest(frame) for j, frame in frames.items()}
     if None in classes.values():
-        return Comparison("class = stage", None, "exact", None, "divergences from the classes are not known for this model")
-    shown = ", ".join(f"plateau {j}: class {near}" for j, near in classes.items())
-    return Comparison("class = stage", shown, "exact", all(j == near for j, near in classes.items()), shown + _unseen(evidence))
+        return Comparison(wanted, None, "exact", None, "divergences from the classes are not known for this model")
+    sure = {j: evidence.heads.clear(frame) for j, frame in frames.items()}
+    shown = ", ".join(f"plateau {j}: class {near}{'' if sure[j] else ' (not clear)'}" for j, near in classes.items())
+    wrong = any(sure[j] and j != near for j, near in classes.items())
+    holds = False if wrong else True if all(sure.values()) else None
+    return Comparison(wanted, shown, "exact", holds, shown + _unseen(evidence))
 
 
 def _competition(evidence: Evidence) -> Comparison:
-    """P2: on plateau 1 all heads attend to the most important group."""
-    plateau = evidence.rested(1) if evidence.reached else None
+    """P2: on plateau 1 every head attends more to the most important group than to any other, wherever inside it.
+
+    It must also have gained more there than elsewhere, as a share of what it could gain: uniform attention is on a large group
+    without any learning.
+    """
+    plateau = next((p for p in evidence.rests if p.j == 1), None)
     if plateau is None:
-        return Comparison(f">= {HEADS.alike}", None, HEADS.alike, None, "the run does not rest on plateau 1")
-    frame = evidence.frame(plateau.t)
-    agree, tops = float(evidence.heads.agreement[frame]), evidence.heads.mass[frame].argmax(axis=1)
-    groups = " ".join(str(top + 1) for top in tops)
-    reason = f"on plateau 1 the agreement of heads is {agree:.3f}, their top groups are {groups}"
-    return Comparison(f">= {HEADS.alike}", agree, HEADS.alike, agree >= HEADS.alike and not tops.any(), reason)
+        why = evidence.no_rest() if not evidence.rests else "the run does not rest on plateau 1"
+        return Comparison("> 0", None, 0.0, None, why, unit=ATTENTION)
+    frame, mass = evidence.frame(plateau.t), evidence.heads.mass
+    first, now, error = mass[0], mass[frame], evidence.change(frame, mass)
+    gained = (now - first) / np.maximum(1 - first, 1e-12)
+    margin = float(min(np.min(each[:, :1] - each[:, 1:]) for each in (now, gained)))
+    holds = True if margin > error else False if margin < -error else None
+    shown = " ".join(f"{each:.2f}" for each in now[:, 0])
+    reason = f"on plateau 1 the heads have {shown} of their attention on group 1, {first[:, 0].min():.2f} at the start"
+    return Comparison("> 0", margin, 0.0, holds, reason, measured_error=error, unit=ATTENTION)
+
+
+def _parts(evidence: Evidence) -> Regime:
+    """Heads that differ at the start: those that are exactly equal stay so."""
+    if evidence.identical and evidence.task.heads > 1:
+        return Regime(False, "heads start exactly equal and stay so", applies=False)
+    return on_the_ladder(evidence)
+
+
+def _ordered(evidence: Evidence) -> Regime:
+    if evidence.task.reachable < 2:
+        return Regime(False, "there is one head or one group: only one feature can be learned", applies=False)
+    return _parts(evidence)
 
 
 def _splitting(evidence: Evidence) -> Regime:
     """No more heads than groups: further heads share a group and stay alike."""
     base, heads, groups = several_heads(evidence), evidence.task.heads, len(evidence.task.gains)
-    if not base.applies or not base.holds:
+    if not base.applies or not _parts(evidence).applies:
+        return base if not base.applies else _parts(evidence)
+    if not base.holds:
         return base
     return (
         base if heads <= groups else Regime(False, f"{heads} heads on {groups} groups: some heads share a group and stay alike")
@@ -141,24 +168,28 @@ def _splitting(evidence: Evidence) -> Regime:
 
 
 def _cooperation(evidence: Evidence) -> Comparison:
-    """P2: then they part between t_1 and t_2 and divide the groups."""
-    last, apart = evidence.task.reachable, HEADS.apart
-    wanted = f"<= {apart}"
-    if evidence.reached < last:
-        return Comparison(wanted, None, apart, None, f"t_{last} was not reached: heads have not divided the groups yet")
-    plateau = evidence.plateaus[last - 1]
-    frame = len(evidence.time) - 1 if plateau is None else evidence.frame(plateau.t)
-    tops = " ".join(str(top + 1) for top in evidence.heads.mass[frame].argmax(axis=1))
-    agree, contrast = float(evidence.heads.agreement[frame]), float(evidence.heads.contrast[frame])
-    alike = np.flatnonzero(evidence.heads.agreement >= HEADS.alike)
-    onset = float(evidence.time[alike[-1]]) if alike.size else 0.0
-    first, second = (float(t) for t in evidence.times[:2] if t is not None)
-    parted = f"heads part at {onset:.4g}" if alike.size else f"the agreement is never {HEADS.alike}"
-    reason = f"on plateau {last} agreement {agree:.2f}, contrast {contrast:.2f} (>= {HEADS.split}), top groups {tops}; {parted}"
-    holds = agree <= apart and contrast >= HEADS.split and first <= onset <= second
-    if not holds and agree < HEADS.alike and first <= onset <= second:
-        return Comparison(wanted, agree, apart, None, f"{reason}: heads are neither alike nor apart")
-    return Comparison(wanted, agree, apart, holds, f"{reason} (t_1 {first:.4g}, t_2 {second:.4g})")
+    """P2: heads part after t_1 and before plateau 2; on the last plateau each of the first min(H, k) groups has its own head."""
+    last, unit = evidence.task.reachable, "groups"
+    plateau, onset = evidence.rested(last) if evidence.reached >= last else None, evidence.heads.onset
+    if plateau is None:
+        why = f"the run does not rest on plateau {last}: heads have not divided the groups yet"
+        return Comparison(last, None, "all", None, why, unit=unit)
+    frame = evidence.frame(plateau.t)
+    error = evidence.change(frame, evidence.heads.shares)
+    owners = evidence.heads.owners(frame, error)
+    own = len({head for head in owners if head is not None})
+    first, second = evidence.heads.crossings[0], evidence.plateaus[1]
+    before = float(evidence.time[-1]) if second is None else second.t
+    shown = " ".join("-" if head is None else str(head + 1) for head in owners)
+    reason = f"on plateau {last} the groups have heads {shown} (shares ± {error:.2f}); heads part at {onset}"
+    reason += f", t_1 is {first}, plateau 2 is at {before:.4g}"
+    shared = own < sum(head is not None for head in owners)
+    if onset.interval is None or first.interval is None:
+        return Comparison(last, own, "all", False if shared or onset.state == "at the start" else None, reason, unit=unit)
+    outside = onset.interval[1] < first.interval[0] or onset.interval[0] > before
+    inside = onset.interval[0] > first.interval[1] and onset.interval[1] <= before
+    holds = False if outside or shared else True if inside and own == last else None
+    return Comparison(last, own, "all", holds, reason, unit=unit)
 
 
 def _equal_start(evidence: Evidence) -> Regime:
@@ -195,17 +226,17 @@ def _parted(evidence: Evidence) -> str:
 def _stays(evidence: Evidence) -> Comparison:
     """P3: equal heads never leave plateau 1."""
     first, limit, end = evidence.times[0], evidence.tolerance, float(evidence.time[-1])
-    if first is None or end < LEARNING.stay * first:
-        why = (
-            "t_1 was not reached" if first is None else f"the run ends before {LEARNING.stay:g} t_1 = {LEARNING.stay * first:.4g}"
-        )
-        return Comparison(0.0, None, limit, None, why)
+    plateau = evidence.rested(1) if evidence.reached else None
+    if first is None or end < LEARNING.stay * first or (plateau is None and evidence.reached == 1):
+        why = f"the run ends before {LEARNING.stay:g} t_1, or does not rest"
+        return Comparison(0.0, None, limit, None, "t_1 was not reached" if first is None else why, unit=SHARE)
     gap = float((evidence.heads.loss[-1] - evidence.levels[1]) / evidence.steps[0])
+    error = 0.0 if plateau is None else evidence.gap(plateau)[1]
     reason = f"the last loss is {gap:+.2%} of the step from level 1 at {evidence.run.clock} = {end:.4g}, {end / first:.0f} t_1"
     early = float(np.interp(first, evidence.run.time, evidence.spread))
     if early <= LEARNING.rounding < float(evidence.spread.max()):
-        return Comparison(0.0, gap, limit, None, reason + _parted(evidence))
-    return Comparison(0.0, gap, limit, abs(gap) <= evidence.allowed(gap, 1), reason)
+        return Comparison(0.0, gap, limit, None, reason + _parted(evidence), unit=SHARE)
+    return agreement(0.0, gap, evidence.allowed(gap, 1), reason, measured_error=error, unit=SHARE)
 
 
 def _reachable(evidence: Evidence) -> Comparison:
@@ -215,22 +246,91 @@ def _reachable(evidence: Evidence) -> Comparison:
     below = float((low - evidence.levels[last]) / evidence.steps[last - 1])
     which = f"level {last} = min({evidence.task.heads}, {len(evidence.task.gains)})"
     reason = f"the least loss is {below:+.2%} of the step from {which}"
-    if below < -evidence.allowed(below, last):
-        return Comparison(0.0, below, limit, False, reason)
-    if evidence.reached < last or evidence.rested(last) is None:
-        return Comparison(0.0, below, limit, None, f"{reason}; the run does not rest on plateau {last}")
-    return Comparison(0.0, below, limit, below <= limit, reason)
+    error = (evidence.task.errors[last] if evidence.task.errors else 0.0) / float(evidence.steps[last - 1])
+    if below + error < -evidence.allowed(below, last):
+        return Comparison(0.0, below, limit, False, reason, measured_error=error, unit=SHARE)
+    plateau = evidence.rested(last) if evidence.reached >= last else None
+    if plateau is None:
+        return Comparison(0.0, below, limit, None, f"{reason}; the run does not rest on plateau {last}", unit=SHARE)
+    gap, error = evidence.gap(plateau)
+    return agreement(0.0, gap, evidence.allowed(gap, last), reason, measured_error=error, unit=SHARE)
 
 
 CLAIMS = (
-    claim("ISA:plateaus", "Each plateau is the best loss of its class", on_the_ladder, _plateaus, "t1", "end"),
-    claim("ISA:order", "Features are acquired in the order of their importance", on_the_ladder, _order, "t*"),
-    claim("ISA:nearest", "On plateau j the model predicts as class j", _predicts, _nearest, "plateau *"),
     claim(
-        "ISA:competition", "On plateau 1 all heads attend to the most important group", several_heads, _competition, "plateau 1"
+        "ISA:plateaus",
+        "Each plateau is the best loss of its class",
+        on_the_ladder,
+        _plateaus,
+        "t1",
+        "end",
+        kind="prediction",
+        group="ISA:levels",
+        null=(nulls.FROZEN, nulls.BIASED, nulls.CUT_FIRST),
+        rules=2,
     ),
-    claim("ISA:cooperation", "Heads then part between t_1 and t_2 and divide the groups", _splitting, _cooperation, "t1", "t2"),
-    claim("ISA:symmetric", "Equal heads move as one head", _equal_start, _one_head, "start", "end"),
-    claim("ISA:stays", "Equal heads never leave plateau 1", _equal_ladder, _stays, "t1", "end"),
-    claim("ISA:head-limit", "H heads end on plateau min(H, k)", on_the_ladder, _reachable, "end"),
+    claim(
+        "ISA:order",
+        "Features are acquired in the order of their importance",
+        _ordered,
+        _order,
+        "t*",
+        kind="pattern",
+        null=(nulls.FROZEN, nulls.BIASED, nulls.CUT),
+        rules=2,
+    ),
+    claim(
+        "ISA:nearest",
+        "On plateau j the model predicts as class j",
+        _predicts,
+        _nearest,
+        "plateau *",
+        kind="pattern",
+        group="ISA:levels",
+        null=(nulls.BIASED_STUDENT, nulls.UNRELATED),
+        rules=2,
+    ),
+    claim(
+        "ISA:competition",
+        "On plateau 1 all heads attend to the most important group",
+        several_heads,
+        _competition,
+        "plateau 1",
+        kind="pattern",
+        null=(nulls.BIASED, nulls.FROZEN, nulls.CUT_FIRST),
+        rules=2,
+    ),
+    claim(
+        "ISA:cooperation",
+        "Heads then part after t_1, before plateau 2, and divide the groups",
+        _splitting,
+        _cooperation,
+        "t1",
+        "t2",
+        kind="pattern",
+        null=(nulls.FIRST_ONLY, nulls.FROZEN, nulls.CUT),
+        rules=2,
+    ),
+    claim("ISA:symmetric", "Equal heads move as one head", _equal_start, _one_head, "start", "end", kind="identity"),
+    claim(
+        "ISA:stays",
+        "Equal heads never leave plateau 1",
+        _equal_ladder,
+        _stays,
+        "t1",
+        "end",
+        kind="prediction",
+        null=(nulls.EQUAL_BIASED,),
+        rules=2,
+    ),
+    claim(
+        "ISA:head-limit",
+        "H heads end on plateau min(H, k)",
+        _parts,
+        _reachable,
+        "end",
+        kind="prediction",
+        null=(nulls.FIRST_ONLY, nulls.CUT),
+        rules=2,
+    ),
 )

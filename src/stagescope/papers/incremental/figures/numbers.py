@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.detect.shoulders import transitions_so_far
+from stagescope.detect.transitions import transitions
 from stagescope.papers.incremental.figures import published
 from stagescope.papers.incremental.figures.published import by_step, value
 from stagescope.papers.incremental.figures.runs import NOT_COMPARABLE, Panel, at, crossing, panels, rounded
@@ -207,9 +207,9 @@ def _tops(panel: Panel, moments: Mapping[int, list[int]]) -> Numbers:
 
 
 def _transitions(panel: Panel) -> list[float]:
-    """Falls of the excess loss that stand out, found without knowing any level [ISA:shoulders]."""
+    """Falls of the excess loss, found without knowing any level."""
     step, excess = np.array(panel["step"], dtype=float), np.array(panel["excess"])
-    return [float(step[item.peak]) for item in transitions_so_far(step, excess)]
+    return [found.t for found in transitions(step, excess) if found.amplitude < 0]
 
 
 def _brief(value: float | None) -> float | None:

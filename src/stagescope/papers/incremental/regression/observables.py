@@ -42,10 +42,14 @@ class HeadCurves(GroupMass):
         return RegressionForms(self.model.gains, self.model.positions, self.model.heads * self.model.copies, self.mirror)
 
     @cached_property
+    def parts(self) -> np.ndarray:
+        """What each head adds to `learned` (frames, H, k)."""
+        return self.model.copies * self.model.reduce(self.params)["V"] * self.mass / np.array(self.model.gains)
+
+    @property
     def learned(self) -> np.ndarray:
         """<P e_{p_i}, f_i> / g_i (frames, k): 1 where feature i is fitted [ISA:order]."""
-        values = self.model.reduce(self.params)["V"]
-        return self.model.copies * np.einsum("fhi,fhi->fi", values, self.mass) / np.array(self.model.gains)
+        return self.parts.sum(axis=1)
 
     @cached_property
     def mass(self) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime
 from stagescope.errors import InputError
+from stagescope.papers.incremental import nulls
 from stagescope.papers.incremental.stopping.observables import RIDGES, Stopping, stopping
 from stagescope.runs.run import Run
 
@@ -90,23 +91,27 @@ def best_restricted(evidence: StoppingEvidence) -> Comparison:
     """The class nearest at the best stop against the class whose likelihood fit predicts best."""
     found = evidence.found
     stop, best = found.stops["oracle"].frame, found.best_by_ridge[RIDGES[-1]]
-    near = found.nearest(stop)
+    near, clear = found.curves.nearest(stop)
     fits = ", ".join(f"F_{j} {loss:.3g}" for j, loss in enumerate(found.likelihood[RIDGES[-2]]))
     reason = (
         f"best stop at step {found.step[stop]:g} with loss {found.validation[stop]:.4g}; fits at ridge {RIDGES[-2]:g}: {fits}"
     )
-    return Comparison("no class" if best is None else best, near, "the same class", near == best, reason)
+    if not clear:
+        reason += "; the nearest class is not nearer than the next by two standard errors"
+    return Comparison("no class" if best is None else best, near, "the same class", near == best if clear else None, reason)
 
 
 def against_ridge(evidence: StoppingEvidence) -> Comparison:
-    """The loss at the best stop against that of the best ridge fit."""
+    """The loss at the best stop above that of the best ridge fit; less than a hundredth of the ladder decides nothing."""
     found = evidence.found
+    allowed = _counts(found)
     if not np.isfinite(found.ridge).all():
-        return Comparison("no fit", None, _counts(found), None, "a ridge fit did not converge")
+        return Comparison("> 0", None, allowed, None, "a ridge fit did not converge", unit="nats")
     best, stopped = int(np.argmin(found.ridge)), found.loss("oracle")
-    ridge, allowed = float(found.ridge[best]), _counts(found)
-    reason = f"loss {stopped:.4g} at the best stop, {ridge:.4g} by the ridge fit of class {best} that is told the lags"
-    return Comparison(ridge, stopped, f"at most {allowed:.2g} above", stopped <= ridge + allowed, reason)
+    above = stopped - float(found.ridge[best])
+    reason = f"loss {stopped:.4g} at the best stop, {stopped - above:.4g} by the ridge fit of class {best} that knows the lags"
+    holds = True if above > allowed else False if above < -allowed else None
+    return Comparison("> 0", above, allowed, holds, reason, measured_error=allowed, unit="nats")
 
 
 STOPPING_CLAIMS = (
@@ -117,13 +122,19 @@ STOPPING_CLAIMS = (
         best_restricted,
         "start",
         "end",
+        kind="pattern",
+        null=(nulls.STUCK,),
+        rules=2,
     ),
     claim(
         "ISA:stop-ridge",
-        "At its best stop the model predicts as well as a ridge fit that knows the lags",
+        "A ridge fit that knows the lags predicts better than the model at its best stop",
         lambda evidence: overfits(evidence.stopping),
         against_ridge,
         "start",
         "end",
+        kind="pattern",
+        null=(nulls.FEW_UNRELATED,),
+        rules=2,
     ),
 )

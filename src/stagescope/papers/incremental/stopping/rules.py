@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stagescope.detect.shoulders import transitions_so_far
+from stagescope.detect.stage import Transition
+from stagescope.detect.transitions import RULES, transitions
 
+LOOK = 0.1
+"""How often the adaptive rule looks, in ln step: a transition is then seen at most a tenth of its time late."""
 Difference = Callable[[int, int], tuple[float, float]]
 """Mean and standard error of the held-out loss at one frame minus that at another, sequence by sequence."""
 
@@ -41,19 +44,36 @@ def patient_stop(step: np.ndarray, held: np.ndarray, patience: float) -> Stop:
 def adaptive_stop(step: np.ndarray, training: np.ndarray, held: np.ndarray, difference: Difference) -> Stop:
     """Stop when a stage does not lower the held-out loss [ISA:stopping-rules].
 
-    Stages are those of the training loss (`transitions_so_far`). As soon as a transition is over, the least held-out loss
-    since the shoulder before it is compared with the least up to that shoulder: unless it is lower by more than one standard
-    error of the difference, training stops and the older frame is handed back. It is patience counted in stages, not in steps:
-    it waits on a plateau however long it lasts. A run that ends first is treated as if its last transition were over.
+    Stages are those that the paper-free detector finds in the training loss so far: every tenth of ln step it looks at the
+    records up to now, and at no other. A transition is found once it is over. Then the least held-out loss since its beginning
+    is compared with the least before: unless it is lower by more than one standard error of the difference, training stops and
+    the older frame is handed back. It is patience counted in stages, not in steps: it waits on a plateau however long it lasts.
     """
-    last = len(step) - 1
-    for transition in transitions_so_far(step, training):
-        now = last if transition.over is None else transition.over
-        known = int(np.argmin(held[: transition.shoulder + 1]))
-        if now == transition.shoulder:
+    judged = 0.0
+    for now in looks(step):
+        falls = [found for found in transitions(step[: now + 1], training[: now + 1]) if found.amplitude < 0]
+        if not falls or falls[-1].t <= judged:
             continue
-        new = transition.shoulder + 1 + int(np.argmin(held[transition.shoulder + 1 : now + 1]))
+        judged, begin = falls[-1].high, _beginning(falls[-1], step, now)
+        known, new = int(np.argmin(held[: begin + 1])), begin + 1 + int(np.argmin(held[begin + 1 : now + 1]))
         mean, error = difference(new, known)
         if not mean < -error:
             return Stop(known, now)
-    return Stop(int(np.argmin(held)), last)
+    return Stop(int(np.argmin(held)), len(step) - 1)
+
+
+def looks(step: np.ndarray) -> list[int]:
+    """The frames at which the rule looks: the first with enough records, then every tenth of ln step, and the last."""
+    found, due = [], 0.0
+    for i in range(RULES.fewest - 1, len(step)):
+        if step[i] >= due or i == len(step) - 1:
+            found.append(i)
+            due = float(step[i]) * np.exp(LOOK)
+    return found
+
+
+def _beginning(found: Transition, step: np.ndarray, now: int) -> int:
+    """The last frame before a transition: two widths before its centre, on the clock of the detector."""
+    early = step[now] / 300
+    at = (found.t + early) * np.exp(-2 * found.width) - early
+    return int(np.clip(np.searchsorted(step, at, side="right") - 1, 0, now - 1))
