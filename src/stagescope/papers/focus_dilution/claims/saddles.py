@@ -189,6 +189,8 @@ def _second_order(evidence: Evidence) -> Comparison:
         predicted = float(_spread(evidence, sign * (w["W0"] @ visit.place.S[0])))
         ratios.append((abs(float(moved[frame])), float(moved[frame]) / predicted))
     sizes, values = (np.array(each) for each in zip(*ratios, strict=True))
+    if np.ptp(sizes) < MARKS[0]:
+        return Comparison(1.0, None, TOLERANCES.second, None, "D jumps over the sizes at which it is read", unit=unit)
     limit = float(np.polyfit(sizes, values, 1)[1])
     shown = ", ".join(f"{value:.3f} at D = {size:.4f}" for size, value in ratios)
     reason = f"D measured/predicted is {shown}; {limit:.3f} in the limit"
