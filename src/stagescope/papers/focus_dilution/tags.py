@@ -19,8 +19,9 @@ TAGS = {
     "FD:frozen": Tag("stage I", "attention does not move at the order at which embeddings condense"),
     "FD:attention-rate": Tag("saddle (1,0)", "attention opens at rate |c|, dWQ = c alpha alpha^T WK"),
     "FD:focus": Tag("stage II", "Phi opens along sign(c) pi pi^T"),
-    "FD:dilution": Tag("stage III", "row i is back at its base law when gamma_i = (W0 alpha)_i crosses zero"),
-    "FD:rows": Tag("stage III", "before E2 every rare row focuses on the frequent token and is diluted"),
+    "FD:dilution": Tag(
+        "stage III", "row i, moved towards zero by second order, is back at its base law when gamma_i = (W0 alpha)_i crosses zero"
+    ),
     "FD:recurrence": Tag("stage IV", "after E2 the cycle repeats: some row focuses and dilutes again"),
     "FD:directions": Tag("saddle (0,0)", "W0 condenses along pi, W1 along pi - 1/d"),
     "FD:linear-condensed": Tag("saddle (1,0)", "exp(Jt) from the plateau predicts the escape"),

@@ -278,7 +278,7 @@ CLAIMS = (
         "E1",
         "Q1",
         kind="prediction",
-        null=ONLY_C,
+        null=ONLY_PI,
         group="redistribution",
         rules=2,
         elsewhere=beside,
