@@ -43,7 +43,7 @@ class Setting:
 
     @property
     def until(self) -> float:
-        """Three times as long as the rates at (0,0), (1,0) and (1,1) need for E2; four legs at (1,0) where nothing opens there."""
+        """Three times as long as the rates at (0,0), (1,0) and (1,1) need for E2; where nothing opens at (1,1), c/4 is taken."""
         law, c = self.law(), attention_rate(*_law(self.chain), self.scale)
         opening = small_point(law, condensed_start(law, 1e-3, float(np.sign(c))), 1, 1).opening
         rates = condensation_rate(self.chain.stationary), abs(c), abs(c) / 4 if opening is None else opening.rate

@@ -30,7 +30,9 @@ TAGS = {
     "FD:second-order": Tag("stage III", "(2c I - J) w = F''[v,v]/2 at (1,0) gives sign and size of D"),
     "FD:ladder": Tag("saddle ladder", "rates at (r,rq): singular values of [-GM, -GP K, -GP^T Q] and -W0^T GP W0"),
     "FD:focused": Tag("saddle (1,1)", "dL/dPhi = 0: only embeddings can open"),
-    "FD:embedding-rate": Tag("saddle (1,1)", "an embedding direction opens at rate sv_1(B)"),
+    "FD:embedding-rate": Tag(
+        "saddle (1,1)", "an embedding direction opens at rate sv_1(B), B of the small model where the run is"
+    ),
     "FD:embedding-direction": Tag("saddle (1,1)", "it opens along the singular vectors of B"),
     "FD:linear-focused": Tag("saddle (1,1)", "exp(Jt) from the plateau predicts the escape"),
     "FD:third": Tag("saddle (2,2)", "the third embedding direction opens at rate sv_1(B)"),

@@ -20,7 +20,7 @@ from stagescope.papers.focus_dilution.process import LazyChain
 class LawLimits:
     """Where the laws of the initial scale and of the asymmetry are claimed."""
 
-    delay: float = 0.05  # of ln 10 / rate, beyond the errors of both
+    delay: float = 0.1  # of ln 10 / rate: rates are claimed to a tenth
     almost: float = 0.3  # rare tokens are almost equal if none is further from their mean than this share of it
     equal: float = 1e-9  # and equal if none is further than this
     deltas: tuple[float, float] = (1e-5, 1e-4)  # relative deviations at which kappa is measured; the error is of order delta
