@@ -72,9 +72,6 @@ def test_every_claim_holds_on_the_papers_settings(preset):
     assert {found[name].verdict for name in LATE} == {"not applicable"}
     assert found["third"].verdict == "inconclusive", "reported, not judged"
     assert found["embedding-direction"].verdict == "inconclusive", "its error is larger than the tolerance"
-    open_at_ref = (
-        {"embedding-rate"} if preset == "ref" else set()
-    )  # linearised at the run the rate is 8 % lower than at the point
     judged = {name: row.verdict for name, row in found.items() if name not in LATE | {"third", "embedding-direction"}}
     assert set(judged.values()) == {"confirmed"}, judged
     for name, tolerance in {"origin": 0.02, "attention-rate": 0.02, "embedding-rate": 0.09, "second-order": 0.05}.items():
