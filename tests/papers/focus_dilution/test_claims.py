@@ -136,7 +136,7 @@ def test_the_second_order_is_a_limit():
     assert found.measured_error < 0.05
 
 
-@pytest.mark.parametrize("seed", [21, 22])
+@pytest.mark.parametrize("seed", [21])
 def test_nulls_are_not_confirmed(seed):
     """Each claim on one run of each of its nulls: a run that its law did not make is read as it is, and confirms nothing."""
     for null in {null.name: null for claim in CLAIMS for null in claim.nulls}.values():

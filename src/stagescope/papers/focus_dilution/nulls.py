@@ -136,13 +136,13 @@ def _opposite(seed: int) -> Run:
 
 
 def _walk(seed: int) -> Run:
-    """Parameters that wander: smooth random walks of every block from the start of a flow, as far as the flow goes."""
+    """Parameters that wander: random walks of every block from the start of a flow, as far as the flow's fastest block goes."""
     run, rng, knots = _setting(seed, lazy_chain).run(), np.random.default_rng([seed, 2]), 60
     at, params = np.linspace(0, 1, knots), {}
     share = run.time / run.time[-1]
+    size = max(float(np.sqrt(np.mean((run.params[name][-1] - run.params[name][0]) ** 2))) for name in run.params)
     for name in run.params:
         block = run.params[name]
-        size = np.sqrt(np.mean((block[-1] - block[0]) ** 2)) or 1.0
         path = np.concatenate([np.zeros((1, block[0].size)), np.cumsum(rng.normal(size=(knots - 1, block[0].size)), axis=0)])
         path *= size / np.sqrt(knots)
         moved = np.stack([np.interp(share, at, column) for column in path.T], axis=1)
@@ -185,7 +185,7 @@ OTHER_PERSISTENCE = Inputs(
     "another persistence", "a flow shown under a chain of the same pi whose c is off by 30 % or more", _other_persistence
 )
 OPPOSITE = Inputs("opposite sign", "a flow that focuses, shown under a chain whose c is negative", _opposite)
-WALK = Inputs("wandering parameters", "smooth random walks of all blocks: no law, no stages", _walk)
+WALK = Inputs("wandering parameters", "random walks of all blocks: no law, no stages", _walk)
 STILL = Inputs("still after E2", "a flow that stands still from E2 on: nothing recurs", _still_after)
 CUT = Inputs("cut before E1", "a flow that ends before the first direction is open", _cut)
 NO_MEMORY = Inputs("independent tokens", "every row of P is pi: c = 0, and attention has nothing to learn", _no_memory)

@@ -22,7 +22,7 @@ class CycleTolerances:
 
     cosine: float = 0.01  # W0 along pi, W1 along pi - 1/d, Phi along pi pi^T: 8 degrees
     frozen: float = 0.05  # relative change of sv_1(WQ WK^T) by E1
-    seen: float = 0.03  # size of Phi at which its direction is read, and a third of it, whose difference is the error
+    seen: float = 0.03  # size of Phi at which its direction is read, and a third of it
     meeting: float = 0.02  # of the time: a row's return to its base and the zero of its embedding
     smallest: float = 1e-6  # gain that a row must have, far above the error of a flow (1e-10), so that small rows count too
     clear: float = 0.5  # a row clearly dilutes or not if second order moves it at least half as fast as the fastest
@@ -59,7 +59,10 @@ def _frozen(evidence: Evidence) -> Comparison:
 
 
 def _focus_direction(evidence: Evidence) -> Comparison:
-    """cos(Phi, pi pi^T) when sv_1(Phi) first passes .03; the error is the difference to when it passes .01."""
+    """cos(Phi, pi pi^T) in the limit of a small Phi: by a line through its values where sv_1(Phi) passes .01 and .03.
+
+    The error is the difference between those two.
+    """
     sign, curves = float(np.sign(evidence.rate)), evidence.curves
     found = []
     for size in (LIMITS.seen / 3, LIMITS.seen):
@@ -69,9 +72,9 @@ def _focus_direction(evidence: Evidence) -> Comparison:
         phi = curves.scores[min(int(np.searchsorted(curves.time, when)), len(curves.time) - 1)]
         target = np.outer(evidence.pi, evidence.pi)
         found.append(float(np.sum(phi * target) / np.linalg.norm(phi) / np.linalg.norm(target)))
-    word = "focus" if sign > 0 else "defocus"
+    word, limit = "focus" if sign > 0 else "defocus", 1.5 * found[0] - 0.5 * found[1]
     reason = f"c = {evidence.rate:.4g} predicts {word}; cos(Phi, pi pi^T) = {found[1]:+.4f} when sv_1(Phi) is {LIMITS.seen}"
-    return agreement(sign, found[1], LIMITS.cosine, reason, measured_error=abs(found[1] - found[0]), unit="cosine")
+    return agreement(sign, limit, LIMITS.cosine, reason, measured_error=abs(found[1] - found[0]), unit="cosine")
 
 
 def _sign(evidence: Evidence) -> Comparison:
@@ -111,14 +114,11 @@ def _cycles(evidence: Evidence) -> list[RowCycle]:
     return row_cycles(curves.time, attention, base, window, float(np.sign(evidence.rate)), curves.frequent, LIMITS.smallest)
 
 
-def _zero(evidence: Evidence, row: int, after: float) -> float | None:
-    """When the embedding of a row crosses zero along the condensed direction, after a time."""
+def _gamma(evidence: Evidence, row: int) -> np.ndarray:
+    """The embedding of a row along the condensed direction, in every frame."""
     curves, first = evidence.curves, evidence.embeddings[0]
     assert first is not None
-    start = int(np.searchsorted(curves.time, first))
-    gamma = curves.params["W0"][:, row] @ np.linalg.svd(curves.params["W0"][start])[2][0]
-    sign = float(np.sign(np.interp(after, curves.time, gamma)))
-    return first_crossing(curves.time, sign * gamma, 0.0, rising=False, after=after)
+    return curves.params["W0"][:, row] @ np.linalg.svd(curves.params["W0"][int(np.searchsorted(curves.time, first))])[2][0]
 
 
 def _driven(evidence: Evidence) -> np.ndarray | None:
@@ -161,11 +161,20 @@ def _dilution(evidence: Evidence) -> Comparison:
 
 
 def _meeting(evidence: Evidence, cycle: RowCycle, second: float) -> float:
-    """The time between a row's return to its base and the zero of its embedding, relative; 0 where it does not return."""
+    """The time between a row's return to its base and the zero of its embedding, relative; 0 where it does not return.
+
+    A second direction of size sv_2(W0) moves the return by about sv_2 over the speed of the embedding: so much is allowed.
+    """
     if cycle.focus is None or cycle.complete is None or cycle.complete > second:
         return 0.0
-    zero = _zero(evidence, cycle.row, cycle.focus)
-    return 1.0 if zero is None else abs(cycle.complete - zero) / cycle.complete
+    time, gamma = evidence.curves.time, _gamma(evidence, cycle.row)
+    sign = float(np.sign(np.interp(cycle.focus, time, gamma)))
+    zero = first_crossing(time, sign * gamma, 0.0, rising=False, after=cycle.focus)
+    if zero is None:
+        return 1.0
+    speed = abs(float(np.interp(zero, time, np.gradient(gamma, time))))
+    allowed = float(np.interp(zero, time, evidence.curves.embedding_values[:, 1])) / max(speed, np.finfo(float).tiny)
+    return max(0.0, abs(cycle.complete - zero) - allowed) / cycle.complete
 
 
 def _recurrence(evidence: Evidence) -> Comparison:
