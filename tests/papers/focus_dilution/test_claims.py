@@ -133,7 +133,7 @@ def test_the_second_order_is_a_limit():
     found = verdicts(run)["second-order"]
     assert found.verdict == "confirmed"
     assert found.measured == pytest.approx(1, abs=0.05)
-    assert found.measured_error < 0.05
+    assert (found.measured_error or 0.0) < 0.05
 
 
 @pytest.mark.parametrize("seed", [21])
