@@ -10,6 +10,7 @@ MODULES = (
     "focus_dilution",
     "focus_dilution_chains",
     "focus_dilution_forms",
+    "focus_dilution_events",
     "incremental_flow",
     "incremental",
     "incremental_figures",

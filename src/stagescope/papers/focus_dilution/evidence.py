@@ -3,22 +3,40 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from stagescope.claims.comparison import Regime
-from stagescope.landscape.ladder import NEAR
 from stagescope.landscape.linearise import Linearisation, linearise
 from stagescope.papers.focus_dilution import forms
 from stagescope.papers.focus_dilution.ladder import saddle_visit, trajectory
 from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit, Trajectory
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
-from stagescope.papers.focus_dilution.stages import Stay, passes, stays
+from stagescope.papers.focus_dilution.stages import Stay, onset, passes, stays
 from stagescope.runs.run import Run
 
 SMALL_START = 3e-3
-"""Largest rms of the initial parameters at which the linearisation at the origin describes the first growth."""
+"""Largest rms of the initial parameters: below it a start is at most .1 of the level of E1 in norm (8 entries a row)."""
+UNIFORM = 1e-12
+"""A stationary law whose probabilities differ by no more is uniform."""
+LONGER = 4.0
+"""How much longer the run beside one that was too short is."""
+POPULATION_FLOW = {
+    "form": "population",
+    "optimizer": "flow",
+    "init_scale": 1e-3,
+    **{f"init_scale_{block}": None for block in ("w0", "w1", "wq", "wk")},
+    "length": None,
+    "start": "stationary",
+    "sequences": 8192,
+    "batch": None,
+    "steps": 8000,
+    "lr": 0.1,
+    "momentum": 0.9,
+}
+"""The options of a population flow from a small start, with those that only other forms and optimizers use at their defaults."""
 Companion = Callable[[float, float], TokenCurves]
 """(factor, end time) -> curves of the flow from the same start times the factor."""
 
@@ -58,6 +76,12 @@ class Evidence:
     def attentions(self) -> list[float | None]:
         """Q1, Q2, ..."""
         return passes(self.curves.time, self.curves.score_values)
+
+    @cached_property
+    def onset(self) -> float | None:
+        """When sv_1(WQ WK^T) last passes ten times its start before E2."""
+        end = float(self.curves.time[-1])
+        return onset(self.curves.time, self.curves.key_values[:, 0], end if self.second is None else self.second)
 
     @property
     def second(self) -> float | None:
@@ -100,7 +124,7 @@ class Evidence:
             (set(self.run.spec["dynamics"]["rates"].values()) <= {1.0}, "block rates differ"),
             (isinstance(self.curves.law, TokenPopulation), "contexts are not infinitely long"),
             (self.start <= SMALL_START, f"initial rms {self.start:.1e} is above {SMALL_START:g}"),
-            (np.ptp(self.pi) > 1e-12, "the stationary law is uniform: mu0 = 0, and nothing grows at the origin"),
+            (np.ptp(self.pi) > UNIFORM, "the stationary law is uniform: mu0 = 0, and nothing grows at the origin"),
         )
         return [sentence for good, sentence in kinds if not good]
 
@@ -115,8 +139,11 @@ def small_flow(evidence: Evidence) -> Regime:
     return Regime(not failed, "; ".join(failed) or "flow from a small start")
 
 
-def passing(r: int, rq: int) -> Callable[[Evidence], Regime]:
-    """The regime of a critical point (r, rq): the run visits it and comes near."""
+def visited(r: int, rq: int) -> Callable[[Evidence], Regime]:
+    """The regime of what a critical point (r, rq) predicts: a flow from a small start that stays at its label.
+
+    How near the run comes is no part of it: the error of the prediction says what the distance does to it.
+    """
 
     def regime(evidence: Evidence) -> Regime:
         failed, visit = evidence.failures(), evidence.visit(r, rq)
@@ -124,27 +151,27 @@ def passing(r: int, rq: int) -> Callable[[Evidence], Regime]:
             failed.append(f"the run has no stay at (r, rq) = ({r},{rq})")
         elif not visit.small.of_its_label:
             failed.append(f"no critical point ({r},{rq}) was found: the search ended at |F| = {visit.small.point.residual:.1e}")
-        elif visit.distance > NEAR:
-            failed.append(f"relative distance {visit.distance:.2f} from ({r},{rq}) is above {NEAR}")
         near = "-" if visit is None else f"{visit.distance:.3f}"
         return Regime(not failed, "; ".join(failed) or f"relative distance {near} from ({r},{rq})")
 
     return regime
 
 
-def following(r: int, rq: int, directions: bool = False) -> Callable[[Evidence], Regime]:
-    """The regime of what opens at (r, rq): over the whole rise the run and its linearisation are within .3 of the point's.
+def reaching_second(evidence: Evidence) -> Regime:
+    """A flow from a small start that lasts until E2."""
+    failed = evidence.failures()
+    if evidence.second is None:
+        failed.append("E2 was not reached")
+    elif evidence.second <= float(evidence.curves.time[0]):
+        failed.append("two embedding directions are open at the start")
+    return Regime(not failed, "; ".join(failed) or f"flow from a small start, E2 at {evidence.second:.4g}")
 
-    Both distances are relative. They depend on where the run is, never on how fast it grows. For `directions`, the point must
-    predict a single one.
-    """
 
-    def regime(evidence: Evidence) -> Regime:
-        at = passing(r, rq)(evidence)
-        visit = evidence.visit(r, rq)
-        if not at.holds or visit is None:
-            return at
-        why = visit.out_of_regime or (visit.no_single_direction if directions else "")
-        return Regime(False, why) if why else at
-
-    return regime
+def beside(evidence: Evidence) -> dict[str, Any] | None:
+    """Options with which a claim out of regime is decided: the flow of the population loss from 1e-3, or a longer one."""
+    config = evidence.run.config
+    if config is None:
+        return None
+    if evidence.failures() and np.ptp(evidence.pi) > UNIFORM:
+        return {**POPULATION_FLOW, "until": LONGER * float(evidence.curves.time[-1])}
+    return None if evidence.failures() or evidence.second is not None else {"until": LONGER * float(config["until"])}

@@ -72,8 +72,18 @@ def _refined(run: Run) -> TokenCurves:
         if len(wanted) == len(position):
             break
         seen = replay(run, AtTimes(at=tuple(wanted.tolist())))
+        if not _same_motion(run, seen):
+            return token_curves(run)
         curves = token_curves(seen)
     return curves
+
+
+def _same_motion(run: Run, again: Run) -> bool:
+    """Whether a replay ends where the run ended; if not, the run was not made by its law, and its own frames are read."""
+    room = 0.01 + 10 * float(run.spec["dynamics"].get("rtol", 0.0))
+    ends = [(run.params[name][-1], again.params[name][-1]) for name in run.params]
+    apart = sum(float(np.sum((one - other) ** 2)) for one, other in ends)
+    return apart <= room**2 * sum(float(np.sum(one**2)) for one, _ in ends)
 
 
 def _pieces(position: np.ndarray, curves: TokenCurves) -> np.ndarray:

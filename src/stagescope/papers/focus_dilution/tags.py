@@ -19,7 +19,10 @@ TAGS = {
     "FD:frozen": Tag("stage I", "attention does not move at the order at which embeddings condense"),
     "FD:attention-rate": Tag("saddle (1,0)", "attention opens at rate |c|, dWQ = c alpha alpha^T WK"),
     "FD:focus": Tag("stage II", "Phi opens along sign(c) pi pi^T"),
-    "FD:dilution": Tag("stage III", "row i is back at its base law when gamma_i = (W0 alpha)_i crosses zero"),
+    "FD:dilution": Tag(
+        "stage III", "row i, moved towards zero by second order, is back at its base law when gamma_i = (W0 alpha)_i crosses zero"
+    ),
+    "FD:recurrence": Tag("stage IV", "after E2 the cycle repeats: some row focuses and dilutes again"),
     "FD:directions": Tag("saddle (0,0)", "W0 condenses along pi, W1 along pi - 1/d"),
     "FD:linear-condensed": Tag("saddle (1,0)", "exp(Jt) from the plateau predicts the escape"),
     "FD:sign": Tag("general P", "the sign of sum_i pi_i^2 (P_i - pi).log pi decides focus or defocus"),
@@ -27,7 +30,9 @@ TAGS = {
     "FD:second-order": Tag("stage III", "(2c I - J) w = F''[v,v]/2 at (1,0) gives sign and size of D"),
     "FD:ladder": Tag("saddle ladder", "rates at (r,rq): singular values of [-GM, -GP K, -GP^T Q] and -W0^T GP W0"),
     "FD:focused": Tag("saddle (1,1)", "dL/dPhi = 0: only embeddings can open"),
-    "FD:embedding-rate": Tag("saddle (1,1)", "an embedding direction opens at rate sv_1(B)"),
+    "FD:embedding-rate": Tag(
+        "saddle (1,1)", "an embedding direction opens at rate sv_1(B), B of the small model where the run is"
+    ),
     "FD:embedding-direction": Tag("saddle (1,1)", "it opens along the singular vectors of B"),
     "FD:linear-focused": Tag("saddle (1,1)", "exp(Jt) from the plateau predicts the escape"),
     "FD:third": Tag("saddle (2,2)", "the third embedding direction opens at rate sv_1(B)"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.landscape.ladder import Ladder
-from stagescope.papers.focus_dilution.evidence import Evidence, following
+from stagescope.papers.focus_dilution.evidence import Evidence, visited
 from stagescope.papers.focus_dilution.figures.numbers import REFERENCE, seen, shown, side_by_side
 from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
 from stagescope.papers.focus_dilution.ladder.points import SmallPoint, condensed_start, nearest_point, small_point
@@ -75,13 +75,14 @@ def rates(progress: Progress) -> Numbers:
             visit = evidence.visit(*label)
             if visit is None or visit.small.opening is None or visit.rise is None:
                 continue
-            regime = following(*label)(evidence)
+            regime = visited(*label)(evidence)
+            why = visit.out_of_regime if regime.holds else regime.sentence
             row = {"chain": name, "rung": f"({label[0]},{label[1]})", "opening": visit.small.opening.block}
             row |= {"predicted": visit.small.opening.rate, "measured": visit.rise.rate, "distance": visit.distance}
             row |= {
                 "ratio": visit.rise.rate / visit.small.opening.rate,
-                "conclusive": regime.holds,
-                "regime": regime.sentence,
+                "conclusive": not why,
+                "regime": why or regime.sentence,
             }
             if name in measured:
                 row |= {"measured_ratio": measured[name][number]}

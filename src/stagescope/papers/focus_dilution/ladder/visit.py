@@ -22,8 +22,7 @@ class RiseRule:
     factor: float = 10.0  # a rate is fitted while an amplitude rises by this factor
     spacing: float = 10**0.5  # rises whose ends are this factor apart are compared, and the nearest to the point is taken
     samples: int = 25  # times over a rise at which the flow is linearised at the run itself
-    settled: float = 0.1  # claims allow rates 10 %, so the run's distance from the point must not move them by more
-    pure: float = 0.98  # least cosine of the fastest opening with all that is predicted to grow; the tolerance on directions
+    settled: float = 0.1  # the ladder notes where the run's distance from the point moves its rate by more than this
 
 
 RISE = RiseRule()
@@ -200,24 +199,6 @@ class SaddleVisit:
             return f"not settled: linearised at the run, the rate is {first} (start of the rise) and {mean} (mean) {why}"
         return ""
 
-    @cached_property
-    def no_single_direction(self) -> str:
-        """Why no single direction is predicted at the end of the last rise; empty where one is.
-
-        A singular vector turns by |B - B*| over the gap to the next singular value (Wedin), so the distance of the
-        linearisation is compared with the gap, not with the rate.
-        """
-        if not self.windows or self.small.opening is None:
-            return ""
-        last = self.windows[0]
-        if self.drift_over_gap > NEAR:
-            why = f"from that at {self.stay.label} by {self.drift_over_gap:.2f} of the gap to the next opening, above {NEAR}"
-            return f"drift: the linearisation at the run differs {why}"
-        if self._purity(last.rise) < RISE.pure:
-            why = f"with the fastest alone, below {RISE.pure}"
-            return f"slower openings are predicted as well: their sum has cosine {self._purity(last.rise):.2f} {why}"
-        return self._far(last)
-
     @property
     def drift_over_gap(self) -> float:
         """Drift over the last rise, relative to the gap between the fastest opening and the next one."""
@@ -226,9 +207,11 @@ class SaddleVisit:
         gap = rates[0] - (rates[1] if len(rates) > 1 else 0.0)
         return self.windows[0].drift * rates[0] / max(gap, np.finfo(float).tiny)
 
-    def _purity(self, rise: Rise) -> float:
-        """Cosine of the fastest opening with the sum of all, grown linearly from the start of a rise to its end."""
+    @property
+    def purity(self) -> float:
+        """Cosine of the fastest opening with the sum of all, grown linearly from the start of the last rise to its end."""
         assert self.small.opening is not None
+        rise = self.windows[0].rise
         first = self.trajectory.frame(rise.start)
         at, params = self.places.at(first), self.trajectory.at(first)
         kinds = self.small.openings[self.small.opening.block]

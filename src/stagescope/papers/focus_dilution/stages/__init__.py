@@ -100,7 +100,7 @@ def detect(curves: "TokenCurves", sign: float, *, tolerance: float, clock: str, 
         times |= {f"{letter}{k + 1}": when for k, when in enumerate(passes(time, values))}
     first, second = times["E1"], times.get("E2")
     begun = {name for name, when in times.items() if when == time[0]}
-    times["onset"] = _onset(time, curves.key_values[:, 0], end if second is None else second)
+    times["onset"] = onset(time, curves.key_values[:, 0], end if second is None else second)
     base, on_frequent = float(curves.pi[curves.frequent]), curves.attention[:, :, curves.frequent]
     least = max(THRESHOLDS.gain, THRESHOLDS.solver_errors * tolerance)
     window = (np.inf if first is None else first, end if second is None else second)
@@ -143,7 +143,7 @@ def first_move(curves: "TokenCurves") -> float | None:
     return float(moved[np.argmax(np.abs(moved))])
 
 
-def _onset(time: np.ndarray, top: np.ndarray, before: float) -> float | None:
+def onset(time: np.ndarray, top: np.ndarray, before: float) -> float | None:
     """The last upward crossing of ten times the initial value."""
     level = THRESHOLDS.onset * top[0]
     up = np.flatnonzero((top[:-1] < level) & (top[1:] >= level) & (time[1:] <= before))

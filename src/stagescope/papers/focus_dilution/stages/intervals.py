@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stagescope.detect.events import around
+from stagescope.detect.events import around, first_crossing
 from stagescope.detect.extrema import Turn
 from stagescope.detect.noise import TWO_SIDED, delay, flutter
 from stagescope.detect.stage import Event
@@ -58,7 +58,7 @@ def estimates(
 ) -> dict[str, Event]:
     """Every event with its interval; `begun` are openings that are there at the start."""
     chain = _chain(curves, times, draws)
-    own = _own_errors(curves, rows, named) if draws.batches else {}
+    own = {**_hovering(curves, times), **_own_errors(curves, times, rows, named, draws)} if draws.batches else {}
     found = {}
     for name, when in times.items():
         if name in begun:
@@ -80,15 +80,34 @@ def _chain(curves: "TokenCurves", times: Times, draws: Draws) -> dict[str, float
         return found
     since, total = 0.0, 0.0
     for when, name in sorted((when, name) for name, when in times.items() if when is not None and _opening(name)):
-        values = curves.embedding_values if name[0] == "E" else curves.score_values
-        logs = np.log(np.maximum(values[:, int(name[1:]) - 1], 1e-300))
-        total = math.hypot(total, delay(curves.time, logs, math.log(THRESHOLDS.level), when, since=since, apart=draws.apart))
+        late = delay(curves.time, _logs(curves, name), math.log(THRESHOLDS.level), when, since=since, apart=draws.apart)
+        total = math.hypot(total, late)
         found[name], since = total, when
     return found
 
 
 def _opening(name: str) -> bool:
     return name[0] in "EQ"
+
+
+def _logs(curves: "TokenCurves", name: str) -> np.ndarray:
+    """The logarithm of the singular value of an opening."""
+    values = curves.embedding_values if name[0] == "E" else curves.score_values
+    return np.log(np.maximum(values[:, int(name[1:]) - 1], 1e-300))
+
+
+def _hovering(curves: "TokenCurves", times: Times) -> dict[str, float]:
+    """95 % half-widths of openings from noise that comes back: when the value could first have been at the level, and when
+    its noise leaves it above."""
+    found = {}
+    for name, when in times.items():
+        if when is None or not _opening(name):
+            continue
+        logs = _logs(curves, name)
+        noise, level = TWO_SIDED * flutter(curves.time, logs), math.log(THRESHOLDS.level)
+        early, late = (first_crossing(curves.time, logs + sign * noise, level, rising=True) for sign in (1, -1))
+        found[name] = max(when - (when if early is None else early), (when if late is None else late) - when)
+    return found
 
 
 def _inherited(name: str, when: float, times: Times, chain: Mapping[str, float], draws: Draws) -> tuple[float, float]:
@@ -98,12 +117,19 @@ def _inherited(name: str, when: float, times: Times, chain: Mapping[str, float],
     return chain.get(last, 0.0), draws.sample.get(name, draws.sample.get(last, 0.0))
 
 
-def _own_errors(curves: "TokenCurves", rows: Sequence[RowCycle], named: Mapping[str, tuple[int, Turn]]) -> dict[str, float]:
-    """95 % half-widths of the events of rows from noise between records.
+def _own_errors(
+    curves: "TokenCurves", times: Times, rows: Sequence[RowCycle], named: Mapping[str, tuple[int, Turn]], draws: Draws
+) -> dict[str, float]:
+    """95 % half-widths of the onset, from its own walk, and of the events of rows, from noise between records.
 
     Near a top of height g that falls to half within h, noise s moves the top by h (2 s/g)^(1/2) and the half by 2 h s/g.
     """
     found = {name: max((turn.stop or 0.0) - turn.low, turn.high - (turn.stop or 0.0)) for name, (_, turn) in named.items()}
+    if (onset := times["onset"]) is not None:
+        keys = np.log(np.maximum(curves.key_values[:, 0], 1e-300))
+        since = max((at for name, at in times.items() if at is not None and _opening(name) and at <= onset), default=0.0)
+        level = float(np.interp(onset, curves.time, keys))
+        found["onset"] = delay(curves.time, keys, level, onset, since=since, apart=draws.apart)
     for cycle in rows:
         if cycle.focus is None:
             continue

@@ -57,7 +57,8 @@ def row_cycles(
         if row == frequent:
             continue
         moved = sign * (attention[:, row] - base)
-        top = int(inside[np.argmax(moved[inside])]) if inside.size else 0
+        last = _first_fall(time, moved, inside) if noisy else len(inside)
+        top = int(inside[np.argmax(moved[inside[:last]])]) if inside.size else 0
         gain = float(moved[top]) if inside.size else 0.0
         floor = max(least, THRESHOLDS.records * float(flutter(time, attention[:, row])[top])) if noisy else least
         turned = inside.size > 0 and inside[0] < top < len(time) - 1 and gain > floor
@@ -68,6 +69,14 @@ def row_cycles(
         half, back = (first_crossing(time, moved, level, rising=False, after=refined[0]) for level in (gain / 2, 0.0))
         found.append(RowCycle(row, gain, refined[0], half, back))
     return found
+
+
+def _first_fall(time: np.ndarray, moved: np.ndarray, inside: np.ndarray) -> int:
+    """How many of the records lie before a gain above the noise is first lost by half: noise may later exceed it again."""
+    floor = np.maximum(THRESHOLDS.gain, THRESHOLDS.records * flutter(time, moved))[inside]
+    most = np.maximum.accumulate(np.where(moved[inside] > floor, moved[inside], 0.0))
+    fallen = np.flatnonzero((most > 0) & (moved[inside] < most / 2))
+    return int(fallen[0]) if fallen.size else len(inside)
 
 
 def row_turns(

@@ -1,0 +1,314 @@
+"""Focus and dilution: claims on the stages of the first cycle, and whether it repeats."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.detect.events import first_crossing
+from stagescope.papers.focus_dilution import forms
+from stagescope.papers.focus_dilution.claims.saddles import MARKS, redistribution
+from stagescope.papers.focus_dilution.evidence import Evidence, beside, reaching_second, small_flow, visited
+from stagescope.papers.focus_dilution.nulls import CUT, NO_MEMORY, OPPOSITE, OTHER_LAW, STILL, WALK
+from stagescope.papers.focus_dilution.process import LazyChain
+from stagescope.papers.focus_dilution.stages import RowCycle, first_move, passes, row_cycles
+from stagescope.papers.focus_dilution.stages.rows import row_turns
+
+
+@dataclass(frozen=True)
+class CycleTolerances:
+    """How far the stages of the first cycle may be from what is predicted."""
+
+    cosine: float = 0.01  # W0 along pi, W1 along pi - 1/d, Phi along pi pi^T: 8 degrees
+    frozen: float = 0.05  # relative change of sv_1(WQ WK^T) by E1
+    seen: float = 0.03  # size of Phi at which its direction is read, and a third of it
+    meeting: float = 0.02  # of the time: a row's return to its base and the zero of its embedding
+    smallest: float = 1e-6  # gain that a row must have, far above the error of a flow (1e-10), so that small rows count too
+    clear: float = 0.5  # a row clearly dilutes or not if second order moves it at least half as fast as the fastest
+    floor: float = 0.01  # a run is over when its loss is this share of H(pi) - H above its floor
+
+
+LIMITS = CycleTolerances()
+
+
+def _condensation_direction(evidence: Evidence) -> Comparison:
+    """Cosines at E1; what is left of the start, of norm eps sqrt(d) against .1, tilts them by half its square."""
+    when = evidence.embeddings[0]
+    if when is None:
+        return Comparison(1.0, None, LIMITS.cosine, None, "E1 was not reached", unit="cosine")
+    frame = min(int(np.searchsorted(evidence.curves.time, when)), len(evidence.curves.time) - 1)
+    left, right = forms.condensation_directions(evidence.curves.pi)
+    u = np.linalg.svd(evidence.curves.params["W0"][frame])[0][:, 0]
+    w = np.linalg.svd(evidence.curves.params["W1"][frame])[2][0]
+    least = float(min(abs(u @ left), abs(w @ right)))
+    reason = f"|cos| of W0 with pi {abs(u @ left):.4f}, of W1 with pi - 1/d {abs(w @ right):.4f} at E1"
+    error = (evidence.start * len(evidence.pi) ** 0.5 / 0.1) ** 2 / 2
+    return agreement(1.0, least, LIMITS.cosine, reason, predicted_error=error, unit="cosine")
+
+
+def _frozen(evidence: Evidence) -> Comparison:
+    when, unit = evidence.embeddings[0], "share of the start"
+    if when is None:
+        return Comparison(1.0, None, LIMITS.frozen, None, "E1 was not reached", unit=unit)
+    top = evidence.curves.key_values[:, 0]
+    if top[0] <= 0:
+        return Comparison(1.0, None, LIMITS.frozen, None, "WQ or WK starts at zero", unit=unit)
+    ratio = float(np.interp(when, evidence.curves.time, top) / top[0])
+    return agreement(1.0, ratio, LIMITS.frozen, f"sv_1(WQ WK^T) at E1 is {ratio:.4f} of its start", unit=unit)
+
+
+def _focus_direction(evidence: Evidence) -> Comparison:
+    """cos(Phi, pi pi^T) in the limit of a small Phi: by a line through its values where sv_1(Phi) passes .01 and .03.
+
+    The error is the difference between those two.
+    """
+    sign, curves = float(np.sign(evidence.rate)), evidence.curves
+    found = []
+    for size in (LIMITS.seen / 3, LIMITS.seen):
+        when = passes(curves.time, curves.score_values[:, :1], size)[0]
+        if when is None or (evidence.second is not None and when > evidence.second):
+            return Comparison(sign, None, LIMITS.cosine, None, f"sv_1(Phi) stays below {size:.2g} before E2", unit="cosine")
+        phi = curves.scores[min(int(np.searchsorted(curves.time, when)), len(curves.time) - 1)]
+        target = np.outer(evidence.pi, evidence.pi)
+        found.append(float(np.sum(phi * target) / np.linalg.norm(phi) / np.linalg.norm(target)))
+    word, limit = "focus" if sign > 0 else "defocus", 1.5 * found[0] - 0.5 * found[1]
+    reason = f"c = {evidence.rate:.4g} predicts {word}; cos(Phi, pi pi^T) = {found[1]:+.4f} when sv_1(Phi) is {LIMITS.seen}"
+    return agreement(sign, limit, LIMITS.cosine, reason, measured_error=abs(found[1] - found[0]), unit="cosine")
+
+
+def _sign(evidence: Evidence) -> Comparison:
+    moved, c = first_move(evidence.curves), evidence.rate
+    if moved is None or abs(moved) < LIMITS.smallest:
+        return Comparison(float(np.sign(c)), None, "sign", None, "attention does not move in this run")
+    word = "towards" if moved > 0 else "away from"
+    reason = f"c = {c:+.3g}; the mean attention on the frequent token first moves by {moved:+.2g}, {word} it"
+    return Comparison(float(np.sign(c)), float(np.sign(moved)), "sign", c * moved > 0, reason)
+
+
+def _signed(evidence: Evidence) -> Regime:
+    """A flow from a small start whose c is not zero to rounding."""
+    base = small_flow(evidence)
+    nothing = abs(evidence.rate) <= 1e-12
+    return Regime(False, "c is zero: attention has nothing to learn at (1,0)") if base.holds and nothing else base
+
+
+def _order(evidence: Evidence) -> Comparison:
+    """Attention opens at Q1, or at its onset where a weakly driven chain never reaches .1."""
+    first, second = evidence.embeddings[0], evidence.second
+    opened = min((t for t in (evidence.attentions[0], evidence.onset) if t is not None), default=None)
+    if first is None or second is None or opened is None:
+        missing = "E1" if first is None else "E2" if second is None else "the opening of attention"
+        return Comparison("E1 < Q1 < E2", None, "order", None, f"{missing} was not reached", unit="t")
+    shown = f"E1 {first:.4g}, attention {opened:.4g}, E2 {second:.4g}"
+    return Comparison("E1 < Q1 < E2", shown, "order", first < opened < second, shown, unit="t")
+
+
+def _cycles(evidence: Evidence) -> list[RowCycle]:
+    """Focus and dilution of every rare row between E1 and E2, however small its gain."""
+    curves = evidence.curves
+    first, second = evidence.embeddings[0], evidence.second
+    assert first is not None
+    window = (first, float(curves.time[-1]) if second is None else second)
+    base, attention = float(curves.pi[curves.frequent]), curves.attention[:, :, curves.frequent]
+    return row_cycles(curves.time, attention, base, window, float(np.sign(evidence.rate)), curves.frequent, LIMITS.smallest)
+
+
+def _gamma(evidence: Evidence, row: int) -> np.ndarray:
+    """The embedding of a row along the condensed direction, in every frame."""
+    curves, first = evidence.curves, evidence.embeddings[0]
+    assert first is not None
+    return curves.params["W0"][:, row] @ np.linalg.svd(curves.params["W0"][int(np.searchsorted(curves.time, first))])[2][0]
+
+
+def _driven(evidence: Evidence) -> np.ndarray | None:
+    """By how much second order changes the embedding of each row along the condensed direction, relative to the largest.
+
+    Negative is towards zero. Read where D is smallest above the start; None where D does not come so far.
+    """
+    visit = evidence.visit(1, 0)
+    if visit is None:
+        return None
+    after = np.flatnonzero(np.abs(redistribution(evidence, visit)) >= MARKS[0])
+    if not after.size:
+        return None
+    w = evidence.linear[(1, 0)].second_order(visit.trajectory.at(int(after[0])))["W0"] @ visit.place.S[0]
+    share = w / (evidence.curves.params["W0"][visit.frame] @ visit.place.S[0])
+    return share / np.abs(share).max()
+
+
+def _dilution(evidence: Evidence) -> Comparison:
+    """Rows that should be diluted before E2, those whose embedding second order moves towards zero, and rows that were.
+
+    A row that returns to its base must do so when its embedding crosses zero. A mismatch in a row that second order moves
+    less than half as fast as the fastest decides nothing: its time is that of the others, and it may need twice as long.
+    """
+    second, driven, unit = evidence.second, _driven(evidence), "rows"
+    if second is None or driven is None or evidence.embeddings[0] is None:
+        return Comparison("-", None, 0.0, None, "E2 was not reached, or the embeddings did not move", unit=unit)
+    cycles = _cycles(evidence)
+    gone = {cycle.row for cycle in cycles if cycle.half is not None and cycle.half <= second}
+    should = {cycle.row for cycle in cycles if driven[cycle.row] < 0}
+    wrong = sorted(gone ^ should)
+    meetings = [_meeting(evidence, cycle, second) for cycle in cycles]
+    gap, doubt = (max((each[i] for each in meetings), default=0.0) for i in (0, 1))
+    reason = f"{len(should & gone)} of {len(should)} rows that second order moves towards zero lost half of their gain before E2"
+    reason += f", and {len(gone - should)} of {len(cycles) - len(should)} others"
+    reason += f"; rows return to their base within {gap:.2%} of the time at which gamma_i crosses zero"
+    clear = [row for row in wrong if abs(driven[row]) >= LIMITS.clear]
+    holds = False if clear or gap - doubt > LIMITS.meeting else None if wrong or gap + doubt > LIMITS.meeting else True
+    reason += f"; second order hardly moves rows {', '.join(map(str, wrong))}" if holds is None and wrong else ""
+    reason += f"; a second direction moves these times by up to {doubt:.1%}" if holds is None and doubt else ""
+    return Comparison(float(len(should)), float(len(gone)), 0.0, holds, reason, unit=unit)
+
+
+def _meeting(evidence: Evidence, cycle: RowCycle, second: float) -> tuple[float, float]:
+    """The time between a row's return to its base and the zero of its embedding, relative, and its error; 0 without a return.
+
+    The error: a second direction of size sv_2(W0) moves the return by about sv_2 over the speed of the embedding.
+    """
+    if cycle.focus is None or cycle.complete is None or cycle.complete > second:
+        return 0.0, 0.0
+    time, gamma = evidence.curves.time, _gamma(evidence, cycle.row)
+    sign = float(np.sign(np.interp(cycle.focus, time, gamma)))
+    zero = first_crossing(time, sign * gamma, 0.0, rising=False, after=cycle.focus)
+    if zero is None:
+        return 1.0, 0.0
+    speed = abs(float(np.interp(zero, time, np.gradient(gamma, time))))
+    moved = float(np.interp(zero, time, evidence.curves.embedding_values[:, 1])) / max(speed, np.finfo(float).tiny)
+    return abs(cycle.complete - zero) / cycle.complete, moved / cycle.complete
+
+
+def _recurrence(evidence: Evidence) -> Comparison:
+    """Rows with a rise and then a fall (away from the frequent token first where c < 0) after E2, each by more than .03."""
+    curves, sign, unit = evidence.curves, float(np.sign(evidence.rate)), "rows"
+    attention = curves.attention[:, :, curves.frequent]
+    found = list(row_turns(curves.time, attention, evidence.embeddings[0], evidence.second, sign, curves.frequent))
+    again = []
+    for row in range(len(curves.pi)):
+        moves = [turn.rising == (sign > 0) for at, turn in found if at == row]
+        if any(one and not other for one, other in pairwise(moves)):
+            again.append(row)
+    end, over = float(curves.time[-1]), _over(evidence)
+    shown = f"rows {', '.join(map(str, again))}" if again else "no row"
+    reason = f"{shown} focus and dilute again after E2 by {evidence.run.clock} = {end:.4g}"
+    holds = True if again else False if over else None
+    reason += "" if holds is not None else "; the loss still falls, so a second cycle may come"
+    return Comparison(1.0, float(len(again)), "at least", holds, reason, unit=unit)
+
+
+def _over(evidence: Evidence) -> bool:
+    """Whether nothing is left to learn: the loss is at the entropy rate, relative to what the context can tell."""
+    chain = evidence.law.process
+    floor, unigram = chain.floor(), chain.unigram_loss()
+    final = evidence.law.value({name: block[-1] for name, block in evidence.curves.params.items()})
+    return final - floor <= LIMITS.floor * (unigram - floor)
+
+
+def _both(evidence: Evidence) -> Regime:
+    """The paper's setting: a flow from a small start on a lazy chain that stays at (1,0) and lasts until E2."""
+    found = visited(1, 0)(evidence)
+    if found.holds and not isinstance(evidence.law.process, LazyChain):
+        return Regime(False, "not a lazy chain: on others rows keep their focus beyond E2 more often than not")
+    return reaching_second(evidence) if found.holds else found
+
+
+def _diluted_before(evidence: Evidence) -> Regime:
+    """E2 was reached, and some rare row had focused and lost half of its gain by then: there is a cycle to repeat."""
+    base = reaching_second(evidence)
+    if not base.holds:
+        return base
+    second = evidence.second or 0.0
+    cycles = [cycle for cycle in _cycles(evidence) if cycle.half is not None and cycle.half <= second]
+    return base if cycles else Regime(False, "no rare row focused and lost half of its gain before E2")
+
+
+CLAIMS = (
+    claim(
+        "FD:directions",
+        "Embeddings condense: W0 along pi, W1 along pi - 1/d",
+        small_flow,
+        _condensation_direction,
+        "E1",
+        kind="prediction",
+        null=(OTHER_LAW, WALK, CUT),
+        group="origin",
+        rules=2,
+        elsewhere=beside,
+    ),
+    claim(
+        "FD:frozen",
+        "Attention is frozen while embeddings condense",
+        small_flow,
+        _frozen,
+        "start",
+        "E1",
+        kind="prediction",
+        null=(WALK, CUT),
+        group="origin",
+        rules=2,
+        elsewhere=beside,
+    ),
+    claim(
+        "FD:focus",
+        "Attention opens along sign(c) pi pi^T: focus or defocus",
+        _signed,
+        _focus_direction,
+        "Q1",
+        kind="prediction",
+        null=(OPPOSITE, OTHER_LAW, WALK, NO_MEMORY),
+        group="first move of attention",
+        rules=2,
+        elsewhere=beside,
+    ),
+    claim(
+        "FD:sign",
+        "The sign of c decides between focus and defocus",
+        _signed,
+        _sign,
+        "Q1",
+        "focus*",
+        kind="prediction",
+        null=(OPPOSITE, NO_MEMORY),
+        group="first move of attention",
+        rules=2,
+        elsewhere=beside,
+    ),
+    claim(
+        "FD:dilution",
+        "Rows whose embedding second order moves towards zero are diluted before E2, at its zero; the others are not",
+        _both,
+        _dilution,
+        "focus*",
+        "dilution*",
+        kind="prediction",
+        null=(WALK, CUT),
+        rules=2,
+        elsewhere=beside,
+    ),
+    claim(
+        "FD:stages",
+        "Embedding, attention, embedding open in this order",
+        small_flow,
+        _order,
+        "E1",
+        "E2",
+        kind="pattern",
+        null=(WALK, CUT),
+        rules=2,
+        elsewhere=beside,
+    ),
+    claim(
+        "FD:recurrence",
+        "After E2 the cycle repeats: some row focuses and dilutes again",
+        _diluted_before,
+        _recurrence,
+        "E2",
+        "end",
+        kind="pattern",
+        null=(STILL, WALK, CUT),
+        rules=1,
+        elsewhere=beside,
+    ),
+)
