@@ -122,6 +122,25 @@ def _adam_student(seed: int) -> Run:
     return _study(seed, **options)
 
 
+def _any_adam(seed: int) -> Run:
+    """The same drawn more widely: fewer heads than groups, spans of different lengths, few tokens."""
+    rng = _rng(seed, "any adam")
+    groups = int(rng.integers(2, 4))
+    options = {
+        **_lag_task(rng, groups),
+        "feature_kind": str(rng.choice(["orthogonal", "gram-schmidt"])),
+        "scale": float(rng.uniform(2.5, 5.0)),
+        "spans": tuple(int(n) for n in rng.integers(1, 3, groups)),
+        "targets": 6,
+        "sequences": 2500,
+        "heads": int(rng.integers(2, groups + 1)),
+        "steps": 900,
+        "clip": 1.0,
+        "init_scale": _log_uniform(rng, 1e-4, 1e-2),
+    }
+    return _study(seed, **options)
+
+
 def _sampled(seed: int, **changes: Any) -> Run:
     """The regression transformer on batches of contexts."""
     rng = _rng(seed, "sampled")
@@ -180,6 +199,7 @@ def inputs() -> tuple[Inputs, ...]:
         Inputs("equal heads", "flows and students whose heads start exactly equal", _equal_heads),
         Inputs("students", "positional heads on single lags by gradient descent", _student),
         Inputs("Adam", "positional heads on spans of lags by Adam, drawn tokens as labels", _adam_student),
+        Inputs("any Adam", "the same with 5 to 10 tokens, spans of 1 or 2, and maybe fewer heads than groups", _any_adam),
         Inputs("sampled", "the regression transformer on batches of contexts", _sampled),
         Inputs("few sequences", "Adam on 30 to 500 drawn sequences", _few_sequences),
     )
