@@ -105,7 +105,7 @@ def test_kind_errors_unit_and_calibration_travel_into_the_row():
     wanted = {"predicted_error": 0.01, "measured_error": 0.5, "unit": "nats", "kind": "prediction", "group": "rates"}
     assert wanted.items() <= row.items()
     assert row["calibrated"] is True
-    assert "predicted 1 ± 0.01 nats, measured 2 ± 0.5 nats" in str(Ledger.of(RUN, [full], None))
+    assert "predicted 1 ± 0.01, measured 2 ± 0.5, tolerance 0.1 (nats)" in str(Ledger.of(RUN, [full], None))
 
 
 def test_the_ledger_counts_uncalibrated_claims():

@@ -46,10 +46,9 @@ class Ledger:
             text.append(f"{row.verdict:<15}", style=_STYLE[row.verdict]).append(row.statement, style="bold")
             text.append(f"  [{row.tag}]\n", style="dim")
             if row.measured is not None:
-                unit = f" {row.unit}" if row.unit else ""
-                predicted = _number(row.predicted, row.predicted_error) + unit
-                measured = _number(row.measured, row.measured_error) + unit
-                text.append(f"{'':<15}predicted {predicted}, measured {measured}, tolerance {_number(row.tolerance)}\n")
+                unit = f" ({row.unit})" if row.unit else ""
+                predicted, measured = _number(row.predicted, row.predicted_error), _number(row.measured, row.measured_error)
+                text.append(f"{'':<15}predicted {predicted}, measured {measured}, tolerance {_number(row.tolerance)}{unit}\n")
             text.append(f"{'':<15}{row.reason}\n", style="dim")
             if row.elsewhere is not None:
                 text.append(f"{'':<15}{_elsewhere(row.elsewhere)}\n", style="dim")
@@ -72,7 +71,10 @@ class Ledger:
 
     def summary(self) -> str:
         """How many predictions and patterns have each verdict, and how many identities hold."""
-        counts, own = self.counts(), [row.verdict for row in self.verdicts if row.kind == "identity"]
+        counts, own = (
+            self.counts(),
+            [row.verdict for row in self.verdicts if row.kind == "identity" and row.verdict != "not applicable"],
+        )
         said = [", ".join(f"{counts[name]} {name}" for name in _STYLE if counts[name])]
         if (inside := sum(row.counted for row in self.verdicts)) > (groups := counts.total()):
             said[0] += f" ({groups} groups of {inside} claims)"
@@ -114,7 +116,7 @@ def _number(value: float | str | None, error: float | None = None) -> str:
     if value is None:
         return "-"
     text = value if isinstance(value, str) else f"{value:.4g}"
-    return text if error is None else f"{text} ± {error:.2g}"
+    return f"{text} ± {error:.2g}" if error else text
 
 
 def _claims(count: int) -> str:

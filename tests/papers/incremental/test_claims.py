@@ -38,7 +38,7 @@ def test_claims_on_the_flows(law):
     assert {name: found[name].verdict for name in judged} == dict.fromkeys(judged, "confirmed")
     assert {found[name].verdict for name in ("nearest", "symmetric", "stays")} == {"not applicable"}
     assert found["first"].verdict == "inconclusive", "6 positions are too few"
-    assert found["first"].predicted_error > 0.2 * found["first"].predicted
+    assert (found["first"].predicted_error or 0.0) > 0.2 * found["first"].predicted
     assert found["parting"].measured / found["parting"].predicted == pytest.approx(1, abs=0.06)
     assert found["escape"].measured / found["escape"].predicted == pytest.approx(1, abs=0.01)
     assert all(row.kind is not None and row.calibrated for row in found.values())

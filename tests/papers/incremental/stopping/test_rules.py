@@ -13,7 +13,8 @@ CENTRES = (20, 500)
 def staircase(centres, heights=(1.0, 1.0), width=0.12):
     """Falls that are smooth on the clock ln step, from a loss of 3."""
     logs = np.log(np.maximum(STEP, 0.5))
-    return 3.0 - sum(h / (1 + np.exp(-(logs - np.log(c)) / width)) for c, h in zip(centres, heights, strict=True))
+    falls = [h / (1 + np.exp(-(logs - np.log(c)) / width)) for c, h in zip(centres, heights, strict=True)]
+    return 3.0 - np.sum(falls, axis=0)
 
 
 TRAINING = staircase(CENTRES)

@@ -190,7 +190,7 @@ def _eps_law(evidence: Evidence) -> Comparison:
     The law is one of the limit of small starts. The difference between two decades is the error of the measurement; what the
     run's distance from the points still does to their rates at eps/100 is the error of the prediction.
     """
-    unit = "measured/predicted"
+    unit = "of the prediction"
     visits = [evidence.visit(*label) for label in LABELS]
     rates = [visit.small.opening.rate for visit in visits if visit is not None and visit.small.opening is not None]
     legs = _legs(evidence)

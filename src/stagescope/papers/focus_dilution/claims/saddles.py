@@ -127,7 +127,7 @@ def _linear(r: int, rq: int) -> Compare:
     """
 
     def compare(evidence: Evidence) -> Comparison:
-        visit, label, unit = evidence.visit(r, rq), (r, rq), "measured/predicted"
+        visit, label, unit = evidence.visit(r, rq), (r, rq), "of the prediction"
         opened = None if visit is None else visit.opened
         if visit is None or opened is None or opened <= visit.time[visit.frame]:
             return Comparison(1.0, None, TOLERANCES.linear, None, f"nothing opens after the plateau ({r},{rq})", unit=unit)
@@ -190,7 +190,7 @@ def _second_order(evidence: Evidence) -> Comparison:
     D is what is left of the start, the second order and the next one: measured = offset + ratio x predicted + bend x predicted^2
     at four sizes. The ratio is that in the limit of a small D; its error is the difference to three sizes without the bend.
     """
-    visit, unit = evidence.visit(1, 0), "measured/predicted"
+    visit, unit = evidence.visit(1, 0), "of the prediction"
     if visit is None:
         return Comparison(1.0, None, TOLERANCES.second, None, "the run has no stay at (1,0)", unit=unit)
     moved = redistribution(evidence, visit)
