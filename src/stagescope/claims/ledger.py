@@ -71,10 +71,8 @@ class Ledger:
 
     def summary(self) -> str:
         """How many predictions and patterns have each verdict, and how many identities hold."""
-        counts, own = (
-            self.counts(),
-            [row.verdict for row in self.verdicts if row.kind == "identity" and row.verdict != "not applicable"],
-        )
+        counts = self.counts()
+        own = [row.verdict for row in self.verdicts if row.kind == "identity" and row.verdict != "not applicable"]
         said = [", ".join(f"{counts[name]} {name}" for name in _STYLE if counts[name])]
         if (inside := sum(row.counted for row in self.verdicts)) > (groups := counts.total()):
             said[0] += f" ({groups} groups of {inside} claims)"
