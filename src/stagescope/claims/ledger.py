@@ -102,7 +102,7 @@ def _elsewhere(place: Elsewhere) -> str:
     """Where the claim is decided, and how, in one line."""
     options = " ".join(f"--{name.replace('_', '-')} {_option(value)}" for name, value in place.options.items())
     if place.verdict is None:
-        return f"decided with {options}; `check --elsewhere` makes that run"
+        return f"may be decided with {options}; `check --elsewhere` makes that run"
     return f"with {options}: {place.verdict.verdict}; {place.verdict.reason}"
 
 

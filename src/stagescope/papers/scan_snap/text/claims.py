@@ -186,7 +186,7 @@ def _freezing(evidence: TextEvidence) -> Comparison:
 _TYPES: dict[str, Any] = {
     "kind": "pattern",
     "null": (nulls.SHUFFLED, nulls.PERMUTED),
-    "group": "SnS:text-types",
+    "group": "types on text",
     "rules": 2,
     "elsewhere": _fewer_windows,
 }
