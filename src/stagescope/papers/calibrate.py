@@ -75,8 +75,10 @@ def _kept(keep: str | Path | None, rules: Mapping[str, int]) -> dict[Task, dict[
     """Draws of earlier calls that were judged by the rules in force; one that failed, or whose line was cut, is made again."""
     if keep is None or not Path(keep).exists():
         return {}
-    found = {}
-    for line in Path(keep).read_text().splitlines():
+    found, text = {}, Path(keep).read_text()
+    if text and not text.endswith("\n"):
+        Path(keep).write_text(text + "\n")
+    for line in text.splitlines():
         try:
             row = json.loads(line)
         except ValueError:  # the call was stopped while it wrote
