@@ -212,14 +212,14 @@ CLAIMS = (
     ),
     claim(
         "SnS:text-snap",
-        "Attention snaps at a constant rate: while time triples to the end, it goes at most a tenth of its way",
+        "Attention snaps at a constant rate: while time triples to the end, it goes at most an eighth of its way",
         _snap_regime,
         _snaps,
         "peak",
         "snap",
         kind="pattern",
         null=(nulls.SHUFFLED, nulls.CUT),
-        rules=2,
+        rules=3,
         rare=True,
     ),
     claim(
