@@ -128,7 +128,7 @@ def _snaps(evidence: TextEvidence) -> Comparison:
     if evidence.unlearned is not None:
         return Comparison(SNAP.left, share, "at most", None, f"{reason}; {evidence.unlearned}", measured_error=error)
     steady = share > before - share - 2 * error and evidence.peak < end / SNAP.longer**2
-    holds = True if share <= SNAP.left else False if share - error > SNAP.left and steady else None
+    holds = True if share + error <= SNAP.left else False if share - error > SNAP.left and steady else None
     if holds is None:
         reason += "; it still slows down, take more --steps"
     return Comparison(SNAP.left, share, "at most", holds, reason, measured_error=error)
