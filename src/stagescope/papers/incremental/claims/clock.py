@@ -131,7 +131,7 @@ CLAIMS = (
         "t1",
         kind="prediction",
         null=(nulls.STRETCHED_WIDE,),
-        rules=3,
+        rules=2,
         elsewhere=elsewhere.many_positions,
     ),
     claim(
@@ -142,7 +142,7 @@ CLAIMS = (
         "t*",
         kind="prediction",
         null=(nulls.STRETCHED_STUDENT,),
-        rules=3,
+        rules=2,
         elsewhere=elsewhere.small_logits,
         cost="a flow, twice as long as the run",
     ),

@@ -145,7 +145,7 @@ CLAIMS = (
         "plateau 1",
         kind="pattern",
         null=(nulls.WAITING,),
-        rules=3,
+        rules=2,
     ),
     claim(
         "ISA:cooperation",
@@ -156,7 +156,7 @@ CLAIMS = (
         "t2",
         kind="pattern",
         null=(nulls.WAITING,),
-        rules=3,
+        rules=2,
     ),
     claim("ISA:symmetric", "Equal heads move as one head", _equal_start, _one_head, "start", "end", kind="identity", cost=COST),
     claim(
@@ -168,6 +168,6 @@ CLAIMS = (
         "end",
         kind="prediction",
         null=(nulls.PARTED,),
-        rules=3,
+        rules=2,
     ),
 )

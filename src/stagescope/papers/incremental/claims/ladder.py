@@ -160,7 +160,7 @@ CLAIMS = (
         kind="prediction",
         group="ISA:levels",
         null=(nulls.FADED, nulls.FROZEN),
-        rules=3,
+        rules=2,
     ),
     claim(
         "ISA:order",
@@ -181,7 +181,7 @@ CLAIMS = (
         kind="pattern",
         group="ISA:levels",
         null=(nulls.DIMMED,),
-        rules=3,
+        rules=2,
     ),
     claim(
         "ISA:head-limit",
@@ -191,6 +191,6 @@ CLAIMS = (
         "end",
         kind="prediction",
         null=(nulls.FADED,),
-        rules=3,
+        rules=2,
     ),
 )

@@ -125,7 +125,7 @@ STOPPING_CLAIMS = (
         "end",
         kind="pattern",
         null=(nulls.BORROWED,),
-        rules=3,
+        rules=2,
     ),
     claim(
         "ISA:stop-ridge",
