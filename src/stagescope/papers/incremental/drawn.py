@@ -156,7 +156,7 @@ def sampled(seed: int, **changes: Any) -> Run:
         "batch": int(rng.choice([64, 128, 256])),
         "rate_values": 0.03,
         "rate_attention": 0.03,
-        "steps": 5000,
+        "steps": 4000,
         "feature_seed": int(rng.integers(2**31)),
         "init_scale": log_uniform(rng, 1e-3, 3e-2),
     }
