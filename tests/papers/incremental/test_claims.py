@@ -10,11 +10,13 @@ from stagescope.claims.claim import Claim
 from stagescope.claims.comparison import Regime
 from stagescope.errors import StagescopeError
 from stagescope.papers.incremental import nulls
-from stagescope.papers.incremental.claims import CLAIMS, HEAD_CLAIMS
+from stagescope.papers.incremental.claims import CLAIMS
+from stagescope.papers.incremental.claims.noises import escapes
 from stagescope.papers.incremental.companions import companions
-from stagescope.papers.incremental.evidence import ESCAPE_NOISES
-from stagescope.papers.incremental.forms import RegressionForms
+from stagescope.papers.incremental.forms import RegressionForms, noises
+from stagescope.papers.incremental.frames import dense
 from stagescope.papers.reading import reading
+from stagescope.runs.run import Arrays
 
 LAWS = {"exact": ss.RegressionLoss, "mirror": ss.MirrorFlow}
 UNTIL = {"exact": 6000.0, "mirror": 600.0}
@@ -40,7 +42,7 @@ def test_claims_on_the_flows(law):
     assert found["first"].verdict == "inconclusive", "6 positions are too few"
     assert (found["first"].predicted_error or 0.0) > 0.2 * found["first"].predicted
     assert found["parting"].measured / found["parting"].predicted == pytest.approx(1, abs=0.06)
-    assert found["escape"].measured / found["escape"].predicted == pytest.approx(1, abs=0.01)
+    assert found["escape"].measured / found["escape"].predicted == pytest.approx(1, abs=0.06)
     assert all(row.kind is not None and row.calibrated for row in found.values())
 
 
@@ -53,11 +55,12 @@ def test_a_coarse_record_is_read_as_well():
 
 def test_the_slope_is_a_limit_that_may_be_late():
     """Close gains, many heads: by the closed forms alone the mirror limit is not reached; WKB needs no limit."""
-    found = verdicts(flow("mirror", heads=5, gains=(1.96, 1.4, 1.0), positions=20, sigma=1e-4))
+    run = flow("mirror", heads=5, gains=(1.96, 1.4, 1.0), positions=20, sigma=1e-4)
+    found = verdicts(run)
     assert found["escape-law"].verdict == "inconclusive"
     forms = RegressionForms((1.96, 1.4, 1.0), 20, 5, mirror=True)
-    assert forms.slope_between(np.array(ESCAPE_NOISES)) > 1.2 * forms.escape_slope
-    assert found["escape-law"].measured / found["escape-law"].predicted == pytest.approx(1.40, abs=0.03)
+    assert forms.slope_between(noises(1e-4)) > 1.2 * forms.escape_slope
+    assert escapes(reading(run).evidence).slope / forms.escape_slope == pytest.approx(1.40, abs=0.05)
     assert found["wkb"].verdict == "confirmed"
     assert found["cooperation"].verdict == "inconclusive", "5 heads on 3 groups"
 
@@ -231,15 +234,38 @@ def test_a_failure_leaves_one_row_undecided():
     assert "diverged" in row.reason
 
 
-@pytest.mark.parametrize("null", [nulls.FROZEN, nulls.BIASED, nulls.EQUAL_BIASED, nulls.FIRST_ONLY, nulls.CUT, nulls.CUT_FIRST])
-def test_nulls_confirm_nothing_that_is_false_there(null):
-    """One seed of each; `python -m validation calibration` draws thirty."""
-    about = {claim.tag for claim in HEAD_CLAIMS if null in claim.nulls}
+NULLS = {null.name: null for claim in CLAIMS for null in claim.nulls}
+
+
+@pytest.mark.parametrize("name", NULLS)
+def test_nulls_confirm_nothing_that_is_false_there(name):
+    """One seed of each; `python -m validation calibration` draws thirty. Numbers violate the claims, in their regimes."""
+    null = NULLS[name]
+    about = {claim.tag for claim in CLAIMS if null in claim.nulls}
     rows = [row for row in ss.check(null.make(7)) if row.tag in about]
-    assert rows
-    assert "confirmed" not in {row.verdict for row in rows}, [row.reason for row in rows if row.verdict == "confirmed"]
+    wanted = {"inconclusive"} if null is nulls.FROZEN else {"violated"}
+    assert {row.verdict for row in rows} == wanted, [row.reason for row in rows]
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.tag)
-def test_every_claim_has_a_kind_and_a_null(claim):
-    assert claim.kind == "identity" or claim.nulls
+def test_every_claim_has_a_kind_and_a_null_that_violates_it(claim):
+    assert claim.kind == "identity" or set(claim.nulls) - {nulls.FROZEN}
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 1e-6, 2e-8, 1e-8, 1e-10])
+def test_the_noises_beside_a_run_are_far_from_its_own(sigma):
+    own, middle, far = noises(sigma)
+    assert own == sigma
+    assert abs(np.log10(far / own)) >= 3
+    assert middle == pytest.approx(np.sqrt(own * far))
+    assert far >= 1e-11
+
+
+def test_a_run_that_its_law_does_not_make_is_read_as_it_is():
+    """A replay of fewer frames would undo what is shown."""
+    run = flow("mirror", until=100.0, frames=200)
+    assert dense(run) is not run
+    slow = replace(run, series=Arrays.of({**run.series, "t": 3 * run.t}), memo={})
+    assert dense(slow) is slow
+    before, after = (reading(each).evidence.times for each in (run, slow))
+    np.testing.assert_allclose(after[:2], 3 * np.array(before[:2]), rtol=0.01)

@@ -10,13 +10,13 @@ from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes, LogSpaced
-from stagescope.papers.incremental.evidence import Clock, Companions, Curve, EqualHeads
 from stagescope.papers.incremental.regression.loss import Regression, RegressionLoss
 from stagescope.papers.incremental.regression.model import RegressionHeads
 from stagescope.papers.incremental.regression.observables import head_curves
 from stagescope.papers.incremental.regression.sampled import RegressionSampled
 from stagescope.papers.incremental.students.positional import PositionalHeads
 from stagescope.papers.incremental.students.positional_loss import HeadsLoss
+from stagescope.papers.incremental.task import Clock, Companions, Curve, EqualHeads
 from stagescope.papers.rebuild import ended, rebuilt
 from stagescope.params import Params
 from stagescope.runs.run import Run

@@ -1,6 +1,6 @@
 """What the claims of incremental learning read: the ladder that a run descends, its heads, its task, its companion runs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.claims.comparison import Regime
 from stagescope.errors import InputError
-from stagescope.papers.incremental.forms import RegressionForms, wkb_times
 from stagescope.papers.incremental.stages import Heads
-from stagescope.papers.incremental.transitions import Plateau, no_ladder, noise_near, transitions
+from stagescope.papers.incremental.task import NO_COMPANIONS, Clock, Companions, EqualHeads, Task
+from stagescope.papers.incremental.transitions import Plateau, no_ladder, noise_near
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
 
@@ -34,104 +33,6 @@ class LadderThresholds:
 
 
 LADDER = LadderThresholds()
-ESCAPE_NOISES = (1e-5, 1e-8, 1e-11)
-"""Initial noises on the logits at which the escape is timed; WKB is calibrated at the first. Below 1e-11 rounding decides."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What decides whether a claim applies to a run.
-
-    `gains` are the importances beta_i, or the g_i of a flow. `span` is the largest number of lags in a group. `parameters` is
-    the number of parameters of the best class, `targets` the number of sampled tokens they are estimated from (None: the true
-    law, or new data at every step). `forms` are the closed forms of a regression flow. `predicts` is False where there are no
-    tokens. `errors` (k+1,) are the errors of the levels above the last, in nats; empty where levels are exact. `uniform` is
-    the best loss of uniform attention above the last level, where it can be below level 1.
-    """
-
-    gains: tuple[float, ...]
-    heads: int
-    span: int = 1
-    disjoint: bool = True
-    parameters: int = 0
-    targets: int | None = None
-    fitted: bool = True
-    predicts: bool = False
-    forms: RegressionForms | None = None
-    errors: tuple[float, ...] = ()
-    uniform: float | None = None
-
-    @property
-    def reachable(self) -> int:
-        """min(H, k)."""
-        return min(self.heads, len(self.gains))
-
-    @property
-    def noise(self) -> float:
-        """Held-out loss due to estimation from sampled tokens, in nats: parameters/(2 targets), for many targets."""
-        return 0.0 if self.targets is None else self.parameters / (2 * self.targets)
-
-
-@dataclass(frozen=True)
-class EqualHeads:
-    """The companion run from equal heads, each the mean of the run's heads at the start; `params` list all heads."""
-
-    time: np.ndarray
-    loss: np.ndarray
-    params: dict[str, np.ndarray]
-
-    def at(self, when: float) -> dict[str, np.ndarray]:
-        """The parameters at the frame nearest to a time."""
-        frame = int(np.argmin(np.abs(self.time - when)))
-        return {name: block[frame] for name, block in self.params.items()}
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A loss over the run's clock, with its own levels."""
-
-    time: np.ndarray
-    loss: np.ndarray
-    levels: np.ndarray
-
-    @property
-    def times(self) -> tuple[float | None, ...]:
-        return transitions(self.time, self.loss, self.levels)
-
-
-@dataclass(frozen=True)
-class Companions:
-    """How to make the companion runs of a run; None where there is no such run.
-
-    `equal(until)`: from equal heads. `scaled(sigma, until)`: the same flow from the same draw at another initial noise.
-    `flow(until)`: the regression flow from the same logits, on the clock of the run.
-    """
-
-    equal: Callable[[float | None], EqualHeads] | None = None
-    scaled: Callable[[float, float], Curve] | None = None
-    flow: Callable[[float], Curve] | None = None
-
-
-@dataclass(frozen=True)
-class Clock:
-    """Whether a regression flow predicts the times of a run: `holds` in the regime of `sentence`, to `tolerance`.
-
-    `error` is that of the predicted times, relative to them.
-    """
-
-    holds: bool
-    sentence: str
-    tolerance: float
-    error: float = 0.0
-
-
-@dataclass(frozen=True)
-class Escapes:
-    """t_2 of one draw at the ESCAPE_NOISES, its WKB prediction from the first, and the measured slope."""
-
-    when: np.ndarray
-    predicted: np.ndarray
-    slope: float
 
 
 @dataclass(frozen=True)
@@ -144,7 +45,7 @@ class Evidence:
     run: Run
     heads: Heads
     task: Task
-    companions: Companions = Companions()
+    companions: Companions = NO_COMPANIONS
     clock: Clock | None = None
 
     @property
@@ -281,22 +182,6 @@ class Evidence:
         """The companion run from equal heads, to the end of the run."""
         return None if self.companions.equal is None else self.companions.equal(None)
 
-    @cached_property
-    def escapes(self) -> Escapes | None:
-        """Escapes from plateau 1 of companion flows, long enough for twice the predicted slope; None where one is missing."""
-        forms, scaled, equal = self.task.forms, self.companions.scaled, self.companions.equal
-        if forms is None or scaled is None or equal is None or self.identical:
-            return None
-        until = float((2 * forms.escape_slope * np.log(1 / ESCAPE_NOISES[-1]) + np.sqrt(20 * forms.first_time)) ** 2)
-        found = [scaled(sigma, until).times[1] for sigma in ESCAPE_NOISES]
-        if None in found:
-            return None
-        when, same = np.array([float(t) for t in found if t is not None]), equal(until)
-        mass = self.law.model.attention(same.params)[:, 0, self.law.model.at]
-        noises = np.array(ESCAPE_NOISES)
-        predicted = wkb_times(same.time, forms.fastest(mass), (noises[0], float(when[0])), noises)
-        return Escapes(when, predicted, float(np.polyfit(-np.log(noises), np.sqrt(when), 1)[0]))
-
     def failures(self, noisy: bool = True) -> dict[str, str]:
         """Assumptions of the ladder of levels that the run does not meet, each with a sentence; `noisy`: of sampling, too."""
         task = self.task
@@ -351,24 +236,3 @@ class Evidence:
 
 def _norms(blocks: list[np.ndarray]) -> np.ndarray:
     return np.sqrt(np.sum([np.sum(np.square(block.reshape(len(block), -1)), axis=1) for block in blocks], axis=0))
-
-
-def on_the_ladder(evidence: Evidence) -> Regime:
-    """The regime of the ladder of levels."""
-    if len(evidence.task.gains) == 1:
-        return Regime(False, "there is one group: a ladder needs two", applies=False)
-    failed = evidence.failures().values()
-    words = "single lags" if evidence.task.span == 1 else f"spans of up to {evidence.task.span} lags"
-    return Regime(not failed, "; ".join(failed) or f"distinct importances, {words}")
-
-
-def several_heads(evidence: Evidence) -> Regime:
-    """The same for at least two heads that start alike, and at least two groups."""
-    if evidence.task.heads == 1:
-        return Regime(False, "there is one head", applies=False)
-    if len(evidence.task.gains) == 1:
-        return Regime(False, "there is one group: heads cannot compete or divide groups", applies=False)
-    base, apart = on_the_ladder(evidence), evidence.unlike(LADDER.alike_at_start).values()
-    if apart:
-        return Regime(False, "; ".join(apart if base.holds else [base.sentence, *apart]))
-    return Regime(base.holds, f"{base.sentence}, heads alike at the start" if base.holds else base.sentence)

@@ -13,6 +13,15 @@ import numpy as np
 
 from stagescope.errors import InputError
 
+NOISES = (1e-5, 1e-11)
+"""The initial noises on the logits between which escapes are timed. Below 1e-11 rounding decides."""
+
+
+def noises(sigma: float) -> np.ndarray:
+    """The noise of a run, the one of NOISES that is farther from it, and their geometric mean, in the middle."""
+    far = max(NOISES, key=lambda end: abs(np.log(end / sigma)))
+    return np.array([sigma, np.sqrt(sigma * far), far])
+
 
 @dataclass(frozen=True)
 class RegressionForms:
@@ -127,6 +136,10 @@ class RegressionForms:
         else:
             times = ((wide + phase * wide * gap / (np.sqrt(2) * gain)) ** 2 - wide**2) / (2 * wide * gap)
         return float(np.polyfit(phase, np.sqrt(times), 1)[0])
+
+    def limit_error(self, sigma: float) -> float:
+        """Relative difference between the slope at the noises beside `sigma`, from the leftover 1/N, and its limit."""
+        return abs(self.slope_between(noises(sigma)) / self.escape_slope - 1)
 
 
 def wkb_times(time: np.ndarray, rate: np.ndarray, known: tuple[float, float], sigmas: np.ndarray) -> np.ndarray:

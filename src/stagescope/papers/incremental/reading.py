@@ -1,7 +1,7 @@
 """Read a run of incremental learning: students of a lagged chain, and the regression models."""
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -9,10 +9,11 @@ import numpy as np
 from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import evolve
-from stagescope.dynamics.record import LogSpaced, Record
+from stagescope.dynamics.record import LogSpaced
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
 from stagescope.papers.incremental.companions import clock, companions
-from stagescope.papers.incremental.evidence import Companions, Curve, EqualHeads, Evidence, Task
+from stagescope.papers.incremental.evidence import Evidence
+from stagescope.papers.incremental.frames import RESOLUTION, dense
 from stagescope.papers.incremental.levels.uniform import uniform_excess
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.regression.observables import HeadCurves, head_curves
@@ -20,9 +21,10 @@ from stagescope.papers.incremental.regression.sampled import RegressionSampled
 from stagescope.papers.incremental.stages import Heads, detect
 from stagescope.papers.incremental.stopping.claims import StoppingEvidence
 from stagescope.papers.incremental.students.positional_loss import HeadsLoss
+from stagescope.papers.incremental.task import Companions, Curve, EqualHeads, Task
 from stagescope.papers.incremental.transitions import transitions
 from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import ended, replay
+from stagescope.papers.rebuild import ended
 from stagescope.runs.run import Run
 from stagescope.spec import build
 
@@ -174,40 +176,3 @@ class RegressionReading(IncrementalReading):
 def _flow_heads(curves: HeadCurves, smooth: bool) -> Heads:
     parts = (curves.agreement, curves.contrast, curves.mass)
     return Heads(curves.time, curves.loss, curves.forms.levels, *parts, nearest=lambda _: None, parts=curves.parts, smooth=smooth)
-
-
-@dataclass(frozen=True)
-class Resolution:
-    """The frames of a replay."""
-
-    flow: int = 1500
-    """Of a flow, at equal ratios from `first` of its length: .9 % apart, less than the width of a fall of the loss."""
-    first: float = 1e-6
-    steps: int = 300
-    """Of a descent, at equal ratios from step 1: those of the study by default, so that a run of the study needs no replay."""
-    draws: int = 3
-    """Replays of the regression transformer with other batches, a second each: a standard deviation with three degrees."""
-
-
-RESOLUTION = Resolution()
-
-
-def dense(run: Run) -> Run:
-    """A run replayed from its first frame to its last at frames that depend on its length alone; itself if it has those.
-
-    A run whose numbers broke down cannot be replayed to its end and is read as it is.
-    """
-    if run.frames < 2 or run.status in ("diverged", "failed"):
-        return run
-    if "step" in run.series:
-        record = LogSpaced(frames=RESOLUTION.steps)
-        return run if np.array_equal(run.step, record.steps(int(run.step[-1]))) else _again(run, record)
-    end = float(run.t[-1])
-    record = LogSpaced(frames=RESOLUTION.flow, first=RESOLUTION.first * end)
-    same = run.frames == RESOLUTION.flow and np.allclose(run.t, record.times(end), rtol=1e-12, atol=0)
-    return run if same else _again(run, record)
-
-
-def _again(run: Run, record: Record) -> Run:
-    """The replay, with the options of the study that made the run."""
-    return replace(replay(run, record), study=run.study, config=run.config)

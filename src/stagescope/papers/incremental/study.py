@@ -209,6 +209,6 @@ STUDY = Study(
             color="t2",
         ),
     },
-    inputs=Later(f"{_HERE}.nulls:inputs"),
+    inputs=Later(f"{_HERE}.drawn:inputs"),
     tour={"ode-mirror": "Flow of three heads over forty positions: each finds its own, the largest gain first."},
 )

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 import stagescope as ss
 from stagescope.papers.incremental import claims as incremental
 from stagescope.papers.incremental.claims.clock import departure, rungs
-from stagescope.papers.incremental.evidence import Clock, Companions, Curve, Evidence, Task
+from stagescope.papers.incremental.evidence import Evidence
 from stagescope.papers.incremental.stages import Heads
+from stagescope.papers.incremental.task import Clock, Companions, Curve, Task
 
 
 def synthetic(loss_at_plateau=0.5, apart=False, parts=None, nearest=1, owners=((1.0, 0.0), (0.0, 1.0))):

@@ -15,7 +15,15 @@ FINISHED = SimpleNamespace(done=True, status="finished", reason="", clock="step"
 
 
 def evidence(
-    near=(1, 2), fits=(3.0, 1.5, 2.0), loose=None, ridge=(3.0, 1.6, 1.5), end=2.5, levels=(3.0, 1.5, 1.0), error=0.1, clear=True
+    near=(1, 2),
+    fits=(3.0, 1.5, 2.0),
+    loose=None,
+    ridge=(3.0, 1.6, 1.5),
+    end=2.5,
+    levels=(3.0, 1.5, 1.0),
+    error=0.1,
+    clear=True,
+    ridge_error=0.01,
 ):
     """A run whose best frame is its second, with loss 1.4; `near` are the classes there and at the end."""
     likelihood = {**dict.fromkeys(RIDGES, np.array(fits)), RIDGES[-1]: np.array(loose or fits)}
@@ -35,6 +43,7 @@ def evidence(
         best_by_ridge=best,
         best_class=best[RIDGES[-1]] if best[RIDGES[-1]] == best[RIDGES[-2]] else None,
         ridge=np.array(ridge),
+        ridge_error=lambda frame, groups: ridge_error,
     )
     return SimpleNamespace(stopping=found, found=found)
 
@@ -51,6 +60,7 @@ def verdicts(found):
         ({"near": (2, 2), "clear": False}, ["inconclusive", "violated"]),
         ({"ridge": (3.0, 1.6, 1.2)}, ["confirmed", "confirmed"]),
         ({"ridge": (3.0, 1.6, 1.41)}, ["confirmed", "inconclusive"]),
+        ({"ridge": (3.0, 1.6, 1.2), "ridge_error": 0.3}, ["confirmed", "inconclusive"]),
         ({"ridge": (3.0, 1.6, np.nan)}, ["confirmed", "inconclusive"]),
         ({"loose": (3.0, 2.5, 2.0)}, ["inconclusive", "violated"]),
         ({"fits": (3.0, 2.5, 2.0), "near": (1, 1)}, ["inconclusive", "violated"]),

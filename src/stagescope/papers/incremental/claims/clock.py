@@ -10,7 +10,8 @@ from stagescope.detect.events import first_crossing
 from stagescope.papers.incremental import nulls
 from stagescope.papers.incremental.claims import elsewhere
 from stagescope.papers.incremental.claims.escape import flows
-from stagescope.papers.incremental.evidence import Curve, Evidence
+from stagescope.papers.incremental.evidence import Evidence
+from stagescope.papers.incremental.task import Curve
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ CLAIMS = (
         _first,
         "t1",
         kind="prediction",
-        null=(nulls.CUT_FIRST, nulls.BIASED),
+        null=(nulls.STRETCHED_WIDE,),
         rules=2,
         elsewhere=elsewhere.many_positions,
     ),
@@ -140,8 +141,9 @@ CLAIMS = (
         _clock,
         "t*",
         kind="prediction",
-        null=(nulls.SHAKEN,),
+        null=(nulls.STRETCHED_STUDENT,),
         rules=2,
         elsewhere=elsewhere.small_logits,
+        cost="a flow, twice as long as the run",
     ),
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.papers.incremental.evidence import ESCAPE_NOISES, Evidence
+from stagescope.papers.incremental.evidence import Evidence
 from stagescope.papers.incremental.forms import RegressionForms
 from stagescope.papers.incremental.study import FLOWS, IncrementalOptions
 
@@ -17,7 +17,12 @@ def _changed(evidence: Evidence, kept: tuple[str, ...], **changes: Any) -> Mappi
         return None
     fields = {name: field.default for name, field in IncrementalOptions.model_fields.items()}
     back = {name: default for name, default in fields.items() if name not in kept and config.get(name) != default}
-    return {name: value for name, value in {**back, **changes}.items() if config.get(name) != value}
+    return _different(config, {**back, **changes})
+
+
+def _different(config: Mapping[str, Any], changes: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Those changes that change something; None where none does: the run itself is beside nothing."""
+    return {name: value for name, value in changes.items() if config.get(name) != value} or None
 
 
 def _flow(evidence: Evidence) -> str:
@@ -49,10 +54,10 @@ def long_plateau(evidence: Evidence) -> Mapping[str, Any] | None:
     for ratio in (1.0, 1.5, 2.0, 3.0, 5.0):
         gains = tuple(float(f"{gain * ratio ** (len(forms.gains) - 1 - i):.4g}") for i, gain in enumerate(forms.gains))
         made = RegressionForms(gains, len(gains), forms.heads, forms.mirror)
-        if abs(made.slope_between(np.array(ESCAPE_NOISES)) / made.escape_slope - 1) <= 0.04:
+        if made.limit_error(1e-5) <= 0.04:
             until = 4 * made.escape_time(1e-5) + 100 * made.first_time
-            changes = {"gains": gains, "positions": len(gains), "until": float(f"{until:.3g}"), "init_scale": 1e-5}
-            return {name: value for name, value in changes.items() if config.get(name) != value} | {"noise": "logits"}
+            sizes = {"gains": gains, "positions": len(gains), "until": float(f"{until:.3g}")}
+            return _different(config, {**sizes, "init_scale": 1e-5, "noise": "logits"})
     return None
 
 

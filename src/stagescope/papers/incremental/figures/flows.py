@@ -10,7 +10,6 @@ from stagescope.dynamics.record import AtTimes, LogSpaced
 from stagescope.errors import StagescopeError
 from stagescope.papers.incremental.claims.clock import departure, rungs
 from stagescope.papers.incremental.companions import clock, companions
-from stagescope.papers.incremental.evidence import Curve
 from stagescope.papers.incremental.figures.published import value
 from stagescope.papers.incremental.figures.runs import rounded
 from stagescope.papers.incremental.forms import wkb_times
@@ -19,6 +18,7 @@ from stagescope.papers.incremental.regression.loss import MirrorFlow, Regression
 from stagescope.papers.incremental.regression.model import RegressionHeads
 from stagescope.papers.incremental.regression.observables import HeadCurves, head_curves
 from stagescope.papers.incremental.regression.sampled import RegressionSampled
+from stagescope.papers.incremental.task import Curve
 from stagescope.papers.incremental.transitions import plateaus, transitions
 from stagescope.papers.reading import reading
 from stagescope.papers.rebuild import ended

@@ -110,8 +110,9 @@ def against_ridge(evidence: StoppingEvidence) -> Comparison:
     best, stopped = int(np.argmin(found.ridge)), found.loss("oracle")
     above = stopped - float(found.ridge[best])
     reason = f"loss {stopped:.4g} at the best stop, {stopped - above:.4g} by the ridge fit of class {best} that knows the lags"
-    holds = True if above > allowed else False if above < -allowed else None
-    return Comparison("> 0", above, allowed, holds, reason, measured_error=allowed, unit="nats")
+    error = found.ridge_error(found.stops["oracle"].frame, best)
+    holds = None if abs(above) <= allowed + error else above > 0
+    return Comparison("> 0", above, allowed, holds, reason, measured_error=error, unit="nats")
 
 
 STOPPING_CLAIMS = (
@@ -123,7 +124,7 @@ STOPPING_CLAIMS = (
         "start",
         "end",
         kind="pattern",
-        null=(nulls.STUCK,),
+        null=(nulls.BORROWED,),
         rules=2,
     ),
     claim(
@@ -134,7 +135,7 @@ STOPPING_CLAIMS = (
         "start",
         "end",
         kind="pattern",
-        null=(nulls.FEW_UNRELATED,),
-        rules=2,
+        null=(nulls.BORROWED,),
+        rules=3,
     ),
 )

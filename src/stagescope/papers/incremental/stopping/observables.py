@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.detect.noise import TWO_SIDED
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax
-from stagescope.papers.incremental.levels.classes import Contexts, drawn_moments, fit, fit_ridge
+from stagescope.papers.incremental.levels.classes import Contexts, RestrictedClass, drawn_moments, fit, fit_ridge
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.stopping.rules import Stop, adaptive_stop, oracle_stop, patient_stop
 from stagescope.papers.incremental.students.positional_loss import LaggedLoss
@@ -125,9 +126,21 @@ class Stopping:
     @cached_property
     def ridge(self) -> np.ndarray:
         """Validation losses (k+1,) of fits that know the lags and choose their ridge on a quarter of the data [ISA:ridge]."""
+        return np.array([self._judged(item.matrices) if item.converged else np.nan for item in self._ridge_fits])
+
+    @cached_property
+    def _ridge_fits(self) -> list[RestrictedClass]:
         process, start = self.law.process, self.law.model.context
-        fits = (fit_ridge(process, self._tokens, j, start) for j in range(len(process.groups) + 1))
-        return np.array([self._judged(item.matrices) if item.converged else np.nan for item in fits])
+        return [fit_ridge(process, self._tokens, j, start) for j in range(len(process.groups) + 1)]
+
+    def ridge_error(self, frame: int, groups: int) -> float:
+        """Half the 95 % interval of the validation loss at a frame minus that of the ridge fit of a class, over sequences."""
+        model, law = self.law.model, self.validation_law
+        tokens = law.all.tokens.T.astype(np.int64)
+        logits = model.logits({name: block[frame] for name, block in self.curves.params.items()}, tokens)
+        fitted = log_softmax(self._ridge_fits[groups].scores(tokens, model.context))
+        each = np.sum(law.all.soft.reshape(logits.shape) * (fitted - log_softmax(logits)), axis=-1).mean(axis=1)
+        return TWO_SIDED * float(each.std(ddof=1) / np.sqrt(len(each)))
 
     @property
     def best_by_ridge(self) -> Mapping[float, int | None]:
