@@ -13,11 +13,11 @@ FEW, MANY = 2, 10
 
 
 def _changed(evidence: Evidence, wanted: dict[str, Any]) -> dict[str, Any] | None:
-    """Those of the wanted options that the run does not have; None for a run of no study."""
+    """Those of the wanted options that the run does not have; None if it has them all, and for a run of no study."""
     config = evidence.run.config
     if config is None or evidence.run.study != STUDY.name:
         return None
-    return {name: value for name, value in wanted.items() if config.get(name) != value}
+    return {name: value for name, value in wanted.items() if config.get(name) != value} or None
 
 
 def _flow(evidence: Evidence, **wanted: Any) -> dict[str, Any]:
