@@ -236,7 +236,7 @@ CLAIMS = (
     ),
     claim(
         "SnS:transition",
-        "Winning tokens grow fastest at the peak of gamma, shortly before K ln M / eta_Y",
+        "Winning tokens grow fastest when gamma peaks, at .8 to 1.1 times K ln M / eta_Y",
         trusted(transition_regime, transition, LIMITS.transition),
         transition,
         "peak",
