@@ -22,7 +22,7 @@ def promised(evidence: Evidence) -> tuple[float, float]:
     used to leading order in 1/x, and the gradient's decoder adds to q.
     """
     curves, end = evidence.curves, evidence.end
-    gaps = [float(np.interp(when, evidence.run.time, evidence.logit_gaps)) for when in (THIRD * end, end)]
+    gaps = [evidence.at(evidence.logit_gaps, when) for when in (THIRD * end, end)]
     z = float(np.mean(curves.scores[-1][curves.common] - curves.scores[0][curves.common]))
     if not min(gaps) > 0 or not z < 0:
         return 0.0, 0.0
@@ -40,8 +40,7 @@ def _gradient_adds(evidence: Evidence) -> float:
     g_l - f_l f.g, is f_l f_c^2 times sum over m != n of -A_m . (e_n - alpha_n): the probability that class n gives to the
     targets of other classes. It is w times all that it gives wrongly, and w grows while other outputs are unlearned.
     """
-    when = int(np.argmin(np.abs(evidence.run.time - THIRD * evidence.end)))
-    before, now = (evidence.on_targets(frame) for frame in (when, -1))
+    before, now = (evidence.on_targets(evidence.frame(when)) for when in (THIRD * evidence.end, evidence.end))
     return max(float(np.log(now / before)) / -np.log(THIRD), 0.0) if before > 0 else 0.0
 
 

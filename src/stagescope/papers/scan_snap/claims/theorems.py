@@ -46,7 +46,7 @@ def chi_identity(evidence: Evidence) -> Comparison:
 
 def theorem_1(evidence: Evidence) -> Comparison:
     """Own-minus-other logit over x(t), the worst from .05 to 3 t0; the error is what the motion of attention added to it."""
-    time, tolerance = evidence.run.time, LIMITS.relative
+    time, tolerance = evidence.curves.time, LIMITS.relative
     seen = (time >= 0.05 * evidence.t0) & (time <= 3 * evidence.t0)
     if not seen.any():
         return undecided(f"no frame is between .05 and 3 times t0 = {evidence.t0:.4g}", 1.0, tolerance)
@@ -60,8 +60,8 @@ def theorem_1(evidence: Evidence) -> Comparison:
 
 def lemma_4(evidence: Evidence) -> Comparison:
     """|dz/dt - lemma| / |lemma| at t0 or the end; the error is what a decoder learned at the first features would change."""
-    curves = evidence.recorded
-    now = int(np.argmin(np.abs(curves.time - min(evidence.t0, evidence.end))))
+    curves = evidence.curves
+    now = evidence.frame(min(evidence.t0, evidence.end))
     when, query = float(curves.time[now]), evidence.law.rows["query"]
     f = features_of(curves.attention[[0, now]])
     strength = float(forms.gamma(when, evidence.outputs, evidence.classes, evidence.rates["Y"]))
@@ -108,7 +108,7 @@ def _predicted_growth(evidence: Evidence, when: float) -> tuple[float, float]:
     weight = float(grown[curves.common[0]][0] ** 2) / norm
     change = 2 * abs(np.log(norm / squares)) + (classes - 1) * abs(weight - share) / (1 + (classes - 1) * share)
     change += evidence.memory(when, np.argmax(curves.common, axis=1))
-    gaps = np.interp(when, evidence.run.time, evidence.drifts / np.maximum(evidence.logit_gaps, 1e-300))
+    gaps = np.interp(when, evidence.curves.time, evidence.drifts / np.maximum(evidence.logit_gaps, 1e-300))
     error = (change / 2 + 2 * float(gaps)) * u / ((1 + u) * np.log1p(u))
     return 0.25 * float(np.log1p(u)), error
 
@@ -182,7 +182,7 @@ CLAIMS = (
         "end",
         kind="prediction",
         null=nulls.STRETCHED,
-        rules=2,
+        rules=3,
         elsewhere=fast_modified,
     ),
     claim(
@@ -194,6 +194,7 @@ CLAIMS = (
         "end",
         kind="prediction",
         null=nulls.STRETCHED,
+        rules=2,
         elsewhere=fast_modified,
     ),
     claim(
@@ -206,7 +207,7 @@ CLAIMS = (
         kind="prediction",
         group="growth of the winner",
         null=(nulls.CHASED, nulls.SWAPPED),
-        rules=2,
+        rules=3,
         elsewhere=fast_modified,
     ),
     claim(
@@ -219,7 +220,7 @@ CLAIMS = (
         kind="prediction",
         group="growth of the winner",
         null=_MODIFIED,
-        rules=2,
+        rules=3,
         elsewhere=fast_modified,
     ),
     claim(
@@ -231,7 +232,7 @@ CLAIMS = (
         "end",
         kind="prediction",
         null=_MODIFIED,
-        rules=2,
+        rules=3,
         elsewhere=fast_modified,
     ),
     claim(
@@ -242,7 +243,7 @@ CLAIMS = (
         "peak",
         kind="prediction",
         null=nulls.STRETCHED,
-        rules=2,
+        rules=3,
         elsewhere=fast_gradient,
     ),
 )
