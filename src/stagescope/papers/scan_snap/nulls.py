@@ -164,10 +164,13 @@ def _thawed(seed: int) -> Run:
 
 
 def _small_steps(seed: int) -> Run:
-    """Gradient steps so small that they are the flow."""
+    """Gradient steps so small that they are the flow: 2000 to 20 t0, with strong common tokens so that attention moves."""
     random = key(seed, "null", "small steps")
-    made = {**_shape(random), "vocab": None, "rate_y": _between(random, 1, 10), "optimizer": "gd"}
-    return _run(**made, lr=0.01, steps=int(random.integers(300, 600)), seed=seed)
+    made = {**_shape(random), "num_common": int(random.integers(2, 9)), "common_p": _between(random, 0.7, 2)}
+    made |= {"vocab": None, "rate_y": _between(random, 1, 3), "optimizer": "gd", "steps": 2000}
+    tokens = made["num_common"] + made["num_last"] * (made["num_unique"] + 2)
+    end = 20 * transition_time(tokens, made["num_last"], made["rate_y"])
+    return _run(**made, lr=end / 2000, seed=seed)
 
 
 def _descent(random: Random, seed: int) -> Run:
