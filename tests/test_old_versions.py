@@ -68,11 +68,18 @@ def test_ids_of_an_old_run_are_those_of_today(name):
 _PAPER = {"focus": "-dilution", "scan": "-snap", "incremental": ""}
 
 
+SAME = ("E1", "E2", "E3", "Q1", "Q2", "onset", "winner", "peak")
+"""Events that mean what they meant in version 0.1.0, whose t_j moved with the recording; all else is read by other rules."""
+
+
 @pytest.mark.parametrize("name", RUNS)
-def test_events_and_verdicts_of_an_old_run(name):
+def test_events_of_an_old_run(name):
     expected, run = EXPECTED["runs"][name], ss.load(OLD / name)
-    same_events(dict(ss.stages(run).events), expected["events"])
-    assert {row.tag: row.verdict for row in ss.check(run)} == expected["verdicts"]
+    found = ss.stages(run).events
+    for event, when in expected["events"].items():
+        if event in SAME and when is not None:
+            assert found[event] == pytest.approx(when, rel=5e-3), event
+    assert [row.tag for row in ss.check(run) if row.error is not None] == []
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -160,7 +167,9 @@ def test_an_old_sweep_that_was_interrupted_goes_on(copy):
     rows = {row["digest"]: row for row in sweep.rows}
     assert old["sweep-interrupted"]["rows"].keys() <= rows.keys()
     assert sum(len(path.read_text().splitlines()) for path in (folder / "rows").iterdir()) == 6
-    for digest, expected in old["sweep-finished"]["rows"].items():
+    for digest, expected in old["sweep-interrupted"]["rows"].items():
         same_events(rows[digest]["events"], expected["events"])
         assert rows[digest]["verdicts"] == expected["verdicts"]
+    judged = {digest: row["verdicts"] for digest, row in rows.items() if "rules" in row}
+    assert judged.keys() == rows.keys() - old["sweep-interrupted"]["rows"].keys()
     assert json.loads((folder / "sweep.json").read_text())["schema_version"] == 3

@@ -17,7 +17,7 @@ from stagescope.papers.calibrate import calibrate
 from stagescope.papers.registry import studies
 from validation import how_sure
 
-FIRST, DRAWS, WORKERS = 60_000, 30, 2
+FIRST, DRAWS, WORKERS = 90_000, 30, 2
 """First seed, draws of each family of inputs and of each null, and processes."""
 KEEP = Path(__file__).parent / "draws"
 

@@ -7,8 +7,8 @@ from typing import Any
 DOCS = Path(__file__).parents[1] / "docs"
 COUNTS = DOCS / "calibration.json"
 BEGIN, END = "<!-- tables: made by `python -m validation.how_sure` -->", "<!-- end of tables -->"
-HEAD = """| claim | kind | in regime | confirmed | violated | left open | nulls confirmed | nulls |
-|---|---|---|---|---|---|---|---|"""
+HEAD = """| claim | kind | in regime | confirmed | violated | left open | nulls (in regime): confirmed, violated |
+|---|---|---|---|---|---|---|"""
 
 
 def tables(found: dict[str, Any]) -> str:
@@ -23,9 +23,9 @@ def tables(found: dict[str, Any]) -> str:
 
 def _row(line: dict[str, Any]) -> str:
     kind = (line["kind"] or "-") + (", rarely decided" if line["rare"] else "")
-    null = f"{line['null_confirmed']} of {line['null_draws']}" if line["nulls"] else "-"
     inside = f"{line['in_regime']} of {line['applies']}"
-    cells = (line["tag"], kind, inside, line["confirmed"], line["violated"], line["open"], null, ", ".join(line["nulls"]) or "-")
+    nulls = "; ".join(f"{n['name']} ({n['in_regime']} of {n['draws']}): {n['confirmed']}, {n['violated']}" for n in line["nulls"])
+    cells = (line["tag"], kind, inside, line["confirmed"], line["violated"], line["open"], nulls or "-")
     return f"| {' | '.join(map(str, cells))} |"
 
 

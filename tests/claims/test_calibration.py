@@ -2,7 +2,7 @@
 
 import pytest
 
-from stagescope.claims.calibration import Calibration, Line
+from stagescope.claims.calibration import Calibration, Line, NullCounts
 from stagescope.claims.claim import Claim
 from stagescope.claims.comparison import Comparison, Regime
 from stagescope.claims.inputs import Inputs
@@ -31,14 +31,14 @@ def test_a_line_counts_inputs_in_regime_and_its_own_nulls():
     ]
     line = Line.of(claim(), rows)
     assert (line.applies, line.in_regime, line.confirmed, line.violated, line.open) == (5, 4, 2, 1, 1)
-    assert (line.null_draws, line.null_confirmed, line.null_violated) == (3, 1, 1)
+    assert line.nulls == (NullCounts("shuffled", 3, 3, 1, 1),)
 
 
 @pytest.mark.parametrize(
     ("given", "yes", "no", "null", "words"),
     [
         ({}, 30, 0, 4, None),
-        ({}, 30, 0, 5, "confirmed on 5 of 30 nulls"),
+        ({}, 30, 0, 5, "confirmed on 5 of 30 draws of shuffled"),
         ({}, 26, 4, 0, None),
         ({}, 25, 5, 0, "violated on 5 of 30"),
         ({}, 17, 0, 0, "decided on 17 of 30"),
@@ -57,7 +57,7 @@ def test_the_bars(given, yes, no, null, words):
 
 
 def test_a_claim_that_is_never_in_regime_is_not_calibrated():
-    rows = [*draws("input", *["inconclusive"] * 30, inside=False), *draws("null", *["inconclusive"] * 30)]
+    rows = [*draws("input", *["inconclusive"] * 30, inside=False), *draws("null", *["violated"] * 30)]
     assert Line.of(claim(), rows).problems == ["decided on 0 of 0 inputs in regime"]
 
 
@@ -71,4 +71,17 @@ def test_pooled_shares_leave_identities_out():
     rows = [*draws("input", "confirmed", "violated"), *draws("null", "confirmed", "inconclusive")]
     found = Calibration.of("study", [claim(), claim(kind="identity", null=())], rows)
     assert (found.null_confirmed, found.violated) == (0.5, 0.5)
-    assert found.json()["claims"][0]["null_confirmed"] == 1
+    assert found.json()["claims"][0]["nulls"][0]["confirmed"] == 1
+
+
+def test_a_null_that_is_always_out_of_regime_tests_nothing():
+    rows = [*draws("input", *["confirmed"] * 30), *draws("null", *["inconclusive"] * 30, inside=False)]
+    assert Line.of(claim(), rows).problems == ["no null tests it: in regime on 0 of 30 draws"]
+
+
+def test_each_null_has_its_own_bar():
+    """A null that cannot confirm must not hide one that does."""
+    other = Inputs("cut", "the run ends before", lambda seed: None)  # pyright: ignore[reportArgumentType]
+    rows = [*draws("input", *["confirmed"] * 30), *draws("null", *["inconclusive"] * 30, family="cut")]
+    rows += draws("null", *["confirmed"] * 8, *["violated"] * 22)
+    assert Line.of(claim(null=(NULL, other)), rows).problems == ["confirmed on 8 of 30 draws of shuffled"]

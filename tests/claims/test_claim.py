@@ -251,3 +251,13 @@ def test_a_claim_out_of_regime_names_where_it_is_decided():
     assert row.elsewhere is not None
     assert dict(row.elsewhere.options) == {"ratio": 30.0}
     assert claim(elsewhere=lambda e: {"ratio": 30.0}).judge(RUN, None).elsewhere is None
+    assert claim(regime=outside, elsewhere=lambda e: {}).judge(RUN, None).elsewhere is None
+
+
+def test_a_claim_that_makes_companion_runs_makes_none_out_of_regime():
+    def compare(evidence):
+        raise AssertionError("a companion run was made")
+
+    costly = Claim(tag="own:x", statement="s", regime=lambda e: Regime(False, "too slow"), compare=compare, cost="2 flows")
+    row = costly.judge(RUN, None)
+    assert (row.verdict, row.error, row.measured) == ("inconclusive", None, None)

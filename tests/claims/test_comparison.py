@@ -47,6 +47,8 @@ def test_a_pattern_needs_its_least_size_too():
     chance = np.linspace(-1, 1, 199)
     assert beyond_chance(1.5, chance, "because", least=2.0).holds is False
     assert beyond_chance(2.1, chance, "because", least=2.0, measured_error=0.2).holds is None
+    assert beyond_chance(1.9, chance, "because", least=2.0, measured_error=0.2).holds is None
+    assert beyond_chance(1.7, chance, "because", least=2.0, measured_error=0.2).holds is False
     assert beyond_chance(2.3, chance, "because", least=2.0, measured_error=0.2).holds is True
 
 

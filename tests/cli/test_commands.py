@@ -263,3 +263,16 @@ def test_a_flow_and_its_answers_never_import_jax(tmp_path):
     assert imported("verify", tmp_path / "run") <= {"numpy"}
     assert imported("info", tmp_path / "run") <= {"numpy"}
     assert imported("export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "run.csv") <= {"numpy"}
+
+
+def test_calibrate(monkeypatch, capsys):
+    """The table on a terminal and as JSON; the exit code says whether every claim meets its bars."""
+    from stagescope.claims.calibration import Calibration
+
+    monkeypatch.setattr(
+        "stagescope.papers.calibrate.calibrate", lambda study, draws, first, **_: Calibration(study, (), ("broken",))
+    )
+    assert run(["calibrate", "scan-snap", "--draws", "2", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["failed"] == ["broken"]
+    assert run(["calibrate", "scan-snap", "--quiet"]) == 1
+    assert "1 draws failed" in capsys.readouterr().out

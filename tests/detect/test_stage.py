@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stagescope.detect.stage import Event, Stages, Transition, span_text
+from stagescope.detect.stage import Event, Stage, Stages, Transition, span_text
 
 EVENTS = {"onset": Event(5.0, 4.0, 6.0), "snap": Event.missing(), "winner": Event.missing("at the start"), "bare": Event(7.0)}
 
@@ -53,3 +53,10 @@ def test_events_in_words():
 def test_the_ends_of_an_interval_differ_as_far_as_nine_digits_tell(width):
     low, high = span_text(100.0, 100.0 + width).split(", ")
     assert (low != high) == (width >= 1e-6)
+
+
+def test_a_run_that_broke_down_has_one_stage_and_no_event():
+    found = Stages("diverged", "t", {"a": 1.0, "b": None}, (Stage("focus", 0.5, 1.0, ""), Stage("dilution", 1.0, None, "")), {})
+    assert [(stage.name, stage.start, stage.stop) for stage in found] == [("whole run", 0.5, None)]
+    assert found.states == {"a": "unreliable", "b": "not reached"}
+    assert dict(found.events) == {"a": None, "b": None}

@@ -16,7 +16,7 @@ from tests.landscape.laws import VALUES, product_loss, product_start
 def test_own_objective():
     loss = product_loss()
     run = ss.evolve(loss, product_start(), ss.GradientFlow(), until=100.0, record=ss.Uniform(frames=1500))
-    with pytest.raises(ss.InputError, match="pass it"):
+    with pytest.raises(ss.InputError, match="your own objective"):
         ss.saddle_ladder(run)
     ladder = ss.saddle_ladder(run, loss)
     assert ss.saddle_ladder(run) is ladder, "the reading of a run remembers its objective"

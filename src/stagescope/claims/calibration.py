@@ -19,11 +19,29 @@ class Bars:
     """What a calibrated claim must meet."""
 
     most: float = 4 / 30  # largest share of nulls confirmed, and of inputs in regime violated, of one claim
-    pooled: float = 0.05  # largest share of nulls confirmed, of all claims together
+    pooled: float = 0.05  # the same of all claims together
+    tested: float = 1 / 3  # least share of the draws of some null that are in the claim's regime, so that it is put to a test
     decided: float = 0.6  # least share of the inputs in regime that are decided; below it a claim is rare and not counted
 
 
 BARS = Bars()
+
+
+@dataclass(frozen=True)
+class NullCounts:
+    """One null of a claim: draws, those in the claim's regime, and how they were judged."""
+
+    name: str
+    draws: int
+    in_regime: int
+    confirmed: int
+    violated: int
+
+    @classmethod
+    def of(cls, name: str, verdicts: Sequence[Mapping[str, Any]]) -> "NullCounts":
+        seen = Counter(each["verdict"] for each in verdicts)
+        inside = sum(each["in_regime"] for each in verdicts)
+        return cls(name, len(verdicts), inside, seen["confirmed"], seen["violated"])
 
 
 @dataclass(frozen=True)
@@ -35,28 +53,26 @@ class Line:
     rules: int
     rare: bool
     cost: str
-    nulls: tuple[str, ...]
     applies: int
     in_regime: int
     confirmed: int
     violated: int
     open: int
-    null_draws: int
-    null_confirmed: int
-    null_violated: int
+    nulls: tuple[NullCounts, ...]
 
     @classmethod
     def of(cls, claim: Claim, draws: Sequence[Draw]) -> "Line":
-        mine = {null.name for null in claim.nulls}
         inputs = _verdicts(claim, (draw for draw in draws if draw["role"] == "input"))
-        nulls = _verdicts(claim, (draw for draw in draws if draw["role"] == "null" and draw["family"] in mine))
         applies = [each for each in inputs if each["verdict"] != "not applicable"]
         inside = [each for each in applies if each["in_regime"]]
-        seen, null = (Counter(each["verdict"] for each in some) for some in (inside, nulls))
+        seen = Counter(each["verdict"] for each in inside)
         counts = (len(applies), len(inside), seen["confirmed"], seen["violated"], seen["inconclusive"])
-        names = tuple(null.name for null in claim.nulls)
-        about = (claim.tag, claim.kind, claim.rules, claim.rare, claim.cost, names)
-        return cls(*about, *counts, null.total(), null["confirmed"], null["violated"])
+        nulls = tuple(NullCounts.of(null.name, _of_null(claim, null.name, draws)) for null in claim.nulls)
+        return cls(claim.tag, claim.kind, claim.rules, claim.rare, claim.cost, *counts, nulls)
+
+    def nulls_total(self, what: str) -> int:
+        """A count over all nulls of the claim."""
+        return sum(getattr(null, what) for null in self.nulls)
 
     @property
     def problems(self) -> list[str]:
@@ -68,11 +84,20 @@ class Line:
             return found
         if not self.nulls:
             found.append("no null")
-        if self.null_confirmed > BARS.most * self.null_draws:
-            found.append(f"confirmed on {self.null_confirmed} of {self.null_draws} nulls")
+        found += [
+            f"confirmed on {null.confirmed} of {null.draws} draws of {null.name}"
+            for null in self.nulls
+            if null.confirmed > BARS.most * null.draws
+        ]
+        if self.nulls and all(null.in_regime < BARS.tested * null.draws for null in self.nulls):
+            found.append(f"no null tests it: in regime on {self.nulls_total('in_regime')} of {self.nulls_total('draws')} draws")
         if not self.rare and (not self.in_regime or decided < BARS.decided * self.in_regime):
             found.append(f"decided on {decided} of {self.in_regime} inputs in regime")
         return found
+
+
+def _of_null(claim: Claim, name: str, draws: Iterable[Draw]) -> list[Mapping[str, Any]]:
+    return _verdicts(claim, (draw for draw in draws if draw["role"] == "null" and draw["family"] == name))
 
 
 def _verdicts(claim: Claim, draws: Iterable[Draw]) -> list[Mapping[str, Any]]:
@@ -95,21 +120,24 @@ class Calibration:
     @property
     def null_confirmed(self) -> float:
         """The share of nulls confirmed, over all claims that can fail."""
-        return self._share("null_confirmed", "null_draws")
+        return sum(line.nulls_total("confirmed") for line in self._judged) / max(
+            1, sum(line.nulls_total("draws") for line in self._judged)
+        )
 
     @property
     def violated(self) -> float:
         """The share of inputs in regime violated, over all claims that can fail."""
-        return self._share("violated", "in_regime")
+        return sum(line.violated for line in self._judged) / max(1, sum(line.in_regime for line in self._judged))
 
-    def _share(self, part: str, whole: str) -> float:
-        judged = [line for line in self.lines if line.kind != "identity"]
-        return sum(getattr(line, part) for line in judged) / max(1, sum(getattr(line, whole) for line in judged))
+    @property
+    def _judged(self) -> list[Line]:
+        return [line for line in self.lines if line.kind != "identity"]
 
     @property
     def holds(self) -> bool:
         """Whether every bar is met."""
-        return not self.failed and not any(line.problems for line in self.lines) and self.null_confirmed <= BARS.pooled
+        pooled = max(self.null_confirmed, self.violated) <= BARS.pooled
+        return not self.failed and not any(line.problems for line in self.lines) and pooled
 
     def json(self) -> dict[str, Any]:
         lines = [{**asdict(line), "problems": line.problems} for line in self.lines]
@@ -121,13 +149,14 @@ class Calibration:
         from rich import box
         from rich.table import Table
 
-        heads = ("in regime", "yes", "no", "open", "null: yes", "what is wrong")
+        heads = ("in regime", "yes", "no", "open", "nulls: yes, no", "what is wrong")
         table = Table(box=box.SIMPLE_HEAD, caption=self.summary(), caption_justify="left", pad_edge=False)
         table.add_column("claim", no_wrap=True)
         for head in heads:
             table.add_column(head)
         for line in self.lines:
-            null = f"{line.null_confirmed} of {line.null_draws}" if line.nulls else "-"
+            yes, no, draws = (line.nulls_total(what) for what in ("confirmed", "violated", "draws"))
+            null = f"{yes}, {no} of {draws}" if line.nulls else "-"
             said = "; ".join((*(["rarely decided"] if line.rare else []), *line.problems))
             numbers = map(str, (line.confirmed, line.violated, line.open))
             table.add_row(line.tag, f"{line.in_regime} of {line.applies}", *numbers, null, said)

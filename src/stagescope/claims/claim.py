@@ -176,16 +176,24 @@ class Claim:
             return self._row(regime, "not applicable", regime.sentence)
         if not run.done:
             return self._row(regime, "inconclusive", f"the run is {run.status}: {run.reason or 'it did not reach its end'}")
+        if not regime.holds:
+            return self._outside(evidence, regime)
         found = self._returned("compare", self.compare(evidence), Comparison)
-        if not regime.holds:  # the numbers are shown, but they decide nothing
-            row = self._row(regime, "inconclusive", f"out of regime: {regime.sentence} ({found.reason})", found)
-            options = None if self.elsewhere is None else self.elsewhere(evidence)
-            return row if options is None else replace(row, elsewhere=Elsewhere(dict(options)))
         if found.holds is None:
             return self._row(regime, "inconclusive", found.reason, found)
         if (why := _not_finite(found)) is not None:
             return self._row(regime, "inconclusive", f"{why} ({found.reason})", found)
         return self._row(regime, "confirmed" if found.holds else "violated", found.reason, found)
+
+    def _outside(self, evidence: Any, regime: Regime) -> Verdict:
+        """Out of regime the numbers are shown, unless they cost companion runs, but decide nothing."""
+        why = f"out of regime: {regime.sentence}"
+        row = self._row(regime, "inconclusive", why)
+        if not self.cost:
+            found = self._returned("compare", self.compare(evidence), Comparison)
+            row = self._row(regime, "inconclusive", f"{why} ({found.reason})", found)
+        options = None if self.elsewhere is None else self.elsewhere(evidence)
+        return replace(row, elsewhere=Elsewhere(dict(options))) if options else row
 
     def _returned(self, name: str, value: Any, expected: type) -> Any:
         if not isinstance(value, expected):

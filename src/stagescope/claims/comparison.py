@@ -95,16 +95,17 @@ def beyond_chance(
 ) -> Comparison:
     """Whether a number is larger than chance gives: `chance` are its values on permuted data.
 
-    It is confirmed where fewer than one in a hundred of them reach it and it is at least `least`, and violated where the
-    measurement with its error stays below that bar, or, without an error, below the median of chance.
+    It is confirmed where fewer than one in a hundred of them reach it and it is, with its error, at least `least`. It is
+    violated where the measurement with its error stays below that bar; without an error, below the median of chance or `least`.
     """
     chance = np.asarray(chance, dtype=float)
-    share = (1 + int(np.sum(chance >= measured))) / (1 + chance.size)
+    reached = int(np.sum(chance >= measured))
     bar = max(float(np.quantile(chance, 1 - CHANCE)), least)
-    above = share <= CHANCE and measured >= least
-    low = measured <= float(np.median(chance)) if measured_error is None else measured + measured_error < bar
-    holds = True if above and measured - (measured_error or 0.0) >= least else False if low or measured < least else None
-    said = f"{reason}; {share:.1%} of {chance.size} permutations reach it"
+    above = (1 + reached) / (1 + chance.size) <= CHANCE and measured - (measured_error or 0.0) >= least
+    plain = measured <= float(np.median(chance)) or measured < least
+    low = plain if measured_error is None else measured + measured_error < bar
+    holds = True if above else False if low else None
+    said = f"{reason}; {reached} of {chance.size} permutations reach it"
     return Comparison(bar, measured, "above", holds, said, None, measured_error, unit)
 
 

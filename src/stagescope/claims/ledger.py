@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _RANK: tuple[Outcome, ...] = ("violated", "confirmed", "inconclusive", "not applicable")
 _STYLE: dict[Outcome, str] = {"confirmed": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"}
+VERDICT_WIDTH = 15
+"""Columns of a verdict on the terminal; the rest of a row is beside it."""
 UNCALIBRATED = "no null (an input on which the claim is false) is known yet"
 
 
@@ -43,15 +45,17 @@ class Ledger:
 
         text = Text()
         for row in self.verdicts:
-            text.append(f"{row.verdict:<15}", style=_STYLE[row.verdict]).append(row.statement, style="bold")
-            text.append(f"  [{row.tag}]\n", style="dim")
+            text.append(f"{row.verdict:<{VERDICT_WIDTH}}", style=_STYLE[row.verdict]).append(row.statement, style="bold")
+            text.append(f"  [{row.tag}{_aside(row)}]\n", style="dim")
             if row.measured is not None:
                 unit = f" ({row.unit})" if row.unit else ""
                 predicted, measured = _number(row.predicted, row.predicted_error), _number(row.measured, row.measured_error)
-                text.append(f"{'':<15}predicted {predicted}, measured {measured}, tolerance {_number(row.tolerance)}{unit}\n")
-            text.append(f"{'':<15}{row.reason}\n", style="dim")
+                text.append(
+                    f"{'':<{VERDICT_WIDTH}}predicted {predicted}, measured {measured}, tolerance {_number(row.tolerance)}{unit}\n"
+                )
+            text.append(f"{'':<{VERDICT_WIDTH}}{row.reason}\n", style="dim")
             if row.elsewhere is not None:
-                text.append(f"{'':<15}{_elsewhere(row.elsewhere)}\n", style="dim")
+                text.append(f"{'':<{VERDICT_WIDTH}}{_elsewhere(row.elsewhere)}\n", style="dim")
         text.append(self.summary())
         for remark in self.remarks():
             text.append(f"\n{remark}", style="dim")
@@ -84,12 +88,16 @@ class Ledger:
         """What a reader must know of the claims themselves, one sentence each."""
         broken = [row.tag for row in self.verdicts if row.error is not None]
         plain = sum(not row.calibrated for row in self.verdicts)
-        rare = [row.tag for row in self.verdicts if row.rare]
+        rare = [row.tag for row in self.verdicts if row.rare and row.verdict != "not applicable"]
         found = (
             [f"{_claims(len(broken))} met an error in the code, which must be corrected: {', '.join(broken)}"] if broken else []
         )
         if plain:
             found.append(f"{_claims(plain)} {'is' if plain == 1 else 'are'} uncalibrated: {UNCALIBRATED}")
+        beside = Counter(row.elsewhere.verdict.verdict for row in self.verdicts if row.elsewhere and row.elsewhere.verdict)
+        if beside:
+            counted = ", ".join(f"{count} {name}" for name, count in beside.items())
+            found.append(f"claims that this run cannot decide, with other options: {counted}")
         if rare:
             found.append(f"{_claims(len(rare))} rarely decided and not counted: {', '.join(rare)}")
         return tuple(found)
@@ -98,11 +106,16 @@ class Ledger:
         return self.text().plain
 
 
+def _aside(row: Verdict) -> str:
+    """What a row is, where it is not counted."""
+    return ", identity" if row.kind == "identity" else ", rarely decided" if row.rare else ""
+
+
 def _elsewhere(place: Elsewhere) -> str:
     """Where the claim is decided, and how, in one line."""
     options = " ".join(f"--{name.replace('_', '-')} {_option(value)}" for name, value in place.options.items())
     if place.verdict is None:
-        return f"decided with {options}; `check --elsewhere` makes that run"
+        return f"may be decided with {options}; `check --elsewhere` makes that run"
     return f"with {options}: {place.verdict.verdict}; {place.verdict.reason}"
 
 

@@ -1,6 +1,6 @@
 """What the commands show on a terminal."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from rich import box
 from rich.console import Console
@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from stagescope.claims.calibration import Calibration
-from stagescope.claims.ledger import Ledger
+from stagescope.claims.claim import Outcome
+from stagescope.claims.ledger import VERDICT_WIDTH, Ledger
 from stagescope.detect.stage import Stages, span_text
 from stagescope.errors import sentence
 from stagescope.landscape.ladder import Ladder
@@ -110,7 +111,15 @@ def print_ledger(ledger: Ledger) -> None:
     console = Console()
     for line in ledger.text().split("\n"):
         indent = len(line.plain) - len(line.plain.lstrip(" "))
-        console.print(Padding(line[indent:], (0, 0, 0, indent)) if indent else line)
+        if indent:
+            console.print(Padding(line[indent:], (0, 0, 0, indent)))
+        elif line.plain[:VERDICT_WIDTH].strip() in get_args(Outcome):
+            row = Table.grid()
+            row.add_column(width=VERDICT_WIDTH)
+            row.add_row(line[:VERDICT_WIDTH], line[VERDICT_WIDTH:])
+            console.print(row)
+        else:
+            console.print(line)
 
 
 def print_calibration(found: Calibration) -> None:

@@ -104,6 +104,8 @@ class Stages:
             why = f"the run {self.status}"
             given = {name: Event.missing("unreliable", why) if at.time is not None else at for name, at in given.items()}
             object.__setattr__(self, "notes", {**self.notes, **{n: why for n, at in given.items() if at.state == "unreliable"}})
+            begin = min((stage.start for stage in self.stages), default=0.0)
+            object.__setattr__(self, "stages", (Stage("whole run", begin, None, f"{why}: no stage of it can be believed"),))
         object.__setattr__(self, "estimates", given)
         object.__setattr__(self, "events", {name: at.time for name, at in given.items()})
 

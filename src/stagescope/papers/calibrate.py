@@ -3,7 +3,7 @@
 import json
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,8 @@ def calibrate(
     tasks = [(study, role, inputs.name, seed) for inputs, role, _ in families(found) for seed in range(first, first + draws)]
     if not tasks:
         raise InputError(f"{study} has no inputs to draw and its claims have no nulls; give it `inputs`")
-    rows = _kept(keep)
+    rules = {claim.tag: claim.rules for claim in found.claims()}
+    rows = _kept(keep, rules)
     left = [task for task in tasks if task not in rows]
     with progress_for(progress) as bar:
         bar.begin(f"draws of {study}", len(left), "draws")
@@ -70,11 +71,22 @@ def families(study: Study) -> Iterator[tuple[Inputs, str, tuple[str, ...]]]:
         yield null, "null", tuple(tags)
 
 
-def _kept(keep: str | Path | None) -> dict[Task, dict[str, Any]]:
+def _kept(keep: str | Path | None, rules: Mapping[str, int]) -> dict[Task, dict[str, Any]]:
+    """Draws of earlier calls that were judged by the rules in force; one that failed, or whose line was cut, is made again."""
     if keep is None or not Path(keep).exists():
         return {}
-    rows = [json.loads(line) for line in Path(keep).read_text().splitlines()]
-    return {(row["study"], row["role"], row["family"], row["seed"]): row for row in rows}
+    found, text = {}, Path(keep).read_text()
+    if text and not text.endswith("\n"):
+        Path(keep).write_text(text + "\n")
+    for line in text.splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:  # the call was stopped while it wrote
+            continue
+        verdicts = row.get("verdicts")
+        if verdicts is not None and all(rules.get(tag) == each["rules"] for tag, each in verdicts.items()):
+            found[row["study"], row["role"], row["family"], row["seed"]] = row
+    return found
 
 
 def _drawn(tasks: list[Task], workers: int) -> Iterator[dict[str, Any]]:

@@ -95,7 +95,7 @@ class Reading:
         _need_frames(self.run)
         try:
             return replace(self.stages, transitions=self.transitions)
-        except StagescopeError as error:
+        except Exception as error:  # numbers that are not finite break solvers in many ways
             found = self.free_stages
             return replace(found, notes={"paper": f"stages by the loss alone: {message(error)}", **found.notes})
 
@@ -137,7 +137,7 @@ class Reading:
         try:
             beside = self.companion(self.beside, dict(row.elsewhere.options))
             found = beside.judge([claim]).verdicts[0]
-        except StagescopeError as error:
+        except Exception as error:  # a run with other options may fail in any way; this one's ledger stands
             found = claim.without_evidence(error)
         return replace(row, elsewhere=replace(row.elsewhere, verdict=found))
 

@@ -19,6 +19,7 @@ from stagescope.spec import finite
 from stagescope.sweeping.plan import MEASURES, Measure
 from stagescope.sweeping.points import Point
 from stagescope.sweeping.rows import Row
+from stagescope.sweeping.rules import present
 
 LONGEST_REASON = 400
 
@@ -76,7 +77,7 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
         if "verdicts" in measures:
             from stagescope.papers.reading import check
 
-            found |= _verdicts(check(run, claims))
+            found |= {"verdicts": _verdicts(check(run, claims)), "rules": present((*study.claims(), *claims))}
         own = [name for name in measures if name not in MEASURES and run.done]
         if own:
             found["measures"] = {name: study.measures[name](run) for name in own}
@@ -86,15 +87,14 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
     return found
 
 
-def _verdicts(ledger: Ledger) -> dict[str, dict[str, Any]]:
-    """Verdicts by tag, and the versions of the rules they were judged by; a tag that a paper uses twice is numbered."""
+def _verdicts(ledger: Ledger) -> dict[str, str]:
+    """Verdicts by tag; a tag that a paper uses twice is numbered."""
     seen: Counter[str] = Counter()
-    verdicts, rules = {}, {}
+    found = {}
     for row in ledger:
         seen[row.tag] += 1
-        name = row.tag if seen[row.tag] == 1 else f"{row.tag} ({seen[row.tag]})"
-        verdicts[name], rules[name] = row.verdict, row.rules
-    return {"verdicts": verdicts, "rules": rules}
+        found[row.tag if seen[row.tag] == 1 else f"{row.tag} ({seen[row.tag]})"] = row.verdict
+    return found
 
 
 def _events(run: Run) -> dict[str, Any]:

@@ -110,7 +110,7 @@ class Rows:
                 self.lost.append(_shown(line))
                 continue
             known = self.current.get(row["digest"])
-            if known is None or row["retry"] > known["retry"]:
+            if known is None or (row["retry"] > known["retry"] and (reached_end(row) or not reached_end(known))):
                 self.current[row["digest"]] = row
         return self
 

@@ -1,5 +1,6 @@
 """Versions of the rules by which the claims of a sweep were judged: one column never mixes two of them."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -11,7 +12,9 @@ UNWRITTEN = 1
 
 
 def version(row: Row, tag: str) -> int:
-    return (row.get("rules") or {}).get(tag, UNWRITTEN)
+    """The version of the rules by which a row was judged; a tag that a paper uses twice is numbered."""
+    rules = row.get("rules") or {}
+    return rules.get(tag, rules.get(re.sub(r" \(\d+\)$", "", tag), UNWRITTEN))
 
 
 def newest_verdict(rows: Iterable[Row], tag: str) -> Callable[[Row], Any]:
@@ -26,6 +29,5 @@ def present(claims: Iterable[Claim]) -> dict[str, int]:
 
 
 def outdated(row: Row, rules: Mapping[str, int]) -> bool:
-    """Whether a verdict of a row was judged by rules that are no longer in force, or by a claim that is no longer there."""
-    tags = row.get("verdicts") or {} if reached_end(row) else {}
-    return any(version(row, tag) != rules.get(tag.partition(" (")[0]) for tag in tags)
+    """Whether a row was judged when the claims, or the rules of one of them, were others than now."""
+    return reached_end(row) and "verdicts" in row and row.get("rules") != dict(rules)

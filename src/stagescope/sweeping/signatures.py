@@ -23,7 +23,7 @@ def _signature(sweep: Sweep, row: Row, by: str | None) -> Hashable:
         return row["status"]
     if by is None:
         reached = tuple(name for name, when in (row.get("events") or {}).items() if when is not None)
-        return reached, tuple((row.get("verdicts") or {}).items())
+        return reached, tuple((column.name, column.read(row)) for column in sweep.verdict_columns)
     value = sweep.column_of(by).read(row)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "above 0" if value > 0 else "below 0" if value < 0 else "0"

@@ -60,6 +60,10 @@ class Sweep:
         return columns_of(self.axes, self.rows)
 
     @property
+    def verdict_columns(self) -> tuple[Column, ...]:
+        return tuple(column for column in self._columns.values() if column.part == "verdicts")
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Axes, seed, status, reason, events, stages, claims by tag, numbers, clock, end, seconds, version, config, digest.
 

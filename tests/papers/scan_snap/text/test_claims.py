@@ -40,7 +40,7 @@ def test_planted_topics_confirm_what_the_paper_says(planted):
     found = verdicts(planted)
     assert {tag for tag, row in found.items() if row.verdict == "confirmed"} >= {"SnS:lemma-1", *TYPES}
     assert {row.verdict for tag, row in found.items() if tag in ("SnS:text-rate", "SnS:text-freezing")} == {"not applicable"}
-    assert {found[tag].group for tag in TYPES} == {"SnS:text-types"}
+    assert {found[tag].group for tag in TYPES} == {"types on text"}
 
 
 def test_events_come_in_the_order_of_the_story(planted):

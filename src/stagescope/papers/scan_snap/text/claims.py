@@ -128,7 +128,7 @@ def _snaps(evidence: TextEvidence) -> Comparison:
     if evidence.unlearned is not None:
         return Comparison(SNAP.left, share, "at most", None, f"{reason}; {evidence.unlearned}", measured_error=error)
     steady = share > before - share - 2 * error and evidence.peak < end / SNAP.longer**2
-    holds = True if share <= SNAP.left else False if share - error > SNAP.left and steady else None
+    holds = True if share + error <= SNAP.left else False if share - error > SNAP.left and steady else None
     if holds is None:
         reason += "; it still slows down, take more --steps"
     return Comparison(SNAP.left, share, "at most", holds, reason, measured_error=error)
@@ -186,7 +186,7 @@ def _freezing(evidence: TextEvidence) -> Comparison:
 _TYPES: dict[str, Any] = {
     "kind": "pattern",
     "null": (nulls.SHUFFLED, nulls.PERMUTED),
-    "group": "SnS:text-types",
+    "group": "types on text",
     "rules": 2,
     "elsewhere": _fewer_windows,
 }
@@ -212,14 +212,14 @@ CLAIMS = (
     ),
     claim(
         "SnS:text-snap",
-        "Attention snaps at a constant rate: while time triples to the end, it goes at most a tenth of its way",
+        "Attention snaps at a constant rate: while time triples to the end, it goes at most an eighth of its way",
         _snap_regime,
         _snaps,
         "peak",
         "snap",
         kind="pattern",
         null=(nulls.SHUFFLED, nulls.CUT),
-        rules=2,
+        rules=3,
         rare=True,
     ),
     claim(

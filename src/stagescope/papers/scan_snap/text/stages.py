@@ -5,7 +5,7 @@ prior    topical classes: common types have most attention, because the prior is
 onset    after the prior, common types have lost 2 % of the attention they had then (topical classes)
 doubled  distinct types have twice the attention they started with (topical classes)
 peak     after the prior, attention moves most between two checkpoints, and twice as much as at the end
-snap     after the peak, a tenth of the way since the prior is still to go; known where time triples after it
+snap     after the peak, an eighth of the way since the prior is still to go; known where time triples after it
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Freeze:
 class Snap:
     """When attention has snapped, by the share of its motion that is still to come."""
 
-    left: float = 0.1  # share of the way since the prior that is still to go, as for chains
+    left: float = 1 - LEVELS.snap_behind ** (np.log(3) / np.log(10))  # an eighth while time triples: the level of chains
     longer: float = 3.0  # time must triple after a snap, as for chains: a way that grows like log t never seems to end
     moved: float = 0.05  # least total variation since the prior: below it attention has not moved
     above: float = 2.0  # a peak moves this many times as much as the end, where attention moves by the noise of batches

@@ -206,7 +206,7 @@ def _motion(found: TextAttention, frames: np.ndarray | None) -> View | None:
     about = (
         f"Total variation of held-out attention between checkpoints {INTERVAL} steps apart. The batches alone move it by 0.01 "
     )
-    about += "to 0.02. Attention has snapped where a tenth of the motion since the prior is still to come."
+    about += "to 0.02. Attention has snapped where an eighth of the motion since the prior is still to come."
     made = [Curve("total variation", found.motion.variation)]
     chosen = at if frames is None else frames[at]
     title, axis = "Motion of attention", f"per {INTERVAL} steps"

@@ -1,0 +1,84 @@
+"""Draws of inputs and nulls: one draw of a null for all its claims, kept in a file, made again where that is needed."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.claims.claim import Claim
+from stagescope.claims.comparison import Comparison, Regime
+from stagescope.papers import calibrate as module
+
+
+def _loss(size: float) -> ss.Run:
+    return ss.from_arrays(step=np.arange(20), loss=size * np.exp(-np.arange(20) / 5.0))
+
+
+class Made:
+    """Inputs that count how often they are drawn."""
+
+    def __init__(self, size: float) -> None:
+        self.size, self.seeds = size, []
+
+    def __call__(self, seed: int) -> ss.Run:
+        self.seeds.append(seed)
+        return _loss(self.size)
+
+
+@pytest.fixture
+def study(monkeypatch):
+    good, flat = Made(1.0), Made(0.1)
+    null = ss.Inputs("small", "it is small", flat)
+
+    def large(evidence) -> Comparison:
+        size = float(evidence.run.series["loss"][0])
+        return Comparison("> .5", size, "bound", size > 0.5, f"the loss begins at {size}")
+
+    first = Claim(tag="own:a", statement="s", regime=lambda e: Regime(True, ""), compare=large, kind="pattern", null=null)
+    claims = [first, replace(first, tag="own:b")]
+    made = SimpleNamespace(good=good, flat=flat, claims=lambda: tuple(claims), inputs=lambda: (ss.Inputs("any", "any", good),))
+    made.change = lambda: claims.__setitem__(0, replace(first, rules=2))
+    monkeypatch.setattr(module, "study_named", lambda name: made)
+    monkeypatch.setattr(module, "check", lambda run: ss.check(run, claims=claims))
+    return made
+
+
+def test_inputs_and_nulls_are_drawn_once_for_all_claims(study):
+    found = module.calibrate("toy", draws=3, first=5, progress=False)
+    assert (study.good.seeds, study.flat.seeds) == ([5, 6, 7], [5, 6, 7])
+    assert [(line.confirmed, line.nulls[0].violated) for line in found.lines] == [(3, 3), (3, 3)]
+    assert found.holds
+
+
+def test_a_second_call_goes_on_and_draws_again_what_was_judged_by_older_rules(study, tmp_path):
+    keep = tmp_path / "draws.jsonl"
+    module.calibrate("toy", draws=2, keep=keep, progress=False)
+    keep.write_text(keep.read_text() + '{"study": "toy", "ro')
+    module.calibrate("toy", draws=3, keep=keep, progress=False)
+    module.calibrate("toy", draws=3, keep=keep, progress=False)
+    assert study.good.seeds == [0, 1, 2]
+    study.change()
+    found = module.calibrate("toy", draws=3, keep=keep, progress=False)
+    assert study.good.seeds == [0, 1, 2, 0, 1, 2]
+    assert found.lines[0].rules == 2
+
+
+def test_a_draw_that_fails_is_named_and_made_again(study, tmp_path, monkeypatch):
+    keep, inputs = tmp_path / "draws.jsonl", study.inputs
+    study.inputs = lambda: (ss.Inputs("any", "any", lambda seed: 1 / 0),)
+    found = module.calibrate("toy", draws=1, keep=keep, progress=False)
+    assert len(found.failed) == 1
+    assert "division by zero" in found.failed[0]
+    assert not found.holds
+    study.inputs = inputs
+    assert module.calibrate("toy", draws=1, keep=keep, progress=False).holds
+    assert all(isinstance(json.loads(line), dict) for line in keep.read_text().splitlines())
+
+
+@pytest.mark.parametrize("given", [{"draws": 0}, {"first": -1}, {"workers": 0}])
+def test_numbers_that_make_no_sense_are_refused(study, given):
+    with pytest.raises(ss.InputError, match="at least 1, 0 and 1"):
+        module.calibrate("toy", **given)
