@@ -15,7 +15,8 @@ def test_ledger_of_scan_snap(tmp_path):
     body = json.loads((tmp_path / "ledger.json").read_text())
     assert set(body) == set(ss.study("scan-snap").ledger)
     text = path.read_text()
-    assert "| The transition is at K ln M / eta_Y | ? |" in text
+    statement = {claim.tag: claim.statement for claim in ss.study("scan-snap").claims()}["SnS:transition"]
+    assert f"| {statement} | ? |" in text
     rows = {row.tag: row.verdict for row in found["single-common-pinv"]}
     assert rows["SnS:theorem-4"] == "confirmed"
     assert {row.tag: row.verdict for row in found["collapse"]}["SnS:theorem-4"] == "inconclusive"

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.papers.scan_snap import nulls
+from stagescope.papers.scan_snap.claims.beside import long_modified
+from stagescope.papers.scan_snap.claims.freezing import promised
 from stagescope.papers.scan_snap.evidence import LIMITS, Evidence
 from stagescope.papers.scan_snap.stages import LEVELS
 from stagescope.papers.scan_snap.study import STUDY
@@ -25,15 +27,20 @@ THEOREMS = ("theorem-1", "lemma-4", "theorem-3", "theorem-4", "sandwich", "trans
 
 
 def test_syn_small_flow_decides_the_claims_in_regime():
-    """Ten common tokens and equal rates are outside the regime of the theorems for one common token and a fast decoder."""
+    """Ten common tokens and equal rates are outside the regime of the theorems for one common token and a fast decoder.
+
+    Theorems 1 and 4 promise 63 % of the way for its end, less than the snap needs, although it has gone more.
+    """
     run = ss.run_study("scan-snap")
     seen = Evidence.of(run)
     assert (seen.ratio, seen.commons) == (1.0, 10)
     found = {row.tag: row for row in ss.check(run)}
     decided = {tag: row.verdict for tag, row in found.items() if row.verdict in ("confirmed", "violated")}
-    names = ("lemma-1", "lemma-2", "scaling", "theorem-2-distinct", "theorem-2-common", "order", "several", "fixed", "snap")
+    names = ("lemma-1", "lemma-2", "scaling", "theorem-2-distinct", "theorem-2-common", "order", "several", "fixed")
     assert decided == {f"SnS:{name}": "confirmed" for name in names}
-    assert set(outcomes(found, *THEOREMS, "sparsity").values()) == {"inconclusive"}
+    assert set(outcomes(found, *THEOREMS, "sparsity", "snap").values()) == {"inconclusive"}
+    share, error = promised(seen)
+    assert share - error < LEVELS.snap_behind <= seen.curves.behind[-1]
 
 
 def test_identities_stand_apart_and_every_other_claim_has_nulls():
@@ -92,9 +99,9 @@ def test_a_larger_ratio_ends_less_sparse_where_theorem_3_holds():
     """Below eta_Y/eta_Z of about 2 the sign turns round; there the claim is out of regime."""
     made = {"num_last": 4, "vocab": 500, "decoder": "pinv", "until": 1000.0}
     assert verdicts(rate_y=8.0, **made)["SnS:sparsity"].verdict == "confirmed"
-    slow = verdicts(rate_y=0.5, **made)["SnS:sparsity"]
-    assert slow.verdict == "inconclusive"
-    assert slow.measured < 0
+    assert verdicts(rate_y=0.5, **made)["SnS:sparsity"].verdict == "inconclusive"
+    ends = [ss.reading(ss.run_study("scan-snap", rate_y=rate, **made)).evidence.final_entropy for rate in (0.5, 1.5)]
+    assert ends[1] < ends[0]
 
 
 def test_several_unequal_common_tokens_can_grow_and_are_out_of_regime(tmp_path):
@@ -107,7 +114,6 @@ def test_several_unequal_common_tokens_can_grow_and_are_out_of_regime(tmp_path):
     run = ss.run_study("scan-snap", classes=table, until=300.0)
     row = {row.tag: row for row in ss.check(run)}["SnS:theorem-2-common"]
     assert row.verdict == "inconclusive"
-    assert row.measured > 0
     seen = Evidence.of(run)
     assert not seen.symmetric
     assert np.any((seen.curves.scores[-1] - seen.curves.scores[0])[seen.curves.common] > 0)
@@ -141,15 +147,64 @@ def test_frozen_attention_and_cut_runs_never_snap(seed):
         assert "confirmed" not in outcomes(rows, "snap", "fixed", "several", "sparsity").values(), null.name
 
 
+NEAR = (nulls.PERMUTED, nulls.STRETCHED, nulls.SWAPPED, nulls.SHARPENED, nulls.THAWED, nulls.MISSTATED, nulls.CHASED)
+
+
 @settings(max_examples=3)
 @given(st.integers(0, 39_999))
 def test_claims_are_not_confirmed_on_their_nulls(seed):
-    for null in (nulls.PERMUTED, nulls.STRETCHED, nulls.SWAPPED, nulls.SHARPENED):
+    for null in (*NEAR, nulls.EXCHANGEABLE):
         run = null.make(seed)
         judged = [claim for claim in STUDY.claims() if null in claim.nulls]
         assert judged
         for row in ss.reading(run).judge(judged):
             assert row.verdict != "confirmed", (null.name, row.tag, row.reason)
+
+
+@pytest.mark.parametrize(
+    ("null", "names"),
+    [
+        (nulls.THAWED, {"snap", "fixed"}),
+        (nulls.MISSTATED, {"sparsity"}),
+        (nulls.CHASED, {"theorem-3"}),
+    ],
+)
+def test_near_misses_are_in_regime_and_violated(null, names):
+    """Of three draws at least two reach the comparison, and all that do fail it."""
+    claims = [claim for claim in STUDY.claims() if null in claim.nulls]
+    assert {claim.tag for claim in claims} == {f"SnS:{name}" for name in names}
+    rows = [row for seed in (5, 6, 7) for row in ss.reading(null.make(seed)).judge(claims)]
+    for claim in claims:
+        reached = [row.verdict for row in rows if row.tag == claim.tag and row.in_regime]
+        assert len(reached) >= 2, claim.tag
+        assert set(reached) == {"violated"}, claim.tag
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 39_999), st.sampled_from(nulls.inputs()[:2]))
+def test_attention_goes_as_far_as_the_theory_promises(seed, family):
+    """Where theorems 1 and 4 promise the snap, less their error, it is not violated."""
+    seen = ss.reading(family.make(seed)).evidence
+    share, error = promised(seen)
+    assert 0 <= share <= 1
+    assert error >= 0
+    if seen.material and share - error >= LEVELS.snap_behind:
+        assert seen.curves.behind[-1] >= LEVELS.snap_behind
+
+
+def test_a_run_with_the_options_that_decide_a_claim_names_no_other():
+    run = ss.run_study("scan-snap", num_last=3, until=50.0)
+    options = long_modified(Evidence.of(run))
+    assert options
+    there = ss.run_study("scan-snap", **{"num_last": 3, "until": 50.0, **options})
+    assert long_modified(Evidence.of(there)) is None
+
+
+def test_claims_that_make_runs_say_what_they_cost():
+    costs = {claim.tag.removeprefix("SnS:"): claim.cost for claim in STUDY.claims()}
+    assert {name for name, cost in costs.items() if "flow" in cost} == {"scaling", "sparsity", "finite-step"}
+    batches = {name for name, cost in costs.items() if "batches" in cost}
+    assert batches == {"theorem-2-distinct", "theorem-2-common", "order", "snap", "fixed", "several"}
 
 
 def test_a_snap_needs_material_motion():

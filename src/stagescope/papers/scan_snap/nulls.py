@@ -10,8 +10,9 @@ from stagescope.claims.inputs import Inputs
 from stagescope.dynamics.descent import GD, Descent
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import Every
+from stagescope.dynamics.record import Every, LogSpaced
 from stagescope.keys import key
+from stagescope.papers.rebuild import replay
 from stagescope.papers.registry import run_study
 from stagescope.papers.scan_snap.forms import transition_time
 from stagescope.papers.scan_snap.loss import PairwisePinv, PairwisePopulation
@@ -39,11 +40,11 @@ def _shape(random: Random) -> dict[str, Any]:
 
 
 def _flow(random: Random, decoder: str, **changes: Any) -> dict[str, Any]:
-    """A flow at eta_Y/eta_Z from .5 to 100, to 10 to 1000 times K ln M / eta_Y."""
+    """A flow at eta_Y/eta_Z from .5 to 100, to 10 to 10^5 times K ln M / eta_Y: the snap takes decades of time."""
     made = _shape(random)
     rate_z = _between(random, 0.3, 3)
     rate_y = rate_z * _between(random, 0.5, 100)
-    until = _between(random, 10, 1000) * transition_time(made["vocab"], made["num_last"], rate_y)
+    until = _between(random, 10, 1e5) * transition_time(made["vocab"], made["num_last"], rate_y)
     return {**made, "rate_y": rate_y, "rate_z": rate_z, "until": until, "decoder": decoder, **changes}
 
 
@@ -83,7 +84,7 @@ def _tables(seed: int) -> Run:
     model = PairwiseAttention.merged(process)
     kind = PairwisePinv if random.random() < 0.5 else PairwisePopulation
     rate_y = _between(random, 0.5, 300)
-    until = _between(random, 10, 1000) * transition_time(process.vocab, count, rate_y)
+    until = _between(random, 10, 1e5) * transition_time(process.vocab, count, rate_y)
     flow = GradientFlow(rates={"Y": rate_y, "Z": 1.0})
     return evolve(kind(model=model, process=process), model.init(), flow, until=until, seed=seed, progress=False)
 
@@ -102,7 +103,7 @@ def _steps(seed: int) -> Run:
 def inputs() -> tuple[Inputs, ...]:
     """Settings the paper is about."""
     return (
-        Inputs("gradient flows", "generator, 2 to 8 classes, ratios .5 to 100, to 10 to 1000 t0", partial(_flows, "gradient")),
+        Inputs("gradient flows", "generator, 2 to 8 classes, ratios .5 to 100, to 10 to 10^5 t0", partial(_flows, "gradient")),
         Inputs("modified flows", "the same with the modified decoder", partial(_flows, "pinv")),
         Inputs("theorems", "what theorems 1, 3, 4 assume: one common token, modified decoder, ratios 10 to 1000", _theorems),
         Inputs("random tables", "flows on classes with random laws, by either decoder", _tables),
@@ -122,18 +123,54 @@ def _cut(seed: int) -> Run:
     return _run(**{**made, "until": float(random.uniform(0.1, 0.5)) * end}, seed=seed)
 
 
+def _frozen_late(random: Random, low: float, high: float, **changes: Any) -> dict[str, Any]:
+    """A flow that freezes: modified decoder, several strong common tokens, to 300 to 3000 t0; ratios from low to high."""
+    made = _flow(random, "pinv", num_common=int(random.integers(2, 7)), common_p=_between(random, 0.7, 2))
+    made |= {"num_unique": max(4, made["num_unique"]), "vocab": int(_between(random, 1e3, 1e4))}
+    made["rate_y"] = made["rate_z"] * _between(random, low, high)
+    end = transition_time(made["vocab"], made["num_last"], made["rate_y"])
+    return {**made, "until": _between(random, 300, 3000) * end, **changes}
+
+
+def _dense(options: dict[str, Any], seed: int) -> Run:
+    """A flow recorded so densely, from t0/1000 on, that its reading does not replay it."""
+    first = 1e-3 * transition_time(options["vocab"], options["num_last"], options["rate_y"])
+    return replay(_run(**options, frames=3, seed=seed), LogSpaced(frames=4000, first=first))
+
+
 def _exchangeable(seed: int) -> Run:
     """All distinct tokens of a class are equally likely, so none is preferred and entropy stays."""
-    random = key(seed, "null", "exchangeable")
-    made = _flow(random, str(random.choice(["gradient", "pinv"])), umin=1.0, umax=1.0)
-    return _run(**made, seed=seed)
+    return _run(**_frozen_late(key(seed, "null", "exchangeable"), 4, 12, umin=1.0, umax=1.0), seed=seed)
+
+
+def _misstated(seed: int) -> Run:
+    """The spec says a ninth of the ratio at which the run was made, so a companion at three times that has a smaller one."""
+    options = _frozen_late(key(seed, "null", "misstated"), 4, 12)
+    said = options["rate_y"]
+    run = _dense({**options, "rate_y": 9 * said}, seed)
+    rates = {**run.spec["dynamics"]["rates"], "Y": said}
+    return replace(run, spec={**run.spec, "dynamics": {**run.spec["dynamics"], "rates": rates}}, memo={})
+
+
+def _thawed(seed: int) -> Run:
+    """In every class the rarest distinct token goes on growing, in proportion to time, to as much attention as the winner."""
+    run = _dense(_frozen_late(key(seed, "null", "thawed"), 0.5, 5), seed)
+    z = np.array(run.params["Z"])
+    for row, own, chance in _distinct(run):
+        final = z[-1, row, own] + np.log(chance)
+        rare = int(np.argmin(final))
+        z[:, row, own[rare]] += (final.max() - final[rare]) * run.t / run.t[-1]
+    return _with(run, z)
 
 
 def _small_steps(seed: int) -> Run:
-    """Gradient steps so small that they are the flow."""
+    """Gradient steps so small that they are the flow: 2000 to 20 t0, with strong common tokens so that attention moves."""
     random = key(seed, "null", "small steps")
-    made = {**_shape(random), "vocab": None, "rate_y": _between(random, 1, 10), "optimizer": "gd"}
-    return _run(**made, lr=0.01, steps=int(random.integers(300, 600)), seed=seed)
+    made = {**_shape(random), "num_common": int(random.integers(2, 9)), "common_p": _between(random, 0.7, 2)}
+    made |= {"vocab": None, "rate_y": _between(random, 1, 3), "optimizer": "gd", "steps": 2000}
+    tokens = made["num_common"] + made["num_last"] * (made["num_unique"] + 2)
+    end = 20 * transition_time(tokens, made["num_last"], made["rate_y"])
+    return _run(**made, lr=end / 2000, seed=seed)
 
 
 def _descent(random: Random, seed: int) -> Run:
@@ -152,6 +189,14 @@ def _descent(random: Random, seed: int) -> Run:
 def _with(run: Run, z: np.ndarray) -> Run:
     """A run whose scores are others; its reading is a new one."""
     return replace(run, params={"Y": run.params["Y"], "Z": z}, memo={})
+
+
+def _distinct(run: Run) -> list[tuple[int, np.ndarray, np.ndarray]]:
+    """For every class the row of its query in Z, the columns of its distinct tokens, and their P(l|n)."""
+    law = law_of(run)
+    common, table = law.process.common_in(law.model.keys), law.process.table(law.model.keys)
+    owned = [np.flatnonzero((table[n] > 0) & ~common[n]) for n in range(len(table))]
+    return [(int(row), own, table[n, own]) for n, (row, own) in enumerate(zip(law.rows["query"], owned, strict=True))]
 
 
 def _walk(seed: int) -> Run:
@@ -203,14 +248,22 @@ def _swapped(seed: int) -> Run:
     return _permuted_columns(_theorem_flow(random, seed), random)
 
 
+def _chased(seed: int) -> Run:
+    """The other distinct tokens of a class have half the way to the winner's score: its lead is half of what it was."""
+    options = _theorem_options(key(seed, "null", "chased"))
+    run = _run(**{**options, "rate_y": 10 * options["rate_y"], "until": options["until"] / 10}, frames=3000, seed=seed)
+    z = np.array(run.params["Z"])
+    for row, own, chance in _distinct(run):
+        winner = own[np.argmax(z[-1, row, own] + np.log(chance))]
+        z[:, row, own] = (z[:, row, own] + z[:, row, [winner]]) / 2
+    return _with(run, z)
+
+
 def _sharpened(seed: int) -> Run:
     """Scores scaled until one distinct token of every class has 99 % of the attention on them."""
     run = _descent(key(seed, "null", "sharpened"), seed)
-    law = law_of(run)
-    common, table = law.process.common_in(law.model.keys), law.process.table(law.model.keys)
     scale = 1.0
-    for n, row in enumerate(law.rows["query"]):
-        own = np.flatnonzero((table[n] > 0) & ~common[n])
+    for row, own, _ in _distinct(run):
         first, second = own[np.argsort(-run.params["Z"][-1, row, own])[:2]]
         gap = float(run.params["Z"][-1, row, first] - run.params["Z"][-1, row, second])
         scale = max(scale, np.log(99 * len(own)) / max(gap, 1e-6))
@@ -221,7 +274,12 @@ FROZEN = Inputs("frozen attention", "eta_Z = 0: attention never moves, so nothin
 CUT = Inputs("cut before the transition", "a flow to .1 to .5 t0: nothing is frozen yet", _cut)
 EXCHANGEABLE = Inputs("exchangeable tokens", "distinct tokens of a class are equally likely: none is preferred", _exchangeable)
 SMALL_STEPS = Inputs("small steps", "steps so small that they are the flow", _small_steps)
-WALK = Inputs("random walk", "scores walk at random: no sign, no order, no freezing", _walk)
+WALK = Inputs("random walk", "scores walk at random: no sign, no order", _walk)
+THAWED = Inputs("thawed attention", "the rarest distinct token goes on growing in proportion to time: nothing freezes", _thawed)
+MISSTATED = Inputs(
+    "misstated rates", "made at nine times the ratio that the spec says: more sparse at three times it", _misstated
+)
+CHASED = Inputs("half the lead", "all distinct tokens have half the way to the winner's score: its lead is halved", _chased)
 PERMUTED = Inputs("permuted tokens", "scores of distinct tokens reversed, and a common token has one of them", _permuted)
 STRETCHED = Inputs("stretched clock", "three times the time that has passed: rates and times do not fit", _stretched)
 SWAPPED = Inputs("swapped tokens", "as permuted tokens, on the flows of theorems 1 and 4", _swapped)

@@ -22,7 +22,7 @@ class ClassAttention:
     """Attention of every class over a run, in the long-sequence limit.
 
     `attention` is c_{l|n} (frames, classes, keys); `scores` and their velocity z_ml, dz_ml/dt are those of the class's
-    query. Masks say which keys are distinct tokens of a class and which are common.
+    query, and `decoder` is Y (frames, keys, columns). Masks say which keys are distinct tokens of a class and which are common.
     """
 
     time: np.ndarray
@@ -30,6 +30,7 @@ class ClassAttention:
     attention: np.ndarray
     scores: np.ndarray
     velocity: np.ndarray
+    decoder: np.ndarray
     prior: np.ndarray
     table: np.ndarray
     distinct: np.ndarray
@@ -127,6 +128,7 @@ def class_attention(run: Run) -> ClassAttention:
         attention=attention(scores, np.broadcast_to(table, scores.shape)),
         scores=scores,
         velocity=velocities(run, law)["Z"][:, rows],
+        decoder=run.params["Y"],
         prior=process.weights,
         table=table,
         distinct=(table > 0) & ~common,

@@ -12,7 +12,7 @@ from stagescope.dynamics.record import Every, LogSpaced, Record
 from stagescope.keys import key
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import ended, replay
-from stagescope.papers.scan_snap.evidence import LIMITS, Companions, Evidence
+from stagescope.papers.scan_snap.evidence import LIMITS, REPLICAS, Companions, Evidence
 from stagescope.papers.scan_snap.loss import PairwisePopulation
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
 from stagescope.papers.scan_snap.sampled import PairwiseSampled
@@ -33,8 +33,6 @@ class Resolution:
 
 
 RESOLUTION = Resolution()
-REPLICAS = 8
-"""Descents on other batches: their spread is known to 25 %, and Student's factor for 95 % is 2.4."""
 
 
 def dense_attention(run: Run) -> ClassAttention:

@@ -4,7 +4,7 @@ onset   common tokens have lost 2 % of the attention they started with
 winner  the strongest distinct token has 1.25 times the attention of the strongest common one
 peak    attention moves fastest
 slow    after the peak, attention moves at less than 10 % of its peak speed
-snap    from here on attention is almost frozen: three quarters of its way, up to ten times this time, lie behind
+snap    from here on attention is almost frozen: it has gone three quarters of the way that it goes in ten times the time
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class EventLevels:
     onset_loss: float = 0.02  # share of their first attention that common tokens have lost at `onset`
     winner_ratio: float = 1.25  # attention of the strongest distinct token over that of the strongest common one at `winner`
     slow_speed: float = 0.10  # speed over its peak at `slow`; these three are those of the independent implementation
-    snap_behind: float = 0.75  # share of the way up to ten times this time that lies behind at `snap`: well over half
+    snap_behind: float = 0.75  # share of the way to ten times this time that attention has gone at `snap`: well over half
     material: float = 0.01  # share of attention that must have moved at `snap`: a map of attention with 1 % steps shows it
     solver: float = 1e-6  # error of a curve of a flow, relative to its largest value; trajectories agree to 3e-7
 
@@ -44,7 +44,7 @@ class Averages:
     top_distinct: np.ndarray
     top_common: np.ndarray
     speed: np.ndarray
-    behind: np.ndarray  # share of the way up to ten times this time that lies behind
+    behind: np.ndarray  # share of the way to ten times this time that attention has gone
     moved: np.ndarray  # share of attention that is on other tokens than at the start
 
     @classmethod
@@ -143,7 +143,7 @@ def _why(name: str, event: Event, curves: Averages, moves: bool, clock: str) -> 
         return f"the attention speed fell to {curves.speed[-1] / curves.speed.max():.1%} of its peak {end}"
     if curves.moved[-1] < LEVELS.material:
         return f"only {curves.moved[-1]:.2g} of all attention has moved {end}"
-    return f"{curves.behind[-1]:.1%} of the way that attention goes up to ten times this time lie behind {end}"
+    return f"attention has gone {curves.behind[-1]:.1%} of the way to ten times this time {end}"
 
 
 def _stages(

@@ -44,7 +44,7 @@ TAGS = {
     "SnS:text-snap": Tag("figure 7", "at a constant rate attention freezes: an eighth of its way, or less, while time triples"),
     "SnS:text-rate": Tag("figure 10", "larger learning rates give sparser attention"),
     "SnS:text-freezing": Tag("figure 7", "the full transformer freezes under a decaying rate only"),
-    "SnS:snap": Tag("after the transition", "three quarters of the way of attention up to ten times the time lie behind"),
+    "SnS:snap": Tag("after the transition", "attention has gone three quarters of the way that it goes in ten times the time"),
     "SnS:fixed": Tag("snap", "the combination of distinct tokens stays almost fixed after the transition"),
     "SnS:several": Tag("snap", "attention ends on several distinct tokens, not on one winner"),
 }

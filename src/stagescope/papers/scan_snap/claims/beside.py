@@ -13,11 +13,11 @@ FEW, MANY = 2, 10
 
 
 def _changed(evidence: Evidence, wanted: dict[str, Any]) -> dict[str, Any] | None:
-    """Those of the wanted options that the run does not have; None for a run of no study."""
+    """Those of the wanted options that the run does not have; None if it has them all, and for a run of no study."""
     config = evidence.run.config
     if config is None or evidence.run.study != STUDY.name:
         return None
-    return {name: value for name, value in wanted.items() if config.get(name) != value}
+    return {name: value for name, value in wanted.items() if config.get(name) != value} or None
 
 
 def _flow(evidence: Evidence, **wanted: Any) -> dict[str, Any]:
@@ -47,15 +47,17 @@ def symmetric_commons(evidence: Evidence) -> dict[str, Any] | None:
 
 def fast_modified(evidence: Evidence) -> dict[str, Any] | None:
     """Theorems 1, 3, 4 and lemma 4: one common token, a modified decoder that is fast, to a few transition times."""
-    options = _flow(evidence, decoder="pinv", num_common=1, common_p=0.5, umin=0.1, umax=1.0, vocab=_outputs(evidence))
+    options = _flow(evidence, decoder="pinv", num_common=1, common_p=0.5, umin=0.1, umax=1.0)
     options |= {"rate_y": 300 * options["rate_z"], "num_unique": max(5, options["num_unique"])}
+    options["vocab"] = _outputs(evidence, options)
     return _changed(evidence, options | _until(evidence, options, 4))
 
 
 def fast_gradient(evidence: Evidence) -> dict[str, Any] | None:
     """The transition: one weak common token, many outputs, a fast decoder."""
-    options = _flow(evidence, decoder="gradient", num_common=1, common_p=0.5, umin=0.1, umax=1.0, vocab=_outputs(evidence))
+    options = _flow(evidence, decoder="gradient", num_common=1, common_p=0.5, umin=0.1, umax=1.0)
     options |= {"rate_y": 100 * options["rate_z"], "num_unique": max(5, options["num_unique"])}
+    options["vocab"] = _outputs(evidence, options)
     return _changed(evidence, options | _until(evidence, options, 4))
 
 
@@ -70,14 +72,17 @@ def slow_attention(evidence: Evidence) -> dict[str, Any] | None:
 
 
 def _long(evidence: Evidence, ratio: float) -> dict[str, Any] | None:
-    options = _flow(evidence, decoder="pinv", umin=0.1, umax=1.0, vocab=_outputs(evidence))
+    options = _flow(evidence, decoder="pinv", umin=0.1, umax=1.0)
     commons, unique = max(2, options["num_common"]), max(5, options["num_unique"])
     options |= {"num_common": commons, "num_unique": unique, "common_p": 1.0, "rate_y": ratio * options["rate_z"]}
+    options["vocab"] = _outputs(evidence, options)
     return _changed(evidence, options | _until(evidence, options, 300))
 
 
-def _outputs(evidence: Evidence) -> int:
-    return max(1000, 2 * evidence.outputs)
+def _outputs(evidence: Evidence, options: dict[str, Any]) -> int:
+    """Many outputs: those of the run, at least 1000, and twice the tokens of the classes."""
+    tokens = options["num_common"] + options["num_last"] * (options["num_unique"] + 2)
+    return max(1000, evidence.outputs, 2 * tokens)
 
 
 def _until(evidence: Evidence, options: dict[str, Any], times: float) -> dict[str, float]:

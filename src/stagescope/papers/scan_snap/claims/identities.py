@@ -73,5 +73,13 @@ CLAIMS = (
     claim(
         "SnS:lemma-2", "Attention of a context of length L tends to c_n like L^-1/2", _any, _length_rate, "end", kind="identity"
     ),
-    claim("SnS:scaling", "In the flow only eta_Y/eta_Z and time matter", flow_regime, _scaling, "end", kind="identity"),
+    claim(
+        "SnS:scaling",
+        "In the flow only eta_Y/eta_Z and time matter",
+        flow_regime,
+        _scaling,
+        "end",
+        kind="identity",
+        cost="1 flow, as long as the run",
+    ),
 )

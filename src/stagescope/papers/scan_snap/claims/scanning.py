@@ -7,7 +7,7 @@ from stagescope.claims.comparison import Comparison, Regime, beyond_chance
 from stagescope.keys import key
 from stagescope.papers.scan_snap import nulls
 from stagescope.papers.scan_snap.claims.beside import one_query_each, symmetric_commons
-from stagescope.papers.scan_snap.evidence import ADAM, LIMITS, Evidence, not_moved, regime_of, undecided
+from stagescope.papers.scan_snap.evidence import ADAM, BATCHES, LIMITS, Evidence, not_moved, regime_of, undecided
 from stagescope.papers.scan_snap.observables import ClassAttention
 
 PERMUTATIONS = 999
@@ -141,6 +141,7 @@ CLAIMS = (
         kind="prediction",
         null=(nulls.PERMUTED, nulls.WALK),
         rules=2,
+        cost=BATCHES,
         elsewhere=one_query_each,
     ),
     claim(
@@ -153,6 +154,7 @@ CLAIMS = (
         kind="prediction",
         null=(nulls.PERMUTED, nulls.WALK),
         rules=2,
+        cost=BATCHES,
         elsewhere=symmetric_commons,
     ),
     claim(
@@ -162,8 +164,9 @@ CLAIMS = (
         _order,
         "end",
         kind="pattern",
-        null=(nulls.PERMUTED, nulls.WALK, nulls.EXCHANGEABLE),
+        null=(nulls.PERMUTED, nulls.WALK),
         rules=2,
+        cost=BATCHES,
         elsewhere=one_query_each,
     ),
 )

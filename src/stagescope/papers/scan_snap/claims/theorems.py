@@ -1,53 +1,20 @@
 """The theorems of scan and snap, compared with the corrected closed forms; each with the error of what it neglects."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.claims.comparison import Comparison, agreement
 from stagescope.detect.events import top
 from stagescope.papers.scan_snap import forms, nulls
+from stagescope.papers.scan_snap.claims.assumptions import (
+    chi_regime,
+    modified_regime,
+    single_common_regime,
+    transition_regime,
+    trusted,
+)
 from stagescope.papers.scan_snap.claims.beside import fast_gradient, fast_modified
-from stagescope.papers.scan_snap.evidence import ADAM, LIMITS, Evidence, features_of, not_moved, regime_of, undecided
-
-
-def _limit(evidence: Evidence) -> tuple[tuple[bool, str], ...]:
-    """Conditions of all theorems: long contexts, zero start, equally frequent classes with a target each."""
-    return (
-        (not evidence.sampled, "contexts are sampled"),
-        (evidence.zero_start, "the start is not zero"),
-        (evidence.own_target, "classes share a target"),
-        (evidence.even, "classes are not equally frequent"),
-        (evidence.classes > 1, "there is a single class"),
-    )
-
-
-def trusted(base: Callable[[Evidence], Regime], compare: Callable[[Evidence], Comparison], tolerance: float) -> Any:
-    """The regime `base`, where also what the theorem neglects is known in this run, and at most half of the tolerance."""
-
-    def regime(evidence: Evidence) -> Regime:
-        found = base(evidence)
-        if not (found.applies and found.holds):
-            return found
-        seen = compare(evidence)
-        if seen.measured is None or seen.predicted_error is None:
-            return Regime(False, seen.reason)
-        error = f"the theorem neglects {seen.predicted_error:.2g} {seen.unit or ''}".rstrip()
-        if seen.predicted_error > tolerance / 2:
-            return Regime(False, f"{error}, more than half of the tolerance of {tolerance:g}")
-        return Regime(True, f"{found.sentence}; {error}")
-
-    return regime
-
-
-def chi_regime(evidence: Evidence) -> Regime:
-    """Theorem 3 holds for any decoder that is learned from the same features."""
-    if evidence.is_adam:
-        return ADAM
-    own = (evidence.own_query, "classes share a query")
-    return regime_of(*_limit(evidence), own, holds="long contexts, zero start, one query and one target per class")
+from stagescope.papers.scan_snap.evidence import LIMITS, Evidence, features_of, not_moved, undecided
 
 
 def chi_identity(evidence: Evidence) -> Comparison:
@@ -77,35 +44,9 @@ def chi_identity(evidence: Evidence) -> Comparison:
     return agreement(1.0, found, LIMITS.relative, reason, predicted_error=error, unit="of chi - 1")
 
 
-def modified_regime(evidence: Evidence) -> Regime:
-    """The assumptions of lemma 3 and theorem 1."""
-    if evidence.is_adam:
-        return ADAM
-    why = f"the decoder is the gradient's; assumption 2 would need {1 / evidence.classes:.2g} and has {evidence.overlap:.2g}"
-    return regime_of(
-        (evidence.modified, why), *_limit(evidence), holds="modified decoder, zero start, equally frequent classes, own targets"
-    )
-
-
-def single_common_regime(evidence: Evidence) -> Regime:
-    """The assumptions of theorem 4: theorem 1's, and one common token in symmetric classes."""
-    found = modified_regime(evidence)
-    queries = f"{evidence.queries} queries for {evidence.classes} classes; one query for each or one for all is needed"
-    more = regime_of(
-        (evidence.commons == 1, f"there are {evidence.commons} common tokens, not one"),
-        (evidence.symmetric, "classes are not symmetric"),
-        (evidence.own_query or evidence.queries == 1, queries),
-        (evidence.rates["Z"] > 0, "attention is frozen"),
-        holds="one common token, symmetric classes",
-    )
-    if not found.applies or (found.holds and more.holds):
-        return Regime(True, f"{found.sentence}, {more.sentence}") if found.applies else found
-    return Regime(False, "; ".join(part.sentence for part in (found, more) if not part.holds))
-
-
 def theorem_1(evidence: Evidence) -> Comparison:
     """Own-minus-other logit over x(t), the worst from .05 to 3 t0; the error is what the motion of attention added to it."""
-    time, tolerance = evidence.run.time, LIMITS.relative
+    time, tolerance = evidence.curves.time, LIMITS.relative
     seen = (time >= 0.05 * evidence.t0) & (time <= 3 * evidence.t0)
     if not seen.any():
         return undecided(f"no frame is between .05 and 3 times t0 = {evidence.t0:.4g}", 1.0, tolerance)
@@ -119,8 +60,8 @@ def theorem_1(evidence: Evidence) -> Comparison:
 
 def lemma_4(evidence: Evidence) -> Comparison:
     """|dz/dt - lemma| / |lemma| at t0 or the end; the error is what a decoder learned at the first features would change."""
-    curves = evidence.recorded
-    now = int(np.argmin(np.abs(curves.time - min(evidence.t0, evidence.end))))
+    curves = evidence.curves
+    now = evidence.frame(min(evidence.t0, evidence.end))
     when, query = float(curves.time[now]), evidence.law.rows["query"]
     f = features_of(curves.attention[[0, now]])
     strength = float(forms.gamma(when, evidence.outputs, evidence.classes, evidence.rates["Y"]))
@@ -167,7 +108,7 @@ def _predicted_growth(evidence: Evidence, when: float) -> tuple[float, float]:
     weight = float(grown[curves.common[0]][0] ** 2) / norm
     change = 2 * abs(np.log(norm / squares)) + (classes - 1) * abs(weight - share) / (1 + (classes - 1) * share)
     change += evidence.memory(when, np.argmax(curves.common, axis=1))
-    gaps = np.interp(when, evidence.run.time, evidence.drifts / np.maximum(evidence.logit_gaps, 1e-300))
+    gaps = np.interp(when, evidence.curves.time, evidence.drifts / np.maximum(evidence.logit_gaps, 1e-300))
     error = (change / 2 + 2 * float(gaps)) * u / ((1 + u) * np.log1p(u))
     return 0.25 * float(np.log1p(u)), error
 
@@ -205,18 +146,6 @@ def sandwich(evidence: Evidence) -> Comparison:
     return Comparison(bounds, float(share.mean()), LIMITS.growth, holds, reason, error, 0.0, "of 2 B")
 
 
-def transition_regime(evidence: Evidence) -> Regime:
-    if evidence.is_adam:
-        return ADAM
-    return regime_of(
-        *_limit(evidence),
-        (evidence.is_flow, "finite steps"),
-        (evidence.own_query, "classes share a query"),
-        (evidence.rates["Z"] > 0, "attention is frozen"),
-        holds="flow from zero, one query and one target per class",
-    )
-
-
 def transition(evidence: Evidence) -> Comparison:
     """When the winners grow fastest, over K ln M / eta_Y; predicted is when gamma of theorem 1 is largest.
 
@@ -225,17 +154,19 @@ def transition(evidence: Evidence) -> Comparison:
     the decoder remembers earlier features.
     """
     curves, tolerance = evidence.curves, LIMITS.transition
+    steep = forms.steepest_time(evidence.outputs, evidence.classes, evidence.rates["Y"]) / evidence.t0
     found = top(curves.time, curves.mean(evidence.winner(curves.velocity)))
     if evidence.still or found.time is None or found.low is None or found.high is None:
-        return undecided("the growth of the winning tokens has not passed its peak", 1.0, tolerance)
+        return undecided("the growth of the winning tokens has not passed its peak", steep, tolerance)
     now = evidence.frame(found.time)
     f = features_of(curves.attention[0])
     overlap = 0.0 if evidence.modified else float(np.max(f @ f.T - np.eye(evidence.classes)))
     fallen = np.abs(curves.scores[now] - curves.scores[0])[curves.common]
     motion = evidence.memory(found.time, evidence.winners) + 4 * float(np.max(fallen, initial=0.0))
-    steep = forms.steepest_time(evidence.outputs, evidence.classes, evidence.rates["Y"]) / evidence.t0
     error, ratio = float(np.hypot(overlap / (1 - overlap), motion)), found.time / evidence.t0
-    reason = f"the winning tokens grow fastest at t={found.time:.4g}, {ratio:.3f} times K ln M / eta_Y; gamma at {steep:.3f}"
+    reason = (
+        f"the winning tokens grow fastest at {ratio:.3f} times K ln M / eta_Y (t={found.time:.4g}), gamma at {steep:.3f} times it"
+    )
     half = max(found.high - found.time, found.time - found.low) / evidence.t0
     return agreement(steep, ratio, tolerance, reason, predicted_error=error, measured_error=half, unit="of K ln M / eta_Y")
 
@@ -251,7 +182,7 @@ CLAIMS = (
         "end",
         kind="prediction",
         null=nulls.STRETCHED,
-        rules=2,
+        rules=3,
         elsewhere=fast_modified,
     ),
     claim(
@@ -263,6 +194,7 @@ CLAIMS = (
         "end",
         kind="prediction",
         null=nulls.STRETCHED,
+        rules=2,
         elsewhere=fast_modified,
     ),
     claim(
@@ -274,8 +206,8 @@ CLAIMS = (
         "end",
         kind="prediction",
         group="growth of the winner",
-        null=(nulls.PERMUTED, nulls.WALK),
-        rules=2,
+        null=(nulls.CHASED, nulls.SWAPPED),
+        rules=3,
         elsewhere=fast_modified,
     ),
     claim(
@@ -288,7 +220,7 @@ CLAIMS = (
         kind="prediction",
         group="growth of the winner",
         null=_MODIFIED,
-        rules=2,
+        rules=3,
         elsewhere=fast_modified,
     ),
     claim(
@@ -300,18 +232,18 @@ CLAIMS = (
         "end",
         kind="prediction",
         null=_MODIFIED,
-        rules=2,
+        rules=3,
         elsewhere=fast_modified,
     ),
     claim(
         "SnS:transition",
-        "The transition is at K ln M / eta_Y",
+        "Winning tokens grow fastest when gamma peaks, at .8 to 1.1 times K ln M / eta_Y",
         trusted(transition_regime, transition, LIMITS.transition),
         transition,
         "peak",
         kind="prediction",
         null=nulls.STRETCHED,
-        rules=2,
+        rules=3,
         elsewhere=fast_gradient,
     ),
 )
