@@ -12,7 +12,7 @@ from stagescope.papers.focus_dilution.family import slopes
 from stagescope.papers.focus_dilution.ladder.points import NO_RATE, SmallPoint, condensed_start, nearest_point, small_point
 from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit
 from stagescope.papers.focus_dilution.loss import TokenPopulation
-from stagescope.papers.focus_dilution.nulls import OTHER_PERSISTENCE, PERSISTENT, WALK
+from stagescope.papers.focus_dilution.nulls import OTHER_PERSISTENCE, PERSISTENT, UNEQUAL
 from stagescope.papers.focus_dilution.process import LazyChain
 
 
@@ -229,7 +229,7 @@ CLAIMS = (
         "E1",
         "E2",
         kind="prediction",
-        null=(OTHER_PERSISTENCE, WALK),
+        null=OTHER_PERSISTENCE,
         rules=2,
         elsewhere=beside,
         cost="2 flows from starts 10 and 100 times smaller, each about twice as long as this one",
@@ -273,7 +273,7 @@ CLAIMS = (
         "Q1",
         "end",
         kind="prediction",
-        null=PERSISTENT,
+        null=UNEQUAL,
         rules=2,
         rare=True,
     ),
