@@ -161,6 +161,15 @@ def _walk(seed: int) -> Run:
     return replace(run, params=params, memo={})
 
 
+def _stretched(seed: int) -> Run:
+    """Times are those of the flow times 1.4, or over it: every point of the run is true, and every rate is false."""
+    run = _setting(seed, lazy_chain).run()
+    factor = float(np.random.default_rng([seed, 3]).choice([1.4, 1 / 1.4]))
+    shown = replace(run, series={**run.series, "t": factor * run.t}, memo={})
+    vars(reading(shown))["curves"] = token_curves(shown)  # a replay that ends at the minimum could not be told from it
+    return shown
+
+
 def _wide(seed: int) -> Setting:
     """A lazy chain with a model that can have any scores: width and key width are at least the number of tokens."""
     return replace(_setting(seed, lazy_chain), width=8, key_width=8)
@@ -239,6 +248,7 @@ OTHER_PERSISTENCE = Inputs(
     "another persistence", "a flow shown under a chain of the same pi whose c is off by 30 % or more", _other_persistence
 )
 OPPOSITE = Inputs("opposite sign", "a flow that focuses, shown under a chain whose c is negative", _opposite)
+STRETCHED = Inputs("stretched time", "flows whose times are 1.4 times too long or too short: rates are false", _stretched)
 WALK = Inputs("wandering parameters", "random walks of all blocks: no law, no stages", _walk)
 EARLY = Inputs("early attention", "queries and keys open before the embeddings condense, and stay", _early)
 HELD = Inputs("held focus", "attention stays at the focus of its first row, embeddings go on: no row is diluted", _held)

@@ -65,8 +65,9 @@ def _second_order(evidence: Evidence) -> Comparison:
         return Comparison(1.0, None, SECOND, None, f"|D| does not rise through {MARKS[0]} to {MARKS[-1]}", unit=unit)
     drives = [evidence.linear[(1, 0)].second_order(visit.trajectory.at(frame)) for frame in frames]
     predicted = np.array([float(_spread(evidence, sign * (w["W0"] @ visit.place.S[0]))) for w in drives])
-    measured = moved[frames]
-    limit, near = float(np.polyfit(predicted, measured, 2)[1]), float(np.polyfit(predicted[:3], measured[:3], 1)[0])
+    measured, last = moved[frames], float(np.abs(predicted).max()) or 1.0
+    x, y = predicted / last, measured / last
+    limit, near = float(np.polyfit(x, y, 2)[1]), float(np.polyfit(x[:3], y[:3], 1)[0])
     shown = ", ".join(f"{ratio:.3f}" for ratio in measured / predicted)
     reason = f"D measured/predicted is {shown} where D is {', '.join(f'{mark:g}' for mark in MARKS)}; {limit:.3f} in the limit"
     return agreement(1.0, limit, SECOND, reason, measured_error=abs(limit - near), unit=unit)
