@@ -22,7 +22,8 @@ SMALL_START = 3e-3
 """Largest rms of the initial parameters: below it a start is at most .1 of the level of E1 in norm (8 entries a row)."""
 UNIFORM = 1e-12
 """A stationary law whose probabilities differ by no more is uniform."""
-DEFAULT_UNTIL = FocusDilutionOptions().until
+DEFAULT_UNTIL = float(FocusDilutionOptions.model_fields["until"].default)
+"""How long a flow of the study is by default."""
 LONGER = 4.0
 """How much longer the run beside one that was too short is."""
 POPULATION_FLOW: dict[str, Any] = {
@@ -155,6 +156,18 @@ def visited(r: int, rq: int) -> Callable[[Evidence], Regime]:
             failed.append(f"no critical point ({r},{rq}) was found: the search ended at |F| = {visit.small.point.residual:.1e}")
         near = "-" if visit is None else f"{visit.distance:.3f}"
         return Regime(not failed, "; ".join(failed) or f"relative distance {near} from ({r},{rq})")
+
+    return regime
+
+
+def opening(r: int, rq: int) -> Callable[[Evidence], Regime]:
+    """The regime of what opens at a critical point (r, rq): a visit of it, and a direction that grows there."""
+
+    def regime(evidence: Evidence) -> Regime:
+        found, visit = visited(r, rq)(evidence), evidence.visit(r, rq)
+        if not found.holds or visit is None or visit.small.opening is not None:
+            return found
+        return Regime(False, f"nothing opens at ({r},{rq})")
 
     return regime
 

@@ -2,7 +2,7 @@
 
 A null is a run on which a claim is false by construction. Flows of the model obey its theorems, so most nulls show a flow
 under the law of another chain: what is predicted is then false by a known amount, and near enough that the claim is judged.
-Others steer the attention of a flow away from what is claimed.
+Nulls that steer the motion itself are in `steered`.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,6 @@ from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.papers.focus_dilution.process import LazyChain, asymmetric_law
-from stagescope.papers.focus_dilution.stages import THRESHOLDS
 from stagescope.papers.reading import reading
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.runs.run import Run
@@ -76,7 +75,7 @@ def _law(chain: Chain) -> tuple[np.ndarray, np.ndarray]:
     return chain.stationary, chain.transition
 
 
-def _setting(seed: int, draw: Callable[[np.random.Generator], Chain]) -> Setting:
+def setting(seed: int, draw: Callable[[np.random.Generator], Chain]) -> Setting:
     """Scale of the scores .35 to 4 and start 1e-5 to 1e-3, both log-uniform."""
     rng = np.random.default_rng(seed)
     chain = draw(rng)
@@ -105,125 +104,54 @@ def almost_equal(rng: np.random.Generator) -> LazyChain:
 
 
 def _lazy(seed: int) -> Run:
-    return _setting(seed, lazy_chain).run()
+    return setting(seed, lazy_chain).run()
 
 
 def _any(seed: int) -> Run:
-    return _setting(seed, any_chain).run()
+    return setting(seed, any_chain).run()
 
 
 def _almost_equal(seed: int) -> Run:
-    found = _setting(seed, almost_equal)
+    found = setting(seed, almost_equal)
     return replace(found, scale=max(found.scale, 1.0)).run()
 
 
 def _other_law(seed: int) -> Run:
     """pi of the chain that is named is flatter or sharper, so that mu0 and the direction pi are other ones."""
-    setting = _setting(seed, lazy_chain)
-    pi, rng = setting.chain.stationary, np.random.default_rng([seed, 1])
-    assert isinstance(setting.chain, LazyChain)
+    drawn = setting(seed, lazy_chain)
+    pi, rng = drawn.chain.stationary, np.random.default_rng([seed, 1])
+    assert isinstance(drawn.chain, LazyChain)
     order = np.argsort(pi)
     other = pi.copy()
     other[order[-1]], other[order[0]] = pi[order[0]], pi[order[-1]]  # the most and the least frequent token change places
     other = other ** float(rng.choice([0.6, 1.6]))
-    return setting.shown_under(LazyChain(pi=tuple((other / other.sum()).tolist()), persistence=setting.chain.persistence))
+    return drawn.shown_under(LazyChain(pi=tuple((other / other.sum()).tolist()), persistence=drawn.chain.persistence))
 
 
 def _other_persistence(seed: int) -> Run:
     """The same pi, so the same points (0,0) and (1,0); c is proportional to the persistence, and here off by 30 % or more."""
-    setting = _setting(seed, lazy_chain)
-    assert isinstance(setting.chain, LazyChain)
-    kept = setting.chain.persistence
+    drawn = setting(seed, lazy_chain)
+    assert isinstance(drawn.chain, LazyChain)
+    kept = drawn.chain.persistence
     other = kept * 0.6 if kept > 0.5 else min(kept * 1.7, 0.95)
-    return setting.shown_under(LazyChain(pi=setting.chain.pi, persistence=other))
+    return drawn.shown_under(LazyChain(pi=drawn.chain.pi, persistence=other))
 
 
 def _opposite(seed: int) -> Run:
     """The same pi and a negative persistence: the sign of c is the opposite."""
-    setting = _setting(seed, lazy_chain)
-    assert isinstance(setting.chain, LazyChain)
-    least = min(setting.chain.pi)
-    return setting.shown_under(LazyChain(pi=setting.chain.pi, persistence=-0.9 * least / (1 - least)))
-
-
-def _walk(seed: int) -> Run:
-    """Parameters that wander: random walks of every block from the start of a flow, as far as the flow's fastest block goes."""
-    run, rng, knots = _setting(seed, lazy_chain).run(), np.random.default_rng([seed, 2]), 60
-    at, params = np.linspace(0, 1, knots), {}
-    share = run.time / run.time[-1]
-    size = max(float(np.sqrt(np.mean((run.params[name][-1] - run.params[name][0]) ** 2))) for name in run.params)
-    for name in run.params:
-        block = run.params[name]
-        path = np.concatenate([np.zeros((1, block[0].size)), np.cumsum(rng.normal(size=(knots - 1, block[0].size)), axis=0)])
-        path *= size / np.sqrt(knots)
-        moved = np.stack([np.interp(share, at, column) for column in path.T], axis=1)
-        params[name] = block[0] + moved.reshape(len(share), *block[0].shape)
-    return replace(run, params=params, memo={})
+    drawn = setting(seed, lazy_chain)
+    assert isinstance(drawn.chain, LazyChain)
+    least = min(drawn.chain.pi)
+    return drawn.shown_under(LazyChain(pi=drawn.chain.pi, persistence=-0.9 * least / (1 - least)))
 
 
 def _stretched(seed: int) -> Run:
     """Times are those of the flow times 1.4, or over it: every point of the run is true, and every rate is false."""
-    run = _setting(seed, lazy_chain).run()
+    run = setting(seed, lazy_chain).run()
     factor = float(np.random.default_rng([seed, 3]).choice([1.4, 1 / 1.4]))
     shown = replace(run, series={**run.series, "t": factor * run.t}, memo={})
     vars(reading(shown))["curves"] = token_curves(shown)  # a replay that ends at the minimum could not be told from it
     return shown
-
-
-def _wide(seed: int) -> Setting:
-    """A lazy chain with a model that can have any scores: width and key width are at least the number of tokens."""
-    return replace(_setting(seed, lazy_chain), width=8, key_width=8)
-
-
-def _steered(run: Run, law: TokenPopulation, first: int, attention: np.ndarray) -> Run:
-    """The run with the attention given from a frame on; embeddings move as they did.
-
-    Scores log(A / pi) need WQ WK^T = W0^+ log(A / pi) W0^+T / scale, which exists for embeddings of full rank.
-    """
-    params = {name: np.array(run.params[name]) for name in run.params}
-    inverse = np.linalg.pinv(params["W0"][first:], rcond=1e-14)
-    scores = np.log(attention / law.process.stationary) / law.model.scale
-    params["WQ"][first:] = inverse @ scores @ np.swapaxes(inverse, 1, 2)
-    params["WK"][first:] = np.eye(law.model.width)
-    return replace(run, params=params, memo={})
-
-
-def _opened(values: np.ndarray, which: int) -> int:
-    """The first frame in which a singular value is above its level, or the last frame."""
-    above = np.flatnonzero(values[:, which] > THRESHOLDS.level)
-    return int(above[0]) if above.size else len(values) - 1
-
-
-def _monotone(seed: int) -> Run:
-    """From E2 on every row of attention goes straight to where it ended: no row rises and falls again."""
-    setting = _wide(seed)
-    run, law = setting.run(), setting.law()
-    curves = token_curves(run)
-    first = _opened(curves.embedding_values, 1)
-    share = ((run.time[first:] - run.time[first]) / max(run.time[-1] - run.time[first], 1e-9))[:, None, None]
-    return _steered(run, law, first, (1 - share) * curves.attention[first] + share * curves.attention[-1])
-
-
-def _held(seed: int) -> Run:
-    """Attention stays as it is when the first rare row is largest between E1 and E2: no row is diluted."""
-    setting = _wide(seed)
-    run, law = setting.run(), setting.law()
-    curves = token_curves(run)
-    begin, end = (_opened(curves.embedding_values, which) for which in (0, 1))
-    rare = np.delete(curves.attention[begin : end + 1, :, curves.frequent], curves.frequent, axis=1)
-    first = begin + int(np.argmax(rare, axis=0).min())
-    return _steered(run, law, first, np.repeat(curves.attention[first][None], run.frames - first, axis=0))
-
-
-def _early(seed: int) -> Run:
-    """Queries and keys go to where they are at Q1 by half of E1, and stay: attention is not frozen, and opens first."""
-    run = _setting(seed, lazy_chain).run()
-    curves = token_curves(run)
-    half = run.time[_opened(curves.embedding_values, 0)] / 2
-    opened = run.time[_opened(curves.score_values, 0)]
-    at = np.searchsorted(run.time, opened * np.minimum(run.time / half, 1.0))
-    moved = {name: run.params[name][np.minimum(at, run.frames - 1)] for name in ("WQ", "WK")}
-    return replace(run, params={name: moved.get(name, run.params[name]) for name in run.params}, memo={})
 
 
 def _unequal(seed: int) -> Run:
@@ -249,10 +177,6 @@ OTHER_PERSISTENCE = Inputs(
 )
 OPPOSITE = Inputs("opposite sign", "a flow that focuses, shown under a chain whose c is negative", _opposite)
 STRETCHED = Inputs("stretched time", "flows whose times are 1.4 times too long or too short: rates are false", _stretched)
-WALK = Inputs("wandering parameters", "random walks of all blocks: no law, no stages", _walk)
-EARLY = Inputs("early attention", "queries and keys open before the embeddings condense, and stay", _early)
-HELD = Inputs("held focus", "attention stays at the focus of its first row, embeddings go on: no row is diluted", _held)
-MONOTONE = Inputs("monotone rows", "from E2 on each row goes straight to its end, which the loss of a flow has", _monotone)
 UNEQUAL = Inputs("unequal rare tokens", "a flow on unequal rare tokens, shown under equal ones: E2 comes", _unequal)
 PERSISTENT = Inputs(
     "persistent equal tokens", "equal rare tokens, persistence above lambda_c: the point is unstable", _persistent

@@ -10,10 +10,10 @@ from stagescope.claims.comparison import Comparison, Regime
 from stagescope.detect.events import first_crossing
 from stagescope.papers.focus_dilution.claims.second_order import MARKS, redistribution
 from stagescope.papers.focus_dilution.evidence import Evidence, beside, reaching_second, small_flow, visited
-from stagescope.papers.focus_dilution.nulls import EARLY, HELD, MONOTONE, WALK
 from stagescope.papers.focus_dilution.process import LazyChain
 from stagescope.papers.focus_dilution.stages import RowCycle, row_cycles
 from stagescope.papers.focus_dilution.stages.rows import row_turns
+from stagescope.papers.focus_dilution.steered import EARLY, HELD, MONOTONE, WALK
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.papers.focus_dilution import forms
 from stagescope.papers.focus_dilution.evidence import Evidence, beside, small_flow
-from stagescope.papers.focus_dilution.nulls import EARLY, OPPOSITE, OTHER_LAW, WALK
+from stagescope.papers.focus_dilution.nulls import OPPOSITE, OTHER_LAW
 from stagescope.papers.focus_dilution.stages import first_move, passes
+from stagescope.papers.focus_dilution.steered import EARLY, WALK
 
 
 @dataclass(frozen=True)

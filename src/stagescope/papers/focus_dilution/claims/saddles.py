@@ -9,10 +9,11 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, agreement
 from stagescope.papers.focus_dilution import forms
-from stagescope.papers.focus_dilution.evidence import Evidence, beside, visited
+from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, visited
 from stagescope.papers.focus_dilution.family import slopes
 from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit
-from stagescope.papers.focus_dilution.nulls import OTHER_LAW, OTHER_PERSISTENCE, STRETCHED, WALK
+from stagescope.papers.focus_dilution.nulls import OTHER_LAW, OTHER_PERSISTENCE, STRETCHED
+from stagescope.papers.focus_dilution.steered import SWAPPED, WALK
 
 Compare = Callable[[Evidence], Comparison]
 
@@ -108,7 +109,7 @@ def _vanishing(r: int, rq: int, which: int) -> Compare:
 
 
 def _linear(r: int, rq: int) -> Compare:
-    """Size and direction of the growing part at the end of the rise: predicted by exp(J t) from the plateau, and the run's.
+    """Size and direction of what has grown out of the small model when the rise ends: by exp(J t) from the plateau, and measured.
 
     Where the run's distance from the point changes the growth by up to x e-folds, the size has an error of e^x - 1. The
     direction has that of a singular vector. Both must hold. The size may be off by what a rate off by its tolerance does.
@@ -125,8 +126,8 @@ def _linear(r: int, rq: int) -> Compare:
         if folds < TOLERANCES.folds:
             words = f"the opening is {max(ended - begun, 0.0):.3g} after the plateau, {max(folds, 0.0):.2g} e-folds: too short"
             return Comparison(1.0, None, TOLERANCES.linear, None, words, unit=unit)
-        predicted = local.unstable(visit.trajectory.at(visit.frame), ended - begun)
-        measured = local.unstable(visit.trajectory.at(last))
+        start, end = (visit.place.leaving(visit.trajectory.at(frame)) for frame in (visit.frame, last))
+        predicted, measured = local.unstable(start, ended - begun), local.unstable(end)
         cosine = float(predicted @ measured / np.linalg.norm(predicted) / np.linalg.norm(measured))
         ratio = float(np.linalg.norm(measured) / np.linalg.norm(predicted))
         error = math.expm1(min(visit.wandering(begun, ended), 10.0))
@@ -156,7 +157,7 @@ def _third(evidence: Evidence) -> Comparison:
     return replace(found, holds=None, reason=f"reported, not judged: {found.reason}{shown}")
 
 
-ONLY_C, ONLY_PI = (OTHER_PERSISTENCE, STRETCHED, WALK), (OTHER_LAW, WALK)
+ONLY_C = (OTHER_PERSISTENCE, STRETCHED, WALK)
 
 CLAIMS = (
     claim(
@@ -221,12 +222,12 @@ CLAIMS = (
     claim(
         "FD:embedding-rate",
         "At (1,1) an embedding direction opens at rate sv_1(B)",
-        visited(1, 1),
+        opening(1, 1),
         _rate(1, 1, TOLERANCES.rate),
         "Q1",
         "E2",
         kind="prediction",
-        null=(STRETCHED, WALK),
+        null=STRETCHED,
         group="rate at (1,1)",
         rules=3,
         elsewhere=beside,
@@ -234,26 +235,26 @@ CLAIMS = (
     claim(
         "FD:embedding-direction",
         "At (1,1) an embedding direction opens along the singular vectors of B",
-        visited(1, 1),
+        opening(1, 1),
         _directions(1, 1),
         "Q1",
         "E2",
         kind="prediction",
-        null=(OTHER_LAW, WALK),
+        null=SWAPPED,
         group="direction at (1,1)",
-        rules=2,
+        rules=3,
         rare=True,
         elsewhere=beside,
     ),
     claim(
         "FD:linear-focused",
         "From the plateau (1,1), exp(Jt) predicts the escape",
-        visited(1, 1),
+        opening(1, 1),
         _linear(1, 1),
         "Q1",
         "E2",
         kind="prediction",
-        null=(STRETCHED, WALK),
+        null=STRETCHED,
         group="rate at (1,1)",
         rules=3,
         elsewhere=beside,
@@ -261,12 +262,12 @@ CLAIMS = (
     claim(
         "FD:third",
         "At (2,2) the third embedding direction opens at rate sv_1(B)",
-        visited(2, 2),
+        opening(2, 2),
         _third,
         "Q2",
         "E3",
         kind="prediction",
-        null=(STRETCHED, WALK),
+        null=STRETCHED,
         rules=3,
         rare=True,
     ),

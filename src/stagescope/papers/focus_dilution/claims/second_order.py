@@ -5,9 +5,10 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, agreement
 from stagescope.landscape.growth_fit import last_rise
-from stagescope.papers.focus_dilution.claims.saddles import ONLY_C, ONLY_PI, TOLERANCES, rate_error
+from stagescope.papers.focus_dilution.claims.saddles import ONLY_C, TOLERANCES, rate_error
 from stagescope.papers.focus_dilution.evidence import Evidence, beside, visited
 from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit
+from stagescope.papers.focus_dilution.steered import EXAGGERATED, WALK
 
 MARKS = (0.0005, 0.001, 0.002, 0.004)
 """Sizes of D at which what holds in the limit of a small D is read."""
@@ -65,7 +66,11 @@ def _second_order(evidence: Evidence) -> Comparison:
         return Comparison(1.0, None, SECOND, None, f"|D| does not rise through {MARKS[0]} to {MARKS[-1]}", unit=unit)
     drives = [evidence.linear[(1, 0)].second_order(visit.trajectory.at(frame)) for frame in frames]
     predicted = np.array([float(_spread(evidence, sign * (w["W0"] @ visit.place.S[0]))) for w in drives])
-    measured, last = moved[frames], float(np.abs(predicted).max()) or 1.0
+    if np.any(np.diff(np.abs(predicted)) <= 0):
+        return Comparison(
+            1.0, None, SECOND, None, "the second order does not grow with D: what drives D is not attention", unit=unit
+        )
+    measured, last = moved[frames], float(np.abs(predicted).max())
     x, y = predicted / last, measured / last
     limit, near = float(np.polyfit(x, y, 2)[1]), float(np.polyfit(x[:3], y[:3], 1)[0])
     shown = ", ".join(f"{ratio:.3f}" for ratio in measured / predicted)
@@ -95,7 +100,7 @@ CLAIMS = (
         "E1",
         "Q1",
         kind="prediction",
-        null=ONLY_PI,
+        null=(EXAGGERATED, WALK),
         group="redistribution",
         rules=2,
         elsewhere=beside,
