@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stagescope.detect.events import first_crossing
+from stagescope.detect.extrema import turns
 from stagescope.detect.noise import averaged, delay, flutter, variation
 
 
@@ -71,7 +74,8 @@ def test_the_mean_of_a_line_is_the_line_at_both_ends_too():
     time = np.linspace(1, 100, 500)
     mean, error = averaged(time, 2 * time)
     assert mean == pytest.approx(2 * time)
-    assert np.max(error) < 1e-9
+    assert np.max(error[np.isfinite(error)]) < 1e-9
+    assert np.isinf(error[[0, -1]]).all(), "one record says nothing about its noise"
 
 
 def test_flutter_is_the_spread_of_records_around_a_smooth_curve():
@@ -79,3 +83,24 @@ def test_flutter_is_the_spread_of_records_around_a_smooth_curve():
     found = flutter(time, np.sin(time) + np.random.default_rng(0).normal(size=2001) * 0.05)
     assert np.median(found) == pytest.approx(0.05, rel=0.1)
     assert np.max(flutter(time, np.sin(time))) < 1e-4
+
+
+@given(st.integers(0, 10_000), st.integers(1, 300), st.sampled_from(["even", "log"]))
+def test_pure_noise_has_an_error(seed, records, spacing):
+    """However few the records, the error of their local mean is never zero."""
+    time = np.linspace(1, 60, records) if spacing == "even" else np.geomspace(1, 1000, records)
+    mean, error = averaged(time, 0.5 + 0.05 * np.random.default_rng(seed).normal(size=records))
+    assert len(mean) == len(error) == records
+    assert np.all(error > 0)
+
+
+@pytest.mark.parametrize("records", [10, 60, 100, 200, 400, 1000])
+def test_noise_has_no_turns(records):
+    """Pure noise: of 60 records, too few for any window, 28 turns were found where the error was zero."""
+    time, found = np.linspace(1, 60, records), []
+    for seed in range(100):
+        mean, error = averaged(time, 0.5 + 0.05 * np.random.default_rng(seed).normal(size=records))
+        known = np.isfinite(error)
+        later = turns(time[known], mean[known], 0.03, 0.005, error[known]) if known.any() else []
+        found.append(sum(turn.stop is not None for turn in later))
+    assert np.mean(found) <= 0.05

@@ -82,6 +82,7 @@ def averaged(time: np.ndarray, curve: np.ndarray, rule: Averaging = AVERAGING) -
     """The local mean of a curve, and its 95 % half-width from the means of blocks of each window, less their trend.
 
     A window is as wide as a share of the time that has passed; near the ends of the run it is narrower, and its error larger.
+    Where it has fewer than two records a block, nothing is known of its noise, and the error is infinite.
     """
     here = np.arange(len(time))
     before = here - np.searchsorted(time, time * np.exp(-rule.width / 2))
@@ -89,14 +90,18 @@ def averaged(time: np.ndarray, curve: np.ndarray, rule: Averaging = AVERAGING) -
     side = np.minimum(before, after)  # as many records on both sides: a window that hangs over an end would lean
     edges = (here - side)[:, None] + np.rint(np.arange(rule.blocks + 1) / rule.blocks * (2 * side + 1)[:, None]).astype(int)
     wide = 2 * side + 1 >= 2 * rule.blocks
+    mean, error = np.array(curve, dtype=float), np.full(len(curve), np.inf)
+    if not wide.any():
+        return mean, error
     place, blocks = (_block_means(np.asarray(of, dtype=float), edges[wide]) for of in (time, curve))
     place = place - place.mean(axis=1, keepdims=True)
     trend = np.sum(place * blocks, axis=1) / np.sum(place**2, axis=1)
     left = blocks - blocks.mean(axis=1, keepdims=True) - trend[:, None] * place
-    mean, error = np.array(curve, dtype=float), np.full(len(curve), np.nan)
     mean[wide] = _block_means(np.asarray(curve, dtype=float), edges[wide][:, [0, -1]])[:, 0]
-    error[wide] = np.sum(left**2, axis=1) / (rule.blocks - 2) / rule.blocks * (2 * side + 1)[wide]
-    return mean, rule.quantile * np.sqrt(_pooled(time, _filled(error), rule.width) / (2 * side + 1))
+    records = 2 * side[wide] + 1
+    square = np.sum(left**2, axis=1) / (rule.blocks - 2) / rule.blocks * records
+    error[wide] = rule.quantile * np.sqrt(_pooled(time[wide], square, rule.width) / records)
+    return mean, error
 
 
 def _pooled(time: np.ndarray, square: np.ndarray, width: float) -> np.ndarray:
@@ -111,12 +116,6 @@ def _block_means(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Means of the records between neighbouring edges, by row of `edges`."""
     total = np.concatenate([[0.0], np.cumsum(values - values[0])])
     return np.diff(total[edges], axis=1) / np.diff(edges, axis=1) + values[0]
-
-
-def _filled(error: np.ndarray) -> np.ndarray:
-    """Variances of windows that were too small, from the nearest one that was not; zero where there is none."""
-    known = np.flatnonzero(np.isfinite(error))
-    return np.interp(np.arange(len(error)), known, error[known]) if known.size else np.zeros(len(error))
 
 
 def _thinned(time: np.ndarray, apart: float) -> np.ndarray:

@@ -11,7 +11,7 @@ from stagescope.papers.focus_dilution import forms
 from stagescope.papers.focus_dilution.claims import CLAIMS, laws
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.ladder.points import NO_RATE, condensed_start, small_point
-from stagescope.papers.focus_dilution.nulls import WALK
+from stagescope.papers.focus_dilution.steered import WALK
 from stagescope.papers.published import published
 from stagescope.papers.reading import reading
 from tests.processes.test_markov_chain import chains
@@ -66,13 +66,18 @@ LATE = {"degenerate", "kappa", "tangential", "stall"}
 """Claims of stage IV: they apply to chains whose rare tokens are almost equal."""
 
 
+NEAR_TOLERANCE = {"embedding-rate", "embedding-direction", "linear-condensed", "linear-focused"}
+"""Their errors reach the tolerance on some of the paper's settings, or the plateau is shorter than an e-fold."""
+
+
 @pytest.mark.parametrize("preset", ["ref", "paper"])
 def test_every_claim_holds_on_the_papers_settings(preset):
     found = verdicts(ss.run_study("focus-dilution", preset))
     assert {found[name].verdict for name in LATE} == {"not applicable"}
     assert found["third"].verdict == "inconclusive", "reported, not judged"
-    assert found["embedding-direction"].verdict == "inconclusive", "its error is larger than the tolerance"
-    judged = {name: row.verdict for name, row in found.items() if name not in LATE | {"third", "embedding-direction"}}
+    for name in NEAR_TOLERANCE:
+        assert found[name].verdict in ("confirmed", "inconclusive"), (name, found[name].reason)
+    judged = {name: row.verdict for name, row in found.items() if name not in LATE | NEAR_TOLERANCE | {"third"}}
     assert set(judged.values()) == {"confirmed"}, judged
     for name, tolerance in {"origin": 0.02, "attention-rate": 0.02, "embedding-rate": 0.09, "second-order": 0.05}.items():
         assert found[name].measured / found[name].predicted == pytest.approx(1, abs=tolerance), name
@@ -113,16 +118,28 @@ def opened(pi, persistence, seed):
 
 
 @pytest.mark.parametrize("seed", [71002, 90003])
-def test_where_a_run_does_not_settle_the_rate_along_it_decides(seed):
-    """Chains whose run drifts past (1,1): the rate at the point is off by more than a tenth, the one along the run is not."""
+def test_where_a_run_does_not_settle_the_rate_is_undecided(seed):
+    """Chains whose run drifts past (1,1): the rate is off by more than a tenth, and so is that along the run: an error."""
     rng = np.random.default_rng(seed)
     pi = rng.dirichlet(np.full(int(rng.integers(3, 8)), 2.0))
     run = opened(tuple(pi.tolist()), float(rng.uniform(0.2, 0.8)), seed)
     found = verdicts(run)
     visit = reading(run).evidence.visit(1, 1)
-    assert abs(found["embedding-rate"].measured / visit.small.opening.rate - 1) > 0.1
-    assert found["embedding-rate"].verdict == "confirmed"
+    row = found["embedding-rate"]
+    assert row.predicted == visit.small.opening.rate
+    assert row.predicted_error == pytest.approx(abs(visit.local_rate - visit.small.opening.rate))
+    assert abs(row.measured / row.predicted - 1) > 0.1
+    assert row.verdict == "inconclusive"
     assert found["linear-focused"].verdict == "inconclusive", "its error is the distance from the point"
+
+
+@pytest.mark.parametrize("name", ["condensation_rate", "attention_rate"])
+def test_a_false_closed_form_is_violated(monkeypatch, name):
+    """The run follows the true matrix: a formula that is off by 30 % is violated, not undecided."""
+    true = getattr(forms, name)
+    monkeypatch.setattr(forms, name, lambda *given: 1.3 * true(*given))
+    tag = "origin" if name == "condensation_rate" else "attention-rate"
+    assert verdicts(ss.run_study("focus-dilution", until=200.0))[tag].verdict == "violated"
 
 
 def test_the_second_order_is_a_limit():
@@ -136,15 +153,23 @@ def test_the_second_order_is_a_limit():
     assert (found.measured_error or 0.0) < 0.05
 
 
-@pytest.mark.parametrize("seed", [21])
-def test_nulls_are_not_confirmed(seed):
-    """Each claim on one run of each of its nulls: a run that its law did not make is read as it is, and confirms nothing."""
+NEVER = {"FD:third"}
+"""Reported, never judged."""
+FAR = {"FD:second-order", "FD:dilution", "FD:embedding-direction", "FD:embedding-rate", "FD:linear-focused"}
+"""Claims that some nulls cannot reach: wandering parameters, or another law, have no stay at the point."""
+
+
+def test_nulls_are_judged_and_not_confirmed():
+    """Each claim on one run of each of its nulls: none confirms it, and at least one of them violates it."""
+    tried = {}
     for null in {null.name: null for claim in CLAIMS for null in claim.nulls}.values():
-        found = {row.tag: row for row in ss.check(null.make(seed))}
-        tried = [claim.tag for claim in CLAIMS if null.name in {each.name for each in claim.nulls}]
-        assert tried
-        confirmed = [tag for tag in tried if found[tag].verdict == "confirmed"]
-        assert confirmed == [], null.name
+        found = {row.tag: row for row in ss.check(null.make(21001))}
+        for claim in CLAIMS:
+            if null.name in {each.name for each in claim.nulls}:
+                tried.setdefault(claim.tag, {})[null.name] = found[claim.tag].verdict
+    for tag, verdict in tried.items():
+        assert "confirmed" not in verdict.values(), (tag, verdict)
+        assert "violated" in verdict.values() or tag in NEVER | FAR, (tag, verdict)
 
 
 def test_every_claim_says_what_it_is():
@@ -172,8 +197,17 @@ def test_a_claim_out_of_regime_names_the_run_that_decides_it():
     row = verdicts(run)["origin"]
     assert row.verdict == "inconclusive"
     assert row.elsewhere is not None
+    assert set(row.elsewhere.options) == {"init_scale", "until"}, "only what changes"
     beside = reading(run).beside(dict(row.elsewhere.options))
     assert {each.tag: each.verdict for each in beside.judge(CLAIMS[:1])} == {"FD:origin": "confirmed"}
+
+
+def test_steps_without_flow_time_say_nothing_about_the_length_of_the_flow():
+    run = ss.run_study("focus-dilution", optimizer="adam", lr=1e-3, steps=200)
+    options = verdicts(run)["origin"].elsewhere.options
+    assert options["optimizer"] == "flow"
+    assert "until" not in options, "the default"
+    assert all(run.config[name] != value for name, value in options.items())
 
 
 def test_a_claim_in_regime_can_be_violated():

@@ -15,15 +15,18 @@ from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit, Trajector
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.stages import Stay, onset, passes, stays
+from stagescope.papers.focus_dilution.study import FocusDilutionOptions
 from stagescope.runs.run import Run
 
 SMALL_START = 3e-3
 """Largest rms of the initial parameters: below it a start is at most .1 of the level of E1 in norm (8 entries a row)."""
 UNIFORM = 1e-12
 """A stationary law whose probabilities differ by no more is uniform."""
+DEFAULT_UNTIL = float(FocusDilutionOptions.model_fields["until"].default)
+"""How long a flow of the study is by default."""
 LONGER = 4.0
 """How much longer the run beside one that was too short is."""
-POPULATION_FLOW = {
+POPULATION_FLOW: dict[str, Any] = {
     "form": "population",
     "optimizer": "flow",
     "init_scale": 1e-3,
@@ -157,6 +160,18 @@ def visited(r: int, rq: int) -> Callable[[Evidence], Regime]:
     return regime
 
 
+def opening(r: int, rq: int) -> Callable[[Evidence], Regime]:
+    """The regime of what opens at a critical point (r, rq): a visit of it, and a direction that grows there."""
+
+    def regime(evidence: Evidence) -> Regime:
+        found, visit = visited(r, rq)(evidence), evidence.visit(r, rq)
+        if not found.holds or visit is None or visit.small.opening is not None:
+            return found
+        return Regime(False, f"nothing opens at ({r},{rq})")
+
+    return regime
+
+
 def reaching_second(evidence: Evidence) -> Regime:
     """A flow from a small start that lasts until E2."""
     failed = evidence.failures()
@@ -168,10 +183,16 @@ def reaching_second(evidence: Evidence) -> Regime:
 
 
 def beside(evidence: Evidence) -> dict[str, Any] | None:
-    """Options with which a claim out of regime is decided: the flow of the population loss from 1e-3, or a longer one."""
+    """Options with which a claim out of regime is decided: the flow of the population loss from 1e-3, or a longer one.
+
+    Steps that have no flow time say nothing about how long the flow must be: it then has its default length.
+    """
     config = evidence.run.config
-    if config is None:
+    if config is None or np.ptp(evidence.pi) <= UNIFORM:
         return None
-    if evidence.failures() and np.ptp(evidence.pi) > UNIFORM:
-        return {**POPULATION_FLOW, "until": LONGER * float(evidence.curves.time[-1])}
-    return None if evidence.failures() or evidence.second is not None else {"until": LONGER * float(config["until"])}
+    timed = evidence.run.clock == "t"
+    if evidence.failures():
+        wanted = POPULATION_FLOW | {"until": LONGER * float(evidence.curves.time[-1]) if timed else DEFAULT_UNTIL}
+    else:
+        wanted = {"until": LONGER * float(config["until"])} if evidence.second is None else {}
+    return {name: value for name, value in wanted.items() if config.get(name) != value} or None

@@ -71,6 +71,11 @@ class Place:
         scores = {name: s @ params[name] @ keys for name in ("WQ", "WK")}
         return {"W0": params["W0"] @ right, "W1": s @ params["W1"], **scores}
 
+    def leaving(self, params: Params) -> dict[str, np.ndarray]:
+        """The point, moved by what of `params` is outside the small model: no motion inside it is left."""
+        inside = Place(self.projected(params), self.S, self.U, self.r, self.rq).params
+        return {name: point + params[name] - inside[name] for name, point in self.params.items()}
+
     def amplitude(self, opening: Opening, params: Params) -> np.ndarray:
         """Amplitude of an opening in every frame (frames first); it grows at the opening's rate."""
         w0, w1, wq, wk = (params[name] for name in BLOCKS)

@@ -36,17 +36,17 @@ class TokenPopulation(TokenLoss):
 
     @property
     def data(self) -> Any:
-        return {"pi": self.process.stationary, "transition": self.process.transition}
+        return {"pi": self.process.stationary, "transition": self.process.transition, "scale": self.model.scale}
 
     def form(self) -> Spec:
-        """The chain enters as data alone."""
-        return {"type": type(self).__name__, "model": self.model.describe()}
+        """The chain and the scale of the scores enter as data alone."""
+        return {"type": type(self).__name__, "shapes": {name: list(shape) for name, shape in self.model.shapes.items()}}
 
     def loss(self, params: Any, data: Any) -> Any:
         from stagescope.autodiff import jax, jnp
 
         w0 = params["W0"]
-        scores = self.model.scale * (w0 @ params["WQ"]) @ (w0 @ params["WK"]).T
+        scores = data["scale"] * (w0 @ params["WQ"]) @ (w0 @ params["WK"]).T
         attention = jax.nn.softmax(scores + jnp.log(data["pi"]), axis=1)
         predicted = jax.nn.log_softmax(attention @ w0 @ params["W1"], axis=1)
         return -jnp.sum(data["pi"][:, None] * data["transition"] * predicted)

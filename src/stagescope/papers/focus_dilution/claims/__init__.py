@@ -1,5 +1,5 @@
 """Focus and dilution: the list of all claims."""
 
-from stagescope.papers.focus_dilution.claims import cycle, laws, saddles
+from stagescope.papers.focus_dilution.claims import cycle, first_moves, laws, saddles, second_order
 
-CLAIMS = (*saddles.CLAIMS, *cycle.CLAIMS, *laws.CLAIMS)
+CLAIMS = (*saddles.CLAIMS, *second_order.CLAIMS, *first_moves.CLAIMS, *cycle.CLAIMS, *laws.CLAIMS)

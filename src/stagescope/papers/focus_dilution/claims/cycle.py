@@ -1,4 +1,4 @@
-"""Focus and dilution: claims on the stages of the first cycle, and whether it repeats."""
+"""Focus and dilution: claims on the order of the openings, on dilution, and on whether the cycle repeats."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -6,24 +6,20 @@ from itertools import pairwise
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.claims.comparison import Comparison, Regime
 from stagescope.detect.events import first_crossing
-from stagescope.papers.focus_dilution import forms
-from stagescope.papers.focus_dilution.claims.saddles import MARKS, redistribution
+from stagescope.papers.focus_dilution.claims.second_order import MARKS, redistribution
 from stagescope.papers.focus_dilution.evidence import Evidence, beside, reaching_second, small_flow, visited
-from stagescope.papers.focus_dilution.nulls import CUT, NO_MEMORY, OPPOSITE, OTHER_LAW, STILL, WALK
 from stagescope.papers.focus_dilution.process import LazyChain
-from stagescope.papers.focus_dilution.stages import RowCycle, first_move, passes, row_cycles
+from stagescope.papers.focus_dilution.stages import RowCycle, row_cycles
 from stagescope.papers.focus_dilution.stages.rows import row_turns
+from stagescope.papers.focus_dilution.steered import EARLY, HELD, MONOTONE, WALK
 
 
 @dataclass(frozen=True)
 class CycleTolerances:
     """How far the stages of the first cycle may be from what is predicted."""
 
-    cosine: float = 0.01  # W0 along pi, W1 along pi - 1/d, Phi along pi pi^T: 8 degrees
-    frozen: float = 0.05  # relative change of sv_1(WQ WK^T) by E1
-    seen: float = 0.03  # size of Phi at which its direction is read, and a third of it
     meeting: float = 0.02  # of the time: a row's return to its base and the zero of its embedding
     smallest: float = 1e-6  # gain that a row must have, far above the error of a flow (1e-10), so that small rows count too
     clear: float = 0.5  # a row clearly dilutes or not if second order moves it at least half as fast as the fastest
@@ -31,67 +27,6 @@ class CycleTolerances:
 
 
 LIMITS = CycleTolerances()
-
-
-def _condensation_direction(evidence: Evidence) -> Comparison:
-    """Cosines at E1; what is left of the start, of norm eps sqrt(d) against .1, tilts them by half its square."""
-    when = evidence.embeddings[0]
-    if when is None:
-        return Comparison(1.0, None, LIMITS.cosine, None, "E1 was not reached", unit="cosine")
-    frame = min(int(np.searchsorted(evidence.curves.time, when)), len(evidence.curves.time) - 1)
-    left, right = forms.condensation_directions(evidence.curves.pi)
-    u = np.linalg.svd(evidence.curves.params["W0"][frame])[0][:, 0]
-    w = np.linalg.svd(evidence.curves.params["W1"][frame])[2][0]
-    least = float(min(abs(u @ left), abs(w @ right)))
-    reason = f"|cos| of W0 with pi {abs(u @ left):.4f}, of W1 with pi - 1/d {abs(w @ right):.4f} at E1"
-    error = (evidence.start * len(evidence.pi) ** 0.5 / 0.1) ** 2 / 2
-    return agreement(1.0, least, LIMITS.cosine, reason, predicted_error=error, unit="cosine")
-
-
-def _frozen(evidence: Evidence) -> Comparison:
-    when, unit = evidence.embeddings[0], "share of the start"
-    if when is None:
-        return Comparison(1.0, None, LIMITS.frozen, None, "E1 was not reached", unit=unit)
-    top = evidence.curves.key_values[:, 0]
-    if top[0] <= 0:
-        return Comparison(1.0, None, LIMITS.frozen, None, "WQ or WK starts at zero", unit=unit)
-    ratio = float(np.interp(when, evidence.curves.time, top) / top[0])
-    return agreement(1.0, ratio, LIMITS.frozen, f"sv_1(WQ WK^T) at E1 is {ratio:.4f} of its start", unit=unit)
-
-
-def _focus_direction(evidence: Evidence) -> Comparison:
-    """cos(Phi, pi pi^T) in the limit of a small Phi: by a line through its values where sv_1(Phi) passes .01 and .03.
-
-    The error is the difference between those two.
-    """
-    sign, curves = float(np.sign(evidence.rate)), evidence.curves
-    found = []
-    for size in (LIMITS.seen / 3, LIMITS.seen):
-        when = passes(curves.time, curves.score_values[:, :1], size)[0]
-        if when is None or (evidence.second is not None and when > evidence.second):
-            return Comparison(sign, None, LIMITS.cosine, None, f"sv_1(Phi) stays below {size:.2g} before E2", unit="cosine")
-        phi = curves.scores[min(int(np.searchsorted(curves.time, when)), len(curves.time) - 1)]
-        target = np.outer(evidence.pi, evidence.pi)
-        found.append(float(np.sum(phi * target) / np.linalg.norm(phi) / np.linalg.norm(target)))
-    word, limit = "focus" if sign > 0 else "defocus", 1.5 * found[0] - 0.5 * found[1]
-    reason = f"c = {evidence.rate:.4g} predicts {word}; cos(Phi, pi pi^T) = {found[1]:+.4f} when sv_1(Phi) is {LIMITS.seen}"
-    return agreement(sign, limit, LIMITS.cosine, reason, measured_error=abs(found[1] - found[0]), unit="cosine")
-
-
-def _sign(evidence: Evidence) -> Comparison:
-    moved, c = first_move(evidence.curves), evidence.rate
-    if moved is None or abs(moved) < LIMITS.smallest:
-        return Comparison(float(np.sign(c)), None, "sign", None, "attention does not move in this run")
-    word = "towards" if moved > 0 else "away from"
-    reason = f"c = {c:+.3g}; the mean attention on the frequent token first moves by {moved:+.2g}, {word} it"
-    return Comparison(float(np.sign(c)), float(np.sign(moved)), "sign", c * moved > 0, reason)
-
-
-def _signed(evidence: Evidence) -> Regime:
-    """A flow from a small start whose c is not zero to rounding."""
-    base = small_flow(evidence)
-    nothing = abs(evidence.rate) <= 1e-12
-    return Regime(False, "c is zero: attention has nothing to learn at (1,0)") if base.holds and nothing else base
 
 
 def _order(evidence: Evidence) -> Comparison:
@@ -158,9 +93,14 @@ def _dilution(evidence: Evidence) -> Comparison:
     reason += f"; rows return to their base within {gap:.2%} of the time at which gamma_i crosses zero"
     clear = [row for row in wrong if abs(driven[row]) >= LIMITS.clear]
     holds = False if clear or gap - doubt > LIMITS.meeting else None if wrong or gap + doubt > LIMITS.meeting else True
-    reason += f"; second order hardly moves rows {', '.join(map(str, wrong))}" if holds is None and wrong else ""
-    reason += f"; a second direction moves these times by up to {doubt:.1%}" if holds is None and doubt else ""
+    reason += f"; second order moves {_named(wrong)} too slowly to decide" if holds is None and wrong else ""
+    reason += f"; a second direction moves these times by up to {doubt:.1%}" if holds is None and doubt >= 0.0005 else ""
     return Comparison(float(len(should)), float(len(gone)), 0.0, holds, reason, unit=unit)
+
+
+def _named(rows: list[int]) -> str:
+    """Such as "row 1" or "rows 1, 2"."""
+    return f"row{'s' if len(rows) != 1 else ''} {', '.join(map(str, rows))}"
 
 
 def _meeting(evidence: Evidence, cycle: RowCycle, second: float) -> tuple[float, float]:
@@ -191,8 +131,8 @@ def _recurrence(evidence: Evidence) -> Comparison:
         if any(one and not other for one, other in pairwise(moves)):
             again.append(row)
     end, over = float(curves.time[-1]), _over(evidence)
-    shown = f"rows {', '.join(map(str, again))}" if again else "no row"
-    reason = f"{shown} focus and dilute again after E2 by {evidence.run.clock} = {end:.4g}"
+    verb = "focus and dilute" if len(again) > 1 else "focuses and dilutes"
+    reason = f"{_named(again) if again else 'no row'} {verb} again between E2 and {evidence.run.clock} = {end:.4g}"
     holds = True if again else False if over else None
     reason += "" if holds is not None else "; the loss still falls, so a second cycle may come"
     return Comparison(1.0, float(len(again)), "at least", holds, reason, unit=unit)
@@ -226,56 +166,6 @@ def _diluted_before(evidence: Evidence) -> Regime:
 
 CLAIMS = (
     claim(
-        "FD:directions",
-        "Embeddings condense: W0 along pi, W1 along pi - 1/d",
-        small_flow,
-        _condensation_direction,
-        "E1",
-        kind="prediction",
-        null=(OTHER_LAW, WALK, CUT),
-        group="origin",
-        rules=2,
-        elsewhere=beside,
-    ),
-    claim(
-        "FD:frozen",
-        "Attention is frozen while embeddings condense",
-        small_flow,
-        _frozen,
-        "start",
-        "E1",
-        kind="prediction",
-        null=(WALK, CUT),
-        group="origin",
-        rules=2,
-        elsewhere=beside,
-    ),
-    claim(
-        "FD:focus",
-        "Attention opens along sign(c) pi pi^T: focus or defocus",
-        _signed,
-        _focus_direction,
-        "Q1",
-        kind="prediction",
-        null=(OPPOSITE, OTHER_LAW, WALK, NO_MEMORY),
-        group="first move of attention",
-        rules=2,
-        elsewhere=beside,
-    ),
-    claim(
-        "FD:sign",
-        "The sign of c decides between focus and defocus",
-        _signed,
-        _sign,
-        "Q1",
-        "focus*",
-        kind="prediction",
-        null=(OPPOSITE, NO_MEMORY),
-        group="first move of attention",
-        rules=2,
-        elsewhere=beside,
-    ),
-    claim(
         "FD:dilution",
         "Rows whose embedding second order moves towards zero are diluted before E2, at its zero; the others are not",
         _both,
@@ -283,7 +173,7 @@ CLAIMS = (
         "focus*",
         "dilution*",
         kind="prediction",
-        null=(WALK, CUT),
+        null=(HELD, WALK),
         rules=2,
         elsewhere=beside,
     ),
@@ -295,7 +185,7 @@ CLAIMS = (
         "E1",
         "E2",
         kind="pattern",
-        null=(WALK, CUT),
+        null=(EARLY, WALK),
         rules=2,
         elsewhere=beside,
     ),
@@ -307,8 +197,8 @@ CLAIMS = (
         "E2",
         "end",
         kind="pattern",
-        null=(STILL, WALK, CUT),
-        rules=1,
+        null=MONOTONE,
+        rules=3,
         elsewhere=beside,
     ),
 )

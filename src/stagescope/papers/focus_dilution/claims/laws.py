@@ -7,12 +7,12 @@ import numpy as np
 
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
-from stagescope.papers.focus_dilution.evidence import Evidence, beside, reaching_second, visited
+from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, reaching_second
 from stagescope.papers.focus_dilution.family import slopes
 from stagescope.papers.focus_dilution.ladder.points import NO_RATE, SmallPoint, condensed_start, nearest_point, small_point
 from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit
 from stagescope.papers.focus_dilution.loss import TokenPopulation
-from stagescope.papers.focus_dilution.nulls import OTHER_PERSISTENCE, PERSISTENT, WALK
+from stagescope.papers.focus_dilution.nulls import OTHER_PERSISTENCE, PERSISTENT, UNEQUAL
 from stagescope.papers.focus_dilution.process import LazyChain
 
 
@@ -166,7 +166,7 @@ def _stall(evidence: Evidence) -> Comparison:
 
 def _scaled(evidence: Evidence) -> Regime:
     """A flow from a small start that stays at (0,0), (1,0) and (1,1) and reaches E2."""
-    for regime in (visited(0, 0), visited(1, 0), visited(1, 1), reaching_second):
+    for regime in (opening(0, 0), opening(1, 0), opening(1, 1), reaching_second):
         if not (found := regime(evidence)).holds:
             return found
     return Regime(True, f"initial rms {evidence.start:.1e}; stays at (0,0), (1,0) and (1,1)")
@@ -229,8 +229,8 @@ CLAIMS = (
         "E1",
         "E2",
         kind="prediction",
-        null=(OTHER_PERSISTENCE, WALK),
-        rules=2,
+        null=OTHER_PERSISTENCE,
+        rules=3,
         elsewhere=beside,
         cost="2 flows from starts 10 and 100 times smaller, each about twice as long as this one",
     ),
@@ -273,7 +273,7 @@ CLAIMS = (
         "Q1",
         "end",
         kind="prediction",
-        null=PERSISTENT,
+        null=UNEQUAL,
         rules=2,
         rare=True,
     ),

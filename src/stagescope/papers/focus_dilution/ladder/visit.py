@@ -153,15 +153,29 @@ class SaddleVisit:
 
     def _window(self, rise: Rise, opening: Opening) -> Window:
         frames = [int(np.argmin(np.abs(self.time - t))) for t in rise.times(RISE.samples)]
-        here = [
-            escape_matrices(self.small.loss, self.places.at(i).projected(self.trajectory.at(i)))[opening.block] for i in frames
-        ]
+        here = [self._matrix(i, opening) for i in frames]
         at = escape_matrices(self.small.loss, self.small.point.params)[opening.block]
         left, rates, right = np.linalg.svd(at)
         drift = np.mean([np.linalg.norm(matrix - at, 2) for matrix in here]) / rates[0]
         shifts = [float(left[:, 0] @ (matrix - at) @ right[0] / rates[0]) for matrix in here]
         nearness = float(drift), float(self.distances[frames].max()), (shifts[0], float(np.mean(shifts)))
         return Window(rise, np.mean(here, axis=0), *nearness)
+
+    def _matrix(self, frame: int, opening: Opening) -> np.ndarray:
+        """The escape matrix of an opening's block at the run itself."""
+        projected = self.places.at(frame).projected(self.trajectory.at(frame))
+        return escape_matrices(self.small.loss, projected)[opening.block]
+
+    def wandering(self, start: float, stop: float) -> float:
+        """E-folds by which the run's distance from the point may change the growth of the opening between two times.
+
+        The integral of |rate linearised at the run - rate at the point|.
+        """
+        opening = self.small.opening
+        assert opening is not None
+        times = np.linspace(start, stop, RISE.samples)
+        rates = [np.linalg.norm(self._matrix(int(np.argmin(np.abs(self.time - t))), opening), 2) for t in times]
+        return float(np.mean(np.abs(np.array(rates) - opening.rate)) * (stop - start))
 
     @cached_property
     def window(self) -> Window | None:

@@ -97,16 +97,18 @@ def row_turns(
     since = max(0, int(np.searchsorted(time, first)) - 1)
     for row in range(attention.shape[1]):
         curve, error = averaged(time, attention[:, row]) if noisy else (attention[:, row], None)
-        begin = since if error is None else max(since, int(np.searchsorted(time, second)))
-        seen = None if error is None else error[begin:]
-        for turn in turns(time[begin:], curve[begin:], THRESHOLDS.turn, THRESHOLDS.gain, seen):
+        kept = np.arange(len(time)) >= since if error is None else (time >= max(time[since], second)) & np.isfinite(error)
+        if not kept.any():
+            continue
+        seen = None if error is None else error[kept]
+        for turn in turns(time[kept], curve[kept], THRESHOLDS.turn, THRESHOLDS.gain, seen):
             begun = turn.start < second
             if (turn.stop is not None and turn.stop <= second) or (begun and row != frequent and turn.rising == (sign < 0)):
                 continue
             at = float(np.interp(second, time, curve))
-            kept = replace(turn, start=second, before=at) if begun else turn
-            if abs(kept.after - kept.before) > THRESHOLDS.turn:
-                yield row, kept
+            later = replace(turn, start=second, before=at) if begun else turn
+            if abs(later.after - later.before) > THRESHOLDS.turn:
+                yield row, later
 
 
 def named_turns(later: list[tuple[int, Turn]]) -> dict[str, tuple[int, Turn]]:

@@ -1,0 +1,108 @@
+"""Focus and dilution at second order: attention that opens at (1,0) redistributes the embeddings."""
+
+import numpy as np
+
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, agreement
+from stagescope.landscape.growth_fit import last_rise
+from stagescope.papers.focus_dilution.claims.saddles import ONLY_C, TOLERANCES, rate_error
+from stagescope.papers.focus_dilution.evidence import Evidence, beside, visited
+from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit
+from stagescope.papers.focus_dilution.steered import EXAGGERATED, WALK
+
+MARKS = (0.0005, 0.001, 0.002, 0.004)
+"""Sizes of D at which what holds in the limit of a small D is read."""
+SECOND = 0.1
+"""Tolerance of the second order, relative, in the limit of a small opening."""
+
+
+def redistribution(evidence: Evidence, visit: SaddleVisit) -> np.ndarray:
+    """D = (1 - pi_f) gamma_f - pi_f sum_{i != f} gamma_i with gamma = W0 alpha, f the frequent token, less its start.
+
+    The sign of gamma is such that the frequent token's entry is positive on the plateau. Condensation moves W0 along pi, which
+    does not change D, so its start is its value on the plateau before attention moves it [FD:redistribution].
+    """
+    gamma = evidence.curves.params["W0"] @ visit.place.S[0]
+    gamma = gamma * np.sign(gamma[visit.frame, evidence.curves.frequent])
+    return _spread(evidence, gamma) - _spread(evidence, gamma[0])
+
+
+def _spread(evidence: Evidence, gamma: np.ndarray) -> np.ndarray:
+    frequent = evidence.curves.frequent
+    share = float(evidence.pi[frequent])
+    return gamma[..., frequent] - share * gamma.sum(axis=-1)
+
+
+def _redistribution_rate(evidence: Evidence) -> Comparison:
+    """The slope of log D while it rises tenfold, at two sizes: their difference is the error, of the next order."""
+    visit = evidence.visit(1, 0)
+    if visit is None or visit.small.opening is None:
+        return Comparison("-", None, None, None, "the run has no stay at (1,0), or nothing opens there")
+    moved = np.abs(redistribution(evidence, visit))
+    predicted = 2 * visit.small.opening.rate
+    rises = [last_rise(evidence.curves.time, moved, low, 10 * low) for low in (MARKS[0], 2 * MARKS[0])]
+    if rises[0] is None or rises[1] is None:
+        words = f"D does not rise from {MARKS[0]} to {20 * MARKS[0]:.2g}"
+        return Comparison(predicted, None, TOLERANCES.rate * predicted, None, words, unit="1/t")
+    rate, error = rises[0].rate, 2 * abs(rises[1].rate - rises[0].rate)
+    reason = f"slope of log D / 2c = {rate / predicted:.3f} while D rises from {MARKS[0]} to {10 * MARKS[0]}"
+    errors = {"predicted_error": 2 * rate_error(visit), "measured_error": error, "unit": "1/t"}
+    return agreement(predicted, rate, TOLERANCES.rate * predicted, reason, **errors)
+
+
+def _second_order(evidence: Evidence) -> Comparison:
+    """(2 c - J) w = F''[v, v]/2 at (1,0), v the growing attention: w moves the embeddings, and D with them.
+
+    D is what is left of the start, the second order and the next one: measured = offset + ratio x predicted + bend x predicted^2
+    at four sizes. The ratio is that in the limit of a small D; its error is the difference to three sizes without the bend.
+    """
+    visit, unit = evidence.visit(1, 0), "of the prediction"
+    if visit is None:
+        return Comparison(1.0, None, SECOND, None, "the run has no stay at (1,0)", unit=unit)
+    moved = redistribution(evidence, visit)
+    sign = np.sign((evidence.curves.params["W0"][visit.frame] @ visit.place.S[0])[evidence.curves.frequent])
+    frames = [int(np.argmax(np.abs(moved) >= mark)) for mark in MARKS]
+    if np.max(np.abs(moved)) < MARKS[-1] or len(set(frames)) < len(MARKS):
+        return Comparison(1.0, None, SECOND, None, f"|D| does not rise through {MARKS[0]} to {MARKS[-1]}", unit=unit)
+    drives = [evidence.linear[(1, 0)].second_order(visit.trajectory.at(frame)) for frame in frames]
+    predicted = np.array([float(_spread(evidence, sign * (w["W0"] @ visit.place.S[0]))) for w in drives])
+    if np.any(np.diff(np.abs(predicted)) <= 0):
+        return Comparison(
+            1.0, None, SECOND, None, "the second order does not grow with D: what drives D is not attention", unit=unit
+        )
+    measured, last = moved[frames], float(np.abs(predicted).max())
+    x, y = predicted / last, measured / last
+    limit, near = float(np.polyfit(x, y, 2)[1]), float(np.polyfit(x[:3], y[:3], 1)[0])
+    shown = ", ".join(f"{ratio:.3f}" for ratio in measured / predicted)
+    reason = f"D measured/predicted is {shown} where D is {', '.join(f'{mark:g}' for mark in MARKS)}; {limit:.3f} in the limit"
+    return agreement(1.0, limit, SECOND, reason, measured_error=abs(limit - near), unit=unit)
+
+
+CLAIMS = (
+    claim(
+        "FD:redistribution",
+        "Embeddings redistribute at twice the rate of attention",
+        visited(1, 0),
+        _redistribution_rate,
+        "E1",
+        "Q1",
+        kind="prediction",
+        null=ONLY_C,
+        group="redistribution",
+        rules=2,
+        elsewhere=beside,
+    ),
+    claim(
+        "FD:second-order",
+        "Second order predicts sign and size of the redistribution",
+        visited(1, 0),
+        _second_order,
+        "E1",
+        "Q1",
+        kind="prediction",
+        null=(EXAGGERATED, WALK),
+        group="redistribution",
+        rules=2,
+        elsewhere=beside,
+    ),
+)
