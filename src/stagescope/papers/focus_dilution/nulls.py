@@ -117,7 +117,7 @@ def _almost_equal(seed: int) -> Run:
 
 
 def _other_law(seed: int) -> Run:
-    """pi of the chain that is named is flatter or sharper, so that mu0 and the direction pi are other ones."""
+    """pi of the chain that is named is flatter or sharper, so that the direction pi is another one."""
     drawn = setting(seed, lazy_chain)
     pi, rng = drawn.chain.stationary, np.random.default_rng([seed, 1])
     assert isinstance(drawn.chain, LazyChain)
@@ -171,7 +171,7 @@ def _persistent(seed: int) -> Run:
     return Setting(chain, 4.0, 1e-3, 8, 8, seed).run()
 
 
-OTHER_LAW = Inputs("another law", "a flow shown under a chain whose pi is another one: mu0 and pi are false", _other_law)
+OTHER_LAW = Inputs("another law", "a flow shown under a chain whose pi is another one: directions along pi are false", _other_law)
 OTHER_PERSISTENCE = Inputs(
     "another persistence", "a flow shown under a chain of the same pi whose c is off by 30 % or more", _other_persistence
 )

@@ -12,7 +12,7 @@ from stagescope.papers.focus_dilution import forms
 from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, visited
 from stagescope.papers.focus_dilution.family import slopes
 from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit
-from stagescope.papers.focus_dilution.nulls import OTHER_LAW, OTHER_PERSISTENCE, STRETCHED
+from stagescope.papers.focus_dilution.nulls import OTHER_PERSISTENCE, STRETCHED
 from stagescope.papers.focus_dilution.steered import SWAPPED, WALK
 
 Compare = Callable[[Evidence], Comparison]
@@ -168,7 +168,7 @@ CLAIMS = (
         "start",
         "E1",
         kind="prediction",
-        null=(OTHER_LAW, STRETCHED, WALK),
+        null=(STRETCHED, WALK),
         group="origin",
         rules=3,
         elsewhere=beside,
@@ -257,6 +257,7 @@ CLAIMS = (
         null=STRETCHED,
         group="rate at (1,1)",
         rules=3,
+        rare=True,
         elsewhere=beside,
     ),
     claim(
