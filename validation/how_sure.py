@@ -17,8 +17,14 @@ def tables(found: dict[str, Any]) -> str:
     for study, body in sorted(found.items()):
         rows = "\n".join(map(_row, body["claims"]))
         pooled = f"Together: confirmed on {body['null_confirmed']:.1%} of nulls, violated on {body['violated']:.1%} of inputs."
-        parts.append(f"### {study}\n\n{HEAD}\n{rows}\n\n{pooled}")
+        parts.append(f"### {study}\n\n{HEAD}\n{rows}\n\n{pooled} {_missed(body)}")
     return "\n\n".join(parts)
+
+
+def _missed(body: dict[str, Any]) -> str:
+    """Which claims miss a bar, and how."""
+    found = [f"{line['tag']} ({'; '.join(line['problems'])})" for line in body["claims"] if line["problems"]]
+    return f"Bars that are missed: {', '.join(found)}." if found else "Every claim meets its bars."
 
 
 def _row(line: dict[str, Any]) -> str:

@@ -92,6 +92,7 @@ def test_events_do_not_move_with_the_record(frames, law, uniform, seed):
     found = ss.stages(run)
     fine = transitions(exact.t, model.losses(exact.params), np.array([(9 + 2.56) / 2, 1.28, 0.0]))
     for j, true in enumerate(fine, start=1):
+        assert true is not None
         event = found.estimates[f"t{j}"]
         assert event.time == pytest.approx(true, rel=0.002)
         low, high = event.interval or (np.inf, -np.inf)

@@ -1,0 +1,28 @@
+"""The page How sure are we: its tables are those of the calibration, and no claim has changed its rules since."""
+
+import json
+
+import pytest
+
+from stagescope.papers.registry import studies
+from validation import how_sure
+
+PAGE = how_sure.DOCS / "how-sure.md"
+COUNTS = json.loads(how_sure.COUNTS.read_text())
+
+
+def test_the_tables_are_those_of_the_calibration():
+    assert PAGE.read_text() == how_sure.page(PAGE.read_text(), COUNTS)
+
+
+@pytest.mark.parametrize("name", list(COUNTS))
+def test_every_claim_was_calibrated_with_the_rules_in_force(name):
+    written = {line["tag"]: (line["rules"], line["kind"], line["rare"]) for line in COUNTS[name]["claims"]}
+    assert written == {claim.tag: (claim.rules, claim.kind, claim.rare) for claim in studies()[name].claims()}
+
+
+@pytest.mark.parametrize("name", list(studies()))
+def test_every_claim_that_can_fail_has_a_null_and_a_kind(name):
+    for claim in studies()[name].claims():
+        assert claim.kind is not None, claim.tag
+        assert claim.kind == "identity" or claim.nulls, claim.tag
