@@ -35,9 +35,9 @@ def _order(evidence: Evidence) -> Comparison:
     opened = min((t for t in (evidence.attentions[0], evidence.onset) if t is not None), default=None)
     if first is None or second is None or opened is None:
         missing = "E1" if first is None else "E2" if second is None else "the opening of attention"
-        return Comparison("E1 < Q1 < E2", None, "order", None, f"{missing} was not reached", unit="t")
+        return Comparison("E1 < onset of attention < E2", None, "order", None, f"{missing} was not reached", unit="t")
     shown = f"E1 {first:.4g}, attention {opened:.4g}, E2 {second:.4g}"
-    return Comparison("E1 < Q1 < E2", shown, "order", first < opened < second, shown, unit="t")
+    return Comparison("E1 < onset of attention < E2", shown, "order", first < opened < second, shown, unit="t")
 
 
 def _cycles(evidence: Evidence) -> list[RowCycle]:
