@@ -68,7 +68,7 @@ def test_ids_of_an_old_run_are_those_of_today(name):
 _PAPER = {"focus": "-dilution", "scan": "-snap", "incremental": ""}
 
 
-SAME = ("E1", "E2", "E3", "Q1", "Q2", "onset", "winner", "peak")
+SAME = ("E1", "E2", "E3", "Q1", "Q2", "winner", "peak")
 """Events that mean what they meant in version 0.1.0, whose t_j moved with the recording; all else is read by other rules."""
 
 

@@ -41,8 +41,11 @@ def turns(time: np.ndarray, curve: np.ndarray, least: float, back: float, error:
 
     Its extremes have a prominence above `least` (those of a curve's two ends are counted as well). The last rise or fall
     is over only if the curve has come back from its end by more than `back`: what has not turned has no stop. `error` is the
-    95 % half-width of each value of a noisy curve.
+    95 % half-width of each value of a noisy curve; a value whose error is infinite is not looked at.
     """
+    if error is not None:
+        known = np.isfinite(error)
+        time, curve, error = time[known], curve[known], error[known]
     noise = np.zeros(len(curve)) if error is None else SURE * error
     ends = _extremes(curve, noise, least)
     while (i := _briefest(time, ends)) is not None:

@@ -97,7 +97,7 @@ def row_turns(
     since = max(0, int(np.searchsorted(time, first)) - 1)
     for row in range(attention.shape[1]):
         curve, error = averaged(time, attention[:, row]) if noisy else (attention[:, row], None)
-        kept = np.arange(len(time)) >= since if error is None else (time >= max(time[since], second)) & np.isfinite(error)
+        kept = np.arange(len(time)) >= since if error is None else time >= max(time[since], second)
         if not kept.any():
             continue
         seen = None if error is None else error[kept]
