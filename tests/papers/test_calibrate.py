@@ -82,3 +82,18 @@ def test_a_draw_that_fails_is_named_and_made_again(study, tmp_path, monkeypatch)
 def test_numbers_that_make_no_sense_are_refused(study, given):
     with pytest.raises(ss.InputError, match="at least 1, 0 and 1"):
         module.calibrate("toy", **given)
+
+
+@pytest.mark.parametrize("text", ["my notes\n", "my notes", "[1, 2]\n", '{"a": 1}\n'])
+def test_a_file_of_something_else_is_refused_and_stays_as_it_is(study, tmp_path, text):
+    keep = tmp_path / "notes.txt"
+    keep.write_text(text)
+    with pytest.raises(ss.InputError, match="something else than draws"):
+        module.calibrate("toy", draws=1, keep=keep, progress=False)
+    assert keep.read_text() == text
+    assert study.good.seeds == []
+
+
+def test_a_folder_is_no_file_for_draws(study, tmp_path):
+    with pytest.raises(ss.StoreError, match=str(tmp_path)):
+        module.calibrate("toy", draws=1, keep=tmp_path, progress=False)

@@ -15,6 +15,7 @@ from stagescope.papers.reading import check
 from stagescope.papers.registry import study as study_named
 from stagescope.papers.study import Study
 from stagescope.progress import progress_for
+from stagescope.runs.files import store_errors
 
 Task = tuple[str, str, str, int]
 """Study, role, name of the inputs, seed."""
@@ -52,7 +53,7 @@ def calibrate(
         for done, row in enumerate(_drawn(left, workers), start=1):
             rows[row["study"], row["role"], row["family"], row["seed"]] = row
             if keep is not None:
-                with Path(keep).open("a") as file:
+                with store_errors(Path(keep)), Path(keep).open("a") as file:
                     file.write(json.dumps(row) + "\n")
             bar.update(done)
     return Calibration.of(study, found.claims(), [rows[task] for task in tasks])
@@ -75,18 +76,30 @@ def _kept(keep: str | Path | None, rules: Mapping[str, int]) -> dict[Task, dict[
     """Draws of earlier calls that were judged by the rules in force; one that failed, or whose line was cut, is made again."""
     if keep is None or not Path(keep).exists():
         return {}
-    found, text = {}, Path(keep).read_text()
-    if text and not text.endswith("\n"):
-        Path(keep).write_text(text + "\n")
-    for line in text.splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:  # the call was stopped while it wrote
-            continue
+    path = Path(keep)
+    with store_errors(path):
+        text = path.read_text(errors="replace")
+    rows = [_row(line) for line in text.splitlines()]
+    whole = rows if text.endswith("\n") else rows[:-1]
+    if (whole and not any(whole)) or (not whole and text):
+        raise InputError(f"{keep} holds something else than draws; choose another --keep, or a file that does not exist")
+    if text and not text.endswith("\n"):  # the call was stopped while it wrote
+        path.write_text(text + "\n")
+    found = {}
+    for row in filter(None, rows):
         verdicts = row.get("verdicts")
         if verdicts is not None and all(rules.get(tag) == each["rules"] for tag, each in verdicts.items()):
             found[row["study"], row["role"], row["family"], row["seed"]] = row
     return found
+
+
+def _row(line: str) -> dict[str, Any] | None:
+    """The draw of a line; None where it is none."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) and {"study", "role", "family", "seed"} <= row.keys() else None
 
 
 def _drawn(tasks: list[Task], workers: int) -> Iterator[dict[str, Any]]:
