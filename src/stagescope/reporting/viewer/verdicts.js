@@ -24,7 +24,7 @@ const WORDS = { inf: "\u221e", "-inf": "\u2212\u221e", nan: "NaN" };
 /** @param {number|string|null} cell predicted, measured or tolerance @param {number|null} [error] half its 95 % interval */
 export function cellText(cell, error = null) {
   const text = typeof cell === "string" ? (WORDS[cell] ?? brief(cell, 60)) : short(cell);
-  return cell === null || !error ? text : `${text} \u00b1 ${Number(error.toPrecision(2))}`;
+  return cell === null || !error ? text : `${text} \u00b1\u00a0${Number(error.toPrecision(2))}`;
 }
 
 /** What a reader must know of a claim besides its verdict; empty for most. @param {import("./types.js").Verdict} verdict */
