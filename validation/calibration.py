@@ -17,8 +17,8 @@ from stagescope.papers.calibrate import calibrate
 from stagescope.papers.registry import studies
 from validation import how_sure
 
-FIRST, DRAWS, WORKERS = 90_000, 30, 2
-"""First seed, draws of each family of inputs and of each null, and processes."""
+FIRST, DRAWS, ON_TEXT, WORKERS = 120_000, 80, 45, 2
+"""First seed, draws of each family of inputs and of each null, those of a study on text, and processes."""
 KEEP = Path(__file__).parent / "draws"
 
 
@@ -27,7 +27,8 @@ def main(names: Iterable[str] = ()) -> bool:
     KEEP.mkdir(exist_ok=True)
     good = True
     for name in names or studies():
-        found = calibrate(name, DRAWS, FIRST, keep=KEEP / f"{name}-{FIRST}.jsonl", workers=WORKERS)
+        draws = ON_TEXT if name.startswith("text-") else DRAWS
+        found = calibrate(name, draws, FIRST, keep=KEEP / f"{name}-{FIRST}.jsonl", workers=WORKERS)
         Console(width=150).print(found.text())
         known = json.loads(how_sure.COUNTS.read_text()) if how_sure.COUNTS.exists() else {}
         how_sure.COUNTS.write_text(json.dumps({**known, name: found.json()}, indent=1, sort_keys=True) + "\n")

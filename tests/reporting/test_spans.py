@@ -6,7 +6,6 @@ import pytest
 
 from stagescope.claims.claim import Verdict
 from stagescope.detect.stage import Stage, Stages
-from stagescope.papers.focus_dilution.claims.saddles import CLAIMS
 from stagescope.papers.registry import studies
 from stagescope.reporting.spans import span_of
 from tests.runs.samples import memory_run
@@ -67,8 +66,3 @@ def test_every_claim_says_where_it_is_shown(name):
         assert claim.shown, claim.tag
         for word in claim.shown:
             assert re.fullmatch(f"start|end|{KNOWN[name]}", word), (claim.tag, word)
-
-
-def test_the_third_direction_opens_after_the_second_of_attention():
-    """At (2,2) embedding and attention have two directions each: the run is there from Q2 on, not from E2."""
-    assert next(claim for claim in CLAIMS if claim.tag == "FD:third").shown == ("Q2", "E3")

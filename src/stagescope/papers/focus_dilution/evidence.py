@@ -42,6 +42,8 @@ POPULATION_FLOW: dict[str, Any] = {
 """The options of a population flow from a small start, with those that only other forms and optimizers use at their defaults."""
 Companion = Callable[[float, float], TokenCurves]
 """(factor, end time) -> curves of the flow from the same start times the factor."""
+OtherLaw = Callable[[np.ndarray, float], TokenCurves]
+"""(change of pi, end time) -> curves of the flow from the same start on the chain whose pi is changed."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Evidence:
     run: Run
     curves: TokenCurves
     companion: Companion | None = None
+    other_law: OtherLaw | None = None
 
     @cached_property
     def law(self) -> TokenPopulation:

@@ -7,6 +7,7 @@ Nulls that steer the motion itself are in `steered`.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -95,12 +96,18 @@ def any_chain(rng: np.random.Generator) -> MarkovChain:
 
 
 def almost_equal(rng: np.random.Generator) -> LazyChain:
-    """One frequent token and rare ones that are equal, or differ by up to a tenth of their mean."""
+    """One frequent token and rare ones that differ by 4 to 15 % of their mean."""
     d, first = int(rng.choice(VOCABULARIES)), float(rng.uniform(0.35, 0.7))
     shape = rng.normal(size=d - 1)
     shape = (shape - shape.mean()) / np.abs(shape - shape.mean()).max()
-    delta = float(rng.choice([0.0, 0.03, 0.1])) * (1 - first) / (d - 1)
-    return LazyChain(pi=asymmetric_law(first, d, tuple(shape.tolist()), delta), persistence=float(rng.uniform(0.2, 0.7)))
+    delta = float(np.exp(rng.uniform(np.log(0.04), np.log(0.15)))) * (1 - first) / (d - 1)
+    return LazyChain(pi=asymmetric_law(first, d, tuple(shape.tolist()), delta), persistence=float(rng.uniform(0.2, 0.6)))
+
+
+def equal_rare(rng: np.random.Generator) -> LazyChain:
+    """One frequent token and equal rare ones."""
+    d, first = int(rng.choice(VOCABULARIES)), float(rng.uniform(0.35, 0.7))
+    return LazyChain(pi=asymmetric_law(first, d, (0.0,) * (d - 1), 0.0), persistence=float(rng.uniform(0.2, 0.6)))
 
 
 def _lazy(seed: int) -> Run:
@@ -111,8 +118,8 @@ def _any(seed: int) -> Run:
     return setting(seed, any_chain).run()
 
 
-def _almost_equal(seed: int) -> Run:
-    found = setting(seed, almost_equal)
+def _rare(draw: Callable[[np.random.Generator], Chain], seed: int) -> Run:
+    found = setting(seed, draw)
     return replace(found, scale=max(found.scale, 1.0)).run()
 
 
@@ -163,6 +170,20 @@ def _unequal(seed: int) -> Run:
     return Setting(made, 4.0, 1e-3, 8, 8, seed).shown_under(named)
 
 
+def _offset(seed: int) -> Run:
+    """The chain that is named has a small asymmetry; the flow's chain has another one on top, three times as large.
+
+    Flows beside it change by what the named chain would change by, so halving leaves most of the asymmetry.
+    """
+    rng = np.random.default_rng(seed)
+    first, share, persistence = float(rng.uniform(0.4, 0.6)), float(rng.uniform(0.03, 0.06)), float(rng.uniform(0.3, 0.5))
+    mean = (1 - first) / 3
+    named = asymmetric_law(first, 4, (1.0, 0.0, -1.0), share * mean)
+    made = np.array(named) + 3 * share * mean * np.array([0.0, 1.0, 0.0, -1.0])
+    drawn = Setting(LazyChain(pi=tuple(made.tolist()), persistence=persistence), 4.0, 1e-3, 8, 8, seed)
+    return drawn.shown_under(LazyChain(pi=named, persistence=persistence))
+
+
 def _persistent(seed: int) -> Run:
     """Equal rare tokens and a persistence above lambda_c, which is below .76 up to pi_0 = .82 (four tokens, scale 4)."""
     rng = np.random.default_rng(seed)
@@ -178,6 +199,7 @@ OTHER_PERSISTENCE = Inputs(
 OPPOSITE = Inputs("opposite sign", "a flow that focuses, shown under a chain whose c is negative", _opposite)
 STRETCHED = Inputs("stretched time", "flows whose times are 1.4 times too long or too short: rates are false", _stretched)
 UNEQUAL = Inputs("unequal rare tokens", "a flow on unequal rare tokens, shown under equal ones: E2 comes", _unequal)
+OFFSET = Inputs("another asymmetry", "a flow whose rare tokens differ by four times what is named and halved", _offset)
 PERSISTENT = Inputs(
     "persistent equal tokens", "equal rare tokens, persistence above lambda_c: the point is unstable", _persistent
 )
@@ -190,6 +212,9 @@ def inputs() -> tuple[Inputs, ...]:
         Inputs("lazy chains", f"flows on lazy chains, d 3, 4 or 6, Dirichlet pi, persistence .2 to .8; {spread}", _lazy),
         Inputs("any chains", f"flows on chains with Dirichlet rows, d 3, 4 or 6, c of either sign; {spread}", _any),
         Inputs(
-            "almost equal rare tokens", f"flows on lazy chains with equal or almost equal rare tokens; {spread}", _almost_equal
+            "almost equal rare tokens",
+            f"flows on lazy chains whose rare tokens differ by 4 to 15 %; {spread}",
+            partial(_rare, almost_equal),
         ),
+        Inputs("equal rare tokens", f"flows on lazy chains with equal rare tokens; {spread}", partial(_rare, equal_rare)),
     )

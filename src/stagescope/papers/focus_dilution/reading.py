@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +19,13 @@ from stagescope.papers.focus_dilution.ladder import rung
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.pairs import TokenPairs
+from stagescope.papers.focus_dilution.process import LazyChain
 from stagescope.papers.focus_dilution.sampled import TokenSampled
 from stagescope.papers.focus_dilution.stages import Stay, detect
 from stagescope.papers.focus_dilution.stages.intervals import EXACT, Draws
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import ended, replay
+from stagescope.params import Params
 from stagescope.runs.run import Run
 from stagescope.spec import build
 
@@ -151,13 +154,31 @@ class FocusDilutionReading(Reading):
 
     @cached_property
     def evidence(self) -> Evidence:
-        return Evidence(self.run, self.curves, lambda factor, until: self.companion(self.from_scaled, factor, until))
+        return Evidence(
+            self.run,
+            self.curves,
+            lambda factor, until: self.companion(self.from_scaled, factor, until),
+            lambda change, until: self.companion(self.on_other_law, change.tolist(), until),
+        )
 
     def from_scaled(self, factor: float, until: float) -> TokenCurves:
         """Curves of the flow from the same start times a factor."""
         start = {name: factor * block for name, block in self.run.at(0).items()}
-        made = evolve(self.field, start, GradientFlow(), until=until, record=Uniform(frames=1000), progress=False)
-        return _refined(ended(made, f"the flow from a start scaled by {factor:g}"))
+        return self._flow(self.field, start, until, f"the flow from a start scaled by {factor:g}")
+
+    def on_other_law(self, change: list[float], until: float) -> TokenCurves:
+        """Curves of the flow from the same start on the lazy chain whose pi differs by `change`."""
+        law = self.field.objective
+        assert isinstance(law, TokenPopulation)
+        assert isinstance(law.process, LazyChain)
+        pi = law.process.stationary + change
+        chain = LazyChain(pi=tuple((pi / pi.sum()).tolist()), persistence=law.process.persistence)
+        moved = TokenPopulation(model=law.model, process=chain)
+        return self._flow(moved, self.run.at(0), until, "the flow on a chain with another asymmetry")
+
+    def _flow(self, law: Any, start: Params, until: float, what: str) -> TokenCurves:
+        made = evolve(law, start, GradientFlow(), until=until, record=Uniform(frames=1000), progress=False)
+        return _refined(ended(made, what))
 
     @property
     def has_own_ladder(self) -> bool:

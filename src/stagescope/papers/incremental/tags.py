@@ -60,7 +60,6 @@ TAGS = {
     "ISA:text-competition": Tag("real text", "all heads first attend to the most informative lag"),
     "ISA:text-level": Tag("real text", "before t_2 the loss rests at the entropy given the first lag"),
     "ISA:text-parting": Tag("real text", "heads leave the first lag one at a time"),
-    "ISA:text-reach": Tag("real text", "every head ends with a lag of its own"),
     "ISA:stopping-rules": Tag("early stopping", "least held-out loss, with patience in steps or in stages"),
     "ISA:early-stopping": Tag("early stopping", "argmin_j KL(F_j || model) at the best stop = best likelihood fit"),
     "ISA:stop-ridge": Tag("early stopping", "loss of the best ridge fit that knows the lags < that at the best stop"),

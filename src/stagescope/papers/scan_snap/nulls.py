@@ -100,6 +100,15 @@ def _steps(seed: int) -> Run:
     return _run(**options, seed=seed)
 
 
+def _large_steps(seed: int) -> Run:
+    """100 to 300 gradient steps in the long-sequence limit, with strong common tokens so that attention moves."""
+    random = key(seed, "inputs", "large steps")
+    made = {**_shape(random), "num_common": int(random.integers(2, 9)), "common_p": _between(random, 0.7, 2)}
+    made |= {"vocab": None, "rate_y": _between(random, 1, 10), "lr": _between(random, 0.5, 5)}
+    made |= {"optimizer": str(random.choice(["gd", "heavy-ball"])), "steps": int(random.integers(100, 301))}
+    return _run(**made, seed=seed)
+
+
 def inputs() -> tuple[Inputs, ...]:
     """Settings the paper is about."""
     return (
@@ -108,6 +117,7 @@ def inputs() -> tuple[Inputs, ...]:
         Inputs("theorems", "what theorems 1, 3, 4 assume: one common token, modified decoder, ratios 10 to 1000", _theorems),
         Inputs("random tables", "flows on classes with random laws, by either decoder", _tables),
         Inputs("steps", "heavy-ball in the long-sequence limit or on batches", _steps),
+        Inputs("large steps", "gradient steps or heavy-ball in the long-sequence limit, rates .5 to 5", _large_steps),
     )
 
 

@@ -1,5 +1,12 @@
 """Focus and dilution: the list of all claims."""
 
-from stagescope.papers.focus_dilution.claims import cycle, first_moves, laws, saddles, second_order
+from stagescope.papers.focus_dilution.claims import asymmetry, cycle, eps_law, first_moves, saddles, second_order
 
-CLAIMS = (*saddles.CLAIMS, *second_order.CLAIMS, *first_moves.CLAIMS, *cycle.CLAIMS, *laws.CLAIMS)
+CLAIMS = (
+    *saddles.CLAIMS,
+    *second_order.CLAIMS,
+    *first_moves.CLAIMS,
+    *cycle.CLAIMS,
+    *eps_law.CLAIMS,
+    *asymmetry.CLAIMS,
+)

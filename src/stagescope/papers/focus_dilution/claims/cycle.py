@@ -151,14 +151,24 @@ def _both(evidence: Evidence) -> Regime:
     found = visited(1, 0)(evidence)
     if found.holds and not isinstance(evidence.law.process, LazyChain):
         return Regime(False, "not a lazy chain: on others rows keep their focus beyond E2 more often than not")
-    return reaching_second(evidence) if found.holds else found
+    found = reaching_second(evidence) if found.holds else found
+    driven = _driven(evidence) if found.holds else None
+    if driven is not None and not any(driven[cycle.row] < 0 for cycle in _cycles(evidence)):
+        return Regime(False, "second order moves no rare row towards zero: there is nothing to dilute")
+    return found
 
 
 def _diluted_before(evidence: Evidence) -> Regime:
-    """E2 was reached, and some rare row had focused and lost half of its gain by then: there is a cycle to repeat."""
-    base = reaching_second(evidence)
+    """E2 was reached, some rare row had focused and lost half of its gain by then, and a third direction can still open.
+
+    Logits have d - 1 directions, since a constant does not change them: with three tokens all are open at E2.
+    """
+    base, model = reaching_second(evidence), evidence.law.model
     if not base.holds:
         return base
+    directions = min(model.width, model.vocab - 1)
+    if directions < 3:
+        return Regime(False, f"{directions} embedding directions are possible: after E2 none is left to open")
     second = evidence.second or 0.0
     cycles = [cycle for cycle in _cycles(evidence) if cycle.half is not None and cycle.half <= second]
     return base if cycles else Regime(False, "no rare row focused and lost half of its gain before E2")
@@ -174,7 +184,7 @@ CLAIMS = (
         "dilution*",
         kind="prediction",
         null=(HELD, WALK),
-        rules=2,
+        rules=3,
         elsewhere=beside,
     ),
     claim(
@@ -198,7 +208,7 @@ CLAIMS = (
         "end",
         kind="pattern",
         null=MONOTONE,
-        rules=3,
+        rules=4,
         elsewhere=beside,
     ),
 )

@@ -77,7 +77,7 @@ def _sign(evidence: Evidence) -> Comparison:
         return Comparison(float(np.sign(c)), None, "sign", None, "attention does not move in this run")
     word = "towards" if moved > 0 else "away from"
     reason = f"c = {c:+.3g}; the mean attention on the frequent token first moves by {moved:+.2g}, {word} it"
-    return Comparison(float(np.sign(c)), float(np.sign(moved)), "sign", c * moved > 0, reason)
+    return Comparison(float(np.sign(c)), moved, "sign", c * moved > 0, reason, 0.0, LIMITS.smallest, "attention")
 
 
 def _signed(evidence: Evidence) -> Regime:
@@ -135,7 +135,7 @@ CLAIMS = (
         kind="prediction",
         null=OPPOSITE,
         group="first move of attention",
-        rules=2,
+        rules=3,
         elsewhere=beside,
     ),
 )

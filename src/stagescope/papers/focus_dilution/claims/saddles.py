@@ -148,15 +148,6 @@ def _with_direction(size: Comparison, cosine: float, error: float) -> Comparison
     return replace(size, holds=found.holds, reason=f"{size.reason}; {words} at a tolerance of {TOLERANCES.direction:g}")
 
 
-def _third(evidence: Evidence) -> Comparison:
-    """Reported, never judged: no critical point is near the run between (1,1) and (2,2), and (2,2) is often far."""
-    found = _rate(2, 2, TOLERANCES.rate)(evidence)
-    visit = evidence.visit(2, 2)
-    cosines = () if visit is None else visit.cosines
-    shown = ", cosines " + " ".join(f"{cosine:.3f}" for cosine in cosines) if cosines else ""
-    return replace(found, holds=None, reason=f"reported, not judged: {found.reason}{shown}")
-
-
 ONLY_C = (OTHER_PERSISTENCE, STRETCHED, WALK)
 
 CLAIMS = (
@@ -259,17 +250,5 @@ CLAIMS = (
         rules=3,
         rare=True,
         elsewhere=beside,
-    ),
-    claim(
-        "FD:third",
-        "At (2,2) the third embedding direction opens at rate sv_1(B)",
-        opening(2, 2),
-        _third,
-        "Q2",
-        "E3",
-        kind="prediction",
-        null=STRETCHED,
-        rules=3,
-        rare=True,
     ),
 )

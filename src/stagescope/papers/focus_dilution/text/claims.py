@@ -1,5 +1,6 @@
 """Claims of focus and dilution on real text, for runs on any corpus."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,7 +85,7 @@ def _bigram(evidence: TextEvidence) -> Comparison:
     here, there = text.get("E2", Event.missing()), flow.get("E2")
     if here.time is None or there is None:
         return Comparison(0.0, None, tolerance, None, "; ".join(shown), unit=unit)
-    error = 0.0 if here.low is None or here.high is None else (here.high - here.low) / (2 * here.time)
+    error = _relative_error(here)
     return agreement(0.0, float(np.log(here.time / there)), tolerance, "; ".join(shown), measured_error=error, unit=unit)
 
 
@@ -181,10 +182,19 @@ def _separability(evidence: TextEvidence) -> Comparison:
     predicted = "a plateau" if r <= TEXT_LIMITS.apart else "no plateau" if r >= TEXT_LIMITS.together else "neither"
     ratio = plateau(history)
     if ratio is None:
-        return Comparison(predicted, None, least, None, f"r = {r:.3f}; E1 or E2 was not reached")
-    found = "a plateau" if ratio >= least else "no plateau"
-    reason = f"r = {r:.3f} predicts {predicted}; E2/E1 = {ratio:.2f} is {found} (a plateau has {least:g} or more)"
-    return Comparison(predicted, found, least, found == predicted, reason, unit="E2/E1")
+        return Comparison(predicted, None, least, None, f"r = {r:.3f}; E1 or E2 was not reached", unit="E2/E1")
+    error = ratio * math.hypot(*(_relative_error(history.estimates[name]) for name in ("E1", "E2")))
+    found = "a plateau" if ratio - error >= least else "no plateau" if ratio + error < least else "undecided"
+    reason = f"r = {r:.3f} predicts {predicted}; E2/E1 = {ratio:.2f} +- {error:.2g} is {found} (a plateau has {least:g} or more)"
+    holds = None if found == "undecided" else found == predicted
+    return Comparison(predicted, ratio, least, holds, reason, measured_error=error, unit="E2/E1")
+
+
+def _relative_error(event: Event) -> float:
+    """Half of the interval over the time; 0 for an event without."""
+    if event.time is None or event.low is None or event.high is None:
+        return 0.0
+    return (event.high - event.low) / (2 * event.time)
 
 
 def plateau(history: TextHistory) -> float | None:
@@ -248,7 +258,7 @@ CLAIMS = (
         "E2",
         kind="prediction",
         null=nulls.SHUFFLED,
-        rules=2,
+        rules=3,
     ),
     claim(
         "FD:text-entropy",

@@ -211,5 +211,6 @@ CLAIMS = (
         kind="prediction",
         null=(nulls.STRETCHED,),
         rules=3,
+        rare=True,
     ),
 )

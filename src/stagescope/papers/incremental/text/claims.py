@@ -17,7 +17,7 @@ from stagescope.detect.noise import TWO_SIDED, flutter
 from stagescope.keys import key
 from stagescope.papers.incremental.text import nulls
 from stagescope.papers.incremental.text.information import LagInformation
-from stagescope.papers.incremental.text.stages import ACQUIRED, LagHeads, acquired
+from stagescope.papers.incremental.text.stages import LagHeads, acquired
 from stagescope.runs.run import Run
 
 
@@ -224,22 +224,6 @@ def _parting(evidence: Evidence) -> Comparison:
     return Comparison("one head", f"{left} of {len(tops)}", "exact", left == 1 and second in tops, reason)
 
 
-def _reach(evidence: Evidence) -> Comparison:
-    """At the end there are as many acquired lags as heads; heads may instead share a lag or spread over several."""
-    last = evidence.heads.mass[-1]
-    expected, held = min(last.shape), int(np.sum(last.max(axis=0) >= ACQUIRED))
-    tops = " ".join(f"{lag} ({share:.2f})" for lag, share in zip(evidence.heads.tops(-1), last.max(axis=1), strict=True))
-    reason = f"{evidence.shown}; at the end the top lags of the heads are {tops}"
-    if evidence.useless is not None:
-        return Comparison(expected, held, 0, None, f"{reason}; {evidence.useless}")
-    if not evidence.settled:
-        return Comparison(expected, held, 0, None, f"{reason}; attention still moves")
-    if held != expected and (len(evidence.acquired) < 2 or not evidence.long):
-        why = "heads have not parted" if len(evidence.acquired) < 2 else "the last lag was acquired late"
-        return Comparison(expected, held, 0, None, f"{reason}; {why}, so more may follow: take more --steps")
-    return Comparison(expected, held, 0, held == expected, reason)
-
-
 CLAIMS = (
     claim(
         "ISA:text-order",
@@ -283,16 +267,5 @@ CLAIMS = (
         kind="pattern",
         null=(nulls.SHUFFLED, nulls.EQUAL),
         rules=2,
-    ),
-    claim(
-        "ISA:text-reach",
-        "every head ends with a lag of its own",
-        _several,
-        _reach,
-        "end",
-        kind="pattern",
-        null=nulls.SHUFFLED,
-        rules=2,
-        rare=True,
     ),
 )

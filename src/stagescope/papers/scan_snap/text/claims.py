@@ -199,6 +199,7 @@ CLAIMS = (
         _topical,
         _ranked_at_frequency,
         "end",
+        rare=True,
         **_TYPES,
     ),
     claim(

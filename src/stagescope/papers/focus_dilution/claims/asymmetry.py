@@ -1,5 +1,6 @@
-"""Focus and dilution: how times depend on the initial scale, and what equal rare tokens do (stage IV)."""
+"""Focus and dilution: what equal and almost equal rare tokens do (stage IV)."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -7,27 +8,29 @@ import numpy as np
 
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
-from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, reaching_second
+from stagescope.papers.focus_dilution.claims.eps_law import distance_error
+from stagescope.papers.focus_dilution.evidence import Evidence, opening, reaching_second
 from stagescope.papers.focus_dilution.family import slopes
 from stagescope.papers.focus_dilution.ladder.points import NO_RATE, SmallPoint, condensed_start, nearest_point, small_point
-from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit
 from stagescope.papers.focus_dilution.loss import TokenPopulation
-from stagescope.papers.focus_dilution.nulls import OTHER_PERSISTENCE, PERSISTENT, UNEQUAL
+from stagescope.papers.focus_dilution.nulls import OFFSET, PERSISTENT, UNEQUAL
 from stagescope.papers.focus_dilution.process import LazyChain
 
 
 @dataclass(frozen=True)
-class LawLimits:
-    """Where the laws of the initial scale and of the asymmetry are claimed."""
+class AsymmetryLimits:
+    """Where the laws of the asymmetry are claimed."""
 
-    delay: float = 0.1  # of ln 10 / rate: rates are claimed to a tenth
     almost: float = 0.3  # rare tokens are almost equal if none is further from their mean than this share of it
     equal: float = 1e-9  # and equal if none is further than this
     deltas: tuple[float, float] = (1e-5, 1e-4)  # relative deviations at which kappa is measured; the error is of order delta
+    parts: tuple[int, ...] = (1, 2, 4, 8)  # delta is divided by these for its law
+    exponent: float = 0.1  # tolerance of the exponent of delta: rates are claimed to a tenth
     stalled: float = 3.0  # a run shows a stall if it lasts for this many times Q1 without E2, as long as three further legs
 
 
-LIMITS = LawLimits()
+LIMITS = AsymmetryLimits()
+UNSTABLE = "the symmetric point is unstable inside the rank-one model"
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,51 @@ def _kappa(evidence: Evidence) -> Comparison:
     return Comparison(1.0, slope, 0.05, abs(slope - 1) <= 0.05, reason)
 
 
+def _lifted(evidence: Evidence) -> Regime:
+    """Almost equal rare tokens, and a flow to E2 that stays at (1,1), where a direction opens."""
+    found = _family(evidence)
+    asymmetry = _asymmetry(evidence)
+    if not found.holds or asymmetry is None:
+        return found
+    if asymmetry.delta <= LIMITS.equal:
+        return Regime(False, "rare tokens are equal: there is no delta to halve", applies=False)
+    if asymmetry.tangential > NO_RATE:
+        return Regime(False, f"{UNSTABLE} (rate {asymmetry.tangential:.3g}): flows leave it before asymmetry does")
+    for regime in (reaching_second, opening(1, 1)):
+        if not (more := regime(evidence)).holds:
+            return more
+    return found
+
+
+def _delta_law(evidence: Evidence) -> Comparison:
+    """The exponent of the measured rate in the limit of small delta.
+
+    Exponents between delta, delta/2, delta/4 and delta/8 have an error of order delta; two neighbours give a limit without
+    it. The difference of the two limits is the error of the measurement; what the distance of a run from its point does to
+    its rate is the error of the prediction.
+    """
+    unit, asymmetry, opened, second = "exponent", _asymmetry(evidence), evidence.attentions[0], evidence.second
+    if asymmetry is None or opened is None or second is None or evidence.other_law is None:
+        return Comparison(1.0, None, LIMITS.exponent, None, "E2 was not reached", unit=unit)
+    rates, doubts = [], []
+    for parts in LIMITS.parts:
+        until = 1.5 * (opened + parts * (second - opened))
+        change = asymmetry.deviation * (1 / parts - 1)
+        at = evidence if parts == 1 else Evidence(evidence.run, evidence.other_law(change, until))
+        visit = at.visit(1, 1)
+        if visit is None or visit.rise is None:
+            words = f"at delta/{parts} the opening does not rise tenfold while the flow stays at (1,1)"
+            return Comparison(1.0, None, LIMITS.exponent, None, words, unit=unit)
+        rates.append(visit.rise.rate)
+        doubts.append(distance_error(visit))
+    exponents = -np.diff(np.log2(rates))
+    before, limit = (2 * exponents[1:] - exponents[:-1]).tolist()
+    shown = [" ".join(f"{x:.3g}" for x in numbers) for numbers in (rates, exponents)]
+    reason = f"rates at (1,1) with delta/1, /2, /4, /8: {shown[0]}; exponents {shown[1]}, limit {limit:.3f}"
+    errors = {"predicted_error": math.hypot(*doubts[2:]) / math.log(2), "measured_error": abs(limit - before)}
+    return agreement(1.0, limit, LIMITS.exponent, reason, **errors, unit=unit)
+
+
 def _tangential(evidence: Evidence) -> Comparison:
     found = _asymmetry(evidence)
     assert found is not None
@@ -154,7 +202,7 @@ def _stalling(evidence: Evidence) -> Regime:
     elif evidence.curves.time[-1] < LIMITS.stalled * opened:
         failed.append(f"the run ends before {LIMITS.stalled:g} Q1 = {LIMITS.stalled * opened:.4g}")
     if found.tangential > NO_RATE:
-        failed.append(f"the symmetric point is unstable inside the rank-one model (rate {found.tangential:.3g})")
+        failed.append(f"{UNSTABLE} (rate {found.tangential:.3g})")
     return Regime(not failed, "; ".join(failed) or "equal rare tokens, symmetric point stable inside the rank-one model")
 
 
@@ -164,76 +212,7 @@ def _stall(evidence: Evidence) -> Comparison:
     return Comparison("not reached", shown, "exact", second is None, f"E2 {shown} by {evidence.run.clock} = {end:.4g}")
 
 
-def _scaled(evidence: Evidence) -> Regime:
-    """A flow from a small start that stays at (0,0), (1,0) and (1,1) and reaches E2."""
-    for regime in (opening(0, 0), opening(1, 0), opening(1, 1), reaching_second):
-        if not (found := regime(evidence)).holds:
-            return found
-    return Regime(True, f"initial rms {evidence.start:.1e}; stays at (0,0), (1,0) and (1,1)")
-
-
-LABELS, LEGS = ((0, 0), (1, 0), (1, 1)), ("E1", "Q1-E1", "E2-Q1")
-
-
-def _legs(evidence: Evidence) -> np.ndarray | None:
-    """E1, Q1 - E1 and E2 - Q1; None where one of them was not reached."""
-    times = (evidence.embeddings[0], evidence.attentions[0], evidence.second)
-    if None in times:
-        return None
-    first, opened, second = (float(t) for t in times if t is not None)
-    return np.array([first, opened - first, second - opened])
-
-
-def _eps_law(evidence: Evidence) -> Comparison:
-    """The delay of each leg from eps/10 to eps/100 over ln 10 / rate, and how it differs from that between eps and eps/10.
-
-    The law is one of the limit of small starts. The difference between two decades is the error of the measurement; what the
-    run's distance from the points still does to their rates at eps/100 is the error of the prediction.
-    """
-    unit = "of the prediction"
-    visits = [evidence.visit(*label) for label in LABELS]
-    rates = [visit.small.opening.rate for visit in visits if visit is not None and visit.small.opening is not None]
-    legs = _legs(evidence)
-    if legs is None or evidence.second is None or evidence.companion is None or len(rates) < 3:
-        return Comparison(1.0, None, LIMITS.delay, None, "E2 was not reached, or nothing opens at one of the saddles", unit=unit)
-    per_decade, found, smaller = np.log(10.0) / np.array(rates), [legs], evidence
-    for decades in (1, 2):
-        until = float(1.2 * evidence.second + 1.5 * decades * per_decade.sum())
-        smaller = Evidence(evidence.run, evidence.companion(10.0**-decades, until))
-        if (legs := _legs(smaller)) is None:
-            words = f"from a start {10**decades} times smaller: E2 was not reached"
-            return Comparison(1.0, None, LIMITS.delay, None, words, unit=unit)
-        found.append(legs)
-    early, late = (found[1] - found[0]) / per_decade, (found[2] - found[1]) / per_decade
-    doubts = np.array([_doubt(smaller.visit(*label)) for label in LABELS])
-    worst = int(np.argmax(np.abs(late - 1)))
-    shown = ", ".join(f"{name} {ratio:.3f}" for name, ratio in zip(LEGS, late, strict=True))
-    errors = {"predicted_error": float(doubts.max()), "measured_error": float(np.abs(late - early).max())}
-    reason = f"delay per decade of eps over ln 10/rate: {shown}"
-    return agreement(1.0, float(late[worst]), LIMITS.delay, reason, **errors, unit=unit)
-
-
-def _doubt(visit: SaddleVisit | None) -> float:
-    """The relative error of the rate at a point because the run is not at it; 1 where there is no such point."""
-    if visit is None or visit.small.opening is None or visit.local_rate is None:
-        return 1.0
-    return abs(visit.local_rate / visit.small.opening.rate - 1)
-
-
 CLAIMS = (
-    claim(
-        "FD:eps-law",
-        "A tenfold smaller start delays each event by ln 10 over its rate",
-        _scaled,
-        _eps_law,
-        "E1",
-        "E2",
-        kind="prediction",
-        null=OTHER_PERSISTENCE,
-        rules=3,
-        elsewhere=beside,
-        cost="2 flows from starts 10 and 100 times smaller, each about twice as long as this one",
-    ),
     claim(
         "FD:degenerate",
         "With equal rare tokens the symmetric (1,1) has no transverse rate",
@@ -253,6 +232,17 @@ CLAIMS = (
         kind="identity",
         rules=2,
         cost="2 searches for critical points at small delta",
+    ),
+    claim(
+        "FD:delta-law",
+        "Halving the asymmetry halves the rate at which the flow leaves (1,1)",
+        _lifted,
+        _delta_law,
+        "Q1",
+        "E2",
+        kind="prediction",
+        null=OFFSET,
+        cost="3 flows at a half, a quarter and an eighth of the asymmetry, up to eight times as long as this one",
     ),
     claim(
         "FD:tangential",
