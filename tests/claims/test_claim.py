@@ -93,9 +93,26 @@ def test_ledger_json_and_text():
         "rare",
         "in_regime",
         "elsewhere",
+        "cost",
     }
     assert all(set(row) == keys for row in body["claims"])
     assert "1 confirmed, 1 violated" in str(ledger)
+
+
+def test_a_tolerance_in_words_is_a_sentence_and_options_elsewhere_are_said_once():
+    found = Comparison(1.0, 2.0, "at least", True, "two rows", unit="rows")
+    near = [
+        claim(tag=f"own:{i}", regime=Regime(False, "short"), elsewhere=lambda e: {"until": 5, "length": None}) for i in range(2)
+    ]
+    text = str(Ledger.of(RUN, [claim(found=found), *near], None))
+    assert "predicted 1, measured 2 (rows); it must be at least the prediction" in text
+    assert text.count("--until 5 no --length") == 1
+    assert "own:0, own:1" in text
+
+
+def test_identities_that_are_not_decided_are_not_said_to_fail():
+    out = claim(kind="identity", regime=Regime(False, "far"))
+    assert "identities" not in str(Ledger.of(RUN, [out], None))
 
 
 def test_kind_errors_unit_and_calibration_travel_into_the_row():

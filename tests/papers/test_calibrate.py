@@ -42,7 +42,6 @@ def study(monkeypatch):
     made = SimpleNamespace(good=good, flat=flat, claims=lambda: tuple(claims), inputs=lambda: (ss.Inputs("any", "any", good),))
     made.change = lambda: claims.__setitem__(0, replace(first, rules=2))
     monkeypatch.setattr(module, "study_named", lambda name: made)
-    monkeypatch.setattr(module, "check", lambda run: ss.check(run, claims=claims))
     return made
 
 
@@ -64,6 +63,18 @@ def test_a_second_call_goes_on_and_draws_again_what_was_judged_by_older_rules(st
     found = module.calibrate("toy", draws=3, keep=keep, progress=False)
     assert study.good.seeds == [0, 1, 2, 0, 1, 2]
     assert found.lines[0].rules == 2
+
+
+def test_own_claims_are_judged_on_the_inputs_of_a_study(study, tmp_path):
+    """Their nulls are drawn too; draws of other claims in the same file do not count for them."""
+    keep = tmp_path / "draws.jsonl"
+    module.calibrate("toy", draws=2, keep=keep, progress=False)
+    own = replace(study.claims()[0], tag="own:c")
+    found = module.calibrate("toy", draws=2, claims=own, keep=keep, progress=False)
+    assert [(line.tag, line.confirmed, line.nulls[0].violated) for line in found.lines] == [("own:c", 2, 2)]
+    assert study.good.seeds == [0, 1, 0, 1]
+    with pytest.raises(ss.InputError, match="by name"):
+        module.calibrate("toy", claims=own, workers=2)
 
 
 def test_a_draw_that_fails_is_named_and_made_again(study, tmp_path, monkeypatch):

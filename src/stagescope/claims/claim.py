@@ -33,6 +33,7 @@ class Verdict:
 
     `calibrated` is False where the claim has no null: no input is known on which it must not be confirmed. `error` is the
     type of an error that the claim or its evidence raised and that is not one of Stagescope's: their code has a mistake.
+    `cost` names the companion runs that the verdict rests on.
     """
 
     tag: str
@@ -55,6 +56,7 @@ class Verdict:
     rare: bool = False
     in_regime: bool = False
     elsewhere: Elsewhere | None = None
+    cost: str = ""
 
     @property
     def counted(self) -> bool:
@@ -218,6 +220,7 @@ class Claim:
             rules=self.rules,
             rare=self.rare,
             in_regime=regime.holds and regime.applies,
+            cost=self.cost if regime.holds and regime.applies and found is not None else "",
             **{name: getattr(found, name, None) for name in names},
         )
 

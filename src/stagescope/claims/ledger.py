@@ -15,6 +15,19 @@ _RANK: tuple[Outcome, ...] = ("violated", "confirmed", "inconclusive", "not appl
 _STYLE: dict[Outcome, str] = {"confirmed": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"}
 VERDICT_WIDTH = 15
 """Columns of a verdict on the terminal; the rest of a row is beside it."""
+MUST = {
+    "sign": "it must have the sign of the prediction",
+    "order": "the order must be this one",
+    "exact": "it must be the same",
+    "the same class": "it must be the same",
+    "at least": "it must be at least the prediction",
+    "at most": "it must be at most the prediction",
+    "above": "it must be above the prediction",
+    "below": "it must be below the prediction",
+    "bound": "it must stay inside the bound",
+    "all": "it must hold for all",
+}
+"""What a tolerance in words asks of the measurement."""
 UNCALIBRATED = "no null (an input on which the claim is false) is known yet"
 
 
@@ -47,15 +60,10 @@ class Ledger:
         for row in self.verdicts:
             text.append(f"{row.verdict:<{VERDICT_WIDTH}}", style=_STYLE[row.verdict]).append(row.statement, style="bold")
             text.append(f"  [{row.tag}{_aside(row)}]\n", style="dim")
-            if row.measured is not None:
-                unit = f" ({row.unit})" if row.unit else ""
-                predicted, measured = _number(row.predicted, row.predicted_error), _number(row.measured, row.measured_error)
-                text.append(
-                    f"{'':<{VERDICT_WIDTH}}predicted {predicted}, measured {measured}, tolerance {_number(row.tolerance)}{unit}\n"
-                )
-            text.append(f"{'':<{VERDICT_WIDTH}}{row.reason}\n", style="dim")
-            if row.elsewhere is not None:
-                text.append(f"{'':<{VERDICT_WIDTH}}{_elsewhere(row.elsewhere)}\n", style="dim")
+            if row.measured is not None and row.measured != row.reason:
+                text.append(f"{'':<{VERDICT_WIDTH}}{_numbers(row)}\n")
+            for line in filter(None, (row.reason, row.cost and f"beside this run: {row.cost}", _decided(row.elsewhere))):
+                text.append(f"{'':<{VERDICT_WIDTH}}{line}\n", style="dim")
         text.append(self.summary())
         for remark in self.remarks():
             text.append(f"\n{remark}", style="dim")
@@ -76,7 +84,7 @@ class Ledger:
     def summary(self) -> str:
         """How many predictions and patterns have each verdict, and how many identities hold."""
         counts = self.counts()
-        own = [row.verdict for row in self.verdicts if row.kind == "identity" and row.verdict != "not applicable"]
+        own = [row.verdict for row in self.verdicts if row.kind == "identity" and row.verdict in ("confirmed", "violated")]
         said = [", ".join(f"{counts[name]} {name}" for name in _STYLE if counts[name])]
         if (inside := sum(row.counted for row in self.verdicts)) > (groups := counts.total()):
             said[0] += f" ({groups} groups of {inside} claims)"
@@ -98,6 +106,12 @@ class Ledger:
         if beside:
             counted = ", ".join(f"{count} {name}" for name, count in beside.items())
             found.append(f"claims that this run cannot decide, with other options: {counted}")
+        places: dict[str, list[str]] = {}
+        for row in self.verdicts:
+            if row.elsewhere is not None and row.elsewhere.verdict is None:
+                places.setdefault(_options(row.elsewhere), []).append(row.tag)
+        for options, tags in places.items():
+            found.append(f"may be decided by a run with {options}, which `check --elsewhere` makes: {', '.join(tags)}")
         if rare:
             found.append(f"{_claims(len(rare))} rarely decided and not counted: {', '.join(rare)}")
         return tuple(found)
@@ -111,16 +125,30 @@ def _aside(row: Verdict) -> str:
     return ", identity" if row.kind == "identity" else ", rarely decided" if row.rare else ""
 
 
-def _elsewhere(place: Elsewhere) -> str:
-    """Where the claim is decided, and how, in one line."""
-    options = " ".join(f"--{name.replace('_', '-')} {_option(value)}" for name, value in place.options.items())
-    if place.verdict is None:
-        return f"may be decided with {options}; `check --elsewhere` makes that run"
-    return f"with {options}: {place.verdict.verdict}; {place.verdict.reason}"
+def _numbers(row: Verdict) -> str:
+    """Prediction, measurement and tolerance in one line."""
+    unit = f" ({row.unit})" if row.unit else ""
+    numbers = f"predicted {_number(row.predicted, row.predicted_error)}, measured {_number(row.measured, row.measured_error)}"
+    if isinstance(row.tolerance, str):
+        return f"{numbers}{unit}; {MUST.get(row.tolerance, row.tolerance)}"
+    return f"{numbers}, tolerance {_number(row.tolerance)}{unit}"
 
 
-def _option(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+def _decided(place: Elsewhere | None) -> str:
+    """How the claim is decided by a run with other options; empty where none was made."""
+    return f"with {_options(place)}: {place.verdict.verdict}; {place.verdict.reason}" if place and place.verdict else ""
+
+
+def _options(place: Elsewhere) -> str:
+    """Such as "--until 120 no --length"."""
+    return " ".join(_option(name, value) for name, value in place.options.items())
+
+
+def _option(name: str, value: Any) -> str:
+    flag = f"--{name.replace('_', '-')}"
+    if value is None:
+        return f"no {flag}"
+    return f"{flag} {' '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
 
 
 def _number(value: float | str | None, error: float | None = None) -> str:

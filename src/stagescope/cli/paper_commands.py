@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from pydantic import Field
 
-from stagescope.cli.command import Command, answer
+from stagescope.cli.command import Command, OwnClaims, answer
 from stagescope.errors import InputError
 from stagescope.papers.registry import paper_of, problems, study
 from stagescope.progress import progress_for
@@ -69,12 +69,13 @@ class Reproduce(Command):
 class List(Command):
     """Studies, presets, figures and claims."""
 
+    study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = Field(None, description="only this one")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
         from stagescope.cli.render import catalogue
 
-        found = catalogue()
+        found = catalogue(None if self.study is None else study(self.study).name)
         for problem in (*problems(), *(problem for each in found.values() for problem in each["problems"])):
             print(f"stagescope: {problem}", file=sys.stderr)
         return answer(found, self.json_, "print_catalogue")
@@ -85,6 +86,7 @@ class Calibrate(Command):
 
     study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
     draws: int = Field(30, description="of every family of inputs, and of every null")
+    claims: OwnClaims = Field(None, description="your own claims instead of the study's: a Claim or a list of them in a module")
     first: int = Field(0, description="the first seed")
     keep: Path | None = Field(None, description="file that gets a line for every draw; a second call goes on with it")
     workers: int = Field(1, description="processes")
@@ -95,7 +97,15 @@ class Calibrate(Command):
         from stagescope.papers.calibrate import calibrate
 
         shown = False if self.quiet or self.json_ else None
-        found = calibrate(self.study, self.draws, self.first, keep=self.keep, workers=self.workers, progress=shown)
+        found = calibrate(
+            self.study,
+            self.draws,
+            self.first,
+            claims=self.claims or (),
+            keep=self.keep,
+            workers=self.workers,
+            progress=shown,
+        )
         answer(found, self.json_, "print_calibration")
         return 0 if found.holds else 1
 

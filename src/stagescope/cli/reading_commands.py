@@ -44,13 +44,16 @@ class Check(Command):
     folder: RunFolder
     claims: OwnClaims = OWN_CLAIMS
     elsewhere: bool = Field(False, description="make the runs beside this one that decide what it cannot")
+    quiet: bool = Field(False, description="no progress bar")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
         from stagescope.papers.reading import check
         from stagescope.runs.store import load
 
-        return answer(check(load(self.folder), self.claims or (), self.elsewhere), self.json_, "print_ledger")
+        shown = False if self.quiet or self.json_ else None
+        found = check(load(self.folder), self.claims or (), self.elsewhere, progress=shown)
+        return answer(found, self.json_, "print_ledger")
 
 
 class Ladder(Command):

@@ -126,9 +126,9 @@ def print_calibration(found: Calibration) -> None:
     Console().print(found.text())
 
 
-def catalogue() -> dict[str, Any]:
-    """Everything that can be named on the command line."""
-    return {name: _catalogued(study) for name, study in studies().items()}
+def catalogue(only: str | None = None) -> dict[str, Any]:
+    """Everything that can be named on the command line, of all studies or of one."""
+    return {name: _catalogued(study) for name, study in studies().items() if only in (None, name)}
 
 
 def _catalogued(study: "Study") -> dict[str, Any]:

@@ -3,15 +3,17 @@
 import json
 import multiprocessing
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from stagescope.claims.calibration import Calibration
-from stagescope.claims.claim import Verdict
+from stagescope.claims.claim import Claim, Verdict
 from stagescope.claims.inputs import Inputs
+from stagescope.claims.own import Claims, own_claims
 from stagescope.errors import InputError, sentence
-from stagescope.papers.reading import check
+from stagescope.papers.reading import reading
 from stagescope.papers.registry import study as study_named
 from stagescope.papers.study import Study
 from stagescope.progress import progress_for
@@ -26,6 +28,7 @@ def calibrate(
     draws: int = 30,
     first: int = 0,
     *,
+    claims: Claims = (),
     keep: str | Path | None = None,
     workers: int = 1,
     progress: bool | None = None,
@@ -33,35 +36,40 @@ def calibrate(
     """How often each claim of a study is confirmed, violated or left open on its inputs and on its nulls.
 
     Args:
-        study: its name.
+        study: its name; runs of its `inputs` are drawn.
         draws: of every family of inputs and of every null. One draw of a null serves all claims that name it.
+        claims: your own, judged instead of the study's: a `Claim`, several, or "module:NAME" of some.
         first: the first seed. Rules must be frozen before the seeds that judge them are drawn.
         keep: a file to which every draw is added as a line; a second call goes on where the first one stopped.
         workers: processes. Above 1, call it under `if __name__ == "__main__":`.
     """
     if draws < 1 or first < 0 or workers < 1:
         raise InputError(f"draws is {draws}, first {first}, workers {workers}; at least 1, 0 and 1 are needed")
+    claims = claims if isinstance(claims, str) else own_claims(claims)
+    if workers > 1 and claims and not isinstance(claims, str):
+        raise InputError('several workers need claims by name: claims="module:NAME"')
     found = study_named(study)
-    tasks = [(study, role, inputs.name, seed) for inputs, role, _ in families(found) for seed in range(first, first + draws)]
+    judged = own_claims(claims) or found.claims()
+    drawn = [(inputs.name, role, tags) for inputs, role, tags in families(found, judged)]
+    tasks = [(study, role, name, seed) for name, role, _ in drawn for seed in range(first, first + draws)]
     if not tasks:
         raise InputError(f"{study} has no inputs to draw and its claims have no nulls; give it `inputs`")
-    rules = {claim.tag: claim.rules for claim in found.claims()}
-    rows = _kept(keep, rules)
+    rules = {claim.tag: claim.rules for claim in judged}
+    rows = _kept(keep, {(role, name): {tag: rules[tag] for tag in tags} for name, role, tags in drawn})
     left = [task for task in tasks if task not in rows]
     with progress_for(progress) as bar:
         bar.begin(f"draws of {study}", len(left), "draws")
-        for done, row in enumerate(_drawn(left, workers), start=1):
+        for done, row in enumerate(_drawn(left, claims, workers), start=1):
             rows[row["study"], row["role"], row["family"], row["seed"]] = row
             if keep is not None:
                 with store_errors(Path(keep)), Path(keep).open("a") as file:
                     file.write(json.dumps(row) + "\n")
             bar.update(done)
-    return Calibration.of(study, found.claims(), [rows[task] for task in tasks])
+    return Calibration.of(study, judged, [rows[task] for task in tasks])
 
 
-def families(study: Study) -> Iterator[tuple[Inputs, str, tuple[str, ...]]]:
+def families(study: Study, claims: Sequence[Claim]) -> Iterator[tuple[Inputs, str, tuple[str, ...]]]:
     """(inputs, "input" or "null", tags of the claims that are tried on them); a null is drawn once for all its claims."""
-    claims = study.claims()
     for inputs in study.inputs():
         yield inputs, "input", tuple(claim.tag for claim in claims)
     nulls: dict[str, tuple[Inputs, list[str]]] = {}
@@ -72,8 +80,11 @@ def families(study: Study) -> Iterator[tuple[Inputs, str, tuple[str, ...]]]:
         yield null, "null", tuple(tags)
 
 
-def _kept(keep: str | Path | None, rules: Mapping[str, int]) -> dict[Task, dict[str, Any]]:
-    """Draws of earlier calls that were judged by the rules in force; one that failed, or whose line was cut, is made again."""
+def _kept(keep: str | Path | None, rules: Mapping[tuple[str, str], Mapping[str, int]]) -> dict[Task, dict[str, Any]]:
+    """Draws of earlier calls of the same claims by the rules in force; one that failed, or whose line was cut, is made again.
+
+    `rules` has the version of each claim that is tried on a family, by role and name of the family.
+    """
     if keep is None or not Path(keep).exists():
         return {}
     path = Path(keep)
@@ -88,7 +99,8 @@ def _kept(keep: str | Path | None, rules: Mapping[str, int]) -> dict[Task, dict[
     found = {}
     for row in filter(None, rows):
         verdicts = row.get("verdicts")
-        if verdicts is not None and all(rules.get(tag) == each["rules"] for tag, each in verdicts.items()):
+        judged = None if verdicts is None else {tag: each["rules"] for tag, each in verdicts.items()}
+        if judged is not None and judged == rules.get((row["role"], row["family"])):
             found[row["study"], row["role"], row["family"], row["seed"]] = row
     return found
 
@@ -102,22 +114,24 @@ def _row(line: str) -> dict[str, Any] | None:
     return row if isinstance(row, dict) and {"study", "role", "family", "seed"} <= row.keys() else None
 
 
-def _drawn(tasks: list[Task], workers: int) -> Iterator[dict[str, Any]]:
+def _drawn(tasks: list[Task], claims: Claims, workers: int) -> Iterator[dict[str, Any]]:
     if workers == 1:
-        yield from map(_draw, tasks)
+        yield from (_draw(claims, task) for task in tasks)
         return
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        yield from pool.imap_unordered(_draw, tasks)
+        yield from pool.imap_unordered(partial(_draw, claims), tasks)
 
 
-def _draw(task: Task) -> dict[str, Any]:
+def _draw(claims: Claims, task: Task) -> dict[str, Any]:
     """The verdicts on one draw; what fails is a row with its reason."""
     name, role, family, seed = task
-    inputs, _, tags = next(each for each in families(study_named(name)) if (each[1], each[0].name) == (role, family))
+    judged = own_claims(claims) or study_named(name).claims()
+    inputs, _, tags = next(each for each in families(study_named(name), judged) if (each[1], each[0].name) == (role, family))
     row: dict[str, Any] = {"study": name, "role": role, "family": family, "seed": seed}
     began = time.monotonic()
     try:
-        row["verdicts"] = {verdict.tag: _brief(verdict) for verdict in check(inputs.make(seed)) if verdict.tag in tags}
+        found = reading(inputs.make(seed)).judge([claim for claim in judged if claim.tag in tags])
+        row["verdicts"] = {verdict.tag: _brief(verdict) for verdict in found}
     except (Exception, SystemExit) as error:  # inputs of the user's own may raise anything
         row["failed"] = sentence(error)
     return {**row, "seconds": time.monotonic() - began}

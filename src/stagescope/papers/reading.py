@@ -1,6 +1,7 @@
 """The reading of a run: its curves, stages, ladder, ledger and views, each computed when it is first used, and once."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from stagescope.papers.companions import Companions
 from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.rebuild import ended, field_of
 from stagescope.papers.registry import kind_of, missing, study
+from stagescope.progress import progress_for
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
 from stagescope.views.any_run import any_views
@@ -126,7 +128,8 @@ class Reading:
 
     def with_elsewhere(self, ledger: Ledger) -> Ledger:
         """A ledger in which claims that this run cannot decide have the verdict of a run beside it that can."""
-        return replace(ledger, verdicts=tuple(self._elsewhere(row) for row in ledger))
+        with progress_for(self.progress) as bar:
+            return replace(ledger, verdicts=tuple(self._elsewhere(row) for row in bar.each(ledger.verdicts, "beside", "claims")))
 
     def _elsewhere(self, row: Verdict) -> Verdict:
         if row.elsewhere is None:
@@ -165,9 +168,10 @@ class Reading:
             raise
         except (Exception, SystemExit) as error:
             self._verdicts |= {id(claim): (claim, claim.without_evidence(error)) for claim in new}
-        for claim in new:
-            if id(claim) not in self._verdicts:
-                self._verdicts[id(claim)] = claim, claim.judge(self.run, evidence)
+        with progress_for(self.progress) as bar:
+            for claim in bar.each(new, "claims", "claims"):
+                if id(claim) not in self._verdicts:
+                    self._verdicts[id(claim)] = claim, claim.judge(self.run, evidence)
         return Ledger(self.run.status, self.run.clock, tuple(self._verdicts[id(claim)][1] for claim in claims))
 
     @property
@@ -195,6 +199,15 @@ class Reading:
     def views(self) -> list[Maker]:
         """What a page shows of the run, each made when called."""
         return any_views(self) if self.kind is None else self.kind.views(self)
+
+    @contextmanager
+    def showing(self, progress: bool | None) -> Iterator[None]:
+        """Progress bars while this lasts."""
+        before, self.progress = self.progress, progress
+        try:
+            yield
+        finally:
+            self.progress = before
 
     def companion(self, make: Callable[..., Made], *arguments: Any) -> Made:
         """What `make(*arguments)` gives, such as a run beside this one; made once. See `Companions`."""
@@ -297,7 +310,7 @@ def stages(run: Run | str | Path) -> Stages:
     return reading(run).told_stages
 
 
-def check(run: Run | str | Path, claims: Claims = (), elsewhere: bool = False) -> Ledger:
+def check(run: Run | str | Path, claims: Claims = (), elsewhere: bool = False, *, progress: bool | None = False) -> Ledger:
     """The ledger: every claim of the run's paper with its verdict, then your own claims.
 
     Args:
@@ -306,10 +319,13 @@ def check(run: Run | str | Path, claims: Claims = (), elsewhere: bool = False) -
             prepares for its claims, and the reading itself for a run of no paper. It always has the run as `run`.
         elsewhere: where this run is out of a claim's regime and the claim names options of the study with which it is not,
             make that run too and show its verdict. Each such run costs about as much as this one.
+        progress: a bar over the claims, since some make companion runs; None shows it on a terminal.
 
     A claim whose function raises an error is inconclusive, and its row says why.
     """
-    return reading(run).check(claims, elsewhere)
+    found = reading(run)
+    with found.showing(progress):
+        return found.check(claims, elsewhere)
 
 
 def saddle_ladder(run: Run | str | Path, what: Objective | Field | None = None, progress: bool | None = False) -> Ladder:
@@ -321,8 +337,5 @@ def saddle_ladder(run: Run | str | Path, what: Objective | Field | None = None, 
     """
     found = reading(run, what)
     _need_frames(found.run)
-    before, found.progress = found.progress, progress
-    try:
+    with found.showing(progress):
         return found.ladder
-    finally:
-        found.progress = before

@@ -156,7 +156,7 @@ def test_the_second_order_is_a_limit():
     assert (found.measured_error or 0.0) < 0.05
 
 
-FAR = {"FD:second-order", "FD:dilution", "FD:embedding-direction", "FD:embedding-rate", "FD:linear-focused"}
+FAR = {"FD:delta-law", "FD:second-order", "FD:dilution", "FD:embedding-direction", "FD:embedding-rate", "FD:linear-focused"}
 """Claims that some nulls cannot reach: wandering parameters, or another law, have no stay at the point."""
 
 

@@ -26,7 +26,7 @@ class TextThresholds:
     """When a run on a text has settled."""
 
     moves: float = 0.05
-    """Largest move of attention on a lag, or of the loss in shares of the first step, over the late part of the run."""
+    """Largest move of the loss over the late part of the run, in shares of the first step."""
     late: float = 0.2
     """The late part is this share of the run. The last lag must also be acquired within this share from the start: the next
     one may take several times as long as those before."""
@@ -89,22 +89,15 @@ class Evidence:
         return np.sum((best[1:] + best[:-1]) / 2 * np.diff(clock)[:, None], axis=0) / (clock[-1] - clock[0])
 
     @property
-    def settled(self) -> bool:
-        return self._still(self.heads.mass)
-
-    @property
     def long(self) -> bool:
         """Whether the last lag was acquired so early that another one had time to follow."""
         return bool(self.acquired) and self.acquired[-1][1] <= TEXT.late * self.heads.time[-1]
 
     @property
     def loss_settled(self) -> bool:
-        """The same as `settled` for the loss, in units of the step of the first lag."""
-        return self._still(self.heads.loss / (self.levels[0] - self.levels[1]))
-
-    def _still(self, curve: np.ndarray) -> bool:
-        late = curve[self.heads.time >= (1 - TEXT.late) * self.heads.time[-1]]
-        return bool(len(late) > 2 and np.max(np.ptp(late, axis=0)) <= TEXT.moves)
+        """Whether the loss rests over the late part of the run."""
+        late = self.heads.loss[self.heads.time >= (1 - TEXT.late) * self.heads.time[-1]]
+        return len(late) > 2 and float(np.ptp(late)) <= TEXT.moves * float(self.levels[0] - self.levels[1])
 
     @property
     def shown(self) -> str:
