@@ -16,7 +16,7 @@ from stagescope.papers.incremental.text import nulls as incremental
 from stagescope.papers.scan_snap.text import nulls as snap
 from stagescope.runs.run import Run
 
-SEEDS = (30001, 30002, 30003)
+SEEDS = (140_001, 140_002, 140_003)
 CORPORA = ("wikitext-2", "tinystories", "tiny-shakespeare")
 KINDS: dict[str, Callable[..., Run]] = {
     "text-snap": snap.make,
