@@ -23,7 +23,8 @@ MOST = 0.5
 
 def main() -> bool:
     print(f"{'claim':<16} {'readings':>8} {'decided here':>12} {'or beside':>9} {'violated':>8}")
-    return all([_study(name, tags) for name, tags in NAMED.items()])
+    held = [_study(name, tags) for name, tags in NAMED.items()]
+    return all(held)
 
 
 def _study(name: str, tags: tuple[str, ...]) -> bool:
