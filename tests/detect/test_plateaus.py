@@ -134,3 +134,12 @@ def test_records_far_from_zero_are_said_to_show_nothing():
 def test_curves_beyond_the_limit_are_counted():
     series = {f"c{i}": np.zeros(20) for i in range(LIMITS.curves + 3)}
     assert f"{LIMITS.curves + 3} curves" in curve_notes("step", np.arange(20.0), series)["curves"]
+
+
+def test_a_drop_between_two_records_is_said():
+    """Evenly spaced records hide what is learned early; a noisy curve jumps everywhere, and nothing is said."""
+    step = np.arange(0.0, 1000.0, 20.0)
+    notes = curve_notes("step", step, {"loss": 1 + 3 * np.exp(-step / 5)})
+    assert "lies between the records at step = 0 and 20" in notes["loss"]
+    assert curve_notes("step", step, {"loss": 1 + 3 * np.exp(-step / 200)}) == {}
+    assert curve_notes("step", step, {"loss": np.random.default_rng(0).normal(size=len(step))}) == {}

@@ -24,6 +24,7 @@ class Limits:
     records: int = 600  # of a curve that are fitted; the detector's recall is level from 59 records on (.74, at 147 .75)
     curves: int = 24  # a curve of 600 records takes up to .3 s
     span: float = 1.0  # least range of the clock ln(time + last/300); in less, the widest transition that counts has no sides
+    jump: float = 1 / 3  # share of a curve's range between two records from which a note says so
     large: float = 1e100  # numbers beyond, or below its inverse, are scaled: their squares are no numbers
 
 
@@ -72,6 +73,7 @@ def curve_notes(clock: str, time: np.ndarray, series: Mapping[str, np.ndarray], 
         said = [] if good.all() else [f"{(~good).sum():,} of {len(time):,} records are not finite and were left out"]
         if good.sum() > limits.records:
             said.append(f"{len(thinned(time[good], limits.records)):,} of {good.sum():,} records were fitted")
+        said.extend(_jump(clock, time[good], series[name][good].astype(float), limits))
         if said:
             notes[name] = "; ".join(said)
     if len(names) > limits.curves:
@@ -82,6 +84,19 @@ def curve_notes(clock: str, time: np.ndarray, series: Mapping[str, np.ndarray], 
             f" other to show a transition; count {clock} from the first record"
         )
     return notes
+
+
+def _jump(clock: str, time: np.ndarray, curve: np.ndarray, limits: Limits) -> Iterator[str]:
+    """Where most of a curve's way lies between two records: what happens there is not seen."""
+    if len(curve) < RULES.fewest or not np.ptp(curve / 2):
+        return
+    share = np.abs(np.diff(curve / 2)) / np.ptp(curve / 2)  # halves: a range may be too large for a number
+    at = int(np.argmax(share))
+    if share[at] >= limits.jump and np.median(share) < limits.jump / 10:
+        yield (
+            f"{share[at]:.0%} of its range lies between the records at {clock} = {time[at]:.5g} and {time[at + 1]:.5g}:"
+            " record more often there to see stages in it"
+        )
 
 
 def loss_stages(
