@@ -146,7 +146,7 @@ def _options(place: Elsewhere) -> str:
 
 def _option(name: str, value: Any) -> str:
     flag = f"--{name.replace('_', '-')}"
-    if value is None:
+    if value is None or value in ((), []):
         return f"no {flag}"
     return f"{flag} {' '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
 

@@ -44,7 +44,7 @@ def _plateaus(evidence: Evidence) -> Comparison:
         limit = evidence.allowed(gap, plateau.j)
         rows.append((agreement(0.0, gap, limit, "", measured_error=error, unit=SHARE).holds, abs(gap) / limit, gap, limit, error))
         shown.append(
-            f"plateau {plateau.j} at {plateau.loss:.4g}, level {plateau.level:.4g} ({gap:+.1%} ± {error:.1%} of the step)"
+            f"plateau {plateau.j} at {plateau.loss:.4g}, level {plateau.level:.4g} (would end {gap:+.1%} ± {error:.1%} from it)"
         )
     verdicts = [row[0] for row in rows]
     holds = False if False in verdicts else None if None in verdicts else True
