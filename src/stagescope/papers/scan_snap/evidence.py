@@ -24,7 +24,7 @@ class Limits:
     sign: float = 1e-9  # a velocity this small, relative to the largest, is rounding of the right-hand side
     batch_sign: float = 0.05  # the same for steps on batches, of the largest change: what one batch in twenty does
     conserved: float = 1e-9  # drift of row sums relative to the largest parameter: rounding
-    length_slope: float = 0.1  # absolute error of the slope -1/2; four lengths with 200 contexts each
+    length_slope: float = 0.1  # absolute error of the slope -1/2; three lengths with 200 contexts each
     relative: float = 0.05  # closed forms in their limit, and steps against their flow: 5 % of the number predicted
     growth: float = 0.1  # B(t0): 10 %, because it is integrated from two such numbers
     order: float = 0.95  # share of pairs of distinct tokens that must keep the order of P(l|n)
