@@ -128,8 +128,9 @@ def _linear(r: int, rq: int) -> Compare:
             return Comparison(1.0, None, TOLERANCES.linear, None, words, unit=unit)
         start, end = (visit.place.leaving(visit.trajectory.at(frame)) for frame in (visit.frame, last))
         predicted, measured = local.unstable(start, ended - begun), local.unstable(end)
-        cosine = float(predicted @ measured / np.linalg.norm(predicted) / np.linalg.norm(measured))
-        ratio = float(np.linalg.norm(measured) / np.linalg.norm(predicted))
+        with np.errstate(all="ignore"):  # a prediction beyond the numbers gives none, which decides nothing
+            cosine = float(predicted @ measured / np.linalg.norm(predicted) / np.linalg.norm(measured))
+            ratio = float(np.linalg.norm(measured) / np.linalg.norm(predicted))
         error = math.expm1(min(visit.wandering(begun, ended), 10.0))
         tolerance = min(TOLERANCES.linear, math.expm1(TOLERANCES.rate * folds))
         reason = f"growing part {ended - begun:.3g} after the plateau: size measured/predicted {ratio:.3f}, cosine {cosine:.4f}"

@@ -72,10 +72,15 @@ def _second_order(evidence: Evidence) -> Comparison:
         )
     measured, last = moved[frames], float(np.abs(predicted).max())
     x, y = predicted / last, measured / last
-    limit, near = float(np.polyfit(x, y, 2)[1]), float(np.polyfit(x[:3], y[:3], 1)[0])
+    limit, near = _slope(x, y, 2), _slope(x[:3], y[:3], 1)
     shown = ", ".join(f"{ratio:.3f}" for ratio in measured / predicted)
     reason = f"D measured/predicted is {shown} where D is {', '.join(f'{mark:g}' for mark in MARKS)}; {limit:.3f} in the limit"
     return agreement(1.0, limit, SECOND, reason, measured_error=abs(limit - near), unit=unit)
+
+
+def _slope(x: np.ndarray, y: np.ndarray, degree: int) -> float:
+    """The linear coefficient of a polynomial fit; points that lie too near to each other give one of no size."""
+    return float(np.linalg.lstsq(np.vander(x, degree + 1), y, rcond=None)[0][degree - 1])
 
 
 CLAIMS = (
