@@ -253,7 +253,6 @@ CLAIMS = (
         kind="prediction",
         null=PERSISTENT,
         rules=2,
-        rare=True,
     ),
     claim(
         "FD:stall",
@@ -265,6 +264,5 @@ CLAIMS = (
         kind="prediction",
         null=UNEQUAL,
         rules=2,
-        rare=True,
     ),
 )

@@ -235,7 +235,6 @@ CLAIMS = (
         null=SWAPPED,
         group="direction at (1,1)",
         rules=3,
-        rare=True,
         elsewhere=beside,
     ),
     claim(
