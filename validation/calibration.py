@@ -19,7 +19,7 @@ from validation import how_sure
 
 FIRST, AGAIN = 120_000, {"scan-snap": 150_000}
 """First seed, and that of a study whose rules were changed after a first table."""
-DRAWS, ON_TEXT, WORKERS = 80, 45, 2
+DRAWS, ON_TEXT, WORKERS = (80, 40), (45, 30), 2
 """Draws of each family of inputs and of each null, those of a study on text, and processes."""
 KEEP = Path(__file__).parent / "draws"
 
@@ -29,8 +29,8 @@ def main(names: Iterable[str] = ()) -> bool:
     KEEP.mkdir(exist_ok=True)
     good = True
     for name in names or studies():
-        draws, first = ON_TEXT if name.startswith("text-") else DRAWS, AGAIN.get(name, FIRST)
-        found = calibrate(name, draws, first, keep=KEEP / f"{name}-{first}.jsonl", workers=WORKERS)
+        (draws, nulls), first = ON_TEXT if name.startswith("text-") else DRAWS, AGAIN.get(name, FIRST)
+        found = calibrate(name, draws, first, nulls=nulls, keep=KEEP / f"{name}-{first}.jsonl", workers=WORKERS)
         Console(width=150).print(found.text())
         known = json.loads(how_sure.COUNTS.read_text()) if how_sure.COUNTS.exists() else {}
         how_sure.COUNTS.write_text(json.dumps({**known, name: found.json()}, indent=1, sort_keys=True) + "\n")

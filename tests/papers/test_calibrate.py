@@ -65,6 +65,11 @@ def test_a_second_call_goes_on_and_draws_again_what_was_judged_by_older_rules(st
     assert found.lines[0].rules == 2
 
 
+def test_nulls_may_be_drawn_less_often(study):
+    module.calibrate("toy", draws=3, nulls=1, progress=False)
+    assert (len(study.good.seeds), len(study.flat.seeds)) == (3, 1)
+
+
 def test_own_claims_are_judged_on_the_inputs_of_a_study(study, tmp_path):
     """Their nulls are drawn too; draws of other claims in the same file do not count for them."""
     keep = tmp_path / "draws.jsonl"
@@ -91,7 +96,7 @@ def test_a_draw_that_fails_is_named_and_made_again(study, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("given", [{"draws": 0}, {"first": -1}, {"workers": 0}])
 def test_numbers_that_make_no_sense_are_refused(study, given):
-    with pytest.raises(ss.InputError, match="at least 1, 0 and 1"):
+    with pytest.raises(ss.InputError, match="at least 1, 1, 0 and 1"):
         module.calibrate("toy", **given)
 
 

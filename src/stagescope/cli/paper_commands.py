@@ -86,6 +86,7 @@ class Calibrate(Command):
 
     study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
     draws: int = Field(30, description="of every family of inputs, and of every null")
+    nulls: int | None = Field(None, description="draws of every null, where they are to be others than of inputs")
     claims: OwnClaims = Field(None, description="your own claims instead of the study's: a Claim or a list of them in a module")
     first: int = Field(0, description="the first seed")
     keep: Path | None = Field(None, description="file that gets a line for every draw; a second call goes on with it")
@@ -101,6 +102,7 @@ class Calibrate(Command):
             self.study,
             self.draws,
             self.first,
+            nulls=self.nulls,
             claims=self.claims or (),
             keep=self.keep,
             workers=self.workers,

@@ -28,6 +28,7 @@ def calibrate(
     draws: int = 30,
     first: int = 0,
     *,
+    nulls: int | None = None,
     claims: Claims = (),
     keep: str | Path | None = None,
     workers: int = 1,
@@ -37,21 +38,23 @@ def calibrate(
 
     Args:
         study: its name; runs of its `inputs` are drawn.
-        draws: of every family of inputs and of every null. One draw of a null serves all claims that name it.
+        draws: of every family of inputs, and of every null. One draw of a null serves all claims that name it.
+        nulls: draws of every null, where they are to be others than of inputs.
         claims: your own, judged instead of the study's: a `Claim`, several, or "module:NAME" of some.
         first: the first seed. Rules must be frozen before the seeds that judge them are drawn.
         keep: a file to which every draw is added as a line; a second call goes on where the first one stopped.
         workers: processes. Above 1, call it under `if __name__ == "__main__":`.
     """
-    if draws < 1 or first < 0 or workers < 1:
-        raise InputError(f"draws is {draws}, first {first}, workers {workers}; at least 1, 0 and 1 are needed")
+    count = {"input": draws, "null": draws if nulls is None else nulls}
+    if min(count.values()) < 1 or first < 0 or workers < 1:
+        raise InputError(f"draws is {draws}, nulls {nulls}, first {first}, workers {workers}; at least 1, 1, 0 and 1 are needed")
     claims = claims if isinstance(claims, str) else own_claims(claims)
     if workers > 1 and claims and not isinstance(claims, str):
         raise InputError('several workers need claims by name: claims="module:NAME"')
     found = study_named(study)
     judged = own_claims(claims) or found.claims()
     drawn = [(inputs.name, role, tags) for inputs, role, tags in families(found, judged)]
-    tasks = [(study, role, name, seed) for name, role, _ in drawn for seed in range(first, first + draws)]
+    tasks = [(study, role, name, seed) for name, role, _ in drawn for seed in range(first, first + count[role])]
     if not tasks:
         raise InputError(f"{study} has no inputs to draw and its claims have no nulls; give it `inputs`")
     rules = {claim.tag: claim.rules for claim in judged}
