@@ -19,7 +19,7 @@ from validation import how_sure
 
 FIRST, AGAIN = 120_000, {"scan-snap": 150_000}
 """First seed, and that of a study whose rules were changed after a first table."""
-DRAWS, ON_TEXT, WORKERS = (80, 40), (45, 30), 2
+DRAWS, ON_TEXT, WORKERS = (80, 80), (45, 30), 2
 """Draws of each family of inputs and of each null, those of a study on text, and processes."""
 KEEP = Path(__file__).parent / "draws"
 

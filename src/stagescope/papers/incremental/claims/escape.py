@@ -211,6 +211,5 @@ CLAIMS = (
         kind="prediction",
         null=(nulls.STRETCHED,),
         rules=3,
-        rare=True,
     ),
 )
