@@ -26,3 +26,11 @@ def test_every_claim_that_can_fail_has_a_null_and_a_kind(name):
     for claim in studies()[name].claims():
         assert claim.kind is not None, claim.tag
         assert claim.kind == "identity" or claim.nulls, claim.tag
+
+
+def test_a_claim_that_fails_on_its_own_ground_is_said_to():
+    """Every claim that is violated too often is named in the section on failures."""
+    said = PAGE.read_text().partition("## Where a claim fails on its own ground")[2].partition("\n## ")[0]
+    lines = [line for body in COUNTS.values() for line in body["claims"]]
+    missed = [line["tag"] for line in lines if any("violated" in problem for problem in line["problems"])]
+    assert [tag for tag in missed if f"`{tag}`" not in said] == []

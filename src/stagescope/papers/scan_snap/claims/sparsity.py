@@ -97,6 +97,7 @@ CLAIMS = (
         kind="pattern",
         null=nulls.SMALL_STEPS,
         rules=3,
+        rare=True,
         cost="1 flow, as long as the run",
     ),
 )
