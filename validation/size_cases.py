@@ -114,9 +114,9 @@ def of_files(scratch: Path) -> Iterator[Case]:
     with large.open("wb") as file:
         file.truncate(10**11)  # takes no room on the disk
     for study, option in (("scan-snap", "classes"), ("focus-dilution", "transition"), ("incremental", "features")):
-        yield f"{study} --{option} of 100 GB", lambda given=(study, option): ss.run_study(given[0], **{given[1]: large})
-        zero = {given: Path("/dev/zero") for given in (option,)}
-        yield f"{study} --{option} /dev/zero", lambda study=study, zero=zero: ss.run_study(study, **zero)
+        for path in (large, Path("/dev/zero")):
+            given: dict[str, Any] = {option: path}
+            yield f"{study} --{option} {path.name}", lambda study=study, given=given: ss.run_study(study, **given)
     yield "text-focus --corpus of 100 GB", lambda: ss.run_study("text-focus", corpus=str(large))
 
 
