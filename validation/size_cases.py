@@ -54,7 +54,7 @@ def of_classes() -> Iterator[Case]:
     import stagescope as ss
 
     zeros, chain = np.broadcast_to(0.0, (HUGE, HUGE)), ss.LaggedChain.spans(5, (2, 1))
-    sizes = {"vocab": 5, "heads": 3, "context": 3, "targets": 4}
+    sizes: dict[str, Any] = {"vocab": 5, "heads": 3, "context": 3, "targets": 4}
     small = {"num_last": 2, "num_next_per_last": 1, "num_common": 10, "num_unique": 10}
     classes = ss.SequenceClasses.synthetic(**small)
     wide = ss.PairwiseAttention.every_output(classes)

@@ -123,9 +123,7 @@ def _warm() -> None:
 
     for name, study in registry.studies().items():
         study.setup(study.configured(), 0)
-        several = {str(extra): extra for extras in NEEDED[name].values() for extra in extras}
-        for extra in ({}, *several.values()):
-            judge(lambda name=name, extra=extra: _begin(name, extra), 60.0)
+        judge(lambda name=name: _begin(name, {}), 60.0)
 
 
 def _cases(scratch: Path) -> Iterator[Case]:
