@@ -32,7 +32,6 @@ def command(*words: str) -> None:
 
 def of_commands(scratch: Path) -> Iterator[Case]:
     for line in (
-        "scan-snap --num-common 1e7",
         "scan-snap --num-common 10000000",
         "scan-snap --frames 1000000000",
         "scan-snap --length 1000000000 --optimizer gd",
@@ -61,7 +60,6 @@ def of_classes() -> Iterator[Case]:
     lazy, model = ss.LazyChain(pi=(0.5, 0.5), persistence=0.5), ss.TokenAttention(vocab=2, width=2, scale=1.0)
     made: dict[str, Callable[[], Any]] = {
         "LazyChain of 1e6 tokens": lambda: ss.LazyChain(pi=(1e-6,) * 10**6, persistence=0.5),
-        "MarkovChain of a range": lambda: ss.MarkovChain(rows=(range(HUGE),) * 2),  # pyright: ignore[reportArgumentType]
         "LazyChain.sample": lambda: lazy.sample(np.random.default_rng(0), HUGE, HUGE),
         "LazyChain.sample_counts": lambda: lazy.sample_counts(np.random.default_rng(0), HUGE, HUGE),
         "SequenceClasses.sample": lambda: classes.sample(np.random.default_rng(0), HUGE, HUGE),

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.memory import require_work
+from stagescope.memory import require_memory, require_work
 from stagescope.processes.process import Process
 from stagescope.spec import Described, Integers, Numbers
 
@@ -186,6 +186,7 @@ class SequenceClasses(Process):
 
     def sample(self, key: np.random.Generator, batch: int, length: int) -> Sequences:
         """Whole token sequences. Training uses only their counts, which are a sufficient statistic."""
+        require_memory("the sample", "take fewer or shorter sequences", batch, length)
         chosen = key.choice(len(self.classes), size=batch, p=self.weights)
         tokens = np.empty((batch, length), dtype=np.int64)
         for n, item in enumerate(self.classes):
