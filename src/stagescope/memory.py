@@ -83,7 +83,8 @@ def numbers(shapes: Mapping[str, tuple[int, ...]]) -> int:
 
 def _gib(size: int) -> str:
     """A number of bytes; integers, because a float would overflow."""
-    return f"{size // 2**30:,}.{size % 2**30 * 10 // 2**30} GiB"
+    tenths = (10 * size + 2**29) // 2**30
+    return f"{tenths // 10:,}.{tenths % 10} GiB"
 
 
 def _form(shape: tuple[int, ...]) -> str:
