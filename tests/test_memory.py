@@ -1,8 +1,14 @@
 """Sizes are estimated before anything is made: models, sequences, tables, frames."""
 
+import io
 import re
+import subprocess
+import sys
 import time
+import zipfile
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import stagescope as ss
@@ -30,15 +36,15 @@ def test_numbers_and_limit(monkeypatch):
         ({"spans": (10**12, 2)}, "tables of all lags .* shorter spans"),
         ({"spans": (1,), "vocab": 100_000}, r"tables of all lags .* take a smaller vocabulary \(--vocab\)$"),
         ({"spans": (2, 2), "vocab": 100_000}, r"tables of all lags .* smaller vocabulary \(--vocab\) or fewer groups$"),
-        ({"spans": (10**6, 2), "vocab": 4, "heads": 12, "steps": 1}, "parameters of this model .* shorter spans"),
-        ({"spans": (10**6, 2), "vocab": 4, "targets": 1, "steps": 1}, "these sequences .* shorter spans"),
+        ({"spans": (300_000, 2), "vocab": 4, "heads": 12, "steps": 1}, "parameters of this model .* shorter spans"),
+        ({"spans": (100_000, 2), "vocab": 4, "targets": 1, "steps": 1}, "these sequences .* shorter spans"),
         ({"pad": 10**8}, "parameters .* less padding"),
         ({"pad": 10**7, "heads": 1, "targets": 1, "steps": 1, "sequences": 20}, "work space of the heads .* less padding"),
         ({"targets": 10**7}, "parameters .* fewer targets"),
         ({"heads": 10**8}, "parameters .* heads"),
         ({"sequences": 10**9}, "these sequences .* fewer"),
         ({"fresh": True, "batch": 10**9}, "these sequences .* fewer"),
-        ({"frames": 10**9}, "times of the frames .* fewer --frames"),
+        ({"frames": 10**9}, "times of 1,000,000,000 frames .* fewer --frames"),
         ({"record": "every-step", "steps": 10**7}, "recorded frames .* --record log"),
         ({"frames": 10**7, "steps": 10**7}, "recorded frames .* fewer --frames"),
         ({"model": "content", "spans": (20000, 2), "steps": 1}, "parameters .* shorter spans"),
@@ -50,7 +56,7 @@ def test_numbers_and_limit(monkeypatch):
             {"model": "transformer", "width": 3, "pad": 10**7, "sequences": 1, "frames": 3, "steps": 1},
             "inputs of the first layer",
         ),
-        ({"model": "mirror", "frames": 10**9}, "times of the frames"),
+        ({"model": "mirror", "frames": 10**9}, "times of 1,000,000,000 frames"),
         ({"model": "mirror", "frames": 10**8}, "recorded frames .* fewer --frames"),
         ({"model": "regression", "positions": 10**8}, "parameters .* fewer positions"),
         ({"model": "regression-transformer", "positions": 10**8}, "parameters .* fewer positions"),
@@ -102,3 +108,98 @@ def test_a_group_of_many_lags_is_checked_in_one_pass():
     """A million lags with one twice: counting each of them would take days."""
     with pytest.raises(ss.InputError, match="group 0 has lag 7 twice"):
         ss.LaggedChain(vocab=2, groups=((*range(1, 300_000), 7),), importances=(1.0,))
+
+
+HUGE = 10**9
+ABSURD = {
+    "scan-snap": [
+        ({"num_common": 10**7}, "num_common 10,000,000"),
+        ({"num_last": HUGE}, "num_last 1,000,000,000"),
+        ({"num_unique": 10**12}, "num_unique 1,000,000,000,000"),
+        ({"columns": "all", "vocab": HUGE}, r"vocab 1,000,000,000, .* --columns merged$"),
+        ({"optimizer": "gd", "length": HUGE}, "128 contexts of 1,000,000,000 tokens .* lower --length or --batch$"),
+        ({"optimizer": "gd", "length": 2, "batch": HUGE}, "batch of 1,000,000,000 contexts .* lower --batch$"),
+        ({"frames": HUGE}, "1,000,000,000 frames .* fewer --frames$"),
+        ({"optimizer": "gd", "record": "every-step", "steps": HUGE}, "fewer --steps than 1,000,000,000, or choose --record log"),
+        ({"classes": Path("/dev/zero")}, "the classes in /dev/zero has more than"),
+    ],
+    "focus-dilution": [
+        ({"width": HUGE}, r"\(vocab 4, width 1,000,000,000\)"),
+        ({"key_width": HUGE}, r"key width 1,000,000,000\)"),
+        ({"pi0": 0.5, "tokens": HUGE}, r"1,000,000,000 tokens .* \(--tokens, --pi\)$"),
+        ({"form": "sampled", "sequences": 8, "length": 10**7}, "8 sequences of length 10,000,000"),
+        ({"frames": 10**7}, "10,000,000 recorded frames .* fewer --frames$"),
+        ({"transition": Path("/dev/zero")}, "the transition matrix in /dev/zero has more than"),
+    ],
+    "text-focus": [
+        ({"batch": 10**7}, "10,000,000 windows of 256 tokens .* lower --batch"),
+        ({"width": HUGE}, "width 1,000,000,000"),
+        ({"window": HUGE}, "shorter --window$"),
+        ({"tokens": "bpe", "vocab": HUGE}, "1,000,000,000 pieces .* smaller --vocab"),
+    ],
+    "text-incremental": [
+        ({"batch": HUGE}, "1,000,000,000 windows .* lower --batch"),
+        ({"window": HUGE}, "context 1,000,000,000"),
+    ],
+    "text-snap": [
+        ({"batch": HUGE}, "1,000,000,000 windows of 32 tokens .* lower --batch"),
+        ({"model": "transformer", "hidden": HUGE}, "hidden 1,000,000,000"),
+        ({"model": "transformer", "batch": 10**5}, "the logits of 100,000 windows"),
+    ],
+}
+
+
+@pytest.fixture
+def small_machine(monkeypatch):
+    """A limit that is the same on every machine, and so small that a test that breaks it does no harm."""
+    monkeypatch.setattr(memory, "LIMIT", 2**29)
+
+
+@pytest.mark.parametrize(
+    ("study", "options", "words"), [(study, *case) for study, several in ABSURD.items() for case in several], ids=str
+)
+def test_an_absurd_option_of_any_study_is_refused_at_once(small_machine, study, options, words):
+    """A part of validation/sizes.py: the sentence names what was given."""
+    begin = time.process_time()
+    with pytest.raises(ss.InputError) as error:
+        ss.run_study(study, **options, progress=False)
+    assert re.search(words, str(error.value)), str(error.value)
+    assert time.process_time() - begin < 5  # imports and a text included, on a busy machine
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ss.LazyChain(pi=(1e-5,) * 10**5, persistence=0.5),
+        lambda: ss.TokenAttention(vocab=4, width=HUGE, scale=1.0),
+        lambda: ss.PairwiseAttention.full(HUGE),
+        lambda: ss.LazyChain(pi=(0.5, 0.5), persistence=0.5).sample(np.random.default_rng(0), HUGE, HUGE),
+        lambda: ss.SequenceClasses.synthetic(num_last=2, num_next_per_last=1, num_common=HUGE, num_unique=10),
+        lambda: ss.from_arrays(step=range(10**12), loss=[1.0]),
+        lambda: ss.from_arrays(step=[0, 1], loss=np.broadcast_to(0.0, (HUGE, HUGE))),
+    ],
+)
+def test_absurd_objects_are_refused_at_once(small_machine, make):
+    with pytest.raises(ss.InputError, match=r"would (take|go through) .*; (take|give) "):
+        make()
+
+
+def test_a_file_that_unpacks_to_gigabytes_is_refused_by_its_header(tmp_path):
+    start = io.BytesIO()
+    np.lib.format.write_array_header_1_0(start, {"descr": "<f8", "fortran_order": False, "shape": (2, 10**6, 10**6)})
+    (tmp_path / "a.npy").write_bytes(start.getvalue() + bytes(1000))
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(tmp_path / "a.npy", "a.npy")
+    for name in ("a.npy", "a.npz"):
+        with pytest.raises(ss.InputError, match=rf"{name} would take .*\(5 x 2 x 1,000,000 x 1,000,000 numbers\)"):
+            ss.read_features(tmp_path / name)
+
+
+def test_a_limit_of_the_process_counts():
+    """The least of machine, container and own limit; read when the module is imported."""
+    limited = "import resource as r; r.setrlimit(r.RLIMIT_AS, (2**32, 2**32))"
+    code = f"{limited}; from stagescope import memory as m; print(m.MACHINE, m.LIMIT)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    machine, limit = map(int, said.split())
+    assert machine <= 2**32
+    assert limit == machine // 4

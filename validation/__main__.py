@@ -21,6 +21,7 @@ MODULES = (
     "text_nulls",
     "calibration",
     "elsewhere",
+    "sizes",
     "kill",
     "sweep_killing",
     "documents",

@@ -1,18 +1,37 @@
-"""Large arrays are refused before they are made."""
+"""Sizes are estimated from shapes: what is too large is refused before it is made."""
 
 import math
 import os
+import resource
 from collections.abc import Mapping
+from pathlib import Path
 
 from stagescope.errors import InputError
 
-LIMIT = min(2 * 2**30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
+
+def _machine() -> int:
+    """Bytes that this process may use: those of the machine, of its container, or of its own limit, whichever is least."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    found += [limit for limit in resource.getrlimit(resource.RLIMIT_AS) if limit != resource.RLIM_INFINITY]
+    for place in ("memory.max", "memory/memory.limit_in_bytes"):  # control groups of version 2 and 1
+        path = Path("/sys/fs/cgroup", place)
+        text = path.read_text().strip() if os.access(path, os.R_OK) else ""
+        found += [int(text)] if text.isdigit() else []
+    return min(found)
+
+
+MACHINE = _machine()
+LIMIT = min(2 * 2**30, MACHINE // 4)
 """Bytes that one array of numbers may take: a quarter of the machine, as there is never one alone, and at most 2 GiB.
 
 A larger array is more likely a typing error than a plan.
 """
 COPIES = 8
 """Copies of the parameters that a run holds: state, step, gradient, its clipped form, two moments, the last frame, the draw."""
+PER_CHARACTER = 4
+"""Numbers of eight bytes that a character of a table takes while it is read: "1," is a text, a float and a place in a list."""
+WORK = 2**28
+"""Numbers that one step of a run may go through: about a second of compiled code, which nothing can interrupt."""
 
 
 def affordable(*shape: int) -> bool:
@@ -24,15 +43,49 @@ def require_memory(what: str, remedy: str, *shape: int) -> None:
     """Refuse an array of 8-byte numbers above the limit, with its shape, its size and what would make it smaller."""
     if not affordable(*shape):
         size = 8 * math.prod(shape)
-        form = " x ".join(f"{part:,}" for part in shape)
-        raise InputError(f"{what} would take {size / 2**30:,.1f} GiB ({form} numbers), above {LIMIT / 2**30:.2g} GiB; {remedy}")
+        raise InputError(f"{what} would take {_gib(size)} ({_form(shape)} numbers), above {LIMIT / 2**30:.2g} GiB; {remedy}")
 
 
-def require_parameters(shapes: Mapping[str, tuple[int, ...]], remedy: str) -> None:
-    """Refuse a model whose parameters, in all the copies that a run holds, are above the limit."""
-    require_memory("the parameters of this model", remedy, COPIES, numbers(shapes))
+def require_parameters(shapes: Mapping[str, tuple[int, ...]], remedy: str, **sizes: int | None) -> None:
+    """Refuse a model whose parameters, in all the copies that a run holds, are above the limit; `sizes` are named."""
+    named = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in sizes.items() if size is not None)
+    what = f"the parameters of this model ({named})" if named else "the parameters of this model"
+    require_memory(what, remedy, COPIES, numbers(shapes))
+
+
+def require_work(what: str, remedy: str, *shape: int) -> None:
+    """Refuse a step that goes through more numbers than are done in about a second."""
+    if math.prod(shape) > WORK:
+        raise InputError(f"{what} would go through {_form(shape)} numbers at once, above {WORK:,}; {remedy}")
+
+
+def require_stored(what: str, remedy: str, shape: tuple[int, ...], itemsize: int = 8) -> None:
+    """Refuse data of others that does not fit into half of this machine: it is there, so its size is no typing error."""
+    size = itemsize * math.prod(shape)
+    if size > MACHINE // 2:
+        raise InputError(f"{what} would take {_gib(size)} ({_form(shape)} numbers), above {_gib(MACHINE // 2)}; {remedy}")
+
+
+def read_table(what: str, path: Path) -> str:
+    """The text of a table that a person gave. A file that is too large, or has no end, is refused before it is all read."""
+    most = LIMIT // (8 * PER_CHARACTER)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        text = file.read(most + 1)
+    if len(text) > most:
+        raise InputError(f"{what} has more than {most:,} characters, too many to keep as numbers in memory; give a smaller table")
+    return text
 
 
 def numbers(shapes: Mapping[str, tuple[int, ...]]) -> int:
     """How many numbers blocks of these shapes hold."""
     return sum(math.prod(shape) for shape in shapes.values())
+
+
+def _gib(size: int) -> str:
+    """A number of bytes; integers, because a float would overflow."""
+    tenths = (10 * size + 2**29) // 2**30
+    return f"{tenths // 10:,}.{tenths % 10} GiB"
+
+
+def _form(shape: tuple[int, ...]) -> str:
+    return " x ".join(f"{part:,}" for part in shape)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from stagescope.errors import InputError
+from stagescope.errors import DamagedRun, InputError
 from stagescope.runs import arrays
 from stagescope.runs.arrays import Column
 
@@ -109,8 +109,19 @@ def test_the_last_chunk_is_filled_up(tmp_path):
 def test_a_chunk_of_the_wrong_size_is_an_error(tmp_path):
     write(tmp_path, {"t": Column((), ("t",))}, {"t": np.arange(3.0)}, chunk=3)
     (tmp_path / "t/c/0").write_bytes(b"\0" * 16)
-    with pytest.raises(ValueError, match="reshape"):
+    with pytest.raises(DamagedRun, match=r"has 16 bytes instead of 3 frames of shape \[\], 24 bytes"):
         arrays.read(fetch_from(tmp_path / "t"), 3, 3)
+    with pytest.raises(DamagedRun, match="hold 0 frames"):
+        arrays.read(fetch_from(tmp_path / "t"), 3, 0)
+
+
+@pytest.mark.parametrize("shape", [[3, 10**9, 10**9], [3, -1], [3, "x"], None])
+def test_an_array_that_claims_an_absurd_shape_is_damaged(tmp_path, shape):
+    write(tmp_path, {"t": Column((), ("t",))}, {"t": np.arange(3.0)}, chunk=3)
+    text = json.loads((tmp_path / "t/zarr.json").read_text()) | {"shape": shape}
+    stored = {"zarr.json": json.dumps(text).encode()}
+    with pytest.raises(DamagedRun, match="restore the run from a copy"):
+        arrays.read(lambda name: stored.get(name, bytes(24)), 3, 3)
 
 
 @pytest.mark.parametrize(("shape", "size"), [((), 8), ((3,), 24), ((2, 5), 80), ((0,), 0)])

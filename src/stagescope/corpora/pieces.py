@@ -43,6 +43,9 @@ def learn_pieces(types: tuple[str, ...], counts: np.ndarray, size: int) -> Piece
     Merges stay inside a type of the text (a word with the blank before it). The merges of a small vocabulary are the first
     ones of a large one, so they are learned once and as many are taken as give `size` pieces.
     """
+    most = sum(map(len, types)) + 1  # every piece begins at a character of a type of its own, or is <unk>
+    if size > most:
+        raise InputError(f"a vocabulary of {size:,} pieces cannot be made of {most:,} characters; give a smaller --vocab")
     alphabet, merges = _learned(types, counts, size)
     taken = max(size - len(alphabet), 0)
     while True:

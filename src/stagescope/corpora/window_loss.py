@@ -16,6 +16,7 @@ from stagescope.fields.objective import Objective
 from stagescope.fields.of_model import OfModel
 from stagescope.fields.packed import Found, flat_field, flat_gradient
 from stagescope.keys import key
+from stagescope.memory import require_work
 from stagescope.params import Layout, Params
 from stagescope.spec import Described
 
@@ -42,6 +43,8 @@ class WindowLoss(OfModel, Described, Objective):
     def _same_vocabulary(self) -> Self:
         if self.model.vocab != self.process.vocab:
             raise ValueError(f"model vocabulary {self.model.vocab} differs from the corpus's {self.process.vocab} tokens")
+        step, each = f"a step on {self.batch:,} windows of {self.length:,} tokens", max(self.length, self.model.vocab)
+        require_work(step, "lower --batch, --window or --vocab", self.batch, each)
         return self
 
     @property

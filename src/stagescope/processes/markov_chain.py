@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
+from stagescope.memory import require_memory
 from stagescope.processes.process import Process
 from stagescope.spec import Numbers
 
@@ -65,6 +66,7 @@ class Chain(Process):
 
     def sample(self, key: np.random.Generator, batch: int, length: int, start: Start = "stationary") -> np.ndarray:
         """Token sequences (batch, length)."""
+        require_memory("the sample", "take fewer or shorter sequences", batch, length)
         return np.stack(list(self._walk(key, batch, length, start)), axis=1)
 
     def sample_counts(
@@ -74,6 +76,7 @@ class Chain(Process):
 
         The same sequences that `sample` draws at length + 1, but only the present token of each is ever held.
         """
+        require_memory("the counts", "take fewer sequences", batch, self.vocab)
         counts, every = np.zeros((batch, self.vocab), dtype=np.int32), np.arange(batch)
         last = token = np.zeros(batch, dtype=np.int64)
         for place, token in enumerate(self._walk(key, batch, length + 1, start)):

@@ -5,13 +5,14 @@ synced and hashed before they count, and the bytes decoded are the bytes that we
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError
+from stagescope.errors import DamagedRun, InputError
 
 _TYPES = {"float64": "<f8", "float32": "<f4", "int64": "<i8"}
 
@@ -30,7 +31,7 @@ class Column:
 
     @property
     def frame_bytes(self) -> int:
-        return np.dtype(self.dtype).itemsize * int(np.prod(self.shape, dtype=int))
+        return np.dtype(self.dtype).itemsize * math.prod(self.shape)
 
 
 def metadata(columns: Mapping[str, Column], frames: int, chunk: int, clock: str) -> dict[str, bytes]:
@@ -58,8 +59,14 @@ def _array(column: Column, frames: int, chunk: int) -> dict[str, Any]:
 
 def column_of(text: bytes) -> Column:
     """The column that a zarr.json written here describes."""
-    body = json.loads(text)
-    return Column(tuple(body["shape"][1:]), tuple(body["dimension_names"]), body["data_type"])
+    try:
+        body = json.loads(text)
+        found = Column(tuple(body["shape"][1:]), tuple(body["dimension_names"]), body["data_type"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise DamagedRun("the zarr.json of a recorded array does not describe one; restore the run from a copy") from None
+    if any(type(size) is not int or size < 0 for size in found.shape):
+        raise DamagedRun(f"a recorded array says that its frames have shape {list(found.shape)}; restore the run from a copy")
+    return found
 
 
 def chunk_name(column: Column, number: int) -> str:
@@ -76,9 +83,14 @@ def encode(column: Column, frames: list[Any], chunk: int) -> bytes:
 def read(fetch: Callable[[str], bytes], frames: int, chunk: int) -> np.ndarray:
     """The first `frames` frames of an array; `fetch` gives the bytes of a file inside its folder."""
     column = column_of(fetch("zarr.json"))
+    if chunk < 1:
+        raise DamagedRun(f"the manifest says that files of arrays hold {chunk} frames; restore the run from a copy")
     parts = []
     for number in range(-(-frames // chunk)):
-        data = fetch(chunk_name(column, number))
+        data, expected = fetch(chunk_name(column, number)), chunk * column.frame_bytes
+        if len(data) != expected:
+            said = f"{chunk:,} frames of shape {list(column.shape)}, {expected:,} bytes"
+            raise DamagedRun(f"a file of a recorded array has {len(data):,} bytes instead of {said}; restore the run from a copy")
         parts.append(np.frombuffer(data, dtype=_TYPES[column.dtype]).reshape(chunk, *column.shape))
     found = np.concatenate(parts) if parts else np.empty((0, *column.shape), _TYPES[column.dtype])
     return np.ascontiguousarray(found[:frames], dtype=column.dtype)

@@ -1,12 +1,13 @@
 """A run from plain arrays that were recorded elsewhere: no field, no dynamics, no parameters."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any
 
 import numpy as np
 
 from stagescope.errors import InputError, message
+from stagescope.memory import require_stored
 from stagescope.params import check_name
 from stagescope.runs.run import Arrays, Run
 
@@ -109,6 +110,8 @@ def _array(name: str, values: Any, clock: str, records: int) -> np.ndarray:
 
 def _numbers(name: str, values: Any) -> np.ndarray:
     """A copy of what is given, in a type that can be stored."""
+    shape = getattr(values, "shape", None) or ((len(values),) if isinstance(values, Sized) else ())
+    require_stored(name, "give fewer records, such as every tenth", tuple(shape), getattr(values, "itemsize", 8))
     try:
         found = np.array(values)
     except Exception as error:  # lists of lists of unequal lengths, or anything else that is no array

@@ -1,13 +1,16 @@
 """Attention between token types: the one-layer model of focus and dilution [FD:model]."""
 
 from collections.abc import Mapping
+from typing import Self
 
 import numpy as np
 from pydantic import Field as Limits
+from pydantic import model_validator
 
 from stagescope.errors import InputError, unknown
 from stagescope.fields.softmax import softmax
 from stagescope.keys import key
+from stagescope.memory import require_parameters
 from stagescope.params import Params
 from stagescope.spec import Described
 
@@ -23,6 +26,12 @@ class TokenAttention(Described):
     width: int = Limits(ge=1)
     key_width: int | None = Limits(default=None, ge=1)
     scale: float = Limits(gt=0)
+
+    @model_validator(mode="after")
+    def _small(self) -> Self:
+        sizes = {"vocab": self.vocab, "width": self.width, "key_width": self.key_width}
+        require_parameters(self.shapes, "take fewer tokens, a smaller --width or a smaller --key-width", **sizes)
+        return self
 
     @property
     def shapes(self) -> dict[str, tuple[int, int]]:

@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import model_validator
 
 from stagescope.errors import InputError
+from stagescope.memory import require_memory
 from stagescope.processes.markov_chain import SUM_TOLERANCE, Chain
 from stagescope.spec import Numbers
 
@@ -23,6 +24,7 @@ class LazyChain(Chain):
     def _valid(self) -> "LazyChain":
         if len(self.pi) < 2:
             raise ValueError(f"a chain needs at least two tokens, got {len(self.pi)}")
+        check_tokens(len(self.pi))
         if min(self.pi) <= 0:
             raise ValueError(f"pi has the entry {min(self.pi):g}: a token that never occurs must be left out")
         total = math.fsum(self.pi)
@@ -40,6 +42,11 @@ class LazyChain(Chain):
     def _matrix(self) -> np.ndarray:
         size = len(self.pi)
         return self.persistence * np.eye(size) + (1 - self.persistence) * np.tile(self.stationary, (size, 1))
+
+
+def check_tokens(count: int) -> None:
+    """Refuse more tokens than a transition matrix is made for."""
+    require_memory(f"the transition matrix of {count:,} tokens", "take fewer (--tokens, --pi)", count, count)
 
 
 def asymmetric_law(first: float, tokens: int, shape: tuple[float, ...], delta: float) -> tuple[float, ...]:

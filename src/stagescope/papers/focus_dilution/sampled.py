@@ -28,13 +28,14 @@ class TokenSampled(TokenCounts):
     def _sizes(self) -> "TokenSampled":
         if self.batch is not None and self.batch > self.sequences:
             raise ValueError(f"batch {self.batch} is larger than the {self.sequences} sequences; lower it or draw more sequences")
-        numbers, draws = 2**24, 2**34  # about 1 GB while equal contexts are merged; about ten minutes
+        numbers, draws = 2**24, 2**32  # about 1 GB while equal contexts are merged; about two minutes
         if self.sequences * self.process.vocab > numbers:
             most, d = numbers // self.process.vocab, self.process.vocab
             raise ValueError(f"{self.sequences} sequences of {d} tokens are too many to keep in memory; use at most {most}")
-        if self.sequences * self.length > draws:
-            asked, most = f"{self.sequences} sequences of length {self.length}", draws // self.sequences
-            raise ValueError(f"{asked} would take hours to draw; use a length of at most {most}, or fewer sequences")
+        at_once = max(self.sequences, 1000)  # a place of few sequences takes as long as one of a thousand
+        if at_once * self.length > draws:
+            asked, most = f"{self.sequences:,} sequences of length {self.length:,}", draws // at_once
+            raise ValueError(f"{asked} would take long to draw; use a length of at most {most:,}, or fewer sequences")
         return self
 
     @cached_property

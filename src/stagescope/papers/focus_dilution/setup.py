@@ -9,7 +9,7 @@ from stagescope.options import refuse_unused
 from stagescope.papers.focus_dilution.finite import TokenFinite
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.papers.focus_dilution.process import LazyChain, asymmetric_law
+from stagescope.papers.focus_dilution.process import LazyChain, asymmetric_law, check_tokens
 from stagescope.papers.focus_dilution.sampled import TokenSampled
 from stagescope.papers.focus_dilution.study import FocusDilutionOptions, check_use
 from stagescope.papers.focus_dilution.tables import read_chain
@@ -45,6 +45,7 @@ def _chain(options: FocusDilutionOptions) -> tuple[Chain, dict[str, Any]]:
         return chain, {"transition_digest": digest(chain.describe())}
     pi = options.pi
     if options.pi0 is not None:
+        check_tokens(options.tokens)
         pi = asymmetric_law(options.pi0, options.tokens, options.shape or _shape(options), options.delta)
     return LazyChain(pi=pi, persistence=options.persistence), {}
 

@@ -1,17 +1,21 @@
 """Transition matrices from files."""
 
 import csv
+from io import StringIO
 from pathlib import Path
 
 from stagescope.errors import InputError
+from stagescope.memory import read_table
 from stagescope.processes.markov_chain import MarkovChain
 
 
 def read_chain(path: Path) -> MarkovChain:
     """The chain of a CSV file with one row of the transition matrix per line, without names."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
+        text = read_table(f"the transition matrix in {path}", path)
+        rows = [row for row in csv.reader(StringIO(text, newline="")) if any(cell.strip() for cell in row)]
+    except InputError:
+        raise
     except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"cannot read the transition matrix in {path}: {error}") from None
     if not rows:

@@ -1,8 +1,10 @@
 """The matrices A_i through which past tokens change the scores of the next one [ISA:features]."""
 
 from abc import abstractmethod
+from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import IO, Annotated, Literal
+from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 from pydantic import BeforeValidator, model_validator
@@ -113,6 +115,8 @@ def read_features(path: str | Path, reverse: bool = False) -> GivenFeatures:
             if not file.read(6).startswith((b"\x93NUMPY", b"PK")):
                 raise InputError(f"cannot read the features in {path}: it is neither an .npy nor an .npz file; {expected}")
             file.seek(0)
+            _check_size(path, file)
+            file.seek(0)
             found = np.load(file, allow_pickle=False)
             if isinstance(found, np.lib.npyio.NpzFile):
                 if len(found.files) != 1:
@@ -131,3 +135,26 @@ def read_features(path: str | Path, reverse: bool = False) -> GivenFeatures:
         raise InputError(f"{path} of shape {found.shape} has {np.sum(~np.isfinite(found))} entries not finite; {expected}")
     matrices = (found[::-1] if reverse else found).astype(float).tolist()
     return GivenFeatures(matrices=tuple(tuple(tuple(row) for row in matrix) for matrix in matrices))
+
+
+PER_NUMBER = 5
+"""Numbers of eight bytes that one number of a given matrix takes: its array, and a Python float in a tuple."""
+
+
+def _check_size(path: Path, file: IO[bytes]) -> None:
+    """Refuse an array by the shape in its header, whatever few bytes it is packed into."""
+    if not is_zipfile(file):
+        file.seek(0)
+        return _check_header(path, file)
+    with ZipFile(file) as archive:
+        for name in archive.namelist():
+            with archive.open(name) as member:
+                _check_header(path, member)
+    return None
+
+
+def _check_header(path: Path, file: IO[bytes]) -> None:
+    start = BytesIO(file.read(2**16))  # a header that is longer is refused
+    old = np.lib.format.read_magic(start) == (1, 0)
+    shape = (np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0)(start)[0]
+    require_memory(f"the features in {path}", "take a smaller vocabulary or fewer groups", PER_NUMBER, *shape)

@@ -24,12 +24,9 @@ class LaggedModel(Described):
 
     @model_validator(mode="after")
     def _small(self) -> Self:
-        try:
-            require_parameters(
-                self.shapes, "take shorter spans, less padding, fewer targets, heads or tokens, or a smaller width"
-            )
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        sizes = {name: value for name, value in self if type(value) is int}
+        remedy = "take shorter spans, less padding, fewer targets, heads or tokens, or a smaller width"
+        require_parameters(self.shapes, remedy, **sizes)
         return self
 
     @property

@@ -11,13 +11,15 @@ from pydantic import model_validator
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax, softmax
 from stagescope.keys import key as stream
-from stagescope.memory import affordable, require_memory
+from stagescope.memory import affordable, require_memory, require_work
 from stagescope.papers.incremental.features import Features, RandomFeatures
 from stagescope.processes.process import Process
 from stagescope.spec import Integers, Numbers
 
 BLOCK = 2**21
 """Scores held at once where only their mean is needed: 16 MB."""
+PER_LAG = 100
+"""Numbers that are gone through in the time in which one lag is listed and checked, about a microsecond."""
 Tables = dict[int, np.ndarray]
 """By lag: row x (d,) is what token x at that lag adds to the scores."""
 
@@ -89,8 +91,8 @@ class LaggedChain(Process):
         near_to_far = spans[::-1] if reverse else spans
         starts = _starts(near_to_far, stride)
         remedy = smaller_tables(len(spans), vocab)
-        per_lag = max(vocab**2, 16)  # a Python integer in tuples and sets takes at least 16 numbers of eight bytes
-        require_memory("the tables of all lags", remedy, sum(spans), per_lag)
+        require_memory("the tables of all lags", remedy, sum(spans), vocab, vocab)
+        require_work(f"a chain of {sum(spans):,} lags", "take shorter spans", PER_LAG, sum(spans))
         groups = tuple(tuple(range(first, first + length)) for first, length in zip(starts, near_to_far, strict=True))
         return cls(
             vocab=vocab,

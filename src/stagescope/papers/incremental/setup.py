@@ -1,10 +1,8 @@
 """From the options of incremental learning to what `evolve` needs."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from stagescope.dynamics.descent import Descent
-from stagescope.memory import numbers, require_memory
 from stagescope.papers.incremental.features import RandomFeatures, read_features
 from stagescope.papers.incremental.process import LaggedChain
 from stagescope.papers.incremental.regression.loss import MirrorFlow, RegressionLoss
@@ -24,7 +22,6 @@ def setup(options: IncrementalOptions, seed: int) -> Setup:
         return _regression(options, seed)
     chain, facts = _chain(options)
     loss = student(options, chain, seed)
-    _check_frames(options, loss.shapes)
     return Setup(
         what=loss,
         params=initial(options, loss.model, _init_seed(options, seed)),
@@ -45,10 +42,8 @@ def _regression(options: IncrementalOptions, seed: int) -> Setup:
     if options.model == "regression-transformer":
         model = RegressionTransformer(reduced=heads, dim=options.dim, feature_seed=options.feature_seed)
         loss = RegressionSampled(model=model, batch=options.batch, seed=seed)
-        _check_frames(options, loss.shapes)
         return Setup(what=loss, params=model.init(*start), dynamics=_descent(options), record=make_record(options))
     law = MirrorFlow(model=heads) if options.model == "mirror" else RegressionLoss(model=heads)
-    _check_frames(options, law.shapes)
     flow = make_flow(options)
     return Setup(what=law, params=heads.init(*start), dynamics=flow, until=options.until, record=make_record(options))
 
@@ -77,12 +72,3 @@ def _chain(options: IncrementalOptions) -> tuple[LaggedChain, dict[str, Any]]:
 def _descent(options: IncrementalOptions) -> Descent:
     """Rates are relative to that of the values, so that t, where there is one, is its sum."""
     return make_descent(options, rule(options), lr=options.rate_values, rates=student_rates(options))
-
-
-def _check_frames(options: IncrementalOptions, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse more recorded numbers than fit in memory, before the first parameter is drawn."""
-    remedy = "record fewer --frames" if options.record != "every-step" else "choose --record log"
-    asked = options.steps + 1 if options.record == "every-step" else options.frames
-    frames = asked if options.model in FLOWS else min(asked, options.steps + 1)
-    require_memory("the times of the frames", remedy, asked)
-    require_memory("the recorded frames", remedy, frames, numbers(shapes))

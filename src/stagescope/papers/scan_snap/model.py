@@ -5,6 +5,7 @@ from pydantic import model_validator
 
 from stagescope.errors import InputError
 from stagescope.keys import key
+from stagescope.memory import require_parameters
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.params import Params
 from stagescope.spec import Described, Integers
@@ -29,6 +30,7 @@ class PairwiseAttention(Described):
             tokens = getattr(self, name)
             if not tokens or len(set(tokens)) != len(tokens) or min(tokens) < 0 or max(tokens) >= self.vocab:
                 raise ValueError(f"{name} must list different tokens of 0..{self.vocab - 1}, at least one")
+        _check_sizes(self.vocab, len(self.keys), len(self.queries), len(self.outputs))
         return self
 
     @classmethod
@@ -41,11 +43,14 @@ class PairwiseAttention(Described):
     @classmethod
     def every_output(cls, process: SequenceClasses) -> "PairwiseAttention":
         """Rows for the tokens in use and a column for every output, which a random initial Y needs."""
-        return cls.merged(process).model_copy(update={"outputs": tuple(range(process.vocab))})
+        found = cls.merged(process)
+        _check_sizes(process.vocab, len(found.keys), len(found.queries), process.vocab)
+        return found.model_copy(update={"outputs": tuple(range(process.vocab))})
 
     @classmethod
     def full(cls, vocab: int) -> "PairwiseAttention":
         """A row and a column for every token, as in the paper; rows of tokens that never occur do not move."""
+        _check_sizes(vocab, vocab, vocab, vocab)
         tokens = tuple(range(vocab))
         return cls(vocab=vocab, keys=tokens, queries=tokens, outputs=tokens)
 
@@ -83,6 +88,12 @@ class PairwiseAttention(Described):
         """Output logits (B, columns) of contexts with key counts (B, keys) and query rows (B,)."""
         f = features(params["Z"][queries], counts)
         return f @ params["Y"]
+
+
+def _check_sizes(vocab: int, keys: int, queries: int, outputs: int) -> None:
+    """Refuse what is too large before its tokens are listed."""
+    shapes = {"Y": (keys, outputs), "Z": (queries, keys)}
+    require_parameters(shapes, "take fewer tokens or classes, or --columns merged", vocab=vocab, keys=keys, outputs=outputs)
 
 
 def attention(scores: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -9,11 +9,15 @@ import numpy as np
 from pydantic import model_validator
 
 from stagescope.errors import InputError
+from stagescope.memory import require_memory, require_work
 from stagescope.processes.process import Process
 from stagescope.spec import Described, Integers, Numbers
 
 SUM_TOLERANCE = 1e-9
 """Largest error of a sum of probabilities; the rounding of a table with 1e5 entries is smaller."""
+
+PER_TOKEN = 100
+"""Numbers that are gone through in the time in which one token of a class is made and checked, about a microsecond."""
 
 
 class SequenceClass(Described):
@@ -118,6 +122,10 @@ class SequenceClasses(Process):
         needed = queries + num_last + total
         if vocab is not None and vocab < needed:
             raise InputError(f"vocab {vocab} is smaller than the {needed} tokens in use")
+        sizes = {**counts, "num_common": num_common, "num_common_per_last": num_common_per_last}
+        named = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+        each = num_common + num_common_per_last + num_unique
+        require_work(f"classes with {named}", "take smaller counts", PER_TOKEN, total, each)
         classes = []
         for n in range(total):
             last = n // num_next_per_last
@@ -178,6 +186,7 @@ class SequenceClasses(Process):
 
     def sample(self, key: np.random.Generator, batch: int, length: int) -> Sequences:
         """Whole token sequences. Training uses only their counts, which are a sufficient statistic."""
+        require_memory("the sample", "take fewer or shorter sequences", batch, length)
         chosen = key.choice(len(self.classes), size=batch, p=self.weights)
         tokens = np.empty((batch, length), dtype=np.int64)
         for n, item in enumerate(self.classes):

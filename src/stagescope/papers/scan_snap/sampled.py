@@ -11,6 +11,7 @@ from pydantic import model_validator
 
 from stagescope.fields.field import FlatField
 from stagescope.fields.objective import Objective
+from stagescope.memory import require_memory, require_work
 from stagescope.papers.scan_snap.loss import Pairing, PairwisePopulation
 from stagescope.params import Layout, Params
 
@@ -33,6 +34,10 @@ class PairwiseSampled(Pairing, Objective):
     def _columns(self) -> "PairwiseSampled":
         if self.model.rest:
             raise ValueError("sampled training keeps a column for every output: use PairwiseAttention.every_output")
+        widest = max(len(item.tokens) for item in self.process.classes)
+        require_memory(f"a batch of {self.batch:,} contexts", "lower --batch", self.batch, widest)
+        drawn = f"a step on {self.batch:,} contexts of {self.length:,} tokens"
+        require_work(drawn, "lower --length or --batch", self.batch, self.length)
         return self
 
     @cached_property

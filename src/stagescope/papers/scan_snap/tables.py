@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.errors import InputError
+from stagescope.memory import read_table
 from stagescope.papers.scan_snap.process import SequenceClass, SequenceClasses
 
 
@@ -18,7 +19,7 @@ def read_classes(path: str | Path, vocab: int | None = None) -> SequenceClasses:
     """Sequence classes from a file; token names become numbers in order of appearance: contexts, queries, targets."""
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_table(f"the classes in {path}", path)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the classes in {path}: {error}") from None
     if path.suffix.lower() == ".json":

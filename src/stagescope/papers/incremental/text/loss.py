@@ -8,9 +8,8 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.corpora.corpus import TextCorpus
-from stagescope.errors import InputError
 from stagescope.keys import key
-from stagescope.memory import require_memory
+from stagescope.memory import require_memory, require_work
 from stagescope.papers.incremental.loss import Sequences
 from stagescope.papers.incremental.students.positional_loss import HeadsKernel
 
@@ -35,11 +34,10 @@ class TextHeads(HeadsKernel):
             raise ValueError(f"model vocabulary {model.vocab} differs from the text's {self.process.vocab} tokens")
         if model.targets != 1:
             raise ValueError(f"a window has one target, the model {model.targets}; choose targets 1")
-        try:
-            work = "the work space of the heads"
-            require_memory(work, "take a shorter --window or a smaller --vocab", model.positions, model.vocab, model.vocab)
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        work = "the work space of the heads"
+        require_memory(work, "take a shorter --window or a smaller --vocab", model.positions, model.vocab, model.vocab)
+        step, each = f"a step on {self.batch or 1:,} windows", max(model.vocab, model.heads * model.context)
+        require_work(step, "lower --batch, --window, --heads or --vocab", self.batch or 1, each)
         return self
 
     @property

@@ -3,7 +3,6 @@
 from stagescope.corpora.options import text_facts
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.record import LogSpaced
-from stagescope.memory import numbers, require_memory
 from stagescope.papers.incremental.students.positional import PositionalHeads
 from stagescope.papers.incremental.text.loss import TextHeads
 from stagescope.papers.incremental.text.study import TextIncrementalOptions, check_use
@@ -17,7 +16,6 @@ def setup(options: TextIncrementalOptions, seed: int) -> Setup:
     check_use(options)
     corpus = options.read()
     model = PositionalHeads(vocab=corpus.vocab, heads=options.heads, context=options.window, targets=1)
-    require_memory("the recorded frames", "record fewer --frames", min(options.frames, options.steps + 1), numbers(model.shapes))
     loss = TextHeads(model=model, process=corpus, batch=options.batch, seed=seed, watched=options.watched)
     for part in ("train", "held-out"):
         corpus.windows(options.window + 1, part)  # a part shorter than one window is refused here

@@ -13,6 +13,7 @@ from stagescope.fields.objective import Objective
 from stagescope.fields.of_model import OfModel
 from stagescope.fields.packed import Found, flat_field, flat_gradient
 from stagescope.keys import key
+from stagescope.memory import require_work
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.text.process import PartName, TopicWindows, Windows
 from stagescope.params import Layout, Params
@@ -43,6 +44,8 @@ class PairwiseWindows(OfModel, Described, Objective):
             raise ValueError(f"model vocabulary {self.model.vocab} differs from the corpus's {self.process.vocab}")
         if len(self.model.queries) != 1:
             raise ValueError(f"windows have one query word, but the model has {len(self.model.queries)} queries")
+        step = f"a step on {self.batch or 1:,} windows of {self.process.window:,} tokens"
+        require_work(step, "lower --batch or --window", self.batch or 1, self.process.window)
         return self
 
     @property

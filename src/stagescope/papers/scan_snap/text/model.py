@@ -1,12 +1,14 @@
 """The transformer of scan and snap's figures on text: one layer, one head, LayerNorm after each part [SnS:text-transformer]."""
 
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field as Limits
+from pydantic import model_validator
 
 from stagescope.keys import key
+from stagescope.memory import require_parameters
 from stagescope.spec import Described
 
 
@@ -22,6 +24,12 @@ class TextTransformer(Described):
     width: int = Limits(default=64, ge=1)
     hidden: int = Limits(default=128, ge=1)
     places: Literal["sinusoidal", "none"] = "none"
+
+    @model_validator(mode="after")
+    def _small(self) -> Self:
+        sizes = {"vocab": self.vocab, "width": self.width, "hidden": self.hidden}
+        require_parameters(self.shapes, "take a smaller --width, --hidden or --vocab", **sizes)
+        return self
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -8,7 +8,6 @@ from stagescope.corpora.options import text_facts
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.record import Every
 from stagescope.errors import InputError
-from stagescope.memory import require_memory
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows, on_windows
 from stagescope.papers.scan_snap.text.model import TextTransformer
 from stagescope.papers.scan_snap.text.process import topic_windows
@@ -27,8 +26,6 @@ def setup(options: TextSnapOptions, seed: int) -> Setup:
     corpus = options.read()
     what, params, facts = (_topics if topical else _transformer)(options, corpus, seed)
     facts, apart = {**text_facts(corpus), **facts}, _apart(options)
-    size = sum(block.size for block in params.values())
-    require_memory("the recorded frames", "take fewer --steps or a smaller model", _steps(options) // apart + 2, size)
     return Setup(what=what, params=params, dynamics=_descent(options), record=Every(n=apart), facts=facts)
 
 

@@ -1,13 +1,15 @@
 """The one-layer transformer on windows of a text: the mean cross-entropy of every next token [SnS:text-transformer]."""
 
 from functools import cached_property, lru_cache, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from pydantic import Field as Limits
+from pydantic import model_validator
 
 from stagescope.corpora.window_loss import TokenWindowLoss
 from stagescope.fields.field import StepGradient
+from stagescope.memory import require_memory
 from stagescope.papers.scan_snap.text.model import TextTransformer
 from stagescope.params import Layout, Params
 
@@ -18,6 +20,13 @@ class TextTransformerLoss(TokenWindowLoss):
     model: TextTransformer
     batch: int = Limits(default=20, ge=1)
     watched: int = Limits(default=100, ge=1)
+
+    @model_validator(mode="after")
+    def _small(self) -> Self:
+        what = f"{self.batch:,} windows of {self.length:,} tokens"
+        require_memory(f"the logits of {what}", "lower --batch, --window or --vocab", self.batch, self.length, self.model.vocab)
+        require_memory(f"the attention of {what}", "lower --batch or --window", self.batch, self.length, self.length)
+        return self
 
     def loss(self, params: Any, data: Any) -> Any:
         cast = {name: block.astype(self.precision) for name, block in params.items()}
