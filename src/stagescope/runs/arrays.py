@@ -5,13 +5,15 @@ synced and hashed before they count, and the bytes decoded are the bytes that we
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError
+from stagescope.errors import DamagedRun, InputError
 
 _TYPES = {"float64": "<f8", "float32": "<f4", "int64": "<i8"}
 
@@ -30,7 +32,7 @@ class Column:
 
     @property
     def frame_bytes(self) -> int:
-        return np.dtype(self.dtype).itemsize * int(np.prod(self.shape, dtype=int))
+        return np.dtype(self.dtype).itemsize * math.prod(self.shape)
 
 
 def metadata(columns: Mapping[str, Column], frames: int, chunk: int, clock: str) -> dict[str, bytes]:
@@ -56,10 +58,17 @@ def _array(column: Column, frames: int, chunk: int) -> dict[str, Any]:
     }
 
 
-def column_of(text: bytes) -> Column:
-    """The column that a zarr.json written here describes."""
-    body = json.loads(text)
-    return Column(tuple(body["shape"][1:]), tuple(body["dimension_names"]), body["data_type"])
+def column_of(text: bytes, path: Path) -> Column:
+    """The column that a zarr.json written here describes; any other is refused."""
+    try:
+        body = json.loads(text)
+        column = Column(tuple(body["shape"][1:]), tuple(body["dimension_names"]), body["data_type"])
+        [frames, chunk] = body["shape"][0], body["chunk_grid"]["configuration"]["chunk_shape"][0]
+        if body == _array(column, frames, chunk) and all(type(size) is int and size >= 0 for size in column.shape):
+            return column
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        pass
+    raise DamagedRun(f"{path}: describes no array that Stagescope writes; restore it from a copy")
 
 
 def chunk_name(column: Column, number: int) -> str:
@@ -73,12 +82,16 @@ def encode(column: Column, frames: list[Any], chunk: int) -> bytes:
     return block.tobytes()
 
 
-def read(fetch: Callable[[str], bytes], frames: int, chunk: int) -> np.ndarray:
+def read(folder: Path, fetch: Callable[[str], bytes], frames: int, chunk: int) -> np.ndarray:
     """The first `frames` frames of an array; `fetch` gives the bytes of a file inside its folder."""
-    column = column_of(fetch("zarr.json"))
+    column = column_of(fetch("zarr.json"), folder / "zarr.json")
     parts = []
     for number in range(-(-frames // chunk)):
-        data = fetch(chunk_name(column, number))
+        name = chunk_name(column, number)
+        data = fetch(name)
+        if len(data) != chunk * column.frame_bytes:
+            found, expected = f"{len(data):,} bytes", f"{chunk * column.frame_bytes:,}"
+            raise DamagedRun(f"{folder / name}: has {found}, expected {expected}; restore it from a copy")
         parts.append(np.frombuffer(data, dtype=_TYPES[column.dtype]).reshape(chunk, *column.shape))
     found = np.concatenate(parts) if parts else np.empty((0, *column.shape), _TYPES[column.dtype])
     return np.ascontiguousarray(found[:frames], dtype=column.dtype)
