@@ -43,6 +43,11 @@ READ = tuple(name for name in LINKS if not name.endswith((".new", ".txt")))
 """Places that are read when a run is opened."""
 
 
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
 def outside(tmp_path: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted((tmp_path / "mine").rglob("*")) if path.is_file()}
 
