@@ -28,6 +28,7 @@ _REMEDY = {
     errno.ENOTDIR: "a part of this path is a file; choose another folder",
     errno.EEXIST: "a part of this path is a file; choose another folder",
     errno.EISDIR: "there is a folder of this name; remove it, or choose another folder",
+    errno.ELOOP: "it is a link, which is never followed; remove it",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
 _KINDS = {
