@@ -2,14 +2,29 @@
 
 import difflib
 import traceback
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
+
+_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Unicode categories that a terminal obeys instead of showing: control and format characters, half pairs, separators of lines."""
+
+
+def printable(text: str) -> str:
+    """Text that cannot steer a terminal: what it would obey is spelled out, such as \\x1b; lines stay lines."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c.encode("unicode_escape").decode() if c != "\n" and unicodedata.category(c) in _UNSEEN else c for c in text)
 
 
 class StagescopeError(Exception):
     """Base of every error this package raises on purpose; `exit_code` is what the command line returns."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        """A message may quote what somebody else stored."""
+        return printable(super().__str__())
 
 
 class InputError(StagescopeError, ValueError):
@@ -43,6 +58,7 @@ def message(error: BaseException) -> str:
 def sentence(error: BaseException) -> str:
     """An error in one line: ours as it is, any other with its type and the file and line that raised it."""
     text = (message(error).splitlines() or [""])[0]
+    text = printable(text)
     if isinstance(error, StagescopeError):
         return text
     frames = traceback.extract_tb(error.__traceback__)

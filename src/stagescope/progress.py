@@ -4,6 +4,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
+from stagescope.errors import printable
+
 Item = TypeVar("Item")
 
 
@@ -45,11 +47,17 @@ class Bar(Progress):
 
                 return Text(f"{task.speed:,.3g} {unit}/s" if task.speed else f"- {unit}/s", style="cyan")
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), Rate(), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TaskProgressColumn(),
+            Rate(),
+            TimeRemainingColumn(),
+        )
         loss = TextColumn("{task.fields[loss]}", style="green")
         self._bar = Rich(*columns, loss, console=Console(stderr=True))
         self._bar.start()
-        self._task = self._bar.add_task(what, total=total, loss="")
+        self._task = self._bar.add_task(printable(what), total=total, loss="")
 
     def update(self, position: float, loss: float | None = None) -> None:
         if self._bar is not None:

@@ -1,9 +1,13 @@
 """Stages on a terminal: an event a line with its interval, states in words, transitions that are no events, notes."""
 
+from dataclasses import replace
+
 import pytest
 
 from stagescope.cli import render
+from stagescope.cli.main import run as command
 from stagescope.detect.stage import Event, Stage, Stages, Transition
+from tests.runs import samples
 
 
 @pytest.fixture
@@ -68,3 +72,27 @@ def test_transitions_that_are_events_are_not_repeated(shown):
 
 def test_no_table_without_events(shown):
     assert not any("interval" in line for line in shown(made()))
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b1m\u202e\ud800[/bold][red]"
+"""Sets the title of the window, clears the screen, turns text round, cannot be encoded, and looks like markup."""
+
+
+@pytest.mark.parametrize("word", ["info", "stages", "verify", "resume", "report"])
+def test_stored_text_cannot_steer_a_terminal(tmp_path, capsys, word):
+    plain = samples.memory_run(5, status="failed", reason=f"it broke {HOSTILE}")
+    facts = {"study": f"name {HOSTILE}", "config": {HOSTILE: HOSTILE}, "spec": {**plain.spec, "note": HOSTILE}}
+    replace(plain, **facts).save(tmp_path / "run")
+    (tmp_path / "run/\x1b[2J").touch()
+    more = ["--quiet", "--out", str(tmp_path / "page.html")] if word == "report" else []
+    command([word, str(tmp_path / "run"), *more])
+    said = "".join(capsys.readouterr())
+    assert said.replace("\n", "").isprintable()
+    assert r"\x1b" in said or word in ("stages", "report")
+
+
+def test_stages_with_odd_names(shown):
+    found = made(**{f"event {HOSTILE}": Event(3.0)})
+    text = "".join(shown(Stages(**{**vars(found), "notes": {"x": HOSTILE}})))
+    assert text.isprintable()
+    assert text.count("[/bold][red]") == 2

@@ -83,6 +83,18 @@ def test_divergence_keeps_the_last_good_state():
     np.testing.assert_array_equal(run.params["a"][-1], START["a"])
 
 
+def test_a_gradient_that_is_nan_is_called_that():
+    """The loss is finite everywhere; its gradient is not where x is below 1."""
+    jnp = pytest.importorskip("jax.numpy")
+    odd = ss.JaxObjective(lambda params: jnp.sum(params["x"] ** 2 + jnp.sqrt(jnp.maximum(params["x"] - 1, 0))))
+    start = {"x": np.array([2.0])}
+    run = ss.evolve(odd, start, ss.Descent(lr=0.3, steps=40))
+    assert run.reason.startswith("diverged at step 2: the gradient is NaN at |theta|=0.65;")
+    assert run.frames == 2
+    flow = ss.evolve(odd, start, ss.GradientFlow(), until=5.0)
+    assert "its gradient is NaN or infinite" in flow.reason
+
+
 def test_adam_on_a_kernel_needs_no_jax():
     code = """
 import sys, stagescope as ss

@@ -55,6 +55,7 @@ def test_digest_of_a_file_is_that_of_its_bytes(tmp_path):
         (errno.EACCES, "choose another folder"),
         (errno.EROFS, "read-only"),
         (errno.ENOENT, "missing"),
+        (errno.ELOOP, "it is a link"),
         (errno.EIO, "try again"),
     ],
 )

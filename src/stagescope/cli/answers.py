@@ -4,6 +4,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stagescope.errors import printable
+
 if TYPE_CHECKING:
     from stagescope.runs.run import Run
 
@@ -34,7 +36,7 @@ def outcome(run: "Run") -> str:
     """How a run ended, and what to do next."""
     last = f"{run.clock} = {run.time[-1]:.6g}" if run.frames else "nothing"
     loss = f", loss {run.series['loss'][-1]:.6g}" if "loss" in run.series and run.frames else ""
-    said = f"{run.status}: {run.frames} frames to {last}{loss}"
+    said = printable(f"{run.status}: {run.frames} frames to {last}{loss}")
     return f"{said}\nnext: stagescope stages {run.path}  |  stagescope check {run.path}" if run.done else said
 
 

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import tyro
 from pydantic import BaseModel, ConfigDict, Field
 
+from stagescope.errors import printable
+
 OwnClaims = Annotated[str | None, tyro.conf.arg(metavar="MODULE:NAME")]
 OWN_CLAIMS: Any = Field(None, description="your own claims too: a Claim or a list of them in a Python module, here or installed")
 OwnObjective = Annotated[str | None, tyro.conf.arg(metavar="MODULE:NAME")]
@@ -34,7 +36,7 @@ def print_json(value: Any) -> None:
 
 def print_notes(notes: Iterable[str]) -> None:
     for note in notes:
-        print(f"note: {note}")
+        print(printable(f"note: {note}"))
 
 
 def objective(given: str | None) -> Any:

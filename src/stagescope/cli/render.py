@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any, get_args
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -11,13 +12,29 @@ from stagescope.claims.calibration import Calibration
 from stagescope.claims.claim import Outcome
 from stagescope.claims.ledger import VERDICT_WIDTH, Ledger
 from stagescope.detect.stage import Stages, span_text
-from stagescope.errors import sentence
+from stagescope.errors import printable, sentence
 from stagescope.landscape.ladder import Ladder
 from stagescope.papers.registry import paper_of, studies
 from stagescope.reporting.provenance import option_words
 
 if TYPE_CHECKING:
     from stagescope.papers.study import Study
+
+
+class _Safe:
+    """A renderable with every character spelled out that a terminal would obey: stored text may come from anybody."""
+
+    def __init__(self, shown: RenderableType) -> None:
+        self._shown = shown
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._shown, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
+def show(shown: RenderableType) -> None:
+    """Print on the terminal: what the commands show in colours goes through here."""
+    Console().print(_Safe(shown))
 
 
 def print_info(found: dict[str, Any]) -> None:
@@ -28,31 +45,30 @@ def print_info(found: dict[str, Any]) -> None:
         if isinstance(value, dict):
             value = "\n".join(f"{key} = {_value(item)}" for key, item in value.items() if item is not None)
         table.add_row(Text(name, style="bold"), Text(_value(value)))
-    Console().print(table)
+    show(table)
 
 
 def print_stages(found: Stages) -> None:
     """Events with their intervals, stages, transitions of curves that are no events already, and notes."""
-    console = Console()
     if found.events:
-        console.print(_events(found))
+        show(_events(found))
     stages = _table("stage", "from", "to", "evidence")
     for stage in found:
         stop = "end" if stage.stop is None else f"{stage.stop:.5g}"
         name = Text.assemble((stage.name, "bold"), f", {stage.track}" if stage.track else "")
         stages.add_row(name, f"{stage.start:.5g}", stop, Text(stage.evidence))
-    console.print(stages)
+    show(stages)
     others = [(curve, each) for curve, each in found.transitions if each.t not in found.events.values()]
     if others:
         table = _table("transition of", found.clock, "95 % interval", "changes by")
         for curve, each in others:
             table.add_row(Text(curve), f"{each.t:.5g}", span_text(each.low, each.high, " to "), f"{each.amplitude:+.4g}")
-        console.print(table)
+        show(table)
     for name, note in found.notes.items():
         if name not in found.events:
-            console.print(Text(f"{name}: {note}", style="dim"))
+            show(Text(f"{name}: {note}", style="dim"))
     if found.status not in ("finished", "stopped"):
-        console.print(Text(f"the run is {found.status}: events after its last frame are unknown", style="yellow"))
+        show(Text(f"the run is {found.status}: events after its last frame are unknown", style="yellow"))
 
 
 def _events(found: Stages) -> Table:
@@ -71,7 +87,7 @@ def _events(found: Stages) -> Table:
             said.append(f"  {span_text(*event.interval, ' to ')}")
         if note:
             said.append(f"{'  ' if event.time is not None else ': '}{note}", style="dim")
-        table.add_row(name, said)
+        table.add_row(Text(name), said)
     return table
 
 
@@ -85,15 +101,14 @@ def print_ladder(found: Ladder) -> None:
         pairs = (_pair(rate, rung.measured_rate, 3), _pair(rung.predicted_escape, rung.measured_escape, 4))
         cosines = " ".join(f"{cosine:.3f}" for cosine in rung.cosines) or "-"
         table.add_row(*(Text(cell, style="" if rung.near else "dim") for cell in (*cells, *pairs, cosines)))
-    console = Console()
-    console.print(table)
+    show(table)
     if any(rung.rates for rung in found):
-        console.print(Text("rates and times as predicted, in brackets as measured; cosines of what opened with the prediction"))
+        show(Text("rates and times as predicted, in brackets as measured; cosines of what opened with the prediction"))
     for rung in found:
         if rung.note:
-            console.print(Text(f"{rung.label}: {rung.note}", style="dim"))
+            show(Text(f"{rung.label}: {rung.note}", style="dim"))
     if not len(found):
-        console.print(Text("the run is never slower than before and after: it passes no critical point", style="yellow"))
+        show(Text("the run is never slower than before and after: it passes no critical point", style="yellow"))
 
 
 def _pair(first: float | None, second: float | None, digits: int) -> str:
@@ -108,22 +123,21 @@ def print_ledger(ledger: Ledger) -> None:
     """One claim after another, long reasons wrapped under their sentence."""
     from rich.padding import Padding
 
-    console = Console()
     for line in ledger.text().split("\n"):
         indent = len(line.plain) - len(line.plain.lstrip(" "))
         if indent:
-            console.print(Padding(line[indent:], (0, 0, 0, indent)))
+            show(Padding(line[indent:], (0, 0, 0, indent)))
         elif line.plain[:VERDICT_WIDTH].strip() in get_args(Outcome):
             row = Table.grid()
             row.add_column(width=VERDICT_WIDTH)
             row.add_row(line[:VERDICT_WIDTH], line[VERDICT_WIDTH:])
-            console.print(row)
+            show(row)
         else:
-            console.print(line)
+            show(line)
 
 
 def print_calibration(found: Calibration) -> None:
-    Console().print(found.text())
+    show(found.text())
 
 
 def catalogue(only: str | None = None) -> dict[str, Any]:
@@ -156,31 +170,33 @@ def _catalogued(study: "Study") -> dict[str, Any]:
 
 
 def print_catalogue(found: dict[str, Any]) -> None:
-    console = Console()
     for name, study in found.items():
-        console.print(Text(name, style="bold"), Text(study["title"]))
-        console.print(Text(study["paper"], style="dim"))
+        show(Text.assemble((name, "bold"), f" {study['title']}"))
+        show(Text(study["paper"], style="dim"))
         settings = {
             preset: " ".join(word for name, value in values.items() for word in option_words(name, value)) or "(defaults)"
             for preset, values in study["presets"].items()
         }
-        console.print(_pairs("preset", "settings", settings, style="dim"))
-        console.print(_pairs("sweep", "", study["sweeps"]))
+        show(_pairs("preset", "settings", settings, style="dim"))
+        show(_pairs("sweep", "", study["sweeps"]))
         if study["measures"]:
-            console.print(Text(f"measures of its own: {', '.join(study['measures'])}\n"))
-        console.print(_pairs("figure", "", study["figures"]))
-        console.print(_pairs("claim", "statement", study["claims"]))
+            show(Text(f"measures of its own: {', '.join(study['measures'])}\n"))
+        show(_pairs("figure", "", study["figures"]))
+        show(_pairs("claim", "statement", study["claims"]))
 
 
 def _pairs(first: str, second: str, texts: dict[str, str], style: str = "") -> Table:
     table = _table(first, second)
     for name, text in texts.items():
-        table.add_row(name, Text(text, style=style))
+        table.add_row(Text(name), Text(text, style=style))
     return table
 
 
 def _table(*columns: str) -> Table:
-    return Table(*columns, box=box.SIMPLE_HEAD if columns else None, show_header=bool(columns), pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD if columns else None, show_header=bool(columns), pad_edge=False)
+    for column in columns:
+        table.add_column(Text(column))
+    return table
 
 
 def _value(value: Any) -> str:

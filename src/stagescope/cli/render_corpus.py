@@ -6,6 +6,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from stagescope.errors import printable
+
 
 def print_corpus(found: dict[str, Any], about: Iterable[Any]) -> None:
     """Counts of a text, then what papers predict for it."""
@@ -17,7 +19,7 @@ def print_corpus(found: dict[str, Any], about: Iterable[Any]) -> None:
 
 def _counts(console: Console, found: dict[str, Any]) -> None:
     about = found["corpus"]
-    console.print(Text(about["source"], style="bold"), Text(f"{about['tokens']} tokens, layout {about['layout']}"))
+    console.print(Text(printable(about["source"]), style="bold"), Text(f"{about['tokens']} tokens, layout {about['layout']}"))
     console.print(Text(f"sha256 {about['sha256']}", style="dim"))
     unit = "words and marks, before they are cut" if about["tokens"] == "bpe" else "tokens"
     for name, part in found["parts"].items():
@@ -28,6 +30,6 @@ def _counts(console: Console, found: dict[str, Any]) -> None:
     split = f"{found['train_tokens']:,} tokens to train on, {found['held_out_tokens']:,} held out"
     console.print(f"{kept}; {split}", highlight=False)
     words = "  ".join(f"{word} {share:.3f}" for word, share in found["frequent"].items())
-    console.print(Text(f"most frequent: {words}"))
+    console.print(Text(printable(f"most frequent: {words}")))
     nats = ", ".join(f"{name} {value:.3f}" for name, value in found["entropy"].items())
     console.print(Text(f"entropy in nats: {nats}"))

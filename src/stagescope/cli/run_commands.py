@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from stagescope.cli.answers import info, outcome
 from stagescope.cli.command import OWN_OBJECTIVE, Command, OwnObjective, RunFolder, answer, objective, print_json
+from stagescope.errors import printable
 from stagescope.papers.registry import study
 
 
@@ -68,7 +69,7 @@ class Verify(Command):
         if self.json_:
             print_json({"run": str(self.folder), "intact": not problems, "problems": problems})
         elif problems:
-            print("\n".join(problems), file=sys.stderr)
+            print("\n".join(map(printable, problems)), file=sys.stderr)
         else:
             print(f"{self.folder}: every byte is as it was committed")
         return 1 if problems else 0
@@ -111,5 +112,5 @@ def report_run(made: Any, quiet: bool, as_json: bool) -> int:
     elif not quiet:
         print(outcome(made))
     if not made.done:
-        print(f"stagescope: {made.status}: {made.reason}", file=sys.stderr)
+        print(printable(f"stagescope: {made.status}: {made.reason}"), file=sys.stderr)
     return 0 if made.done else 1

@@ -185,13 +185,26 @@ class Descent(Dynamics):
             while now < target:
                 began = time.perf_counter()
                 asked = int(min(block, target - now))
-                carry, done = loop.advance(carry, now, asked)
-                now += done
+                before = carry
+                carry, done = loop.advance(before, now, asked)
                 if done < asked:
-                    raise SolveFailed("diverged", f"diverged at step {now + 1}: a parameter exceeds 1e15; lower the rates")
+                    why = self._why(field, layout, loop.vector(loop.advance(before, now, done)[0] if done else before))
+                    raise SolveFailed("diverged", f"diverged at step {now + done + 1}: {why}")
+                now += done
                 block = _next_block(block, asked, time.perf_counter() - began)
                 vector = loop.vector(carry)
                 yield Point(now, vector, frame=now == target, state=loop.state(carry, now))
+
+    def _why(self, field: Field, layout: Layout, vector: np.ndarray) -> str:
+        """Why no step can be taken from here."""
+        velocity = np.empty(layout.size)
+        field.flat(layout, self.block_rates(layout.names))(vector, velocity)
+        if np.all(np.isfinite(velocity)):
+            return "a parameter exceeds 1e15; lower the rates"
+        what = "NaN" if np.isnan(velocity).any() else "infinite"
+        return (
+            f"the gradient is {what} at |theta|={np.linalg.norm(vector):.3g}; lower the rates, or mend the gradient of the loss"
+        )
 
 
 def _next_block(block: int, done: int, seconds: float) -> int:

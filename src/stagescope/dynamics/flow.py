@@ -103,7 +103,9 @@ def _norm(vector: np.ndarray) -> float:
 
 
 def _diverged(t: float, norm: float) -> SolveFailed:
-    return SolveFailed("diverged", f"diverged at t={t:g}: the field is not finite at |theta|={norm:.3g}")
+    return SolveFailed(
+        "diverged", f"diverged at t={t:g}: the field is not finite at |theta|={norm:.3g}, its gradient is NaN or infinite"
+    )
 
 
 def _stopped(solver: str, t: float, y: np.ndarray, message: object) -> SolveFailed:

@@ -32,7 +32,7 @@ def resume(folder: str | Path, what: Objective | Field | None = None, progress: 
         raise InputError(f"{folder} is {manifest.status} already: nothing to resume")
     if manifest.status != "running":
         raise StagescopeError(f"{folder} {manifest.reason}: it would fail again; start it anew with other options")
-    problems = store.verify(folder)
+    problems = store.damage(folder)
     if problems:
         raise DamagedRun(problems[0])
     spec = manifest.spec

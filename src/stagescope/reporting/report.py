@@ -13,7 +13,7 @@ from stagescope.papers.reading import reading
 from stagescope.progress import progress_for
 from stagescope.reporting.page import GENERATOR, page
 from stagescope.reporting.portrait import PARTS, named, portrait, skipped
-from stagescope.runs.files import publish
+from stagescope.runs.files import check_target, publish
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
 from stagescope.views.view import Portrait
@@ -143,6 +143,7 @@ def html_target(path: Path) -> Path:
         raise InputError(f"{path}: the folder {folder} does not exist; create it first")
     if not os.access(folder, os.W_OK):
         raise InputError(f"{path}: no permission to write into {folder}; choose another place")
+    check_target(path)
     if path.exists() and not _is_report(path):
         raise InputError(f"{path} exists and is no report of Stagescope; choose another name or remove it")
     return path

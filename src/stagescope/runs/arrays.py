@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,16 +58,17 @@ def _array(column: Column, frames: int, chunk: int) -> dict[str, Any]:
     }
 
 
-def column_of(text: bytes) -> Column:
-    """The column that a zarr.json written here describes."""
+def column_of(text: bytes, path: Path) -> Column:
+    """The column that a zarr.json written here describes; any other is refused."""
     try:
         body = json.loads(text)
-        found = Column(tuple(body["shape"][1:]), tuple(body["dimension_names"]), body["data_type"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise DamagedRun("the zarr.json of a recorded array does not describe one; restore the run from a copy") from None
-    if any(type(size) is not int or size < 0 for size in found.shape):
-        raise DamagedRun(f"a recorded array says that its frames have shape {list(found.shape)}; restore the run from a copy")
-    return found
+        column = Column(tuple(body["shape"][1:]), tuple(body["dimension_names"]), body["data_type"])
+        [frames, chunk] = body["shape"][0], body["chunk_grid"]["configuration"]["chunk_shape"][0]
+        if body == _array(column, frames, chunk) and all(type(size) is int and size >= 0 for size in column.shape):
+            return column
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        pass
+    raise DamagedRun(f"{path}: describes no array that Stagescope writes; restore it from a copy")
 
 
 def chunk_name(column: Column, number: int) -> str:
@@ -80,17 +82,16 @@ def encode(column: Column, frames: list[Any], chunk: int) -> bytes:
     return block.tobytes()
 
 
-def read(fetch: Callable[[str], bytes], frames: int, chunk: int) -> np.ndarray:
+def read(folder: Path, fetch: Callable[[str], bytes], frames: int, chunk: int) -> np.ndarray:
     """The first `frames` frames of an array; `fetch` gives the bytes of a file inside its folder."""
-    column = column_of(fetch("zarr.json"))
-    if chunk < 1:
-        raise DamagedRun(f"the manifest says that files of arrays hold {chunk} frames; restore the run from a copy")
+    column = column_of(fetch("zarr.json"), folder / "zarr.json")
     parts = []
     for number in range(-(-frames // chunk)):
-        data, expected = fetch(chunk_name(column, number)), chunk * column.frame_bytes
-        if len(data) != expected:
-            said = f"{chunk:,} frames of shape {list(column.shape)}, {expected:,} bytes"
-            raise DamagedRun(f"a file of a recorded array has {len(data):,} bytes instead of {said}; restore the run from a copy")
+        name = chunk_name(column, number)
+        data = fetch(name)
+        if len(data) != chunk * column.frame_bytes:
+            found, expected = f"{len(data):,} bytes", f"{chunk * column.frame_bytes:,}"
+            raise DamagedRun(f"{folder / name}: has {found}, expected {expected}; restore it from a copy")
         parts.append(np.frombuffer(data, dtype=_TYPES[column.dtype]).reshape(chunk, *column.shape))
     found = np.concatenate(parts) if parts else np.empty((0, *column.shape), _TYPES[column.dtype])
     return np.ascontiguousarray(found[:frames], dtype=column.dtype)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from stagescope.errors import InputError
-from stagescope.runs.files import publish
+from stagescope.runs.files import check_target, publish
 from stagescope.runs.run import Run
 
 SUFFIX = {"npz": ".npz", "csv": ".csv", "netcdf": ".nc"}
@@ -29,6 +29,7 @@ def _check_target(run: Run, path: Path, overwrite: bool) -> None:
         raise InputError(f"{path.parent} is not a folder; make it first, or choose another file")
     if run.path is not None and path.resolve().is_relative_to(run.path.resolve()):
         raise InputError(f"{path} is inside the run; choose a file outside it, so that the run stays as it was committed")
+    check_target(path)
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists; choose another file, or --overwrite")
 

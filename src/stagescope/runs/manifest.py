@@ -3,12 +3,13 @@
 import json
 import os
 import platform
+import re
 import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from stagescope.errors import DamagedRun, NotARun, StoreError
 from stagescope.runs import files, schema1
@@ -19,6 +20,13 @@ NAME = "manifest.json"
 EVENTS = "events.jsonl"
 DATA = "data.zarr"
 CHECKPOINT = "checkpoint"
+CHECKPOINT_FILE = re.compile(rf"{CHECKPOINT}/[0-9]{{1,18}}\.safetensors")
+_FRESH = r"(\.new)?"
+OURS = re.compile(
+    rf"{NAME}{_FRESH}|{EVENTS}{_FRESH}|{CHECKPOINT_FILE.pattern}{_FRESH}"
+    rf"|{DATA}/(\w+/)?zarr\.json{_FRESH}|{DATA}/\w+/c(/\d+)+{_FRESH}"
+)
+"""Every file that the writer makes, also one whose writing was cut short."""
 _PACKAGES = ("stagescope", "numpy", "numba", "scikit-sundae", "scipy", "jax", "optax", "safetensors")
 _THREADS = (
     "OMP_NUM_THREADS",
@@ -47,12 +55,12 @@ class Manifest(BaseModel):
     seed: int | None = 0
     status: str
     reason: str = ""
-    planned: int | None
-    committed: int = 0
-    chunk: int
+    planned: int | None = Field(ge=0)
+    committed: int = Field(0, ge=0)
+    chunk: int = Field(ge=1)
     arrays: dict[str, tuple[str, ...]]
     checkpoint: str | None = None
-    events_bytes: int = 0
+    events_bytes: int = Field(0, ge=0)
     files: dict[str, str] = {}
     trimmed: dict[str, str] = {}
     environment: dict[str, Any]
@@ -74,13 +82,13 @@ def read(folder: Path) -> Manifest:
     """
     path = folder / NAME
     with files.store_errors(path):
-        if not path.is_file():
-            what = "holds no run (no manifest.json)" if folder.is_dir() else "does not exist"
-            what = "is a file, not a run" if folder.is_file() else what
+        if not folder.is_dir() or not os.path.lexists(path):
+            what = "is a file, not a run" if folder.exists() else "does not exist"
+            what = "holds no run (no manifest.json)" if folder.is_dir() else what
             raise NotARun(f"{folder} {what}; give a folder written by `stagescope run` or `Run.save`")
-        data = path.read_bytes()
+    data = files.read(folder, NAME)
     try:
-        body = json.loads(data)
+        body = json.loads(data, parse_int=_number)
         version = body["schema_version"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise DamagedRun(f"{path}: not a readable manifest; restore it from a copy") from None
@@ -92,17 +100,40 @@ def read(folder: Path) -> Manifest:
     try:
         found = Manifest(**body)
         text = found.text()
-    except (ValueError, TypeError):  # a field is missing or wrong, or a number is too large to be one
+    except (ValueError, TypeError, RecursionError):  # a field is missing or wrong, or a number is too large to be one
         raise DamagedRun(f"{path}: not a manifest of schema {version}; restore it from a copy") from None
     if text != data:
         raise DamagedRun(f"{path}: does not match its own digest; restore it from a copy")
-    for name in (*found.files, *found.trimmed, *((found.checkpoint,) if found.checkpoint else ())):
-        if name != EVENTS and (".." in name.split("/") or name.split("/")[0] not in (DATA, CHECKPOINT)):
+    for name in (*found.files, *found.trimmed, *(f"{DATA}/{array}/zarr.json" for array in found.arrays)):
+        if _leaves(name):
             raise DamagedRun(f"{path}: names a file outside the run, {name!r}; do not use it")
-    wrong = _wrong_in(found.spec)
+    wrong = _wrong_in(found.spec) or _wrong_names(found)
     if wrong:
         raise DamagedRun(f"{path}: {wrong}; restore it from a copy")
     return found if version == SCHEMA else _upgraded(found)
+
+
+def _number(text: str) -> int:
+    """A whole number, which must be a float too: longer ones are no number of a run, and arithmetic stops at them."""
+    try:
+        float(found := int(text))
+    except OverflowError:
+        raise ValueError("too large") from None
+    return found
+
+
+def _leaves(name: str) -> bool:
+    """Whether a path is none of a file of a run, such as one that leads out of its folder."""
+    parts = name.split("/")
+    return "\0" in name or bool({"", ".", ".."} & set(parts)) or (name != EVENTS and parts[0] not in (DATA, CHECKPOINT))
+
+
+def _wrong_names(found: Manifest) -> str:
+    if any("/" in name for name in found.arrays):
+        return "an array has a name with a slash"
+    if found.checkpoint is not None and not CHECKPOINT_FILE.fullmatch(found.checkpoint):
+        return f"{found.checkpoint!r} is no name of a checkpoint"
+    return "" if found.clock in found.arrays else f"there is no array of its clock, {found.clock!r}"
 
 
 def _wrong_in(spec: Spec) -> str:

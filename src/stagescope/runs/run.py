@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.errors import InputError
+from stagescope.errors import InputError, printable
 from stagescope.params import Params
 from stagescope.spec import Spec, digest
 
@@ -139,7 +139,7 @@ class Run:
             raise InputError("xarray is not installed; pip install 'stagescope[xarray]'") from None
         arrays = {**self.series, **self.params}
         data = {name: (self.axes[name], value) for name, value in arrays.items()}
-        facts = {"clock": self.clock, "status": self.status, "study": self.study or ""}
+        facts = {"clock": self.clock, "status": self.status, "study": printable(self.study or "")}
         return xarray.Dataset(data, attrs=facts)
 
     def _repr_html_(self) -> str:

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from stagescope.errors import DamagedRun, NotARun, StoreError
 from stagescope.runs import arrays, files
 from stagescope.runs import manifest as manifests
-from stagescope.runs.manifest import DATA, EVENTS, NAME, Manifest
+from stagescope.runs.manifest import DATA, EVENTS, NAME, OURS, Manifest
 from stagescope.runs.run import Arrays, Run, how_to_resume
 
 
@@ -25,18 +26,39 @@ def load(folder: str | Path) -> Run:
 
 
 def verify(folder: str | Path) -> list[str]:
-    """One sentence for every damaged or missing file of a run; an empty list means every byte is as committed."""
+    """One sentence for every damaged or missing file of a run, link, device or FIFO in its folder, and file that is not its own.
+
+    An empty list means: every byte is as committed, and there is nothing else.
+    """
+    return [*damage(folder), *_strays(Path(folder))]
+
+
+def damage(folder: str | Path) -> list[str]:
+    """What `verify` finds, except for files that are not the run's own: they do no harm."""
     folder = Path(folder)
     while True:
         try:
             manifest = manifests.read(folder)
         except NotARun:
             raise
-        except StoreError as damage:
-            return [str(damage)]
-        problems = _check_files(folder, manifest)
+        except StoreError as error:
+            return [str(error)]
+        problems = list(dict.fromkeys([*_check_files(folder, manifest), *files.foreign(folder)]))
         if not problems or not _moved_on(folder, manifest):
             return problems
+
+
+def _strays(folder: Path) -> list[str]:
+    try:
+        known = manifests.read(folder).files
+    except StoreError:
+        return []
+    with files.store_errors(folder):
+        found = sorted(entry.path for entry in files.entries(folder) if entry.is_file(follow_symlinks=False))
+    strays = (
+        path for path in found if (name := Path(path).relative_to(folder).as_posix()) not in known and not OURS.fullmatch(name)
+    )
+    return [f"{path}: not a file of this run; move it elsewhere" for path in strays]
 
 
 def _check_files(folder: Path, manifest: Manifest) -> list[str]:
@@ -44,7 +66,11 @@ def _check_files(folder: Path, manifest: Manifest) -> list[str]:
     for name, expected in sorted(manifest.files.items()):
         path = folder / name
         try:
-            found = _events_digest(path, manifest) if name == EVENTS else files.sha256(path)
+            with files.opened(folder, name) as file:
+                found = _events_digest(file, manifest) if name == EVENTS else files.sha256(file)
+        except StoreError as error:
+            problems.append(str(error))
+            continue
         except OSError as error:
             problems.append(f"{path}: {error.strerror or error}")
             continue
@@ -53,12 +79,9 @@ def _check_files(folder: Path, manifest: Manifest) -> list[str]:
     return problems
 
 
-def _events_digest(path: Path, manifest: Manifest) -> str:
+def _events_digest(file: IO[bytes], manifest: Manifest) -> str:
     """A killed run may have logged more than it committed; the tail of a run that has ended counts as damage."""
-    data = path.read_bytes()
-    if manifest.status == "running":
-        data = data[: manifest.events_bytes]
-    return files.digest(data)
+    return files.digest(file.read(manifest.events_bytes if manifest.status == "running" else -1))
 
 
 def _moved_on(folder: Path, manifest: Manifest) -> bool:
@@ -96,14 +119,16 @@ def _opened(folder: Path, manifest: Manifest) -> Run:
 def _reader(folder: Path, manifest: Manifest) -> Callable[[str], np.ndarray]:
     tail: dict[str, np.ndarray] = {}
     if manifest.status == "running" and manifest.checkpoint is not None:
-        import safetensors.numpy
+        from stagescope.runs.writer import pending, tensors
 
-        from stagescope.runs.writer import pending
-
-        tail = pending(safetensors.numpy.load(_fetch(folder, manifest, manifest.checkpoint)))
+        tail = pending(tensors(_fetch(folder, manifest, manifest.checkpoint), folder / manifest.checkpoint))
 
     def read(name: str) -> np.ndarray:
-        values = arrays.read(lambda part: _fetch(folder, manifest, f"{DATA}/{name}/{part}"), manifest.committed, manifest.chunk)
+        place = f"{DATA}/{name}"
+        fetch = lambda part: _fetch(folder, manifest, f"{place}/{part}")  # noqa: E731
+        values = arrays.read(folder / place, fetch, manifest.committed, manifest.chunk)
+        if name in tail and tail[name].shape[1:] != values.shape[1:]:
+            raise DamagedRun(f"{folder / place}: its frames have another shape in the checkpoint; restore it from a copy")
         return np.concatenate([values, tail[name]]) if name in tail else values
 
     return read
@@ -111,9 +136,7 @@ def _reader(folder: Path, manifest: Manifest) -> Callable[[str], np.ndarray]:
 
 def _fetch(folder: Path, manifest: Manifest, name: str) -> bytes:
     """The bytes of a file, checked again: arrays are read when asked for, which may be long after the run was opened."""
-    path = folder / name
-    with files.store_errors(path):
-        data = path.read_bytes()
+    data = files.read(folder, name)
     if files.digest(data) not in (manifest.files.get(name), manifest.trimmed.get(name)):
-        raise DamagedRun(f"{path}: damaged or replaced since the run was opened; open it again")
+        raise DamagedRun(f"{folder / name}: damaged or replaced since the run was opened; open it again")
     return data

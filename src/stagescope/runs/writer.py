@@ -6,7 +6,6 @@ checkpoint. A frame exists once the manifest, replaced atomically, says so.
 
 import json
 import os
-import re
 import shutil
 import tempfile
 import time
@@ -16,11 +15,13 @@ from typing import Any
 
 import numpy as np
 import safetensors.numpy as safetensors
+from safetensors import SafetensorError
 
-from stagescope.errors import InputError, StoreError
+from stagescope.errors import DamagedRun, InputError, StoreError
+from stagescope.params import check_name
 from stagescope.runs import arrays, files
 from stagescope.runs.arrays import Column
-from stagescope.runs.manifest import CHECKPOINT, DATA, EVENTS, NAME, Manifest
+from stagescope.runs.manifest import CHECKPOINT, DATA, EVENTS, NAME, OURS, Manifest
 from stagescope.runs.manifest import read as read_manifest
 
 Frame = Mapping[str, Any]
@@ -29,13 +30,7 @@ State = dict[str, np.ndarray]
 CHUNKS = 16
 """Chunks per array of a large run; a small one has fewer, because a chunk is at least SMALL bytes of frames."""
 SMALL, LARGE = 2**20, 64 * 2**20
-_FRESH = r"(\.new)?"
-_OURS = re.compile(
-    rf"{NAME}{_FRESH}|{EVENTS}|{CHECKPOINT}/\d+\.safetensors{_FRESH}|{DATA}/(\w+/)?zarr\.json{_FRESH}|{DATA}/\w+/c(/\d+)+{_FRESH}"
-)
-"""Every file this writer makes, also one whose writing was cut short."""
 _PENDING = "pending/"
-_CHECKPOINT_FILE = re.compile(r"\d+\.safetensors(\.new)?")
 
 
 def chunk_frames(planned: int | None, columns: Mapping[str, Column]) -> int:
@@ -50,8 +45,8 @@ class Writer:
 
     def __init__(self, folder: Path, manifest: Manifest, lock: files.Lock) -> None:
         self.folder, self.manifest, self._lock = folder, manifest, lock
-        places = {name: folder / DATA / name / "zarr.json" for name in manifest.arrays}
-        self._columns = {name: arrays.column_of(place.read_bytes()) for name, place in places.items()}
+        places = {name: f"{DATA}/{name}/zarr.json" for name in manifest.arrays}
+        self._columns = {name: arrays.column_of(files.read(folder, place), folder / place) for name, place in places.items()}
         self._buffer: list[Frame] = []
 
     @classmethod
@@ -67,6 +62,8 @@ class Writer:
 
         `begin` writes what has to be there by then: the first commit of a run, or the whole of one that is done.
         """
+        for name in columns:
+            check_name(name)
         with files.store_errors(folder):
             check_place(folder, overwrite)
             place = folder.resolve()
@@ -95,6 +92,7 @@ class Writer:
         with files.store_errors(folder):
             lock = files.Lock(folder)
             try:
+                files.refuse_foreign(folder)
                 return cls._reopened(folder, lock)
             except BaseException:
                 lock.release()
@@ -105,16 +103,12 @@ class Writer:
         manifest = read_manifest(folder)
         if manifest.status != "running" or manifest.checkpoint is None:
             raise StoreError(f"{folder} is {manifest.status} by now: nothing to resume")
-        for own in (CHECKPOINT, DATA):
-            if (folder / own).is_symlink():
-                raise StoreError(f"{folder / own} is a link; a run keeps its files in its own folder")
-        os.truncate(folder / EVENTS, manifest.events_bytes)
-        for stray in (folder / CHECKPOINT).iterdir():
-            ours = _CHECKPOINT_FILE.fullmatch(stray.name) and not stray.is_symlink()
-            if ours and f"{CHECKPOINT}/{stray.name}" != manifest.checkpoint:
-                stray.unlink()
-        stored = safetensors.load_file(folder / manifest.checkpoint)
+        stored = tensors(files.read(folder, manifest.checkpoint), folder / manifest.checkpoint)
         writer = cls(folder, manifest, lock)
+        files.replace(folder / EVENTS, files.read(folder, EVENTS)[: manifest.events_bytes])
+        for name in os.listdir(folder / CHECKPOINT):
+            if OURS.fullmatch(f"{CHECKPOINT}/{name}") and f"{CHECKPOINT}/{name}" != manifest.checkpoint:
+                os.unlink(folder / CHECKPOINT / name)
         if manifest.trimmed:
             writer._restore()
         writer._buffer = list(_frames(pending(stored)))
@@ -187,7 +181,7 @@ class Writer:
 
     def _log(self, event: str, **facts: Any) -> None:
         line = json.dumps({"event": event, "time": round(time.time(), 3), **facts}) + "\n"
-        with files.store_errors(self.folder / EVENTS), open(self.folder / EVENTS, "ab") as file:
+        with files.store_errors(self.folder / EVENTS), open(self.folder / EVENTS, "ab", opener=files.no_link) as file:
             file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())
@@ -208,6 +202,14 @@ class Writer:
         _write_all(self.folder, _metadata(self.manifest, self._columns, _length(self.manifest)))
         self.manifest = self.manifest.model_copy(update={"trimmed": {}})
         self.manifest.write(self.folder)
+
+
+def tensors(data: bytes, path: Path) -> State:
+    """The arrays of a checkpoint."""
+    try:
+        return safetensors.load(data)
+    except (SafetensorError, ValueError, TypeError, KeyError) as error:
+        raise DamagedRun(f"{path}: not a checkpoint of a run ({error}); restore it from a copy") from None
 
 
 def pending(stored: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -234,9 +236,9 @@ def check_place(folder: Path, overwrite: bool) -> None:
 
 def _check_run_only(folder: Path) -> None:
     """What is about to be deleted must be a run, down to every file in it."""
-    inside = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
-    names = sorted(str(path.relative_to(folder)) for path in inside)
-    foreign = ", ".join([name for name in names if not _OURS.fullmatch(name)][:3])
+    inside = [entry for entry in files.entries(folder) if not entry.is_dir(follow_symlinks=False)]
+    regular = {os.path.relpath(entry.path, folder): entry.is_file(follow_symlinks=False) for entry in inside}
+    foreign = ", ".join([name for name in sorted(regular) if not (regular[name] and OURS.fullmatch(name))][:3])
     try:
         read_manifest(folder)
     except StoreError:

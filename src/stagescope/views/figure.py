@@ -11,7 +11,7 @@ import numpy as np
 from stagescope.corpora.known import locate
 from stagescope.errors import InputError, unknown
 from stagescope.progress import Progress
-from stagescope.runs.files import publish, store_errors
+from stagescope.runs.files import check_target, publish, store_errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -95,6 +95,7 @@ def store(figure: Figure, found: Numbers, out: Path) -> Path:
 
 def check_replaceable(path: Path) -> None:
     """Refuse a path where there is something that was not made with Stagescope."""
+    check_target(path)
     with store_errors(path):
         if path.exists() and (path.is_dir() or MARK.encode() not in path.read_bytes()):
             raise InputError(f"{path} exists and was not made with Stagescope; choose another folder or remove it")

@@ -1,0 +1,26 @@
+"""Sentences about what went wrong cannot steer a terminal."""
+
+import pytest
+
+from stagescope.errors import InputError, printable, sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain, α ≤ 5 % 漢字 é", "plain, α ≤ 5 % 漢字 é"),
+        ("two\nlines", "two\nlines"),
+        ("\x1b[2Jgone", r"\x1b[2Jgone"),
+        ("bell\a back\b return\r tab\t del\x7f", r"bell\x07 back\x08 return\r tab\t del\x7f"),
+        ("C1 \x9b31m", r"C1 \x9b31m"),
+        ("turned \u202egnp.exe\u2066", r"turned \u202egnp.exe\u2066"),
+        ("half \ud800", r"half \ud800"),
+        ("line\u2028line\u2029", r"line\u2028line\u2029"),
+        ("hidden\u200b\ufeff\U000e0041", r"hidden\u200b\ufeff\U000e0041"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_spelled_out(text, shown):
+    assert printable(text) == shown
+    assert printable(shown) == shown
+    assert str(InputError(text)) == shown
+    assert sentence(KeyError(text)).isprintable()
