@@ -20,6 +20,7 @@ MODULES = (
     "text_incremental",
     "text_nulls",
     "calibration",
+    "tiny_starts",
     "kill",
     "sweep_killing",
     "documents",

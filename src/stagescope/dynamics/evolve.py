@@ -106,7 +106,7 @@ def evolve(
     layout = Layout.of(params)
     vector = layout.pack(params)
     dynamics.block_rates(layout.names)
-    settled = dynamics.settled(vector)
+    settled = dynamics.settled(layout, vector)
     positions = settled.positions(record, until)
     journey = Journey(law, layout, settled, positions, stop, record, until, seed, origin or Origin())
     if out is not None:

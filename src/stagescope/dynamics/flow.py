@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field as Limits
 
 from stagescope.dynamics import cvode
-from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, check_finite
+from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, check_finite, least_rms
 from stagescope.dynamics.record import LogSpaced, Record
 from stagescope.errors import InputError
 from stagescope.fields.field import Compiled, Field, FlatField
@@ -28,7 +28,8 @@ class GradientFlow(Dynamics):
     """theta_b' = rate_b F_b(theta), clock t [flow:field].
 
     `auto` is CVODE: BDF with matrix-free GMRES, because these flows are stiff. `atol` is 1e-10 x max(rms of the initial
-    parameters, 1e-3) unless given. The integrator restarts at fixed times, `segments` equal ones and as many halvings
+    parameters, 1e-3) unless given, and 1e-10 x the rms of the smallest block that is not 0 where the former is more than a
+    thousandth of that block: errors would grow with it. The integrator restarts at fixed times, `segments` equal ones and as many halvings
     of the first: a multistep solver has no state to store, so these are the points a run can be continued from.
     """
 
@@ -49,11 +50,12 @@ class GradientFlow(Dynamics):
     def times(self, position: float) -> dict[str, float]:
         return {"t": position}
 
-    def settled(self, vector: np.ndarray) -> "GradientFlow":
+    def settled(self, layout: Layout, vector: np.ndarray) -> "GradientFlow":
         if self.atol is not None:
             return self
-        scale = float(np.sqrt(np.mean(np.square(vector))))
-        return self.model_copy(update={"atol": 1e-10 * max(scale, 1e-3)})
+        scale, least = float(np.sqrt(np.mean(np.square(vector)))), least_rms(layout, vector)
+        usual = 1e-10 * max(scale, 1e-3)
+        return self.model_copy(update={"atol": usual if usual <= 1e-3 * least else 1e-10 * least})
 
     def start(self, field: Field, layout: Layout, vector: np.ndarray) -> State:
         if field.draw(0) is not None:
