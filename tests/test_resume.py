@@ -5,6 +5,8 @@ The long version, with seventy kills, is `python -m validation kill`.
 
 import random
 import signal
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -15,6 +17,7 @@ import stagescope as ss
 from stagescope.cli.main import run as command
 from stagescope.dynamics import evolve as evolving
 from stagescope.errors import DamagedRun, InputError, StagescopeError
+from stagescope.runs import manifest as manifests
 from validation import killing
 
 
@@ -267,3 +270,133 @@ def test_a_damaged_run_is_not_resumed(tmp_path, stop_after):
         ss.resume(tmp_path / "run", BOWL)
     checkpoint.write_bytes(good)
     assert ss.resume(tmp_path / "run", ss.JaxObjective(bowl)).done, "an objective of its own, compiled anew"
+
+
+# threads, signals and objectives
+
+MANY = "import os; os.environ.update(OPENBLAS_NUM_THREADS='4', XLA_FLAGS={flags!r}); os.environ.pop('OMP_NUM_THREADS', None)\n"
+WIDE = """
+import numpy as np, stagescope as ss
+from stagescope import threads
+from stagescope.dynamics import evolve as evolving
+
+class Wide(ss.Objective):
+    # a gradient by NumPy's BLAS: its bits depend on the number of threads
+    def __init__(self): self.matrix = np.random.default_rng(0).normal(size=(700, 700)) / 30
+    def loss(self, params, data): return (params["x"] ** 2).sum()
+    def describe(self): return {"type": "own", "name": "wide"}
+    def step_gradient(self, layout):
+        def gradient(theta, step, out): out[:] = (self.matrix @ theta.reshape(700, 100)).ravel()
+        return gradient
+"""
+
+
+def test_threads_of_blas_decide_no_bit(tmp_path, monkeypatch):
+    """Started in Python with four threads and cut, resumed by the command with one: as an uninterrupted run."""
+    (tmp_path / "wide.py").write_text(WIDE)
+    start = "from wide import *\nx = np.random.default_rng(1).normal(size=70000)\nassert threads.blas_threads() == 4\n"
+    cut = """
+walk = evolving.Journey.walk
+def cutting(journey, state):
+    for i, point in enumerate(walk(journey, state)):
+        if i == 3: raise KeyboardInterrupt
+        yield point
+ss.evolve(Wide(), {"x": x}, ss.Descent(lr=.01, steps=6), out="whole")
+assert threads.blas_threads() == 4, "as before"
+evolving.Journey.walk = cutting
+try: ss.evolve(Wide(), {"x": x}, ss.Descent(lr=.01, steps=6), out="run")
+except ss.Interrupted: pass
+"""
+    flags = killing._ONE_THREAD["XLA_FLAGS"]
+    script = MANY.format(flags=flags) + start + cut
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=killing.PATIENCE)
+    assert ss.load(tmp_path / "run").frames == 4
+    environment = ss.load(tmp_path / "run").provenance["environment"]
+    assert environment["threads"]["blas"] == 1
+    assert environment["threads"]["OPENBLAS_NUM_THREADS"] == "4"
+    monkeypatch.chdir(tmp_path)
+    assert command(["resume", "run", "--objective", "wide:Wide", "--quiet"]) == 0
+    assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_batch_system_ends_a_run_in_order(tmp_path, number, code):
+    """The last state is committed, the command that continues it is printed, and the exit code is that of the signal."""
+    folder = tmp_path / "run"
+    process = killing.spawn(*killing.run_arguments("heavy-ball", folder))
+    killing.wait_for_commit(process, folder, None)
+    process.send_signal(number)
+    assert killing.finish(process, code=code) == f"stagescope: interrupted; continue with `stagescope resume {folder}`\n"
+    assert ss.verify(folder) == []
+    assert ss.load(folder).status == "interrupted"
+
+
+@pytest.mark.parametrize("kind", ["gd", "flow"])
+def test_ctrl_c_commits_the_last_state(tmp_path, stop_after, monkeypatch, kind):
+    """Also where no commit was due; frames after the last state are made again."""
+    (dynamics, until), loss = DYNAMICS[kind], BOWL
+    stop_after(40)
+    monkeypatch.setattr(evolving, "FIRST_COMMIT", 1e9)
+    with pytest.raises(ss.Interrupted):
+        ss.evolve(loss, START, dynamics, until=until, out=tmp_path / "run")
+    assert killing.position(tmp_path / "run") > 0
+    stop_after(None)
+    whole = ss.evolve(loss, START, dynamics, until=until, out=tmp_path / "whole")
+    assert 1 < ss.load(tmp_path / "run").frames < whole.frames
+    assert ss.resume(tmp_path / "run", loss).done
+    assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
+
+
+def test_resume_or_start(tmp_path, stop_after, capsys):
+    """The same command starts, continues and leaves alone; another run in the folder is refused."""
+    folder = tmp_path / "run"
+    same = ["run", "scan-snap", "--until", "5", "--frames", "10", "--resume-or-start", "--out", str(folder)]
+    stop_after(3)
+    assert command(same) == 130
+    assert ss.load(folder).status == "interrupted"
+    stop_after(None)
+    assert command(same) == 0
+    assert ss.load(folder).status == "finished"
+    assert [event["event"] for event in killing.events(folder)].count("resumed") == 1
+    before = killing.last_commit(folder)
+    capsys.readouterr()
+    assert command(same) == 0
+    assert capsys.readouterr().out == f"{folder} is finished already: nothing to do\n"
+    assert command([*same, "--seed", "3"]) == 2
+    assert "holds another run (seed is 0 there and 3 here)" in capsys.readouterr().err
+    assert command([*same, "--overwrite"]) == 2
+    assert killing.last_commit(folder) == before
+
+
+def test_another_objective_or_other_threads_are_told(tmp_path, stop_after, recwarn):
+    def scaled(factor):
+        def bowl(params):
+            return factor * (params["a"] ** 2).sum()
+
+        return ss.JaxObjective(bowl)
+
+    stop_after(3)
+    for name in ("run", "other", "old"):
+        with pytest.raises(ss.Interrupted):
+            ss.evolve(scaled(1.0), {"a": START["a"]}, ss.Descent(lr=0.01, steps=9), out=tmp_path / name)
+    stop_after(None)
+    ss.resume(tmp_path / "run", scaled(1.0))
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="another objective than the one this run began with"):
+        ss.resume(tmp_path / "other", scaled(2.0))
+    manifest = manifests.read(tmp_path / "old")
+    bare = {**manifest.environment, "threads": {}}
+    manifest.model_copy(update={"environment": bare}).write(tmp_path / "old")
+    with pytest.warns(UserWarning, match="no record of its BLAS threads"):
+        ss.resume(tmp_path / "old", scaled(1.0))
+
+
+@pytest.mark.parametrize("kind", DYNAMICS)
+def test_a_gradient_that_is_not_finite_is_called_that(kind):
+    def root(params):
+        return (params["a"] ** 0.5).sum()
+
+    dynamics, until = DYNAMICS[kind]
+    run = ss.evolve(ss.JaxObjective(root), {"a": np.array([0.0, 1.0])}, dynamics, until=until)
+    assert run.status == "diverged"
+    assert "the gradient is not finite" in run.reason

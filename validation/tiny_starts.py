@@ -21,7 +21,8 @@ EVENTS = ("E1", "E2", "E3")
 
 
 def main() -> bool:
-    return all([_chain(preset, until) for preset, until in CHAINS.items()]) & _refused()
+    holds = [_chain(preset, until) for preset, until in CHAINS.items()]
+    return all(holds) and _refused()
 
 
 def _chain(preset: str, until: float) -> bool:

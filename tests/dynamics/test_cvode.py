@@ -55,7 +55,7 @@ def test_same_failures(through_python, monkeypatch):
     runs.append(evolved(rates=RATES))
     blown, tired, tired_too, blown_too = [(run.status, run.reason) for run in runs]
     assert blown[0] == "diverged"
-    assert "the field is not finite at |theta|=" in blown[1]
+    assert "the gradient is not finite at |theta|=" in blown[1]
     assert tired[0] == "failed"
     assert "CVODE stopped at t=" in tired[1]
     assert (blown, tired) == (blown_too, tired_too)

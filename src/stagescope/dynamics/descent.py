@@ -190,13 +190,32 @@ class Descent(Dynamics):
             while now < target:
                 began = time.perf_counter()
                 asked = int(min(block, target - now))
-                carry, done = loop.advance(carry, now, asked)
-                now += done
+                before = carry
+                carry, done = loop.advance(before, now, asked)
                 if done < asked:
-                    raise SolveFailed("diverged", f"diverged at step {now + 1}: a parameter exceeds 1e15; lower the rates")
+                    last = loop.advance(before, now, done)[0] if done else before
+                    raise _diverged(field, layout, loop.vector(last), now + done)
+                now += done
                 block = _next_block(block, asked, time.perf_counter() - began)
                 vector = loop.vector(carry)
                 yield Point(now, vector, frame=now == target, state=loop.state(carry, now))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _diverged(field: Field, layout: Layout, vector: np.ndarray, step: int) -> SolveFailed:
+    """Why there is no next step from here."""
+    kernel = getattr(field.objective, "step_gradient", None)
+    gradient = np.empty_like(vector)
+    if kernel is not None:
+        kernel(layout)(vector, step, gradient)
+    else:
+        drawn = field.draw(step)
+        law = field.law(layout.unpack(vector), field.data if drawn is None else drawn)
+        gradient = layout.pack({name: np.asarray(block) for name, block in law.items()})
+    what = "field" if field.objective is None else "gradient"
+    finite = bool(np.all(np.isfinite(gradient)))
+    why = "a parameter exceeds 1e15; lower the rates" if finite else f"the {what} is not finite"
+    return SolveFailed("diverged", f"diverged at step {step + 1}: {why}")
 
 
 def _next_block(block: int, done: int, seconds: float) -> int:
