@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -12,12 +13,13 @@ import numpy as np
 
 from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State
 from stagescope.dynamics.record import Record, Stop
-from stagescope.errors import InputError
+from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective, as_field
 from stagescope.own import fingerprint
 from stagescope.params import Layout, Params, check_name
 from stagescope.progress import progress_for
+from stagescope.runs import manifest as manifests
 from stagescope.runs.arrays import Column
 from stagescope.runs.files import store_errors
 from stagescope.runs.run import Arrays, Run, how_to_resume
@@ -123,7 +125,24 @@ def evolve(
     if reason:
         return _sink(journey, out, overwrite, first, state).finish(journey, "stopped", reason, state)
     points = _primed(journey.walk(state))
-    return _drive(journey, _sink(journey, out, overwrite, first, state), state, camera, points, progress)
+    try:
+        return _drive(journey, _sink(journey, out, overwrite, first, state), state, camera, points, progress)
+    except KeyboardInterrupt as interrupt:
+        if isinstance(interrupt, Interrupted) or out is None or not _begun(Path(out), journey):
+            raise
+        raise Interrupted(_advice(Path(out), journey.spec)) from None
+
+
+def _begun(folder: Path, journey: Journey) -> bool:
+    """Whether the folder has this run already: an interrupt may come between its first commit and its first step."""
+    with suppress(StagescopeError):
+        found = manifests.read(folder)
+        return found.status == "running" and found.spec == journey.spec
+    return False
+
+
+def _advice(folder: Path, spec: Spec) -> str:
+    return f"interrupted; {how_to_resume(folder, spec)}"
 
 
 @one_blas_thread()
@@ -293,7 +312,7 @@ class _Disk:
     def __init__(self, writer: Any) -> None:
         self._writer = writer
         self.commit, self.abandon = writer.commit, writer.close
-        self.advice = f"interrupted; {how_to_resume(writer.folder, writer.manifest.spec)}"
+        self.advice = _advice(writer.folder, writer.manifest.spec)
 
     def take(self, frames: list[dict[str, Any]]) -> None:
         for frame in frames:
