@@ -16,9 +16,10 @@ _FUNCTIONS = (
 )
 """How libraries are asked for their number of threads, and told it."""
 _LIBRARIES = ("openblas", "mkl_rt", "blis")
+_Functions = tuple[Callable[[], int], Callable[[int], None]]
 _MAPS = Path("/proc/self/maps")
 
-_before: dict[Path, int] = {}
+_before: dict[_Functions, int] = {}
 """Threads that each library had before the first of the runs under way began."""
 _running = 0
 
@@ -34,37 +35,36 @@ def one_blas_thread() -> Iterator[None]:
     finally:
         _running -= 1
         if not _running:
-            for path, threads in _before.items():
-                _functions(path)[1](threads)
+            for (_, put), threads in _before.items():
+                put(threads)
             _before.clear()
 
 
 def hold() -> None:
     """Bring libraries to one thread that were loaded since the run began."""
-    for path in _loaded():
-        if path not in _before:
-            get, put = _functions(path)
-            _before[path] = get()
+    for get, put in _loaded():
+        if (get, put) not in _before:
+            _before[get, put] = get()
             put(1)
 
 
 def blas_threads() -> int | None:
     """The most threads that a loaded BLAS uses now; None where no library can be asked, as on systems other than Linux."""
-    return max((_functions(path)[0]() for path in _loaded()), default=None)
+    return max((get() for get, _ in _loaded()), default=None)
 
 
-def _loaded() -> list[Path]:
-    """BLAS libraries of this process that can be asked."""
+def _loaded() -> list[_Functions]:
+    """The functions of every BLAS library of this process that can be asked."""
     try:
         lines = _MAPS.read_text().splitlines()
     except OSError:
         return []
     paths = {Path(line.split(maxsplit=5)[-1]) for line in lines if any(name in line for name in _LIBRARIES)}
-    return [path for path in sorted(paths) if path.suffix != ".py" and _functions(path) is not None]
+    return [found for path in sorted(paths) if (found := _functions(path)) is not None]
 
 
 @cache
-def _functions(path: Path) -> tuple[Callable[[], int], Callable[[int], None]] | None:
+def _functions(path: Path) -> _Functions | None:
     with suppress(OSError):
         library = ctypes.CDLL(str(path))
         for get, put in _FUNCTIONS:
