@@ -8,13 +8,13 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from typing import Any
 
 import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.cli import main as cli
 from stagescope.cli.main import run as command
 from stagescope.dynamics import evolve as evolving
 from stagescope.errors import DamagedRun, InputError, StagescopeError
@@ -41,14 +41,14 @@ def test_killed_runs_open_and_resume_bit_for_bit(tmp_path, kind, kills):
     assert tally.holds
 
 
-@pytest.mark.parametrize("kind", ["flow", "adam"])
-def test_ctrl_c_leaves_a_resumable_run(tmp_path, kind):
+@pytest.mark.parametrize(("kind", "number", "code"), [("flow", signal.SIGINT, 130), ("adam", signal.SIGTERM, 143)])
+def test_a_signal_leaves_a_resumable_run(tmp_path, kind, number, code):
+    """Ctrl-C, and the signal of a batch system: what continues the run is printed."""
     folder = tmp_path / "run"
     process = killing.spawn(*killing.run_arguments(kind, folder))
     killing.wait_for_commit(process, folder, None)
-    time.sleep(0.7)
-    process.send_signal(signal.SIGINT)
-    said = killing.finish(process, code=130)
+    process.send_signal(number)
+    said = killing.finish(process, code)
     assert said == f"stagescope: interrupted; continue with `stagescope resume {folder}`\n"
     assert ss.verify(folder) == []
     assert ss.load(folder).status == "interrupted"
@@ -332,16 +332,33 @@ def test_threads_of_blas_decide_no_bit(tmp_path, monkeypatch):
     assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_batch_system_ends_a_run_in_order(tmp_path, number, code):
-    """The last state is committed, the command that continues it is printed, and the exit code is that of the signal."""
-    folder = tmp_path / "run"
-    process = killing.spawn(*killing.run_arguments("heavy-ball", folder))
-    killing.wait_for_commit(process, folder, None)
-    process.send_signal(number)
-    assert killing.finish(process, code=code) == f"stagescope: interrupted; continue with `stagescope resume {folder}`\n"
-    assert ss.verify(folder) == []
-    assert ss.load(folder).status == "interrupted"
+@pytest.fixture
+def handlers():
+    """Those of this process afterwards."""
+    before = {kind: signal.getsignal(kind) for kind in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for kind, handler in before.items():
+        signal.signal(kind, handler)
+
+
+def test_a_hangup_ends_a_command_unless_nohup_says_otherwise(handlers, monkeypatch):
+    """The exit code is 128 plus the number of the signal; a second one does not disturb the last commit."""
+
+    def hung_up(_):
+        try:
+            os.kill(os.getpid(), signal.SIGHUP)
+        except KeyboardInterrupt:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return 130
+        return 0
+
+    monkeypatch.setattr(cli, "run", hung_up)
+    for handler, code in ((signal.SIG_DFL, 129), (signal.SIG_IGN, 0)):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, handler)
+        with pytest.raises(SystemExit) as ended:
+            cli.main([])
+        assert ended.value.code == code
 
 
 @pytest.mark.parametrize("kind", ["gd", "flow"])

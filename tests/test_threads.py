@@ -11,7 +11,7 @@ def library(monkeypatch):
     """A library with five threads, in place of those of this process."""
     state = {"threads": 5}
     pair = (lambda: state["threads"], lambda n: state.update(threads=n))
-    monkeypatch.setattr(threads, "_loaded", lambda: [pair])
+    monkeypatch.setattr(threads, "_loaded", lambda: {"five": pair})
     return state
 
 
@@ -26,7 +26,7 @@ def test_one_inside_and_as_before_outside(library):
 
 def test_a_library_loaded_meanwhile(library, monkeypatch):
     both = threads._loaded()
-    monkeypatch.setattr(threads, "_loaded", list)
+    monkeypatch.setattr(threads, "_loaded", dict)
     with threads.one_blas_thread():
         monkeypatch.setattr(threads, "_loaded", lambda: both)
         threads.hold()

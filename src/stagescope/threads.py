@@ -19,8 +19,8 @@ _LIBRARIES = ("openblas", "mkl_rt", "blis")
 _Functions = tuple[Callable[[], int], Callable[[int], None]]
 _MAPS = Path("/proc/self/maps")
 
-_before: dict[_Functions, int] = {}
-"""Threads that each library had before the first of the runs under way began."""
+_before: dict[Path, tuple[Callable[[int], None], int]] = {}
+"""How each library is told its threads, and how many it had before the first of the runs under way began."""
 _running = 0
 
 
@@ -35,32 +35,32 @@ def one_blas_thread() -> Iterator[None]:
     finally:
         _running -= 1
         if not _running:
-            for (_, put), threads in _before.items():
+            for put, threads in _before.values():
                 put(threads)
             _before.clear()
 
 
 def hold() -> None:
     """Bring libraries to one thread that were loaded since the run began."""
-    for get, put in _loaded():
-        if (get, put) not in _before:
-            _before[get, put] = get()
+    for path, (get, put) in _loaded().items():
+        if path not in _before:
+            _before[path] = put, get()
             put(1)
 
 
 def blas_threads() -> int | None:
     """The most threads that a loaded BLAS uses now; None where no library can be asked, as on systems other than Linux."""
-    return max((get() for get, _ in _loaded()), default=None)
+    return max((get() for get, _ in _loaded().values()), default=None)
 
 
-def _loaded() -> list[_Functions]:
+def _loaded() -> dict[Path, _Functions]:
     """The functions of every BLAS library of this process that can be asked."""
     try:
         lines = _MAPS.read_text().splitlines()
     except OSError:
-        return []
+        return {}
     paths = {Path(line.split(maxsplit=5)[-1]) for line in lines if any(name in line for name in _LIBRARIES)}
-    return [found for path in sorted(paths) if (found := _functions(path)) is not None]
+    return {path: found for path in sorted(paths) if (found := _functions(path)) is not None}
 
 
 @cache
