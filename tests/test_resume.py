@@ -3,18 +3,23 @@
 The long version, with seventy kills, is `python -m validation kill`.
 """
 
+import os
 import random
 import signal
-import time
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.cli import main as cli
 from stagescope.cli.main import run as command
 from stagescope.dynamics import evolve as evolving
 from stagescope.errors import DamagedRun, InputError, StagescopeError
+from stagescope.papers.rebuild import own_objective
+from stagescope.runs import manifest as manifests
 from validation import killing
 
 
@@ -36,14 +41,14 @@ def test_killed_runs_open_and_resume_bit_for_bit(tmp_path, kind, kills):
     assert tally.holds
 
 
-@pytest.mark.parametrize("kind", ["flow", "adam"])
-def test_ctrl_c_leaves_a_resumable_run(tmp_path, kind):
+@pytest.mark.parametrize(("kind", "number", "code"), [("flow", signal.SIGINT, 130), ("adam", signal.SIGTERM, 143)])
+def test_a_signal_leaves_a_resumable_run(tmp_path, kind, number, code):
+    """Ctrl-C, and the signal of a batch system: what continues the run is printed."""
     folder = tmp_path / "run"
     process = killing.spawn(*killing.run_arguments(kind, folder))
     killing.wait_for_commit(process, folder, None)
-    time.sleep(0.7)
-    process.send_signal(signal.SIGINT)
-    said = killing.finish(process, code=130)
+    process.send_signal(number)
+    said = killing.finish(process, code)
     assert said == f"stagescope: interrupted; continue with `stagescope resume {folder}`\n"
     assert ss.verify(folder) == []
     assert ss.load(folder).status == "interrupted"
@@ -267,3 +272,161 @@ def test_a_damaged_run_is_not_resumed(tmp_path, stop_after):
         ss.resume(tmp_path / "run", BOWL)
     checkpoint.write_bytes(good)
     assert ss.resume(tmp_path / "run", ss.JaxObjective(bowl)).done, "an objective of its own, compiled anew"
+
+
+# threads, signals and objectives
+
+WIDE = """
+import numpy as np
+import stagescope as ss
+
+class Wide(ss.Objective):
+    def loss(self, params, data):
+        return 0.5 * (params["x"] ** 2).sum()
+
+    def describe(self):
+        return {"type": "own", "name": "wide"}
+
+    def step_gradient(self, layout):
+        def gradient(theta, step, out):
+            out[:] = theta * np.dot(theta, theta)  # in pieces, one for each thread of BLAS
+        return gradient
+"""
+CUT = """
+import os
+os.environ["OPENBLAS_NUM_THREADS"] = "4"
+import numpy as np
+import stagescope as ss
+from stagescope import threads
+from stagescope.dynamics import evolve as evolving
+from wide import Wide
+
+x, walk, many = np.random.default_rng(1).normal(size=70_001) / 100, evolving.Journey.walk, threads.blas_threads()
+
+def cut(journey, state):
+    for i, point in enumerate(walk(journey, state)):
+        if i == 3:
+            raise KeyboardInterrupt
+        yield point
+
+evolving.Journey.walk = cut
+try:
+    ss.evolve(Wide(), {"x": x}, ss.Descent(lr=0.01, steps=6), out="run")
+except ss.Interrupted:
+    assert threads.blas_threads() == many, "as before"
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core, one thread")
+def test_threads_of_blas_decide_no_bit(tmp_path, monkeypatch):
+    """Started in Python with several threads and cut, resumed by the command with one: as an uninterrupted run."""
+    (tmp_path / "wide.py").write_text(WIDE)
+    subprocess.run([sys.executable, "-c", CUT], cwd=tmp_path, check=True, timeout=killing.PATIENCE)
+    cut = ss.load(tmp_path / "run")
+    assert cut.frames == 4
+    assert cut.provenance["environment"]["threads"]["blas"] == 1
+    assert cut.provenance["environment"]["threads"]["OPENBLAS_NUM_THREADS"] == "4"
+    monkeypatch.chdir(tmp_path)
+    assert command(["resume", "run", "--objective", "wide:Wide", "--quiet"]) == 0
+    ss.evolve(own_objective("wide:Wide"), cut.at(0), ss.Descent(lr=0.01, steps=6), out=tmp_path / "whole")
+    assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
+
+
+@pytest.fixture
+def handlers():
+    """Those of this process afterwards."""
+    before = {kind: signal.getsignal(kind) for kind in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for kind, handler in before.items():
+        signal.signal(kind, handler)
+
+
+def test_a_hangup_ends_a_command_unless_nohup_says_otherwise(handlers, monkeypatch):
+    """The exit code is 128 plus the number of the signal; a second one does not disturb the last commit."""
+
+    def hung_up(_):
+        try:
+            os.kill(os.getpid(), signal.SIGHUP)
+        except KeyboardInterrupt:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return 130
+        return 0
+
+    monkeypatch.setattr(cli, "run", hung_up)
+    for handler, code in ((signal.SIG_DFL, 129), (signal.SIG_IGN, 0)):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, handler)
+        with pytest.raises(SystemExit) as ended:
+            cli.main([])
+        assert ended.value.code == code
+
+
+@pytest.mark.parametrize("kind", ["gd", "flow"])
+def test_ctrl_c_commits_the_last_state(tmp_path, stop_after, monkeypatch, kind):
+    """Also where no commit was due; frames after the last state are made again."""
+    (dynamics, until), loss = DYNAMICS[kind], BOWL
+    stop_after(40)
+    monkeypatch.setattr(evolving, "FIRST_COMMIT", 1e9)
+    with pytest.raises(ss.Interrupted):
+        ss.evolve(loss, START, dynamics, until=until, out=tmp_path / "run")
+    assert killing.position(tmp_path / "run") > 0
+    stop_after(None)
+    whole = ss.evolve(loss, START, dynamics, until=until, out=tmp_path / "whole")
+    assert 1 < ss.load(tmp_path / "run").frames < whole.frames
+    assert ss.resume(tmp_path / "run", loss).done
+    assert killing.arrays(tmp_path / "run") == killing.arrays(tmp_path / "whole")
+
+
+def test_resume_or_start(tmp_path, stop_after, capsys):
+    """The same command starts, continues and leaves alone; another run in the folder is refused."""
+    folder = tmp_path / "run"
+    same = ["run", "scan-snap", "--until", "5", "--frames", "10", "--resume-or-start", "--out", str(folder)]
+    stop_after(3)
+    assert command(same) == 130
+    assert ss.load(folder).status == "interrupted"
+    stop_after(None)
+    assert command(same) == 0
+    assert ss.load(folder).status == "finished"
+    assert [event["event"] for event in killing.events(folder)].count("resumed") == 1
+    before = killing.last_commit(folder)
+    capsys.readouterr()
+    assert command(same) == 0
+    assert capsys.readouterr().out == f"{folder} is finished already: nothing to do\n"
+    assert command([*same, "--seed", "3"]) == 2
+    assert "holds another run (seed is 0 there and 3 here)" in capsys.readouterr().err
+    assert command([*same, "--overwrite"]) == 2
+    assert killing.last_commit(folder) == before
+
+
+def test_another_objective_or_other_threads_are_told(tmp_path, stop_after, recwarn):
+    def scaled(factor):
+        def bowl(params):
+            return factor * (params["a"] ** 2).sum()
+
+        return ss.JaxObjective(bowl)
+
+    stop_after(3)
+    for name in ("run", "other", "old"):
+        with pytest.raises(ss.Interrupted):
+            ss.evolve(scaled(1.0), {"a": START["a"]}, ss.Descent(lr=0.01, steps=9), out=tmp_path / name)
+    stop_after(None)
+    ss.resume(tmp_path / "run", scaled(1.0))
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="another objective than the one this run began with"):
+        ss.resume(tmp_path / "other", scaled(2.0))
+    manifest = manifests.read(tmp_path / "old")
+    bare = {**manifest.environment, "threads": {}}
+    manifest.model_copy(update={"environment": bare}).write(tmp_path / "old")
+    with pytest.warns(UserWarning, match="no record of its BLAS threads"):
+        ss.resume(tmp_path / "old", scaled(1.0))
+
+
+@pytest.mark.parametrize("kind", DYNAMICS)
+def test_a_gradient_that_is_not_finite_is_called_that(kind):
+    def root(params):
+        return (params["a"] ** 0.5).sum()
+
+    dynamics, until = DYNAMICS[kind]
+    run = ss.evolve(ss.JaxObjective(root), {"a": np.array([0.0, 1.0])}, dynamics, until=until)
+    assert run.status == "diverged"
+    assert "the gradient is not finite" in run.reason

@@ -22,6 +22,7 @@ MODULES = (
     "calibration",
     "elsewhere",
     "sizes",
+    "tiny_starts",
     "kill",
     "sweep_killing",
     "documents",

@@ -1,9 +1,13 @@
 """Objects of your own by the name of a module that has them: "module:NAME", from the current folder or from what is installed."""
 
+import hashlib
 import importlib
+import inspect
 import os
 import sys
-from types import ModuleType
+from collections.abc import Iterator
+from functools import cached_property
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 from stagescope.errors import InputError, message
@@ -40,3 +44,47 @@ def member(module: ModuleType, name: str, kinds: tuple[type, ...]) -> Any:
         more = f"; it has {', '.join(known)}" if known else ""
         raise InputError(f"the module {module.__name__!r} has no {name!r}{more}")
     return getattr(module, name)
+
+
+def fingerprint(what: Any) -> str:
+    """A digest of what can be seen of an objective: the source of its class and functions, and its parameters and data."""
+    seen = hashlib.sha256()
+    for part in _told(what, depth=0):
+        seen.update(part + b"\0")
+    return seen.hexdigest()
+
+
+def _told(value: Any, depth: int) -> Iterator[bytes]:
+    """The same in pieces; of other objects only the type is told, and nothing that is more than four objects away."""
+    if depth > 4:
+        return
+    if value is None or isinstance(value, str | bytes | bool | int | float | complex):
+        yield repr(value).encode()
+    elif isinstance(value, FunctionType | type):
+        yield _source(value)
+        cells = getattr(value, "__closure__", None) or ()
+        held = [cell.cell_contents for cell in cells if cell != CellType()]
+        yield from _told([*held, getattr(value, "__defaults__", None)], depth + 1)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield str(name).encode()
+            yield from _told(item, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _told(item, depth + 1)
+    elif hasattr(value, "__array__"):
+        import numpy as np  # commands start without it
+
+        array = np.asarray(value)
+        yield f"{array.dtype} {array.shape}".encode() + (b"" if array.dtype.hasobject else array.tobytes())
+    else:
+        yield _source(type(value))
+        made = {name for name, kept in inspect.getmembers_static(type(value)) if isinstance(kept, cached_property)}
+        yield from _told({name: item for name, item in getattr(value, "__dict__", {}).items() if name not in made}, depth + 1)
+
+
+def _source(of: Any) -> bytes:
+    try:
+        return inspect.getsource(of).encode()
+    except (OSError, TypeError):  # typed at a prompt, or compiled
+        return f"{of.__module__}.{of.__qualname__}".encode()

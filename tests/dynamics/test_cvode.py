@@ -55,7 +55,7 @@ def test_same_failures(through_python, monkeypatch):
     runs.append(evolved(rates=RATES))
     blown, tired, tired_too, blown_too = [(run.status, run.reason) for run in runs]
     assert blown[0] == "diverged"
-    assert "the field is not finite at |theta|=" in blown[1]
+    assert "the gradient is not finite at |theta|=" in blown[1]
     assert tired[0] == "failed"
     assert "CVODE stopped at t=" in tired[1]
     assert (blown, tired) == (blown_too, tired_too)
@@ -75,7 +75,7 @@ def test_every_restart_continues_bit_for_bit():
     params = model.init(0, 1e-2)
     layout, field = Layout.of(params), loss.field()
     vector = layout.pack(params)
-    dynamics, targets = ss.GradientFlow(segments=3).settled(vector), np.linspace(0.0, 60.0, 20)
+    dynamics, targets = ss.GradientFlow(segments=3).settled(layout, vector), np.linspace(0.0, 60.0, 20)
     points = list(dynamics.walk(field, layout, dynamics.start(field, layout, vector), targets))
     for i, point in enumerate(points[:-1]):
         if point.state is not None:

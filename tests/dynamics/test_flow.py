@@ -6,6 +6,7 @@ import pytest
 import stagescope as ss
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.errors import InputError
+from stagescope.params import Layout
 from tests.strategies import random_state
 
 UNTIL = 200.0
@@ -187,3 +188,36 @@ def test_ends_that_are_no_time(until):
 def test_seeds_are_whole_numbers():
     with pytest.raises(ss.InputError, match=r"seed is 1\.5"):
         ss.TokenAttention(vocab=3, width=2, scale=1.0).init(seed=1.5)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_tenfold_smaller_start_comes_later_by_the_same_time():
+    """Near the origin one mode grows at rate |pi| |pi - 1/d|, so E1 moves by ln 10 over that rate, however small the start."""
+    pi = np.array([0.5, 0.25, 0.15, 0.10])
+    decade = np.log(10) / (np.linalg.norm(pi) * np.linalg.norm(pi - 1 / 4))
+    starts = (1e-10, 1e-11, 1e-13)
+    runs = [ss.run_study("focus-dilution", init_scale=start, until=170.0, frames=400, progress=False) for start in starts]
+    first, second, third = (ss.stages(run).events["E1"] for run in runs)
+    assert second - first == pytest.approx(decade, rel=1e-2)
+    assert third - second == pytest.approx(2 * decade, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "atol"),
+    [((1e-3, 1e-3), 1e-13), ((10.0, 10.0), 1e-9), ((0.0, 0.0), 1e-13), ((0.0, 1e-9), 1e-13), ((1e-3, 1e-12), 1e-22)],
+    ids=["usual", "large", "zero", "partly zero", "a tiny block"],
+)
+def test_the_absolute_tolerance_is_small_against_every_block(sizes, atol):
+    """The first four are those of 0.1.0: stored runs are repeated bit for bit."""
+    vector = np.repeat(sizes, 2)
+    layout = Layout.of({"a": np.zeros(2), "b": np.zeros(2)})
+    assert GradientFlow().settled(layout, vector).atol == pytest.approx(atol, rel=1e-12)
+    assert GradientFlow(atol=1e-5).settled(layout, vector).atol == 1e-5
+
+
+@pytest.mark.parametrize("dynamics", [GradientFlow(), ss.Descent(steps=3), ss.Descent(optimizer=ss.HeavyBall(), steps=3)])
+@pytest.mark.parametrize("size", [1e-15, 1e-20, 1e-300])
+def test_a_start_that_rounding_decides_is_refused(dynamics, size):
+    model, loss = small((2, 1, 2, 3))
+    start = {**model.init(), "Z": np.full(model.init()["Z"].shape, size)}
+    with pytest.raises(InputError, match=rf"the initial Z has rms {size:.2g}, but below 5e-15.*or at exactly 0"):
+        ss.evolve(loss, start, dynamics, until=1.0 if isinstance(dynamics, GradientFlow) else None)

@@ -1,6 +1,7 @@
 """`stagescope`: parse, dispatch, and turn errors into a sentence and an exit code. Imports nothing heavy."""
 
 import os
+import signal
 import sys
 from typing import Annotated, Any, Literal, Union
 
@@ -15,7 +16,7 @@ from stagescope.errors import InputError, StagescopeError, sentence, unknown
 from stagescope.papers.registry import package_of, problems, studies
 from stagescope.papers.study import NamedSweep, Study
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are small: a thread pool costs .2 s and gains nothing
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread pool costs .2 s to start, and `evolve` uses one thread anyway
 VERBS: dict[str, tuple[type[Command], type[BaseModel]]] = {
     "run": (run_commands.Run, run_commands.RunFlags),
     "sweep": (sweep_commands.Sweep, sweep_commands.SweepFlags),
@@ -26,11 +27,29 @@ CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone, tyro.conf.OmitAr
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the command."""
-    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+    ended = _as_interrupts()
+    code = run(list(sys.argv[1:] if arguments is None else arguments))
+    sys.exit(128 + ended[0] if ended and code == 130 else code)
+
+
+def _as_interrupts() -> list[int]:
+    """SIGTERM and SIGHUP end a command as Ctrl-C does; the one that came is put into the list. nohup stays in force."""
+    came: list[int] = []
+    kinds = [kind for kind in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(kind) is not signal.SIG_IGN]
+
+    def end(number: int, _: Any) -> None:
+        came.append(number)
+        for kind in kinds:
+            signal.signal(kind, signal.SIG_IGN)  # what is under way is committed in peace
+        raise KeyboardInterrupt
+
+    for kind in kinds:
+        signal.signal(kind, end)
+    return came
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command and return its exit code: 0 done, 1 failed, 2 bad usage, 130 interrupted."""
+    """Run one command and return its exit code: 0 done, 1 failed, 2 bad usage, 130 interrupted (SIGTERM: 143, SIGHUP: 129)."""
     if arguments == ["--version"]:
         print(f"stagescope {stagescope.__version__}")
         return 0

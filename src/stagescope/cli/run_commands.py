@@ -1,16 +1,22 @@
 """Commands that make a run, continue it, and look after its files. Heavy imports are inside, as in all commands."""
 
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 from pydantic import BaseModel, Field
 
 from stagescope.cli.answers import info, outcome
 from stagescope.cli.command import OWN_OBJECTIVE, Command, OwnObjective, RunFolder, answer, objective, print_json
-from stagescope.errors import printable
+from stagescope.errors import InputError, printable
 from stagescope.papers.registry import study
+
+if TYPE_CHECKING:
+    from stagescope.runs.manifest import Manifest
 
 
 class RunFlags(BaseModel):
@@ -22,12 +28,15 @@ class RunFlags(BaseModel):
     preset: str | None = Field(None, description="named settings; options given here override them")
     seed: int = Field(0, description="seed of the initial parameters and of all draws")
     overwrite: bool = Field(False, description="replace a run in --out (never anything else)")
+    resume_or_start: bool = Field(
+        False, description="continue the run of these settings in --out, start it where there is none, leave it if it is done"
+    )
     quiet: bool = Field(False, description="no progress bar, no summary")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
 
 
 class Run(Command):
-    """Run a study and store it. Ctrl-C leaves a run that `stagescope resume` continues."""
+    """Run a study and store it. Ctrl-C, SIGTERM and SIGHUP leave a run that `stagescope resume` continues."""
 
     study: Any
 
@@ -37,6 +46,12 @@ class Run(Command):
         options = {name: getattr(flags, name) for name in found.options.model_fields}
         chosen = found.configured(None, **options)
         shown = False if flags.quiet or flags.json_ else None
+        if flags.resume_or_start:
+            if flags.overwrite:
+                raise InputError("--overwrite replaces a run, --resume-or-start keeps it; give one of them")
+            config = {"study": found.name, "seed": flags.seed, **chosen.model_dump(mode="json")}
+            if (there := _same_run(flags.out, config)) is not None:
+                return _go_on(there, flags.out, flags.quiet, flags.json_)
         made = found.run(chosen, seed=flags.seed, out=flags.out, overwrite=flags.overwrite, progress=shown)
         return report_run(made, flags.quiet, flags.json_)
 
@@ -52,7 +67,8 @@ class Resume(Command):
     def run(self) -> int:
         from stagescope.papers.rebuild import resume
 
-        made = resume(self.folder, objective(self.objective), progress=False if self.quiet or self.json_ else None)
+        with _notes_to_stderr():
+            made = resume(self.folder, objective(self.objective), progress=False if self.quiet or self.json_ else None)
         return report_run(made, self.quiet, self.json_)
 
 
@@ -103,6 +119,42 @@ class Export(Command):
 
         print(export(load(self.folder), self.to, self.out, self.overwrite))
         return 0
+
+
+def _same_run(folder: Path, config: dict[str, Any]) -> "Manifest | None":
+    """The manifest of the run of these settings in a folder, None where no run is there; another run is refused."""
+    from stagescope.runs import manifest as manifests
+
+    if not (folder / manifests.NAME).exists():
+        return None
+    found = manifests.read(folder)
+    stored = found.config or {"study": found.study}
+    other = [name for name in config if stored.get(name, config[name]) != config[name]]
+    if other:
+        values = ", ".join(f"{name} is {stored[name]} there and {config[name]} here" for name in other[:3])
+        raise InputError(f"{folder} holds another run ({values}); choose another --out")
+    return found
+
+
+def _go_on(there: "Manifest", folder: Path, quiet: bool, as_json: bool) -> int:
+    """Continue a run, or say that it is done."""
+    from stagescope.runs.run import DONE
+    from stagescope.runs.store import load
+
+    if there.status not in DONE:
+        return Resume(folder=folder, quiet=quiet, json_=as_json).run()
+    if not as_json and not quiet:
+        print(f"{folder} is {there.status} already: nothing to do")
+    return report_run(load(folder), quiet or not as_json, as_json)
+
+
+@contextmanager
+def _notes_to_stderr() -> Iterator[None]:
+    """Warnings of a run that goes on elsewhere, as plain lines."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
+        yield
 
 
 def report_run(made: Any, quiet: bool, as_json: bool) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import SerializeAsAny, model_validator
 
-from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State
+from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, least_rms
 from stagescope.dynamics.loops import loop_for
 from stagescope.dynamics.record import Every, LogSpaced, Record
 from stagescope.errors import InputError
@@ -174,6 +174,11 @@ class Descent(Dynamics):
         clock = {} if unit is None else {"t": self.lr * unit * units}
         return {**clock, "step": int(position)}
 
+    def settled(self, layout: Layout, vector: np.ndarray) -> "Descent":
+        if self.flow_time is not None:  # steps of Adam do not depend on the size of a gradient, nor of a start
+            least_rms(layout, vector)
+        return self
+
     def start(self, field: Field, layout: Layout, vector: np.ndarray) -> State:
         return loop_for(self, field, layout).start(vector)
 
@@ -188,23 +193,32 @@ class Descent(Dynamics):
                 before = carry
                 carry, done = loop.advance(before, now, asked)
                 if done < asked:
-                    why = self._why(field, layout, loop.vector(loop.advance(before, now, done)[0] if done else before))
-                    raise SolveFailed("diverged", f"diverged at step {now + done + 1}: {why}")
+                    last = loop.advance(before, now, done)[0] if done else before
+                    raise _diverged(field, layout, loop.vector(last), now + done)
                 now += done
                 block = _next_block(block, asked, time.perf_counter() - began)
                 vector = loop.vector(carry)
                 yield Point(now, vector, frame=now == target, state=loop.state(carry, now))
 
-    def _why(self, field: Field, layout: Layout, vector: np.ndarray) -> str:
-        """Why no step can be taken from here."""
-        velocity = np.empty(layout.size)
-        field.flat(layout, self.block_rates(layout.names))(vector, velocity)
-        if np.all(np.isfinite(velocity)):
-            return "a parameter exceeds 1e15; lower the rates"
-        what = "NaN" if np.isnan(velocity).any() else "infinite"
-        return (
-            f"the gradient is {what} at |theta|={np.linalg.norm(vector):.3g}; lower the rates, or mend the gradient of the loss"
-        )
+
+@np.errstate(over="ignore", invalid="ignore")
+def _diverged(field: Field, layout: Layout, vector: np.ndarray, step: int) -> SolveFailed:
+    """Why there is no next step from here."""
+    kernel = getattr(field.objective, "step_gradient", None)
+    gradient = np.empty_like(vector)
+    if kernel is not None:
+        kernel(layout)(vector, step, gradient)
+    else:
+        drawn = field.draw(step)
+        law = field.law(layout.unpack(vector), field.data if drawn is None else drawn)
+        gradient = layout.pack({name: np.asarray(block) for name, block in law.items()})
+    what = "field" if field.objective is None else "gradient"
+    if np.all(np.isfinite(gradient)):
+        why = "a parameter exceeds 1e15; lower the rates"
+    else:
+        size = "NaN" if np.isnan(gradient).any() else "infinite"
+        why = f"the {what} is {size} at |theta|={np.linalg.norm(vector):.3g}; lower the rates, or mend the loss"
+    return SolveFailed("diverged", f"diverged at step {step + 1}: {why}")
 
 
 def _next_block(block: int, done: int, seconds: float) -> int:

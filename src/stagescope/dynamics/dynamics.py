@@ -9,13 +9,19 @@ import numpy as np
 from pydantic import field_validator
 
 from stagescope.dynamics.record import Record
-from stagescope.errors import StagescopeError, unknown
+from stagescope.errors import InputError, StagescopeError, unknown
 from stagescope.fields.field import Field
 from stagescope.params import Layout
 from stagescope.spec import Described
 
 State = Mapping[str, np.ndarray]
 """Everything needed to continue exactly: parameters, optimiser state, position."""
+
+
+TINIEST = 5e-15
+"""Least rms of an initial block that is not exactly 0. Once other parameters are of order 1, they are rounded to 1e-16, and that
+moves a smaller block more than it moves itself: down to 1e-14 events are right to 1 %, below 1e-15 they are not
+(validation/tiny_starts.py)."""
 
 
 class SolveFailed(StagescopeError):
@@ -68,7 +74,7 @@ class Dynamics(Described):
     def times(self, position: float) -> dict[str, float]:
         """The clock series (`t`, `step`) at a position."""
 
-    def settled(self, vector: np.ndarray) -> "Dynamics":
+    def settled(self, layout: Layout, vector: np.ndarray) -> "Dynamics":
         """This dynamics with every choice that depends on the initial state made, so that the spec is complete."""
         return self
 
@@ -79,6 +85,23 @@ class Dynamics(Described):
     @abstractmethod
     def walk(self, field: Field, layout: Layout, state: State, targets: np.ndarray) -> Iterator[Point]:
         """Visit every target after the state's position, in order; the last target is the end of the run."""
+
+
+def least_rms(layout: Layout, vector: np.ndarray) -> float:
+    """The rms of the smallest block that is not exactly 0, infinity where all are; one that is too small is refused."""
+    least = math.inf
+    for name, block in layout.unpack(vector).items():
+        if not np.any(block):
+            continue
+        largest = float(np.max(np.abs(block)))
+        rms = largest * float(np.sqrt(np.mean(np.square(block / largest))))  # squares of tiny numbers would be 0
+        if rms < TINIEST:
+            raise InputError(
+                f"the initial {name} has rms {rms:.2g}, but below {TINIEST:g} rounding in float64 decides when it grows: "
+                "start it at 1e-14 or more, or at exactly 0"
+            )
+        least = min(least, rms)
+    return least
 
 
 def check_finite(vector: np.ndarray, where: str) -> None:

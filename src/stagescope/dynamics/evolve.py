@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -12,11 +13,13 @@ import numpy as np
 
 from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State
 from stagescope.dynamics.record import Record, Stop
-from stagescope.errors import InputError
+from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective, as_field
+from stagescope.own import fingerprint
 from stagescope.params import Layout, Params, check_name
 from stagescope.progress import progress_for
+from stagescope.runs import manifest as manifests
 from stagescope.runs.arrays import Column
 from stagescope.runs.files import store_errors
 from stagescope.runs.run import Arrays, Run, how_to_resume
@@ -24,6 +27,7 @@ from stagescope.runs.saving import header
 from stagescope.runs.store import load
 from stagescope.runs.writer import Writer, check_place
 from stagescope.spec import Spec, digest
+from stagescope.threads import one_blas_thread
 
 FIRST_COMMIT, NEXT_COMMIT = 0.1, 0.5
 """Least seconds to the first and between later commits of a run on disk; committing never changes a number."""
@@ -82,6 +86,7 @@ class Journey:
         return (*self.dynamics.times(0), *(("loss",) if self.field.objective else ()), "speed")
 
 
+@one_blas_thread()
 def evolve(
     what: Objective | Field,
     params: Params,
@@ -99,14 +104,15 @@ def evolve(
     """Move `params` along the field and return the run; with `out`, write it there as it goes.
 
     `until` ends a flow; a descent counts its own steps. A solve that breaks down is an outcome, not an exception: the
-    run's `status` and `reason` say so. Ctrl-C raises `Interrupted` after the last commit.
+    run's `status` and `reason` say so. Ctrl-C raises `Interrupted` after the last commit. BLAS has one thread meanwhile, so
+    that the bits of a run do not depend on who started it.
     """
     law = as_field(what)
     params = _checked(params, law)
     layout = Layout.of(params)
     vector = layout.pack(params)
     dynamics.block_rates(layout.names)
-    settled = dynamics.settled(vector)
+    settled = dynamics.settled(layout, vector)
     positions = settled.positions(record, until)
     journey = Journey(law, layout, settled, positions, stop, record, until, seed, origin or Origin())
     if out is not None:
@@ -119,9 +125,27 @@ def evolve(
     if reason:
         return _sink(journey, out, overwrite, first, state).finish(journey, "stopped", reason, state)
     points = _primed(journey.walk(state))
-    return _drive(journey, _sink(journey, out, overwrite, first, state), state, camera, points, progress)
+    try:
+        return _drive(journey, _sink(journey, out, overwrite, first, state), state, camera, points, progress)
+    except KeyboardInterrupt as interrupt:
+        if isinstance(interrupt, Interrupted) or out is None or not _begun(Path(out), journey):
+            raise
+        raise Interrupted(_advice(Path(out), journey.spec)) from None
 
 
+def _begun(folder: Path, journey: Journey) -> bool:
+    """Whether the folder has this run already: an interrupt may come between its first commit and its first step."""
+    with suppress(StagescopeError):
+        found = manifests.read(folder)
+        return found.status == "running" and found.spec == journey.spec
+    return False
+
+
+def _advice(folder: Path, spec: Spec) -> str:
+    return f"interrupted; {how_to_resume(folder, spec)}"
+
+
+@one_blas_thread()
 def proceed(journey: Journey, folder: Path, progress: bool | None = None) -> Run:
     """Continue a run on disk from its last commit; its arrays end up bitwise those of an uninterrupted run."""
     camera = _Camera(journey)
@@ -189,25 +213,36 @@ def _drive(
 
 @np.errstate(**QUIET)
 def _follow(journey: Journey, sink: "_Memory | _Disk", state: State, camera: "_Camera", points: Iterator[Point], bar: Any) -> Run:
+    """Frames wait until there is a state after them, so that what is committed can always be continued from."""
     status, reason, due = "finished", "", time.monotonic() + FIRST_COMMIT
+    waiting: list[dict[str, Any]] = []
+    handing_over = False
     try:
         for point in points:
             if point.frame:
                 frame = camera.frame(point)
-                sink.frame(frame)
+                waiting.append(frame)
                 bar.update(point.position, frame.get("loss"))
                 reason = journey.stop.met(frame) or "" if journey.stop else ""
             if point.state is not None:
-                state = point.state
+                handing_over = True
+                sink.take(waiting)
+                state, waiting = point.state, []
+                if not reason and time.monotonic() > due:
+                    sink.commit(state, "checkpoint")
+                    due = time.monotonic() + NEXT_COMMIT
+                    bar.update(point.position)
+                handing_over = False
             if reason:
                 status = "stopped"
                 break
-            if point.state is not None and time.monotonic() > due:
-                sink.commit(state, "checkpoint")
-                due = time.monotonic() + NEXT_COMMIT
-                bar.update(point.position)
     except SolveFailed as failure:
         status, reason = failure.status, str(failure)
+    except KeyboardInterrupt:
+        if not handing_over:  # else the last commit stands
+            sink.commit(state, "checkpoint")
+        raise
+    sink.take(waiting)
     return sink.finish(journey, status, reason, state)
 
 
@@ -247,8 +282,8 @@ class _Memory:
     def __init__(self, first: dict[str, Any]) -> None:
         self._frames = [first]
 
-    def frame(self, frame: dict[str, Any]) -> None:
-        self._frames.append(frame)
+    def take(self, frames: list[dict[str, Any]]) -> None:
+        self._frames.extend(frames)
 
     def commit(self, state: State, event: str) -> None: ...
 
@@ -276,8 +311,12 @@ class _Disk:
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
-        self.frame, self.commit, self.abandon = writer.frame, writer.commit, writer.close
-        self.advice = f"interrupted; {how_to_resume(writer.folder, writer.manifest.spec)}"
+        self.commit, self.abandon = writer.commit, writer.close
+        self.advice = _advice(writer.folder, writer.manifest.spec)
+
+    def take(self, frames: list[dict[str, Any]]) -> None:
+        for frame in frames:
+            self._writer.frame(frame)
 
     def finish(self, journey: Journey, status: str, reason: str, state: State) -> Run:
         self._writer.finish(status, reason, state)
@@ -299,4 +338,7 @@ def _sink(journey: Journey, out: str | Path | None, overwrite: bool, first: dict
         writer.frame(first)
         writer.commit(state, "started")
 
-    return _Disk(Writer.create(Path(out), header(facts, columns, len(journey.positions)), columns, begin, overwrite))
+    manifest = header(facts, columns, len(journey.positions))
+    if spec["field"]["type"] == "own":
+        manifest.environment["objective"] = fingerprint(journey.field.objective or journey.field)
+    return _Disk(Writer.create(Path(out), manifest, columns, begin, overwrite))

@@ -12,11 +12,12 @@ import numpy as np
 from pydantic import Field as Limits
 
 from stagescope.dynamics import cvode
-from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, check_finite
+from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, check_finite, least_rms
 from stagescope.dynamics.record import LogSpaced, Record
 from stagescope.errors import InputError
 from stagescope.fields.field import Compiled, Field, FlatField
 from stagescope.params import Layout
+from stagescope.threads import hold
 
 KRYLOV = 20
 SHORTEST, LONGEST = 1e-100, 1e100
@@ -28,8 +29,9 @@ class GradientFlow(Dynamics):
     """theta_b' = rate_b F_b(theta), clock t [flow:field].
 
     `auto` is CVODE: BDF with matrix-free GMRES, because these flows are stiff. `atol` is 1e-10 x max(rms of the initial
-    parameters, 1e-3) unless given. The integrator restarts at fixed times, `segments` equal ones and as many halvings
-    of the first: a multistep solver has no state to store, so these are the points a run can be continued from.
+    parameters, 1e-3) unless given, and 1e-10 x the rms of the smallest block that is not 0 where the former is more than a
+    thousandth of that block: errors would grow with it. The integrator restarts at fixed times, `segments` equal ones and as
+    many halvings of the first: a multistep solver has no state to store, so these are the points a run can be continued from.
     """
 
     rtol: float = Limits(default=1e-10, gt=0, lt=1)
@@ -49,11 +51,12 @@ class GradientFlow(Dynamics):
     def times(self, position: float) -> dict[str, float]:
         return {"t": position}
 
-    def settled(self, vector: np.ndarray) -> "GradientFlow":
+    def settled(self, layout: Layout, vector: np.ndarray) -> "GradientFlow":
         if self.atol is not None:
             return self
-        scale = float(np.sqrt(np.mean(np.square(vector))))
-        return self.model_copy(update={"atol": 1e-10 * max(scale, 1e-3)})
+        scale, least = float(np.sqrt(np.mean(np.square(vector)))), least_rms(layout, vector)
+        usual = 1e-10 * max(scale, 1e-3)
+        return self.model_copy(update={"atol": usual if usual <= 1e-3 * least else 1e-10 * least})
 
     def start(self, field: Field, layout: Layout, vector: np.ndarray) -> State:
         if field.draw(0) is not None:
@@ -73,11 +76,12 @@ class GradientFlow(Dynamics):
         flat = field.flat(layout, self.block_rates(layout.names))
         theta, now = np.array(state["theta"]), float(state["position"])
         solve = _scipy if self.method in SCIPY else _cvode
+        what = "field" if field.objective is None else "gradient"
         for end in self.boundaries(float(targets[-1])):
             if end <= now:
                 continue
             inside = targets[(targets > now) & (targets < end)]
-            for t, vector in solve(self, flat, theta, now, np.append(inside, end)):
+            for t, vector in solve(self, flat, theta, now, np.append(inside, end), what):
                 if not isfinite(vector.dot(vector)):
                     check_finite(vector, f"t={t:g}")
                 theta, now = vector, t
@@ -86,13 +90,13 @@ class GradientFlow(Dynamics):
             yield Point(now, theta, end in targets, state={"theta": theta, "position": np.array(now)})
 
 
-def _guarded(flat: FlatField):  # noqa: ANN202 (a closure)
+def _guarded(flat: FlatField, what: str):  # noqa: ANN202 (a closure)
     """A right-hand side that ends the solve at the first value that is not finite."""
 
     def rhs(t: float, y: np.ndarray, out: np.ndarray) -> None:
         flat(y, out)
         if not isfinite(out.dot(out)):
-            raise _diverged(t, _norm(y))
+            raise _diverged(t, _norm(y), what)
 
     return rhs
 
@@ -102,10 +106,8 @@ def _norm(vector: np.ndarray) -> float:
         return float(np.linalg.norm(vector))
 
 
-def _diverged(t: float, norm: float) -> SolveFailed:
-    return SolveFailed(
-        "diverged", f"diverged at t={t:g}: the field is not finite at |theta|={norm:.3g}, its gradient is NaN or infinite"
-    )
+def _diverged(t: float, norm: float, what: str) -> SolveFailed:
+    return SolveFailed("diverged", f"diverged at t={t:g}: the {what} is not finite at |theta|={norm:.3g}")
 
 
 def _stopped(solver: str, t: float, y: np.ndarray, message: object) -> SolveFailed:
@@ -117,15 +119,15 @@ def _at_once(start: float, stop: float) -> bool:
     return bool(stop - start <= 1e-13 * abs(stop))
 
 
-def _cvode(flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float, stops: np.ndarray) -> Iterator:
+def _cvode(flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float, stops: np.ndarray, what: str) -> Iterator:
     for stream in ("ERROR", "WARNING"):  # SUNDIALS prints to stderr; its message is in the result as well
         os.environ.setdefault(f"SUNLOGGER_{stream}_FILENAME", os.devnull)
     if isinstance(flat, Compiled) and cvode.functions() is not None:
-        return _directly(flow, flat, theta, start, stops)
-    return _through_python(flow, flat, theta, start, stops)
+        return _directly(flow, flat, theta, start, stops, what)
+    return _through_python(flow, flat, theta, start, stops, what)
 
 
-def _directly(flow: GradientFlow, field: Compiled, theta: np.ndarray, start: float, stops: np.ndarray) -> Iterator:
+def _directly(flow: GradientFlow, field: Compiled, theta: np.ndarray, start: float, stops: np.ndarray, what: str) -> Iterator:
     """With no Python between solver and kernel: a third of the time."""
     from sksundae._cy_cvode import CVMESSAGES
 
@@ -137,15 +139,19 @@ def _directly(flow: GradientFlow, field: Compiled, theta: np.ndarray, start: flo
             flag = solver.step(stop, MAX_STEPS)
             if flag < 0:
                 t, norm = field.held[-2:]
-                raise _diverged(t, norm) if isfinite(t) else _stopped("CVODE", solver.t, solver.y, CVMESSAGES.get(flag, flag))
+                raise (
+                    _diverged(t, norm, what) if isfinite(t) else _stopped("CVODE", solver.t, solver.y, CVMESSAGES.get(flag, flag))
+                )
             yield stop, solver.y.copy()
 
 
-def _through_python(flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float, stops: np.ndarray) -> Iterator:
+def _through_python(
+    flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float, stops: np.ndarray, what: str
+) -> Iterator:
     from sksundae.cvode import CVODE
 
     solver = CVODE(
-        _guarded(flat),
+        _guarded(flat, what),
         method="BDF",
         linsolver="gmres",
         krylov_dim=KRYLOV,
@@ -165,10 +171,11 @@ def _through_python(flow: GradientFlow, flat: FlatField, theta: np.ndarray, star
         yield stop, np.array(found.y)
 
 
-def _scipy(flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float, stops: np.ndarray) -> Iterator:
+def _scipy(flow: GradientFlow, flat: FlatField, theta: np.ndarray, start: float, stops: np.ndarray, what: str) -> Iterator:
     from scipy import integrate
 
-    guarded = _guarded(flat)
+    hold()  # SciPy brings a BLAS of its own
+    guarded = _guarded(flat, what)
 
     def rhs(t: float, y: np.ndarray) -> np.ndarray:
         out = np.empty_like(y)

@@ -1,5 +1,6 @@
 """Make a run's field and dynamics again from its spec: to resume it, or to replay it with more frames."""
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType
@@ -12,20 +13,25 @@ from stagescope.dynamics.record import Record
 from stagescope.errors import DamagedRun, InputError, StagescopeError, message
 from stagescope.fields.field import Field
 from stagescope.fields.objective import JaxObjective, Objective, as_field
-from stagescope.own import imported, member, parts
+from stagescope.own import fingerprint, imported, member, parts
 from stagescope.papers.registry import load_type, missing
 from stagescope.params import Layout
 from stagescope.runs import manifest as manifests
 from stagescope.runs import store
 from stagescope.runs.run import DONE, Run
 from stagescope.spec import Spec, build
+from stagescope.threads import one_blas_thread
 
 DYNAMICS = (Descent, GradientFlow)
 """Importing these registers the types that the dynamics of a spec may name."""
 
 
+@one_blas_thread()
 def resume(folder: str | Path, what: Objective | Field | None = None, progress: bool | None = None) -> Run:
-    """Continue a run that was interrupted or killed. A run of your own objective needs it again as `what`."""
+    """Continue a run that was interrupted or killed. A run of your own objective needs it again as `what`.
+
+    A warning says where the run may go on differently: other threads, or another objective of the same name.
+    """
     folder = Path(folder)
     manifest = manifests.read(folder)
     if manifest.status in DONE:
@@ -37,6 +43,8 @@ def resume(folder: str | Path, what: Objective | Field | None = None, progress: 
         raise DamagedRun(problems[0])
     spec = manifest.spec
     field = field_of(spec, what)
+    for sentence in _differences(manifest.environment, field):
+        warnings.warn(sentence, stacklevel=3)
     dynamics, record, stop = build(spec["dynamics"]), build(spec["record"]), build(spec["stop"])
     journey = Journey(
         field=field,
@@ -50,6 +58,16 @@ def resume(folder: str | Path, what: Objective | Field | None = None, progress: 
         origin=Origin(manifest.study, manifest.config, manifest.tags),
     )
     return proceed(journey, folder, progress)
+
+
+def _differences(before: dict[str, Any], field: Field) -> list[str]:
+    """Why a run of this field may go on differently here."""
+    found = manifests.other_bits(before)
+    known = before.get("objective")
+    if known is not None and known != fingerprint(field.objective or field):
+        what = "its code, its data or a parameter has changed"
+        found.append(f"this is another objective than the one this run began with ({what}): the run will be a mixture of both")
+    return found
 
 
 def own_objective(given: str) -> Objective | Field:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from stagescope.errors import DamagedRun, NotARun, StoreError
 from stagescope.runs import files, schema1
 from stagescope.spec import Spec, digest
+from stagescope.threads import blas_threads
 
 SCHEMA = 2
 NAME = "manifest.json"
@@ -194,7 +195,27 @@ def _owners(spec: Any) -> set[str]:
 
 
 def threads() -> dict[str, Any]:
-    """The thread setup of this process: the variables that are set, and Numba's threads once Numba is loaded."""
+    """The thread setup of this process: variables that are set, threads of BLAS now, and Numba's once Numba is loaded."""
     found: dict[str, Any] = {name: os.environ[name] for name in _THREADS if name in os.environ}
     numba = sys.modules.get("numba")
-    return {**found, "numba": numba.config.NUMBA_NUM_THREADS} if numba is not None else found
+    more = {"numba": numba.config.NUMBA_NUM_THREADS} if numba is not None else {}
+    return {**found, "blas": blas_threads(), **more}
+
+
+def other_bits(before: dict[str, Any]) -> list[str]:
+    """Why a run from the environment `before` may go on with other last bits here: one sentence a reason.
+
+    Call it where the run is continued, with the threads it will have. XLA's threads are those of the first use of JAX in a
+    process: one for each core, unless XLA_FLAGS says otherwise.
+    """
+    then, now = before.get("threads"), environment()
+    if not isinstance(then, dict) or "blas" not in then:
+        return ["this run has no record of its BLAS threads, so its last bits may differ from those of an uninterrupted run"]
+    pairs = {
+        "BLAS threads": (then["blas"], now["threads"]["blas"]),
+        "cores": (before.get("cores"), now["cores"]),
+        "XLA_FLAGS": (then.get("XLA_FLAGS"), now["threads"].get("XLA_FLAGS")),
+    }
+    changed = [f"{name}: {old} then, {new} now" for name, (old, new) in pairs.items() if old != new]
+    tail = "the last bits may differ from those of an uninterrupted run"
+    return [f"this run was started with other threads ({'; '.join(changed)}): {tail}"] if changed else []

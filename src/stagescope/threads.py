@@ -1,0 +1,73 @@
+"""One BLAS thread while parameters move: sums in another order differ in their last bits, and these matrices are small."""
+
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+_FUNCTIONS = (
+    ("scipy_openblas_get_num_threads64_", "scipy_openblas_set_num_threads64_"),
+    ("scipy_openblas_get_num_threads", "scipy_openblas_set_num_threads"),
+    ("openblas_get_num_threads64_", "openblas_set_num_threads64_"),
+    ("openblas_get_num_threads", "openblas_set_num_threads"),
+    ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
+    ("bli_thread_get_num_threads", "bli_thread_set_num_threads"),
+)
+"""How libraries are asked for their number of threads, and told it."""
+_LIBRARIES = ("openblas", "mkl_rt", "blis")
+_Functions = tuple[Callable[[], int], Callable[[int], None]]
+_MAPS = Path("/proc/self/maps")
+
+_before: dict[Path, tuple[Callable[[int], None], int]] = {}
+"""How each library is told its threads, and how many it had before the first of the runs under way began."""
+_running = 0
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """One thread in every BLAS that is loaded; afterwards each has as many as before."""
+    global _running
+    _running += 1
+    hold()
+    try:
+        yield
+    finally:
+        _running -= 1
+        if not _running:
+            for put, threads in _before.values():
+                put(threads)
+            _before.clear()
+
+
+def hold() -> None:
+    """Bring libraries to one thread that were loaded since the run began."""
+    for path, (get, put) in _loaded().items():
+        if path not in _before:
+            _before[path] = put, get()
+            put(1)
+
+
+def blas_threads() -> int | None:
+    """The most threads that a loaded BLAS uses now; None where no library can be asked, as on systems other than Linux."""
+    return max((get() for get, _ in _loaded().values()), default=None)
+
+
+def _loaded() -> dict[Path, _Functions]:
+    """The functions of every BLAS library of this process that can be asked."""
+    try:
+        lines = _MAPS.read_text().splitlines()
+    except OSError:
+        return {}
+    paths = {Path(line.split(maxsplit=5)[-1]) for line in lines if any(name in line for name in _LIBRARIES)}
+    return {path: found for path in sorted(paths) if (found := _functions(path)) is not None}
+
+
+@cache
+def _functions(path: Path) -> _Functions | None:
+    with suppress(OSError):
+        library = ctypes.CDLL(str(path))
+        for get, put in _FUNCTIONS:
+            if hasattr(library, get) and hasattr(library, put):
+                return getattr(library, get), getattr(library, put)
+    return None
