@@ -9,9 +9,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "src" / "stagescope"
 RANK = {
-    **dict.fromkeys(("errors", "ids", "later", "spec", "params", "keys", "progress", "memory", "workers", "options", "own"), 0),
+    **dict.fromkeys(
+        ("errors", "ids", "later", "spec", "params", "keys", "progress", "memory", "workers", "options", "own", "caches"), 0
+    ),
     "runs": 1,
-    "autodiff": 2,
+    **dict.fromkeys(("autodiff", "kernels"), 2),
     **dict.fromkeys(("fields", "processes"), 3),
     **dict.fromkeys(("dynamics", "corpora", "detect"), 4),
     "landscape": 5,

@@ -90,18 +90,6 @@ def publish(path: Path, data: bytes) -> None:
             raise
 
 
-def private_cache(name: str) -> Path | None:
-    """The folder of one kind of cached files, which belongs to this user alone; None where there is no such place."""
-    try:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        folder = base / "stagescope" / name
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder.chmod(0o700)
-        return folder if folder.stat().st_uid == os.getuid() else None
-    except (OSError, RuntimeError):
-        return None
-
-
 def umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
