@@ -10,7 +10,22 @@ import pytest
 ROOT = Path(__file__).parent.parent / "src" / "stagescope"
 RANK = {
     **dict.fromkeys(
-        ("errors", "ids", "later", "spec", "params", "keys", "progress", "memory", "workers", "options", "own", "caches"), 0
+        (
+            "errors",
+            "ids",
+            "later",
+            "spec",
+            "params",
+            "keys",
+            "progress",
+            "memory",
+            "workers",
+            "options",
+            "own",
+            "caches",
+            "spreadsheet",
+        ),
+        0,
     ),
     "runs": 1,
     **dict.fromkeys(("autodiff", "kernels"), 2),
