@@ -104,7 +104,7 @@ def test_damaged_rows_are_said_and_computed_again(sweep, tmp_path, capsys):
     path.write_bytes(data.replace(b'"status":"f', b'"status":"g', 1))
     assert len(ss.load_sweep(tmp_path / "sweep").damaged) == 1
     again = sweep(grid={"rate_y": "1,2"})
-    assert "damaged: " in (said := capsys.readouterr().err)
+    assert ": damaged, " in (said := capsys.readouterr().err)
     assert f"{path}, line" in said
     assert [row["numbers"] for row in again.rows] == [row["numbers"] for row in first.rows]
     assert len(sweep(grid={"rate_y": "1,2,3"}).damaged) == 1
