@@ -42,7 +42,9 @@ def test_an_intact_sweep(folder, capsys):
     assert verify_sweep(folder) == []
     assert run(["verify", str(folder)]) == 0
     assert run(["verify", str(folder), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.partition("\n")[2]) == {"sweep": str(folder), "intact": True, "problems": []}
+    said, _, found = capsys.readouterr().out.partition("\n")
+    assert said == f"{folder}: every row is as it was committed"
+    assert json.loads(found) == {"sweep": str(folder), "intact": True, "problems": []}
 
 
 def test_no_flipped_plan_is_served(folder):

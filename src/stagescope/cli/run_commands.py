@@ -73,7 +73,7 @@ class Verify(Command):
         elif problems:
             print("\n".join(problems), file=sys.stderr)
         else:
-            print(f"{self.folder}: every byte is as it was committed")
+            print(f"{self.folder}: every {'row' if swept else 'byte'} is as it was committed")
         return 1 if problems else 0
 
 
