@@ -10,10 +10,26 @@ import pytest
 ROOT = Path(__file__).parent.parent / "src" / "stagescope"
 RANK = {
     **dict.fromkeys(
-        ("errors", "ids", "later", "spec", "params", "keys", "progress", "memory", "workers", "options", "own", "threads"), 0
+        (
+            "errors",
+            "ids",
+            "later",
+            "spec",
+            "params",
+            "keys",
+            "progress",
+            "memory",
+            "workers",
+            "options",
+            "own",
+            "threads",
+            "caches",
+            "spreadsheet",
+        ),
+        0,
     ),
     "runs": 1,
-    "autodiff": 2,
+    **dict.fromkeys(("autodiff", "kernels"), 2),
     **dict.fromkeys(("fields", "processes"), 3),
     **dict.fromkeys(("dynamics", "corpora", "detect"), 4),
     "landscape": 5,

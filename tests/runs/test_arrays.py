@@ -123,7 +123,15 @@ def test_an_odd_zarr_json_is_an_error(text):
 
 
 @pytest.mark.parametrize(
-    ("part", "value"), [("shape", [3, 10**9, 10**9]), ("shape", [3, -1]), ("shape", [3, 2.5]), ("shape", [3, "2"]), ("codecs", []), ("data_type", "bool")]
+    ("part", "value"),
+    [
+        ("shape", [3, 10**9, 10**9]),
+        ("shape", [3, -1]),
+        ("shape", [3, 2.5]),
+        ("shape", [3, "2"]),
+        ("codecs", []),
+        ("data_type", "bool"),
+    ],
 )
 def test_an_odd_part_of_zarr_json_is_an_error(part, value):
     body = json.loads(arrays.metadata({"W": Column((2,), ("t", "W_0"))}, 3, 3, "t")["W/zarr.json"])

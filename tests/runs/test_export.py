@@ -50,6 +50,15 @@ def test_csv_round_trip(tmp_path, run, source):
         np.testing.assert_array_equal(found, run.series[name])
 
 
+def test_a_name_in_a_csv_is_never_a_formula(tmp_path, run):
+    odd = {**stepped().series, "=1+1": np.zeros(3), "a,b": -np.ones(3)}
+    made = Run(Arrays.of({}), Arrays.of(odd), samples.SPEC, clock="step", status="finished", axes=dict.fromkeys(odd, ("step",)))
+    with open(export(made, "csv", tmp_path / "out.csv"), newline="") as file:
+        header, first, *_ = csv.reader(file)
+    assert header == ["step", "loss", "'=1+1", "a,b"]
+    assert first[-1] == "-1.0"
+
+
 def test_netcdf_round_trip(tmp_path, run):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

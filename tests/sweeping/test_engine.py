@@ -2,6 +2,7 @@
 
 import json
 import platform
+import sys
 import threading
 import time
 from contextlib import nullcontext
@@ -22,6 +23,7 @@ from stagescope.sweeping.plan import CALL
 from stagescope.sweeping.points import points
 from stagescope.sweeping.progress import SweepProgress
 from stagescope.sweeping.rows import RowWriter
+from stagescope.sweeping.verify import verify_sweep
 from stagescope.sweeping.worker import Brief, Done, versions
 from tests.sweeping.small import CHEAP, cheap_plan, task_of
 
@@ -102,7 +104,7 @@ def test_damaged_rows_are_said_and_computed_again(sweep, tmp_path, capsys):
     path.write_bytes(data.replace(b'"status":"f', b'"status":"g', 1))
     assert len(ss.load_sweep(tmp_path / "sweep").damaged) == 1
     again = sweep(grid={"rate_y": "1,2"})
-    assert "damaged: " in (said := capsys.readouterr().err)
+    assert ": damaged, " in (said := capsys.readouterr().err)
     assert f"{path}, line" in said
     assert [row["numbers"] for row in again.rows] == [row["numbers"] for row in first.rows]
     assert len(sweep(grid={"rate_y": "1,2,3"}).damaged) == 1
@@ -336,3 +338,57 @@ def test_a_column_never_mixes_versions_of_rules_and_remeasure_renews_old_rows(sw
     renewed = sweep(**{**asked, "grid": {"rate_y": "1,2,3"}}, remeasure=True)
     assert None not in renewed.column(tag)
     assert [row["retry"] for row in renewed.rows] == [1, 1, 0]
+
+
+OWN = """
+import stagescope as ss
+
+def always(evidence):
+    return ss.Regime(True, "any run")
+
+def some(evidence):
+    return ss.Comparison("some", evidence.run.frames, "exact", evidence.run.frames > 0, "frames")
+
+CLAIMS = ss.Claim(tag="own:some", statement="The run has frames", regime=always, compare=some)
+"""
+
+
+def test_changed_claims_of_your_own_are_judged_again_on_request(sweep, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    module = tmp_path / "own_engine_claims.py"
+    module.write_text(OWN)
+    asked = {"grid": {"rate_y": "1"}, "measure": ["verdicts"], "claims": "own_engine_claims:CLAIMS", "progress": None}
+    assert sweep(**asked).column("own:some") == ["confirmed"]
+    assert sweep(**asked, remeasure=True).renewed == 0
+    assert "0 rows renewed: all were judged by the claims and rules of today" in capsys.readouterr().err
+    module.write_text(OWN.replace("frames > 0", "frames > 1000"))
+    with pytest.raises(InputError, match="--remeasure judges its rows again"):
+        sweep(**asked)
+    again = sweep(**asked, remeasure=True)
+    assert (again.column("own:some"), again.renewed) == (["violated"], 1)
+    assert "1 row renewed" in capsys.readouterr().err
+    assert sweep(**asked).rows == again.rows
+    sys.modules.pop("own_engine_claims", None)
+
+
+def test_deleted_rows_are_said_and_computed_again(sweep, tmp_path, capsys):
+    first = sweep(grid={"rate_y": "1,2"})
+    assert verify_sweep(tmp_path / "sweep") == []
+    for path in (tmp_path / "sweep" / "rows").iterdir():
+        path.unlink()
+    assert len(ss.load_sweep(tmp_path / "sweep").damaged) == 2
+    again = sweep(grid={"rate_y": "1,2"})
+    assert "is gone, and 1 more; points without an intact row are computed again" in capsys.readouterr().err
+    assert [row["numbers"] for row in again.rows] == [row["numbers"] for row in first.rows]
+    assert verify_sweep(tmp_path / "sweep") == []
+
+
+def test_a_damaged_journal_is_said_and_written_again(sweep, tmp_path, capsys):
+    sweep(grid={"rate_y": "1"})
+    for path in (tmp_path / "sweep" / "journal").iterdir():
+        path.write_bytes(path.read_bytes()[:-9])
+    assert verify_sweep(tmp_path / "sweep")
+    sweep(grid={"rate_y": "1"})
+    assert "journal: damaged; it is written again" in capsys.readouterr().err
+    assert verify_sweep(tmp_path / "sweep") == []

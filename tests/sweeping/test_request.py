@@ -306,8 +306,10 @@ def test_a_stored_name_is_not_imported_by_itself(here):
 
 
 @pytest.mark.parametrize("given", [{}, {"grid": {"persistence": ".5"}}])
-def test_claims_that_were_changed_are_another_sweep(here, given):
+def test_claims_that_were_changed_need_remeasure(here, given):
     stored = plan(grid={"persistence": ".3,.4"}, claims="own_sweep_claims:ONE")
     (here / "own_sweep_claims.py").write_text(OWN + "# changed")
-    with pytest.raises(InputError, match="the content of own_sweep_claims:ONE"):
-        stored.extended(plan(stored=stored, claims="own_sweep_claims:ONE", **given))
+    asked = plan(stored=stored, claims="own_sweep_claims:ONE", **given)
+    with pytest.raises(InputError, match=r"the claims own_sweep_claims:ONE have changed .* --remeasure judges its rows again"):
+        stored.extended(asked)
+    assert stored.extended(asked, remeasure=True).claims_digest == asked.claims_digest != stored.claims_digest

@@ -1,13 +1,23 @@
 """Rows on disk: whole lines only, checked, one that counts for each point."""
 
+import csv
+import hashlib
+import io
+import json
 import os
+import shutil
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stagescope.errors import StoreError
-from stagescope.sweeping.rows import Rows, RowWriter, line_of, row_of
+from stagescope.sweeping.lines import line_of, row_of
+from stagescope.sweeping.rows import Rows, RowWriter
+from stagescope.sweeping.shape import _Row
+from stagescope.sweeping.table import load_sweep
+from stagescope.sweeping.verify import verify_sweep
+from tests.sweeping.small import cheap_plan
 
 NUMBERS = st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=8))
 
@@ -37,14 +47,81 @@ def test_two_writers_cannot_both_commit_a_point(tmp_path):
     assert len(list((tmp_path / "rows").iterdir())) == 2
 
 
-def test_a_line_cut_short_was_never_committed(tmp_path):
+def test_a_line_cut_short_before_the_journal_named_it_was_never_committed(tmp_path):
     writer = RowWriter(tmp_path)
-    writer.commit([row("a"), row("b")])
+    writer.commit([row("a")])
     path = next((tmp_path / "rows").iterdir())
-    path.write_bytes(path.read_bytes()[:-5])
+    path.write_bytes(path.read_bytes() + line_of(row("b"))[:-5])
     rows = Rows(tmp_path).refresh()
     assert list(rows.current) == ["a"]
     assert not rows.damaged
+    assert not rows.problems()
+
+
+@pytest.mark.parametrize(("cut", "gone"), [("all", "abc"), ("newline", "c"), ("two", "bc")])
+def test_rows_that_were_committed_and_are_gone_are_damage(tmp_path, cut, gone):
+    RowWriter(tmp_path).commit([row("a"), row("b"), row("c")])
+    path = next((tmp_path / "rows").iterdir())
+    data = path.read_bytes()
+    path.write_bytes({"all": b"", "newline": data[:-1], "two": data[: data.index(b"\n") + 1]}[cut])
+    rows = Rows(tmp_path).refresh()
+    assert rows.lost == dict.fromkeys(gone, 0)
+    assert rows.problems() == rows.gone() == [f"{path.parent}: the committed row of point {each} is gone" for each in gone]
+    path.unlink()
+    assert Rows(tmp_path).refresh().lost == dict.fromkeys("abc", 0)
+    RowWriter(tmp_path).commit([row(each) for each in "abc"])
+    assert not Rows(tmp_path).refresh().problems()
+
+
+def test_the_journal_is_written_again_where_it_is_damaged(tmp_path):
+    for each in "ab":
+        RowWriter(tmp_path).commit([row(each)])
+    size = RowWriter(tmp_path).settle()
+    assert size == Rows(tmp_path).refresh().journal.size
+    path = min((tmp_path / "journal").iterdir())
+    path.write_bytes(path.read_bytes().replace(b",0]", b",1]"))
+    rows = Rows(tmp_path).refresh()
+    assert len(rows.journal.damaged) == 1
+    assert not rows.problems()
+    RowWriter(tmp_path).settle()
+    rows = Rows(tmp_path).refresh()
+    assert not rows.journal.damaged
+    assert rows.journal.tries == {"a": 0, "b": 0}
+
+
+def test_rows_without_a_journal_are_named_in_it(tmp_path):
+    """Those of version 0.1.0, and those of a process that was killed between the two."""
+    RowWriter(tmp_path).commit([row("a"), row("b", retry=2)])
+    shutil.rmtree(tmp_path / "journal")
+    assert Rows(tmp_path).refresh().unnamed() == {"a": 0, "b": 2}
+    RowWriter(tmp_path).settle()
+    assert Rows(tmp_path).refresh().journal.tries == {"a": 0, "b": 2}
+
+
+ODD = [None, 3, "text", [1], {"a": [1]}, True, 10**400, -(10**400), float("nan"), float("inf")]
+
+
+def test_rows_of_odd_types_raise_nothing(tmp_path):
+    """A line may have a right check and still be nobody's row: it counts as damaged, or can be read in every column."""
+    cheap_plan(tmp_path, grid={"rate_y": "1,2"})
+    good = {**row("d"), "study": "scan-snap", "seed": 0, "at": {"rate_y": 1.0}, "config": {}, "numbers": {"loss": 1.0}}
+    found = list(ODD)
+    for key in _Row.model_fields:
+        found.append({name: value for name, value in good.items() if name != key})
+        found += [{**good, key: value} for odd in ODD for value in (odd, {"rate_y": odd}, [odd], {"a": {"a": odd}})]
+    named = [{**each, "digest": f"{number}"} if each.get("digest") == "d" else each for number, each in enumerate(found[10:])]
+    lines = []
+    for each in (*found[:10], *named):
+        body = json.dumps(each).encode()
+        lines.append(b'{"check":"%s","row":%s}\n' % (hashlib.sha256(body).hexdigest()[:16].encode(), body))
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "a.jsonl").write_bytes(b"".join(lines))
+    made = load_sweep(tmp_path)
+    assert 50 < len(made.rows) < 300 < len(made.damaged)
+    for name in made.columns:
+        made.statistics(name, by=[])
+    assert len(list(csv.reader(io.StringIO(made.csv())))) == 1 + len(made.rows)
+    assert len(verify_sweep(tmp_path)) > 300
 
 
 def test_damage_is_named_and_the_point_counts_as_missing(tmp_path):
@@ -53,7 +130,7 @@ def test_damage_is_named_and_the_point_counts_as_missing(tmp_path):
     path.write_bytes(path.read_bytes().replace(b"0.5", b"0.7", 1))
     rows = Rows(tmp_path).refresh()
     assert list(rows.current) == ["b"]
-    assert rows.damaged == [f"{path}, line 1"]
+    assert list(rows.damaged) == [f"{path}, line 1"]
 
 
 def test_a_retry_replaces_a_failure_and_never_a_result(tmp_path):

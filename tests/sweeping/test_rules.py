@@ -2,7 +2,7 @@
 
 import pytest
 
-from stagescope.sweeping.rules import newest_verdict, outdated
+from stagescope.sweeping.rules import Rules, newest_verdict, outdated
 
 
 def row(rules=None, status="finished", **verdicts):
@@ -33,7 +33,19 @@ def test_rows_of_one_version_are_all_shown():
     ],
 )
 def test_outdated(found, expected):
-    assert outdated(found, {"a": 2, "b (c)": 1}) is expected
+    assert outdated(found, Rules({"a": 2, "b (c)": 1}, {})) is expected
+
+
+def test_a_row_judged_by_another_module_is_outdated():
+    judged = {**row({"own": 1}, own="confirmed"), "own": {"own": "old"}}
+    assert not outdated(judged, Rules({"own": 1}, {"own": "old"}))
+    assert outdated(judged, Rules({"own": 1}, {"own": "new"}))
+
+
+def test_of_two_modules_the_one_that_judged_last_is_shown():
+    rows = [{**row({"own": 2}, own="confirmed"), "own": {"own": "old"}, "committed": 1.0}]
+    rows.append({**row({"own": 1}, own="violated"), "own": {"own": "new"}, "committed": 2.0})
+    assert list(map(newest_verdict(rows, "own"), rows)) == [None, "violated"]
 
 
 def test_a_tag_that_is_numbered_has_the_rules_of_its_claim():

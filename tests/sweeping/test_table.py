@@ -259,3 +259,12 @@ def test_a_tag_that_another_column_has_keeps_both(sweep):
     assert made.column("rate_y") == sweep.column("rate_y")
     for name in ("claim snap", "claim loss", "claim rate_y", "claim status", "own:x"):
         assert set(made.column(name)) == {"confirmed"}
+
+
+def test_a_text_of_the_table_is_never_a_formula(tmp_path):
+    plan = cheap_plan(tmp_path, grid={"rate_y": "1"})
+    place = {"digest": "a", "study": plan.study, "seed": 0, "at": {"rate_y": -1.0}, "config": {}, "retry": 0}
+    RowWriter(tmp_path).commit([{**place, "status": "failed", "reason": "=cmd|' /C calc'!A0", "numbers": {"@loss": -2.5}}])
+    header, line = csv.reader(io.StringIO(ss.load_sweep(tmp_path).csv()))
+    found = dict(zip(header, line, strict=True))
+    assert (found["reason"], found["'@loss"], found["rate_y"]) == ("'=cmd|' /C calc'!A0", "-2.5", "-1.0")

@@ -73,21 +73,24 @@ class Resume(Command):
 
 
 class Verify(Command):
-    """Check every stored byte of a run."""
+    """Check every stored byte of a run, or every row of a sweep."""
 
-    folder: RunFolder
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the findings as JSON")
 
     def run(self) -> int:
         from stagescope.runs.store import verify
+        from stagescope.sweeping.plan import FILE
+        from stagescope.sweeping.verify import verify_sweep
 
-        problems = verify(self.folder)
+        swept = (self.folder / FILE).is_file()
+        problems = (verify_sweep if swept else verify)(self.folder)
         if self.json_:
-            print_json({"run": str(self.folder), "intact": not problems, "problems": problems})
+            print_json({"sweep" if swept else "run": str(self.folder), "intact": not problems, "problems": problems})
         elif problems:
             print("\n".join(map(printable, problems)), file=sys.stderr)
         else:
-            print(f"{self.folder}: every byte is as it was committed")
+            print(f"{self.folder}: every {'row' if swept else 'byte'} is as it was committed")
         return 1 if problems else 0
 
 

@@ -46,7 +46,7 @@ class SweepFlags(BaseModel):
     )
     keep_runs: bool = Field(False, description="store every run whole, in runs/ of the folder")
     retry_failed: bool = Field(False, description="compute points again that failed, diverged or timed out")
-    remeasure: bool = Field(False, description="compute points again whose claims were judged by older rules")
+    remeasure: bool = Field(False, description="compute points again whose claims, or their rules, have changed since")
     yes: bool = Field(False, description="more than a million points are meant")
     quiet: bool = Field(False, description="no progress, no summary")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
@@ -162,6 +162,7 @@ def _facts(made: "Table") -> dict[str, Any]:
         "rows": len(made),
         "failed": [{name: row[name] for name in ("at", "seed", "status", "reason")} for row in made.failed],
         "damaged": list(made.damaged),
+        "renewed": made.renewed,
         "seconds": sum(row.get("seconds") or 0.0 for row in made.rows),
         "table": str(made.folder / "table.csv"),
     }

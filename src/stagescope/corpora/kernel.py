@@ -1,7 +1,8 @@
 """Numba kernels of a text: how often tokens follow each other, and what a sliding window holds before each token."""
 
 import numpy as np
-from numba import njit
+
+from stagescope.kernels import njit
 
 
 @njit(cache=True)

@@ -4,7 +4,8 @@ A Kalman filter with three states whitens the curve and every regressor at once.
 """
 
 import numpy as np
-from numba import njit
+
+from stagescope.kernels import njit
 
 
 @njit(cache=True)

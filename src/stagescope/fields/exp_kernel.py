@@ -7,7 +7,8 @@ nothing is lost, e^r is a Taylor series, and 2^k is written as exponent bits.
 import math
 
 import numpy as np
-from numba import njit
+
+from stagescope.kernels import njit
 
 _ROUND, _ROUND_SINGLE = 1.5 * 2.0**52, np.float32(1.5 * 2.0**23)
 _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11 = (1.0 / math.factorial(k) for k in range(3, 12))

@@ -1,7 +1,8 @@
 """Pieces of Numba kernels that work on places in a flat array."""
 
 import numpy as np
-from numba import njit  # pyright: ignore[reportPrivateImportUsage]
+
+from stagescope.kernels import njit
 
 FAST = {"contract", "reassoc"}
 

@@ -1,5 +1,6 @@
 """Recorded arrays for other tools."""
 
+import csv
 import io
 import zipfile
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 from stagescope.errors import InputError
 from stagescope.runs.files import check_target, publish
 from stagescope.runs.run import Run
+from stagescope.spreadsheet import cell
 
 SUFFIX = {"npz": ".npz", "csv": ".csv", "netcdf": ".nc"}
 
@@ -46,5 +48,7 @@ def _npz(run: Run) -> bytes:
 
 def _csv(run: Run) -> bytes:
     series = {name: values.tolist() for name, values in run.series.items() if values.ndim == 1}
-    lines = [",".join(series), *(",".join(map(repr, row)) for row in zip(*series.values(), strict=True))]
-    return ("\n".join(lines) + "\n").encode()
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(map(cell, series))
+    text.writelines(",".join(map(repr, row)) + "\n" for row in zip(*series.values(), strict=True))
+    return text.getvalue().encode()

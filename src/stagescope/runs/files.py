@@ -174,18 +174,6 @@ def check_target(path: Path) -> None:
             raise InputError(f"{path} is {kind}, and only a regular file is ever replaced; choose another file")
 
 
-def private_cache(name: str) -> Path | None:
-    """The folder of one kind of cached files, which belongs to this user alone; None where there is no such place."""
-    try:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        folder = base / "stagescope" / name
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder.chmod(0o700)
-        return folder if folder.stat().st_uid == os.getuid() else None
-    except (OSError, RuntimeError):
-        return None
-
-
 def umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

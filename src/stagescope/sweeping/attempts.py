@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stagescope.runs.files import store_errors
 from stagescope.spec import canonical
-from stagescope.sweeping.rows import Lines
+from stagescope.sweeping.lines import Lines
 
 
 class Attempts:
@@ -32,7 +32,7 @@ class Attempts:
             try:
                 entry = json.loads(line)
                 self._counts[entry["call"], entry["digest"]] += 1
-            except (ValueError, TypeError, KeyError):
+            except (ValueError, TypeError, KeyError, RecursionError):
                 continue
 
     def begin(self, call: str, digest: str) -> None:

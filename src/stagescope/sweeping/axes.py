@@ -21,7 +21,7 @@ FORMS = "a list a,b,c, equally spaced lo:hi:n, or geometrically lo:hi:n:log"
 class Axis(BaseModel):
     """One swept option: an element of a list is `pi.0`. `kind` says how its values lie, and so what lies half-way."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     kind: Kind

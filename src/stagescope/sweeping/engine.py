@@ -1,12 +1,12 @@
 """`sweep`: from a plan to a table with one row for every point, on whatever workers there are."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from stagescope.claims.own import own_claims
+from stagescope.claims.own import forget, own_claims
 from stagescope.dynamics.evolve import Interrupted
 from stagescope.errors import InputError, StoreError
 from stagescope.papers.registry import study as study_named
@@ -24,7 +24,7 @@ from stagescope.sweeping.refine import check_column
 from stagescope.sweeping.refine import refine as next_cells
 from stagescope.sweeping.request import Axes, Seeds, Table, check_count, requested
 from stagescope.sweeping.rows import Row, Rows, RowWriter, reached_end
-from stagescope.sweeping.rules import outdated, present
+from stagescope.sweeping.rules import Rules, outdated
 from stagescope.sweeping.signatures import signatures
 from stagescope.sweeping.table import Cell, Sweep, load_sweep
 from stagescope.sweeping.worker import Brief, Task
@@ -110,19 +110,24 @@ def sweep(
         yes=yes,
     )
     _check_refine(request, refine, refine_by, folder)
+    if claims is not None and stored is not None and stored.claims_digest != request.claims_digest:
+        forget(claims)  # this process may have imported them before they were changed
     with _held(folder, stored is None), sweep_progress(progress) as shown:
-        plan = request if stored is None else load_plan(folder).extended(request)  # another call may have ended in between
-        plan.save(folder)
+        # another call may have ended in between
+        plan = request if stored is None else load_plan(folder).extended(request, remeasure)
+        rules = Rules.of(found.claims(), own_claims(claims or ()), plan.claims_digest)
+        job = Job(folder, plan, terms, shown, refine_by, rules)
+        job.settle()
         if replaced := notes.replaced(preset_of(study, preset), bool(grid), table is not None):
             shown.note(replaced)
-        job = Job(folder, plan, terms, shown, refine_by, present((*found.claims(), *own_claims(claims or ()))))
         try:
             job.run(request, refine)
         except KeyboardInterrupt:
             done = notes.count(len(load_sweep(folder)), "row")
             raise Interrupted(f"interrupted: {done} committed in {folder}; call again to continue") from None
         finally:
-            made = load_sweep(folder)
+            job.settle()
+            made = replace(load_sweep(folder), renewed=job.renewed)
             made.write_csv()
         return made
 
@@ -173,12 +178,21 @@ class Job:
         terms: Terms,
         progress: SweepProgress,
         by: str | None = None,
-        rules: Mapping[str, int] | None = None,
+        rules: Rules | None = None,
     ) -> None:
-        self.folder, self.plan, self.terms, self.progress, self.by, self.rules = folder, plan, terms, progress, by, rules or {}
+        self.folder, self.plan, self.terms, self.progress, self.by = folder, plan, terms, progress, by
+        self.rules = rules or Rules({}, {})
+        self.renewed = 0
         self._by_known = by is None
         self._workers, self._most, self._started = ExitStack(), None, None
         self.writer = RowWriter(folder)
+
+    def settle(self) -> None:
+        """Store the plan, with the size of the journal that names every committed row."""
+        if damaged := notes.journal_damage(self.writer.rows.refresh(), self.plan.journal):
+            self.progress.warn(damaged)
+        self.plan = self.plan.model_copy(update={"journal": self.writer.settle()})
+        self.plan.save(self.folder)
 
     def run(self, request: Plan, rounds: int) -> None:
         """The requested points, then rounds of refinement between them."""
@@ -202,6 +216,8 @@ class Job:
                 self._compute(added, self._missing(added), f"round {number}")
             if rounds:
                 self.progress.note(notes.boundary(request.axes, *self._signatures(request, cells)))
+        if self.terms.remeasure:
+            self.progress.note(notes.renewed(self.renewed, "verdicts" in request.measures))
 
     def _note_before(self, request: Plan, every: Sequence[Point], missing: Sequence[Point]) -> None:
         rows = self.writer.rows
@@ -217,20 +233,20 @@ class Job:
     def _missing(self, every: Sequence[Point]) -> list[Point]:
         """Points without a row, those whose last try was damaged, and on request those that failed or are outdated."""
         rows = self.writer.rows.refresh().current
-        lost = dict(sorted(filter(None, self.writer.rows.lost)))  # of several tries the last
-        found = []
+        lost, found = self.writer.rows.lost, []
         for point in every:
             row = rows.get(point.digest)
+            last = lost.get(point.digest, 0)
             if row is None:
-                found.append(point)
-            elif self._again(row, lost.get(point.digest, 0)):
-                found.append(replace(point, retry=row["retry"] + 1, renew=reached_end(row)))
+                found.append(replace(point, retry=last))
+            elif self._again(row, last):
+                found.append(replace(point, retry=max(row["retry"] + 1, last), renew=reached_end(row)))
         return found
 
     def _again(self, row: Row, lost: int) -> bool:
         """Whether a point that has a row is computed again."""
         if reached_end(row):
-            return self.terms.remeasure and outdated(row, self.rules)
+            return row["retry"] < lost or (self.terms.remeasure and outdated(row, self.rules))
         return self.terms.retry_failed or row["retry"] < lost
 
     def _pool(self) -> Pool:
@@ -247,6 +263,8 @@ class Job:
             return
         Dispatch(self._pool(), self.task, self.writer, self.progress).run(missing, self._ended)
         known = self.writer.rows.refresh().current
+        again = (point for point in missing if self.terms.remeasure and point.renew and point.digest in known)
+        self.renewed += sum(known[point.digest]["retry"] >= point.retry for point in again)
         lacking = [point for point in every if point.digest not in known]
         if lacking:
             raise StoreError(f"{len(lacking)} rows were computed but are not seen in {self.folder}; call again in a minute")

@@ -19,15 +19,23 @@ from stagescope.spec import finite
 from stagescope.sweeping.plan import MEASURES, Measure
 from stagescope.sweeping.points import Point
 from stagescope.sweeping.rows import Row
-from stagescope.sweeping.rules import present
+from stagescope.sweeping.rules import Rules
 
 LONGEST_REASON = 400
 
 
 def measured(
-    study: Study, point: Point, measures: Sequence[Measure], keep: Path | None = None, claims: Sequence[Claim] = ()
+    study: Study,
+    point: Point,
+    measures: Sequence[Measure],
+    keep: Path | None = None,
+    claims: Sequence[Claim] = (),
+    source: str | None = None,
 ) -> Row:
-    """Run a point and measure it; `keep` is the folder that its whole run is stored in, `claims` are the caller's own."""
+    """Run a point and measure it.
+
+    `keep` is the folder that its whole run is stored in, `claims` are the caller's own, `source` is the digest of their module.
+    """
     began, clock = time.time(), time.monotonic()
     own = None if keep is None else keep.with_name(f"{keep.name}.{socket.gethostname()}.{os.getpid()}")
     try:
@@ -35,7 +43,7 @@ def measured(
     except (Exception, SystemExit) as error:
         found = {"status": "failed", "reason": reason(error)}
     else:
-        found = _read(study, run, measures, claims)
+        found = _read(study, run, measures, claims, source)
         if own is not None and keep is not None and (wrong := _settle(own, keep)):
             found |= {"status": "failed", "reason": f"the run is {run.status}, but cannot be kept: {wrong}"}
     return row_at(study, point, {**found, "seconds": time.monotonic() - clock, "started": began})
@@ -66,7 +74,7 @@ def row_at(study: Study, point: Point, found: Mapping[str, Any]) -> Row:
     return finite({**known, **made, "retry": point.retry, "renew": point.renew, "reason": "", **found})
 
 
-def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[Claim]) -> dict[str, Any]:
+def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[Claim], source: str | None) -> dict[str, Any]:
     """What a run shows. A finished run that cannot be read has failed: a row without events must not look like one."""
     found: dict[str, Any] = {"status": run.status, "reason": run.reason, "clock": run.clock, "end": float(run.time[-1])}
     try:
@@ -77,7 +85,7 @@ def _read(study: Study, run: Run, measures: Sequence[Measure], claims: Sequence[
         if "verdicts" in measures:
             from stagescope.papers.reading import check
 
-            found |= {"verdicts": _verdicts(check(run, claims)), "rules": present((*study.claims(), *claims))}
+            found |= {"verdicts": _verdicts(check(run, claims)), **Rules.of(study.claims(), claims, source).row()}
         own = [name for name in measures if name not in MEASURES and run.done]
         if own:
             found["measures"] = {name: study.measures[name](run) for name in own}

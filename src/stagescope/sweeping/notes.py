@@ -11,7 +11,7 @@ from stagescope.sweeping.points import Point
 from stagescope.sweeping.presets import NamedSweep, color_of
 from stagescope.sweeping.refine import sharpness
 from stagescope.sweeping.rows import Rows, reached_end
-from stagescope.sweeping.rules import outdated
+from stagescope.sweeping.rules import Rules, outdated
 
 if TYPE_CHECKING:
     from stagescope.sweeping.table import Sweep
@@ -27,14 +27,26 @@ def replaced(named: NamedSweep | None, grid: bool, table: bool) -> str | None:
 
 
 def damage(rows: Rows, missing: Sequence[Point]) -> str | None:
-    """Damaged lines whose points are missing now; damaged lines of points that were computed again do not matter."""
-    again = {point.digest for point in missing}
-    bare = [name is None or name[0] in again or name[0] not in rows.current for name in rows.lost]
-    found = [place for place, lost in zip(rows.damaged, bare, strict=True) if again and lost]
+    """Damaged and lost rows, if points are missing now; damaged lines of points that were computed again do not matter."""
+    found = rows.problems() if missing else []
     if not found:
         return None
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    return f"damaged: {found[0]}{more}; points without an intact row are computed again"
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{found[0]}{more}; points without an intact row are computed again"
+
+
+def journal_damage(rows: Rows, size: int | None) -> str | None:
+    """A journal that is damaged, or shorter than the plan says: rows may be lost that it would name."""
+    wrong = rows.journal.damaged or rows.journal.size < (size or 0)
+    return f"{rows.journal.folder}: damaged; it is written again from the rows that are intact" if wrong else None
+
+
+def renewed(number: int, judged: bool) -> str:
+    """What `--remeasure` did, also if that is nothing."""
+    if number:
+        return f"{count(number, 'row')} renewed by the claims and rules of today"
+    why = "all were judged by the claims and rules of today" if judged else "this sweep judges no claims"
+    return f"0 rows renewed: {why}"
 
 
 def merged(asked: Plan, every: Sequence[Point]) -> str | None:
@@ -54,7 +66,7 @@ def without_run(rows: Rows, every: Sequence[Point], folder: Path) -> str | None:
     return f"{count(bare, 'row')} committed before without --keep-runs: no run stored; `stagescope recreate` makes one"
 
 
-def outdated_rows(rows: Rows, every: Sequence[Point], rules: Mapping[str, int]) -> str | None:
+def outdated_rows(rows: Rows, every: Sequence[Point], rules: Rules) -> str | None:
     """Rows whose claims were judged by rules that are no longer in force."""
     known = (rows.current.get(point.digest) for point in every)
     older = sum(row is not None and outdated(row, rules) for row in known)

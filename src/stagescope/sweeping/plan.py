@@ -7,14 +7,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from stagescope.errors import InputError, NotARun
-from stagescope.runs.files import replace, store_errors
+from stagescope.runs.files import digest, replace, store_errors
 from stagescope.sweeping.axes import Axis, Value, kind_of, merged, ordered
 
 SCHEMA, OLDEST = 3, 2
-"""Of sweep.json: the one written, and the oldest one read, which version 0.1.0 wrote. It differs in the number alone."""
+"""Of sweep.json: the one written, and the oldest one read, which version 0.1.0 wrote: it has no digest and no journal."""
 FILE, CALL = "sweep.json", "call"
 Measure = str
 MEASURES: tuple[Measure, ...] = ("events", "verdicts", "numbers")
@@ -26,13 +26,21 @@ class Grid(BaseModel):
     A line of a table may name a seed of its own.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     axes: tuple[Axis, ...]
     seeds: tuple[int, ...]
     lines: tuple[tuple[Value, ...], ...] | None = None
     line_seeds: tuple[int, ...] | None = None
     columns: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _even(self) -> "Grid":
+        """Every line of a table has a value for each column, and a seed if any has."""
+        lines, seeds = self.lines or (), self.line_seeds
+        if any(len(line) != len(self.columns) for line in lines) or (seeds is not None and len(seeds) != len(lines)):
+            raise ValueError("lines of several lengths")
+        return self
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,10 +72,11 @@ class Plan(BaseModel):
     """What a sweep is (study, fixed options, measures, own claims) and the grids that calls have asked for, in their order.
 
     `claims` is the "module:NAME" that the caller gave, `claims_digest` the SHA-256 of that module's file. Nothing is imported
-    because a plan names it: each call gives the name again.
+    because a plan names it: each call gives the name again. `journal` is how many bytes the journal of committed rows had when
+    the plan was written; None in a sweep of version 0.1.0, which has no journal.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_version: int = SCHEMA
     id: str
@@ -80,6 +89,7 @@ class Plan(BaseModel):
     versions: dict[str, str]
     claims: str | None = None
     claims_digest: str | None = None
+    journal: int | None = None
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -89,8 +99,16 @@ class Plan(BaseModel):
             found.setdefault(axis.name, []).append(axis)
         return tuple(map(merged, found.values()))
 
-    def extended(self, asked: "Plan") -> "Plan":
-        """The same sweep with another call's grids; an error if the other call is of another sweep."""
+    def extended(self, asked: "Plan", remeasure: bool = False) -> "Plan":
+        """The same sweep with another call's grids; an error if the other call is of another sweep.
+
+        With `remeasure` the module of the caller's own claims may have changed.
+        """
+        if self.claims == asked.claims and self.claims_digest != asked.claims_digest and not remeasure:
+            raise InputError(
+                f"the claims {self.claims} have changed since they judged this sweep; --remeasure judges its rows again, "
+                "or choose another --out"
+            )
         for name, mine, other in self._identity(asked):
             if mine != other:
                 raise InputError(
@@ -99,7 +117,8 @@ class Plan(BaseModel):
                 )
         added = tuple(grid for grid in asked.grids if grid not in self.grids)
         files = {**self.files, **asked.files}
-        return self.model_copy(update={"grids": (*self.grids, *added), "files": files, "versions": asked.versions})
+        changed = {"files": files, "versions": asked.versions, "claims_digest": asked.claims_digest}
+        return self.model_copy(update={"grids": (*self.grids, *added), **changed})
 
     def _identity(self, other: "Plan") -> Iterator[tuple[str, Any, Any]]:
         yield "study", self.study, other.study
@@ -112,10 +131,15 @@ class Plan(BaseModel):
             yield f"the content of {name}", self.files[name], other.files[name]
         yield "what is measured", " ".join(self.measures), " ".join(other.measures)
         yield "--claims", self.claims, other.claims
-        yield f"the content of {self.claims}", self.claims_digest, other.claims_digest
+
+    def text(self) -> bytes:
+        """One JSON file in one exact form, with its own digest: any changed byte is seen."""
+        body = self.model_dump(mode="json")
+        plain = json.dumps(body, indent=1, allow_nan=False)
+        return (json.dumps({**body, "digest": digest(plain.encode())}, indent=1) + "\n").encode()
 
     def save(self, folder: Path) -> None:
-        replace(folder / FILE, (self.model_dump_json(indent=1) + "\n").encode())
+        replace(folder / FILE, self.text())
 
 
 def _brief(value: Any) -> str:
@@ -128,21 +152,26 @@ def new_id() -> str:
 
 
 def load_plan(folder: Path) -> Plan:
-    """The plan stored in a folder."""
+    """The plan stored in a folder; one whose bytes are not those that were written is refused."""
     path = folder / FILE
     if not path.is_file():
         raise NotARun(f"{folder} holds no sweep (it has no {FILE}); `stagescope sweep` makes one")
     with store_errors(path):
-        text = path.read_bytes()
+        data = path.read_bytes()
     try:
-        found = json.loads(text)
+        found = json.loads(data)
         version = found["schema_version"]
         if version > SCHEMA:
             raise InputError(f"{path}: schema version {version} is newer than {SCHEMA}; update stagescope to read this sweep")
         if version < OLDEST:
             raise InputError(f"{path}: schema version {version} is older than {OLDEST}, the oldest that can be read; sweep again")
-        return Plan.model_validate({**found, "schema_version": SCHEMA})
-    except (ValueError, ValidationError, KeyError, TypeError) as error:
+        if version == SCHEMA:
+            found.pop("digest")
+        plan = Plan.model_validate({**found, "schema_version": SCHEMA})
+        if not plan.grids or (version == SCHEMA and plan.text() != data):
+            raise ValueError("not the bytes that were written")
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
         raise NotARun(f"{path} is damaged; restore it from a copy, or sweep into another folder") from None
+    return plan

@@ -1,13 +1,11 @@
 """Rows of a sweep on disk: append-only, checksummed, one file per writing process, and exactly one row that counts for a point.
 
-A line is `{"check": ..., "row": {...}}` with the first digits of the SHA-256 of the row's bytes. A row is committed once its
-line is whole, newline included: a line cut short by a crash never was. Nothing is ever rewritten. Who commits holds the
-sweep's lock and has read what the others committed, so a point cannot get two rows, whoever computed it twice.
+A row is committed once its line is whole. Then the journal names it: a row that the journal names and that is not there any
+more was lost. No row is ever rewritten. Who commits holds the sweep's lock and has read what the others committed, so a point
+cannot get two rows, whoever computed it twice.
 """
 
 import fcntl
-import hashlib
-import json
 import os
 import re
 import time
@@ -17,15 +15,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from stagescope.runs.files import store_errors, sync
+from pydantic import TypeAdapter, ValidationError
+
+from stagescope.runs.files import store_errors
 from stagescope.runs.run import DONE
+from stagescope.sweeping.axes import Axis
+from stagescope.sweeping.lines import AppendFile, Lines, line_of, row_of
+from stagescope.sweeping.shape import Whole, fits, is_row
 
 Row = dict[str, Any]
 """What a point gave: `digest`, `study`, `seed`, `at`, `config`, `status`, `reason`, and what was measured."""
-
-_OPEN, _MIDDLE, _CLOSE = b'{"check":"', b'","row":', b"}"
-_DIGITS = 16
-_START = len(_OPEN) + _DIGITS + len(_MIDDLE)
 
 
 def reached_end(row: Row) -> bool:
@@ -38,81 +37,69 @@ def outcome(status: str, reason: str) -> str:
     return reason if reason.startswith(status) else f"{status}: {reason}" if reason else status
 
 
-def line_of(row: Row) -> bytes:
-    """The stored line of a row."""
-    body = json.dumps(row, separators=(",", ":"), allow_nan=False).encode()
-    return _OPEN + _check(body) + _MIDDLE + body + _CLOSE + b"\n"
-
-
 def _shown(line: bytes) -> tuple[str, int] | None:
     """Digest and try that a damaged line still shows."""
-    name, retry = re.search(rb'"digest":"([0-9a-f]{64})"', line), re.search(rb'"retry":(\d+)', line)
+    name, retry = re.search(rb'"digest":"([0-9a-f]{64})"', line), re.search(rb'"retry":(\d{1,9})\b', line)
     return (name.group(1).decode(), int(retry.group(1))) if name and retry else None
-
-
-def row_of(line: bytes) -> Row | None:
-    """The row of a stored line without its newline; None if its bytes are not those that were committed."""
-    body = line[_START : -len(_CLOSE)]
-    whole = line.startswith(_OPEN) and line[_START - len(_MIDDLE) : _START] == _MIDDLE and line.endswith(_CLOSE)
-    if not whole or line[len(_OPEN) : len(_OPEN) + _DIGITS] != _check(body):
-        return None
-    return json.loads(body)
-
-
-def _check(body: bytes) -> bytes:
-    return hashlib.sha256(body).hexdigest()[:_DIGITS].encode()
-
-
-class Lines:
-    """Whole lines of all files of a folder with one suffix; each call of `fresh` gives those added since the last one."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._read: dict[str, tuple[int, int]] = {}
-
-    def fresh(self) -> Iterator[tuple[str, int, bytes]]:
-        """(file, line number from 1, bytes) of what was added; a last line without newline waits until it is whole."""
-        with store_errors(self._folder):
-            entries = sorted(os.scandir(self._folder), key=lambda entry: entry.name) if self._folder.is_dir() else []
-            for entry in entries:
-                offset, number = self._read.get(entry.name, (0, 0))
-                if not entry.name.endswith(".jsonl") or entry.stat().st_size <= offset:
-                    continue
-                with open(entry.path, "rb") as file:
-                    file.seek(offset)
-                    whole = file.read().rpartition(b"\n")[0]
-                for line in whole.split(b"\n") if whole else ():
-                    number += 1
-                    offset += len(line) + 1
-                    yield entry.name, number, line
-                self._read[entry.name] = offset, number
 
 
 class Rows:
     """The rows that count, by digest, and what was found damaged. Reading takes no lock and changes nothing.
 
-    `lost` are digest and try that damaged lines still show, None where one shows none.
+    `damaged` are the places of lines whose bytes are not those that were committed, each with the point and the try that it
+    still shows, or None.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "rows"
         self.current: dict[str, Row] = {}
-        self.damaged: list[str] = []
-        self.lost: list[tuple[str, int] | None] = []
+        self.damaged: dict[str, tuple[str, int] | None] = {}
+        self.journal = Journal(folder)
         self._lines = Lines(self.folder)
+        self._tries: dict[str, int] = {}
 
     def refresh(self) -> "Rows":
         """Read what was committed since the last time. Of a point that was retried, the last try counts."""
+        self.journal.refresh()  # before the rows: what it names is there already
         for name, number, line in self._lines.fresh():
             row = row_of(line)
-            if row is None:
-                self.damaged.append(f"{self.folder / name}, line {number}")
-                self.lost.append(_shown(line))
+            if not is_row(row):
+                self.damaged[f"{self.folder / name}, line {number}"] = _shown(line)
                 continue
             known = self.current.get(row["digest"])
             if known is None or (row["retry"] > known["retry"] and (reached_end(row) or not reached_end(known))):
                 self.current[row["digest"]] = row
+            self._tries[row["digest"]] = max(row["retry"], self._tries.get(row["digest"], 0))
         return self
+
+    @property
+    def lost(self) -> dict[str, int]:
+        """Points by digest whose last committed try is not there, or not intact, and that try."""
+        named = [*self.journal.tries.items(), *filter(None, map(self._point, self.damaged.values()))]
+        return dict(sorted((digest, retry) for digest, retry in named if self._tries.get(digest, -1) < retry))
+
+    def _point(self, shown: tuple[str, int] | None) -> tuple[str, int] | None:
+        """The point of a damaged line, unless its name is damaged too: one that nothing else names."""
+        known = shown is not None and (not self.journal.tries or shown[0] in self.journal.tries or shown[0] in self._tries)
+        return shown if known else None
+
+    def unnamed(self) -> dict[str, int]:
+        """Intact tries that the journal does not name: of version 0.1.0, or of a process that was killed in between."""
+        return {digest: retry for digest, retry in self._tries.items() if self.journal.tries.get(digest, -1) < retry}
+
+    def problems(self) -> list[str]:
+        """Damage that matters, a sentence each: of a point that was computed again since, nothing is lost."""
+        lost, found = self.lost, []
+        for place, shown in self.damaged.items():
+            point = self._point(shown)
+            if (lost or not self.journal.tries) if point is None else point[0] in lost:
+                found.append(f"{place}: damaged, its bytes are not those that were committed")
+        return found + self.gone()
+
+    def gone(self) -> list[str]:
+        """Committed rows of which no line is left, a sentence each."""
+        seen = {point[0] for point in map(self._point, self.damaged.values()) if point is not None}
+        return [f"{self.folder}: the committed row of point {digest} is gone" for digest in self.lost if digest not in seen]
 
     def has(self, digest: str, retry: int, renew: bool = False) -> bool:
         """Whether a point has its row: of this try of it, or of a later one, or one that reached its end and is not renewed."""
@@ -120,14 +107,48 @@ class Rows:
         return known is not None and (known["retry"] >= retry or (reached_end(known) and not renew))
 
 
+def misfits(rows: Rows, axes: Sequence[Axis]) -> list[str]:
+    """Rows that do not belong to a sweep over these axes, a sentence each."""
+    wrong = (digest for digest, row in rows.current.items() if not fits(row, axes))
+    return [f"{rows.folder}: the row of point {digest} is not one of this sweep" for digest in wrong]
+
+
+class Journal:
+    """Which tries of which points were committed, in checked lines like those of rows, one file per writing process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "journal"
+        self.tries: dict[str, int] = {}
+        self.damaged: list[str] = []
+        self._lines = Lines(self.folder)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its whole lines."""
+        return self._lines.size
+
+    def refresh(self) -> None:
+        for name, number, line in self._lines.fresh():
+            entry = row_of(line)
+            try:
+                for digest, retry in _NAMED.validate_python(entry):
+                    self.tries[digest] = max(retry, self.tries.get(digest, 0))
+            except ValidationError:
+                self.damaged.append(f"{self.folder / name}, line {number}: damaged, its bytes are not those that were committed")
+
+
+_NAMED = TypeAdapter(list[tuple[str, Whole]])
+
+
 class RowWriter:
-    """Commits rows of one process, into a file that no other process writes."""
+    """Commits rows of one process, into files that no other process writes."""
 
     def __init__(self, folder: Path) -> None:
         self.rows = Rows(folder)
         self.name = uuid.uuid4().hex
         self._lock = folder / "lock"
-        self._handle: int | None = None
+        self._committed = AppendFile(self.rows.folder / f"{self.name}.jsonl")
+        self._named = AppendFile(self.rows.journal.folder / f"{self.name}.jsonl")
 
     @contextmanager
     def locked(self) -> Iterator[Rows]:
@@ -147,32 +168,30 @@ class RowWriter:
         with self.locked() as known:
             taken = [row for row in rows if not known.has(row["digest"], row["retry"], row.get("renew", False))]
             now = time.time()
-            self._append(b"".join(line_of({**row, "committed": now}) for row in taken))
+            if taken:
+                self._committed.append(b"".join(line_of({**row, "committed": now}) for row in taken))
+                self._named.append(line_of([(row["digest"], row["retry"]) for row in taken]))
             known.refresh()
         return taken
 
-    def close(self) -> None:
-        """Let go of the file; a later commit opens it again."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+    def settle(self) -> int:
+        """Name every intact row in the journal, which is written anew if it was damaged; returns its size, for the plan."""
+        with self.locked() as known:
+            tries = known.unnamed()
+            if known.journal.damaged:
+                tries = {**known.journal.tries, **tries}
+            if tries or not known.journal.size:
+                self._named.append(line_of(list(tries.items())))
+            if known.journal.damaged:
+                for path in known.journal.folder.glob("*.jsonl"):
+                    if path != self._named.path:
+                        path.unlink()
+            fresh = Journal(known.folder.parent)
+            fresh.refresh()
+            known.journal = fresh
+            return fresh.size
 
-    def _append(self, data: bytes) -> None:
-        """Write at the end of this process's file; what a full disk cut short is taken back, or later lines would follow it."""
-        if not data:
-            return
-        path = self.rows.folder / f"{self.name}.jsonl"
-        with store_errors(path):
-            if self._handle is None:
-                path.parent.mkdir(exist_ok=True)
-                self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-                sync(path.parent)
-            size = os.fstat(self._handle).st_size
-            try:
-                written = os.write(self._handle, data)
-                while written < len(data):
-                    written += os.write(self._handle, data[written:])
-                os.fsync(self._handle)
-            except OSError:
-                os.ftruncate(self._handle, size)
-                raise
+    def close(self) -> None:
+        """Let go of the files; a later commit opens them again."""
+        self._committed.close()
+        self._named.close()

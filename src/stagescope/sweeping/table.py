@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from stagescope.errors import InputError, unknown
 from stagescope.papers.registry import stored_study
 from stagescope.runs.files import publish
+from stagescope.spreadsheet import cell
 from stagescope.sweeping.axes import Axis, Value, ordered, spelled
 from stagescope.sweeping.columns import Column, columns_of
 from stagescope.sweeping.inputs import changed_file
 from stagescope.sweeping.plan import Plan, load_plan
-from stagescope.sweeping.rows import Row, Rows, reached_end
+from stagescope.sweeping.rows import Row, Rows, misfits, reached_end
+from stagescope.sweeping.shape import fits
 from stagescope.sweeping.statistics import CONFIDENCE, summarised
 
 if TYPE_CHECKING:
@@ -29,13 +31,15 @@ Cell = tuple[Value, ...]
 class Sweep:
     """What a sweep has committed. A row is a point (one full config and seed); rows that differ only in seed are a cell.
 
-    `damaged` names stored lines whose bytes are not those that were committed; their points count as not computed.
+    `damaged` names rows whose bytes are not those that were committed, or that are gone; their points count as not computed.
+    `renewed` is how many rows the call of `sweep` that returned this judged again because of `remeasure`.
     """
 
     folder: Path
     plan: Plan
     rows: tuple[Row, ...]
     damaged: tuple[str, ...] = ()
+    renewed: int = 0
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
@@ -173,12 +177,12 @@ class Sweep:
         return found.run(options, seed=row["seed"], out=out, overwrite=overwrite, progress=progress)
 
     def csv(self) -> str:
-        """One line a row; what a row does not have is empty."""
+        """One line a row; what a row does not have is empty. A text that a spreadsheet would run begins with '."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
+        writer.writerow(map(cell, self.columns))
         readers = [column.read for column in self._columns.values()]
-        writer.writerows([read(row) for read in readers] for row in self.rows)
+        writer.writerows([cell(read(row)) for read in readers] for row in self.rows)
         return text.getvalue()
 
     def write_csv(self, path: str | Path | None = None) -> Path:
@@ -205,7 +209,8 @@ def load_sweep(folder: str | Path) -> Sweep:
         )
         return (*keys, row["seed"])
 
-    return Sweep(folder, plan, tuple(sorted(rows.current.values(), key=order)), tuple(rows.damaged))
+    fitting = [row for row in rows.current.values() if fits(row, plan.axes)]
+    return Sweep(folder, plan, tuple(sorted(fitting, key=order)), (*rows.damaged, *rows.gone(), *misfits(rows, plan.axes)))
 
 
 def same(one: Value, other: Value) -> bool:

@@ -185,7 +185,7 @@ def _compute(study: Study, task: Task, points: list[Point]) -> list[Row]:
     for point, numbers in zip(points, found, strict=True):
         if numbers is None:
             with _timer(task.timeout, None):
-                rows.append(measured(study, point, task.plan.measures, claims=_claims(task)))
+                rows.append(_measured(study, task, point))
         else:
             rows.append(row_at(study, point, {"status": "finished", "clock": "t", "numbers": numbers, **share}))
     return rows
@@ -219,7 +219,11 @@ def _row(study: Study, task: Task, desk: Desk, point: Point, tried: int) -> Row:
         return row_at(study, point, {"status": "failed", "reason": why, "seconds": None, "started": time.time()})
     keep = Path(task.folder) / "runs" / point.digest if task.keep_runs else None
     with _timer(task.timeout, trace):
-        return measured(study, point, task.plan.measures, keep, _claims(task))
+        return _measured(study, task, point, keep)
+
+
+def _measured(study: Study, task: Task, point: Point, keep: Path | None = None) -> Row:
+    return measured(study, point, task.plan.measures, keep, _claims(task), task.plan.claims_digest)
 
 
 @contextmanager

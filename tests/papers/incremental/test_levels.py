@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.caches import VARIABLE, cache_folder
 from stagescope.papers.incremental import levels as module
 from stagescope.papers.incremental.figures.runs import FILE
 from stagescope.papers.published import published
-from stagescope.runs.files import private_cache
 
 REFERENCE = published("stagescope.papers.incremental")
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     module._levels.cache_clear()
 
@@ -91,15 +92,17 @@ def test_levels_are_kept_on_disk_and_in_memory(monkeypatch):
     np.testing.assert_array_equal(again.fits[1].matrices, first.fits[1].matrices)
 
 
-@pytest.mark.parametrize("damage", [b"", b"not safetensors", "cut", "other shapes"])
+@pytest.mark.parametrize("damage", [b"", b"not safetensors", "cut", "flipped", "other shapes"])
 def test_damaged_files_are_computed_anew(damage):
     chain = ss.LaggedChain.spans(5, (1, 1))
     first = ss.class_levels(chain, 3, sequences=50)
-    (path,) = private_cache("levels").iterdir()
+    (path,) = cache_folder("levels").iterdir()
     if damage == "other shapes":
         ss.class_levels(ss.LaggedChain.spans(4, (1, 1)), 3, sequences=50)
         damage = next(other for other in path.parent.iterdir() if other != path).read_bytes()
-    path.write_bytes(path.read_bytes()[:-8] if damage == "cut" else damage)
+    whole = path.read_bytes()
+    changed = {"cut": whole[:-8], "flipped": whole[:-50] + bytes([whole[-50] ^ 1]) + whole[-49:]}
+    path.write_bytes(changed.get(damage, damage))
     module._levels.cache_clear()
     np.testing.assert_array_equal(ss.class_levels(chain, 3, sequences=50).losses, first.losses)
 
@@ -107,7 +110,6 @@ def test_damaged_files_are_computed_anew(damage):
 def test_no_place_for_a_cache_is_no_error(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert private_cache("levels") is None
     assert ss.class_levels(ss.LaggedChain.spans(5, (1, 1)), 3, sequences=50).converged
 
 

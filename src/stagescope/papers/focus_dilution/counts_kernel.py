@@ -6,9 +6,9 @@ a block vectorise.
 """
 
 import numpy as np
-from numba import njit
 
 from stagescope.fields.flat_kernel import FAST
+from stagescope.kernels import njit
 
 BLOCK = 128
 WIDEST = 600.0

@@ -8,10 +8,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import carray, cfunc, njit  # pyright: ignore[reportPrivateImportUsage]
+from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 
 from stagescope.fields.compiled import SIGNATURE, entries, sundials
 from stagescope.fields.flat_kernel import FAST, softmax, square
+from stagescope.kernels import cfunc, njit
 
 WEIGHTS, _TABLES = slice(4, 8), 8
 _D, _M = np.uint64(4), np.uint64(8)
@@ -179,7 +180,7 @@ def _for_sundials() -> Any:
     if sundials() is None:
         raise RuntimeError("SUNDIALS cannot be called directly here, so nothing can call this")
 
-    @cfunc(SIGNATURE, cache=True)
+    @cfunc(SIGNATURE)
     def velocity(t, y, out, held):
         d, m, mk = held[0], held[1], held[2]
         size, room = int(2 * m * (d + mk)), int(_TABLES + 2 * d + 4 * d * d + 2 * d * m + 4 * d * mk)

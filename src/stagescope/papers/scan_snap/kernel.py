@@ -5,7 +5,8 @@ Contexts are stored by class (start, key, logp): only the support of a class is 
 """
 
 import numpy as np
-from numba import njit
+
+from stagescope.kernels import njit
 
 
 @njit(cache=True)

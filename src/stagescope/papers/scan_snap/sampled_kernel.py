@@ -7,9 +7,9 @@ cumulative law of its class with 32 random bits, so that every probability is ex
 """
 
 import numpy as np
-from numba import njit
 
 from stagescope.fields.exp_kernel import exp_double
+from stagescope.kernels import njit
 
 _FAST = {"contract", "reassoc"}  # lets sums vectorise; no other fast-math flag, so that inf and nan keep their meaning
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, the increment of SplitMix64

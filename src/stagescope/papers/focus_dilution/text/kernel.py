@@ -8,10 +8,11 @@ all that is made of them stays in the nearest caches. Divisors are put on rows o
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
 from stagescope.fields.exp_kernel import exp_single
+from stagescope.kernels import njit
 
 _FAST = {"contract", "reassoc"}
 ROWS = 128

@@ -5,7 +5,8 @@ lags, d = 50, one thread), and it holds no array of contexts x vocabulary.
 """
 
 import numpy as np
-from numba import njit
+
+from stagescope.kernels import njit
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})

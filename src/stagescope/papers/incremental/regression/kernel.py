@@ -8,10 +8,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import carray, cfunc, njit  # pyright: ignore[reportPrivateImportUsage]
+from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 
 from stagescope.fields.compiled import SIGNATURE, entries, sundials
 from stagescope.fields.flat_kernel import FAST, softmax, square
+from stagescope.kernels import cfunc, njit
 
 RATES, _TABLES = slice(5, 7), 7
 
@@ -99,7 +100,7 @@ def _for_sundials() -> Any:
     if sundials() is None:
         raise RuntimeError("SUNDIALS cannot be called directly here, so nothing can call this")
 
-    @cfunc(SIGNATURE, cache=True)
+    @cfunc(SIGNATURE)
     def move(t, y, out, held):
         heads, positions, features = int(held[0]), int(held[1]), int(held[2])
         size, room = heads * (positions + features), _TABLES + 2 * features + (heads + features + 1) * positions

@@ -10,9 +10,9 @@ double, and so are the sums over sequences, of which single precision adds up no
 """
 
 import numpy as np
-from numba import njit
 
 from stagescope.fields.exp_kernel import exp_double
+from stagescope.kernels import njit
 from stagescope.papers.incremental.students.positional_kernel import SAFE
 
 _OPTIONS = {"cache": True, "fastmath": {"contract", "reassoc", "nnan", "nsz"}, "error_model": "numpy"}

@@ -7,9 +7,9 @@ Targets are taken a few at a time so that the rows of one position stay in the f
 """
 
 import numpy as np
-from numba import njit
 
 from stagescope.fields.exp_kernel import exp_double
+from stagescope.kernels import njit
 
 _OPTIONS = {"cache": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
 _ROWS, _BLOCK = 2048, 3200

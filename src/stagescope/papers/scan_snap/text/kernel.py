@@ -1,7 +1,8 @@
 """Numba kernel of scan and snap on windows of a text: loss and gradient on some windows, over the keys they contain."""
 
 import numpy as np
-from numba import njit
+
+from stagescope.kernels import njit
 
 
 @njit(cache=True)

@@ -1,0 +1,127 @@
+"""Caches on disk: folders of this user alone, and entries that are served only if their bytes are those that were written.
+
+A cache may always fail. A damaged entry is removed, a line says so, and it is made again; what cannot be written is not kept.
+"""
+
+import atexit
+import hashlib
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import uuid
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+VARIABLE = "STAGESCOPE_CACHE"
+"""The folder to keep caches in, before XDG_CACHE_HOME and ~/.cache. A process without such a folder sets it for its workers."""
+_SEAL = hashlib.sha256().digest_size
+
+
+def cache_folder(kind: str) -> Path | None:
+    """The folder of one kind of cached files, private to this user.
+
+    A temporary one where none can be kept, None where there is not even that.
+    """
+    try:
+        return _private(_base(), kind)
+    except (OSError, RuntimeError) as error:
+        return _temporary(kind, error)
+
+
+def _base() -> Path:
+    """A relative path is ignored, as the XDG rules ask: what lies in the current folder may be somebody else's."""
+    for given in (os.environ.get(VARIABLE), os.environ.get("XDG_CACHE_HOME")):
+        if given and os.path.isabs(given):
+            return Path(given)
+    home = Path.home()
+    if not home.is_absolute():
+        raise RuntimeError(f"the home folder {str(home)!r} is not an absolute path")
+    return home / ".cache"
+
+
+def _private(base: Path, kind: str) -> Path:
+    """`base`/stagescope/`kind`, each of mode 0700 and owned by this user, and a place that can be written to."""
+    base.mkdir(parents=True, exist_ok=True)
+    whole = base / "stagescope"
+    for folder in (whole, whole / kind):
+        folder.mkdir(exist_ok=True, mode=0o700)
+        found = folder.stat()
+        if found.st_uid != os.getuid():
+            raise RuntimeError(f"{folder} belongs to another user")
+        if found.st_mode & 0o777 != 0o700:
+            folder.chmod(0o700)
+    if not os.access(whole / kind, os.W_OK):
+        raise RuntimeError(f"{whole / kind} cannot be written")
+    return whole / kind
+
+
+def _temporary(kind: str, why: Exception) -> Path | None:
+    """A cache until this process ends, which its workers share."""
+    try:
+        base = Path(tempfile.mkdtemp(prefix="stagescope-"))
+        folder = _private(base, kind)
+    except (OSError, RuntimeError):
+        return None
+    os.environ[VARIABLE] = str(base)
+    atexit.register(_remove, base, os.getpid())
+    say(f"no cache can be kept ({why}); a temporary one is used. To keep it, set {VARIABLE} to a folder of yours")
+    return folder
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Not in a process that was forked from the one that made the folder."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def say(sentence: str) -> None:
+    print(f"stagescope: {sentence}", file=sys.stderr)
+
+
+def read_entry(path: Path) -> bytes | None:
+    """What was written under this name; None if there is nothing, or if it is damaged: then it is removed."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    body = data[:-_SEAL]
+    if data[len(body) :] == _seal(path, body):
+        return body
+    say(f"the cache file {path} is damaged; it is removed and made again")
+    with suppress(OSError):  # the next one to write it replaces it
+        path.unlink(missing_ok=True)
+    return None
+
+
+def write_entry(path: Path, body: bytes) -> None:
+    """Keep an entry, if that is possible; it appears whole or not at all."""
+    fresh = path.with_name(f"{path.name}.{uuid.uuid4().hex}.new")
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            fresh.write_bytes(body + _seal(path, body))
+            os.replace(fresh, path)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+
+def _seal(path: Path, body: bytes) -> bytes:
+    """The name is part of it, so that no entry is taken for another one."""
+    found = hashlib.sha256(path.name.encode() + b"\0")
+    found.update(body)
+    return found.digest()
+
+
+@cache
+def processor() -> str:
+    """A short name for what this processor can do: machine code for another one may not run here."""
+    able = platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            able += next((line for line in file if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        able += platform.processor()
+    return hashlib.sha256(able.encode()).hexdigest()[:16]

@@ -1,0 +1,117 @@
+"""Compiled kernels in their private cache: loaded when intact, compiled when not, never fatal."""
+
+import importlib.util
+import stat
+
+import pytest
+from numba import types
+
+from stagescope import caches, kernels
+from stagescope.kernels import cfunc, njit
+
+SOURCE = """
+from stagescope.kernels import njit
+
+@njit(cache=True)
+def double(x):
+    return 2 * x
+"""
+
+
+@pytest.fixture
+def double(tmp_path, monkeypatch):
+    """Imports the kernel anew, as another process would."""
+    monkeypatch.delenv(caches.VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "doubling.py"
+    path.write_text(SOURCE)
+
+    def fresh():
+        spec = importlib.util.spec_from_file_location("doubling", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.double
+
+    return fresh
+
+
+def hits(kernel) -> int:
+    return sum(kernel.stats.cache_hits.values())
+
+
+def files(tmp_path):
+    found = sorted(path for path in (tmp_path / "cache").rglob("*") if path.is_file())
+    assert [path.suffix for path in found] == [".nbc", ".nbi"]
+    return found
+
+
+def test_a_kernel_is_compiled_once_and_kept_in_private(double, tmp_path):
+    first = double()
+    assert (first(2.0), hits(first)) == (4.0, 0)
+    again = double()
+    assert (again(3.0), hits(again)) == (6.0, 1)
+    assert not list(tmp_path.glob("__pycache__/*.nb*"))
+    for path in files(tmp_path):
+        assert path.is_relative_to(tmp_path / "cache" / "stagescope" / "numba")
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("suffix", [".nbc", ".nbi"])
+def test_damaged_files_are_made_again(double, tmp_path, capsys, suffix):
+    """A flipped object would abort the process in LLVM, a zeroed index would raise from pickle."""
+    double()(2.0)
+    (path,) = (each for each in files(tmp_path) if each.suffix == suffix)
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    flipped = whole[:middle] + bytes([whole[middle] ^ 4]) + whole[middle + 1 :]
+    for damaged in (bytes(len(whole)), flipped):
+        path.write_bytes(damaged)
+        kernel = double()
+        assert (kernel(2.0), hits(kernel)) == (4.0, 0)
+        assert f"{path} is damaged" in capsys.readouterr().err
+        again = double()
+        assert (again(2.0), hits(again)) == (4.0, 1)
+
+
+def test_a_changed_source_is_compiled(double, tmp_path):
+    double()(2.0)
+    (tmp_path / "doubling.py").write_text(SOURCE.replace("2 * x", "3 * x"))
+    assert double()(2.0) == 6.0
+
+
+def test_an_entry_that_cannot_be_unpickled_is_compiled(double, tmp_path, capsys):
+    double()(2.0)
+    caches.write_entry(files(tmp_path)[0], b"not a pickle")
+    assert double()(2.0) == 4.0
+    assert "cannot be used" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("reason", ["no folder", "another Numba"])
+def test_without_a_cache_kernels_are_compiled(double, tmp_path, monkeypatch, reason):
+    if reason == "no folder":
+        monkeypatch.setattr(kernels, "cache_folder", lambda kind: None)
+    else:
+        monkeypatch.setattr(kernels, "_KNOWN", False)
+    assert double()(2.0) == 4.0
+    assert not (tmp_path / "cache").exists() or not list((tmp_path / "cache").rglob("*.nb*"))
+
+
+def test_numba_reads_through_the_checked_methods():
+    assert kernels._KNOWN
+
+
+def test_a_callback_is_kept_too(tmp_path, monkeypatch):
+    monkeypatch.delenv(caches.VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def negative(x):
+        return -x
+
+    signature = types.float64(types.float64)
+    assert cfunc(signature)(negative).ctypes(2.0) == -2.0
+    files(tmp_path)
+    assert cfunc(signature)(negative)._cache_hits == 1
+
+
+def test_without_cache_nothing_is_kept():
+    assert njit(cache=False)(lambda x: x)._cache.cache_path is None
