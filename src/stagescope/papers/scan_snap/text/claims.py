@@ -192,14 +192,21 @@ _TYPES: dict[str, Any] = {
 }
 CLAIMS = (
     claim("SnS:lemma-1", "Row sums of Y and Z are conserved", _gradient_regime, row_sums, "start", "end", kind="identity"),
-    claim("SnS:text-held", "Scores rank types by how distinct they are in held-out text", _topical, _ranked, "end", **_TYPES),
+    claim(
+        "SnS:text-held",
+        "Scores rank types by how distinct they are in held-out text",
+        _topical,
+        _ranked,
+        "end",
+        rare=True,
+        **_TYPES,
+    ),
     claim(
         "SnS:text-frequency",
         "Scores rank types by how distinct they are in held-out text, at equal frequency",
         _topical,
         _ranked_at_frequency,
         "end",
-        rare=True,
         **_TYPES,
     ),
     claim(
@@ -209,6 +216,7 @@ CLAIMS = (
         _attended,
         "prior",
         "end",
+        rare=True,
         **_TYPES,
     ),
     claim(
