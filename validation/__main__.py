@@ -23,6 +23,7 @@ MODULES = (
     "elsewhere",
     "sizes",
     "tiny_starts",
+    "fuzz",
     "kill",
     "sweep_killing",
     "documents",

@@ -1,0 +1,50 @@
+"""Damaged and hostile folders, 300 of them: the long version is `python -m validation fuzz`."""
+
+import time
+
+import pytest
+
+from validation import fuzz, fuzzing
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    return fuzz.runs(tmp_path_factory.mktemp("good"))
+
+
+def test_300_mutated_runs_do_no_harm(good, tmp_path):
+    """No traceback, no hang, no write outside the folder, no wrong data."""
+    found = fuzz.hunt(good, tmp_path, cases=300, seed=1, commands=0.02)
+    assert found.cases.total() == 300
+    assert found.said == []
+
+
+def _fails(folder):
+    raise KeyError("x")
+
+
+def _hangs(folder):
+    time.sleep(10)
+
+
+def _writes(folder):
+    (folder.parent / "notes.txt").write_text("theirs")
+    (folder.parent / "new").write_text("")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"), [(_fails, "KeyError"), (_hangs, "more than"), (_writes, "new was written outside the folder")]
+)
+def test_what_goes_wrong_is_seen(good, tmp_path, monkeypatch, wrong, said):
+    monkeypatch.setattr(fuzzing, "verify", wrong)
+    monkeypatch.setattr(fuzzing, "SECONDS", 0.2)
+    found = fuzz.hunt(good, tmp_path, cases=1, seed=1, commands=0.0)
+    assert said in found.said[0]
+
+
+def test_other_arrays_are_seen(good, tmp_path, monkeypatch):
+    case = fuzzing.Case(tmp_path, good["run"], (), hashed=False)
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    monkeypatch.setattr(fuzzing, "arrays_of", lambda folder: {"W": b"1"})
+    assert fuzzing.try_run(case, {"W": b"2"}, ()) == ["other arrays are served"]
