@@ -192,7 +192,7 @@ def test_unknown_names_come_with_the_nearest(tmp_path, call, words, expected):
         (("run", "scan-snap"), "--out"),
         (("run",), "scan-snap"),
         ((), "verify"),
-        (("verify",), "RUN"),
+        (("verify",), "FOLDER"),
         (("export", "x"), "--to"),
         (("export", "x", "--to", "xlsx"), "netcdf"),
         (("completion", "fish"), "bash"),

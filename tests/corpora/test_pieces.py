@@ -66,9 +66,10 @@ def test_every_piece_occurs_and_there_are_as_many_as_asked():
         assert seen.min() > 0
 
 
-def test_more_pieces_than_merges_give_is_refused():
-    with pytest.raises(InputError, match="too small for so many merges"):
-        learn_pieces(TYPES, COUNTS, 400)
+@pytest.mark.parametrize(("vocab", "words"), [(36, "too small for so many merges"), (400, "cannot be made of 38 characters")])
+def test_more_pieces_than_merges_give_is_refused(vocab, words):
+    with pytest.raises(InputError, match=words):
+        learn_pieces(TYPES, COUNTS, vocab)
 
 
 def test_characters_never_seen_are_unknown_or_left_out():

@@ -221,13 +221,15 @@ def test_the_page_carries_a_command_for_every_row_and_no_path_of_this_machine(tm
 def test_the_command(tmp_path, capsys):
     """From a stored sweep to files, and a sentence for a name that does not exist."""
     from stagescope.cli.main import run
-    from stagescope.sweeping.rows import line_of
+    from stagescope.sweeping.rows import RowWriter
 
     found = sweep((FEW, RATE, DELTA), lambda a, b, d, s: focus(a - d, 0.5, s))
-    folder = tmp_path / "sweep"
-    (folder / "rows").mkdir(parents=True)
-    found.plan.save(folder)
-    (folder / "rows" / "one.jsonl").write_bytes(b"".join(map(line_of, found.rows)))
+    rows = [{"retry": 0, **row} for row in found.rows]
+    folder, part = tmp_path / "sweep", tmp_path / "part"
+    for place, count in ((folder, len(rows)), (part, len(rows) - 3)):
+        place.mkdir()
+        found.plan.save(place)
+        RowWriter(place).commit(rows[:count])
     words = ["diagram", str(folder), "--x", "pi.0", "--y", "lr", "--color", "E2"]
     assert (
         run([*words, "--at", "delta=.01", "--out", str(tmp_path / "out"), "--page", str(tmp_path / "page.html"), "--quiet"]) == 0
@@ -236,8 +238,7 @@ def test_the_command(tmp_path, capsys):
         str(tmp_path / "out" / "E2-over-pi_0-lr-delta=0_01.png"),
         str(tmp_path / "page.html"),
     ]
-    (folder / "rows" / "one.jsonl").write_bytes(b"".join(map(line_of, found.rows[:-3])))
-    assert run([*words, "--out", str(tmp_path / "out")]) == 0
+    assert run([words[0], str(part), *words[2:], "--out", str(tmp_path / "out")]) == 0
     assert "note: 33 of 36 points: the sweep is not complete" in capsys.readouterr().out
     assert run([*words[:-1], "E22"]) == 2
     assert "unknown column of this sweep 'E22'; did you mean 'E2'?" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State
-from stagescope.dynamics.record import Record, Stop
+from stagescope.dynamics.record import Record, Stop, require_frames
 from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective, as_field
@@ -113,6 +113,7 @@ def evolve(
     vector = layout.pack(params)
     dynamics.block_rates(layout.names)
     settled = dynamics.settled(layout, vector)
+    require_frames(record, getattr(dynamics, "steps", None), layout.size if out is None else 0)  # a folder takes more
     positions = settled.positions(record, until)
     journey = Journey(law, layout, settled, positions, stop, record, until, seed, origin or Origin())
     if out is not None:

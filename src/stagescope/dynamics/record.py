@@ -8,6 +8,7 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError
+from stagescope.memory import require_memory
 from stagescope.spec import Described, Numbers
 
 
@@ -17,6 +18,10 @@ class Record(Described):
     @abstractmethod
     def times(self, until: float) -> np.ndarray:
         """Positions of the frames in [0, until], increasing."""
+
+    def count(self, steps: int) -> int:
+        """How many frames are asked for at most, of a run of so many steps; known before their times are made."""
+        return int(getattr(self, "frames", 0))
 
     def steps(self, total: int) -> np.ndarray:
         """Steps of the frames in 0..total, increasing."""
@@ -56,6 +61,9 @@ class Graded(Record):
     frames: int = Limits(default=400, ge=12)
     early: int = Limits(default=60, ge=2)
 
+    def count(self, steps: int) -> int:
+        return self.frames + self.early
+
     def times(self, until: float) -> np.ndarray:
         grid = np.linspace(0.0, until, self.frames)
         return np.unique(np.concatenate([grid, np.geomspace(grid[10] * 1e-3, grid[10], self.early)]))
@@ -72,6 +80,9 @@ class AtTimes(Record):
             raise ValueError(f"frames must be at increasing times >= 0, got {self.at[:5]}")
         return self
 
+    def count(self, steps: int) -> int:
+        return len(self.at) + 2
+
     def times(self, until: float) -> np.ndarray:
         if self.at[-1] > until:
             raise InputError(f"the last frame is at {self.at[-1]:g}, but the run ends at {until:g}")
@@ -83,11 +94,32 @@ class Every(Record):
 
     n: int = Limits(default=1, ge=1)
 
+    def count(self, steps: int) -> int:
+        return steps // self.n + 2
+
     def times(self, until: float) -> np.ndarray:
         raise InputError("a flow has no steps to record: use --record log or uniform (LogSpaced, Uniform, AtTimes)")
 
     def steps(self, total: int) -> np.ndarray:
         return np.unique(np.concatenate([np.arange(0, total + 1, self.n), [total]]))
+
+
+PER_FRAME = 100
+"""Numbers that a frame takes besides its parameters: names, clocks, loss and the objects that hold them."""
+
+
+def require_frames(record: Record | None, steps: int | None, size: int) -> None:
+    """Refuse more frames, or more numbers in them, than fit in memory; `size` is that of the parameters of one frame."""
+    if record is None:
+        return
+    asked = record.count(steps or 0)
+    kept = asked if steps is None else min(asked, steps + 1)
+    remedy = "record fewer --frames"
+    if isinstance(record, Every) and steps is not None:
+        remedy = f"take fewer --steps than {steps:,}, or choose --record log where there is such an option"
+    require_memory(f"the times of {asked:,} frames", remedy, asked)
+    if size:
+        require_memory(f"the {kept:,} recorded frames", remedy, kept, PER_FRAME + size)
 
 
 class Stop(Described):

@@ -4,17 +4,13 @@ An option that has the name of a field sets that field: `rtol` of a flow, `lr` a
 heavy-ball. What a study computes itself is given by keyword and comes first.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stagescope.dynamics.descent import GD, Adam, AdamW, Descent, HeavyBall, Optimizer
 from stagescope.dynamics.dynamics import Dynamics
 from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import AtTimes, Every, LogSpaced, Record, Uniform
-from stagescope.memory import numbers, require_memory
+from stagescope.dynamics.record import Every, LogSpaced, Record, Uniform
 from stagescope.spec import Described
-
-if TYPE_CHECKING:
-    from stagescope.papers.study import Setup
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {"gd": GD, "sgd": GD, "heavy-ball": HeavyBall, "adam": Adam, "adamw": AdamW}
 
@@ -43,30 +39,6 @@ def make_record(options: Any) -> Record | None:
         return Uniform(frames=options.frames)
     auto_in_descent = options.record == "auto" and options.optimizer != "flow"
     return None if auto_in_descent else LogSpaced(frames=options.frames)
-
-
-PER_FRAME = 100
-"""Numbers that a frame takes besides its parameters: names, clocks, loss and the objects that hold them."""
-
-
-def check_frames(plan: "Setup") -> None:
-    """Refuse more frames, or more numbers in them, than fit in memory."""
-    steps = plan.dynamics.steps if isinstance(plan.dynamics, Descent) else None
-    asked = _frames(plan.record, steps or 0)
-    kept = asked if steps is None else min(asked, steps + 1)
-    shapes = {name: block.shape for name, block in plan.params.items()}
-    remedy = "record fewer --frames"
-    if isinstance(plan.record, Every):
-        remedy = f"take fewer --steps than {steps:,}, or choose --record log where there is such an option"
-    require_memory(f"the times of {asked:,} frames", remedy, asked)
-    require_memory(f"the {kept:,} recorded frames", remedy, kept, PER_FRAME + numbers(shapes))
-
-
-def _frames(record: Record | None, steps: int) -> int:
-    """How many frames are asked for; 0 where nobody can say, and where `evolve` chooses."""
-    if isinstance(record, Every):
-        return steps // record.n + 2
-    return len(record.at) if isinstance(record, AtTimes) else getattr(record, "frames", 0) + getattr(record, "early", 0)
 
 
 def _shared(options: Any, kind: type[Described]) -> dict[str, Any]:

@@ -110,7 +110,6 @@ def test_features_listed_from_the_farthest(tmp_path):
         ({"model": "content", "init": "xavier", "init_scale": 0.1}, "the scale is that of --init xavier"),
         ({"model": "transformer", "rate_attention": 0.1}, "one step size"),
         ({"feature_order": "farthest-first"}, "the features are random"),
-        ({"model": "transformer", "record": "uniform", "frames": 10**6}, "the recorded frames would take"),
         ({"momentum": 0.5}, "--momentum 0.5 .* has no effect here: adam"),
         ({"weight_decay": 0.5}, "choose --optimizer adamw"),
         ({"features": "a.npy", "feature_kind": "centred"}, "the features come from --features"),
