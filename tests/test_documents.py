@@ -82,7 +82,7 @@ def test_files_and_modules_that_a_document_names_exist(path):
 
 
 def _is_file(name: str) -> bool:
-    roots = (ROOT, ROOT / "src/stagescope", ROOT / "docs", ROOT / "tests/third_party/unigram-paper")
+    roots = (ROOT, ROOT / "src/stagescope", ROOT / "docs", ROOT / "tests", ROOT / "tests/third_party/unigram-paper")
     return any((root / name).exists() for root in roots) or ("/" not in name and name in FILES)
 
 

@@ -75,8 +75,8 @@ def test_damaged_files_are_made_again(double, tmp_path, capsys, suffix):
 
 def test_a_changed_source_is_compiled(double, tmp_path):
     double()(2.0)
-    (tmp_path / "doubling.py").write_text(SOURCE.replace("2 * x", "3 * x"))
-    assert double()(2.0) == 6.0
+    (tmp_path / "doubling.py").write_text(SOURCE.replace("2 * x", "30 * x"))  # of another length, so that Python sees it too
+    assert double()(2.0) == 60.0
 
 
 def test_an_entry_that_cannot_be_unpickled_is_compiled(double, tmp_path, capsys):

@@ -14,7 +14,7 @@ NAMED = {
         "SnS:snap",
         "SnS:sparsity",
     ),
-    "incremental": ("ISA:first", "ISA:clock", "ISA:escape-law"),
+    "incremental": ("ISA:first", "ISA:clock"),
 }
 FIRST, DRAWS = 130_000, 5
 MOST = 0.5

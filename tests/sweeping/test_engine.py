@@ -163,13 +163,13 @@ def test_a_sweep_of_which_every_point_failed_ends_with_1_and_equal_seeds_are_sai
 
 def test_refinement_finds_where_focus_becomes_defocus(sweep):
     """Real flows: attention first turns to the frequent token above persistence 0, away from it below [FD:attention-rate]."""
-    asked = {"refine": 5, "refine_by": "first_move", "measure": ["numbers"], "options": {"until": 300.0, "frames": 60}}
+    asked = {"refine": 4, "refine_by": "first_move", "measure": ["numbers"], "options": {"until": 300.0, "frames": 60}}
     made = sweep(study="focus-dilution", grid={"persistence": "-.09:.71:5"}, **asked)
     focus = [row["at"]["persistence"] for row in made.rows if row["numbers"]["first_move"] > 0]
     defocus = [row["at"]["persistence"] for row in made.rows if row["numbers"]["first_move"] < 0]
     assert max(defocus) < 0 < min(focus)
-    assert min(focus) - max(defocus) <= 0.01 * (0.71 + 0.09)
-    assert len(made) == len(focus) + len(defocus) <= 101 / 5
+    assert min(focus) - max(defocus) <= 0.02 * (0.71 + 0.09)
+    assert len(made) == len(focus) + len(defocus) <= 101 / 6
 
 
 def test_a_call_may_name_its_grids_in_another_order(sweep):

@@ -109,5 +109,3 @@ def test_own_claims_on_worker_processes(tmp_path):
     again = call()
     assert again.returncode == 2
     assert "give --claims mine:CLAIM again" in again.stderr
-    assert call("--claims", "mine:CLAIM", "--seeds", "2").returncode == 0
-    assert len(ss.load_sweep(tmp_path / "sweep")) == 4

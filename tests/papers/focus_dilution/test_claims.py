@@ -166,10 +166,9 @@ def test_nulls_are_judged_and_not_confirmed():
     for seed in (21001, 21004):
         left = [claim for claim in CLAIMS if claim.nulls and "violated" not in tried[claim.tag] and claim.tag not in FAR]
         for null in {null.name: null for claim in left for null in claim.nulls}.values():
-            found = {row.tag: row for row in ss.check(null.make(seed))}
-            for claim in CLAIMS:
-                if null.name in {each.name for each in claim.nulls}:
-                    tried[claim.tag].add(found[claim.tag].verdict)
+            named = [claim for claim in CLAIMS if null.name in {each.name for each in claim.nulls}]
+            for row in reading(null.make(seed)).judge(named):
+                tried[row.tag].add(row.verdict)
     for tag, seen in tried.items():
         assert "confirmed" not in seen, tag
         assert "violated" in seen or tag in FAR, tag
@@ -329,10 +328,11 @@ def test_half_the_asymmetry_is_half_the_rate():
     chain = ss.LazyChain(pi=asymmetric_law(0.5, 4, (1.0, -0.4, -0.6), 0.015), persistence=0.35)
     model = ss.TokenAttention(vocab=4, width=8, scale=2.0)
     run = ss.evolve(ss.population_loss(model, chain), model.init(0, 1e-3), ss.GradientFlow(), until=6000.0)
-    found = verdicts(run)["delta-law"]
+    law = next(claim for claim in CLAIMS if claim.tag == "FD:delta-law")
+    found, other = (reading(each).judge([law]).verdicts[0] for each in (run, OFFSET.make(5)))
     assert found.verdict == "confirmed", found.reason
     assert found.measured == pytest.approx(1, abs=0.08)
-    assert verdicts(OFFSET.make(5))["delta-law"].verdict == "violated"
+    assert other.verdict == "violated"
 
 
 def test_with_three_tokens_nothing_is_left_to_open_after_the_second_direction():
