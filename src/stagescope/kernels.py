@@ -73,7 +73,10 @@ class _Files(caching.IndexDataCacheFile):
 
     def _load_index(self) -> dict[Any, str]:
         data = read_entry(Path(self._index_path))
-        stamp, overloads = (None, {}) if data is None else pickle.loads(data)
+        try:
+            stamp, overloads = (None, {}) if data is None else pickle.loads(data)
+        except Exception:  # of another version: it is written anew
+            return {}
         return overloads if stamp == self._source_stamp else {}
 
     def _save_index(self, overloads: dict[Any, str]) -> None:

@@ -75,7 +75,11 @@ def _told(value: Any, depth: int) -> Iterator[bytes]:
     elif hasattr(value, "__array__"):
         import numpy as np  # commands start without it
 
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except Exception:  # such as a key of JAX, or a tensor that asks for its gradient
+            yield _source(type(value))
+            return
         yield f"{array.dtype} {array.shape}".encode() + (b"" if array.dtype.hasobject else array.tobytes())
     else:
         yield _source(type(value))

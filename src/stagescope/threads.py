@@ -1,6 +1,7 @@
 """One BLAS thread while parameters move: sums in another order differ in their last bits, and these matrices are small."""
 
 import ctypes
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -56,7 +57,7 @@ def blas_threads() -> int | None:
 def _loaded() -> dict[Path, _Functions]:
     """The functions of every BLAS library of this process that can be asked."""
     try:
-        lines = _MAPS.read_text().splitlines()
+        lines = os.fsdecode(_MAPS.read_bytes()).splitlines()
     except OSError:
         return {}
     paths = {Path(line.split(maxsplit=5)[-1]) for line in lines if any(name in line for name in _LIBRARIES)}

@@ -113,3 +113,10 @@ def test_a_file_of_something_else_is_refused_and_stays_as_it_is(study, tmp_path,
 def test_a_folder_is_no_file_for_draws(study, tmp_path):
     with pytest.raises(ss.StoreError, match=str(tmp_path)):
         module.calibrate("toy", draws=1, keep=tmp_path, progress=False)
+
+
+def test_a_claim_whose_code_has_a_mistake_is_said(study):
+    broken = replace(study.claims()[0], tag="own:c", compare=lambda evidence: 1 / 0)
+    found = module.calibrate("toy", draws=1, claims=broken, progress=False)
+    assert "ZeroDivisionError" in found.failed[0]
+    assert not found.holds

@@ -98,7 +98,8 @@ def _kept(keep: str | Path | None, rules: Mapping[tuple[str, str], Mapping[str, 
     if (whole and not any(whole)) or (not whole and text):
         raise InputError(f"{keep} holds something else than draws; choose another --keep, or a file that does not exist")
     if text and not text.endswith("\n"):  # the call was stopped while it wrote
-        path.write_text(text + "\n")
+        with store_errors(path), path.open("a") as file:
+            file.write("\n")
     found = {}
     for row in filter(None, rows):
         verdicts = row.get("verdicts")
@@ -134,7 +135,10 @@ def _draw(claims: Claims, task: Task) -> dict[str, Any]:
     began = time.monotonic()
     try:
         found = reading(inputs.make(seed)).judge([claim for claim in judged if claim.tag in tags])
-        row["verdicts"] = {verdict.tag: _brief(verdict) for verdict in found}
+        if broken := [verdict.reason for verdict in found if verdict.error is not None]:
+            row["failed"] = broken[0]
+        else:
+            row["verdicts"] = {verdict.tag: _brief(verdict) for verdict in found}
     except (Exception, SystemExit) as error:  # inputs of the user's own may raise anything
         row["failed"] = sentence(error)
     return {**row, "seconds": time.monotonic() - began}

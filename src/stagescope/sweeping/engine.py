@@ -10,7 +10,7 @@ from stagescope.claims.own import forget, own_claims
 from stagescope.dynamics.evolve import Interrupted
 from stagescope.errors import InputError, StoreError
 from stagescope.papers.registry import study as study_named
-from stagescope.runs.files import Lock, store_errors
+from stagescope.runs.files import Lock, refuse_foreign, store_errors
 from stagescope.sweeping import notes
 from stagescope.sweeping.axes import Value
 from stagescope.sweeping.boxes import Scale
@@ -144,6 +144,7 @@ def _held(folder: Path, new: bool) -> Iterator[None]:
             folder.mkdir(parents=True, exist_ok=True)
         except FileNotFoundError:  # such as below /proc
             raise InputError(f"{folder}: no folder can be made there; choose another --out") from None
+        refuse_foreign(folder)
         try:
             lock = Lock(folder / CALL)
         except StoreError:
