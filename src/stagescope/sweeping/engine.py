@@ -192,6 +192,8 @@ class Job:
         """Store the plan, with the size of the journal that names every committed row."""
         if damaged := notes.journal_damage(self.writer.rows.refresh(), self.plan.journal):
             self.progress.warn(damaged)
+        if not (self.folder / FILE).exists():
+            self.plan.save(self.folder)  # first, so that a folder whose call was killed here is a sweep
         self.plan = self.plan.model_copy(update={"journal": self.writer.settle()})
         self.plan.save(self.folder)
 
