@@ -14,7 +14,7 @@ NAMED = {
         "SnS:snap",
         "SnS:sparsity",
     ),
-    "incremental": ("ISA:first", "ISA:clock"),
+    "incremental": ("ISA:first", "ISA:clock", "ISA:escape-law"),
 }
 FIRST, DRAWS = 130_000, 5
 MOST = 0.5

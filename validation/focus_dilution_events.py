@@ -19,7 +19,7 @@ def main() -> bool:
     counts = np.array([_batch(batch, flow) for batch in BATCHES])
     cases, covered = counts.sum(axis=0)
     print(f"all   {cases:>5} {covered / cases:>7.2f}")
-    return bool(COVERAGE[0] <= covered / cases <= COVERAGE[1])
+    return bool(np.all((counts[:, 1] >= COVERAGE[0] * counts[:, 0]) & (counts[:, 1] <= COVERAGE[1] * counts[:, 0])))
 
 
 def _batch(batch: int, flow: tuple[int, int]) -> tuple[int, int]:
