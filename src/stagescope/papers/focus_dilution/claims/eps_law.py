@@ -53,7 +53,7 @@ def _eps_law(evidence: Evidence) -> Comparison:
             return Comparison(1.0, None, DELAY, None, words, unit=unit)
         found.append(legs)
     early, late = (found[1] - found[0]) / per_decade, (found[2] - found[1]) / per_decade
-    doubts = np.array([distance_error(smaller.visit(*label)) for label in LABELS])
+    doubts = np.array([abs(distance_shift(smaller.visit(*label))) for label in LABELS])
     worst = int(np.argmax(np.abs(late - 1)))
     shown = ", ".join(f"{name} {ratio:.3f}" for name, ratio in zip(LEGS, late, strict=True))
     errors = {"predicted_error": float(doubts.max()), "measured_error": float(np.abs(late - early).max())}
@@ -61,11 +61,11 @@ def _eps_law(evidence: Evidence) -> Comparison:
     return agreement(1.0, float(late[worst]), DELAY, reason, **errors, unit=unit)
 
 
-def distance_error(visit: SaddleVisit | None) -> float:
-    """The relative error of the rate at a point because the run is not at it; 1 where there is no such point."""
+def distance_shift(visit: SaddleVisit | None) -> float:
+    """The relative change of the rate at a point because the run is not at it; 1 where there is no such point."""
     if visit is None or visit.small.opening is None or visit.local_rate is None:
         return 1.0
-    return abs(visit.local_rate / visit.small.opening.rate - 1)
+    return visit.local_rate / visit.small.opening.rate - 1
 
 
 CLAIMS = (

@@ -1,7 +1,8 @@
 """Events of focus and dilution as estimates: how far the recording, and other draws of the data, would move them [FD:stages].
 
 An opening starts where the one before it ended, so its delay adds to theirs: along the openings in order of time variances
-add. An event of a row is as late as the last opening before it, and has an error of its own.
+add. An event of a row is as late as the last opening before it, and has an error of its own. Focus and dilution of a row are
+reached while the first score grows: their error is that of its walk up to them, not only up to Q1.
 """
 
 import math
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from stagescope.papers.focus_dilution.observables import TokenCurves
 
 Times = Mapping[str, float | None]
+FIRST_CYCLE = ("focus", "dilution")
 
 
 @dataclass(frozen=True)
@@ -112,9 +114,17 @@ def _hovering(curves: "TokenCurves", times: Times) -> dict[str, float]:
 
 def _inherited(name: str, when: float, times: Times, chain: Mapping[str, float], draws: Draws) -> tuple[float, float]:
     """Errors from batches and from the sample: the event's own, or those of the last opening before it."""
-    earlier = [(at, each) for each, at in times.items() if at is not None and _opening(each) and at <= when]
-    last = name if _opening(name) else max(earlier, default=(0.0, ""))[1]
-    return chain.get(last, 0.0), draws.sample.get(name, draws.sample.get(last, 0.0))
+    last = name if _opening(name) else _last_opening(times, when)[1]
+    sample = draws.sample.get(name, draws.sample.get(last, 0.0))
+    if name.startswith(FIRST_CYCLE):
+        last = _last_opening(times, when, but="Q1")[1]
+    return chain.get(last, 0.0), sample
+
+
+def _last_opening(times: Times, when: float, but: str = "") -> tuple[float, str]:
+    """The last opening until then, with its time; the beginning of the run where there is none."""
+    earlier = [(at, each) for each, at in times.items() if at is not None and _opening(each) and at <= when and each != but]
+    return max(earlier, default=(0.0, ""))
 
 
 def _own_errors(
@@ -122,20 +132,28 @@ def _own_errors(
 ) -> dict[str, float]:
     """95 % half-widths of the onset, from its own walk, and of the events of rows, from noise between records.
 
-    Near a top of height g that falls to half within h, noise s moves the top by h (2 s/g)^(1/2) and the half by 2 h s/g.
+    Near a top of height g that falls to half within h, noise s moves the top by h (2 s/g)^(1/2) and the half by 2 h s/g. The
+    walk of the first score up to there moves both.
     """
     found = {name: max((turn.stop or 0.0) - turn.low, turn.high - (turn.stop or 0.0)) for name, (_, turn) in named.items()}
     if (onset := times["onset"]) is not None:
         keys = np.log(np.maximum(curves.key_values[:, 0], 1e-300))
-        since = max((at for name, at in times.items() if at is not None and _opening(name) and at <= onset), default=0.0)
-        level = float(np.interp(onset, curves.time, keys))
-        found["onset"] = delay(curves.time, keys, level, onset, since=since, apart=draws.apart)
+        since = _last_opening(times, onset)[0]
+        found["onset"] = _walk(curves.time, keys, onset, since, draws.apart)
     for cycle in rows:
         if cycle.focus is None:
             continue
         row = curves.attention[:, cycle.row, curves.frequent]
         noise = TWO_SIDED * float(np.interp(cycle.focus, curves.time, flutter(curves.time, row))) / cycle.gain
         fall = (float(curves.time[-1]) if cycle.half is None else cycle.half) - cycle.focus
-        found[f"focus{cycle.row}"] = fall * min(1.0, 2 * noise) ** 0.5
-        found[f"dilution{cycle.row}"] = fall * 2 * noise
+        near = {"focus": (cycle.focus, fall * min(1.0, 2 * noise) ** 0.5), "dilution": (cycle.half, fall * 2 * noise)}
+        for kind, (at, error) in near.items():
+            if at is not None:
+                walk = _walk(curves.time, _logs(curves, "Q1"), at, _last_opening(times, at, but="Q1")[0], draws.apart)
+                found[f"{kind}{cycle.row}"] = math.hypot(error, walk)
     return found
+
+
+def _walk(time: np.ndarray, logs: np.ndarray, when: float, since: float, apart: float) -> float:
+    """The 95 % half-width of the time at which a growing quantity has the value that it has at `when`."""
+    return delay(time, logs, float(np.interp(when, time, logs)), when, since=since, apart=apart)
