@@ -193,7 +193,8 @@ class Claim:
         row = self._row(regime, "inconclusive", why)
         if not self.cost:
             found = self._returned("compare", self.compare(evidence), Comparison)
-            row = self._row(regime, "inconclusive", f"{why} ({found.reason})", found)
+            shown = "" if found.measured is None else f" ({found.reason})"  # why there is no number is said by the regime
+            row = self._row(regime, "inconclusive", why + shown, found)
         options = None if self.elsewhere is None else self.elsewhere(evidence)
         return replace(row, elsewhere=Elsewhere(dict(options))) if options else row
 

@@ -204,6 +204,14 @@ def test_a_claim_out_of_regime_names_the_run_that_decides_it():
     assert {each.tag: each.verdict for each in beside.judge(CLAIMS[:1])} == {"FD:origin": "confirmed"}
 
 
+@pytest.mark.parametrize("given", [{"optimizer": "sgd", "form": "sampled", "sequences": 64, "steps": 50}, {"until": 5.0}])
+def test_the_run_beside_a_short_one_has_at_least_the_default_length(given):
+    run = ss.run_study("focus-dilution", **given)
+    row = verdicts(run)["dilution"]
+    beside = {**(run.config or {}), **row.elsewhere.options}
+    assert (beside["until"], beside["optimizer"]) == (800.0, "flow")
+
+
 def test_steps_without_flow_time_say_nothing_about_the_length_of_the_flow():
     run = ss.run_study("focus-dilution", optimizer="adam", lr=1e-3, steps=200)
     options = verdicts(run)["origin"].elsewhere.options
