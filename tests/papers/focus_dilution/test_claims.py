@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import stagescope as ss
 from stagescope.landscape.ladder import NEAR
 from stagescope.papers.focus_dilution import forms
-from stagescope.papers.focus_dilution.claims import CLAIMS
+from stagescope.papers.focus_dilution.claims import CLAIMS, second_order
 from stagescope.papers.focus_dilution.claims.asymmetry import LIMITS as ASYMMETRY
 from stagescope.papers.focus_dilution.claims.asymmetry import Asymmetry
 from stagescope.papers.focus_dilution.family import plateau_amplitude
@@ -154,6 +154,16 @@ def test_the_second_order_is_a_limit():
     assert found.verdict == "confirmed"
     assert found.measured == pytest.approx(1, abs=0.05)
     assert (found.measured_error or 0.0) < 0.05
+
+
+@pytest.mark.parametrize(("slopes", "verdict"), [([-3e15, -3e15], "violated"), ([4e9, 1.0], "inconclusive")])
+def test_a_ratio_that_says_nothing_is_words_and_decides_the_same(monkeypatch, slopes, verdict):
+    found = iter(slopes)
+    monkeypatch.setattr(second_order, "_slope", lambda *_: next(found))
+    run = ss.run_study("focus-dilution", until=100.0)
+    (row,) = reading(run).judge(second_order.CLAIMS[1:])
+    assert (row.verdict, row.measured) == (verdict, "too large to state")
+    assert row.reason.endswith("0.004; too large to state in the limit")
 
 
 FAR = {"FD:delta-law", "FD:second-order", "FD:dilution", "FD:embedding-direction", "FD:embedding-rate", "FD:linear-focused"}
