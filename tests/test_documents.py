@@ -5,8 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import stagescope as ss
 from tests.documents import DOCUMENTS, ROOT, agree, is_run, parse, problems
 from tests.test_layers import GRAPH, MODULES, RANK
 from tests.third_party.installing import environment, installed, shared
@@ -42,6 +44,15 @@ def test_extending_is_true_where_its_package_is_installed(tmp_path_factory):
     command = [sys.executable, "-m", "tests.documents", str(ROOT / "docs" / "extending.md")]
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_claim_of_the_page_asks_for_a_loss_where_there_is_one():
+    """A field that is no gradient has none."""
+    text = (ROOT / "docs" / "extending.md").read_text()
+    block = next(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "own:falls" in block)
+    space = {"ss": ss, "np": np, "run": ss.run_study("scan-snap", decoder="pinv", until=5.0, frames=20)}
+    exec(block, space)
+    assert space["row"].reason == "the run has no loss"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)

@@ -51,6 +51,13 @@ def option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def option_words(name: str, value: Any) -> list[str]:
+    """A setting as the command line takes it: `--spans 2 2 2`; a switch is its name alone, where it is on."""
+    if isinstance(value, bool) or value is None:
+        return [option(name)] if value else []
+    return [option(name), *map(str, value if isinstance(value, list | tuple) else (value,))]
+
+
 def field_name(word: str) -> str:
     """The name of an option as Python spells it, from what a person writes: `init-scale` is init_scale."""
     return word.strip().replace("-", "_")

@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.claims.claim import Claim
+from stagescope.claims.claim import Claim, Elsewhere
 from stagescope.claims.comparison import Comparison, Regime
 from stagescope.claims.inputs import Inputs
 from stagescope.claims.ledger import Ledger
@@ -101,13 +102,21 @@ def test_ledger_json_and_text():
 
 def test_a_tolerance_in_words_is_a_sentence_and_options_elsewhere_are_said_once():
     found = Comparison(1.0, 2.0, "at least", True, "two rows", unit="rows")
-    near = [
-        claim(tag=f"own:{i}", regime=Regime(False, "short"), elsewhere=lambda e: {"until": 5, "length": None}) for i in range(2)
-    ]
+    options = {"length": None, "until": 5, "spans": (2, 1), "shape": (), "pad": 0, "text": Path("my text"), "exact": False}
+    near = [claim(tag=f"own:{i}", regime=Regime(False, "short"), elsewhere=lambda e: options) for i in range(2)]
     text = str(Ledger.of(RUN, [claim(found=found), *near], None))
     assert "predicted 1, measured 2 (rows); it must be at least the prediction" in text
-    assert text.count("--until 5 no --length") == 1
+    assert text.count("--until 5 --spans 2 1 --pad 0 --text 'my text' (leave out --length --shape --exact)") == 1
     assert "own:0, own:1" in text
+
+
+def test_nothing_is_said_twice_out_of_regime():
+    """Why there is no number is said by the regime, and words that were measured by the reason."""
+    outside = Regime(False, "the run has no stay at (1,1)")
+    nothing = Comparison(0.0, None, 1e-10, None, "no stay at (1,1)")
+    assert claim(regime=outside, found=nothing).judge(RUN, None).reason == "out of regime: the run has no stay at (1,1)"
+    words = Comparison("A < B", "A 1, B 2", "order", True, "A 1, B 2")
+    assert str(Ledger.of(RUN, [claim(regime=outside, found=words)], None)).count("A 1, B 2") == 1
 
 
 def test_identities_that_are_not_decided_are_not_said_to_fail():
@@ -255,6 +264,14 @@ def test_identities_and_rare_claims_are_not_counted_and_a_group_counts_once():
     ledger = Ledger.of(RUN, rows, None)
     assert ledger.counts() == {"confirmed": 2}
     assert ledger.summary() == "2 confirmed (2 groups of 3 claims); 1 of 1 identities hold"
+
+
+def test_what_runs_beside_decide_is_counted_in_the_unit_of_the_summary():
+    rows = Ledger.of(RUN, [claim(kind="prediction", group="rate"), claim(None, kind="prediction", group="rate")], None)
+    near = tuple(replace(row, elsewhere=Elsewhere({"until": 5}, row)) for row in rows)
+    ledger = replace(rows, verdicts=near)
+    assert ledger.summary() == "1 confirmed (1 group of 2 claims)"
+    assert "claims that this run cannot decide, with other options: 1 confirmed (1 group of 2 claims)" in ledger.remarks()
 
 
 def test_a_group_with_a_violation_is_violated():

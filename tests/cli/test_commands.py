@@ -14,8 +14,8 @@ from stagescope.cli import demo as tour
 from stagescope.cli.commands import COMMANDS
 from stagescope.cli.main import CONFIG, run
 from stagescope.dynamics.evolve import Journey
+from stagescope.options import option_words
 from stagescope.papers.registry import paper_of, papers, studies
-from stagescope.reporting.provenance import option_words
 from tests.runs import samples
 
 

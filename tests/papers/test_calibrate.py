@@ -82,6 +82,40 @@ def test_own_claims_are_judged_on_the_inputs_of_a_study(study, tmp_path):
         module.calibrate("toy", claims=own, workers=2)
 
 
+OWN = """
+import stagescope as ss
+
+def small(evidence):
+    size = float(evidence.run.series["loss"][0])
+    return ss.Comparison("at most", size, "bound", size <= {bound}, f"the loss begins at {{size}}")
+
+ONE = ss.Claim(tag="own:small", statement="small", regime=lambda evidence: ss.Regime(True, ""), compare=small)
+"""
+
+
+def test_own_claims_that_were_edited_are_judged_again(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    keep, file = tmp_path / "draws.jsonl", tmp_path / "edited_claims_here.py"
+    for bound, confirmed, drawn in ((2.0, 2, 2), (2.0, 2, 2), (0.05, 0, 4)):
+        file.write_text(OWN.format(bound=bound))
+        found = module.calibrate("toy", draws=2, claims="edited_claims_here:ONE", keep=keep, progress=False)
+        assert (found.lines[0].confirmed, len(study.good.seeds)) == (confirmed, drawn)
+
+
+def test_own_claims_in_no_file_cannot_be_kept(study, tmp_path):
+    space: dict = {"__name__": "nowhere"}
+    exec(OWN.format(bound=2.0), space)
+    module.calibrate("toy", draws=1, claims=space["ONE"], progress=False)
+    with pytest.raises(ss.InputError, match="own:small is in no file"):
+        module.calibrate("toy", draws=1, claims=space["ONE"], keep=tmp_path / "draws.jsonl", progress=False)
+
+
+def test_the_tag_of_a_claim_of_the_study_is_taken(study):
+    with pytest.raises(ss.InputError, match="the tag 'own:a' is that of a claim of the paper"):
+        module.calibrate("toy", draws=1, claims=replace(study.claims()[0], statement="another"), progress=False)
+    assert module.calibrate("toy", draws=1, claims=study.claims()[0], progress=False).holds, "one of the study's own"
+
+
 def test_a_draw_that_fails_is_named_and_made_again(study, tmp_path, monkeypatch):
     keep, inputs = tmp_path / "draws.jsonl", study.inputs
     study.inputs = lambda: (ss.Inputs("any", "any", lambda seed: 1 / 0),)
@@ -94,9 +128,10 @@ def test_a_draw_that_fails_is_named_and_made_again(study, tmp_path, monkeypatch)
     assert all(isinstance(json.loads(line), dict) for line in keep.read_text().splitlines())
 
 
-@pytest.mark.parametrize("given", [{"draws": 0}, {"first": -1}, {"workers": 0}])
+@pytest.mark.parametrize("given", [{"draws": 0}, {"nulls": 0}, {"first": -1}, {"workers": 0}])
 def test_numbers_that_make_no_sense_are_refused(study, given):
-    with pytest.raises(ss.InputError, match="at least 1, 1, 0 and 1"):
+    ((name, value),) = given.items()
+    with pytest.raises(ss.InputError, match=f"^{name} is {value}; give at least {value + 1}$"):
         module.calibrate("toy", **given)
 
 

@@ -8,6 +8,7 @@ import pytest
 from matplotlib import pyplot
 
 from stagescope.cli.main import run as command
+from stagescope.detect.stage import Event, Stages
 from stagescope.errors import InputError
 from stagescope.reporting.portrait import portrait
 from stagescope.reporting.static import drawings, figures, text
@@ -54,6 +55,20 @@ def test_the_loss_that_is_drawn_is_the_recorded_one(found):
     drawing = drawings(found)["loss"]()
     lines = [line for line in drawing.axes[0].get_lines() if line.get_label() == "loss"]
     np.testing.assert_array_equal(lines[0].get_ydata(), found.run.series["loss"])
+    pyplot.close(drawing)
+
+
+def test_intervals_of_events_are_bands(found):
+    """Those that overlap are one band with the names of its events; that of a flow is narrower than a line and not drawn."""
+    end = float(found.run.time[-1])
+    ends = {"a": (0.4, 0.5), "b": (0.48, 0.6), "thin": (0.8, 0.8 + 1e-9)}
+    events = {name: Event(low * end, low * end, high * end) for name, (low, high) in ends.items()}
+    drawing = drawings(replace(found, stages=Stages.of("finished", "t", events, (), {})))["loss"]()
+    axes = drawing.axes[0]
+    spans = [patch.get_extents().transformed(axes.transData.inverted()) for patch in axes.patches]
+    np.testing.assert_allclose([(span.x0 / end, span.x1 / end) for span in spans], [(0.4, 0.6)])
+    assert "a, b" in [words.get_text() for words in axes.texts]
+    assert [words.get_text() for words in axes.get_legend().get_texts()] == ["95 % interval"]
     pyplot.close(drawing)
 
 

@@ -85,7 +85,7 @@ def test_the_default_name_is_that_of_the_run(tmp_path, run, monkeypatch):
 def test_an_existing_file_is_replaced_only_if_asked(tmp_path, run):
     path = tmp_path / "out.csv"
     path.write_text("mine")
-    with pytest.raises(InputError, match="exists; choose another file, or --overwrite"):
+    with pytest.raises(InputError, match=r"exists; choose another file, or --overwrite \(in Python overwrite=True\)"):
         export(run, "csv", path)
     assert path.read_text() == "mine"
     export(run, "csv", path, overwrite=True)

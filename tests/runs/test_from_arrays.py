@@ -69,7 +69,7 @@ def test_own_claims_are_judged_on_it(run):
 
     claim = ss.Claim(tag="own:fall", statement="It falls by 1", regime=lambda e: ss.Regime(True, "any"), compare=compare)
     assert [row.verdict for row in ss.check(run, claims=[claim])] == ["confirmed"]
-    with pytest.raises(ss.InputError, match="no claims are written for runs of 'arrays'"):
+    with pytest.raises(ss.InputError, match="runs of 'arrays'; put claims of your own to it: --claims module:NAME"):
         ss.check(run)
 
 

@@ -85,7 +85,7 @@ def test_a_run_can_be_saved_over_itself(tmp_path):
     samples.finished(tmp_path / "run")
     store.load(tmp_path / "run").save(tmp_path / "run", overwrite=True)
     assert samples.equal(store.load(tmp_path / "run"), 10)
-    with pytest.raises(InputError, match="not empty"):
+    with pytest.raises(InputError, match=r"not empty; .* --overwrite \(in Python overwrite=True\)"):
         store.load(tmp_path / "run").save(tmp_path / "run")
 
 

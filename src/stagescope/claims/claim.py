@@ -91,6 +91,10 @@ class Claim:
     a run of no paper. It always has the run as `run`, which a paper may have replayed with more frames.
 
     Example:
+        def has_loss(evidence):
+            found = "loss" in evidence.run.series
+            return ss.Regime(found, "applies to runs with a loss", applies=found)
+
         def falls(evidence):
             loss = evidence.run.series["loss"]
             rise = float(np.diff(loss).max())
@@ -99,7 +103,7 @@ class Claim:
         own = ss.Claim(
             tag="own:falls",
             statement="The loss never rises",
-            regime=lambda evidence: ss.Regime(evidence.run.clock == "t", "a gradient flow"),
+            regime=has_loss,
             compare=falls,
         )
         ss.check(run, claims=[own])
@@ -193,7 +197,8 @@ class Claim:
         row = self._row(regime, "inconclusive", why)
         if not self.cost:
             found = self._returned("compare", self.compare(evidence), Comparison)
-            row = self._row(regime, "inconclusive", f"{why} ({found.reason})", found)
+            shown = "" if found.measured is None else f" ({found.reason})"  # why there is no number is said by the regime
+            row = self._row(regime, "inconclusive", why + shown, found)
         options = None if self.elsewhere is None else self.elsewhere(evidence)
         return replace(row, elsewhere=Elsewhere(dict(options))) if options else row
 

@@ -1,11 +1,13 @@
 """A ledger: the claims on a run, with their verdicts."""
 
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stagescope.claims.claim import Claim, Elsewhere, Outcome, Verdict
+from stagescope.options import option, option_words
 from stagescope.runs.run import Run
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ class Ledger:
         for row in self.verdicts:
             text.append(f"{row.verdict:<{VERDICT_WIDTH}}", style=_STYLE[row.verdict]).append(row.statement, style="bold")
             text.append(f"  [{row.tag}{_aside(row)}]\n", style="dim")
-            if row.measured is not None and row.measured != row.reason:
+            if row.measured is not None and not (isinstance(row.measured, str) and row.measured in row.reason):
                 text.append(f"{'':<{VERDICT_WIDTH}}{_numbers(row)}\n")
             for line in filter(None, (row.reason, row.cost and f"beside this run: {row.cost}", _decided(row.elsewhere))):
                 text.append(f"{'':<{VERDICT_WIDTH}}{line}\n", style="dim")
@@ -75,19 +77,12 @@ class Ledger:
         Identities cannot fail and are not counted, nor are claims that are rarely decided. A group is violated where one of
         its claims is, and otherwise has the first of the verdicts confirmed, inconclusive, not applicable that one of them has.
         """
-        groups: dict[str, list[Outcome]] = {}
-        for place, row in enumerate(self.verdicts):
-            if row.counted:
-                groups.setdefault(row.group or f"{place}", []).append(row.verdict)
-        return Counter(min(found, key=_RANK.index) for found in groups.values())
+        return _counts(self.verdicts)
 
     def summary(self) -> str:
         """How many predictions and patterns have each verdict, and how many identities hold."""
-        counts = self.counts()
         own = [row.verdict for row in self.verdicts if row.kind == "identity" and row.verdict in ("confirmed", "violated")]
-        said = [", ".join(f"{counts[name]} {name}" for name in _STYLE if counts[name])]
-        if (inside := sum(row.counted for row in self.verdicts)) > (groups := counts.total()):
-            said[0] += f" ({groups} groups of {inside} claims)"
+        said = [_counted(self.verdicts)]
         if own:
             said.append(f"{own.count('confirmed')} of {len(own)} identities hold")
         return "; ".join(part for part in said if part)
@@ -102,9 +97,8 @@ class Ledger:
         )
         if plain:
             found.append(f"{_claims(plain)} {'is' if plain == 1 else 'are'} uncalibrated: {UNCALIBRATED}")
-        beside = Counter(row.elsewhere.verdict.verdict for row in self.verdicts if row.elsewhere and row.elsewhere.verdict)
-        if beside:
-            counted = ", ".join(f"{count} {name}" for name, count in beside.items())
+        beside = [row.elsewhere.verdict for row in self.verdicts if row.elsewhere and row.elsewhere.verdict]
+        if counted := _counted(beside):
             found.append(f"claims that this run cannot decide, with other options: {counted}")
         places: dict[str, list[str]] = {}
         for row in self.verdicts:
@@ -118,6 +112,22 @@ class Ledger:
 
     def __str__(self) -> str:
         return self.text().plain
+
+
+def _counts(rows: Iterable[Verdict]) -> Counter[Outcome]:
+    groups: dict[str, list[Outcome]] = {}
+    for place, row in enumerate(rows):
+        if row.counted:
+            groups.setdefault(row.group or f"{place}", []).append(row.verdict)
+    return Counter(min(found, key=_RANK.index) for found in groups.values())
+
+
+def _counted(rows: Sequence[Verdict]) -> str:
+    """How many groups have each verdict; the unit is said where a group has several claims."""
+    counts, claims = _counts(rows), sum(row.counted for row in rows)
+    said = ", ".join(f"{counts[name]} {name}" for name in _STYLE if counts[name])
+    groups = f"{counts.total()} group{'' if counts.total() == 1 else 's'}"
+    return said + (f" ({groups} of {claims} claims)" if claims > counts.total() else "")
 
 
 def _aside(row: Verdict) -> str:
@@ -140,15 +150,11 @@ def _decided(place: Elsewhere | None) -> str:
 
 
 def _options(place: Elsewhere) -> str:
-    """Such as "--until 120 no --length"."""
-    return " ".join(_option(name, value) for name, value in place.options.items())
-
-
-def _option(name: str, value: Any) -> str:
-    flag = f"--{name.replace('_', '-')}"
-    if value is None or value in ((), []):
-        return f"no {flag}"
-    return f"{flag} {' '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
+    """As a shell takes them, and which to leave out: "--until 120 (leave out --length)"."""
+    unset = [name for name, value in place.options.items() if value is None or value is False or value in ((), [])]
+    words = [word for name, value in place.options.items() if name not in unset for word in option_words(name, value)]
+    left = f"(leave out {' '.join(map(option, unset))})" if unset else ""
+    return " ".join(filter(None, (shlex.join(words), left)))
 
 
 def _number(value: float | str | None, error: float | None = None) -> str:

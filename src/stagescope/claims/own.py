@@ -23,6 +23,29 @@ def own_claims(given: Claims) -> tuple[Claim, ...]:
     return _checked(given, "claims")
 
 
+def refuse_taken(own: Iterable[Claim], written: Iterable[Claim]) -> None:
+    """A claim of one's own with the tag of a paper's would be taken for it."""
+    taken = {claim.tag for claim in written}
+    for claim in own:
+        if claim.tag in taken:
+            raise InputError(f"the tag {claim.tag!r} is that of a claim of the paper; give your own claim another tag")
+
+
+def claims_digest(given: Claims) -> str:
+    """SHA-256 of the files in which claims are written, so that a change of them is noticed."""
+    if isinstance(given, str):
+        return source_digest(given)
+    found = hashlib.sha256()
+    for claim in own_claims(given):
+        for function in (claim.regime, claim.compare, *(null.make for null in claim.nulls)):
+            module = sys.modules.get(getattr(function, "func", function).__module__)  # `func` of a partial
+            file = getattr(module, "__file__", None)
+            if file is None:
+                raise InputError(f"the claim {claim.tag} is in no file, so a change of it is not noticed; write it into a module")
+            found.update(Path(file).read_bytes())
+    return found.hexdigest()
+
+
 def source_digest(given: str) -> str:
     """SHA-256 of the file of the module in "module:NAME", so that a change of the claims is noticed."""
     module = imported(_parts(given)[0], "claims")

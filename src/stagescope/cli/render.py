@@ -14,8 +14,8 @@ from stagescope.claims.ledger import VERDICT_WIDTH, Ledger
 from stagescope.detect.stage import Stages, span_text
 from stagescope.errors import printable, sentence
 from stagescope.landscape.ladder import Ladder
+from stagescope.options import option_words
 from stagescope.papers.registry import paper_of, studies
-from stagescope.reporting.provenance import option_words
 
 if TYPE_CHECKING:
     from stagescope.papers.study import Study

@@ -11,7 +11,7 @@ from typing import Any
 from stagescope.claims.calibration import Calibration
 from stagescope.claims.claim import Claim, Verdict
 from stagescope.claims.inputs import Inputs
-from stagescope.claims.own import Claims, own_claims
+from stagescope.claims.own import Claims, claims_digest, forget, own_claims, refuse_taken
 from stagescope.errors import InputError, sentence
 from stagescope.papers.reading import reading
 from stagescope.papers.registry import study as study_named
@@ -42,23 +42,28 @@ def calibrate(
         nulls: draws of every null, where they are to be others than of inputs.
         claims: your own, judged instead of the study's: a `Claim`, several, or "module:NAME" of some.
         first: the first seed. Rules must be frozen before the seeds that judge them are drawn.
-        keep: a file to which every draw is added as a line; a second call goes on where the first one stopped.
+        keep: a file to which every draw is added as a line; a second call goes on where the first one stopped. Draws that were
+            judged by other rules, or by own claims whose file was changed since, are made again.
         workers: processes. Above 1, call it under `if __name__ == "__main__":`.
     """
     count = {"input": draws, "null": draws if nulls is None else nulls}
-    if min(count.values()) < 1 or first < 0 or workers < 1:
-        raise InputError(f"draws is {draws}, nulls {nulls}, first {first}, workers {workers}; at least 1, 1, 0 and 1 are needed")
-    claims = claims if isinstance(claims, str) else own_claims(claims)
+    _check_numbers(draws=(draws, 1), nulls=(count["null"], 1), first=(first, 0), workers=(workers, 1))
+    if isinstance(claims, str):
+        forget(claims)  # this process may have imported them before they were changed
+    else:
+        claims = own_claims(claims)
     if workers > 1 and claims and not isinstance(claims, str):
         raise InputError('several workers need claims by name: claims="module:NAME"')
-    found = study_named(study)
-    judged = own_claims(claims) or found.claims()
+    found, own = study_named(study), own_claims(claims)
+    refuse_taken((claim for claim in own if claim not in found.claims()), found.claims())
+    judged = own or found.claims()
+    digest = claims_digest(claims) if own and keep is not None else None
     drawn = [(inputs.name, role, tags) for inputs, role, tags in families(found, judged)]
     tasks = [(study, role, name, seed) for name, role, _ in drawn for seed in range(first, first + count[role])]
     if not tasks:
         raise InputError(f"{study} has no inputs to draw and its claims have no nulls; give it `inputs`")
     rules = {claim.tag: claim.rules for claim in judged}
-    rows = _kept(keep, {(role, name): {tag: rules[tag] for tag in tags} for name, role, tags in drawn})
+    rows = _kept(keep, {(role, name): {tag: rules[tag] for tag in tags} for name, role, tags in drawn}, digest)
     left = [task for task in tasks if task not in rows]
     with progress_for(progress) as bar:
         bar.begin(f"draws of {study}", len(left), "draws")
@@ -66,9 +71,16 @@ def calibrate(
             rows[row["study"], row["role"], row["family"], row["seed"]] = row
             if keep is not None:
                 with store_errors(Path(keep)), Path(keep).open("a") as file:
-                    file.write(json.dumps(row) + "\n")
+                    file.write(json.dumps(row if digest is None else {**row, "claims": digest}) + "\n")
             bar.update(done)
     return Calibration.of(study, judged, [rows[task] for task in tasks])
+
+
+def _check_numbers(**given: tuple[int, int]) -> None:
+    """Each number with the least that makes sense."""
+    for name, (value, least) in given.items():
+        if value < least:
+            raise InputError(f"{name} is {value}; give at least {least}")
 
 
 def families(study: Study, claims: Sequence[Claim]) -> Iterator[tuple[Inputs, str, tuple[str, ...]]]:
@@ -83,10 +95,13 @@ def families(study: Study, claims: Sequence[Claim]) -> Iterator[tuple[Inputs, st
         yield null, "null", tuple(tags)
 
 
-def _kept(keep: str | Path | None, rules: Mapping[tuple[str, str], Mapping[str, int]]) -> dict[Task, dict[str, Any]]:
+def _kept(
+    keep: str | Path | None, rules: Mapping[tuple[str, str], Mapping[str, int]], digest: str | None
+) -> dict[Task, dict[str, Any]]:
     """Draws of earlier calls of the same claims by the rules in force; one that failed, or whose line was cut, is made again.
 
-    `rules` has the version of each claim that is tried on a family, by role and name of the family.
+    `rules` has the version of each claim that is tried on a family, by role and name of the family; `digest` is that of the
+    files of own claims, None for those of the study.
     """
     if keep is None or not Path(keep).exists():
         return {}
@@ -104,7 +119,8 @@ def _kept(keep: str | Path | None, rules: Mapping[tuple[str, str], Mapping[str, 
     for row in filter(None, rows):
         verdicts = row.get("verdicts")
         judged = None if verdicts is None else {tag: each["rules"] for tag, each in verdicts.items()}
-        if judged is not None and judged == rules.get((row["role"], row["family"])):
+        same = row.get("claims") == digest and judged == rules.get((row["role"], row["family"]))
+        if judged is not None and same:
             found[row["study"], row["role"], row["family"], row["seed"]] = row
     return found
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from stagescope.claims.claim import Claim, Verdict
 from stagescope.claims.ledger import Ledger
-from stagescope.claims.own import Claims, own_claims
+from stagescope.claims.own import Claims, own_claims, refuse_taken
 from stagescope.detect.plateaus import LIMITS, curve_notes, curve_transitions, loss_stages, read_curves
 from stagescope.detect.stage import BROKEN, Stages, Transition
 from stagescope.errors import InputError, StagescopeError, message
@@ -111,12 +111,14 @@ class Reading:
         """The verdicts of the paper's claims."""
         claims = () if self.kind is None else self.kind.claims()
         if not claims:
-            raise self.unread("claims")
+            how = "put claims of your own to it: --claims module:NAME, in Python claims=[...]"
+            raise missing(self.type) or InputError(f"{self.unread('claims')}; {how}")
         return self.judge(claims)
 
     def check(self, claims: Claims = (), elsewhere: bool = False) -> Ledger:
         """The verdicts of the paper's claims, then those of your own `claims`; `elsewhere` makes the runs that decide more."""
         own = own_claims(claims)
+        refuse_taken(own, () if self.kind is None else self.kind.claims())
         _need_frames(self.run)
         if not own:
             return self.with_elsewhere(self.ledger) if elsewhere else self.ledger

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import stagescope
-from stagescope.options import option
+from stagescope.options import option_words
 from stagescope.papers.registry import paper_of, studies
 from stagescope.runs.run import Run
 
@@ -107,13 +107,6 @@ def _changed(run: Run) -> dict[str, Any]:
         if name in config and value is not None and value != default:
             found[name] = _local(value)
     return found
-
-
-def option_words(name: str, value: Any) -> list[str]:
-    """A setting as the command line takes it: `--spans 2 2 2`; a switch is its name alone, where it is on."""
-    if isinstance(value, bool) or value is None:
-        return [option(name)] if value else []
-    return [option(name), *map(str, value if isinstance(value, list | tuple) else (value,))]
 
 
 def citation(run: Run) -> str | None:

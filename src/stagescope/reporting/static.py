@@ -13,7 +13,8 @@ from stagescope.errors import InputError
 from stagescope.landscape.ladder import Rung
 from stagescope.progress import Progress
 from stagescope.reporting.portrait import PARTS, portrait
-from stagescope.reporting.static_draw import draw_curves, draw_ladder, draw_matrices, draw_points
+from stagescope.reporting.static_draw import draw_curves, draw_matrices
+from stagescope.reporting.static_points import draw_ladder, draw_points
 from stagescope.runs.files import publish, store_errors
 from stagescope.runs.run import Run
 from stagescope.views.figure import FORMATS, MARK, check_replaceable, save

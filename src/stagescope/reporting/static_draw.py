@@ -1,4 +1,4 @@
-"""One drawing for each kind of view: curves under a ribbon of stages, matrices and points at a few moments, the ladder."""
+"""Curves under a ribbon of stages, with the intervals of events as bands, and matrices at a few moments."""
 
 from collections.abc import Sequence
 from itertools import cycle
@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.landscape.ladder import Ladder
 from stagescope.views.axes import log_time, log_values
 from stagescope.views.figure import COLORS, GREY
-from stagescope.views.view import Curve, Curves, Matrices, Points, Portrait, View
+from stagescope.views.view import Curve, Curves, Matrices, Portrait, View
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -26,6 +25,12 @@ STYLES = ("-", "--", ":", "-.")
 MARK_COLORS = ("white", COLORS[1], COLORS[5], COLORS[3], COLORS[4], COLORS[2])
 KEYED = 6
 """Stages too narrow for a name that are named beside the axes; more would leave these no room."""
+
+
+BAND = 1.5
+"""Points from which the interval of an event is drawn: those of flows are narrower than a line."""
+NAMED = 3
+"""Events of a band that are named."""
 
 
 def plain(text: str, longest: int = 28) -> str:
@@ -47,6 +52,7 @@ def draw_curves(portrait: Portrait, view: Curves) -> "Drawing":
     drawing, axes = pyplot.subplots(figsize=(7.2, 3.9), layout="constrained")
     curves_on(axes, portrait, view)
     height, unnamed = ribbon(axes, portrait, whole=view.slot == "loss")
+    unnamed += bands(axes, portrait)
     axes.set_title(plain(view.title, 80), loc="left", pad=8 + height)
     handles = axes.get_legend_handles_labels()[0]
     handles = (handles if len(handles) > 1 else []) + unnamed
@@ -149,6 +155,35 @@ def ribbon(axes: "Axes", portrait: Portrait, whole: bool = True) -> "tuple[float
     if missing:
         unnamed[KEYED:] = [Rectangle((0, 0), 1, 1, label=f"and {missing} more", color="white", lw=0)]
     return max(1, len(busy)) * height, unnamed
+
+
+def bands(axes: "Axes", portrait: Portrait) -> "list[Artist]":
+    """The 95 % intervals of events, where they are wide enough to be seen, those that overlap as one; the handle of a legend.
+
+    Beside each band are the names of its events, from the bottom up.
+    """
+    from matplotlib.patches import Rectangle
+
+    low, high = axes.get_xlim()
+    found = {} if portrait.stages is None else portrait.stages.estimates
+    seen: list[tuple[float, float, list[str]]] = []
+    spans = sorted((*event.interval, name) for name, event in found.items() if event.interval is not None)
+    for start, stop, name in spans:
+        start, stop = max(start, low), min(stop, high)
+        if not np.isfinite([start, stop]).all() or stop <= start or _width(axes, start, stop) < BAND:
+            continue
+        if seen and start <= seen[-1][1]:
+            start, stop, names = seen[-1][0], max(stop, seen[-1][1]), [*seen.pop()[2], name]
+        else:
+            names = [name]
+        seen.append((start, stop, names))
+    look: Any = {"color": GREY, "alpha": 0.18, "lw": 0}
+    for start, stop, names in seen:
+        axes.axvspan(start, stop, zorder=0, **look)
+        rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        place: Any = {"xycoords": axes.get_xaxis_transform(), "xytext": (1.5, 3), "textcoords": "offset points", "rotation": 90}
+        axes.annotate(plain(", ".join(names[:NAMED]) + rest, 40), (start, 0.0), **place, fontsize=6, color="#777777", va="bottom")
+    return [Rectangle((0, 0), 1, 1, label="95 % interval", **look)] if seen else []
 
 
 def _width(axes: "Axes", start: float, stop: float) -> float:
@@ -255,48 +290,3 @@ def _key(drawing: "Drawing", view: Matrices) -> None:
         for name, color in zip(view.marks.names, MARK_COLORS, strict=False)
     ]
     drawing.legend(handles=handles, loc="outside lower center", ncols=len(handles), handletextpad=0.2)
-
-
-def draw_points(portrait: Portrait, view: Points) -> "Drawing":
-    """Paths of the points, and where they end; the shares of variance at the end."""
-    from matplotlib import pyplot
-
-    drawing, axes = pyplot.subplots(figsize=(5.4, 4.4), layout="constrained")
-    good = np.isfinite(view.values).all(axis=(1, 2))
-    values = view.values[good]
-    axes.axhline(0, color=GREY, lw=0.5)
-    axes.axvline(0, color=GREY, lw=0.5)
-    many = values.shape[1] > 24
-    for i in range(values.shape[1] if len(values) else 0):
-        color = GREY if many else COLORS[i % len(COLORS)]
-        axes.plot(*values[:, i].T, color=color, lw=0.8, alpha=0.6)
-        axes.plot(*values[-1, i], "o", color=color, markersize=4)
-        if not many:
-            axes.annotate(plain(view.labels[i], 12), values[-1, i], xytext=(4, 3), textcoords="offset points", fontsize=7)
-    if len(values):
-        shares = view.explained[good][-1]
-        for name, share, setter in zip("12", shares, (axes.set_xlabel, axes.set_ylabel), strict=True):
-            setter(f"axis {name}" + (f" ({share:.0%} of the variance at the end)" if np.isfinite(share) else ""))
-    axes.set_title(plain(view.title, 80), loc="left")
-    return drawing
-
-
-def draw_ladder(ladder: Ladder) -> "Drawing":
-    """Rates and times of escape at every rung, predicted and measured."""
-    from matplotlib import pyplot
-
-    rungs = [rung for rung in ladder if rung.rates]
-    drawing, pair = pyplot.subplots(1, 2, figsize=(7.2, 1.5 + 0.42 * len(rungs)), layout="constrained", sharey=True)
-    rows = np.arange(len(rungs))
-    rates = ([rung.rates[0] for rung in rungs], [rung.measured_rate for rung in rungs])
-    leaves = ([rung.predicted_escape for rung in rungs], [rung.measured_escape for rung in rungs])
-    for axes, (predicted, measured), title in zip(pair, (rates, leaves), ("growth rate", f"left at {ladder.clock}"), strict=True):
-        axes.plot(np.array(predicted, float), rows, "o", mfc="none", color=COLORS[0], label="predicted", markersize=7)
-        axes.plot(np.array(measured, float), rows, "o", color=COLORS[1], label="measured", markersize=3.5)
-        axes.set_xlabel(title)
-    names = [plain(f"{rung.label}: {rung.opening}" if rung.opening else rung.label) for rung in rungs]
-    pair[0].set_yticks(rows, names)
-    pair[0].set_ylim(len(rungs) - 0.5, -0.5)
-    drawing.legend(*pair[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
-    drawing.suptitle("Saddle ladder: what opens at each critical point", fontsize=9.5, x=0.01, ha="left")
-    return drawing

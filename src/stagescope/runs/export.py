@@ -33,7 +33,7 @@ def _check_target(run: Run, path: Path, overwrite: bool) -> None:
         raise InputError(f"{path} is inside the run; choose a file outside it, so that the run stays as it was committed")
     check_target(path)
     if path.exists() and not overwrite:
-        raise InputError(f"{path} exists; choose another file, or --overwrite")
+        raise InputError(f"{path} exists; choose another file, or --overwrite (in Python overwrite=True)")
 
 
 def _npz(run: Run) -> bytes:

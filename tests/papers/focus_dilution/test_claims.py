@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import stagescope as ss
 from stagescope.landscape.ladder import NEAR
 from stagescope.papers.focus_dilution import forms
-from stagescope.papers.focus_dilution.claims import CLAIMS
+from stagescope.papers.focus_dilution.claims import CLAIMS, second_order
 from stagescope.papers.focus_dilution.claims.asymmetry import LIMITS as ASYMMETRY
 from stagescope.papers.focus_dilution.claims.asymmetry import Asymmetry
 from stagescope.papers.focus_dilution.family import plateau_amplitude
@@ -156,6 +156,16 @@ def test_the_second_order_is_a_limit():
     assert (found.measured_error or 0.0) < 0.05
 
 
+@pytest.mark.parametrize(("slopes", "verdict"), [([-3e15, -3e15], "violated"), ([1.0, 4e9], "inconclusive")])
+def test_a_ratio_that_says_nothing_is_words_and_decides_the_same(monkeypatch, slopes, verdict):
+    found = iter(slopes)
+    monkeypatch.setattr(second_order, "_slope", lambda *_: next(found))
+    run = ss.run_study("focus-dilution", until=100.0)
+    (row,) = reading(run).judge(second_order.CLAIMS[1:])
+    assert (row.verdict, row.measured) == (verdict, "too large to state")
+    assert row.reason.endswith("0.004; too large to state in the limit")
+
+
 FAR = {"FD:delta-law", "FD:second-order", "FD:dilution", "FD:embedding-direction", "FD:embedding-rate", "FD:linear-focused"}
 """Claims that some nulls cannot reach: wandering parameters, or another law, have no stay at the point."""
 
@@ -202,6 +212,15 @@ def test_a_claim_out_of_regime_names_the_run_that_decides_it():
     assert set(row.elsewhere.options) == {"init_scale", "until"}, "only what changes"
     beside = reading(run).beside(dict(row.elsewhere.options))
     assert {each.tag: each.verdict for each in beside.judge(CLAIMS[:1])} == {"FD:origin": "confirmed"}
+
+
+@pytest.mark.parametrize("given", [{"optimizer": "sgd", "form": "sampled", "sequences": 64, "steps": 50}, {"until": 5.0}])
+def test_the_run_beside_a_short_one_has_at_least_the_default_length(given):
+    run = ss.run_study("focus-dilution", **given)
+    row = verdicts(run)["dilution"]
+    beside = {**(run.config or {}), **row.elsewhere.options}
+    assert (beside["until"], beside["optimizer"]) == (800.0, "flow")
+    assert "between E2" not in verdicts(run)["recurrence"].reason, "it was not reached"
 
 
 def test_steps_without_flow_time_say_nothing_about_the_length_of_the_flow():

@@ -25,7 +25,7 @@ UNIFORM = 1e-12
 DEFAULT_UNTIL = float(FocusDilutionOptions.model_fields["until"].default)
 """How long a flow of the study is by default."""
 LONGER = 4.0
-"""How much longer the run beside one that was too short is."""
+"""How much longer the run beside one that was too short is; it has at least the default length."""
 POPULATION_FLOW: dict[str, Any] = {
     "form": "population",
     "optimizer": "flow",
@@ -188,14 +188,12 @@ def reaching_second(evidence: Evidence) -> Regime:
 def beside(evidence: Evidence) -> dict[str, Any] | None:
     """Options with which a claim out of regime is decided: the flow of the population loss from 1e-3, or a longer one.
 
-    Steps that have no flow time say nothing about how long the flow must be: it then has its default length.
+    The longer one has at least the default length: a short run, or steps without a flow time, say little about it.
     """
     config = evidence.run.config
     if config is None or np.ptp(evidence.pi) <= UNIFORM:
         return None
-    timed = evidence.run.clock == "t"
-    if evidence.failures():
-        wanted = POPULATION_FLOW | {"until": LONGER * float(evidence.curves.time[-1]) if timed else DEFAULT_UNTIL}
-    else:
-        wanted = {"until": LONGER * float(config["until"])} if evidence.second is None else {}
+    end = float(evidence.curves.time[-1]) if evidence.run.clock == "t" else 0.0
+    longer = {"until": max(DEFAULT_UNTIL, float(f"{LONGER * end:.4g}"))}
+    wanted = POPULATION_FLOW | longer if evidence.failures() else longer if evidence.second is None else {}
     return {name: value for name, value in wanted.items() if config.get(name) != value} or None

@@ -123,6 +123,8 @@ def _meeting(evidence: Evidence, cycle: RowCycle, second: float) -> tuple[float,
 def _recurrence(evidence: Evidence) -> Comparison:
     """Rows with a rise and then a fall (away from the frequent token first where c < 0) after E2, each by more than .03."""
     curves, sign, unit = evidence.curves, float(np.sign(evidence.rate)), "rows"
+    if evidence.second is None:
+        return Comparison(1.0, None, "at least", None, "E2 was not reached", unit=unit)
     attention = curves.attention[:, :, curves.frequent]
     found = list(row_turns(curves.time, attention, evidence.embeddings[0], evidence.second, sign, curves.frequent))
     again = []

@@ -14,6 +14,8 @@ MARKS = (0.0005, 0.001, 0.002, 0.004)
 """Sizes of D at which what holds in the limit of a small D is read."""
 SECOND = 0.1
 """Tolerance of the second order, relative, in the limit of a small opening."""
+STATED, UNSTATED = 1000.0, "too large to state"
+"""The largest ratio of measurement and prediction that is printed, and what is printed for others."""
 
 
 def redistribution(evidence: Evidence, visit: SaddleVisit) -> np.ndarray:
@@ -73,9 +75,15 @@ def _second_order(evidence: Evidence) -> Comparison:
     measured, last = moved[frames], float(np.abs(predicted).max())
     x, y = predicted / last, measured / last
     limit, near = _slope(x, y, 2), _slope(x[:3], y[:3], 1)
-    shown = ", ".join(f"{ratio:.3f}" for ratio in measured / predicted)
-    reason = f"D measured/predicted is {shown} where D is {', '.join(f'{mark:g}' for mark in MARKS)}; {limit:.3f} in the limit"
-    return agreement(1.0, limit, SECOND, reason, measured_error=abs(limit - near), unit=unit)
+    shown, told = ", ".join(map(_stated, measured / predicted)), _stated(limit, near)
+    reason = f"D measured/predicted is {shown} where D is {', '.join(f'{mark:g}' for mark in MARKS)}; {told} in the limit"
+    found = agreement(1.0, limit, SECOND, reason, measured_error=abs(limit - near), unit=unit)
+    return Comparison(1.0, told, SECOND, found.holds, reason, unit=unit) if told == UNSTATED else found
+
+
+def _stated(*ratios: float) -> str:
+    """The first ratio; words where one of them is so large that it says only that next to nothing was predicted."""
+    return f"{ratios[0]:.3f}" if max(map(abs, ratios)) <= STATED else UNSTATED
 
 
 def _slope(x: np.ndarray, y: np.ndarray, degree: int) -> float:

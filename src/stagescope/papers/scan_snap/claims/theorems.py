@@ -40,7 +40,7 @@ def chi_identity(evidence: Evidence) -> Comparison:
         return undecided("no class has two distinct tokens that differ in P(l|n)", 1.0, LIMITS.relative)
     found = float(np.mean(parts))
     error = max(evidence.memory(when, evidence.winners), evidence.memory(when, seconds))
-    reason = f"at t={when:.4g}, r(t)/r(0) - 1 is {found:.3f} times chi(t) - 1; its error is {error:.2g}"
+    reason = f"at t={when:.4g}, r(t)/r(0) - 1 is {found:.3f} times chi(t) - 1"
     return agreement(1.0, found, LIMITS.relative, reason, predicted_error=error, unit="of chi - 1")
 
 
