@@ -1,5 +1,6 @@
 """Commands that make a run, continue it, and look after its files. Heavy imports are inside, as in all commands."""
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from stagescope.errors import InputError, printable
 from stagescope.papers.registry import study
 
 if TYPE_CHECKING:
+    from stagescope.options import Options
+    from stagescope.papers.study import Study
     from stagescope.runs.manifest import Manifest
 
 
@@ -49,8 +52,7 @@ class Run(Command):
         if flags.resume_or_start:
             if flags.overwrite:
                 raise InputError("--overwrite replaces a run, --resume-or-start keeps it; give one of them")
-            config = {"study": found.name, "seed": flags.seed, **chosen.model_dump(mode="json")}
-            if (there := _same_run(flags.out, config)) is not None:
+            if (there := _same_run(flags.out, found, chosen, flags.seed)) is not None:
                 return _go_on(there, flags.out, flags.quiet, flags.json_)
         made = found.run(chosen, seed=flags.seed, out=flags.out, overwrite=flags.overwrite, progress=shown)
         return report_run(made, flags.quiet, flags.json_)
@@ -124,31 +126,43 @@ class Export(Command):
         return 0
 
 
-def _same_run(folder: Path, config: dict[str, Any]) -> "Manifest | None":
-    """The manifest of the run of these settings in a folder, None where no run is there; another run is refused."""
+def _same_run(folder: Path, found: "Study", chosen: "Options", seed: int) -> "Manifest | None":
+    """The manifest of the run of these settings in a folder, None where no run is there; another run is refused.
+
+    An option that the run does not know is one of a later version: it had its default. Files are compared by their bytes.
+    """
     from stagescope.runs import manifest as manifests
 
-    if not (folder / manifests.NAME).exists():
+    if not os.path.lexists(folder / manifests.NAME):
         return None
-    found = manifests.read(folder)
-    stored = found.config or {"study": found.study}
-    other = [name for name in config if stored.get(name, config[name]) != config[name]]
+    there = manifests.read(folder)
+    stored = {**found.configured().model_dump(mode="json"), **(there.config or {}), "study": there.study, "seed": there.seed}
+    config = {"study": found.name, "seed": seed, **chosen.model_dump(mode="json")}
+    if all(stored[name] == config[name] for name in config) and chosen.files():
+        chosen.prepare(False)
+        config |= found.setup(chosen, seed).facts
+    other = [name for name in config if stored.get(name) != config[name]]
     if other:
-        values = ", ".join(f"{name} is {stored[name]} there and {config[name]} here" for name in other[:3])
+        values = ", ".join(
+            f"{name} is {str(stored.get(name))[:70]} there and {str(config[name])[:70]} here" for name in other[:3]
+        )
         raise InputError(f"{folder} holds another run ({values}); choose another --out")
-    return found
+    return there
 
 
 def _go_on(there: "Manifest", folder: Path, quiet: bool, as_json: bool) -> int:
-    """Continue a run, or say that it is done."""
+    """Continue a run, or say that it is done, after a look at every byte of it."""
+    from stagescope.runs.files import refuse_foreign
     from stagescope.runs.run import DONE
     from stagescope.runs.store import load
 
     if there.status not in DONE:
         return Resume(folder=folder, quiet=quiet, json_=as_json).run()
+    refuse_foreign(folder)
+    made = load(folder)
     if not as_json and not quiet:
         print(f"{folder} is {there.status} already: nothing to do")
-    return report_run(load(folder), quiet or not as_json, as_json)
+    return report_run(made, quiet or not as_json, as_json)
 
 
 @contextmanager
