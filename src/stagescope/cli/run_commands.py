@@ -85,7 +85,7 @@ class Verify(Command):
         from stagescope.sweeping.plan import FILE
         from stagescope.sweeping.verify import verify_sweep
 
-        swept = (self.folder / FILE).is_file()
+        swept = os.path.lexists(self.folder / FILE)
         problems = (verify_sweep if swept else verify)(self.folder)
         if self.json_:
             print_json({"sweep" if swept else "run": str(self.folder), "intact": not problems, "problems": problems})
