@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State
+from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, require_motion
 from stagescope.dynamics.record import Record, Stop, require_frames
 from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field
@@ -112,7 +112,7 @@ def evolve(
     layout = Layout.of(params)
     vector = layout.pack(params)
     dynamics.block_rates(layout.names)
-    settled = dynamics.settled(layout, vector)
+    settled = dynamics.settled(law, layout, vector)
     require_frames(record, getattr(dynamics, "steps", None), layout.size if out is None else 0)  # a folder takes more
     positions = settled.positions(record, until)
     journey = Journey(law, layout, settled, positions, stop, record, until, seed, origin or Origin())
@@ -122,6 +122,8 @@ def evolve(
     state, camera = settled.start(law, layout, vector), _Camera(journey)
     with np.errstate(**QUIET):
         first = camera.frame(Point(0.0, vector, frame=True, state=state))
+    if not vector.any():
+        require_motion(law, params, first["speed"], settled.times(float(positions[-1])).get("t", math.inf))
     reason = stop.met(first) if stop is not None else None
     if reason:
         return _sink(journey, out, overwrite, first, state).finish(journey, "stopped", reason, state)
