@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+import types
 import zipfile
 from pathlib import Path
 
@@ -27,6 +28,22 @@ def test_numbers_and_limit(monkeypatch):
     memory.require_parameters({"a": (100 // memory.COPIES,)}, "that")
     with pytest.raises(ss.InputError, match=r"the parameters of this model .*\(8 x 13 numbers\)"):
         memory.require_parameters({"a": (6, 2), "b": (1,)}, "that")
+
+
+def test_frames_in_a_folder_need_room_on_its_disk_and_not_in_memory(monkeypatch, tmp_path):
+    """The same for a study and for `evolve`: a flow holds the frames of one segment, a descent one frame."""
+    monkeypatch.setattr(memory, "LIMIT", 8 * 60_000)
+    usage = types.SimpleNamespace(free=10**9)
+    monkeypatch.setattr(memory.shutil, "disk_usage", lambda _: usage)
+    for options in ({"until": 1.0}, {"optimizer": "gd", "steps": 5000, "record": "uniform"}):
+        many = {"frames": 1000, **options, "progress": False}
+        with pytest.raises(ss.InputError, match="the 1,000 recorded frames would take"):
+            ss.run_study("scan-snap", **many)
+        assert ss.run_study("scan-snap", out=tmp_path / str(len(options)), **many).frames == 1000
+        usage.free = 8 * 1000
+        with pytest.raises(ss.InputError, match=r"recorded frames would take .* that are free in .*; record fewer --frames"):
+            ss.run_study("scan-snap", out=tmp_path / "deep" / "run", **many)
+        usage.free = 10**9
 
 
 @pytest.mark.parametrize(

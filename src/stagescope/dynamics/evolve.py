@@ -113,12 +113,13 @@ def evolve(
     vector = layout.pack(params)
     dynamics.block_rates(layout.names)
     settled = dynamics.settled(law, layout, vector)
-    require_frames(record, getattr(dynamics, "steps", None), layout.size if out is None else 0)  # a folder takes more
+    folder = None if out is None else Path(out)
+    require_frames(record, getattr(dynamics, "steps", None), layout.size, folder, getattr(dynamics, "segments", 1))
     positions = settled.positions(record, until)
     journey = Journey(law, layout, settled, positions, stop, record, until, seed, origin or Origin())
-    if out is not None:
-        with store_errors(Path(out)):
-            check_place(Path(out), overwrite)  # refuses a folder that is in use before any work is done
+    if folder is not None:
+        with store_errors(folder):
+            check_place(folder, overwrite)  # refuses a folder that is in use before any work is done
     state, camera = settled.start(law, layout, vector), _Camera(journey)
     with np.errstate(**QUIET):
         first = camera.frame(Point(0.0, vector, frame=True, state=state))
