@@ -5,6 +5,7 @@ The long version, with seventy kills, is `python -m validation kill`.
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -359,6 +360,19 @@ def test_a_hangup_ends_a_command_unless_nohup_says_otherwise(handlers, monkeypat
         with pytest.raises(SystemExit) as ended:
             cli.main([])
         assert ended.value.code == code
+
+
+@pytest.mark.skipif(shutil.which("nohup") is None, reason="there is no nohup")
+def test_the_real_nohup(tmp_path, monkeypatch):
+    """A hangup of the terminal does not end the run."""
+    monkeypatch.setattr(killing, "_COMMAND", ["nohup", *killing._COMMAND])
+    folder = tmp_path / "run"
+    process = killing.spawn(*killing.run_arguments("adam", folder))
+    killing.wait_for_commit(process, folder, None)
+    assert process.poll() is None
+    process.send_signal(signal.SIGHUP)
+    killing.finish(process)
+    assert ss.load(folder).status == "finished"
 
 
 @pytest.mark.parametrize("kind", ["gd", "flow"])

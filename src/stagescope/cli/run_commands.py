@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from stagescope.cli.answers import info, outcome
 from stagescope.cli.command import OWN_OBJECTIVE, Command, OwnObjective, RunFolder, answer, objective, print_json
-from stagescope.errors import InputError, printable
+from stagescope.errors import InputError, NotARun, printable
 from stagescope.papers.registry import study
 
 if TYPE_CHECKING:
@@ -75,25 +75,40 @@ class Resume(Command):
 
 
 class Verify(Command):
-    """Check every stored byte of a run, or every row of a sweep."""
+    """Check every stored byte of runs, or every row of sweeps."""
 
-    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER...", help="runs or sweeps")]
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the findings as JSON")
 
     def run(self) -> int:
-        from stagescope.runs.store import verify
-        from stagescope.sweeping.plan import FILE
-        from stagescope.sweeping.verify import verify_sweep
-
-        swept = os.path.lexists(self.folder / FILE)
-        problems = (verify_sweep if swept else verify)(self.folder)
+        if not self.folders:
+            raise InputError("no FOLDER is given; name a run or a sweep")
+        found = [_verified(folder, alone=len(self.folders) == 1) for folder in self.folders]
         if self.json_:
-            print_json({"sweep" if swept else "run": str(self.folder), "intact": not problems, "problems": problems})
-        elif problems:
-            print("\n".join(map(printable, problems)), file=sys.stderr)
-        else:
-            print(f"{self.folder}: every {'row' if swept else 'byte'} is as it was committed")
-        return 1 if problems else 0
+            print_json(found[0] if len(found) == 1 else found)
+        for each in () if self.json_ else found:
+            if each["problems"]:
+                print("\n".join(map(printable, each["problems"])), file=sys.stderr)
+            else:
+                folder, what = ("sweep", "row") if "sweep" in each else ("run", "byte")
+                print(f"{each[folder]}: every {what} is as it was committed")
+        return 0 if all(each["intact"] for each in found) else 1
+
+
+def _verified(folder: Path, alone: bool) -> dict[str, Any]:
+    """What `verify` finds in a folder; one that holds nothing is an error, or among others a finding."""
+    from stagescope.runs.store import verify
+    from stagescope.sweeping.plan import FILE
+    from stagescope.sweeping.verify import verify_sweep
+
+    swept = os.path.lexists(folder / FILE)
+    try:
+        problems = (verify_sweep if swept else verify)(folder)
+    except NotARun as missing:
+        if alone:
+            raise
+        problems = [str(missing)]
+    return {"sweep" if swept else "run": str(folder), "intact": not problems, "problems": problems}
 
 
 class Info(Command):
