@@ -367,12 +367,14 @@ def test_the_real_nohup(tmp_path, monkeypatch):
     """A hangup of the terminal does not end the run."""
     monkeypatch.setattr(killing, "_COMMAND", ["nohup", *killing._COMMAND])
     folder = tmp_path / "run"
-    process = killing.spawn(*killing.run_arguments("adam", folder))
+    process = killing.spawn(*killing.run_arguments("heavy-ball", folder))
     killing.wait_for_commit(process, folder, None)
-    assert process.poll() is None
     process.send_signal(signal.SIGHUP)
-    killing.finish(process)
-    assert ss.load(folder).status == "finished"
+    for _ in range(2):
+        killing.wait_for_commit(process, folder, killing.last_commit(folder))
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    killing.finish(process, 143)
 
 
 @pytest.mark.parametrize("kind", ["gd", "flow"])

@@ -34,6 +34,7 @@ class RunFlags(BaseModel):
     resume_or_start: bool = Field(
         False, description="continue the run of these settings in --out, start it where there is none, leave it if it is done"
     )
+    checksum: bool = Field(False, description="a CRC32C at the end of every chunk, so that other Zarr readers see damage too")
     quiet: bool = Field(False, description="no progress bar, no summary")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
 
@@ -54,7 +55,8 @@ class Run(Command):
                 raise InputError("--overwrite replaces a run, --resume-or-start keeps it; give one of them")
             if (there := _same_run(flags.out, found, chosen, flags.seed)) is not None:
                 return _go_on(there, flags.out, flags.quiet, flags.json_)
-        made = found.run(chosen, seed=flags.seed, out=flags.out, overwrite=flags.overwrite, progress=shown)
+        given = {"seed": flags.seed, "out": flags.out, "overwrite": flags.overwrite, "checksum": flags.checksum}
+        made = found.run(chosen, **given, progress=shown)
         return report_run(made, flags.quiet, flags.json_)
 
 

@@ -113,6 +113,7 @@ class Study:
         seed: int = 0,
         out: str | Path | None = None,
         overwrite: bool = False,
+        checksum: bool = False,
         progress: bool | None = None,
     ) -> "Run":
         """Set up and evolve; the manifest keeps the options as the run's config."""
@@ -132,6 +133,7 @@ class Study:
             seed=seed,
             out=out,
             overwrite=overwrite,
+            checksum=checksum,
             progress=progress,
             origin=Origin(self.name, config, self.tags),
         )
