@@ -40,6 +40,7 @@ def of_commands(scratch: Path) -> Iterator[Case]:
         "incremental --vocab 1000000000",
         "text-focus --window 1000000000",
         "text-focus --batch 1000000000",
+        "text-focus --form causal --watched 1000000000",
         "text-incremental --heads 1000000000",
         "text-snap --model transformer --width 1000000000",
     ):
@@ -60,6 +61,7 @@ def of_classes() -> Iterator[Case]:
     lazy, model = ss.LazyChain(pi=(0.5, 0.5), persistence=0.5), ss.TokenAttention(vocab=2, width=2, scale=1.0)
     made: dict[str, Callable[[], Any]] = {
         "LazyChain of 1e6 tokens": lambda: ss.LazyChain(pi=(1e-6,) * 10**6, persistence=0.5),
+        "MarkovChain(rows of 1e9)": lambda: ss.MarkovChain(rows=(range(HUGE),) * 2),  # pyright: ignore[reportArgumentType]
         "LazyChain.sample": lambda: lazy.sample(np.random.default_rng(0), HUGE, HUGE),
         "LazyChain.sample_counts": lambda: lazy.sample_counts(np.random.default_rng(0), HUGE, HUGE),
         "SequenceClasses.sample": lambda: classes.sample(np.random.default_rng(0), HUGE, HUGE),
