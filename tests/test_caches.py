@@ -97,6 +97,31 @@ def test_without_a_private_place_a_temporary_one_is_shared_with_workers(tmp_path
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("others", [0, 0o022])
+def test_a_cache_that_can_only_be_read_is_read(tmp_path, monkeypatch, others):
+    """Of all kinds; what is made anew goes into the temporary one. One that others may write to is not trusted."""
+    kept = {kind: Path(str(cache_folder(kind)), "some", "entry") for kind in ("numba", "levels")}
+    for kind, path in kept.items():
+        write_entry(path, kind.encode())
+    access = os.access
+    for path in kept.values():
+        path.parent.chmod(0o500)
+    (tmp_path / "cache" / "stagescope").chmod(0o500 | others)
+    monkeypatch.setattr(Path, "chmod", lambda *_: None)
+    monkeypatch.setattr(os, "access", lambda path, mode: (tmp_path / "cache") not in Path(path).parents and access(path, mode))
+    for kind, path in kept.items():
+        here = Path(str(cache_folder(kind)), "some", "entry")
+        assert tmp_path not in here.parents
+        assert read_entry(here) == (None if others else kind.encode())
+        write_entry(here, b"new")
+        assert read_entry(here) == b"new"
+        assert read_entry(path) == kind.encode()
+    temporary = Path(os.environ[caches.VARIABLE])
+    caches._remove(temporary, os.getpid())
+    assert all(path.exists() for path in kept.values())
+    assert not temporary.exists()
+
+
 def test_no_place_at_all(tmp_path, monkeypatch):
     (tmp_path / "cache").write_text("")
 

@@ -1,7 +1,9 @@
 """Compiled kernels in their private cache: loaded when intact, compiled when not, never fatal."""
 
 import importlib.util
+import shutil
 import stat
+import sys
 
 import pytest
 from numba import types
@@ -77,6 +79,43 @@ def test_a_changed_source_is_compiled(double, tmp_path):
     double()(2.0)
     (tmp_path / "doubling.py").write_text(SOURCE.replace("2 * x", "30 * x"))  # of another length, so that Python sees it too
     assert double()(2.0) == 60.0
+
+
+def test_code_of_another_source_is_not_served(double, tmp_path, monkeypatch):
+    """The new index was written, the new machine code was not: the disk was full, or another process still has the old source."""
+    double()(2.0)
+    (tmp_path / "doubling.py").write_text(SOURCE.replace("2 * x", "30 * x"))
+    with monkeypatch.context() as full:
+        full.setattr(kernels._Files, "_save_data", lambda *_: None)
+        assert double()(2.0) == 60.0
+    kernel = double()
+    assert (kernel(2.0), hits(kernel)) == (60.0, 0)
+
+
+def test_code_for_another_signature_is_not_served(double, tmp_path, monkeypatch):
+    """Two processes that compile at once take the same name for two signatures."""
+    double()(2.0)
+    monkeypatch.setattr(kernels._Files, "_save_data", lambda *_: None)
+    with monkeypatch.context() as first:
+        first.setattr(kernels._Files, "_load_index", lambda _: {})
+        assert double()(2) == 4
+    kernel = double()
+    assert (kernel(3), hits(kernel)) == (6, 0)
+
+
+def test_a_kernel_of_another_file_that_changed_is_compiled(double, tmp_path, monkeypatch):
+    """Numba looks at the file of the caller alone. Numbers that a kernel names are compiled in too."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "doubling.py").write_text(SOURCE.replace("2 * x", "twice(x) + PART").replace("\n@", "from other import *\n\n@"))
+    for factor, part in ((2, 0.5), (30, 0.5), (30, 0.25)):
+        (tmp_path / "other.py").write_text(
+            SOURCE.replace("2 * x", f"{factor} * x").replace("double", "twice") + f"PART = {part}\n"
+        )
+        monkeypatch.delitem(sys.modules, "other", raising=False)
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        assert double()(2.0) == factor * 2.0 + part
+        kernel = double()
+        assert (kernel(2.0), hits(kernel)) == (factor * 2.0 + part, 1)
 
 
 def test_an_entry_that_cannot_be_unpickled_is_compiled(double, tmp_path, capsys):

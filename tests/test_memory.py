@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+import types
 import zipfile
 from pathlib import Path
 
@@ -27,6 +28,22 @@ def test_numbers_and_limit(monkeypatch):
     memory.require_parameters({"a": (100 // memory.COPIES,)}, "that")
     with pytest.raises(ss.InputError, match=r"the parameters of this model .*\(8 x 13 numbers\)"):
         memory.require_parameters({"a": (6, 2), "b": (1,)}, "that")
+
+
+def test_frames_in_a_folder_need_room_on_its_disk_and_not_in_memory(monkeypatch, tmp_path):
+    """The same for a study and for `evolve`: a flow holds the frames of one segment, a descent one frame."""
+    monkeypatch.setattr(memory, "LIMIT", 8 * 60_000)
+    usage = types.SimpleNamespace(free=10**9)
+    monkeypatch.setattr(memory.shutil, "disk_usage", lambda _: usage)
+    for options in ({"until": 1.0}, {"optimizer": "gd", "steps": 5000, "record": "uniform"}):
+        many = {"frames": 1000, **options, "progress": False}
+        with pytest.raises(ss.InputError, match="the 1,000 recorded frames would take"):
+            ss.run_study("scan-snap", **many)
+        assert ss.run_study("scan-snap", out=tmp_path / str(len(options)), **many).frames == 1000
+        usage.free = 8 * 1000
+        with pytest.raises(ss.InputError, match=r"recorded frames would take .* that are free in .*; record fewer --frames"):
+            ss.run_study("scan-snap", out=tmp_path / "deep" / "run", **many)
+        usage.free = 10**9
 
 
 @pytest.mark.parametrize(
@@ -135,6 +152,7 @@ ABSURD = {
         ({"batch": 10**7}, "10,000,000 windows of 256 tokens .* lower --batch"),
         ({"width": HUGE}, "width 1,000,000,000"),
         ({"window": HUGE}, "shorter --window$"),
+        ({"form": "causal", "watched": HUGE}, r"the recorded loss \(watched 1,000,000,000\) .* lower --watched"),
         ({"tokens": "bpe", "vocab": HUGE}, "1,000,000,000 pieces .* smaller --vocab"),
     ],
     "text-incremental": [
@@ -171,6 +189,9 @@ def test_an_absurd_option_of_any_study_is_refused_at_once(small_machine, study, 
     "make",
     [
         lambda: ss.LazyChain(pi=(1e-5,) * 10**5, persistence=0.5),
+        lambda: ss.MarkovChain(rows=(range(10),) * 10**5),
+        lambda: ss.MarkovChain(rows=range(HUGE)),
+        lambda: ss.MarkovChain(rows=np.broadcast_to(0.5, (HUGE, HUGE))),
         lambda: ss.TokenAttention(vocab=4, width=HUGE, scale=1.0),
         lambda: ss.PairwiseAttention.full(HUGE),
         lambda: ss.LazyChain(pi=(0.5, 0.5), persistence=0.5).sample(np.random.default_rng(0), HUGE, HUGE),
@@ -182,6 +203,12 @@ def test_an_absurd_option_of_any_study_is_refused_at_once(small_machine, study, 
 def test_absurd_objects_are_refused_at_once(small_machine, make):
     with pytest.raises(ss.InputError, match=r"would (take|go through) .*; (take|give) "):
         make()
+
+
+def test_rows_of_a_chain_that_are_too_long_are_not_copied():
+    for rows in ((range(HUGE),) * 2, np.broadcast_to(0.5, (2, HUGE))):
+        with pytest.raises(ss.InputError, match="row 0 of the transition matrix has 1000000000 entries, expected 2"):
+            ss.MarkovChain(rows=rows)
 
 
 def test_a_file_that_unpacks_to_gigabytes_is_refused_by_its_header(tmp_path):

@@ -1,9 +1,12 @@
 """A loss of the user's own goes through the same door: flow, frames, spectrum, a stored run, and back."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.own import fingerprint
 
 
 def factorisation(params, target):
@@ -113,3 +116,30 @@ def test_a_law_that_does_not_fit_its_blocks(law, words):
         ss.evolve(Own(), {"x": np.ones(2)}, ss.GradientFlow(), until=1.0)
     with pytest.raises(ss.InputError, match=words):
         Own().rhs({"x": np.ones(2)})
+
+
+def test_a_fingerprint_knows_what_is_bound_to_a_function():
+    """Arguments of a partial, defaults of named arguments, and the object of a method."""
+
+    class Weighted:
+        def __init__(self, weight):
+            self.weight = weight
+
+        def loss(self, params):
+            return self.weight * (params["A"] ** 2).sum()
+
+    def named(weight):
+        def loss(params, *, weight=weight):
+            return weight * (params["A"] ** 2).sum()
+
+        return loss
+
+    kinds = [
+        lambda weight: partial(factorisation, target=weight * TARGET),
+        lambda weight: partial(lambda weights, params: weights[0] * (params["A"] ** 2).sum(), [weight]),
+        lambda weight: Weighted(weight).loss,
+        named,
+    ]
+    for kind in kinds:
+        first, again, other = (fingerprint(ss.JaxObjective(kind(weight))) for weight in (1.0, 1.0, 2.0))
+        assert first == again != other

@@ -5,6 +5,7 @@ The long version, with seventy kills, is `python -m validation kill`.
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -361,6 +362,21 @@ def test_a_hangup_ends_a_command_unless_nohup_says_otherwise(handlers, monkeypat
         assert ended.value.code == code
 
 
+@pytest.mark.skipif(shutil.which("nohup") is None, reason="there is no nohup")
+def test_the_real_nohup(tmp_path, monkeypatch):
+    """A hangup of the terminal does not end the run."""
+    monkeypatch.setattr(killing, "_COMMAND", ["nohup", *killing._COMMAND])
+    folder = tmp_path / "run"
+    process = killing.spawn(*killing.run_arguments("heavy-ball", folder))
+    killing.wait_for_commit(process, folder, None)
+    process.send_signal(signal.SIGHUP)
+    for _ in range(2):
+        killing.wait_for_commit(process, folder, killing.last_commit(folder))
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    killing.finish(process, 143)
+
+
 @pytest.mark.parametrize("kind", ["gd", "flow"])
 def test_ctrl_c_commits_the_last_state(tmp_path, stop_after, monkeypatch, kind):
     """Also where no commit was due; frames after the last state are made again."""
@@ -396,6 +412,52 @@ def test_resume_or_start(tmp_path, stop_after, capsys):
     assert "holds another run (seed is 0 there and 3 here)" in capsys.readouterr().err
     assert command([*same, "--overwrite"]) == 2
     assert killing.last_commit(folder) == before
+
+
+def test_resume_or_start_knows_files_by_their_bytes(tmp_path, capsys):
+    table, folder = tmp_path / "chain.csv", tmp_path / "run"
+    table.write_text("0.5,0.5\n0.25,0.75\n")
+    same = ["run", "focus-dilution", "--transition", str(table), "--until", "1", "--frames", "12", "--resume-or-start"]
+    same += ["--out", str(folder)]
+    assert command(same) == 0
+    assert command(same) == 0
+    assert "finished already" in capsys.readouterr().out
+    table.write_text("0.5,0.5\n0.125,0.875\n")
+    assert command(same) == 2
+    assert "holds another run (transition_digest is " in capsys.readouterr().err
+
+
+def test_resume_or_start_takes_the_default_of_an_option_that_an_older_run_lacks(tmp_path, capsys):
+    folder = tmp_path / "run"
+    same = ["run", "scan-snap", "--until", "5", "--frames", "10", "--resume-or-start", "--out", str(folder)]
+    assert command(same) == 0
+    found = manifests.read(folder)
+    older = {name: value for name, value in found.config.items() if name != "rate_y"}
+    found.model_copy(update={"config": older}).write(folder)
+    capsys.readouterr()
+    assert command(same) == 0
+    assert "finished already" in capsys.readouterr().out
+    assert command([*same, "--rate-y", "2"]) == 2
+    assert "rate_y is 1.0 there and 2.0 here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", ["a damaged byte", "a link", "a link for its manifest"])
+def test_resume_or_start_looks_before_it_says_that_a_run_is_done(tmp_path, capsys, wrong):
+    folder = tmp_path / "run"
+    same = ["run", "scan-snap", "--until", "5", "--frames", "10", "--resume-or-start", "--out", str(folder)]
+    assert command(same) == 0
+    if wrong == "a damaged byte":
+        (folder / "data.zarr/loss/c/0").write_bytes(b"")
+    elif wrong == "a link":
+        (folder / "data.zarr/loss/c/1").symlink_to(tmp_path)
+    else:
+        (folder / "manifest.json").unlink()
+        (folder / "manifest.json").symlink_to(tmp_path / "nowhere")
+    capsys.readouterr()
+    assert command(same) == 1
+    said = capsys.readouterr()
+    assert "already" not in said.out
+    assert ("damaged" if wrong == "a damaged byte" else "it is a link") in said.err
 
 
 def test_another_objective_or_other_threads_are_told(tmp_path, stop_after, recwarn):

@@ -1,5 +1,7 @@
 """BLAS has one thread inside, and as many as before afterwards, whatever happens inside."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,45 @@ def test_a_library_loaded_meanwhile(library, monkeypatch):
         threads.hold()
         assert library["threads"] == 1
     assert library["threads"] == 5
+
+
+def test_an_interrupt_at_the_start(library, monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as pressed:
+        pressed.setattr(threads, "_loaded", interrupted)
+        with pytest.raises(KeyboardInterrupt), threads.one_blas_thread():
+            raise AssertionError("not reached")
+    with threads.one_blas_thread():
+        assert library["threads"] == 1
+    assert library["threads"] == 5
+
+
+def test_two_libraries_that_share_their_threads(library, monkeypatch):
+    (pair,) = threads._loaded().values()
+    monkeypatch.setattr(threads, "_loaded", lambda: {"five": pair, "same": pair})
+    with threads.one_blas_thread():
+        assert library["threads"] == 1
+    assert library["threads"] == 5
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/opt/lib/libopenblasp-r0.3.21.so", True),
+        ("/usr/lib/openblas-pthread/libblas.so.3", True),
+        ("/opt/my lib/libmkl_rt.so.2", True),
+        ("/home/openblas/lib/libm.so.6", False),
+        ("/home/me/openblas.csv", False),
+    ],
+)
+def test_libraries_are_known_by_the_names_of_their_files(tmp_path, monkeypatch, path, found):
+    pair = (lambda: 3, lambda n: None)
+    (tmp_path / "maps").write_text(f"7f00-7f01 r-xp 00000000 08:01 99    {path}\n7f02-7f03 rw-p 00000000 00:00 0\n")
+    monkeypatch.setattr(threads, "_MAPS", tmp_path / "maps")
+    monkeypatch.setattr(threads, "_functions", lambda _: pair)
+    assert threads._loaded() == ({Path(path): pair} if found else {})
 
 
 def test_the_library_of_numpy_is_found():

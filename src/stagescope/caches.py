@@ -23,7 +23,7 @@ _SEAL = hashlib.sha256().digest_size
 def cache_folder(kind: str) -> Path | None:
     """The folder of one kind of cached files, private to this user.
 
-    A temporary one where none can be kept, None where there is not even that.
+    A temporary one where none can be kept, with what is in one that can only be read. None where there is not even that.
     """
     try:
         return _private(_base(), kind)
@@ -62,6 +62,7 @@ def _temporary(kind: str, why: Exception) -> Path | None:
     """A cache until this process ends, which its workers share."""
     try:
         base = Path(tempfile.mkdtemp(prefix="stagescope-"))
+        _link_kept(base / "stagescope")
         folder = _private(base, kind)
     except (OSError, RuntimeError):
         return None
@@ -69,6 +70,20 @@ def _temporary(kind: str, why: Exception) -> Path | None:
     atexit.register(_remove, base, os.getpid())
     say(f"no cache can be kept ({why}); a temporary one is used. To keep it, set {VARIABLE} to a folder of yours")
     return folder
+
+
+def _link_kept(temporary: Path) -> None:
+    """What the cache of this user has that can only be read is read through links, which are replaced by what is made anew."""
+    with suppress(OSError, RuntimeError):
+        kept = _base() / "stagescope"
+        status = kept.stat()
+        if status.st_uid != os.getuid() or status.st_mode & 0o077:
+            return
+        for folder, _, names in os.walk(kept):
+            place = temporary / os.path.relpath(folder, kept)
+            place.mkdir(mode=0o700)
+            for name in names:
+                os.symlink(os.path.join(folder, name), place / name)
 
 
 def _remove(folder: Path, owner: int) -> None:

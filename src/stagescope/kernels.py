@@ -3,12 +3,16 @@
 Numba keeps pickles and machine code, and executes both. By default it keeps them beside the source and reads them unchecked.
 """
 
+import hashlib
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
+from types import CodeType, MappingProxyType
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core import caching
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
@@ -23,7 +27,7 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     def compiled(function: Callable[..., Any]) -> Any:
         made: Any = numba.njit(**options)(function)
         if cache and hasattr(made, "enable_caching"):  # not so with NUMBA_DISABLE_JIT
-            made._cache = cache_of(function)
+            made._cache = cache_of(function, options)
         return made
 
     return compiled
@@ -41,11 +45,11 @@ def cfunc(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     return compiled
 
 
-def cache_of(function: Callable[..., Any]) -> Any:
+def cache_of(function: Callable[..., Any], options: Mapping[str, Any] = MappingProxyType({})) -> Any:
     """Where the machine code of a function is kept; nowhere if there is no private folder, or if Numba changed its ways."""
     if not _KNOWN or cache_folder("numba") is None:
         return caching.NullCache()
-    return _KernelCache(function)
+    return _KernelCache(function, options)
 
 
 class _Place(caching.UserProvidedCacheLocator):
@@ -69,7 +73,30 @@ class _Kept(caching.CompileResultCacheImpl):
 
 
 class _Files(caching.IndexDataCacheFile):
-    """Numba's files, each with a seal that is checked before anything is unpickled."""
+    """Numba's files, each with a seal that is checked before anything is unpickled.
+
+    Index and machine code are separate files, and either may be of another process or left over. So the machine code says
+    itself what it was made from and for which signature.
+    """
+
+    def __init__(self, place: str, name: str, stamp: Any, function: Any, options: Any) -> None:
+        super().__init__(place, name, stamp)
+        self._of = function, options
+
+    @cached_property
+    def _stamp(self) -> tuple[Any, str]:
+        """The source file, and the code in memory, which may be older. Found when first used: a kernel may call a later one."""
+        seen = hashlib.sha256()
+        for part in _made_from(*self._of, set()):
+            seen.update(part.encode() + b"\0")
+        return self._source_stamp, seen.hexdigest()
+
+    def load(self, key: Any) -> Any:
+        found = super().load(key)
+        return found[2] if found is not None and tuple(found[:2]) == (self._stamp, key) else None
+
+    def save(self, key: Any, data: Any) -> None:
+        super().save(key, (self._stamp, key, data))
 
     def _load_index(self) -> dict[Any, str]:
         data = read_entry(Path(self._index_path))
@@ -77,10 +104,10 @@ class _Files(caching.IndexDataCacheFile):
             stamp, overloads = (None, {}) if data is None else pickle.loads(data)
         except Exception:  # of another version: it is written anew
             return {}
-        return overloads if stamp == self._source_stamp else {}
+        return overloads if stamp == self._stamp else {}
 
     def _save_index(self, overloads: dict[Any, str]) -> None:
-        write_entry(Path(self._index_path), self._dump((self._source_stamp, overloads)))
+        write_entry(Path(self._index_path), self._dump((self._stamp, overloads)))
 
     def _load_data(self, name: str) -> Any:
         data = read_entry(Path(self._data_path(name)))
@@ -92,16 +119,36 @@ class _Files(caching.IndexDataCacheFile):
         write_entry(Path(self._data_path(name)), self._dump(data))
 
 
-_KNOWN = all(hasattr(caching.IndexDataCacheFile, name) for name in vars(_Files) if name.startswith(("_load", "_save")))
+def _made_from(function: Any, options: Mapping[str, Any], seen: set[Any]) -> Iterator[str]:
+    """Code and options of a function, and what it names: numbers, which are compiled in, and kernels it calls, of any file."""
+    if function in seen:
+        return
+    seen.add(function)
+    yield from (f"{name} {sorted(value) if isinstance(value, set) else value}" for name, value in options.items())
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        codes += [const for const in code.co_consts if isinstance(const, CodeType)]
+        yield f"{code.co_code.hex()} {[const for const in code.co_consts if not isinstance(const, CodeType)]} {code.co_names}"
+        for name in code.co_names:
+            found = function.__globals__.get(name)
+            if hasattr(found, "py_func"):
+                yield from _made_from(found.py_func, found.targetoptions, seen)
+            elif isinstance(found, int | float | complex | str | tuple | np.ndarray | np.generic):
+                yield repr(found.tolist() if isinstance(found, np.ndarray) else found)
+
+
+_KNOWN = all(hasattr(caching.IndexDataCacheFile, name) for name in vars(_Files) if name.lstrip("_").startswith(("load", "save")))
 """Whether Numba still reads and writes through the methods that are replaced here."""
 
 
 class _KernelCache(caching.FunctionCache):
     _impl_class = _Kept
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, options: Mapping[str, Any]) -> None:
         super().__init__(function)
-        self._cache_file = _Files(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp, function, options)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """None, so that it is compiled, where what is kept cannot be used, such as after another library was replaced."""

@@ -3,6 +3,7 @@
 import math
 import os
 import resource
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -57,6 +58,14 @@ def require_work(what: str, remedy: str, *shape: int) -> None:
     """Refuse a step that goes through more numbers than are done in about a second."""
     if math.prod(shape) > WORK:
         raise InputError(f"{what} would go through {_form(shape)} numbers at once, above {WORK:,}; {remedy}")
+
+
+def require_disk(what: str, remedy: str, folder: Path, *shape: int) -> None:
+    """Refuse 8-byte numbers that a folder, which need not exist yet, has no room for."""
+    place = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
+    size, free = 8 * math.prod(shape), shutil.disk_usage(place).free
+    if size > free:
+        raise InputError(f"{what} would take {_gib(size)}, above the {_gib(free)} that are free in {place}; {remedy}")
 
 
 def require_stored(what: str, remedy: str, shape: tuple[int, ...], itemsize: int = 8) -> None:

@@ -6,8 +6,8 @@ import inspect
 import os
 import sys
 from collections.abc import Iterator
-from functools import cached_property
-from types import CellType, FunctionType, ModuleType
+from functools import cached_property, partial
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from stagescope.errors import InputError, message
@@ -60,11 +60,16 @@ def _told(value: Any, depth: int) -> Iterator[bytes]:
         return
     if value is None or isinstance(value, str | bytes | bool | int | float | complex):
         yield repr(value).encode()
+    elif isinstance(value, partial | MethodType):
+        bound = (value.func, *value.args, value.keywords) if isinstance(value, partial) else (value.__func__, value.__self__)
+        for part in bound:
+            yield from _told(part, depth)
     elif isinstance(value, FunctionType | type):
         yield _source(value)
         cells = getattr(value, "__closure__", None) or ()
         held = [cell.cell_contents for cell in cells if cell != CellType()]
-        yield from _told([*held, getattr(value, "__defaults__", None)], depth + 1)
+        named = getattr(value, "__kwdefaults__", None) or {}
+        yield from _told([*held, getattr(value, "__defaults__", None), *named.values()], depth + 1)
     elif isinstance(value, dict):
         for name, item in value.items():
             yield str(name).encode()

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -16,7 +17,8 @@ _FUNCTIONS = (
     ("bli_thread_get_num_threads", "bli_thread_set_num_threads"),
 )
 """How libraries are asked for their number of threads, and told it."""
-_LIBRARIES = ("openblas", "mkl_rt", "blis")
+_LIBRARIES = re.compile(r"[^/]*(blas|mkl_rt|blis)[^/]*\.so[^/]*")
+"""Names of files that may have them; folders may be called anything."""
 _Functions = tuple[Callable[[], int], Callable[[int], None]]
 _MAPS = Path("/proc/self/maps")
 
@@ -30,15 +32,14 @@ def one_blas_thread() -> Iterator[None]:
     """One thread in every BLAS that is loaded; afterwards each has as many as before."""
     global _running
     _running += 1
-    hold()
     try:
+        hold()
         yield
     finally:
         _running -= 1
-        if not _running:
-            for put, threads in _before.values():
-                put(threads)
-            _before.clear()
+        while _before and not _running:  # the last one first: two libraries may share their threads
+            _, (put, threads) = _before.popitem()
+            put(threads)
 
 
 def hold() -> None:
@@ -60,8 +61,9 @@ def _loaded() -> dict[Path, _Functions]:
         lines = os.fsdecode(_MAPS.read_bytes()).splitlines()
     except OSError:
         return {}
-    paths = {Path(line.split(maxsplit=5)[-1]) for line in lines if any(name in line for name in _LIBRARIES)}
-    return {path: found for path in sorted(paths) if (found := _functions(path)) is not None}
+    paths = {Path(line.split(maxsplit=5)[-1]) for line in lines}
+    found = {path: _functions(path) for path in sorted(paths) if _LIBRARIES.fullmatch(path.name)}
+    return {path: functions for path, functions in found.items() if functions is not None}
 
 
 @cache

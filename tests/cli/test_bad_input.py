@@ -279,7 +279,8 @@ def test_an_existing_folder_is_left_alone(tmp_path, call):
     before = contents(tmp_path)
     code, said = call("run", "scan-snap", "--out", tmp_path / "mine", *QUICK)
     assert code == 2
-    assert_sentence(said, "is not empty; choose another folder, or --overwrite")
+    assert_sentence(said, "is not empty; choose another folder")
+    assert "--overwrite" not in said
     code, said = call("run", "scan-snap", "--out", tmp_path / "mine", "--overwrite", *QUICK)
     assert code == 2
     assert_sentence(said, "is not (only) a run (thesis.tex); it will not be deleted")
@@ -294,7 +295,7 @@ def test_an_existing_run_is_replaced_only_if_asked(tmp_path, call):
     before = contents(tmp_path)
     code, said = call("run", "scan-snap", "--out", tmp_path / "run", *QUICK)
     assert code == 2
-    assert_sentence(said, "is not empty")
+    assert_sentence(said, "is not empty; choose another folder, or --overwrite (in Python overwrite=True) to replace a run")
     code, said = call("run", "scan-snap", "--out", tmp_path / "run", "--overwrite", "--rate-y", "nan", *QUICK)
     assert code == 2
     assert contents(tmp_path) == before

@@ -91,6 +91,21 @@ def test_verify(made, ask):
     assert json.loads(ask("verify", made, "--json")) == {"run": str(made), "intact": True, "problems": []}
 
 
+def test_verify_of_several_folders(made, tmp_path, capsys):
+    broken = samples.finished(tmp_path / "broken")
+    (broken / "events.jsonl").write_bytes(b"")
+    (tmp_path / "empty").mkdir()
+    folders = [str(folder) for folder in (made, broken, tmp_path / "empty")]
+    assert run(["verify", *folders]) == 1
+    said = capsys.readouterr()
+    assert said.out == f"{made}: every byte is as it was committed\n"
+    assert [line.partition(" ")[0] for line in said.err.splitlines()] == [f"{broken}/events.jsonl:", folders[2]]
+    assert run(["verify", *folders, "--json"]) == 1
+    assert [each["intact"] for each in json.loads(capsys.readouterr().out)] == [True, False, False]
+    assert run(["verify", folders[0], folders[0]]) == 0
+    assert run(["verify"]) == 2
+
+
 def test_verify_of_a_damaged_run_as_json(tmp_path, capsys):
     folder = samples.finished(tmp_path / "run")
     (folder / "data.zarr/t/c/0").write_bytes(b"")

@@ -4,10 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from stagescope.cli import render
+from stagescope.cli import render, sweep_commands
 from stagescope.cli.main import run as command
 from stagescope.detect.stage import Event, Stage, Stages, Transition
+from stagescope.sweeping.points import points
+from stagescope.sweeping.rows import RowWriter
+from stagescope.sweeping.table import load_sweep
 from tests.runs import samples
+from tests.sweeping.small import cheap_plan
 
 
 @pytest.fixture
@@ -96,3 +100,17 @@ def test_stages_with_odd_names(shown):
     text = "".join(shown(Stages(**{**vars(found), "notes": {"x": HOSTILE}})))
     assert text.isprintable()
     assert text.count("[/bold][red]") == 2
+
+
+def test_reasons_of_a_sweep_cannot_steer_a_terminal(tmp_path, capsys):
+    """A row may be of somebody else; what it says is shown, not obeyed."""
+    plan = cheap_plan(tmp_path, grid={"rate_y": "1,2"})
+    writer = RowWriter(tmp_path)
+    for point in points(plan):
+        place = {"digest": point.digest, "study": plan.study, "seed": point.seed, "at": dict(point.at)}
+        ended = {"config": dict(point.config), "status": "failed", "reason": f"broke {HOSTILE}", "retry": 0}
+        writer.commit([{**place, **ended}])
+    sweep_commands._print_outcome(load_sweep(tmp_path))
+    said = capsys.readouterr().out
+    assert r"2 failed: broke" in said
+    assert said.replace("\n", "").isprintable()

@@ -75,7 +75,7 @@ def test_every_restart_continues_bit_for_bit():
     params = model.init(0, 1e-2)
     layout, field = Layout.of(params), loss.field()
     vector = layout.pack(params)
-    dynamics, targets = ss.GradientFlow(segments=3).settled(layout, vector), np.linspace(0.0, 60.0, 20)
+    dynamics, targets = ss.GradientFlow(segments=3).settled(field, layout, vector), np.linspace(0.0, 60.0, 20)
     points = list(dynamics.walk(field, layout, dynamics.start(field, layout, vector), targets))
     for i, point in enumerate(points[:-1]):
         if point.state is not None:

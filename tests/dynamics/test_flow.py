@@ -10,6 +10,12 @@ from stagescope.params import Layout
 from tests.strategies import random_state
 
 UNTIL = 200.0
+BOWL = ss.JaxObjective(lambda p: 0.5 * sum((x**2).sum() for x in p.values())).field()
+ALL = [
+    GradientFlow(),
+    GradientFlow(atol=1e-30),
+    *(ss.Descent(optimizer=rule, steps=3) for rule in (ss.GD(), ss.HeavyBall(), ss.Adam())),
+]
 
 
 def small(shape=(2, 1, 10, 10), vocab=None):
@@ -210,14 +216,49 @@ def test_the_absolute_tolerance_is_small_against_every_block(sizes, atol):
     """The first four are those of 0.1.0: stored runs are repeated bit for bit."""
     vector = np.repeat(sizes, 2)
     layout = Layout.of({"a": np.zeros(2), "b": np.zeros(2)})
-    assert GradientFlow().settled(layout, vector).atol == pytest.approx(atol, rel=1e-12)
-    assert GradientFlow(atol=1e-5).settled(layout, vector).atol == 1e-5
+    assert GradientFlow().settled(BOWL, layout, vector).atol == pytest.approx(atol, rel=1e-12)
+    assert GradientFlow(atol=1e-5).settled(BOWL, layout, vector).atol == 1e-5
 
 
-@pytest.mark.parametrize("dynamics", [GradientFlow(), ss.Descent(steps=3), ss.Descent(optimizer=ss.HeavyBall(), steps=3)])
+@pytest.mark.parametrize("dynamics", ALL, ids=str)
 @pytest.mark.parametrize("size", [1e-15, 1e-20, 1e-300])
 def test_a_start_that_rounding_decides_is_refused(dynamics, size):
     model, loss = small((2, 1, 2, 3))
     start = {**model.init(), "Z": np.full(model.init()["Z"].shape, size)}
     with pytest.raises(InputError, match=rf"the initial Z has rms {size:.2g}, but below 5e-15.*or at exactly 0"):
         ss.evolve(loss, start, dynamics, until=1.0 if isinstance(dynamics, GradientFlow) else None)
+
+
+@pytest.mark.parametrize("dynamics", ALL, ids=str)
+def test_rounding_noise_in_a_block_that_moves_anyway_is_no_tiny_start(dynamics):
+    """The same run as from exactly 0; a block that moves from itself alone is refused, whatever the others are."""
+    until = 1.0 if isinstance(dynamics, GradientFlow) else None
+    pulled = ss.JaxObjective(lambda p: ((p["a"] - 1) ** 2).sum() + ((p["b"] - p["a"]) ** 2).sum())
+    noise, zero = (ss.evolve(pulled, {"a": np.ones(2), "b": np.full(2, b)}, dynamics, until=until) for b in (1e-17, 0.0))
+    assert noise.spec["dynamics"] == zero.spec["dynamics"]
+    np.testing.assert_allclose(noise.params["b"], zero.params["b"], rtol=1e-9, atol=1e-16)
+    saddle = ss.JaxObjective(lambda p: ((p["a"] - 1) ** 2).sum() - (p["b"] ** 2).sum())
+    with pytest.raises(InputError, match=r"the initial b has rms 1e-17, but below 5e-15.*or at exactly 0"):
+        ss.evolve(saddle, {"a": np.full(2, 0.5), "b": np.full(2, 1e-17)}, dynamics, until=until)
+
+
+def test_noise_that_rounding_takes_from_the_logits_is_refused():
+    """exp(1e-20) is 1: heads would be equal for ever, under Adam too."""
+    with pytest.raises(InputError, match=r"the initial a has rms .*, but below 5e-15"):
+        ss.run_study("incremental", init_scale=1e-20, sequences=9, steps=2, progress=False)
+
+
+@pytest.mark.parametrize(
+    "options", [{"until": 1e-16}, {"rate_y": 1e-18, "rate_z": 1e-18, "until": 10.0}, {"optimizer": "gd", "lr": 1e-17, "steps": 5}]
+)
+def test_a_horizon_or_a_rate_that_leaves_everything_tiny_is_refused(options):
+    with pytest.raises(
+        InputError, match=r"every parameter starts at 0 and ends below .*, but below 5e-15 .* longer, or raise the rates"
+    ):
+        ss.run_study("scan-snap", **options, progress=False)
+
+
+def test_a_start_at_rest_is_no_tiny_run():
+    """A gradient of rounding size is not the fault of the horizon."""
+    loss = ss.JaxObjective(lambda p: (1e-17 * p["a"]).sum() + (p["a"] ** 2).sum())
+    assert ss.evolve(loss, {"a": np.zeros(2)}, GradientFlow(), until=1.0).done

@@ -1,7 +1,9 @@
 """The chunk layout: encode and read are inverse, and it is Zarr v3 as zarr and xarray understand it."""
 
 import json
+import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import stagescope as ss
 from stagescope.errors import DamagedRun, InputError
 from stagescope.runs import arrays
 from stagescope.runs.arrays import Column
+from stagescope.runs.writer import Writer
+from tests.runs import samples
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=1, max_side=4)
 
@@ -49,7 +54,7 @@ def groups(draw):
     dtype = "int64" if clock == "step" else "float64"
     times = np.arange(frames).astype(dtype)
     axes = (clock, *(f"W_{i}" for i in range(len(shape))))
-    columns = {clock: Column((), (clock,), dtype), "W": Column(shape, axes, kind)}
+    columns = {clock: Column((), (clock,), dtype), "W": Column(shape, axes, kind, draw(st.booleans()))}
     return columns, {clock: times, "W": block}, draw(st.integers(1, 10)), clock
 
 
@@ -149,3 +154,53 @@ def test_bytes_of_a_frame(shape, size):
 def test_other_types_are_refused(kind):
     with pytest.raises(InputError, match=f"type {kind} cannot be stored; convert it to float64, float32, int64"):
         Column((), ("t",), kind)
+
+
+def test_a_plain_zarr_reader_sees_a_flipped_byte(tmp_path):
+    """Without the checksum it serves the damaged number; our own readers see it either way."""
+    options = {"until": 1.0, "frames": 20, "progress": False}
+    whole = ss.run_study("scan-snap", out=tmp_path / "plain", **options)
+    ss.run_study("scan-snap", out=tmp_path / "checked", checksum=True, **options)
+    for name in ("plain", "checked"):
+        path = tmp_path / name / "data.zarr/loss/c/0"
+        opened = zarr.open_group(tmp_path / name / "data.zarr", mode="r")
+        np.testing.assert_array_equal(np.asarray(opened["loss"]), whole.series["loss"])
+        np.testing.assert_array_equal(ss.load(tmp_path / name).series["loss"], whole.series["loss"])
+        assert ss.verify(tmp_path / name) == []
+        data = path.read_bytes()
+        path.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+        assert ss.verify(tmp_path / name)
+        if name == "plain":
+            assert np.asarray(opened["loss"])[0] != whole.series["loss"][0]
+        else:
+            with pytest.raises(ValueError, match="checksum do not match"):
+                np.asarray(opened["loss"])
+
+
+def test_a_run_with_checksums_goes_on_with_them(tmp_path):
+    """The columns of a run that is reopened are those of its zarr.json."""
+    columns = {name: replace(column, checksum=True) for name, column in samples.COLUMNS.items()}
+
+    def begin(writer):
+        for i in range(4):
+            writer.frame(samples.frame(i))
+        writer.commit(samples.state(4))
+
+    Writer.create(tmp_path / "run", samples.manifest(10, 3), columns, begin).close()
+    writer, _ = Writer.reopen(tmp_path / "run")
+    for i in range(4, 10):
+        writer.frame(samples.frame(i))
+    writer.finish("finished", "", samples.state(10))
+    opened = zarr.open_group(tmp_path / "run/data.zarr", mode="r")
+    for name, values in samples.stacked(10).items():
+        np.testing.assert_array_equal(np.asarray(opened[name]), values)
+        np.testing.assert_array_equal({**(run := ss.load(tmp_path / "run")).series, **run.params}[name], values)
+
+
+def test_checksums_need_a_folder_and_a_package(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="give out=FOLDER"):
+        ss.run_study("scan-snap", checksum=True, progress=False)
+    monkeypatch.setitem(sys.modules, "google_crc32c", None)
+    with pytest.raises(InputError, match=r"pip install 'stagescope\[xarray\]'"):
+        ss.run_study("scan-snap", checksum=True, out=tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()

@@ -87,6 +87,12 @@ def test_a_trap_is_refused_by_resume_and_named_by_verify(tmp_path, monkeypatch, 
     assert outside(tmp_path) == before
 
 
+def test_a_link_is_to_be_removed_and_not_restored(tmp_path):
+    folder = trap(tmp_path, "data.zarr/W/c/0/0/0", "link")
+    with pytest.raises(DamagedRun, match=r"and remove it \(`stagescope verify .*` names all of them\)$"):
+        store.load(folder)
+
+
 @pytest.mark.parametrize("make", ["link", "FIFO"])
 @pytest.mark.parametrize("name", LINKS)
 def test_reading_follows_no_link_and_waits_for_nobody(tmp_path, name, make):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stagescope.cli.main import run
-from stagescope.errors import InputError, NotARun
+from stagescope.errors import InputError, NotARun, StoreError
 from stagescope.sweeping.plan import load_plan
 from stagescope.sweeping.points import points
 from stagescope.sweeping.rows import RowWriter
@@ -109,6 +109,42 @@ def test_runs_that_were_kept_are_checked(folder):
     assert verify_sweep(folder) == []
     (kept / "data.zarr/t/c/0").write_bytes(b"")
     assert "data.zarr/t/c/0: damaged" in verify_sweep(folder)[0]
+
+
+def test_a_run_that_was_kept_and_has_no_manifest(folder):
+    kept = samples.finished(folder / "runs" / "a")
+    (folder / "runs" / ".b.unfinished").mkdir()
+    assert verify_sweep(folder) == []
+    (kept / "manifest.json").unlink()
+    assert verify_sweep(folder) == [
+        f"{kept} holds no run (no manifest.json); give a folder written by `stagescope run` or `Run.save`"
+    ]
+
+
+@pytest.mark.parametrize("place", ["sweep.json", "rows", "rows/b.jsonl", "journal", "runs", "runs/a", "lock", "table.csv"])
+def test_links_are_reported_and_not_followed(folder, tmp_path, place):
+    path, elsewhere = folder / place, tmp_path / "elsewhere"
+    if path.exists():
+        path.rename(elsewhere)
+    else:
+        path.parent.mkdir(exist_ok=True)
+        elsewhere.write_bytes(b"".join(each.read_bytes() for each in (folder / "rows").iterdir()))
+    path.symlink_to(elsewhere)
+    assert run(["verify", str(folder)]) == 1
+    assert verify_sweep(folder)[0].startswith(f"{path}: it is a link")
+    if place == "sweep.json":
+        with pytest.raises(StoreError, match="it is a link"):
+            load_sweep(folder)
+    else:
+        assert len(load_sweep(folder)) == (0 if place == "rows" else 4)
+
+
+def test_the_lock_of_rows_follows_no_link(folder, tmp_path):
+    (folder / "lock").unlink(missing_ok=True)
+    (folder / "lock").symlink_to(tmp_path / "outside")
+    with pytest.raises(StoreError, match="it is a link"):
+        RowWriter(folder).settle()
+    assert not (tmp_path / "outside").exists()
 
 
 @pytest.mark.parametrize("name", ["sweep-finished", "sweep-interrupted"])

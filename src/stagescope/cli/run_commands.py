@@ -1,5 +1,6 @@
 """Commands that make a run, continue it, and look after its files. Heavy imports are inside, as in all commands."""
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -12,10 +13,12 @@ from pydantic import BaseModel, Field
 
 from stagescope.cli.answers import info, outcome
 from stagescope.cli.command import OWN_OBJECTIVE, Command, OwnObjective, RunFolder, answer, objective, print_json
-from stagescope.errors import InputError, printable
+from stagescope.errors import InputError, NotARun, printable
 from stagescope.papers.registry import study
 
 if TYPE_CHECKING:
+    from stagescope.options import Options
+    from stagescope.papers.study import Study
     from stagescope.runs.manifest import Manifest
 
 
@@ -31,6 +34,7 @@ class RunFlags(BaseModel):
     resume_or_start: bool = Field(
         False, description="continue the run of these settings in --out, start it where there is none, leave it if it is done"
     )
+    checksum: bool = Field(False, description="a CRC32C at the end of every chunk, so that other Zarr readers see damage too")
     quiet: bool = Field(False, description="no progress bar, no summary")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
 
@@ -49,10 +53,10 @@ class Run(Command):
         if flags.resume_or_start:
             if flags.overwrite:
                 raise InputError("--overwrite replaces a run, --resume-or-start keeps it; give one of them")
-            config = {"study": found.name, "seed": flags.seed, **chosen.model_dump(mode="json")}
-            if (there := _same_run(flags.out, config)) is not None:
+            if (there := _same_run(flags.out, found, chosen, flags.seed)) is not None:
                 return _go_on(there, flags.out, flags.quiet, flags.json_)
-        made = found.run(chosen, seed=flags.seed, out=flags.out, overwrite=flags.overwrite, progress=shown)
+        given = {"seed": flags.seed, "out": flags.out, "overwrite": flags.overwrite, "checksum": flags.checksum}
+        made = found.run(chosen, **given, progress=shown)
         return report_run(made, flags.quiet, flags.json_)
 
 
@@ -73,25 +77,40 @@ class Resume(Command):
 
 
 class Verify(Command):
-    """Check every stored byte of a run, or every row of a sweep."""
+    """Check every stored byte of runs, or every row of sweeps."""
 
-    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER...", help="runs or sweeps")]
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the findings as JSON")
 
     def run(self) -> int:
-        from stagescope.runs.store import verify
-        from stagescope.sweeping.plan import FILE
-        from stagescope.sweeping.verify import verify_sweep
-
-        swept = (self.folder / FILE).is_file()
-        problems = (verify_sweep if swept else verify)(self.folder)
+        if not self.folders:
+            raise InputError("no FOLDER is given; name a run or a sweep")
+        found = [_verified(folder, alone=len(self.folders) == 1) for folder in self.folders]
         if self.json_:
-            print_json({"sweep" if swept else "run": str(self.folder), "intact": not problems, "problems": problems})
-        elif problems:
-            print("\n".join(map(printable, problems)), file=sys.stderr)
-        else:
-            print(f"{self.folder}: every {'row' if swept else 'byte'} is as it was committed")
-        return 1 if problems else 0
+            print_json(found[0] if len(found) == 1 else found)
+        for each in () if self.json_ else found:
+            if each["problems"]:
+                print("\n".join(map(printable, each["problems"])), file=sys.stderr)
+            else:
+                folder, what = ("sweep", "row") if "sweep" in each else ("run", "byte")
+                print(f"{each[folder]}: every {what} is as it was committed")
+        return 0 if all(each["intact"] for each in found) else 1
+
+
+def _verified(folder: Path, alone: bool) -> dict[str, Any]:
+    """What `verify` finds in a folder; one that holds nothing is an error, or among others a finding."""
+    from stagescope.runs.store import verify
+    from stagescope.sweeping.plan import FILE
+    from stagescope.sweeping.verify import verify_sweep
+
+    swept = os.path.lexists(folder / FILE)
+    try:
+        problems = (verify_sweep if swept else verify)(folder)
+    except NotARun as missing:
+        if alone:
+            raise
+        problems = [str(missing)]
+    return {"sweep" if swept else "run": str(folder), "intact": not problems, "problems": problems}
 
 
 class Info(Command):
@@ -124,31 +143,43 @@ class Export(Command):
         return 0
 
 
-def _same_run(folder: Path, config: dict[str, Any]) -> "Manifest | None":
-    """The manifest of the run of these settings in a folder, None where no run is there; another run is refused."""
+def _same_run(folder: Path, found: "Study", chosen: "Options", seed: int) -> "Manifest | None":
+    """The manifest of the run of these settings in a folder, None where no run is there; another run is refused.
+
+    An option that the run does not know is one of a later version: it had its default. Files are compared by their bytes.
+    """
     from stagescope.runs import manifest as manifests
 
-    if not (folder / manifests.NAME).exists():
+    if not os.path.lexists(folder / manifests.NAME):
         return None
-    found = manifests.read(folder)
-    stored = found.config or {"study": found.study}
-    other = [name for name in config if stored.get(name, config[name]) != config[name]]
+    there = manifests.read(folder)
+    stored = {**found.configured().model_dump(mode="json"), **(there.config or {}), "study": there.study, "seed": there.seed}
+    config = {"study": found.name, "seed": seed, **chosen.model_dump(mode="json")}
+    if all(stored[name] == config[name] for name in config) and chosen.files():
+        chosen.prepare(False)
+        config |= found.setup(chosen, seed).facts
+    other = [name for name in config if stored.get(name) != config[name]]
     if other:
-        values = ", ".join(f"{name} is {stored[name]} there and {config[name]} here" for name in other[:3])
+        values = ", ".join(
+            f"{name} is {str(stored.get(name))[:70]} there and {str(config[name])[:70]} here" for name in other[:3]
+        )
         raise InputError(f"{folder} holds another run ({values}); choose another --out")
-    return found
+    return there
 
 
 def _go_on(there: "Manifest", folder: Path, quiet: bool, as_json: bool) -> int:
-    """Continue a run, or say that it is done."""
+    """Continue a run, or say that it is done, after a look at every byte of it."""
+    from stagescope.runs.files import refuse_foreign
     from stagescope.runs.run import DONE
     from stagescope.runs.store import load
 
     if there.status not in DONE:
         return Resume(folder=folder, quiet=quiet, json_=as_json).run()
+    refuse_foreign(folder)
+    made = load(folder)
     if not as_json and not quiet:
         print(f"{folder} is {there.status} already: nothing to do")
-    return report_run(load(folder), quiet or not as_json, as_json)
+    return report_run(made, quiet or not as_json, as_json)
 
 
 @contextmanager

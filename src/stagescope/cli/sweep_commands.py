@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from stagescope.cli.answers import open_page
 from stagescope.cli.command import OWN_CLAIMS, Command, OwnClaims, print_json, print_notes
-from stagescope.errors import InputError
+from stagescope.errors import InputError, printable
 from stagescope.options import field_name
 from stagescope.papers.registry import stored_study, study
 
@@ -178,7 +178,7 @@ def _print_outcome(made: "Table") -> None:
     print(f"{made.folder}: {size}{failed}; {made.folder / 'table.csv'}")
     reasons = Counter(outcome(row["status"], row["reason"]) for row in made.failed)
     for reason, count in reasons.most_common(3):
-        print(f"{count} {reason}")
+        print(printable(f"{count} {reason}"))
     if len(reasons) > 3:
         print(f"and {notes.count(len(reasons) - 3, 'other reason')}, in the table")
     if remark := notes.same_seeds(made):

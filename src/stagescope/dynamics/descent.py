@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import SerializeAsAny, model_validator
 
-from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, least_rms
+from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State
 from stagescope.dynamics.loops import loop_for
 from stagescope.dynamics.record import Every, LogSpaced, Record
 from stagescope.errors import InputError
@@ -173,11 +173,6 @@ class Descent(Dynamics):
         units = position if self.half_life is None else (1 - self.ratio**position) / (1 - self.ratio)
         clock = {} if unit is None else {"t": self.lr * unit * units}
         return {**clock, "step": int(position)}
-
-    def settled(self, layout: Layout, vector: np.ndarray) -> "Descent":
-        if self.flow_time is not None:  # steps of Adam do not depend on the size of a gradient, nor of a start
-            least_rms(layout, vector)
-        return self
 
     def start(self, field: Field, layout: Layout, vector: np.ndarray) -> State:
         return loop_for(self, field, layout).start(vector)

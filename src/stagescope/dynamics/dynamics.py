@@ -11,7 +11,7 @@ from pydantic import field_validator
 from stagescope.dynamics.record import Record
 from stagescope.errors import InputError, StagescopeError, unknown
 from stagescope.fields.field import Field
-from stagescope.params import Layout
+from stagescope.params import Layout, Params
 from stagescope.spec import Described
 
 State = Mapping[str, np.ndarray]
@@ -19,9 +19,11 @@ State = Mapping[str, np.ndarray]
 
 
 TINIEST = 5e-15
-"""Least rms of an initial block that is not exactly 0. Once other parameters are of order 1, they are rounded to 1e-16, and that
-moves a smaller block more than it moves itself: down to 1e-14 events are right to 1 %, below 1e-15 they are not
-(validation/tiny_starts.py)."""
+"""Least rms of an initial block that is not exactly 0, unless the field moves it from 0 all the same. Once other parameters are
+of order 1, they are rounded to 1e-16, and that moves a smaller block more than it moves itself: down to 1e-14 events are right
+to 1 %, below 1e-15 they are not (validation/tiny_starts.py)."""
+DRIVEN = 1e-8
+"""Least speed, over that of the fastest block, at which a field moves a block from 0: far above rounding."""
 
 
 class SolveFailed(StagescopeError):
@@ -74,8 +76,9 @@ class Dynamics(Described):
     def times(self, position: float) -> dict[str, float]:
         """The clock series (`t`, `step`) at a position."""
 
-    def settled(self, layout: Layout, vector: np.ndarray) -> "Dynamics":
+    def settled(self, field: Field, layout: Layout, vector: np.ndarray) -> "Dynamics":
         """This dynamics with every choice that depends on the initial state made, so that the spec is complete."""
+        least_rms(field, layout, vector)
         return self
 
     @abstractmethod
@@ -87,21 +90,43 @@ class Dynamics(Described):
         """Visit every target after the state's position, in order; the last target is the end of the run."""
 
 
-def least_rms(layout: Layout, vector: np.ndarray) -> float:
-    """The rms of the smallest block that is not exactly 0, infinity where all are; one that is too small is refused."""
-    least = math.inf
-    for name, block in layout.unpack(vector).items():
-        if not np.any(block):
-            continue
-        largest = float(np.max(np.abs(block)))
-        rms = largest * float(np.sqrt(np.mean(np.square(block / largest))))  # squares of tiny numbers would be 0
-        if rms < TINIEST:
-            raise InputError(
-                f"the initial {name} has rms {rms:.2g}, but below {TINIEST:g} rounding in float64 decides when it grows: "
-                "start it at 1e-14 or more, or at exactly 0"
-            )
-        least = min(least, rms)
-    return least
+def least_rms(field: Field, layout: Layout, vector: np.ndarray) -> float:
+    """The rms of the smallest initial block, infinity where all are 0. One that rounding would make grow is refused.
+
+    A tiny block that the field moves from 0 all the same is rounding noise, and left out. What the field moves of it is not
+    looked at entry by entry: tiny differences between heads that are moved alike are not seen.
+    """
+    sizes = {name: _rms(block) for name, block in layout.unpack(vector).items() if np.any(block)}
+    tiny = [name for name, size in sizes.items() if size < TINIEST]
+    if tiny:
+        moved = speeds(field, {name: 0 * block if name in tiny else block for name, block in layout.unpack(vector).items()})
+        for name in tiny:
+            if not moved[name] > DRIVEN * max(moved.values()):
+                raise InputError(
+                    f"the initial {name} has rms {sizes[name]:.2g}, but below {TINIEST:g} rounding in float64 decides when it "
+                    "grows: start it at 1e-14 or more, or at exactly 0"
+                )
+    return min((size for name, size in sizes.items() if name not in tiny), default=math.inf)
+
+
+def speeds(field: Field, params: Params) -> dict[str, float]:
+    """The rms of the field in each block, before rates."""
+    return {name: _rms(block) for name, block in field.rhs(params).items()}
+
+
+def require_motion(field: Field, params: Params, speed: float, until: float) -> None:
+    """Refuse a run from exactly 0 that ends before anything is larger than rounding in float64."""
+    if 0 < speed * until < TINIEST and max(speeds(field, params).values()) > DRIVEN:
+        raise InputError(
+            f"every parameter starts at 0 and ends below {speed * until:.2g}, but below {TINIEST:g} rounding in float64 decides: "
+            "let the run be longer, or raise the rates"
+        )
+
+
+def _rms(block: np.ndarray) -> float:
+    """Of a block scaled to 1, because squares of tiny numbers would be 0."""
+    largest = float(np.max(np.abs(block), initial=0.0))
+    return largest * float(np.sqrt(np.mean(np.square(block / largest)))) if largest else 0.0
 
 
 def check_finite(vector: np.ndarray, where: str) -> None:

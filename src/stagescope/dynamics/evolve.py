@@ -4,14 +4,14 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State
+from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, require_motion
 from stagescope.dynamics.record import Record, Stop, require_frames
 from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field
@@ -20,7 +20,7 @@ from stagescope.own import fingerprint
 from stagescope.params import Layout, Params, check_name
 from stagescope.progress import progress_for
 from stagescope.runs import manifest as manifests
-from stagescope.runs.arrays import Column
+from stagescope.runs.arrays import Column, crc32c
 from stagescope.runs.files import store_errors
 from stagescope.runs.run import Arrays, Run, how_to_resume
 from stagescope.runs.saving import header
@@ -98,11 +98,13 @@ def evolve(
     seed: int = 0,
     out: str | Path | None = None,
     overwrite: bool = False,
+    checksum: bool = False,
     progress: bool | None = None,
     origin: Origin | None = None,
 ) -> Run:
     """Move `params` along the field and return the run; with `out`, write it there as it goes.
 
+    With `checksum`, every chunk ends with a CRC32C, so that other Zarr readers see damage too; ours see it by SHA-256.
     `until` ends a flow; a descent counts its own steps. A solve that breaks down is an outcome, not an exception: the
     run's `status` and `reason` say so. Ctrl-C raises `Interrupted` after the last commit. BLAS has one thread meanwhile, so
     that the bits of a run do not depend on who started it.
@@ -112,22 +114,27 @@ def evolve(
     layout = Layout.of(params)
     vector = layout.pack(params)
     dynamics.block_rates(layout.names)
-    settled = dynamics.settled(layout, vector)
-    require_frames(record, getattr(dynamics, "steps", None), layout.size if out is None else 0)  # a folder takes more
+    settled = dynamics.settled(law, layout, vector)
+    folder = None if out is None else Path(out)
+    require_frames(record, getattr(dynamics, "steps", None), layout.size, folder, getattr(dynamics, "segments", 1))
     positions = settled.positions(record, until)
+    if checksum:
+        _check_checksum(out)
     journey = Journey(law, layout, settled, positions, stop, record, until, seed, origin or Origin())
-    if out is not None:
-        with store_errors(Path(out)):
-            check_place(Path(out), overwrite)  # refuses a folder that is in use before any work is done
+    if folder is not None:
+        with store_errors(folder):
+            check_place(folder, overwrite)  # refuses a folder that is in use before any work is done
     state, camera = settled.start(law, layout, vector), _Camera(journey)
     with np.errstate(**QUIET):
         first = camera.frame(Point(0.0, vector, frame=True, state=state))
+    if not vector.any():
+        require_motion(law, params, first["speed"], settled.times(float(positions[-1])).get("t", math.inf))
     reason = stop.met(first) if stop is not None else None
     if reason:
-        return _sink(journey, out, overwrite, first, state).finish(journey, "stopped", reason, state)
+        return _sink(journey, out, overwrite, checksum, first, state).finish(journey, "stopped", reason, state)
     points = _primed(journey.walk(state))
     try:
-        return _drive(journey, _sink(journey, out, overwrite, first, state), state, camera, points, progress)
+        return _drive(journey, _sink(journey, out, overwrite, checksum, first, state), state, camera, points, progress)
     except KeyboardInterrupt as interrupt:
         if isinstance(interrupt, Interrupted) or out is None or not _begun(Path(out), journey):
             raise
@@ -324,12 +331,22 @@ class _Disk:
         return load(self._writer.folder)
 
 
-def _sink(journey: Journey, out: str | Path | None, overwrite: bool, first: dict[str, Any], state: State) -> _Memory | _Disk:
+def _check_checksum(out: str | Path | None) -> None:
+    """Before any work: there must be a folder for the checksums, and a package that computes them."""
+    if out is None:
+        raise InputError("checksum is for chunks on disk, and this run stays in memory; give out=FOLDER")
+    crc32c()
+
+
+def _sink(
+    journey: Journey, out: str | Path | None, overwrite: bool, checksum: bool, first: dict[str, Any], state: State
+) -> _Memory | _Disk:
     if out is None:
         return _Memory(first)
     axes = journey.axes()
     columns = {name: Column((), axes[name], "int64" if name == "step" else "float64") for name in journey.series}
     columns |= {name: Column(shape, axes[name]) for name, shape in journey.layout.shapes}
+    columns = {name: replace(column, checksum=checksum) for name, column in columns.items()}
     origin, spec = journey.origin, journey.spec
     config = dict(origin.config) if origin.config is not None else None
     facts = {"study": origin.study, "config": config, "tags": origin.tags, "clock": journey.dynamics.clock}

@@ -51,10 +51,10 @@ class GradientFlow(Dynamics):
     def times(self, position: float) -> dict[str, float]:
         return {"t": position}
 
-    def settled(self, layout: Layout, vector: np.ndarray) -> "GradientFlow":
+    def settled(self, field: Field, layout: Layout, vector: np.ndarray) -> "GradientFlow":
+        scale, least = float(np.sqrt(np.mean(np.square(vector)))), least_rms(field, layout, vector)
         if self.atol is not None:
             return self
-        scale, least = float(np.sqrt(np.mean(np.square(vector)))), least_rms(layout, vector)
         usual = 1e-10 * max(scale, 1e-3)
         return self.model_copy(update={"atol": usual if usual <= 1e-3 * least else 1e-10 * least})
 

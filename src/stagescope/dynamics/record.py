@@ -2,13 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.memory import require_memory
+from stagescope.memory import require_disk, require_memory
 from stagescope.spec import Described, Numbers
 
 
@@ -108,8 +109,11 @@ PER_FRAME = 100
 """Numbers that a frame takes besides its parameters: names, clocks, loss and the objects that hold them."""
 
 
-def require_frames(record: Record | None, steps: int | None, size: int) -> None:
-    """Refuse more frames, or more numbers in them, than fit in memory; `size` is that of the parameters of one frame."""
+def require_frames(record: Record | None, steps: int | None, size: int, out: Path | None = None, segments: int = 1) -> None:
+    """Refuse more frames than fit in memory or, with `out`, on its disk; `size` is how many parameters a frame has.
+
+    In a folder, frames wait in memory for the end of one of the `segments` of a flow.
+    """
     if record is None:
         return
     asked = record.count(steps or 0)
@@ -118,8 +122,10 @@ def require_frames(record: Record | None, steps: int | None, size: int) -> None:
     if isinstance(record, Every) and steps is not None:
         remedy = f"take fewer --steps than {steps:,}, or choose --record log where there is such an option"
     require_memory(f"the times of {asked:,} frames", remedy, asked)
-    if size:
-        require_memory(f"the {kept:,} recorded frames", remedy, kept, PER_FRAME + size)
+    waiting = kept if out is None else -(-kept // segments) if steps is None else 1
+    require_memory(f"the {kept:,} recorded frames", remedy, waiting, PER_FRAME + size)
+    if out is not None:
+        require_disk(f"the {kept:,} recorded frames", remedy, out, kept, size)
 
 
 class Stop(Described):

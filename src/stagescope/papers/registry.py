@@ -185,10 +185,11 @@ def run_study(
     seed: int = 0,
     out: str | Path | None = None,
     overwrite: bool = False,
+    checksum: bool = False,
     progress: bool | None = None,
     **options: Any,
 ) -> "Run":
     """Run a study from Python as `stagescope run` does: `run_study("scan-snap", "syn-small-flow", rate_y=10)`."""
     found = study(name)
     chosen = found.configured(preset, **options)
-    return found.run(chosen, seed=seed, out=out, overwrite=overwrite, progress=progress)
+    return found.run(chosen, seed=seed, out=out, overwrite=overwrite, checksum=checksum, progress=progress)

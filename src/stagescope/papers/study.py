@@ -113,17 +113,16 @@ class Study:
         seed: int = 0,
         out: str | Path | None = None,
         overwrite: bool = False,
+        checksum: bool = False,
         progress: bool | None = None,
     ) -> "Run":
         """Set up and evolve; the manifest keeps the options as the run's config."""
         from stagescope.dynamics.evolve import Origin, evolve
-        from stagescope.dynamics.record import require_frames
 
         if not 0 <= seed < 2**63:
             raise InputError(f"seed is {seed}, but must be >= 0 and below 2^63")
         options.prepare(progress)
         plan = self.setup(options, seed)
-        require_frames(plan.record, getattr(plan.dynamics, "steps", None), sum(block.size for block in plan.params.values()))
         config = {"study": self.name, "seed": seed, **options.model_dump(mode="json"), **plan.facts}
         return evolve(
             plan.what,
@@ -134,6 +133,7 @@ class Study:
             seed=seed,
             out=out,
             overwrite=overwrite,
+            checksum=checksum,
             progress=progress,
             origin=Origin(self.name, config, self.tags),
         )

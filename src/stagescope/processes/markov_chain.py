@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Sized
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -21,7 +21,18 @@ SUM_TOLERANCE = 1e-9
 
 
 def _rows(value: object) -> object:
+    """The rows as lists; a matrix that is too large or not square is refused before it is copied."""
+    if isinstance(value, Sequence | np.ndarray):
+        require_memory("the transition matrix", "take fewer tokens", len(value), len(value))
+        for i, row in enumerate(value):
+            if isinstance(row, Sized):
+                _check_length(i, row, len(value))
     return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _check_length(i: int, row: Sized, size: int) -> None:
+    if len(row) != size:
+        raise ValueError(f"row {i} of the transition matrix has {len(row)} entries, expected {size}")
 
 
 class Chain(Process):
@@ -114,8 +125,7 @@ class MarkovChain(Chain):
         if size < 2:
             raise ValueError(f"a chain needs at least two tokens, got {size}")
         for i, row in enumerate(self.rows):
-            if len(row) != size:
-                raise ValueError(f"row {i} of the transition matrix has {len(row)} entries, expected {size}")
+            _check_length(i, row, size)
             if min(row) < 0:
                 raise ValueError(f"row {i} has a negative probability {min(row):g}")
             total = math.fsum(row)

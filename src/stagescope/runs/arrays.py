@@ -20,11 +20,12 @@ _TYPES = {"float64": "<f8", "float32": "<f4", "int64": "<i8"}
 
 @dataclass(frozen=True)
 class Column:
-    """One recorded array: shape of a frame, names of its axes (time first), and its type."""
+    """One recorded array: shape of a frame, names of its axes (time first), its type, and whether chunks end with a CRC32C."""
 
     shape: tuple[int, ...]
     axes: tuple[str, ...]
     dtype: str = "float64"
+    checksum: bool = False
 
     def __post_init__(self) -> None:
         if self.dtype not in _TYPES:
@@ -51,7 +52,7 @@ def _array(column: Column, frames: int, chunk: int) -> dict[str, Any]:
         "data_type": column.dtype,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [chunk, *column.shape]}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, *([{"name": "crc32c"}] if column.checksum else [])],
         "fill_value": 0 if column.dtype == "int64" else "NaN",
         "dimension_names": list(column.axes),
         "attributes": {},
@@ -62,7 +63,8 @@ def column_of(text: bytes, path: Path) -> Column:
     """The column that a zarr.json written here describes; any other is refused."""
     try:
         body = json.loads(text)
-        column = Column(tuple(body["shape"][1:]), tuple(body["dimension_names"]), body["data_type"])
+        shape, axes, checksum = body["shape"][1:], body["dimension_names"], len(body["codecs"]) > 1
+        column = Column(tuple(shape), tuple(axes), body["data_type"], checksum)
         [frames, chunk] = body["shape"][0], body["chunk_grid"]["configuration"]["chunk_shape"][0]
         if body == _array(column, frames, chunk) and all(type(size) is int and size >= 0 for size in column.shape):
             return column
@@ -79,7 +81,17 @@ def encode(column: Column, frames: list[Any], chunk: int) -> bytes:
     """A whole chunk; the last one of an array is filled up with the fill value, as the format asks."""
     block = np.full((chunk, *column.shape), 0 if column.dtype == "int64" else np.nan, dtype=_TYPES[column.dtype])
     block[: len(frames)] = np.stack([np.asarray(frame) for frame in frames])
-    return block.tobytes()
+    data = block.tobytes()
+    return data + crc32c()(data).to_bytes(4, "little") if column.checksum else data
+
+
+def crc32c() -> Callable[[bytes], int]:
+    """The checksum of Zarr's codec of this name; zarr brings it along."""
+    try:
+        from google_crc32c import value
+    except ImportError:
+        raise InputError("a checksum needs the package google-crc32c; pip install 'stagescope[xarray]'") from None
+    return value
 
 
 def read(folder: Path, fetch: Callable[[str], bytes], frames: int, chunk: int) -> np.ndarray:
@@ -89,10 +101,11 @@ def read(folder: Path, fetch: Callable[[str], bytes], frames: int, chunk: int) -
     for number in range(-(-frames // chunk)):
         name = chunk_name(column, number)
         data = fetch(name)
-        if len(data) != chunk * column.frame_bytes:
-            found, expected = f"{len(data):,} bytes", f"{chunk * column.frame_bytes:,}"
+        size = chunk * column.frame_bytes
+        if len(data) != size + 4 * column.checksum:
+            found, expected = f"{len(data):,} bytes", f"{size + 4 * column.checksum:,}"
             raise DamagedRun(f"{folder / name}: has {found}, expected {expected}; restore it from a copy")
-        parts.append(np.frombuffer(data, dtype=_TYPES[column.dtype]).reshape(chunk, *column.shape))
+        parts.append(np.frombuffer(data[:size], dtype=_TYPES[column.dtype]).reshape(chunk, *column.shape))
     found = np.concatenate(parts) if parts else np.empty((0, *column.shape), _TYPES[column.dtype])
     return np.ascontiguousarray(found[:frames], dtype=column.dtype)
 

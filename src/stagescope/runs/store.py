@@ -43,7 +43,7 @@ def damage(folder: str | Path) -> list[str]:
             raise
         except StoreError as error:
             return [str(error)]
-        problems = list(dict.fromkeys([*_check_files(folder, manifest), *files.foreign(folder)]))
+        problems = list(dict.fromkeys([*map(str, _check_files(folder, manifest)), *files.foreign(folder)]))
         if not problems or not _moved_on(folder, manifest):
             return problems
 
@@ -61,21 +61,22 @@ def _strays(folder: Path) -> list[str]:
     return [f"{path}: not a file of this run; move it elsewhere" for path in strays]
 
 
-def _check_files(folder: Path, manifest: Manifest) -> list[str]:
-    problems = []
+def _check_files(folder: Path, manifest: Manifest) -> list[StoreError]:
+    """An error for every file that is not as committed: `DamagedRun` where its bytes are not there or others, and no remedy."""
+    problems: list[StoreError] = []
     for name, expected in sorted(manifest.files.items()):
         path = folder / name
         try:
             with files.opened(folder, name) as file:
                 found = _events_digest(file, manifest) if name == EVENTS else files.sha256(file)
         except StoreError as error:
-            problems.append(str(error))
+            problems.append(error)
             continue
         except OSError as error:
-            problems.append(f"{path}: {error.strerror or error}")
+            problems.append(DamagedRun(f"{path}: {error.strerror or error}"))
             continue
         if found not in (expected, manifest.trimmed.get(name)):
-            problems.append(f"{path}: damaged, its bytes are not those that were committed")
+            problems.append(DamagedRun(f"{path}: damaged, its bytes are not those that were committed"))
     return problems
 
 
@@ -92,6 +93,8 @@ def _moved_on(folder: Path, manifest: Manifest) -> bool:
 def _opened(folder: Path, manifest: Manifest) -> Run:
     problems = _check_files(folder, manifest)
     if problems:
+        if not isinstance(problems[0], DamagedRun):
+            raise DamagedRun(f"{problems[0]} (`stagescope verify {folder}` names all of them)")
         raise DamagedRun(f"{problems[0]}; restore the file from a copy, or `stagescope verify {folder}` for all of them")
     params = [name for name in manifest.arrays if name in manifest.spec["blocks"]]
     series = [name for name in manifest.arrays if name not in params]

@@ -228,9 +228,8 @@ def check_place(folder: Path, overwrite: bool) -> None:
     if not any(folder.iterdir()):
         return
     if not overwrite:
-        raise InputError(
-            f"{folder} is not empty; choose another folder, or --overwrite (in Python overwrite=True) to replace a run"
-        )
+        more = ", or --overwrite (in Python overwrite=True) to replace a run" if os.path.lexists(folder / NAME) else ""
+        raise InputError(f"{folder} is not empty; choose another folder{more}")
     _check_run_only(folder)
     if files.locked(folder):
         raise StoreError(f"{folder}: another process is writing this run; wait for it or stop it")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stagescope.runs.files import store_errors, sync
+from stagescope.runs.files import no_link, store_errors, sync
 
 _OPEN, _MIDDLE, _CLOSE = b'{"check":"', b'","row":', b"}"
 _DIGITS = 16
@@ -40,7 +40,7 @@ def _check(body: bytes) -> bytes:
 
 
 class Lines:
-    """Whole lines of all files of a folder with one suffix; each call of `fresh` gives those added since the last one."""
+    """Whole lines of all files of a folder with one suffix, no links; a call of `fresh` gives those added since the last one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -49,12 +49,13 @@ class Lines:
     def fresh(self) -> Iterator[tuple[str, int, bytes]]:
         """(file, line number from 1, bytes) of what was added; a last line without newline waits until it is whole."""
         with store_errors(self._folder):
-            entries = sorted(os.scandir(self._folder), key=lambda entry: entry.name) if self._folder.is_dir() else []
-            for entry in entries:
+            there = self._folder.is_dir() and not self._folder.is_symlink()
+            for entry in sorted(os.scandir(self._folder), key=lambda entry: entry.name) if there else ():
                 offset, number = self._read.get(entry.name, (0, 0))
-                if not entry.name.endswith(".jsonl") or entry.stat().st_size <= offset:
+                ours = entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
+                if not ours or entry.stat().st_size <= offset:
                     continue
-                with open(entry.path, "rb") as file:
+                with open(entry.path, "rb", opener=no_link) as file:
                     file.seek(offset)
                     whole = file.read().rpartition(b"\n")[0]
                 for line in whole.split(b"\n") if whole else ():

@@ -1,6 +1,7 @@
 """The plan of a sweep: a study, the options that stay, the grids that were asked for, and what to measure."""
 
 import json
+import os
 import uuid
 from collections.abc import Iterator
 from itertools import product
@@ -10,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from stagescope.errors import InputError, NotARun
-from stagescope.runs.files import digest, replace, store_errors
+from stagescope.runs.files import digest, read, replace
 from stagescope.sweeping.axes import Axis, Value, kind_of, merged, ordered
 
 SCHEMA, OLDEST = 3, 2
@@ -154,10 +155,9 @@ def new_id() -> str:
 def load_plan(folder: Path) -> Plan:
     """The plan stored in a folder; one whose bytes are not those that were written is refused."""
     path = folder / FILE
-    if not path.is_file():
+    if not os.path.lexists(path):
         raise NotARun(f"{folder} holds no sweep (it has no {FILE}); `stagescope sweep` makes one")
-    with store_errors(path):
-        data = path.read_bytes()
+    data = read(folder, FILE)
     try:
         found = json.loads(data)
         version = found["schema_version"]

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from stagescope.runs.files import store_errors
+from stagescope.runs.files import no_link, store_errors
 from stagescope.runs.run import DONE
 from stagescope.sweeping.axes import Axis
 from stagescope.sweeping.lines import AppendFile, Lines, line_of, row_of
@@ -154,7 +154,7 @@ class RowWriter:
     def locked(self) -> Iterator[Rows]:
         """Hold the sweep's lock, knowing every committed row; it ends with the process, however that ends."""
         with store_errors(self._lock):
-            handle = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o666)
+            handle = no_link(str(self._lock), os.O_RDWR | os.O_CREAT)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX)
                 yield self.rows.refresh()

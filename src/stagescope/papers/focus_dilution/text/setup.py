@@ -6,6 +6,7 @@ from stagescope.corpora.corpus import TextCorpus
 from stagescope.corpora.options import text_facts
 from stagescope.corpora.window_loss import WindowLoss
 from stagescope.dynamics.record import Graded
+from stagescope.memory import require_work
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.focus_dilution.text.loss import TextCausal, TextCounts
 from stagescope.papers.focus_dilution.text.model import AttentionVariant
@@ -46,5 +47,8 @@ def _model(options: TextFocusOptions, corpus: TextCorpus, window: int) -> TokenA
 def _loss(options: TextFocusOptions, model: Any, corpus: TextCorpus, window: int, seed: int) -> WindowLoss:
     batch = options.batch or (32 if options.form == "causal" else 512 if options.optimizer == "adam" else 1024)
     kind = TextVariant if isinstance(model, AttentionVariant) else TextCausal if options.form == "causal" else TextCounts
-    watched = options.watched if kind is not TextCausal else max(1, options.watched // window)
+    contexts = window if kind is TextCausal else 1
+    watched, most = max(1, options.watched // contexts), max(window, corpus.vocab)
+    seen = min(watched, len(corpus.train)) * contexts
+    require_work(f"the recorded loss (watched {options.watched:,})", "lower --watched or --vocab", seen, most)
     return kind(model=model, process=corpus, length=window, batch=batch, seed=seed, watched=watched)
