@@ -169,6 +169,7 @@ def fails(evidence):
         ({"compare": fails}, "KeyError", "KeyError: 'what' (test_claim.py, line "),
         ({"regime": fails}, "KeyError", "KeyError: 'what'"),
         ({"compare": lambda e: 1 / 0}, "ZeroDivisionError", "division by zero"),
+        ({"compare": lambda e: RUN.at(10**6)}, "IndexError", "(test_claim.py, line "),  # raised by the package, called here
         ({"compare": lambda e: True}, "TypeError", "compare returned a value of type bool, not a Comparison"),
         ({"regime": lambda e: None}, "TypeError", "regime returned a value of type NoneType, not a Regime"),
         ({"compare": lambda e: Comparison(0, 0, 0, True, None)}, "TypeError", "reason of a Comparison"),  # pyright: ignore[reportArgumentType]

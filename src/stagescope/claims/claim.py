@@ -245,8 +245,10 @@ def claim(
 
 
 def _place(error: BaseException) -> str:
-    """Where an error was raised: the file by its last name, and the line; empty where it was raised by this module."""
+    """Where an error was raised: the file by its last name, and the line; that of the claim where the package raised it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    own = [frame for frame in frames if Path(__file__).parents[1] not in Path(frame.filename).parents]
+    frames = own or frames
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
 
 

@@ -85,7 +85,7 @@ class Calibrate(Command):
     """How often each claim of a study is confirmed, violated or left open: on inputs drawn by seed, and on its nulls."""
 
     study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
-    draws: int = Field(30, description="of every family of inputs, and of every null")
+    draws: int = Field(30, description="runs of every family of inputs, and of every null")
     nulls: int | None = Field(None, description="draws of every null, where they are to be others than of inputs")
     claims: OwnClaims = Field(None, description="your own claims instead of the study's: a Claim or a list of them in a module")
     first: int = Field(0, description="the first seed")

@@ -40,7 +40,7 @@ def show(shown: RenderableType) -> None:
 def print_info(found: dict[str, Any]) -> None:
     table = _table()
     for name, value in found.items():
-        if value is None:
+        if value is None or value in ("", {}):
             continue
         if isinstance(value, dict):
             value = "\n".join(f"{key} = {_value(item)}" for key, item in value.items() if item is not None)

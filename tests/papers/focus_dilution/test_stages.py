@@ -417,3 +417,10 @@ def test_dense_curves_are_made_once_and_go_with_their_run():
     del run
     collect()
     assert kept() is None
+
+
+def test_the_note_of_a_missing_onset_names_no_event_that_is_missing_too():
+    found = ss.stages(ss.run_study("focus-dilution", until=10.0))
+    assert found.events["onset"] is None
+    assert found.events["E2"] is None
+    assert found.missing["onset"].endswith("by t=10")

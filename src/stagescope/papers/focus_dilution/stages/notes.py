@@ -19,11 +19,11 @@ def missing_notes(
     by: str,
 ) -> dict[str, str]:
     """A note for every event, for the case that it is missing."""
-    return {**_opening_notes(curves, by), **_row_notes(rows, least, second, by), **_turn_notes(curves, named, second, by)}
+    return {**_opening_notes(curves, second, by), **_row_notes(rows, least, second, by), **_turn_notes(curves, named, second, by)}
 
 
-def _opening_notes(curves: "TokenCurves", by: str) -> dict[str, str]:
-    notes = {"onset": "attention never grew tenfold before the second embedding direction opened"}
+def _opening_notes(curves: "TokenCurves", second: float | None, by: str) -> dict[str, str]:
+    notes = {"onset": f"attention never grew tenfold {by if second is None else 'before the second embedding direction opened'}"}
     for letter, values in (("E", curves.embedding_values), ("Q", curves.score_values)):
         for k, most in enumerate(values.max(axis=0)):
             notes[f"{letter}{k + 1}"] = f"its singular value reached {most:.2e} {by}, below {THRESHOLDS.level}"

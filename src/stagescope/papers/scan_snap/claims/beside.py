@@ -54,9 +54,9 @@ def fast_modified(evidence: Evidence) -> dict[str, Any] | None:
 
 
 def fast_gradient(evidence: Evidence) -> dict[str, Any] | None:
-    """The transition: one weak common token, many outputs, a fast decoder."""
+    """The transition: one weak common token, ten distinct ones, many outputs, a fast decoder."""
     options = _flow(evidence, decoder="gradient", num_common=1, common_p=0.5, umin=0.1, umax=1.0)
-    options |= {"rate_y": 100 * options["rate_z"], "num_unique": max(5, options["num_unique"])}
+    options |= {"rate_y": 100 * options["rate_z"], "num_unique": max(10, options["num_unique"])}
     options["vocab"] = _outputs(evidence, options)
     return _changed(evidence, options | _until(evidence, options, 4))
 
