@@ -423,4 +423,4 @@ def test_the_note_of_a_missing_onset_names_no_event_that_is_missing_too():
     found = ss.stages(ss.run_study("focus-dilution", until=10.0))
     assert found.events["onset"] is None
     assert found.events["E2"] is None
-    assert found.missing["onset"].endswith("by t=10")
+    assert found.notes["onset"].endswith("by t=10")
