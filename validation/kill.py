@@ -1,4 +1,5 @@
-"""SIGKILL at random instants: every run opens, goes on from its checkpoint, and ends bit for bit as if never killed."""
+"""SIGKILL at 200 random instants: every run opens, goes on from its checkpoint, by the command or from Python, and ends bit for
+bit as if never killed."""
 
 import os
 import random
@@ -9,7 +10,7 @@ from pathlib import Path
 from validation import killing
 from validation.killing import KINDS, Reference, Tally
 
-KILLS = 22
+KILLS = 67
 """Kills of each kind, at least."""
 PER_RUN = 3
 """How often one run is killed before it may finish."""

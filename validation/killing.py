@@ -1,7 +1,8 @@
 """Kill runs and resume them: the process side of the crash checks, shared by tests/test_resume.py and validation/kill.py.
 
 A reference run gives the arrays and how long they take. A victim is the same command, killed at a random instant after its
-folder appeared; it is opened, its checkpoint looked at, then resumed, perhaps killed again, and finished.
+folder appeared; it is opened, its checkpoint looked at, then resumed by the command or from Python, perhaps killed again, and
+finished.
 """
 
 import json
@@ -29,11 +30,12 @@ GRACE = 1.0
 """A kill within so many seconds after the folder appeared may find no checkpoint but that of the start."""
 PATIENCE = 120.0
 _COMMAND = (sys.executable, "-c", "from stagescope.cli.main import main; main()")
+_PYTHON = (sys.executable, "-c", "import sys, stagescope as ss; ss.resume(sys.argv[1], progress=False)")
 _ONE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
-"""The same thread setup for every process: bits are promised for one setup."""
+"""The same thread setup for every command: bits are promised for one setup. Python sets BLAS threads by itself."""
 
 
 class Unexpected(AssertionError):
@@ -41,9 +43,12 @@ class Unexpected(AssertionError):
 
 
 def spawn(*arguments: str | Path) -> subprocess.Popen[str]:
-    """Start a command of the command line."""
-    words = [*_COMMAND, *map(str, arguments)]
+    """Start a command of the command line; `python FOLDER` resumes a run from Python, with as many BLAS threads as there are."""
+    python = arguments[0] == "python"
+    words = [*_PYTHON, str(arguments[1])] if python else [*_COMMAND, *map(str, arguments)]
     environment = {**os.environ, **_ONE_THREAD}
+    if python:
+        del environment["OPENBLAS_NUM_THREADS"]
     return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -137,14 +142,19 @@ def victim(reference: Reference, folder: Path, kills: int, rng: random.Random) -
         if not _kill(arguments, folder, rng.uniform(0, 0.6 * reference.seconds), tally):
             break
         frames.append(load(folder).frames)
-        arguments = ("resume", folder, "--quiet")
+        arguments = _resuming(folder, rng)
     if not load(folder).done:
-        finish(spawn("resume", folder, "--quiet"))
+        finish(spawn(*_resuming(folder, rng)))
     resumed = [event["frames"] for event in events(folder) if event["event"] == "resumed"]
     if resumed != frames:
         raise Unexpected(f"{folder} was killed with {frames} frames committed, but resumed with {resumed}")
     tally.equal += arrays(folder) == reference.arrays
     return tally
+
+
+def _resuming(folder: Path, rng: random.Random) -> tuple[str | Path, ...]:
+    """Arguments of `spawn` that resume a run: by the command, or from Python."""
+    return ("python", folder) if rng.random() < 0.5 else ("resume", folder, "--quiet")
 
 
 def _kill(arguments: tuple[str | Path, ...], folder: Path, delay: float, tally: Tally) -> bool:
