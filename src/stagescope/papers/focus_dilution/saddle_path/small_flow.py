@@ -1,0 +1,100 @@
+"""The flow of a small model, one step of the solver at a time, and the linear laws beside it."""
+
+import os
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+
+import numpy as np
+
+from stagescope.dynamics import cvode
+from stagescope.dynamics.flow import KRYLOV
+from stagescope.errors import StagescopeError
+from stagescope.fields.field import Compiled
+from stagescope.papers.focus_dilution.counts import TokenCounts
+from stagescope.papers.focus_dilution.family import escape_matrices
+from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss, TokenPopulation
+from stagescope.papers.focus_dilution.model import TokenAttention
+from stagescope.params import Layout
+
+RTOL, ATOL = 1e-10, 1e-14
+
+
+class Stopped(StagescopeError):
+    """The solver gave up on the flow of a small model."""
+
+
+class SmallModel:
+    """The same loss of the model of width r and key width rq, r at least 1; at rq = 0 its one query and key are zeros."""
+
+    def __init__(self, loss: TokenLoss, r: int, rq: int) -> None:
+        self.r, self.rq = r, rq
+        model = TokenAttention(vocab=loss.model.vocab, width=r, key_width=max(rq, 1), scale=loss.model.scale)
+        if isinstance(loss, TokenCounts):
+            self.loss = loss.model_copy(update={"model": model})  # the contexts stay
+        else:
+            self.loss = TokenPopulation(model=model, process=loss.process)
+        self.layout = Layout(tuple((name, model.shapes[name]) for name in BLOCKS))
+        self.flat = self.loss.flat(self.layout, dict.fromkeys(BLOCKS, 1.0))
+
+    def packed(self, small: dict[str, np.ndarray]) -> np.ndarray:
+        if not self.rq:
+            small = small | {name: np.zeros((self.r, 1)) for name in ("WQ", "WK")}
+        return self.layout.pack(small)
+
+    def unpacked(self, vector: np.ndarray) -> dict[str, np.ndarray]:
+        """The blocks of one vector, or of several along leading axes."""
+        small = self.layout.unpack(vector)
+        return small if self.rq else small | {name: small[name][..., :0] for name in ("WQ", "WK")}
+
+    def velocity(self, vector: np.ndarray) -> tuple[np.ndarray, float]:
+        """The velocity and the loss."""
+        out = np.empty_like(vector)
+        value = self.flat(vector, out)
+        return out, float(self.loss.value(self.layout.unpack(vector)) if value is None else value)
+
+    def matrices(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """B and F of the linear laws beside the small model [FD:ladder]."""
+        found = escape_matrices(self.loss, self.unpacked(vector))
+        return found["embedding"], found["attention"]
+
+    def steps(self, vector: np.ndarray, start: float, until: float) -> Iterator[tuple[float, np.ndarray]]:
+        """Times and points, one for each step that the solver takes."""
+        for stream in ("ERROR", "WARNING"):  # SUNDIALS prints to stderr; a failure is reported once
+            os.environ.setdefault(f"SUNLOGGER_{stream}_FILENAME", os.devnull)
+        if isinstance(self.flat, Compiled) and cvode.functions() is not None:
+            yield from self._directly(self.flat, vector, start, until)
+        else:
+            yield from self._through_python(vector, start, until)
+
+    def _directly(self, flat: Compiled, vector: np.ndarray, start: float, until: float) -> Iterator[tuple[float, np.ndarray]]:
+        with cvode.Cvode(flat, vector, (start, until), (RTOL, ATOL), KRYLOV) as solver:
+            while solver.t < until:
+                flag = solver.one_step()
+                if flag < 0:
+                    raise Stopped(f"the solver stopped at t={solver.t:g} with flag {flag}")
+                yield solver.t, solver.y.copy()
+
+    def _through_python(self, vector: np.ndarray, start: float, until: float) -> Iterator[tuple[float, np.ndarray]]:
+        from sksundae.cvode import CVODE
+
+        def rhs(t: float, y: np.ndarray, out: np.ndarray) -> None:
+            self.flat(y, out)
+
+        solver = CVODE(rhs, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, rtol=RTOL, atol=ATOL, max_num_steps=10_000)
+        solver.init_step(start, vector)
+        t = start
+        while t < until:
+            with np.errstate(over="ignore", invalid="ignore"), redirect_stdout(StringIO()):
+                found = solver.step(until, method="onestep", tstop=until)
+            if not found.success:
+                raise Stopped(f"the solver stopped at t={found.t:g}: {found.message}")
+            t = float(found.t)
+            yield t, np.array(found.y)
+
+
+def between(share: float, h: float, ends: tuple[np.ndarray, np.ndarray], velocities: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """The cubic through both ends of a step with their velocities."""
+    (y0, y1), (f0, f1), s = ends, velocities, share
+    bend = (1 - s) * h * f0 - s * h * f1 + (2 * s - 1) * (y1 - y0)
+    return (1 - s) * y0 + s * y1 + s * (1 - s) * bend

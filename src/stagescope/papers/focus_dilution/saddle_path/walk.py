@@ -1,0 +1,165 @@
+"""The walk along a saddle path: the small model's flow until something outside it has grown to eta, then the next one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from stagescope.landscape.graded import Graded
+from stagescope.papers.focus_dilution.family import escape_matrices
+from stagescope.papers.focus_dilution.loss import TokenLoss
+from stagescope.papers.focus_dilution.saddle_path.small_flow import SmallModel, Stopped, between
+from stagescope.papers.focus_dilution.saddle_path.state import State
+from stagescope.params import Params
+
+SETTLED = 1e-8
+"""|F| of the small flow below which it is at its critical point."""
+SCORES = 0.02
+"""Singular value of Phi at which an attention pattern joins at the latest: well below the level of events, .1."""
+BLOCKS = ("embedding", "attention")
+REACHED = 1e-9
+"""E-folds below eta from which on a pattern has reached it."""
+
+
+@dataclass(frozen=True)
+class Walked:
+    """One leg: the small model's points at the solver's own times, and how it ended.
+
+    `opened` is the block that reached eta at the end; None where the path ends here, and `ending` says why. `tops` are the
+    logarithms of the largest pattern of both stacks at those times, `rates` the largest rates there.
+    """
+
+    state: State
+    model: SmallModel | None
+    time: np.ndarray
+    points: np.ndarray
+    tops: np.ndarray
+    rates: np.ndarray
+    loss: float
+    speed: float
+    opened: str | None
+    ending: str = ""
+
+
+def walk(loss: TokenLoss, start: Params, eta: float, until: float) -> Iterator[Walked]:
+    """The legs from a start near the origin."""
+    state, t = State.at(start), 0.0
+    leg = _origin(loss, state, np.log(eta), until)
+    while True:
+        yield leg
+        if leg.opened is None:
+            return
+        t = float(leg.time[-1])
+        leg = _leg(loss, leg.state.opened(leg.opened), t, np.log(eta), until)
+
+
+def _origin(loss: TokenLoss, state: State, eta: float, until: float) -> Walked:
+    """At the origin nothing of the small model moves: the whole stay is one linear law."""
+    b = escape_matrices(loss, state.small)["embedding"]
+    rate, top = float(np.linalg.norm(b, 2)), state.embedding.top
+    after, used, opened = _grown({"embedding": state.embedding}, {"embedding": b}, until, {"embedding": eta})
+    value = float(loss.value({name: np.zeros(shape) for name, shape in loss.model.shapes.items()}))
+    ending = "" if opened else f"at the origin nothing grows faster than {rate:.2g}"
+    tops = np.array([[top, -np.inf], [after["embedding"].top, -np.inf]])
+    rates = np.array([[rate, 0.0]] * 2)
+    moved = replace(state, embedding=after["embedding"])
+    return Walked(moved, None, np.array([0.0, used]), np.zeros((2, 0)), tops, rates, value, 0.0, opened, ending)
+
+
+def _grown(
+    stacks: dict[str, Graded], laws: dict[str, np.ndarray], h: float, limits: dict[str, float]
+) -> tuple[dict[str, Graded], float, str | None]:
+    """The stacks after a time h under constant laws, or when the first of them reaches its limit.
+
+    No pattern grows faster than the largest singular value of its law. So the steps come up to the limit from below.
+    """
+    used, rates = 0.0, {name: float(np.linalg.norm(law, 2)) for name, law in laws.items()}
+    while True:
+        gaps = {name: limits[name] - stacks[name].top for name in stacks}
+        for name, gap in gaps.items():
+            if gap <= REACHED:
+                return stacks, used, name
+        if used >= h:
+            return stacks, used, None
+        left = [gap / rates[name] for name, gap in gaps.items() if rates[name] > 0 and np.isfinite(gap)]
+        step = min([h - used, *left])
+        if used + step <= used:
+            return stacks, used, None
+        stacks = {name: stack.grown(laws[name], step) for name, stack in stacks.items()}
+        used = h if step == h - used else used + step
+
+
+class _Leg:
+    """What a leg has gathered so far."""
+
+    def __init__(self, loss: TokenLoss, state: State, t: float, eta: float) -> None:
+        self.model = SmallModel(loss, state.r, state.rq)
+        self.stacks = {"embedding": state.embedding, "attention": state.attention}
+        self.eta, self.state, self.scale, self.t = eta, state, loss.model.scale, t
+        self.point = self.model.packed(state.small)
+        self.velocity, self.loss = self.model.velocity(self.point)
+        self.laws = self.model.matrices(self.point)
+        self.record: list[tuple[float, np.ndarray, list[float], list[float]]] = []
+        self._keep()
+
+    def _keep(self) -> None:
+        rates = [float(np.linalg.norm(law, 2)) for law in self.laws]
+        self.record.append((self.t, self.point, [self.stacks[name].top for name in BLOCKS], rates))
+
+    @property
+    def speed(self) -> float:
+        return float(np.linalg.norm(self.velocity))
+
+    def limits(self) -> dict[str, float]:
+        """An attention pattern of size a makes scores of about scale |W0|^2 a^2 / 2."""
+        size = float(np.linalg.norm(self.model.unpacked(self.point)["W0"]))
+        return {"embedding": self.eta, "attention": min(self.eta, float(np.log(2 * SCORES / (self.scale * size**2)) / 2))}
+
+    def advance(self, t: float, point: np.ndarray) -> str | None:
+        """Carry the stacks over one step of the small flow; returns the block that reached eta on the way."""
+        h, (velocity, value) = t - self.t, self.model.velocity(point)
+        ends, velocities = (self.point, point), (self.velocity, velocity)
+        middle, last = self.model.matrices(between(0.5, h, ends, velocities)), self.model.matrices(point)
+        mean = {name: (a + 4 * b + c) / 6 for name, a, b, c in zip(BLOCKS, self.laws, middle, last, strict=True)}
+        self.stacks, used, opened = _grown(self.stacks, mean, h, self.limits())
+        if opened and used < h:
+            self.point = between(used / h, h, ends, velocities)
+            self.velocity, self.loss = self.model.velocity(self.point)
+            self.t, self.laws = self.t + used, self.model.matrices(self.point)
+        else:
+            self.t, self.point, self.velocity, self.laws, self.loss = t, point, velocity, last, value
+        self._keep()
+        return opened
+
+    def hopeless(self, until: float) -> str:
+        """Why nothing will open before `until` where the small flow has settled; empty where something will."""
+        gaps = [self.limits()[name] - self.stacks[name].top for name in BLOCKS]
+        rates = self.record[-1][3]
+        if any(self.t + gap / max(rate, 1e-300) <= until for gap, rate in zip(gaps, rates, strict=True)):
+            return ""
+        fastest = max((rate for rate, gap in zip(rates, gaps, strict=True) if np.isfinite(gap)), default=0.0)
+        return f"at {self.state.label} nothing grows faster than {fastest:.2g}"
+
+    def ended(self, opened: str | None, ending: str) -> Walked:
+        time, points, tops, rates = zip(*self.record, strict=True)
+        state = replace(self.state, small=dict(self.model.unpacked(self.point)), **self.stacks)
+        arrays = np.array(time), np.array(points), np.array(tops), np.array(rates)
+        return Walked(state, self.model, *arrays, self.loss, self.speed, opened, ending)
+
+
+def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float) -> Walked:
+    leg = _Leg(loss, state, t, eta)
+    for name in BLOCKS:
+        if leg.limits()[name] - leg.stacks[name].top <= REACHED:
+            return leg.ended(name, "")
+    try:
+        for now, point in leg.model.steps(leg.point, t, until):
+            opened = leg.advance(now, point)
+            if opened:
+                return leg.ended(opened, "")
+            if leg.speed < SETTLED and (why := leg.hopeless(until)):
+                return leg.ended(None, why)
+    except Stopped as error:
+        return leg.ended(None, str(error))
+    return leg.ended(None, f"nothing has opened at {state.label} by t={until:g}")
