@@ -28,12 +28,8 @@ class Graded:
     @classmethod
     def of(cls, matrix: np.ndarray) -> "Graded":
         """An ordinary matrix; each row keeps its relative accuracy, however much rows differ in size."""
-        return cls.stacked(np.zeros(len(matrix)), np.eye(len(matrix)), np.asarray(matrix, dtype=float))
+        return cls(*regraded(np.zeros(len(matrix)), np.eye(len(matrix)), np.array(matrix, dtype=float)))
 
-    @classmethod
-    def stacked(cls, logs: np.ndarray, left: np.ndarray, right: np.ndarray) -> "Graded":
-        """Any sum of patterns."""
-        return cls(*regraded(np.array(logs), np.ascontiguousarray(left), np.ascontiguousarray(right)))
 
     @property
     def top(self) -> float:
@@ -64,12 +60,4 @@ class Graded:
         x = self.right[0] / np.linalg.norm(self.right[0])
         along = self.right @ x
         column = (np.exp(self.logs) * along) @ self.left
-        return x, column, Graded.stacked(self.logs[1:], self.left[1:], self.right[1:] - np.outer(along[1:], x))
-
-    def with_rows(self, places: list[int], rows: "list[tuple[float, np.ndarray]]") -> "Graded":
-        """The matrix with new rows, each (log of a factor, row), before the given places of the old ones."""
-        left = np.insert(self.left, places, 0.0, axis=1)
-        new = np.zeros((len(rows), left.shape[1]))
-        new[np.arange(len(rows)), np.array(places) + np.arange(len(places))] = 1.0
-        logs = np.concatenate([self.logs, [log for log, _ in rows]])
-        return Graded.stacked(logs, np.vstack([left, new]), np.vstack([self.right, *(row for _, row in rows)]))
+        return x, column, Graded(*regraded(self.logs[1:], self.left[1:], self.right[1:] - np.outer(along[1:], x)))

@@ -12,7 +12,6 @@ from stagescope.dynamics.flow import KRYLOV
 from stagescope.errors import StagescopeError
 from stagescope.fields.field import Compiled
 from stagescope.papers.focus_dilution.counts import TokenCounts
-from stagescope.papers.focus_dilution.family import escape_matrices
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss, TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Layout
@@ -52,11 +51,6 @@ class SmallModel:
         out = np.empty_like(vector)
         value = self.flat(vector, out)
         return out, float(self.loss.value(self.layout.unpack(vector)) if value is None else value)
-
-    def matrices(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """B and F of the linear laws beside the small model [FD:ladder]."""
-        found = escape_matrices(self.loss, self.unpacked(vector))
-        return found["embedding"], found["attention"]
 
     def steps(self, vector: np.ndarray, start: float, until: float) -> Iterator[tuple[float, np.ndarray]]:
         """Times and points, one for each step that the solver takes."""

@@ -1,11 +1,14 @@
 """A small model (r, rq) of TokenAttention and what lies outside it, as a saddle path carries them.
 
-With E = [W0; W1^T; WQ^T; WK^T] stacked on the width axis, the flow is E' = N(E) E with N = [[0, B], [B^T, 0]], an identity.
-So what lies outside a small model obeys a linear law along the small model's path, up to second order in its own size:
+With E = [W0; W1^T; WQ^T; WK^T] stacked on the width axis, the flow is E' = N(E) E with N = [[0, B], [B^T, 0]], an identity;
+so is A' = [[0, F], [F^T, 0]] A for A = [WQ; WK]. N depends on what lies outside a small model to second order only. So this
+part obeys two linear laws along the small model's path:
 
-embedding stack   rows W0, W1^T and WQ^T, WK^T inside U; columns outside S; N from B
-attention stack   rows WQ, WK inside S; columns outside U; N from F
-far block         WQ, WK outside both: it stays as it started, and its rows enter the other stack when a direction opens
+embedding stack   all rows of E, columns outside S; B = [-GM, -GP K, -GP^T Q] with all of Q and K
+attention stack   all rows of A, columns outside U; F = -W0^T GP W0 with all of W0
+
+What of WQ and WK lies outside both S and U is in both stacks. It is as small as the start, so products of two patterns
+move it, and each stack reads the other in its law.
 """
 
 from dataclasses import dataclass, replace
@@ -13,27 +16,32 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stagescope.landscape.graded import Graded
+from stagescope.papers.focus_dilution.family import slopes
+from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.params import Params
+
+Laws = tuple[np.ndarray, np.ndarray]
+"""B (d, d + 2 mk) and F (m, m)."""
 
 
 @dataclass(frozen=True)
 class State:
     """`small` are the blocks of the small model, `s` (r, m) and `u` (rq, mk) the orthonormal rows that embed it."""
 
-    small: dict[str, np.ndarray]
+    small: Params
     s: np.ndarray
     u: np.ndarray
     embedding: Graded
     attention: Graded
-    start: Params
 
     @classmethod
     def at(cls, start: Params) -> "State":
         """A start near the origin: the small model is (0, 0), and everything is outside it."""
         (d, m), keys = start["W0"].shape, start["WQ"].shape[1]
-        empty = {"W0": np.zeros((d, 0)), "W1": np.zeros((0, d)), "WQ": np.zeros((0, 0)), "WK": np.zeros((0, 0))}
-        attention = Graded(np.zeros(0), np.zeros((0, 0)), np.zeros((0, keys)))
-        return cls(empty, np.zeros((0, m)), np.zeros((0, keys)), Graded.of(np.vstack([start["W0"], start["W1"].T])), attention, start)
+        small = {"W0": np.zeros((d, 0)), "W1": np.zeros((0, d)), "WQ": np.zeros((0, 0)), "WK": np.zeros((0, 0))}
+        rows = np.vstack([start["W0"], start["W1"].T, start["WQ"].T, start["WK"].T])
+        scores = Graded.of(np.vstack([start["WQ"], start["WK"]]))
+        return cls(small, np.zeros((0, m)), np.zeros((0, keys)), Graded.of(rows), scores)
 
     @property
     def r(self) -> int:
@@ -47,36 +55,30 @@ class State:
     def label(self) -> str:
         return f"({self.r},{self.rq})"
 
+    def laws(self, loss: TokenLoss, small: Params) -> Laws:
+        """The laws beside a point of the small model, with the stacks as they are here."""
+        gm, gp = slopes(loss, small)
+        d, (r, m), w0 = len(gm), self.s.shape, small["W0"]
+        beside = self.attention.matrix
+        query, keys = (w0 @ (small[n] @ self.u + self.s @ part) for n, part in (("WQ", beside[:m]), ("WK", beside[m:])))
+        whole = w0 @ self.s + self.embedding.matrix[:d]
+        return np.hstack([-gm, -gp @ keys, -gp.T @ query]), -whole.T @ gp @ whole
+
     def opened(self, block: str) -> "State":
         """The state after the largest pattern of a stack has joined the small model."""
         return self._embedding_opened() if block == "embedding" else self._attention_opened()
 
     def _embedding_opened(self) -> "State":
         x, column, rest = self.embedding.split()
-        d, r, rq, old = len(self.small["W0"]), self.r, self.rq, self.small
-        parts = np.split(column, [d, 2 * d, 2 * d + rq])
-        small = {"W0": np.column_stack([old["W0"], parts[0]])}
-        small |= {name: np.vstack([old[name], part]) for name, part in zip(("W1", "WQ", "WK"), parts[1:], strict=True)}
-        rows = [_scaled(_without(x @ self.start[name], self.u)) for name in ("WQ", "WK")]
-        attention = self.attention.with_rows([r, 2 * r], rows)
-        return replace(self, small=small, s=np.vstack([self.s, x]), embedding=rest, attention=attention)
+        d, keys, old = len(self.small["W0"]), self.u.shape[1], self.small
+        w0, w1, wq, wk = np.split(column, [d, 2 * d, 2 * d + keys])
+        new = {"W1": w1, "WQ": self.u @ wq, "WK": self.u @ wk}
+        small = {"W0": np.column_stack([old["W0"], w0]), **{name: np.vstack([old[name], row]) for name, row in new.items()}}
+        return replace(self, small=small, s=np.vstack([self.s, x]), embedding=rest)
 
     def _attention_opened(self) -> "State":
         y, column, rest = self.attention.split()
-        d, r, rq, old = len(self.small["W0"]), self.r, self.rq, self.small
-        small = old | {name: np.column_stack([old[name], column[i * r : (i + 1) * r]]) for i, name in enumerate(("WQ", "WK"))}
-        rows = [_scaled(_without(self.start[name] @ y, self.s)) for name in ("WQ", "WK")]
-        embedding = self.embedding.with_rows([2 * d + rq, 2 * d + 2 * rq], rows)
-        return replace(self, small=small, u=np.vstack([self.u, y]), attention=rest, embedding=embedding)
-
-
-def _without(row: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    for _ in range(2):
-        row = row - (basis @ row) @ basis
-    return row
-
-
-def _scaled(row: np.ndarray) -> tuple[float, np.ndarray]:
-    """A row as (log of its size, unit row)."""
-    size = float(np.max(np.abs(row), initial=0.0))
-    return (float(np.log(size)), row / size) if size > 0 else (0.0, row)
+        m, old = self.s.shape[1], self.small
+        new = {"WQ": self.s @ column[:m], "WK": self.s @ column[m:]}
+        small = {**old, **{name: np.column_stack([old[name], part]) for name, part in new.items()}}
+        return replace(self, small=small, u=np.vstack([self.u, y]), attention=rest)

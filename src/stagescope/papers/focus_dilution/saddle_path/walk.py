@@ -7,10 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.landscape.graded import Graded
-from stagescope.papers.focus_dilution.family import escape_matrices
 from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.focus_dilution.saddle_path.small_flow import SmallModel, Stopped, between
-from stagescope.papers.focus_dilution.saddle_path.state import State
+from stagescope.papers.focus_dilution.saddle_path.state import Laws, State
 from stagescope.params import Params
 
 SETTLED = 1e-8
@@ -56,7 +55,7 @@ def walk(loss: TokenLoss, start: Params, eta: float, until: float) -> Iterator[W
 
 def _origin(loss: TokenLoss, state: State, eta: float, until: float) -> Walked:
     """At the origin nothing of the small model moves: the whole stay is one linear law."""
-    b = escape_matrices(loss, state.small)["embedding"]
+    b = state.laws(loss, state.small)[0]
     rate, top = float(np.linalg.norm(b, 2)), state.embedding.top
     after, used, opened = _grown({"embedding": state.embedding}, {"embedding": b}, until, {"embedding": eta})
     value = float(loss.value({name: np.zeros(shape) for name, shape in loss.model.shapes.items()}))
@@ -95,13 +94,19 @@ class _Leg:
 
     def __init__(self, loss: TokenLoss, state: State, t: float, eta: float) -> None:
         self.model = SmallModel(loss, state.r, state.rq)
-        self.stacks = {"embedding": state.embedding, "attention": state.attention}
         self.eta, self.state, self.scale, self.t = eta, state, loss.model.scale, t
         self.point = self.model.packed(state.small)
         self.velocity, self.loss = self.model.velocity(self.point)
-        self.laws = self.model.matrices(self.point)
+        self.laws = self._laws(self.point)
         self.record: list[tuple[float, np.ndarray, list[float], list[float]]] = []
         self._keep()
+
+    def _laws(self, point: np.ndarray) -> Laws:
+        return self.state.laws(self.model.loss, self.model.unpacked(point))
+
+    @property
+    def stacks(self) -> dict[str, Graded]:
+        return {"embedding": self.state.embedding, "attention": self.state.attention}
 
     def _keep(self) -> None:
         rates = [float(np.linalg.norm(law, 2)) for law in self.laws]
@@ -120,13 +125,14 @@ class _Leg:
         """Carry the stacks over one step of the small flow; returns the block that reached eta on the way."""
         h, (velocity, value) = t - self.t, self.model.velocity(point)
         ends, velocities = (self.point, point), (self.velocity, velocity)
-        middle, last = self.model.matrices(between(0.5, h, ends, velocities)), self.model.matrices(point)
+        middle, last = self._laws(between(0.5, h, ends, velocities)), self._laws(point)
         mean = {name: (a + 4 * b + c) / 6 for name, a, b, c in zip(BLOCKS, self.laws, middle, last, strict=True)}
-        self.stacks, used, opened = _grown(self.stacks, mean, h, self.limits())
+        stacks, used, opened = _grown(self.stacks, mean, h, self.limits())
+        self.state = replace(self.state, **stacks)
         if opened and used < h:
             self.point = between(used / h, h, ends, velocities)
             self.velocity, self.loss = self.model.velocity(self.point)
-            self.t, self.laws = self.t + used, self.model.matrices(self.point)
+            self.t, self.laws = self.t + used, self._laws(self.point)
         else:
             self.t, self.point, self.velocity, self.laws, self.loss = t, point, velocity, last, value
         self._keep()
@@ -143,7 +149,7 @@ class _Leg:
 
     def ended(self, opened: str | None, ending: str) -> Walked:
         time, points, tops, rates = zip(*self.record, strict=True)
-        state = replace(self.state, small=dict(self.model.unpacked(self.point)), **self.stacks)
+        state = replace(self.state, small=self.model.unpacked(self.point))
         arrays = np.array(time), np.array(points), np.array(tops), np.array(rates)
         return Walked(state, self.model, *arrays, self.loss, self.speed, opened, ending)
 
