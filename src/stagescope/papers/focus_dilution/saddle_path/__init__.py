@@ -1,0 +1,92 @@
+"""The saddle path of TokenAttention: from the start to the sequence of stages and their times, without a run [FD:ladder]."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stagescope.errors import InputError
+from stagescope.landscape.saddle_path import Predicted, SaddlePath
+from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss
+from stagescope.papers.focus_dilution.sampled import TokenSampled
+from stagescope.papers.focus_dilution.saddle_path.legs import event_names, event_times, leg_of
+from stagescope.papers.focus_dilution.saddle_path.walk import BLOCKS as KINDS
+from stagescope.papers.focus_dilution.saddle_path.walk import Walked, walk
+from stagescope.params import Params
+
+
+@dataclass(frozen=True)
+class PathRule:
+    """How large a start may be, and from which size on a direction belongs to the path."""
+
+    largest: float = 3e-3  # rms of the start above which directions open together, so that there is no sequence
+    least_eta: float = 0.002
+    most_eta: float = 0.05
+    room: float = 1.5  # eta is at least this many times the largest pattern of the start
+    order: float = 1.5  # the error in eta falls about with this power
+    bar: float = 1.5  # the interval in units of the difference between eta and eta / 2
+    solver: float = 1e-4  # relative error of a time by the solver and the products
+
+
+RULE = PathRule()
+
+
+def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
+    """The path from a start near the origin, followed up to the time `until`.
+
+    It is computed twice, with eta and with half of it: times are extrapolated, and the interval is a multiple of the difference.
+    """
+    _check(loss, start)
+    eta = _eta(start)
+    coarse, fine = (list(walk(loss, start, size, until)) for size in (eta, eta / 2))
+    times = [event_times(path, loss) for path in (coarse, fine)]
+    reason = fine[-1].ending
+    events = {name: _event(times[0].get(name), times[1].get(name), reason) for name in event_names(loss)}
+    legs = tuple(leg_of(leg, loss) for leg in fine)
+    time = np.concatenate([leg.time for leg in fine])
+    tops = np.concatenate([leg.tops for leg in fine])
+    sizes = {name: tops[:, i] for i, name in enumerate(KINDS)}
+    return SaddlePath(legs, events, tuple(_notes(events, fine)), eta / 2, time, sizes)
+
+
+def _rms(start: Params) -> float:
+    return float(np.sqrt(np.mean(np.concatenate([np.ravel(start[name]) for name in BLOCKS]) ** 2)))
+
+
+def _eta(start: Params) -> float:
+    return float(np.clip(np.sqrt(_rms(start)), RULE.least_eta, RULE.most_eta))
+
+
+def _check(loss: TokenLoss, start: Params) -> None:
+    if isinstance(loss, TokenSampled) and loss.batch is not None:
+        raise InputError("this loss draws a batch for every step, so it has no flow to predict; use it without batches")
+    rms = _rms(start)
+    if not rms <= RULE.largest:
+        much = f"{rms / RULE.largest:.3g} times the largest for which one direction opens after the other, {RULE.largest:g}"
+        raise InputError(f"the start has rms {rms:.3g}, {much}: it is not near the origin; take a smaller init scale")
+    if not (np.any(start["W0"]) or np.any(start["W1"])):
+        raise InputError("W0 and W1 start at 0, so nothing ever moves; give one of them a start above 0")
+    rows = [np.vstack([start["W0"], start["W1"].T, start["WQ"].T, start["WK"].T]), np.vstack([start["WQ"], start["WK"]])]
+    top = max(float(np.linalg.norm(stack, 2)) for stack in rows)
+    if RULE.room * top > _eta(start) / 2:
+        raise InputError(
+            f"the start has a pattern of size {top:.3g}, but the theory is for starts below {_eta(start) / 2 / RULE.room:.3g} "
+            f"at this width; take an init scale {RULE.room * top / _eta(start) * 2:.3g} times smaller"
+        )
+
+
+def _event(coarse: float | None, fine: float | None, reason: str) -> Predicted:
+    if fine is None:
+        return Predicted(None, reason=reason)
+    if coarse is None:
+        return Predicted(fine, fine, np.inf, "with twice the eta this event is not reached")
+    gap = coarse - fine
+    t = fine - gap / (2**RULE.order - 1)
+    error = RULE.bar * abs(gap) + RULE.solver * t
+    return Predicted(t, t - error, t + error)
+
+
+def _notes(events: dict[str, Predicted], walked: list[Walked]) -> list[str]:
+    missing = [name for name, event in events.items() if event.t is None]
+    notes = [f"{', '.join(missing)} not reached: {walked[-1].ending}"] if missing else []
+    notes += [f"{name}: {event.reason}" for name, event in events.items() if event.t is not None and event.reason]
+    return notes
