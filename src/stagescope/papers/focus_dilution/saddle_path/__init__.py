@@ -19,7 +19,7 @@ class PathRule:
     """How large a start may be, and from which size on a direction belongs to the path."""
 
     largest: float = 3e-3  # rms of the start above which directions open together, so that there is no sequence
-    least_eta: float = 0.002
+    least_eta: float = 0.02
     most_eta: float = 0.05
     room: float = 1.5  # eta is at least this many times the largest pattern of the start
     order: float = 1.5  # the error in eta falls about with this power
@@ -39,13 +39,12 @@ def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
     eta = _eta(start)
     coarse, fine = (list(walk(loss, start, size, until)) for size in (eta, eta / 2))
     times = [event_times(path, loss) for path in (coarse, fine)]
-    reason = fine[-1].ending
-    events = {name: _event(times[0].get(name), times[1].get(name), reason) for name in event_names(loss)}
-    legs = tuple(leg_of(leg, loss) for leg in fine)
-    time = np.concatenate([leg.time for leg in fine])
-    tops = np.concatenate([leg.tops for leg in fine])
+    events = {name: _event(times[0].get(name), times[1].get(name), fine[-1].ending) for name in event_names(loss)}
+    legs = tuple(leg_of(leg, loss) for leg in coarse)
+    time = np.concatenate([leg.time for leg in coarse])
+    tops = np.concatenate([leg.tops for leg in coarse])
     sizes = {name: tops[:, i] for i, name in enumerate(KINDS)}
-    return SaddlePath(legs, events, tuple(_notes(events, fine)), eta / 2, time, sizes)
+    return SaddlePath(legs, events, tuple(_notes(events, fine)), eta, time, sizes)
 
 
 def _rms(start: Params) -> float:
