@@ -1,8 +1,7 @@
 """Graded matrices: X = sum_i e^(s_i) v_i w_i^T with unit vectors, sizes s_i as logarithms, the largest first.
 
 Patterns that differ in size by hundreds of decades keep their own relative accuracy, because no sum of them is ever formed.
-Under X' = N X with N = [[0, B], [B^T, 0]] the growing motion is exact: exp(t N) has the cosh and sinh of the singular values
-of B.
+Under X' = N X with N = [[0, B], [B^T, 0]] they move by exp(t N), a short piece at a time, and are graded again after each.
 """
 
 import math
@@ -14,7 +13,7 @@ import numpy as np
 from stagescope.landscape.graded_kernel import grown, regraded
 
 LONGEST = 2.0
-"""E-folds that one product grows by at most before it is graded again: two patterns then differ by e^4 in one column."""
+"""E-folds that one product grows by at most before it is graded again: within a column, two patterns then differ by e^4."""
 
 
 @dataclass(frozen=True)
@@ -36,21 +35,20 @@ class Graded:
         """The logarithm of the largest pattern; -inf where there is none."""
         return float(self.logs[0]) if len(self.logs) else -np.inf
 
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.logs, self.left, self.right
+
     @cached_property
     def matrix(self) -> np.ndarray:
         """The sum itself, where float64 holds it."""
         return (np.exp(self.logs)[:, None] * self.left).T @ self.right
 
-    def grown(self, b: np.ndarray, h: float) -> "Graded":
-        """exp(h N) X."""
+    def grown(self, b: np.ndarray, h: float, rate: float) -> "Graded":
+        """exp(h N) X; `rate` is at least the largest singular value of B."""
         if not len(self.logs):
             return self
-        p, values, q = np.linalg.svd(b, full_matrices=False)
-        pieces = max(math.ceil(h * values[0] / LONGEST), 1)
-        arrays, turned = (self.logs, self.left, self.right), np.ascontiguousarray(p.T)
-        for _ in range(pieces):
-            arrays = grown(*arrays, turned, values, q, h / pieces)
-        return Graded(*arrays)
+        return Graded(*grown(self.logs, self.left, self.right, b, h, max(math.ceil(h * rate / LONGEST), 1)))
 
     def split(self) -> tuple[np.ndarray, np.ndarray, "Graded"]:
         """The direction x of the largest pattern on the right, the column X x, and X without what lies along x.

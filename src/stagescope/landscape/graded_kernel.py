@@ -104,19 +104,32 @@ def regraded(logs, left, right):
 
 
 @njit(cache=True)
-def grown(logs, left, right, p, values, q, h):
-    """exp(h N) times the sum, graded again, with N = [[0, B], [B^T, 0]] and B = p^T diag(values) q, patterns as rows."""
-    moved, d = left.copy(), p.shape[1]
-    for k in range(len(values)):
-        even, odd = np.cosh(h * values[k]) - 1.0, np.sinh(h * values[k])
-        for i in range(len(logs)):
-            along, across = 0.0, 0.0
-            for n in range(d):
-                along += p[k, n] * left[i, n]
-            for n in range(q.shape[1]):
-                across += q[k, n] * left[i, d + n]
-            for n in range(d):
-                moved[i, n] += (even * along + odd * across) * p[k, n]
-            for n in range(q.shape[1]):
-                moved[i, d + n] += (even * across + odd * along) * q[k, n]
-    return _graded(logs.copy(), moved, right.copy())
+def _applied(b, left, out, factor):
+    """out = factor N of each row of `left`, with N = [[0, B], [B^T, 0]]."""
+    d, width = b.shape
+    for i in range(len(left)):
+        for n in range(d + width):
+            out[i, n] = 0.0
+        for n in range(d):
+            for k in range(width):
+                entry = factor * b[n, k]
+                out[i, n] += entry * left[i, d + k]
+                out[i, d + k] += entry * left[i, n]
+
+
+@njit(cache=True)
+def grown(logs, left, right, b, h, pieces):
+    """exp(h N) times the sum, graded again after each of several pieces: the series of exp, until its terms are rounding."""
+    for _ in range(pieces):
+        moved, term, other = left.copy(), left.copy(), np.empty_like(left)
+        for order in range(1, 60):
+            _applied(b, term, other, h / (pieces * order))
+            term, other = other, term
+            largest = 0.0
+            for i in range(len(logs)):
+                _add(moved, i, 1.0, term, i)
+                largest = max(largest, _dot(term, i, term, i))
+            if largest < 1e-34:
+                break
+        logs, left, right = _graded(logs.copy(), moved, right.copy())
+    return logs, left, right

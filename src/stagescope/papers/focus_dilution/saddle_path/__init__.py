@@ -8,9 +8,8 @@ from stagescope.errors import InputError
 from stagescope.landscape.saddle_path import Predicted, SaddlePath
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss
 from stagescope.papers.focus_dilution.sampled import TokenSampled
-from stagescope.papers.focus_dilution.saddle_path.legs import event_names, event_times, leg_of
-from stagescope.papers.focus_dilution.saddle_path.walk import BLOCKS as KINDS
-from stagescope.papers.focus_dilution.saddle_path.walk import Walked, walk
+from stagescope.papers.focus_dilution.saddle_path.legs import Path
+from stagescope.papers.focus_dilution.saddle_path.walk import walk
 from stagescope.params import Params
 
 
@@ -37,14 +36,10 @@ def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
     """
     _check(loss, start)
     eta = _eta(start)
-    coarse, fine = (list(walk(loss, start, size, until)) for size in (eta, eta / 2))
-    times = [event_times(path, loss) for path in (coarse, fine)]
-    events = {name: _event(times[0].get(name), times[1].get(name), fine[-1].ending) for name in event_names(loss)}
-    legs = tuple(leg_of(leg, loss) for leg in coarse)
-    time = np.concatenate([leg.time for leg in coarse])
-    tops = np.concatenate([leg.tops for leg in coarse])
-    sizes = {name: tops[:, i] for i, name in enumerate(KINDS)}
-    return SaddlePath(legs, events, tuple(_notes(events, fine)), eta, time, sizes)
+    coarse, fine = (Path(list(walk(loss, start, size, until)), loss) for size in (eta, eta / 2))
+    ending = fine.walked[-1].ending
+    events = {name: _event(coarse.events[name], when, ending) for name, when in fine.events.items()}
+    return SaddlePath(tuple(coarse.legs()), events, tuple(_notes(events, ending)), eta, coarse.time, coarse.sizes)
 
 
 def _rms(start: Params) -> float:
@@ -84,8 +79,8 @@ def _event(coarse: float | None, fine: float | None, reason: str) -> Predicted:
     return Predicted(t, t - error, t + error)
 
 
-def _notes(events: dict[str, Predicted], walked: list[Walked]) -> list[str]:
+def _notes(events: dict[str, Predicted], ending: str) -> list[str]:
     missing = [name for name, event in events.items() if event.t is None]
-    notes = [f"{', '.join(missing)} not reached: {walked[-1].ending}"] if missing else []
+    notes = [f"{', '.join(missing)} not reached: {ending}"] if missing else []
     notes += [f"{name}: {event.reason}" for name, event in events.items() if event.t is not None and event.reason]
     return notes

@@ -1,98 +1,139 @@
 """Legs and events read off a walk along a saddle path."""
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
-from stagescope.landscape.saddle_path import Leg, Place
-from stagescope.papers.focus_dilution.family import escape_matrices
+from stagescope.landscape.saddle_path import Leg
+from stagescope.papers.focus_dilution.family import escape_matrices, project
 from stagescope.papers.focus_dilution.ladder.points import NO_RATE
 from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.focus_dilution.saddle_path.small_flow import SmallModel, Stopped
 from stagescope.papers.focus_dilution.saddle_path.walk import BLOCKS, SETTLED, Walked
-from stagescope.papers.focus_dilution.stages import passes
-
-FOLLOWED = 1e6
-"""How much longer than the path itself the small model's flow is followed to see whether it settles."""
-POWER = 3.0
-"""A flow whose speed falls more slowly than the inverse third power of time has no end at a finite place."""
+from stagescope.papers.focus_dilution.stages import Stay, passes, stays
+from stagescope.params import Params
 
 
-def event_names(loss: TokenLoss) -> list[str]:
-    """E_k and Q_k, as many as W0 and Phi have singular values."""
-    (d, m), keys = loss.model.shapes["W0"], loss.model.shapes["WQ"][1]
-    return [*(f"E{k + 1}" for k in range(min(d, m))), *(f"Q{k + 1}" for k in range(min(d, m, keys)))]
+@dataclass(frozen=True)
+class PlaceRule:
+    """When a leg has settled, and when its critical point lies at infinity."""
+
+    settled: float = 0.01  # the rate of what opens is within this of that at the critical point
+    steps: int = 3000  # of the small model's flow towards its critical point, at these tolerances
+    tolerances: tuple[float, float] = (1e-6, 1e-10)
+    power: float = 3.0  # a speed that falls more slowly than this power of time has no end at a finite place
 
 
-def event_times(walked: list[Walked], loss: TokenLoss) -> dict[str, float]:
-    """When the k-th singular value of W0 or of Phi passes .1 on the path, as for runs [FD:stages]."""
-    names, time = event_names(loss), np.concatenate([leg.time for leg in walked])
-    found: dict[str, float] = {}
-    for letter in "EQ":
-        count = sum(name[0] == letter for name in names)
-        values = np.vstack([_padded(_values(leg, letter), len(leg.time), count) for leg in walked])
-        times = passes(time, values)
-        found |= {f"{letter}{k + 1}": when for k, when in enumerate(times) if when is not None}
-    return found
+RULE = PlaceRule()
 
 
-def _values(leg: Walked, letter: str) -> np.ndarray:
-    """Singular values of W0 or Phi along a leg, those that the small model can have."""
-    if leg.model is None:
-        return np.zeros((len(leg.time), 0))
-    small = leg.model.unpacked(leg.points)
-    if letter == "E":
-        return np.linalg.svd(small["W0"], compute_uv=False)
-    return np.linalg.svd(leg.model.loss.model.scores(small), compute_uv=False)[:, : leg.model.rq]
+@dataclass(frozen=True)
+class Path:
+    """A walk as one curve."""
+
+    walked: list[Walked]
+    loss: TokenLoss
+
+    @cached_property
+    def time(self) -> np.ndarray:
+        return np.concatenate([leg.time for leg in self.walked])
+
+    @cached_property
+    def losses(self) -> np.ndarray:
+        return np.concatenate([leg.losses for leg in self.walked])
+
+    @cached_property
+    def sizes(self) -> dict[str, np.ndarray]:
+        tops = np.concatenate([leg.tops for leg in self.walked])
+        return {name: tops[:, i] for i, name in enumerate(BLOCKS)}
+
+    @cached_property
+    def values(self) -> dict[str, np.ndarray]:
+        """Singular values of W0 (E) and of Phi (Q)."""
+        (d, m), keys = self.loss.model.shapes["W0"], self.loss.model.shapes["WQ"][1]
+        counts = {"E": min(d, m), "Q": min(d, m, keys)}
+        return {name: np.vstack([_values(leg, name, count) for leg in self.walked]) for name, count in counts.items()}
+
+    @cached_property
+    def events(self) -> dict[str, float | None]:
+        """When the k-th singular value of W0 or of Phi passes .1, as for runs [FD:stages]."""
+        found: dict[str, float | None] = {}
+        for letter, values in self.values.items():
+            found |= {f"{letter}{k + 1}": when for k, when in enumerate(passes(self.time, values))}
+        return found
+
+    def legs(self) -> list[Leg]:
+        return [self._leg(stay) for stay in stays(self.time, self.values["E"], self.values["Q"])]
+
+    def _leg(self, stay: Stay) -> Leg:
+        end = float(self.time[-1]) if stay.stop is None else stay.stop
+        opens, local = self._opening(stay)
+        rates, endless = ((local,), False) if stay.r == 0 else self._point_rates(stay, opens)
+        near = local is None or (bool(rates) and abs(local - rates[0]) <= RULE.settled * rates[0])
+        if stay.stop is None:
+            near = self.walked[-1].speed < SETTLED
+        return Leg(
+            label=stay.label,
+            t_in=stay.start,
+            t_out=stay.stop,
+            loss=float(np.interp(end, self.time, self.losses)),
+            state="at infinity" if endless else "settled" if near else "passed",
+            opens=opens,
+            rates=tuple(rates) if near and not endless and opens else (),
+            local_rate=local,
+        )
+
+    def _opening(self, stay: Stay) -> tuple[str | None, float | None]:
+        """What opens at the end of a stay, and its rate when the last pattern of this kind joined the path."""
+        if stay.stop is None:
+            return None, None
+        rising = {letter: sum(when is not None and when <= stay.stop for name, when in self.events.items() if name[0] == letter) for letter in "EQ"}
+        opens = "embedding" if rising["E"] > stay.r else "attention"
+        joined = [leg for leg in self.walked if leg.opened == opens and leg.time[-1] <= stay.stop]
+        return opens, float(joined[-1].rates[-1][BLOCKS.index(opens)]) if joined else None
+
+    def _point_rates(self, stay: Stay, opens: str | None) -> tuple[list[float], bool]:
+        """The rates at the critical point of a stay's own small model, and whether this point lies at infinity.
+
+        The small model's flow starts from the slowest point of the stay.
+        """
+        inside = [(leg, i) for leg in self.walked for i in range(len(leg.time)) if stay.start <= leg.time[i] <= (stay.stop or np.inf)]
+        leg, frame = min(inside, key=lambda at: at[0].speeds[at[1]])
+        assert leg.model is not None
+        small = project(leg.model.layout.unpack(leg.points[frame]), stay.r, stay.rq)
+        model = SmallModel(self.loss, stay.r, stay.rq)
+        point, endless = _followed(model, model.layout.pack(small), float(leg.time[frame]))
+        if endless or opens is None:
+            return [], endless
+        law = escape_matrices(model.loss, model.unpacked(point))[opens]
+        return [float(rate) for rate in np.linalg.svd(law, compute_uv=False) if rate > NO_RATE], False
 
 
-def _padded(values: np.ndarray, frames: int, count: int) -> np.ndarray:
-    out = np.zeros((frames, count))
-    most = min(values.shape[1], count)
-    out[:, :most] = values[:, :most]
+def _values(leg: Walked, letter: str, count: int) -> np.ndarray:
+    out = np.zeros((len(leg.time), count))
+    if leg.model is not None:
+        small = leg.model.unpacked(leg.points)
+        matrices = small["W0"] if letter == "E" else leg.model.loss.model.scores(small)
+        most = min(count, leg.model.r if letter == "E" else leg.model.rq)
+        out[:, :most] = np.linalg.svd(matrices, compute_uv=False)[:, :most]
     return out
 
 
-def leg_of(walked: Walked, loss: TokenLoss) -> Leg:
-    """A leg as it is reported."""
-    state = _place(walked)
-    local = None if walked.opened is None else float(walked.rates[-1][BLOCKS.index(walked.opened)])
-    return Leg(
-        label=walked.state.label,
-        t_in=float(walked.time[0]),
-        t_out=None if walked.opened is None else float(walked.time[-1]),
-        loss=walked.loss,
-        state=state,
-        opens=walked.opened,
-        rates=_rates(walked, loss) if state == "settled" and walked.opened else (),
-        local_rate=local,
-    )
-
-
-def _rates(walked: Walked, loss: TokenLoss) -> tuple[float, ...]:
-    law = escape_matrices(loss, walked.state.small)[walked.opened or "embedding"]
-    return tuple(float(rate) for rate in np.linalg.svd(law, compute_uv=False) if rate > NO_RATE)
-
-
-def _place(walked: Walked) -> Place:
-    if walked.speed < SETTLED:
-        return "settled"
-    assert walked.model is not None
-    return "at infinity" if _endless(walked.model, walked.points[-1], float(walked.time[-1])) else "passed"
-
-
-def _endless(model: SmallModel, point: np.ndarray, t: float) -> bool:
-    """Whether the small model's flow never settles: its speed falls by a power of time only."""
+def _followed(model: SmallModel, point: np.ndarray, t: float) -> tuple[np.ndarray, bool]:
+    """Where the flow of a small model ends, and whether it has no end: its speed falls by a power of time only."""
     times, speeds = [], []
     try:
-        for now, vector in model.steps(point, 0.0, FOLLOWED * max(t, 1.0)):
-            speed = float(np.linalg.norm(model.velocity(vector)[0]))
-            if speed < SETTLED:
-                break
+        for now, vector in model.steps(point, t, 1e12, RULE.tolerances):
+            point, speed = vector, float(np.linalg.norm(model.velocity(vector)[0]))
             times.append(now)
             speeds.append(speed)
+            if speed < SETTLED or len(times) >= RULE.steps:
+                break
     except Stopped:
-        return False
-    late = np.array(times) > times[-1] / 10 if times else np.zeros(0, dtype=bool)
-    if np.sum(late) < 3:
-        return False
+        return point, False
+    late = np.array(times) > times[-1] / 10
+    if speeds[-1] < SETTLED or np.sum(late) < 3:
+        return point, False
     slope = np.polyfit(np.log(np.array(times)[late]), np.log(np.array(speeds)[late]), 1)[0]
-    return bool(slope > -POWER)
+    return point, bool(slope > -RULE.power)

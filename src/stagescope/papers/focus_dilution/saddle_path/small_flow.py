@@ -16,7 +16,8 @@ from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss, TokenPopula
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Layout
 
-RTOL, ATOL = 1e-10, 1e-14
+TOLERANCES = 1e-8, 1e-13
+"""Relative and absolute."""
 
 
 class Stopped(StagescopeError):
@@ -52,32 +53,38 @@ class SmallModel:
         value = self.flat(vector, out)
         return out, float(self.loss.value(self.layout.unpack(vector)) if value is None else value)
 
-    def steps(self, vector: np.ndarray, start: float, until: float) -> Iterator[tuple[float, np.ndarray]]:
+    def steps(
+        self, vector: np.ndarray, start: float, until: float, tolerances: tuple[float, float] = TOLERANCES
+    ) -> Iterator[tuple[float, np.ndarray]]:
         """Times and points, one for each step that the solver takes."""
         for stream in ("ERROR", "WARNING"):  # SUNDIALS prints to stderr; a failure is reported once
             os.environ.setdefault(f"SUNLOGGER_{stream}_FILENAME", os.devnull)
         if isinstance(self.flat, Compiled) and cvode.functions() is not None:
-            yield from self._directly(self.flat, vector, start, until)
+            yield from self._directly(self.flat, vector, (start, until), tolerances)
         else:
-            yield from self._through_python(vector, start, until)
+            yield from self._through_python(vector, (start, until), tolerances)
 
-    def _directly(self, flat: Compiled, vector: np.ndarray, start: float, until: float) -> Iterator[tuple[float, np.ndarray]]:
-        with cvode.Cvode(flat, vector, (start, until), (RTOL, ATOL), KRYLOV) as solver:
-            while solver.t < until:
+    def _directly(
+        self, flat: Compiled, vector: np.ndarray, span: tuple[float, float], tolerances: tuple[float, float]
+    ) -> Iterator[tuple[float, np.ndarray]]:
+        with cvode.Cvode(flat, vector, span, tolerances, KRYLOV) as solver:
+            while solver.t < span[1]:
                 flag = solver.one_step()
                 if flag < 0:
                     raise Stopped(f"the solver stopped at t={solver.t:g} with flag {flag}")
                 yield solver.t, solver.y.copy()
 
-    def _through_python(self, vector: np.ndarray, start: float, until: float) -> Iterator[tuple[float, np.ndarray]]:
+    def _through_python(
+        self, vector: np.ndarray, span: tuple[float, float], tolerances: tuple[float, float]
+    ) -> Iterator[tuple[float, np.ndarray]]:
         from sksundae.cvode import CVODE
 
         def rhs(t: float, y: np.ndarray, out: np.ndarray) -> None:
             self.flat(y, out)
 
-        solver = CVODE(rhs, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, rtol=RTOL, atol=ATOL, max_num_steps=10_000)
-        solver.init_step(start, vector)
-        t = start
+        (t, until), (rtol, atol) = span, tolerances
+        solver = CVODE(rhs, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, rtol=rtol, atol=atol, max_num_steps=10_000)
+        solver.init_step(t, vector)
         while t < until:
             with np.errstate(over="ignore", invalid="ignore"), redirect_stdout(StringIO()):
                 found = solver.step(until, method="onestep", tstop=until)

@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stagescope.landscape.graded import Graded
-from stagescope.papers.focus_dilution.family import slopes
-from stagescope.papers.focus_dilution.loss import TokenLoss
+from stagescope.papers.focus_dilution.counts import TokenCounts
+from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss
+from stagescope.papers.focus_dilution.saddle_path.laws_kernel import laws, population_slopes
 from stagescope.params import Params
 
 Laws = tuple[np.ndarray, np.ndarray]
@@ -57,12 +58,12 @@ class State:
 
     def laws(self, loss: TokenLoss, small: Params) -> Laws:
         """The laws beside a point of the small model, with the stacks as they are here."""
-        gm, gp = slopes(loss, small)
-        d, (r, m), w0 = len(gm), self.s.shape, small["W0"]
-        beside = self.attention.matrix
-        query, keys = (w0 @ (small[n] @ self.u + self.s @ part) for n, part in (("WQ", beside[:m]), ("WK", beside[m:])))
-        whole = w0 @ self.s + self.embedding.matrix[:d]
-        return np.hstack([-gm, -gp @ keys, -gp.T @ query]), -whole.T @ gp @ whole
+        w0, w1, wq, wk = (np.ascontiguousarray(small[name]) for name in BLOCKS)
+        if isinstance(loss, TokenCounts):
+            found = loss.slopes(small)
+        else:
+            found = population_slopes(loss.process.stationary, loss.process.transition, loss.model.scale, w0, w1, wq, wk)
+        return laws(found, (w0, wq, wk), (self.s, self.u), self.embedding.arrays, self.attention.arrays)
 
     def opened(self, block: str) -> "State":
         """The state after the largest pattern of a stack has joined the small model."""

@@ -1,5 +1,6 @@
 """The walk along a saddle path: the small model's flow until something outside it has grown to eta, then the next one."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -35,10 +36,15 @@ class Walked:
     points: np.ndarray
     tops: np.ndarray
     rates: np.ndarray
-    loss: float
-    speed: float
+    losses: np.ndarray
+    speeds: np.ndarray
     opened: str | None
     ending: str = ""
+
+    @property
+    def speed(self) -> float:
+        """|F| of the small model at the end."""
+        return float(self.speeds[-1])
 
 
 def walk(loss: TokenLoss, start: Params, eta: float, until: float) -> Iterator[Walked]:
@@ -63,7 +69,7 @@ def _origin(loss: TokenLoss, state: State, eta: float, until: float) -> Walked:
     tops = np.array([[top, -np.inf], [after["embedding"].top, -np.inf]])
     rates = np.array([[rate, 0.0]] * 2)
     moved = replace(state, embedding=after["embedding"])
-    return Walked(moved, None, np.array([0.0, used]), np.zeros((2, 0)), tops, rates, value, 0.0, opened, ending)
+    return Walked(moved, None, np.array([0.0, used]), np.zeros((2, 0)), tops, rates, np.full(2, value), np.zeros(2), opened, ending)
 
 
 def _grown(
@@ -73,7 +79,7 @@ def _grown(
 
     No pattern grows faster than the largest singular value of its law. So the steps come up to the limit from below.
     """
-    used, rates = 0.0, {name: float(np.linalg.norm(law, 2)) for name, law in laws.items()}
+    used, rates = 0.0, {name: math.sqrt(np.vdot(law, law)) for name, law in laws.items()}
     while True:
         gaps = {name: limits[name] - stacks[name].top for name in stacks}
         for name, gap in gaps.items():
@@ -85,8 +91,13 @@ def _grown(
         step = min([h - used, *left])
         if used + step <= used:
             return stacks, used, None
-        stacks = {name: stack.grown(laws[name], step) for name, stack in stacks.items()}
+        stacks = {name: stack.grown(laws[name], step, rates[name]) for name, stack in stacks.items()}
         used = h if step == h - used else used + step
+
+
+def _rate(law: np.ndarray) -> float:
+    """The largest singular value."""
+    return math.sqrt(max(float(np.linalg.eigvalsh(law @ law.T)[-1]), 0.0))
 
 
 class _Leg:
@@ -98,7 +109,7 @@ class _Leg:
         self.point = self.model.packed(state.small)
         self.velocity, self.loss = self.model.velocity(self.point)
         self.laws = self._laws(self.point)
-        self.record: list[tuple[float, np.ndarray, list[float], list[float]]] = []
+        self.record: list[tuple[float, np.ndarray, list[float], list[float], float, float]] = []
         self._keep()
 
     def _laws(self, point: np.ndarray) -> Laws:
@@ -109,8 +120,8 @@ class _Leg:
         return {"embedding": self.state.embedding, "attention": self.state.attention}
 
     def _keep(self) -> None:
-        rates = [float(np.linalg.norm(law, 2)) for law in self.laws]
-        self.record.append((self.t, self.point, [self.stacks[name].top for name in BLOCKS], rates))
+        rates, tops = [_rate(law) for law in self.laws], [self.stacks[name].top for name in BLOCKS]
+        self.record.append((self.t, self.point, tops, rates, self.loss, self.speed))
 
     @property
     def speed(self) -> float:
@@ -148,10 +159,9 @@ class _Leg:
         return f"at {self.state.label} nothing grows faster than {fastest:.2g}"
 
     def ended(self, opened: str | None, ending: str) -> Walked:
-        time, points, tops, rates = zip(*self.record, strict=True)
+        arrays = [np.array(values) for values in zip(*self.record, strict=True)]
         state = replace(self.state, small=self.model.unpacked(self.point))
-        arrays = np.array(time), np.array(points), np.array(tops), np.array(rates)
-        return Walked(state, self.model, *arrays, self.loss, self.speed, opened, ending)
+        return Walked(state, self.model, *arrays, opened, ending)
 
 
 def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float) -> Walked:
