@@ -127,12 +127,12 @@ def compare(name: str, loss: ss.TokenPopulation, start: dict[str, np.ndarray], t
     if seen == [event for event in path.sequence if event in times]:
         tally.right += 1
     else:
-        shown = [f"{event} {flow[event]:.5g}" for event in seen], [f"{event} {path.events[event].t:.5g}" for event in path.sequence]
-        print(f"  {name}: flow {shown[0]}, path {shown[1]}", flush=True)
+        flowed, walked = ({event: f"{when:.5g}" for event, when in found.items()} for found in (flow, times))
+        print(f"  {name}: flow {flowed}, path {walked}", flush=True)
     for event in set(seen) & set(times):
-        at = path.events[event]
+        low, high = path.events[event].low or 0.0, path.events[event].high or 0.0
         tally.errors.append(abs(times[event] / flow[event] - 1))
-        tally.covered.append(at.low <= flow[event] <= at.high)  # pyright: ignore[reportOptionalOperand]
+        tally.covered.append(low <= flow[event] <= high)
         if tally.errors[-1] > 0.01:
             print(f"  {name}: {event} predicted {times[event]:.5g}, flow {flow[event]:.5g}", flush=True)
 

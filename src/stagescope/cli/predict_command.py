@@ -28,7 +28,7 @@ class PredictFlags(BaseModel):
     init_scale: Annotated[tuple[float, ...], tyro.conf.arg(metavar="SCALE...")] = Field(
         (), description="standard deviations of the initial parameters, one prediction each; default: that of the preset"
     )
-    seeds: int = Field(1, ge=1, description="how many starts are drawn, with seeds 0, 1, ...")
+    seeds: int = Field(1, description="how many starts are drawn, with seeds 0, 1, ...")
     critical_scale: str | None = Field(
         None, description="an event: also the start scale below which it never comes, by bisection; takes a minute"
     )
@@ -76,7 +76,9 @@ def _plan(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, 
     chosen = found.configured(flags.preset, **given)
     plan = found.setup(chosen, seed)
     if isinstance(plan.dynamics, Descent) and not isinstance(plan.dynamics.optimizer, GD):
-        raise InputError("a saddle path is one of gradient flow, and these settings move by another optimizer; choose another preset")
+        raise InputError(
+            "a saddle path is one of gradient flow, and these settings move by another optimizer; choose another preset"
+        )
     return getattr(chosen, "init_scale", 0.0), plan
 
 

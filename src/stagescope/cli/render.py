@@ -196,7 +196,10 @@ def print_path(scale: float, seed: int, path: SaddlePath) -> None:
     show(events)
     legs = _table("leg", "from", "to", "loss", "state", "opens", "local rate", "rates at the point")
     for leg in path.legs:
-        stop, local = ("end" if leg.t_out is None else f"{leg.t_out:.5g}"), "" if leg.local_rate is None else f"{leg.local_rate:.4g}"
+        stop, local = (
+            ("end" if leg.t_out is None else f"{leg.t_out:.5g}"),
+            "" if leg.local_rate is None else f"{leg.local_rate:.4g}",
+        )
         rates = " ".join(f"{rate:.4g}" for rate in leg.rates[:3])
         legs.add_row(leg.label, f"{leg.t_in:.5g}", stop, f"{leg.loss:.4f}", leg.state, leg.opens or "", local, rates)
     show(legs)

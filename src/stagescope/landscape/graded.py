@@ -29,7 +29,6 @@ class Graded:
         """An ordinary matrix; each row keeps its relative accuracy, however much rows differ in size."""
         return cls(*regraded(np.zeros(len(matrix)), np.eye(len(matrix)), np.array(matrix, dtype=float)))
 
-
     @property
     def top(self) -> float:
         """The logarithm of the largest pattern; -inf where there is none."""

@@ -7,9 +7,9 @@ import numpy as np
 from stagescope.errors import InputError
 from stagescope.landscape.saddle_path import Predicted, SaddlePath
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss
-from stagescope.papers.focus_dilution.sampled import TokenSampled
 from stagescope.papers.focus_dilution.saddle_path.legs import Path
 from stagescope.papers.focus_dilution.saddle_path.walk import walk
+from stagescope.papers.focus_dilution.sampled import TokenSampled
 from stagescope.params import Params
 
 

@@ -12,7 +12,6 @@ from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.focus_dilution.saddle_path.small_flow import SmallModel, Stopped
 from stagescope.papers.focus_dilution.saddle_path.walk import BLOCKS, SETTLED, Walked
 from stagescope.papers.focus_dilution.stages import Stay, passes, stays
-from stagescope.params import Params
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,11 @@ class Path:
     def _leg(self, stay: Stay) -> Leg:
         end = float(self.time[-1]) if stay.stop is None else stay.stop
         opens, local = self._opening(stay)
-        rates, endless = ((local,), False) if stay.r == 0 else self._point_rates(stay, opens)
-        near = local is None or (bool(rates) and abs(local - rates[0]) <= RULE.settled * rates[0])
-        if stay.stop is None:
+        rates, endless = self._point_rates(stay, opens)
+        if local is None:
             near = self.walked[-1].speed < SETTLED
+        else:
+            near = bool(rates) and abs(local - rates[0]) <= RULE.settled * rates[0]
         return Leg(
             label=stay.label,
             t_in=stay.start,
@@ -80,7 +80,7 @@ class Path:
             loss=float(np.interp(end, self.time, self.losses)),
             state="at infinity" if endless else "settled" if near else "passed",
             opens=opens,
-            rates=tuple(rates) if near and not endless and opens else (),
+            rates=tuple(rates) if near and not endless else (),
             local_rate=local,
         )
 
@@ -88,18 +88,19 @@ class Path:
         """What opens at the end of a stay, and its rate when the last pattern of this kind joined the path."""
         if stay.stop is None:
             return None, None
-        rising = {letter: sum(when is not None and when <= stay.stop for name, when in self.events.items() if name[0] == letter) for letter in "EQ"}
-        opens = "embedding" if rising["E"] > stay.r else "attention"
+        opened = [name for name, when in self.events.items() if when is not None and when <= stay.stop and name[0] == "E"]
+        opens = "embedding" if len(opened) > stay.r else "attention"
         joined = [leg for leg in self.walked if leg.opened == opens and leg.time[-1] <= stay.stop]
         return opens, float(joined[-1].rates[-1][BLOCKS.index(opens)]) if joined else None
 
     def _point_rates(self, stay: Stay, opens: str | None) -> tuple[list[float], bool]:
         """The rates at the critical point of a stay's own small model, and whether this point lies at infinity.
 
-        The small model's flow starts from the slowest point of the stay.
+        The small model's flow starts from the slowest point of the stay. At the origin it is at rest.
         """
-        inside = [(leg, i) for leg in self.walked for i in range(len(leg.time)) if stay.start <= leg.time[i] <= (stay.stop or np.inf)]
-        leg, frame = min(inside, key=lambda at: at[0].speeds[at[1]])
+        if stay.r == 0:
+            return ([float(self.walked[0].rates[0][0])] if opens else []), False
+        leg, frame = self._slowest(stay)
         assert leg.model is not None
         small = project(leg.model.layout.unpack(leg.points[frame]), stay.r, stay.rq)
         model = SmallModel(self.loss, stay.r, stay.rq)
@@ -108,6 +109,13 @@ class Path:
             return [], endless
         law = escape_matrices(model.loss, model.unpacked(point))[opens]
         return [float(rate) for rate in np.linalg.svd(law, compute_uv=False) if rate > NO_RATE], False
+
+    def _slowest(self, stay: Stay) -> tuple[Walked, int]:
+        """The slowest point of the path during a stay: its leg and frame."""
+        stop = np.inf if stay.stop is None else stay.stop
+        frames = [(leg, i) for leg in self.walked for i in np.flatnonzero((leg.time >= stay.start) & (leg.time <= stop)).tolist()]
+        moving = [(leg, i) for leg, i in frames if leg.model is not None]
+        return min(moving, key=lambda at: at[0].speeds[at[1]])
 
 
 def _values(leg: Walked, letter: str, count: int) -> np.ndarray:

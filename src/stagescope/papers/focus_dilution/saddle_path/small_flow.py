@@ -14,7 +14,7 @@ from stagescope.fields.field import Compiled
 from stagescope.papers.focus_dilution.counts import TokenCounts
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss, TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.params import Layout
+from stagescope.params import Layout, Params
 
 TOLERANCES = 1e-8, 1e-13
 """Relative and absolute."""
@@ -37,10 +37,9 @@ class SmallModel:
         self.layout = Layout(tuple((name, model.shapes[name]) for name in BLOCKS))
         self.flat = self.loss.flat(self.layout, dict.fromkeys(BLOCKS, 1.0))
 
-    def packed(self, small: dict[str, np.ndarray]) -> np.ndarray:
-        if not self.rq:
-            small = small | {name: np.zeros((self.r, 1)) for name in ("WQ", "WK")}
-        return self.layout.pack(small)
+    def packed(self, small: Params) -> np.ndarray:
+        none = {} if self.rq else {name: np.zeros((self.r, 1)) for name in ("WQ", "WK")}
+        return self.layout.pack({**small, **none})
 
     def unpacked(self, vector: np.ndarray) -> dict[str, np.ndarray]:
         """The blocks of one vector, or of several along leading axes."""

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -69,7 +68,9 @@ def _origin(loss: TokenLoss, state: State, eta: float, until: float) -> Walked:
     tops = np.array([[top, -np.inf], [after["embedding"].top, -np.inf]])
     rates = np.array([[rate, 0.0]] * 2)
     moved = replace(state, embedding=after["embedding"])
-    return Walked(moved, None, np.array([0.0, used]), np.zeros((2, 0)), tops, rates, np.full(2, value), np.zeros(2), opened, ending)
+    return Walked(
+        moved, None, np.array([0.0, used]), np.zeros((2, 0)), tops, rates, np.full(2, value), np.zeros(2), opened, ending
+    )
 
 
 def _grown(
@@ -159,9 +160,10 @@ class _Leg:
         return f"at {self.state.label} nothing grows faster than {fastest:.2g}"
 
     def ended(self, opened: str | None, ending: str) -> Walked:
-        arrays = [np.array(values) for values in zip(*self.record, strict=True)]
         state = replace(self.state, small=self.model.unpacked(self.point))
-        return Walked(state, self.model, *arrays, opened, ending)
+        names = ("time", "points", "tops", "rates", "losses", "speeds")
+        arrays = {name: np.array(values) for name, values in zip(names, zip(*self.record, strict=True), strict=True)}
+        return Walked(state, self.model, opened=opened, ending=ending, **arrays)
 
 
 def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float) -> Walked:
