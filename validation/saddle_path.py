@@ -62,6 +62,8 @@ def fresh(first: int, count: int) -> bool:
         tally = tallies["above 1e-4" if scale > 1e-4 else "up to 1e-4"]
         shape = f"d {loss.model.vocab} width {loss.model.width} keys {loss.model.key_width} scale {loss.model.scale:.2f}"
         compare(f"seed {seed} {shape} start {scale:.1e}", loss, loss.model.init(seed, scale), tally)
+        if (seed - first) % 10 == 9:
+            print(f"  after {seed - first + 1} chains: {tally.line()}", flush=True)
     return _shown(tallies)
 
 

@@ -170,3 +170,22 @@ def test_a_batch_is_refused():
     loss = ss.TokenSampled(model=loss_of().model, process=REF, sequences=20, length=4, batch=5)
     with pytest.raises(ss.InputError, match="batch"):
         ss.saddle_path(loss)
+
+
+@pytest.fixture(scope="module")
+def symmetric():
+    """Three equal rare tokens: the point (1,1) can be left inside its own model, along what tells them apart."""
+    return loss_of(ss.LazyChain(pi=(0.55, 0.15, 0.15, 0.15), persistence=0.6), 3, 2)
+
+
+def test_a_way_out_inside_the_small_model_is_followed(symmetric):
+    found = ss.saddle_path(symmetric, scale=1e-5, until=3000.0)
+    time, values = flow_values(symmetric, symmetric.model.init(0, 1e-5), 1300.0)
+    assert found["E2"].t == pytest.approx(passes(time, values["E"])[1], rel=2e-3)
+
+
+def test_a_way_out_that_is_lost_to_rounding_is_not_predicted(symmetric):
+    found = ss.saddle_path(symmetric, scale=1e-40)
+    assert found["Q1"].t is not None
+    assert found["E2"].t is None
+    assert "lost to rounding" in found["E2"].reason

@@ -39,7 +39,7 @@ def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
     coarse, fine = (Path(list(walk(loss, start, size, until)), loss) for size in (eta, eta / 2))
     ending = fine.walked[-1].ending
     events = {name: _event(coarse.events[name], when, ending) for name, when in fine.events.items()}
-    return SaddlePath(tuple(coarse.legs()), events, tuple(_notes(events, ending)), eta, coarse.time, coarse.sizes)
+    return SaddlePath(tuple(coarse.legs()), events, tuple(_notes(events)), eta, coarse.time, coarse.sizes)
 
 
 def _rms(start: Params) -> float:
@@ -72,15 +72,15 @@ def _event(coarse: float | None, fine: float | None, reason: str) -> Predicted:
     if fine is None:
         return Predicted(None, reason=reason)
     if coarse is None:
-        return Predicted(fine, fine, np.inf, "with twice the eta this event is not reached")
+        return Predicted(None, reason=f"not decided: reached at t={fine:.4g} with half of eta, not with eta")
     gap = coarse - fine
     t = fine - gap / (2**RULE.order - 1)
     error = RULE.bar * abs(gap) + RULE.solver * t
     return Predicted(t, t - error, t + error)
 
 
-def _notes(events: dict[str, Predicted], ending: str) -> list[str]:
-    missing = [name for name, event in events.items() if event.t is None]
-    notes = [f"{', '.join(missing)} not reached: {ending}"] if missing else []
-    notes += [f"{name}: {event.reason}" for name, event in events.items() if event.t is not None and event.reason]
-    return notes
+def _notes(events: dict[str, Predicted]) -> list[str]:
+    """One sentence for each reason why events are not predicted."""
+    reasons = dict.fromkeys(event.reason for event in events.values() if event.reason)
+    names = {reason: [name for name, event in events.items() if event.reason == reason] for reason in reasons}
+    return [f"{', '.join(listed)} not reached: {reason}" for reason, listed in names.items()]

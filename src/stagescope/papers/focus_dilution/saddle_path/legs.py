@@ -63,11 +63,13 @@ class Path:
         return found
 
     def legs(self) -> list[Leg]:
-        return [self._leg(stay) for stay in stays(self.time, self.values["E"], self.values["Q"])]
+        """The stays of the path, each with what opens at its end."""
+        found = stays(self.time, self.values["E"], self.values["Q"])
+        return [self._leg(stay, following) for stay, following in zip(found, [*found[1:], None], strict=True)]
 
-    def _leg(self, stay: Stay) -> Leg:
+    def _leg(self, stay: Stay, following: Stay | None) -> Leg:
         end = float(self.time[-1]) if stay.stop is None else stay.stop
-        opens, local = self._opening(stay)
+        opens, local = self._opening(stay, following)
         rates, endless = self._point_rates(stay, opens)
         if local is None:
             near = self.walked[-1].speed < SETTLED
@@ -84,13 +86,12 @@ class Path:
             local_rate=local,
         )
 
-    def _opening(self, stay: Stay) -> tuple[str | None, float | None]:
-        """What opens at the end of a stay, and its rate when the last pattern of this kind joined the path."""
-        if stay.stop is None:
+    def _opening(self, stay: Stay, following: Stay | None) -> tuple[str | None, float | None]:
+        """What opens at the end of a stay, and its rate when the last pattern of this kind joined the path before."""
+        if following is None or (following.r <= stay.r and following.rq <= stay.rq):
             return None, None
-        opened = [name for name, when in self.events.items() if when is not None and when <= stay.stop and name[0] == "E"]
-        opens = "embedding" if len(opened) > stay.r else "attention"
-        joined = [leg for leg in self.walked if leg.opened == opens and leg.time[-1] <= stay.stop]
+        opens = "embedding" if following.r > stay.r else "attention"
+        joined = [leg for leg in self.walked if leg.opened == opens and leg.time[-1] <= following.start]
         return opens, float(joined[-1].rates[-1][BLOCKS.index(opens)]) if joined else None
 
     def _point_rates(self, stay: Stay, opens: str | None) -> tuple[list[float], bool]:

@@ -16,7 +16,7 @@ from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss, TokenPopula
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Layout, Params
 
-TOLERANCES = 1e-8, 1e-13
+TOLERANCES = 1e-9, 1e-14
 """Relative and absolute."""
 
 

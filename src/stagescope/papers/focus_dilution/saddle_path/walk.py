@@ -17,6 +17,10 @@ SETTLED = 1e-8
 SCORES = 0.02
 """Singular value of Phi at which an attention pattern joins at the latest: well below the level of events, .1."""
 BLOCKS = ("embedding", "attention")
+INSIDE = 1e-6
+"""A rate of the small model's own linearisation above this is a way out inside it; those of its orbits are rounding."""
+LOST = 1e-10
+"""Size below which a direction inside the small model is lost to rounding and the solver's errors."""
 REACHED = 1e-9
 """E-folds below eta from which on a pattern has reached it."""
 
@@ -150,14 +154,32 @@ class _Leg:
         self._keep()
         return opened
 
-    def hopeless(self, until: float) -> str:
-        """Why nothing will open before `until` where the small flow has settled; empty where something will."""
-        gaps = [self.limits()[name] - self.stacks[name].top for name in BLOCKS]
-        rates = self.record[-1][3]
-        if any(self.t + gap / max(rate, 1e-300) <= until for gap, rate in zip(gaps, rates, strict=True)):
+    def ending(self, until: float) -> str:
+        """Why the path ends where the small flow has settled; empty where something opens before `until`, inside or outside.
+
+        A way out inside the small model that is lost to rounding ends the path unless something outside opens before.
+        """
+        limits, rates = self.limits(), dict(zip(BLOCKS, self.record[-1][3], strict=True))
+        gaps = {name: limits[name] - stack.top for name, stack in self.stacks.items()}
+        due = self.t + min(gaps[name] / max(rates[name], 1e-300) for name in BLOCKS)
+        rate, size = self.inside()
+        if rate > INSIDE and size < LOST and due > self.t + math.log(0.1 / LOST) / rate:
+            way = f"the path leaves {self.state.label} inside its own model, at rate {rate:.2g}"
+            return f"{way}, along a direction whose size is lost to rounding; what follows is not predicted"
+        if due <= until or rate > INSIDE:
             return ""
-        fastest = max((rate for rate, gap in zip(rates, gaps, strict=True) if np.isfinite(gap)), default=0.0)
+        fastest = max((rates[name] for name in BLOCKS if np.isfinite(gaps[name])), default=0.0)
         return f"at {self.state.label} nothing grows faster than {fastest:.2g}"
+
+    def inside(self) -> tuple[float, float]:
+        """The fastest rate inside the small model, and the size of what grows at it, from the velocity along it."""
+        size, step = len(self.point) - 2 * self.model.r * (self.model.rq == 0), 1e-6
+        rows = np.eye(len(self.point))[:size]
+        ends = [[self.model.velocity(self.point + sign * step * row)[0][:size] for sign in (1, -1)] for row in rows]
+        jacobian = np.array([(up - down) / (2 * step) for up, down in ends])
+        rates, directions = np.linalg.eigh((jacobian + jacobian.T) / 2)
+        along = np.linalg.norm(directions[:, rates > INSIDE].T @ self.velocity[:size])
+        return float(rates[-1]), float(along / max(rates[-1], INSIDE))
 
     def ended(self, opened: str | None, ending: str) -> Walked:
         state = replace(self.state, small=self.model.unpacked(self.point))
@@ -176,7 +198,7 @@ def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float) -> W
             opened = leg.advance(now, point)
             if opened:
                 return leg.ended(opened, "")
-            if leg.speed < SETTLED and (why := leg.hopeless(until)):
+            if leg.speed < SETTLED and (why := leg.ending(until)):
                 return leg.ended(None, why)
     except Stopped as error:
         return leg.ended(None, str(error))
