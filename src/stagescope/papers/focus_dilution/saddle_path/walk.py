@@ -21,6 +21,10 @@ INSIDE = 1e-6
 """A rate of the small model's own linearisation above this is a way out inside it; those of its orbits are rounding."""
 LOST = 1e-10
 """Size below which a direction inside the small model is lost to rounding and the solver's errors."""
+STEPS = 6000
+"""Steps of the solver after which a leg is given up; the legs that open something take a few hundred."""
+LONG = 10.0
+"""A leg that lasts this many times longer than all before it may be one that never settles."""
 REACHED = 1e-9
 """E-folds below eta from which on a pattern has reached it."""
 
@@ -171,6 +175,24 @@ class _Leg:
         fastest = max((rates[name] for name in BLOCKS if np.isfinite(gaps[name])), default=0.0)
         return f"at {self.state.label} nothing grows faster than {fastest:.2g}"
 
+    def endless(self, begun: float, until: float) -> str:
+        """Why nothing opens on a leg that never settles, whose rates fall like 1 / t or faster: its growth is finite.
+
+        From t to `until` a pattern then grows by rate t ln(until / t) e-folds at most.
+        """
+        if len(self.record) >= STEPS:
+            return f"the flow at {self.state.label} was given up after {STEPS} steps of the solver, at t={self.t:.4g}"
+        if self.t < LONG * max(begun, 1.0):
+            return ""
+        limits, rates = self.limits(), dict(zip(BLOCKS, self.record[-1][3], strict=True))
+        gaps = {name: limits[name] - stack.top for name, stack in self.stacks.items()}
+        folds = {name: rates[name] * self.t * math.log(until / self.t) for name in BLOCKS}
+        if any(folds[name] >= gaps[name] for name in BLOCKS):
+            return ""
+        nearest = min(BLOCKS, key=lambda name: gaps[name] - folds[name])
+        lacks = f"from t={self.t:.3g} on it is {folds[nearest]:.2g} e-folds at most, and {gaps[nearest]:.2g} are needed"
+        return f"the growth along {self.state.label} is finite: {lacks}"
+
     def inside(self) -> tuple[float, float]:
         """The fastest rate inside the small model, and the size of what grows at it, from the velocity along it."""
         size, step = len(self.point) - 2 * self.model.r * (self.model.rq == 0), 1e-6
@@ -198,7 +220,8 @@ def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float) -> W
             opened = leg.advance(now, point)
             if opened:
                 return leg.ended(opened, "")
-            if leg.speed < SETTLED and (why := leg.ending(until)):
+            why = leg.ending(until) if leg.speed < SETTLED else leg.endless(t, until)
+            if why:
                 return leg.ended(None, why)
     except Stopped as error:
         return leg.ended(None, str(error))
