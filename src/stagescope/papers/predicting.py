@@ -17,8 +17,8 @@ from stagescope.params import Params
 
 UNTIL = 1e8
 """How far a path is followed; an event that comes later is not reached."""
-SMALLEST, LARGEST = 1e-60, 2e-3
-"""Start scales between which a critical one is searched."""
+SMALLEST, LARGEST = 1e-60, (2e-3, 1e-3, 1e-4)
+"""Start scales between which a critical one is searched: from the largest of these at which the start is small enough."""
 CLOSE = 1.02
 """A critical scale is known when an event comes at one scale and not at another that is this factor smaller."""
 
@@ -69,6 +69,17 @@ def _kind(what: Any) -> Kind | None:
     return kind_of(type_id(type(what).__module__, type(what).__name__))
 
 
+def _small_enough(what: Any, seed: int) -> float:
+    """The largest scale from which there is a path; one that is followed for a moment shows it."""
+    for scale in LARGEST[:-1]:
+        try:
+            saddle_path(what, scale=scale, seed=seed, until=1e-3)
+        except InputError:
+            continue
+        return scale
+    return LARGEST[-1]
+
+
 @dataclass(frozen=True)
 class CriticalScale:
     """The start scale below which an event never comes, between `low` (it does not come) and `high` (it comes).
@@ -95,7 +106,7 @@ def critical_scale(what: Objective | Field, event: str, *, seed: int = 0, until:
             raise unknown("event", event, found.events)
         return found.events[event].t is not None
 
-    low, high = SMALLEST, LARGEST
+    low, high = SMALLEST, _small_enough(what, seed)
     if not comes(high):
         return CriticalScale(event, None, None, None, f"{event} does not come at scale {high:g}")
     if comes(low):

@@ -1,6 +1,7 @@
 """The saddle path of TokenAttention: from the start to the sequence of stages and their times, without a run [FD:ladder]."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,9 +21,9 @@ class PathRule:
     largest: float = 3e-3  # rms of the start above which directions open together, so that there is no sequence
     least_eta: float = 0.02
     most_eta: float = 0.05
-    room: float = 1.5  # eta is at least this many times the largest pattern of the start
+    room: float = 1.5  # eta / 2 is at least this many times the largest pattern of the start
     order: float = 1.5  # the error in eta falls about with this power
-    bar: float = 1.5  # the interval in units of the difference between eta and eta / 2
+    bar: float = 2.5  # half of the interval in units of the difference between eta and eta / 2
     solver: float = 1e-4  # relative error of a time by the solver and the products
 
 
@@ -46,8 +47,16 @@ def _rms(start: Params) -> float:
     return float(np.sqrt(np.mean(np.concatenate([np.ravel(start[name]) for name in BLOCKS]) ** 2)))
 
 
+def _top(start: Params) -> float:
+    """The size of the largest pattern of both stacks."""
+    stacks = [np.vstack([start["W0"], start["W1"].T, start["WQ"].T, start["WK"].T]), np.vstack([start["WQ"], start["WK"]])]
+    return max(float(np.linalg.norm(stack, 2)) for stack in stacks)
+
+
 def _eta(start: Params) -> float:
-    return float(np.clip(np.sqrt(_rms(start)), RULE.least_eta, RULE.most_eta))
+    """The geometric mean of the start and 1, and well above the largest pattern of the start."""
+    wanted = max(np.sqrt(_rms(start)), 2 * RULE.room * _top(start))
+    return float(np.clip(wanted, RULE.least_eta, RULE.most_eta))
 
 
 def _check(loss: TokenLoss, start: Params) -> None:
@@ -59,20 +68,18 @@ def _check(loss: TokenLoss, start: Params) -> None:
         raise InputError(f"the start has rms {rms:.3g}, {much}: it is not near the origin; take a smaller init scale")
     if not (np.any(start["W0"]) or np.any(start["W1"])):
         raise InputError("W0 and W1 start at 0, so nothing ever moves; give one of them a start above 0")
-    rows = [np.vstack([start["W0"], start["W1"].T, start["WQ"].T, start["WK"].T]), np.vstack([start["WQ"], start["WK"]])]
-    top = max(float(np.linalg.norm(stack, 2)) for stack in rows)
-    if RULE.room * top > _eta(start) / 2:
-        raise InputError(
-            f"the start has a pattern of size {top:.3g}, but the theory is for starts below {_eta(start) / 2 / RULE.room:.3g} "
-            f"at this width; take an init scale {RULE.room * top / _eta(start) * 2:.3g} times smaller"
-        )
+    most, top = RULE.most_eta / (2 * RULE.room), _top(start)
+    if top > most:
+        small = f"{top / most:.3g} times the largest that is small beside what opens, {most:.3g}"
+        raise InputError(f"the start has a pattern of size {top:.3g}, {small}; take a smaller init scale for this width")
 
 
 def _event(coarse: float | None, fine: float | None, reason: str) -> Predicted:
-    if fine is None:
+    if fine is None and coarse is None:
         return Predicted(None, reason=reason)
-    if coarse is None:
-        return Predicted(None, reason=f"not decided: reached at t={fine:.4g} with half of eta, not with eta")
+    if fine is None or coarse is None:
+        which = "eta, not with half of it" if fine is None else "half of eta, not with eta"
+        return Predicted(None, reason=f"not decided: it comes at t={coarse or fine:.4g} with {which}")
     gap = coarse - fine
     t = fine - gap / (2**RULE.order - 1)
     error = RULE.bar * abs(gap) + RULE.solver * t
@@ -83,4 +90,9 @@ def _notes(events: dict[str, Predicted]) -> list[str]:
     """One sentence for each reason why events are not predicted."""
     reasons = dict.fromkeys(event.reason for event in events.values() if event.reason)
     names = {reason: [name for name, event in events.items() if event.reason == reason] for reason in reasons}
-    return [f"{', '.join(listed)} not reached: {reason}" for reason, listed in names.items()]
+    found = [f"{', '.join(listed)} not reached: {reason}" for reason, listed in names.items()]
+    order = sorted((event.t, name) for name, event in events.items() if event.t is not None)
+    for (_, first), (_, second) in pairwise(order):
+        if (events[first].high or 0.0) > (events[second].low or 0.0):
+            found.append(f"the intervals of {first} and {second} overlap, so their order is not sure")
+    return found
