@@ -189,3 +189,21 @@ def test_a_way_out_that_is_lost_to_rounding_is_not_predicted(symmetric):
     assert found["Q1"].t is not None
     assert found["E2"].t is None
     assert "lost to rounding" in found["E2"].reason
+
+
+def test_the_critical_scale_is_found(monkeypatch):
+    """Bisection with a stand-in for paths, where the event comes from a scale of 3e-9 on."""
+    from stagescope.landscape.saddle_path import Predicted, SaddlePath
+    from stagescope.papers import predicting
+
+    def stand_in(what, *, scale, seed, until):
+        events = {"Q2": Predicted(1.0, 1.0, 1.0) if scale > 3e-9 else Predicted(None), "E9": Predicted(None)}
+        return SaddlePath((), events, (), 0.02, np.zeros(0), {})
+
+    monkeypatch.setattr(predicting, "saddle_path", stand_in)
+    found = ss.critical_scale(loss_of(), "Q2")
+    assert found.low <= 3e-9 <= found.high
+    assert found.high / found.low <= 1.02
+    assert ss.critical_scale(loss_of(), "E9").note == "E9 does not come at scale 0.002"
+    with pytest.raises(ss.InputError, match="E8"):
+        ss.critical_scale(loss_of(), "E8")
