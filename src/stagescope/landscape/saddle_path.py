@@ -14,11 +14,11 @@ Place = Literal["settled", "passed", "at infinity"]
 
 @dataclass(frozen=True)
 class Leg:
-    """A stretch of the path in one small model, from `t_in` to `t_out`, when what opens next has grown to the size eta.
+    """A stretch of the path with the same open directions, from the event `t_in` to the event `t_out`.
 
     `loss` is the loss at the end. `rates` are those of what opens there at the critical point, fastest first; they are empty
-    where the path has not settled. `local_rate` is the fastest rate of what opens when the flow is linearised at the end of
-    the leg itself. The last leg has no `t_out`.
+    where the path has not settled. `local_rate` is the fastest rate of what opens when the flow is linearised at the path
+    itself, where what opens has grown to the size eta. The last leg has no `t_out`.
     """
 
     label: str
@@ -52,7 +52,7 @@ class Predicted:
 class SaddlePath:
     """Legs, events and notes: what is predicted for a start, and what is not.
 
-    `eta` is the size from which on a direction belongs to the path. `time`, `sizes` and `losses` follow the path: at each time
+    `eta` is the size from which on a direction belongs to the path. `time` and `sizes` follow the path: at each time
     the logarithms of the largest part outside it, one for each kind that can open.
     """
 
