@@ -22,7 +22,7 @@ INSIDE = 1e-6
 LOST = 1e-10
 """Size below which a direction inside the small model is lost to rounding and the solver's errors."""
 STEPS = 6000
-"""Steps of the solver after which a leg is given up; the legs that open something take a few hundred."""
+"""Steps of the solver after which a leg is given up that lasts longer than all before it; others may take ten times as many."""
 LONG = 10.0
 """A leg that lasts this many times longer than all before it may be one that never settles."""
 REACHED = 1e-9
@@ -180,8 +180,9 @@ class _Leg:
 
         From t to `until` a pattern then grows by rate t ln(until / t) e-folds at most.
         """
-        if len(self.record) >= STEPS:
-            return f"the flow at {self.state.label} was given up after {STEPS} steps of the solver, at t={self.t:.4g}"
+        taken = len(self.record)
+        if taken >= (STEPS if self.t > 2 * begun else 10 * STEPS):
+            return f"the flow at {self.state.label} was given up after {taken} steps of the solver, at t={self.t:.4g}"
         if self.t < LONG * max(begun, 1.0):
             return ""
         limits, rates = self.limits(), dict(zip(BLOCKS, self.record[-1][3], strict=True))
