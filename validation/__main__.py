@@ -23,6 +23,7 @@ MODULES = (
     "elsewhere",
     "sizes",
     "tiny_starts",
+    "saddle_path",
     "fuzz",
     "kill",
     "sweep_killing",

@@ -49,6 +49,9 @@ from .landscape.ladder import Ladder as Ladder
 from .landscape.ladder import Rung as Rung
 from .landscape.linearise import Linearisation as Linearisation
 from .landscape.linearise import linearise as linearise
+from .landscape.saddle_path import Leg as Leg
+from .landscape.saddle_path import Predicted as Predicted
+from .landscape.saddle_path import SaddlePath as SaddlePath
 from .landscape.spectrum import Spectrum as Spectrum
 from .landscape.spectrum import spectrum as spectrum
 from .papers.calibrate import calibrate as calibrate
@@ -87,6 +90,9 @@ from .papers.incremental.students.transformer import Transformer as Transformer
 from .papers.incremental.students.transformer_loss import TransformerLoss as TransformerLoss
 from .papers.paper import Kind as Kind
 from .papers.paper import Paper as Paper
+from .papers.predicting import CriticalScale as CriticalScale
+from .papers.predicting import critical_scale as critical_scale
+from .papers.predicting import saddle_path as saddle_path
 from .papers.reading import Reading as Reading
 from .papers.reading import check as check
 from .papers.reading import reading as reading

@@ -9,7 +9,7 @@ import tyro
 from pydantic import BaseModel, Field, create_model
 
 import stagescope
-from stagescope.cli import run_commands, sweep_commands
+from stagescope.cli import predict_command, run_commands, sweep_commands
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
 from stagescope.errors import InputError, StagescopeError, sentence, unknown
@@ -20,6 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread pool costs .2 s t
 VERBS: dict[str, tuple[type[Command], type[BaseModel]]] = {
     "run": (run_commands.Run, run_commands.RunFlags),
     "sweep": (sweep_commands.Sweep, sweep_commands.SweepFlags),
+    "predict": (predict_command.Predict, predict_command.PredictFlags),
 }
 """Commands that take a study and its options."""
 CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone, tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
@@ -97,7 +98,7 @@ _DESCRIPTION = "A laboratory for how attention learns: exact flows, stages, clai
 
 
 def _tree(arguments: list[str]) -> Any:
-    """All commands; `run` and `sweep` have one subcommand per study, its defaults those of the chosen preset.
+    """All commands; `run`, `sweep` and `predict` have one subcommand per study, its defaults those of the chosen preset.
 
     Options of a verb that is not called, and of a study that is not named, are left out: unused parsers would slow every
     command.
@@ -142,9 +143,11 @@ def _fields(study: Study, preset: str | None, sweep: NamedSweep | None = None) -
 
 
 def _study_options(study: Study, flags: Any, preset: str | None, named: bool) -> type[BaseModel]:
-    """The flags of a verb with the options of a study; a sweep has presets of its own besides."""
+    """The flags of a verb with the options of a study that it uses; a sweep has presets of its own besides."""
     sweeps = study.sweeps if flags is sweep_commands.SweepFlags else {}
     fields = _fields(study, preset, sweeps.get(preset or "")) if named else {}
+    unused = {*flags.model_fields, *getattr(flags, "unused", ())}
+    fields = {name: field for name, field in fields.items() if name not in unused}
     about = f"{study.title} (presets: {', '.join({**sweeps, **study.presets})})"
     kind = create_model(study.options.__name__, __base__=flags, __doc__=about, **fields)
     kind.study_name = study.name

@@ -14,6 +14,7 @@ from stagescope.claims.ledger import VERDICT_WIDTH, Ledger
 from stagescope.detect.stage import Stages, span_text
 from stagescope.errors import printable, sentence
 from stagescope.landscape.ladder import Ladder
+from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.options import option_words
 from stagescope.papers.registry import paper_of, studies
 
@@ -183,6 +184,27 @@ def print_catalogue(found: dict[str, Any]) -> None:
             show(Text(f"measures of its own: {', '.join(study['measures'])}\n"))
         show(_pairs("figure", "", study["figures"]))
         show(_pairs("claim", "statement", study["claims"]))
+
+
+def print_path(scale: float, seed: int, path: SaddlePath) -> None:
+    """A saddle path: events with their intervals, legs, and what is not predicted."""
+    show(Text(f"start scale {scale:g}, seed {seed}", style="bold"))
+    events = _table("event", "t", "interval")
+    for name in path.sequence:
+        event = path.events[name]
+        events.add_row(Text(name, style="bold"), f"{event.t:.6g}", f"{event.low:.6g} to {event.high:.6g}")
+    show(events)
+    legs = _table("leg", "from", "to", "loss", "state", "opens", "rate", "at the point")
+    for leg in path.legs:
+        stop, local = (
+            ("end" if leg.t_out is None else f"{leg.t_out:.5g}"),
+            "" if leg.local_rate is None else f"{leg.local_rate:.4g}",
+        )
+        rates = " ".join(f"{rate:.4g}" for rate in leg.rates[:1])
+        legs.add_row(leg.label, f"{leg.t_in:.5g}", stop, f"{leg.loss:.4f}", leg.state, leg.opens or "", local, rates)
+    show(legs)
+    for note in path.notes:
+        show(Text(f"note: {note}", style="dim"))
 
 
 def _pairs(first: str, second: str, texts: dict[str, str], style: str = "") -> Table:

@@ -12,7 +12,7 @@ import numpy as np
 
 from stagescope.fields.field import Compiled
 
-BDF, NORMAL, UNPRECONDITIONED = 2, 1, 0
+BDF, NORMAL, ONE_STEP, UNPRECONDITIONED = 2, 1, 2, 0
 TOO_MUCH_WORK = -1
 PATIENCE = 100
 """Steps between looks at Ctrl-C."""
@@ -70,7 +70,7 @@ class Cvode:
     ) -> None:
         self._c, self._field = functions(), field
         self.y = np.array(theta)
-        self._reached = _NUMBER(span[0])
+        self._reached, self._end = _NUMBER(span[0]), span[1]
         self._at = ctypes.byref(self._reached)
         self._context, self._memory = _POINTER(), _POINTER()
         self._c.SUNContext_Create(0, ctypes.byref(self._context))
@@ -106,6 +106,10 @@ class Cvode:
             if flag != TOO_MUCH_WORK:
                 break
         return flag
+
+    def one_step(self) -> int:
+        """One step of the solver's own choice, at most to the end of the span; a negative flag means failure."""
+        return self._c.CVode(self._memory, self._end, self._vector, self._at, ONE_STEP)
 
     def __enter__(self) -> "Cvode":
         return self

@@ -32,7 +32,8 @@ class Kind:
     """How runs of some types of field are read.
 
     `fields` are types of objectives or fields, each as "package.module:Type". `read` makes the `Reading` of a run, `claims`
-    gives the paper's claims on such runs, `views` lists what the page shows of a reading.
+    gives the paper's claims on such runs, `views` lists what the page shows of a reading. `path(objective, start, until)` is
+    the saddle path from a start where the model has a structured one.
     """
 
     fields: tuple[str, ...]
@@ -40,6 +41,7 @@ class Kind:
     claims: Callable[[], tuple[Any, ...]] = tuple
     views: Callable[[Any], list[Any]] = field(default=Later("stagescope.views.any_run:any_views"))
     cost: Cost = field(default_factory=Cost)
+    path: Callable[[Any, Any, float], Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,15 @@ def contexts_loss(scale: float, params: Any, data: Any) -> Any:
     return -jnp.sum(data["weights"] * predicted)
 
 
+def _slopes(scores: np.ndarray, logits: np.ndarray, contexts: Contexts) -> tuple[float, np.ndarray, np.ndarray]:
+    """The loss and its derivatives in Phi and M = W0 W1."""
+    from stagescope.papers.focus_dilution.counts_kernel import context_loss
+
+    d_scores, d_logits = np.empty_like(scores), np.empty_like(logits)
+    arrays = (contexts.counts, contexts.weights, contexts.mass, contexts.starts)
+    return context_loss(*arrays, scores, logits, d_scores, d_logits), d_scores, d_logits
+
+
 class TokenCounts(TokenLoss):
     """L = - sum_(n,i) sum_k p(n, i, k) log softmax(A(n, i) W0 W1)_k with A_j ~ n_j exp(Phi_ij) [FD:finite].
 
@@ -103,16 +112,16 @@ class TokenCounts(TokenLoss):
     def grad(self, params: Params) -> dict[str, np.ndarray]:
         return self._kernel(params, self.contexts)[1]
 
+    def slopes(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        """GM = dL/dM for M = W0 W1, and GP = scale dL/dPhi, as in the reduced family."""
+        found = _slopes(self.model.scores(params), params["W0"] @ params["W1"], self.contexts)
+        return found[2], self.model.scale * found[1]
+
     def _kernel(self, params: Params, contexts: Contexts) -> tuple[float, dict[str, np.ndarray]]:
         """The kernel's derivatives in Phi and M = W0 W1, taken back to the four blocks."""
-        from stagescope.papers.focus_dilution.counts_kernel import context_loss
-
         w0, w1, wq, wk = (np.asarray(params[name], dtype=float) for name in BLOCKS)
         query, key, scale = w0 @ wq, w0 @ wk, self.model.scale
-        scores, logits = scale * query @ key.T, w0 @ w1
-        d_scores, d_logits = np.empty_like(scores), np.empty_like(logits)
-        arrays = (contexts.counts, contexts.weights, contexts.mass, contexts.starts)
-        loss = context_loss(*arrays, scores, logits, d_scores, d_logits)
+        loss, d_scores, d_logits = _slopes(scale * query @ key.T, w0 @ w1, contexts)
         d_query, d_key = scale * d_scores @ key, scale * d_scores.T @ query
         d_w0 = d_logits @ w1.T + d_query @ wq.T + d_key @ wk.T
         return loss, {"W0": d_w0, "W1": w0.T @ d_logits, "WQ": w0.T @ d_query, "WK": w0.T @ d_key}

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stagescope.fields.softmax import softmax
-from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
+from stagescope.papers.focus_dilution.counts import TokenCounts
+from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss, TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Params
 
@@ -138,11 +139,13 @@ def _isometry(matrix: np.ndarray) -> np.ndarray:
     return left @ right
 
 
-def slopes(loss: TokenPopulation, small: Params) -> tuple[np.ndarray, np.ndarray]:
+def slopes(loss: TokenLoss, small: Params) -> tuple[np.ndarray, np.ndarray]:
     """GM = dL/dM for M = W0 W1, and GP = scale dL/dPhi, in closed form [FD:ladder].
 
     R_i = pi_i (softmax(A_i M) - P_i); GM = A^T R; dL/dPhi_ij = A_ij (X_ij - sum_k A_ik X_ik) with X = R M^T.
     """
+    if isinstance(loss, TokenCounts):
+        return loss.slopes(small)
     pi, product = loss.process.stationary, small["W0"] @ small["W1"]
     attention = loss.model.attention(small, pi)
     surprise = pi[:, None] * (softmax(attention @ product) - loss.process.transition)
@@ -150,7 +153,7 @@ def slopes(loss: TokenPopulation, small: Params) -> tuple[np.ndarray, np.ndarray
     return attention.T @ surprise, loss.model.scale * attention * (lift - np.sum(attention * lift, axis=1, keepdims=True))
 
 
-def escape_matrices(loss: TokenPopulation, small: Params) -> dict[str, np.ndarray]:
+def escape_matrices(loss: TokenLoss, small: Params) -> dict[str, np.ndarray]:
     """The two small matrices whose singular values are rates: B (d, d + 2 rq) and F (r, r) [FD:ladder].
 
     B = [-GM, -GP K, -GP^T Q] with Q = W0 WQ, K = W0 WK; F = -W0^T GP W0. They linearise the flow across the small model

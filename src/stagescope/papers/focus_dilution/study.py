@@ -96,6 +96,7 @@ _READING = {
     "read": Later(f"{_HERE}.reading:FocusDilutionReading"),
     "claims": Later(f"{_HERE}.claims:CLAIMS").load,
     "views": Later(f"{_HERE}.views:token_views"),
+    "path": Later(f"{_HERE}.saddle_path:token_path"),
 }
 STUDY = Study(
     name="focus-dilution",

@@ -1,0 +1,98 @@
+"""The saddle path of TokenAttention: from the start to the sequence of stages and their times, without a run [FD:ladder]."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from stagescope.errors import InputError
+from stagescope.landscape.saddle_path import Predicted, SaddlePath
+from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss
+from stagescope.papers.focus_dilution.saddle_path.legs import Path
+from stagescope.papers.focus_dilution.saddle_path.walk import walk
+from stagescope.papers.focus_dilution.sampled import TokenSampled
+from stagescope.params import Params
+
+
+@dataclass(frozen=True)
+class PathRule:
+    """How large a start may be, and from which size on a direction belongs to the path."""
+
+    largest: float = 3e-3  # rms of the start above which directions open together, so that there is no sequence
+    least_eta: float = 0.02
+    most_eta: float = 0.05
+    room: float = 1.5  # eta / 2 is at least this many times the largest pattern of the start
+    order: float = 1.5  # the error in eta falls about with this power
+    bar: float = 2.5  # half of the interval in units of the difference between eta and eta / 2
+    solver: float = 1e-4  # relative error of a time by the solver and the products
+
+
+RULE = PathRule()
+
+
+def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
+    """The path from a start near the origin, followed up to the time `until`.
+
+    It is computed twice, with eta and with half of it: times are extrapolated, and the interval is a multiple of the difference.
+    """
+    _check(loss, start)
+    eta = _eta(start)
+    coarse, fine = (Path(list(walk(loss, start, size, until)), loss) for size in (eta, eta / 2))
+    ending = fine.walked[-1].ending
+    events = {name: _event(coarse.events[name], when, ending) for name, when in fine.events.items()}
+    return SaddlePath(tuple(coarse.legs()), events, tuple(_notes(events)), eta, coarse.time, coarse.sizes)
+
+
+def _rms(start: Params) -> float:
+    return float(np.sqrt(np.mean(np.concatenate([np.ravel(start[name]) for name in BLOCKS]) ** 2)))
+
+
+def _top(start: Params) -> float:
+    """The size of the largest pattern of both stacks."""
+    stacks = [np.vstack([start["W0"], start["W1"].T, start["WQ"].T, start["WK"].T]), np.vstack([start["WQ"], start["WK"]])]
+    return max(float(np.linalg.norm(stack, 2)) for stack in stacks)
+
+
+def _eta(start: Params) -> float:
+    """The geometric mean of the start and 1, and well above the largest pattern of the start."""
+    wanted = max(np.sqrt(_rms(start)), 2 * RULE.room * _top(start))
+    return float(np.clip(wanted, RULE.least_eta, RULE.most_eta))
+
+
+def _check(loss: TokenLoss, start: Params) -> None:
+    if isinstance(loss, TokenSampled) and loss.batch is not None:
+        raise InputError("this loss draws a batch for every step, so it has no flow to predict; use it without batches")
+    rms = _rms(start)
+    if not rms <= RULE.largest:
+        much = f"{rms / RULE.largest:.3g} times the largest for which one direction opens after the other, {RULE.largest:g}"
+        raise InputError(f"the start has rms {rms:.3g}, {much}: it is not near the origin; take a smaller init scale")
+    if not (np.any(start["W0"]) or np.any(start["W1"])):
+        raise InputError("W0 and W1 start at 0, so nothing ever moves; give one of them a start above 0")
+    most, top = RULE.most_eta / (2 * RULE.room), _top(start)
+    if top > most:
+        small = f"{top / most:.3g} times the largest that is small beside what opens, {most:.3g}"
+        raise InputError(f"the start has a pattern of size {top:.3g}, {small}; take a smaller init scale for this width")
+
+
+def _event(coarse: float | None, fine: float | None, reason: str) -> Predicted:
+    if fine is None and coarse is None:
+        return Predicted(None, reason=reason)
+    if fine is None or coarse is None:
+        which = "eta, not with half of it" if fine is None else "half of eta, not with eta"
+        return Predicted(None, reason=f"not decided: it comes at t={coarse or fine:.4g} with {which}")
+    gap = coarse - fine
+    t = fine - gap / (2**RULE.order - 1)
+    error = RULE.bar * abs(gap) + RULE.solver * t
+    return Predicted(t, t - error, t + error)
+
+
+def _notes(events: dict[str, Predicted]) -> list[str]:
+    """One sentence for each reason why events are not predicted."""
+    reasons = dict.fromkeys(event.reason for event in events.values() if event.reason)
+    names = {reason: [name for name, event in events.items() if event.reason == reason] for reason in reasons}
+    found = [f"{', '.join(listed)} not reached: {reason}" for reason, listed in names.items()]
+    order = sorted((event.t, name) for name, event in events.items() if event.t is not None)
+    for (_, first), (_, second) in pairwise(order):
+        if (events[first].high or 0.0) > (events[second].low or 0.0):
+            found.append(f"the intervals of {first} and {second} overlap, so their order is not sure")
+    return found

@@ -1,0 +1,117 @@
+"""What a training will do, before it: the saddle path from a start, and the start scale below which an event never comes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stagescope.errors import InputError, unknown
+from stagescope.fields.field import Field
+from stagescope.fields.objective import Objective, as_field
+from stagescope.ids import type_id
+from stagescope.landscape.saddle_path import SaddlePath
+from stagescope.papers.paper import Kind
+from stagescope.papers.registry import kind_of
+from stagescope.params import Params
+
+UNTIL = 1e8
+"""How far a path is followed; an event that comes later is not reached."""
+SMALLEST, LARGEST = 1e-60, (2e-3, 1e-3, 1e-4)
+"""Start scales between which a critical one is searched: from the largest of these at which the start is small enough."""
+CLOSE = 1.02
+"""A critical scale is known when an event comes at one scale and not at another that is this factor smaller."""
+
+
+def saddle_path(
+    what: Objective | Field,
+    start: Params | None = None,
+    *,
+    scale: float | Mapping[str, float] = 1e-3,
+    seed: int = 0,
+    until: float = UNTIL,
+) -> SaddlePath:
+    """The saddle path of gradient flow from a start, or from the start that the model draws at `scale` with `seed`.
+
+    No run is made. The start may be as small as 1e-60 and smaller. What cannot be predicted is in the notes of the path.
+    """
+    path = _structured(what, start)
+    if not 0 < until < np.inf:
+        raise InputError(f"until is {until}, but a path needs an end time above 0")
+    begin = what.model.init(seed, scale) if start is None else start  # type: ignore[union-attr]
+    blocks, shapes = {name: np.asarray(block, dtype=float) for name, block in begin.items()}, what.shapes
+    if {name: block.shape for name, block in blocks.items()} != dict(shapes):
+        given = ", ".join(f"{name} {block.shape}" for name, block in blocks.items())
+        raise InputError(f"the start has the blocks {given}, but the model has {dict(shapes)}")
+    if not all(np.all(np.isfinite(block)) for block in blocks.values()):
+        raise InputError("the start has entries that are not finite")
+    return path(what, blocks, until)
+
+
+def _structured(what: Any, start: Params | None) -> Any:
+    """The path that the paper of a model gives; where it gives none, why nothing is predicted."""
+    kind = _kind(what)
+    if kind is not None and kind.path is not None:
+        return kind.path
+    name = type(what).__name__
+    if start is None and hasattr(what, "model"):
+        start = what.model.init(0, 1e-3)
+    if start is not None:
+        field, zeros = as_field(what), {block: 0.0 * np.asarray(values) for block, values in start.items()}
+        speed = float(np.sqrt(sum(np.sum(part**2) for part in field.rhs(zeros).values())))
+        if speed > 1e-9:
+            why = f"the origin is no critical point of {name} (|F| = {speed:.2g}): a start near it drifts away at once"
+            raise InputError(f"{why}, so there is no waiting time to predict; run it instead")
+    raise InputError(f"no saddle path is written for {name}; run it and read its ladder instead")
+
+
+def _kind(what: Any) -> Kind | None:
+    return kind_of(type_id(type(what).__module__, type(what).__name__))
+
+
+def _small_enough(what: Any, seed: int) -> float:
+    """The largest scale from which there is a path; one that is followed for a moment shows it."""
+    for scale in LARGEST[:-1]:
+        try:
+            saddle_path(what, scale=scale, seed=seed, until=1e-3)
+        except InputError:
+            continue
+        return scale
+    return LARGEST[-1]
+
+
+@dataclass(frozen=True)
+class CriticalScale:
+    """The start scale below which an event never comes, between `low` (it does not come) and `high` (it comes).
+
+    Both are None where nothing changes between the scales that were tried; `note` says which.
+    """
+
+    event: str
+    scale: float | None
+    low: float | None
+    high: float | None
+    note: str = ""
+
+    def json(self) -> dict[str, Any]:
+        return {"event": self.event, "scale": self.scale, "low": self.low, "high": self.high, "note": self.note}
+
+
+def critical_scale(what: Objective | Field, event: str, *, seed: int = 0, until: float = UNTIL) -> CriticalScale:
+    """The start scale at which an event ceases to come, by bisection over saddle paths with the same draw."""
+
+    def comes(scale: float) -> bool:
+        found = saddle_path(what, scale=scale, seed=seed, until=until)
+        if event not in found.events:
+            raise unknown("event", event, found.events)
+        return found.events[event].t is not None
+
+    low, high = SMALLEST, _small_enough(what, seed)
+    if not comes(high):
+        return CriticalScale(event, None, None, None, f"{event} does not come at scale {high:g}")
+    if comes(low):
+        return CriticalScale(event, None, None, None, f"{event} comes at every scale tried, down to {low:g}")
+    while high / low > CLOSE:
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if comes(middle) else (middle, high)
+    return CriticalScale(event, float(np.sqrt(low * high)), low, high)

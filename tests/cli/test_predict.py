@@ -1,0 +1,65 @@
+"""`stagescope predict`: the keys of its JSON, its tables, and what it refuses."""
+
+import json
+
+import pytest
+
+from stagescope.cli.main import run
+
+SMALL = ("predict", "focus-dilution", "--pi", "0.5", "0.3", "0.2", "--width", "3")
+
+
+@pytest.fixture
+def ask(capsys):
+    def ask(*words):
+        code = run([str(word) for word in words])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return ask
+
+
+def test_one_prediction_for_each_scale_and_seed(ask):
+    code, out, err = ask(*SMALL, "--init-scale", "1e-4", "1e-30", "--seeds", "2", "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)["predictions"]
+    assert [(each["init_scale"], each["seed"]) for each in found] == [(1e-4, 0), (1e-4, 1), (1e-30, 0), (1e-30, 1)]
+    for each in found:
+        assert set(each) == {"init_scale", "seed", "events", "legs", "notes"}
+        assert set(each["events"]["E1"]) == {"t", "low", "high"}
+        assert each["events"]["E1"]["low"] < each["events"]["E1"]["t"] < each["events"]["E1"]["high"]
+        assert set(each["legs"][0]) == {"label", "t_in", "t_out", "loss", "state", "rates", "local_rate"}
+        assert each["legs"][0]["label"] == "(0,0)"
+    assert found[0]["events"]["E1"]["t"] < found[2]["events"]["E1"]["t"]
+
+
+def test_the_tables_show_events_and_legs(ask):
+    code, out, err = ask(*SMALL)
+    assert (code, err) == (0, "")
+    assert "start scale 0.001, seed 0" in out
+    assert all(word in out for word in ("E1", "Q1", "(1,0)", "(1,1)", "not reached"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*SMALL, "--init-scale", "0.1"), "times the largest"),
+        ((*SMALL, "--init-scale", "-1"), "init-scale"),
+        ((*SMALL, "--seeds", "0"), "at least one"),
+        ((*SMALL, "--critical-scale", "E9"), "E9"),
+        (("predict", "scan-snap"), "no critical point"),
+        (("predict", "scan-span"), "scan-snap"),
+        (("predict", "focus-dilution", "--preset", "reff"), "ref"),
+    ],
+)
+def test_refusals(ask, words, said):
+    code, out, err = ask(*words)
+    assert code == 2
+    assert out == ""
+    assert said in err
+
+
+def test_options_of_the_motion_are_not_taken(capsys):
+    with pytest.raises(SystemExit):
+        run([*SMALL, "--until", "100"])
+    assert "until" in capsys.readouterr().err
