@@ -25,6 +25,7 @@ HeadCurves MirrorFlow RegressionHeads RegressionLoss RegressionSampled Regressio
 Diagram Summary diagram report summary
 Sweep load_sweep sweep
 Calibration Event Inputs Transition agreement beyond_chance calibrate from_arrays transitions
+ForkDifference fork fork_difference
 Comparison Kind Paper Reading Reference Regime Study Tag reading
 """
 

@@ -9,10 +9,12 @@ from typing import Any
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
 from stagescope.dynamics.flow import GradientFlow
+from stagescope.dynamics.fork import Forked
 from stagescope.dynamics.record import Record
 from stagescope.errors import DamagedRun, InputError, StagescopeError, message
 from stagescope.fields.field import Field
 from stagescope.fields.objective import JaxObjective, Objective, as_field
+from stagescope.landscape.push import Pushed
 from stagescope.own import fingerprint, imported, member, parts
 from stagescope.papers.registry import load_type, missing
 from stagescope.params import Layout
@@ -22,7 +24,7 @@ from stagescope.runs.run import DONE, Run
 from stagescope.spec import Spec, build
 from stagescope.threads import one_blas_thread
 
-DYNAMICS = (Descent, GradientFlow)
+DYNAMICS = (Descent, GradientFlow, Forked, Pushed)
 """Importing these registers the types that the dynamics of a spec may name."""
 
 
@@ -43,7 +45,7 @@ def resume(folder: str | Path, what: Objective | Field | None = None, progress: 
         raise DamagedRun(problems[0])
     spec = manifest.spec
     field = field_of(spec, what)
-    for sentence in _differences(manifest.environment, field):
+    for sentence in differences(manifest.environment, field):
         warnings.warn(sentence, stacklevel=3)
     dynamics, record, stop = build(spec["dynamics"]), build(spec["record"]), build(spec["stop"])
     journey = Journey(
@@ -60,7 +62,7 @@ def resume(folder: str | Path, what: Objective | Field | None = None, progress: 
     return proceed(journey, folder, progress)
 
 
-def _differences(before: dict[str, Any], field: Field) -> list[str]:
+def differences(before: dict[str, Any], field: Field) -> list[str]:
     """Why a run of this field may go on differently here."""
     found = manifests.other_bits(before)
     known = before.get("objective")
@@ -133,8 +135,8 @@ def replay(run: Run, record: Record, what: Objective | Field | None = None, prog
     """The same motion from the first recorded frame to the last, with other frames kept."""
     dynamics = build(run.spec["dynamics"])
     until = None
-    if isinstance(dynamics, Descent):
-        dynamics = dynamics.model_copy(update={"steps": int(run.step[-1])})
+    if "step" in run.series:
+        dynamics = dynamics.shortened(int(run.step[-1]))
     else:
         until = float(run.t[-1])
     law = field_of(run.spec, what)

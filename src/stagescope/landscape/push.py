@@ -1,0 +1,56 @@
+"""A fork that pushes the parameters along a direction of the spectrum: how stable is this plateau?"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from pydantic import Field as Limits
+
+from stagescope.dynamics.fork import Forked
+from stagescope.errors import InputError, StagescopeError
+from stagescope.fields.field import Field
+from stagescope.landscape.derivatives import Derivatives
+from stagescope.landscape.spectrum import spectrum_at
+from stagescope.params import Layout
+
+CLEAR = 0.5
+"""Entries at least this share of the largest are clear of rounding; the first of them sets the sign of a direction."""
+INSIDE = 1e-6
+"""Share of a direction in frozen blocks that is rounding."""
+
+
+class Pushed(Forked):
+    """A fork whose second part begins `perturb` away, along the `along`-th fastest growing direction at the frame.
+
+    The distance is absolute, in the norm over all coordinates of the unreduced model. A push that is negative goes the other way.
+    """
+
+    perturb: float
+    along: int = Limits(default=1, ge=1)
+
+    def pushed(self, field: Field, layout: Layout, vector: np.ndarray) -> np.ndarray:
+        unit, _ = direction(field, layout, vector, self.after.block_rates(layout.names), self.along)
+        return vector + self.perturb * unit
+
+
+def direction(
+    field: Field, layout: Layout, vector: np.ndarray, rates: Mapping[str, float], along: int
+) -> tuple[np.ndarray, float]:
+    """The `along`-th fastest growing direction at a point, of length 1, and its rate; the first clear entry is positive."""
+    if field.objective is None:
+        raise InputError("this law of motion is no gradient, and its directions may turn: leave out --perturb")
+    near = Derivatives(field, layout.unpack(vector), rates)
+    assert near.roots is not None
+    moving = near.roots > 0
+    free = int(moving.sum())
+    if along > free:
+        raise InputError(f"along is {along}, but {free} parameters move and have as many directions; choose 1 to {free}")
+    found = spectrum_at(near, vector, along)
+    if len(found.rates) < along or len(found.directions) < along:
+        raise StagescopeError(f"direction {along} of the spectrum did not converge at this frame; choose a lower --along")
+    whole = layout.pack(found.directions[along - 1])
+    if np.linalg.norm(whole[~moving]) > INSIDE * np.linalg.norm(whole):
+        raise InputError(f"direction {along} has rate 0 and lies in frozen blocks; choose a lower --along")
+    unit = np.where(moving, whole, 0.0)
+    first = int(np.argmax(np.abs(unit) >= CLEAR * np.abs(unit).max()))
+    unit = unit * (np.sign(unit[first]) / field.speed(layout.unpack(unit)))
+    return unit, float(found.rates[along - 1])
