@@ -83,9 +83,8 @@ def fork(
     given: Any = {"record": record, "stop": stop, "seed": run.seed or 0, "out": out, "overwrite": overwrite}
     made = evolve(law, run.at(0), moved, until=ends, origin=origin, progress=progress, **given)
     if (apart := prefix_apart(run, made, frame)) > 0:
-        warnings.warn(
-            f"up to the fork the frames are not bitwise those of the run: up to {apart:.2g} of their size", stacklevel=3
-        )
+        said = f"up to the fork the frames are not bitwise those of the run: they differ by up to {apart:.2g} of their size"
+        warnings.warn(said, stacklevel=3)
     return made
 
 

@@ -50,6 +50,8 @@ class ForkDifference:
         if self.loss is not None:
             lines.append(f"loss there: {self.loss[0]:.6g} in the parent, {self.loss[1]:.6g} in the fork")
         for name, (there, here) in self.events.items():
+            if there is None and here is None:
+                continue
             lines.append(f"{name}: {_when(clock, there)} in the parent, {_when(clock, here)} in the fork")
         return "\n".join(lines)
 

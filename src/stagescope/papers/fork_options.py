@@ -18,7 +18,7 @@ ENDS = ("until", "steps")
 def changed(run: Run, motion: Dynamics, changes: Mapping[str, Any], at: float) -> tuple[Dynamics, list[str]]:
     """The motion with options changed, and notes. Texts are read as numbers where a field is one; "none" is None."""
     given = {field_name(name): None if value == "none" else value for name, value in changes.items()}
-    rates = {**motion.rates, **given.pop("rates", {})}
+    rates: dict[str, Any] = {**motion.rates, **(given.pop("rates", None) or {})}
     for name in [name for name in given if name.startswith("rates.")]:
         rates[name.removeprefix("rates.")] = given.pop(name)
     for name in rates:
@@ -65,9 +65,7 @@ def _refuse_others(run: Run, given: Mapping[str, Any], known: set[str], motion: 
     every = {name for kind in (GradientFlow, Descent, *OPTIMIZERS.values()) for name in kind.model_fields}
     for name in given:
         if name in ENDS:
-            raise InputError(
-                f"the end of a fork is not a change of its motion; give {option('until')} or {option('steps')} itself"
-            )
+            raise InputError(f"{name} is the end of a fork, not a change of its motion; give {option(name)} itself")
         if name in known:
             continue
         if name in every:

@@ -18,7 +18,7 @@ from stagescope.fields.objective import Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
 from stagescope.papers.companions import Companions
 from stagescope.papers.paper import Cost, Kind
-from stagescope.papers.rebuild import ended, field_of
+from stagescope.papers.rebuild import after_fork, ended, field_of, forked
 from stagescope.papers.registry import kind_of, missing, study
 from stagescope.progress import progress_for
 from stagescope.runs.run import Run
@@ -112,6 +112,12 @@ class Reading:
         claims = () if self.kind is None else self.kind.claims()
         if not claims:
             raise self.unread("claims")
+        if (why := forked(self.run)) is not None:
+            return Ledger(self.run.status, self.run.clock, tuple(claim.out_of_regime(why) for claim in claims))
+        return self.judge_paper(claims)
+
+    def judge_paper(self, claims: tuple[Claim, ...]) -> Ledger:
+        """The verdicts of the paper's claims on a run that moves by one law from its start to its end."""
         return self.judge(claims)
 
     def check(self, claims: Claims = (), elsewhere: bool = False) -> Ledger:
@@ -185,15 +191,15 @@ class Reading:
 
     @cached_property
     def ladder(self) -> Ladder:
-        """The critical points the run passed."""
+        """The critical points the run passed; those of a fork are of its frames after it was forked."""
         if self.has_own_ladder and self.what is None:
             return self.own_ladder()
-        return field_ladder(self.run, self.field, progress=self.progress)
+        return field_ladder(after_fork(self.run), self.field, progress=self.progress)
 
     @property
     def ladder_cost(self) -> tuple[float, str]:
         """Seconds that the search for critical points may take, and the sentence that says what is searched."""
-        return (0.0, "") if self.has_own_ladder else search_cost(self.run, self.field)
+        return (0.0, "") if self.has_own_ladder else search_cost(after_fork(self.run), self.field)
 
     @cached_property
     def views(self) -> list[Maker]:

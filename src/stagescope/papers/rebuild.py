@@ -2,9 +2,12 @@
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
 from typing import Any
+
+import numpy as np
 
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
@@ -142,6 +145,29 @@ def replay(run: Run, record: Record, what: Objective | Field | None = None, prog
     law = field_of(run.spec, what)
     again = evolve(law, run.at(0), dynamics, until=until, record=record, seed=run.seed or 0, progress=progress)
     return ended(again, "the replay of this run")
+
+
+def forked(run: Run) -> str | None:
+    """Why a fork is no run of a paper, whose claims are about one law of motion from the start on; None for other runs."""
+    if last_motion(run.spec) is run.spec["dynamics"]:
+        return None
+    clock = "step" if "step" in run.series else "t"
+    return f"this run is a fork: its motion was changed at {clock} = {run.spec['dynamics']['at']:.6g}"
+
+
+def last_motion(spec: Spec) -> Spec:
+    """The dynamics of a spec at its end: that of a fork after it was forked."""
+    dynamics = spec["dynamics"] or {}
+    return dynamics["after"] if dynamics.get("type") in ("Forked", "Pushed") else spec["dynamics"]
+
+
+def after_fork(run: Run) -> Run:
+    """The frames of a fork after it was forked, with the motion they have; any other run as it is."""
+    if forked(run) is None:
+        return run
+    position = run.series["step" if "step" in run.series else "t"]
+    frames = np.flatnonzero(position > run.spec["dynamics"]["at"])
+    return replace(run.only(frames), spec={**run.spec, "dynamics": last_motion(run.spec)}) if len(frames) else run
 
 
 def ended(run: Run, what: str = "the companion run") -> Run:
