@@ -9,13 +9,13 @@ from stagescope.dynamics.fork import Forked
 from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field
 from stagescope.landscape.derivatives import Derivatives
-from stagescope.landscape.spectrum import spectrum_at
+from stagescope.landscape.spectrum import dense_eigen, eigen
 from stagescope.params import Layout
 
 CLEAR = 0.5
 """Entries at least this share of the largest are clear of rounding; the first of them sets the sign of a direction."""
 INSIDE = 1e-6
-"""Share of a direction in frozen blocks that is rounding."""
+"""Length outside of frozen blocks that is rounding."""
 
 
 class Pushed(Forked):
@@ -44,13 +44,16 @@ def direction(
     free = int(moving.sum())
     if along > free:
         raise InputError(f"along is {along}, but {free} parameters move and have as many directions; choose 1 to {free}")
-    found = spectrum_at(near, vector, along)
-    if len(found.rates) < along or len(found.directions) < along:
-        raise StagescopeError(f"direction {along} of the spectrum did not converge at this frame; choose a lower --along")
-    whole = layout.pack(found.directions[along - 1])
-    if np.linalg.norm(whole[~moving]) > INSIDE * np.linalg.norm(whole):
+    if near.dense:
+        modes = dense_eigen(near.jacobian(vector)[np.ix_(moving, moving)], near.roots[moving])
+        unit = np.zeros_like(vector)
+        unit[moving] = modes.vectors[:, along - 1]
+    else:
+        modes = eigen(near, vector, along)
+        if len(modes.values) < along:
+            raise StagescopeError(f"direction {along} of the spectrum did not converge at this frame; choose a lower --along")
+        unit = np.where(moving, modes.vectors[:, along - 1], 0.0)
+    if np.linalg.norm(unit) < INSIDE:
         raise InputError(f"direction {along} has rate 0 and lies in frozen blocks; choose a lower --along")
-    unit = np.where(moving, whole, 0.0)
     first = int(np.argmax(np.abs(unit) >= CLEAR * np.abs(unit).max()))
-    unit = unit * (np.sign(unit[first]) / field.speed(layout.unpack(unit)))
-    return unit, float(found.rates[along - 1])
+    return unit * (np.sign(unit[first]) / field.speed(layout.unpack(unit))), float(modes.values[along - 1])

@@ -96,7 +96,8 @@ class Reading:
         """
         _need_frames(self.run)
         try:
-            return replace(self.stages, transitions=self.transitions)
+            notes = {**self.stages.notes, **({} if (why := forked(self.run)) is None else {"fork": why})}
+            return replace(self.stages, transitions=self.transitions, notes=notes)
         except Exception as error:  # numbers that are not finite break solvers in many ways
             found = self.free_stages
             return replace(found, notes={"paper": f"stages by the loss alone: {message(error)}", **found.notes})
