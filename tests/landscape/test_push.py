@@ -52,8 +52,9 @@ def test_directions_leave_frozen_blocks_alone_and_have_a_fixed_sign(monkeypatch,
     if not dense:
         monkeypatch.setattr(derivatives, "DENSE", 1)
     values, vectors = np.linalg.eigh(matrix[:5, :5])
-    unit, rate = direction(as_field(ss.JaxObjective(loss, data=matrix)), layout, np.ones(8), {"v": 0.0}, 1)
+    unit, rate, alike = direction(as_field(ss.JaxObjective(loss, data=matrix)), layout, np.ones(8), {"v": 0.0}, 1)
     assert rate == pytest.approx(values[-1])
+    assert alike == 1
     assert np.all(unit[5:] == 0)
     np.testing.assert_allclose(np.abs(unit[:5]), np.abs(vectors[:, -1]), atol=1e-7)
     assert unit[np.argmax(np.abs(unit) >= 0.5 * np.abs(unit).max())] > 0

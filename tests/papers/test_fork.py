@@ -192,7 +192,7 @@ def test_an_interrupted_fork_resumes_bit_for_bit(tmp_path, stop_after, kind, poi
     run, what = (of(kind), VALLEY) if kind in MOTIONS else (of_study(kind), None)
     options: dict[str, Any] = {"at": "frame=20", "freeze": (list(run.params)[-1],)}
     options |= {"changes": {"rtol": 1e-9}, "until": 35.0} if kind == "kernel flow" else {"changes": {"lr": 0.02}, "steps": 50}
-    options |= {} if kind == "adam" else {"perturb": 1e-3}
+    options |= {"perturb": 1e-3} if kind == "kernel flow" else {}
     whole, _ = forked(run, what, **options)
     stop_after(points)
     with pytest.raises(ss.Interrupted):

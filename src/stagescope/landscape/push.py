@@ -9,7 +9,7 @@ from stagescope.dynamics.fork import Forked
 from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field
 from stagescope.landscape.derivatives import Derivatives
-from stagescope.landscape.spectrum import dense_eigen, eigen
+from stagescope.landscape.spectrum import SAME, dense_eigen, eigen
 from stagescope.params import Layout
 
 CLEAR = 0.5
@@ -28,14 +28,17 @@ class Pushed(Forked):
     along: int = Limits(default=1, ge=1)
 
     def pushed(self, field: Field, layout: Layout, vector: np.ndarray) -> np.ndarray:
-        unit, _ = direction(field, layout, vector, self.after.block_rates(layout.names), self.along)
+        unit, *_ = direction(field, layout, vector, self.after.block_rates(layout.names), self.along)
         return vector + self.perturb * unit
 
 
 def direction(
     field: Field, layout: Layout, vector: np.ndarray, rates: Mapping[str, float], along: int
-) -> tuple[np.ndarray, float]:
-    """The `along`-th fastest growing direction at a point, of length 1, and its rate; the first clear entry is positive."""
+) -> tuple[np.ndarray, float, int]:
+    """The `along`-th fastest growing direction at a point, of length 1, its rate, and how many are known to have this rate.
+
+    Its first clear entry is positive.
+    """
     if field.objective is None:
         raise InputError("this law of motion is no gradient, and its directions may turn: leave out --perturb")
     near = Derivatives(field, layout.unpack(vector), rates)
@@ -56,4 +59,6 @@ def direction(
     if np.linalg.norm(unit) < INSIDE:
         raise InputError(f"direction {along} has rate 0 and lies in frozen blocks; choose a lower --along")
     first = int(np.argmax(np.abs(unit) >= CLEAR * np.abs(unit).max()))
-    return unit * (np.sign(unit[first]) / field.speed(layout.unpack(unit))), float(modes.values[along - 1])
+    rate = float(modes.values[along - 1])
+    alike = int(np.sum(np.abs(modes.values - rate) <= SAME * modes.largest))
+    return unit * (np.sign(unit[first]) / field.speed(layout.unpack(unit))), rate, alike

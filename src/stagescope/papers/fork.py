@@ -191,10 +191,11 @@ def _push_note(run: Run, law: Field, frame: int, after: Dynamics, push: tuple[fl
     params = {name: run.params[name][frame] for name in (law.axes or run.params)}
     layout = Layout.of(params)
     vector = layout.pack(params)
-    _, rate = direction(law, layout, vector, after.block_rates(layout.names), along)
+    _, rate, alike = direction(law, layout, vector, after.block_rates(layout.names), along)
     length = law.speed(params)
     coarse = getattr(after, "atol", None)
     tail = f"; that is below the absolute tolerance of the flow, {coarse:.2g}" if coarse and abs(size) < coarse else ""
+    tail = f"; it is one of {alike} directions with this rate" + tail if alike > 1 else tail
     return f"pushed by {size:g} along direction {along}, which grows at rate {rate:.4g}; |theta| is {length:.4g} there{tail}"
 
 
