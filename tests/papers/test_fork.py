@@ -263,6 +263,7 @@ def test_a_diverged_run_is_forked_before_it_breaks():
         ("adam", {"at": "step=9", "steps": 9}, "give a later end with --steps"),
         ("adam", {"at": "step=9", "changes": {"momentum": 0.5}}, "momentum has no effect on adam; what can change is b1, b2"),
         ("adam", {"at": "step=9", "changes": {"optimizer": "adm"}}, "unknown optimizer of a fork 'adm'; did you mean 'adam'"),
+        ("gd", {"at": "step=9", "changes": {"half_life": 0.01}}, "half_life is 0.01, too short for a fork at step 9"),
         ("adam", {"at": "step=9", "changes": {"steps": 9}}, "steps is the end of a fork.*give --steps"),
         ("adam", {"at": "step=9", "changes": {"lrr": 1}}, "unknown option of a fork 'lrr'; did you mean 'lr'"),
         ("adam", {"at": "step=9", "changes": {"rates.B": 1}}, "unknown parameter block in rates 'B'"),

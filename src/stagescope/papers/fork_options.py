@@ -13,6 +13,8 @@ from stagescope.runs.run import Run
 
 ENDS = ("until", "steps")
 """Fields that the end of the new run sets."""
+SMALLEST = 1e-200
+"""Least share of the first step size that is left at a fork: what falls further cannot be counted back."""
 
 
 def changed(run: Run, motion: Dynamics, changes: Mapping[str, Any], at: float) -> tuple[Dynamics, list[str]]:
@@ -56,8 +58,10 @@ def _from_here(motion: Descent, made: Descent, given: bool, at: float) -> Descen
     """A step size that is given is the one at the fork; without one it goes on from what it is there."""
     if made.half_life is None and (given or motion.half_life is None):
         return made
-    here = made.lr if given else motion.lr * motion.ratio**at
-    return Descent(**{**dict(made), "lr": here / made.ratio**at})
+    here, fallen = made.lr if given else motion.lr * motion.ratio**at, made.ratio**at
+    if fallen < SMALLEST:
+        raise InputError(f"half_life is {made.half_life:g}, too short for a fork at step {at:g}: the step size would be 0 there")
+    return Descent(**{**dict(made), "lr": here / fallen})
 
 
 def _refuse_others(run: Run, given: Mapping[str, Any], known: set[str], motion: str) -> None:
