@@ -95,12 +95,12 @@ class Reading:
         Where the paper's cannot be read, such as without its text, they are those of the loss alone, and a note says why.
         """
         _need_frames(self.run)
+        fork = {} if (why := forked(self.run)) is None else {"fork": why}
         try:
-            notes = {**self.stages.notes, **({} if (why := forked(self.run)) is None else {"fork": why})}
-            return replace(self.stages, transitions=self.transitions, notes=notes)
+            return replace(self.stages, transitions=self.transitions, notes={**self.stages.notes, **fork})
         except Exception as error:  # numbers that are not finite break solvers in many ways
             found = self.free_stages
-            return replace(found, notes={"paper": f"stages by the loss alone: {message(error)}", **found.notes})
+            return replace(found, notes={"paper": f"stages by the loss alone: {message(error)}", **fork, **found.notes})
 
     @cached_property
     def evidence(self) -> Any:

@@ -12,7 +12,6 @@ from stagescope.claims.ledger import Ledger
 from stagescope.corpora.known import folders
 from stagescope.errors import StagescopeError, unknown
 from stagescope.papers.reading import Reading, reading
-from stagescope.papers.rebuild import forked
 from stagescope.reporting.provenance import provenance
 from stagescope.runs.run import Run
 from stagescope.views.any_run import any_views
@@ -121,8 +120,6 @@ def _condition(run: Run) -> list[str]:
     if not run.done:
         why = run.reason or "it did not reach its end"
         notes.append(f"the run is {run.status}: {why}; nothing after its last frame is known")
-    if (why := forked(run)) is not None:
-        notes.append(f"{why}; before that it is another run")
     if run.frames == 0:
         notes.append("no frame was recorded: there is nothing to show")
     elif run.frames == 1:
