@@ -17,6 +17,7 @@ AT_LEAST = {
     "README.md": 2,
     "extending.md": 4,
     "five-minutes.md": 12,
+    "fork.md": 4,
     "incremental.md": 1,
     "own-objective.md": 10,
     "report.md": 3,

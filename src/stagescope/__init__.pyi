@@ -60,6 +60,9 @@ from .papers.focus_dilution.loss import TokenPopulation as TokenPopulation
 from .papers.focus_dilution.model import TokenAttention as TokenAttention
 from .papers.focus_dilution.process import LazyChain as LazyChain
 from .papers.focus_dilution.sampled import TokenSampled as TokenSampled
+from .papers.fork import fork as fork
+from .papers.fork_difference import ForkDifference as ForkDifference
+from .papers.fork_difference import fork_difference as fork_difference
 from .papers.forms import finite_loss as finite_loss
 from .papers.forms import population_loss as population_loss
 from .papers.forms import sampled_loss as sampled_loss

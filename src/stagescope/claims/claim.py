@@ -171,6 +171,10 @@ class Claim:
         """The row of a claim whose evidence could not be computed."""
         return self._failed(Regime(False, "not decided"), "the evidence of the claim", error)
 
+    def out_of_regime(self, why: str) -> Verdict:
+        """The row of a claim that is about another kind of run; nothing is computed."""
+        return self._row(Regime(False, why), "inconclusive", f"out of regime: {why}")
+
     def _failed(self, regime: Regime, what: str, error: BaseException) -> Verdict:
         if isinstance(error, StagescopeError):
             return self._row(regime, "inconclusive", f"not computed: {message(error)}")

@@ -3,12 +3,14 @@
 from stagescope.cli import paper_commands, reading_commands, run_commands, sweep_commands
 from stagescope.cli.command import Command
 from stagescope.cli.corpus_command import Corpus
+from stagescope.cli.fork_command import Fork
 
 COMMANDS: dict[str, type[Command]] = {
     "diagram": sweep_commands.Diagram,
     "recreate": sweep_commands.Recreate,
     "list": paper_commands.List,
     "resume": run_commands.Resume,
+    "fork": Fork,
     "verify": run_commands.Verify,
     "info": run_commands.Info,
     "stages": reading_commands.Stages,

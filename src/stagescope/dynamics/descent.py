@@ -162,11 +162,18 @@ class Descent(Dynamics):
     def clock(self) -> str:
         return "step" if self.flow_time is None else "t"
 
+    @property
+    def usual_record(self) -> Record:
+        return Every() if self.steps <= DENSE else LogSpaced(frames=DENSE)
+
+    def shortened(self, steps: int) -> "Descent":
+        """The same steps, so many of them."""
+        return self.model_copy(update={"steps": steps})
+
     def positions(self, record: Record | None, until: float | None) -> np.ndarray:
         if until is not None:
             raise InputError("a descent ends after its steps: give Descent(steps=...) instead of until")
-        default = Every() if self.steps <= DENSE else LogSpaced(frames=DENSE)
-        return (record or default).steps(self.steps)
+        return (record or self.usual_record).steps(self.steps)
 
     def times(self, position: float) -> dict[str, float]:
         unit = self.flow_time

@@ -63,10 +63,19 @@ class Dynamics(Described):
                 raise unknown("parameter block in rates", name, names)
         return {name: self.rates.get(name, 1.0) for name in names}
 
+    def in_force(self, position: float) -> "Dynamics":
+        """The dynamics that leads to a position: this one, unless it changes on the way."""
+        return self
+
     @property
     @abstractmethod
     def clock(self) -> str:
         """`t` for flow time, `step` where there is none."""
+
+    @property
+    @abstractmethod
+    def usual_record(self) -> Record:
+        """The frames that are kept where nobody says which."""
 
     @abstractmethod
     def positions(self, record: Record | None, until: float | None) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, require_motion
 from stagescope.dynamics.record import Record, Stop, require_frames
 from stagescope.errors import InputError, StagescopeError
-from stagescope.fields.field import Field
+from stagescope.fields.field import Field, FlatField
 from stagescope.fields.objective import Objective, as_field
 from stagescope.own import fingerprint
 from stagescope.params import Layout, Params, check_name
@@ -261,14 +261,21 @@ class _Camera:
         field, layout = journey.field, journey.layout
         where, counts = layout.slices(), field.multiplicity
         self._journey, self._objective = journey, field.objective
-        self._flat = field.flat(layout, journey.dynamics.block_rates(layout.names))
+        self._flats: dict[int, FlatField] = {}
         self._velocity = np.empty(layout.size)
         self._blocks = [(name, where[name], shape) for name, shape in layout.shapes]
         self._counts = layout.pack({name: np.broadcast_to(counts.get(name, 1.0), shape) for name, shape in layout.shapes})
 
+    def _flat(self, position: float) -> FlatField:
+        """The field with the rates in force at a position."""
+        moved, journey = self._journey.dynamics.in_force(position), self._journey
+        if id(moved) not in self._flats:
+            self._flats[id(moved)] = journey.field.flat(journey.layout, moved.block_rates(journey.layout.names))
+        return self._flats[id(moved)]
+
     def frame(self, point: Point) -> dict[str, Any]:
         vector, velocity = point.vector, self._velocity
-        loss = self._flat(vector, velocity)
+        loss = self._flat(point.position)(vector, velocity)
         params = {name: vector[where].reshape(shape) for name, where, shape in self._blocks}
         frame: dict[str, Any] = {**self._journey.dynamics.times(point.position), **params}
         if self._objective is not None:

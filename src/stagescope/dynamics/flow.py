@@ -43,10 +43,14 @@ class GradientFlow(Dynamics):
     def clock(self) -> str:
         return "t"
 
+    @property
+    def usual_record(self) -> Record:
+        return LogSpaced()
+
     def positions(self, record: Record | None, until: float | None) -> np.ndarray:
         if not isinstance(until, Real) or not SHORTEST <= until <= LONGEST:
             raise InputError(f"until is {until!r}, but a flow needs an end time > 0, between {SHORTEST:g} and {LONGEST:g}")
-        return (record or LogSpaced()).times(float(until))
+        return (record or self.usual_record).times(float(until))
 
     def times(self, position: float) -> dict[str, float]:
         return {"t": position}

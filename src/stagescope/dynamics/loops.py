@@ -28,6 +28,26 @@ class Loop(Protocol):
 
     def vector(self, carry: Any) -> np.ndarray: ...
 
+    def remembered(self, state: State) -> np.ndarray:
+        """The memory of plain gradients in a state, as a flat vector."""
+        ...
+
+    def remembering(self, memory: np.ndarray) -> State:
+        """The part of a state that holds such a memory."""
+        ...
+
+
+def handed_over(before: "Descent", after: "Descent", field: Field, layout: Layout, state: State) -> State:
+    """A state of one descent as one of another: with its memory, or with none where the optimiser is of another type."""
+    old, new = loop_for(before, field, layout), loop_for(after, field, layout)
+    if type(before.optimizer) is not type(after.optimizer):
+        fresh = new.start(np.asarray(state["theta"]))
+        return {**fresh, "position": state["position"], "since": state["position"]}
+    if type(old) is type(new):
+        return state
+    memory = new.remembering(old.remembered(state)) if after.optimizer.moments else {}
+    return {**new.start(np.asarray(state["theta"])), **memory, "position": state["position"]}
+
 
 def loop_for(descent: "Descent", field: Field, layout: Layout) -> Loop:
     """A kernel where the objective has one for this optimiser, else the compiled definition."""
@@ -65,14 +85,23 @@ class KernelLoop:
     def vector(self, carry: Any) -> np.ndarray:
         return carry[0]
 
+    def remembered(self, state: State) -> np.ndarray:
+        return np.array(state["memory"])
+
+    def remembering(self, memory: np.ndarray) -> State:
+        return {"memory": memory}
+
 
 class GradientLoop:
-    """Steps on a kernel's gradient, the optimiser in NumPy: the numbers of `CompiledLoop` without JAX."""
+    """Steps on a kernel's gradient, the optimiser in NumPy: the numbers of `CompiledLoop` without JAX.
+
+    `since` in a state is the step with which its memory begins; Optax counts for itself.
+    """
 
     def __init__(self, descent: "Descent", field: Field, layout: Layout, gradient: StepGradient) -> None:
         rates, counts = descent.block_rates(layout.names), field.multiplicity
         self._gradient, self._optimizer, self._clip = gradient, descent.optimizer, descent.clip
-        self._ratio = descent.ratio
+        self._ratio, self._since = descent.ratio, 0
         self._lr = layout.pack({name: np.full(shape, descent.lr * rates[name]) for name, shape in layout.shapes})
         self._counts = layout.pack({name: np.broadcast_to(counts.get(name, 1.0), shape) for name, shape in layout.shapes})
 
@@ -80,11 +109,13 @@ class GradientLoop:
         return self.state((vector, *(np.zeros_like(vector) for _ in range(self._optimizer.moments))), 0)
 
     def restore(self, state: State) -> Any:
+        self._since = int(state.get("since", 0))
         return tuple(np.array(state[name]) for name in ("theta", *(f"memory{i}" for i in range(self._optimizer.moments))))
 
     def state(self, carry: Any, position: int) -> State:
         memory = {f"memory{i}": moment for i, moment in enumerate(carry[1:])}
-        return {"theta": carry[0], "position": np.array(position), **memory}
+        since = {"since": np.array(self._since)} if self._since else {}
+        return {"theta": carry[0], "position": np.array(position), **memory, **since}
 
     @np.errstate(over="ignore", invalid="ignore")  # a divergence is reported once, as the outcome
     def advance(self, carry: Any, first: int, steps: int) -> tuple[Any, int]:
@@ -97,13 +128,19 @@ class GradientLoop:
                 if norm > self._clip:
                     gradient *= self._clip / norm
             lr = self._ratio ** (first + done) * self._lr
-            theta -= lr * self._optimizer.direction(gradient, memory, theta, first + done + 1)
+            theta -= lr * self._optimizer.direction(gradient, memory, theta, first + done + 1 - self._since)
             if not np.max(np.abs(theta)) < LIMIT:
                 return carry, done
         return (theta, *memory), steps
 
     def vector(self, carry: Any) -> np.ndarray:
         return carry[0]
+
+    def remembered(self, state: State) -> np.ndarray:
+        return np.array(state["memory0"])
+
+    def remembering(self, memory: np.ndarray) -> State:
+        return {"memory0": memory}
 
 
 class CompiledLoop:
@@ -176,3 +213,10 @@ class CompiledLoop:
 
     def vector(self, carry: Any) -> np.ndarray:
         return self._layout.pack({name: np.asarray(block) for name, block in carry[0].items()})
+
+    def remembered(self, state: State) -> np.ndarray:
+        return self._layout.pack({name: state[f"memory{i}"] for i, name in enumerate(sorted(self._layout.names))})
+
+    def remembering(self, memory: np.ndarray) -> State:
+        blocks = self._layout.unpack(memory)  # JAX orders the leaves of a dict by name
+        return {f"memory{i}": blocks[name] for i, name in enumerate(sorted(self._layout.names))}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from pydantic import Field as Limits
-from pydantic import model_validator
+from pydantic import SerializeAsAny, model_validator
 
 from stagescope.errors import InputError
 from stagescope.memory import require_disk, require_memory
@@ -103,6 +103,26 @@ class Every(Record):
 
     def steps(self, total: int) -> np.ndarray:
         return np.unique(np.concatenate([np.arange(0, total + 1, self.n), [total]]))
+
+
+class Spliced(Record):
+    """The frames of a record of a run to `ends`, up to `at`; after it, those of the same record to another end."""
+
+    record: SerializeAsAny[Record]
+    at: float = Limits(ge=0)
+    ends: float = Limits(gt=0)
+
+    def count(self, steps: int) -> int:
+        return self.record.count(int(self.ends)) + self.record.count(steps)
+
+    def times(self, until: float) -> np.ndarray:
+        return self._joined(self.record.times(self.ends), self.record.times(until))
+
+    def steps(self, total: int) -> np.ndarray:
+        return self._joined(self.record.steps(int(self.ends)), self.record.steps(total))
+
+    def _joined(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+        return np.concatenate([before[before <= self.at], after[after > self.at]])
 
 
 PER_FRAME = 100

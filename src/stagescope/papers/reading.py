@@ -18,7 +18,7 @@ from stagescope.fields.objective import Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
 from stagescope.papers.companions import Companions
 from stagescope.papers.paper import Cost, Kind
-from stagescope.papers.rebuild import ended, field_of
+from stagescope.papers.rebuild import after_fork, ended, field_of, forked
 from stagescope.papers.registry import kind_of, missing, study
 from stagescope.progress import progress_for
 from stagescope.runs.run import Run
@@ -95,11 +95,12 @@ class Reading:
         Where the paper's cannot be read, such as without its text, they are those of the loss alone, and a note says why.
         """
         _need_frames(self.run)
+        fork = {} if (why := forked(self.run)) is None else {"fork": why}
         try:
-            return replace(self.stages, transitions=self.transitions)
+            return replace(self.stages, transitions=self.transitions, notes={**self.stages.notes, **fork})
         except Exception as error:  # numbers that are not finite break solvers in many ways
             found = self.free_stages
-            return replace(found, notes={"paper": f"stages by the loss alone: {message(error)}", **found.notes})
+            return replace(found, notes={"paper": f"stages by the loss alone: {message(error)}", **fork, **found.notes})
 
     @cached_property
     def evidence(self) -> Any:
@@ -113,6 +114,12 @@ class Reading:
         if not claims:
             how = "put claims of your own to it: --claims module:NAME, in Python claims=[...]"
             raise missing(self.type) or InputError(f"{self.unread('claims')}; {how}")
+        if (why := forked(self.run)) is not None:
+            return Ledger(self.run.status, self.run.clock, tuple(claim.out_of_regime(why) for claim in claims))
+        return self.judge_paper(claims)
+
+    def judge_paper(self, claims: tuple[Claim, ...]) -> Ledger:
+        """The verdicts of the paper's claims on a run that moves by one law from its start to its end."""
         return self.judge(claims)
 
     def check(self, claims: Claims = (), elsewhere: bool = False) -> Ledger:
@@ -187,15 +194,15 @@ class Reading:
 
     @cached_property
     def ladder(self) -> Ladder:
-        """The critical points the run passed."""
+        """The critical points the run passed; those of a fork are of its frames after it was forked."""
         if self.has_own_ladder and self.what is None:
             return self.own_ladder()
-        return field_ladder(self.run, self.field, progress=self.progress)
+        return field_ladder(after_fork(self.run), self.field, progress=self.progress)
 
     @property
     def ladder_cost(self) -> tuple[float, str]:
         """Seconds that the search for critical points may take, and the sentence that says what is searched."""
-        return (0.0, "") if self.has_own_ladder else search_cost(self.run, self.field)
+        return (0.0, "") if self.has_own_ladder else search_cost(after_fork(self.run), self.field)
 
     @cached_property
     def views(self) -> list[Maker]:

@@ -2,17 +2,22 @@
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
 from stagescope.dynamics.flow import GradientFlow
+from stagescope.dynamics.fork import Forked
 from stagescope.dynamics.record import Record
 from stagescope.errors import DamagedRun, InputError, StagescopeError, message
 from stagescope.fields.field import Field
 from stagescope.fields.objective import JaxObjective, Objective, as_field
+from stagescope.landscape.push import Pushed
 from stagescope.own import fingerprint, imported, member, parts
 from stagescope.papers.registry import load_type, missing
 from stagescope.params import Layout
@@ -22,7 +27,7 @@ from stagescope.runs.run import DONE, Run
 from stagescope.spec import Spec, build
 from stagescope.threads import one_blas_thread
 
-DYNAMICS = (Descent, GradientFlow)
+DYNAMICS = (Descent, GradientFlow, Forked, Pushed)
 """Importing these registers the types that the dynamics of a spec may name."""
 
 
@@ -43,7 +48,7 @@ def resume(folder: str | Path, what: Objective | Field | None = None, progress: 
         raise DamagedRun(problems[0])
     spec = manifest.spec
     field = field_of(spec, what)
-    for sentence in _differences(manifest.environment, field):
+    for sentence in differences(manifest.environment, field):
         warnings.warn(sentence, stacklevel=3)
     dynamics, record, stop = build(spec["dynamics"]), build(spec["record"]), build(spec["stop"])
     journey = Journey(
@@ -60,7 +65,7 @@ def resume(folder: str | Path, what: Objective | Field | None = None, progress: 
     return proceed(journey, folder, progress)
 
 
-def _differences(before: dict[str, Any], field: Field) -> list[str]:
+def differences(before: dict[str, Any], field: Field) -> list[str]:
     """Why a run of this field may go on differently here."""
     found = manifests.other_bits(before)
     known = before.get("objective")
@@ -133,13 +138,36 @@ def replay(run: Run, record: Record, what: Objective | Field | None = None, prog
     """The same motion from the first recorded frame to the last, with other frames kept."""
     dynamics = build(run.spec["dynamics"])
     until = None
-    if isinstance(dynamics, Descent):
-        dynamics = dynamics.model_copy(update={"steps": int(run.step[-1])})
+    if "step" in run.series:
+        dynamics = dynamics.shortened(int(run.step[-1]))
     else:
         until = float(run.t[-1])
     law = field_of(run.spec, what)
     again = evolve(law, run.at(0), dynamics, until=until, record=record, seed=run.seed or 0, progress=progress)
     return ended(again, "the replay of this run")
+
+
+def forked(run: Run) -> str | None:
+    """Why a fork is no run of a paper, whose claims are about one law of motion from the start on; None for other runs."""
+    if last_motion(run.spec) is run.spec["dynamics"]:
+        return None
+    clock = "step" if "step" in run.series else "t"
+    return f"this run is a fork: its motion was changed at {clock} = {run.spec['dynamics']['at']:.6g}"
+
+
+def last_motion(spec: Spec) -> Spec:
+    """The dynamics of a spec at its end: that of a fork after it was forked."""
+    dynamics = spec["dynamics"] or {}
+    return dynamics["after"] if dynamics.get("type") in ("Forked", "Pushed") else spec["dynamics"]
+
+
+def after_fork(run: Run) -> Run:
+    """The frames of a fork after it was forked, with the motion they have; any other run as it is."""
+    if forked(run) is None:
+        return run
+    position = run.series["step" if "step" in run.series else "t"]
+    frames = np.flatnonzero(position > run.spec["dynamics"]["at"])
+    return replace(run.only(frames), spec={**run.spec, "dynamics": last_motion(run.spec)}) if len(frames) else run
 
 
 def ended(run: Run, what: str = "the companion run") -> Run:

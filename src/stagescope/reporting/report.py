@@ -11,6 +11,7 @@ from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
 from stagescope.papers.reading import reading
 from stagescope.progress import progress_for
+from stagescope.reporting.forks import with_distances
 from stagescope.reporting.page import GENERATOR, page
 from stagescope.reporting.portrait import PARTS, named, portrait, skipped
 from stagescope.runs.files import check_target, publish
@@ -83,7 +84,7 @@ def noted_report(
 
         named_runs = zip(opened, names(opened), strict=True)
         portraits = [portrait(run, name, skip=skip, claims=own, done=done) for run, name in named_runs]
-        write(portraits, target, exact=exact, title=title, done=done)
+        write(with_distances(portraits), target, exact=exact, title=title, done=done)
     several = len(portraits) > 1
     return target, tuple(f"{found.name}: {note}" if several else note for found in portraits for note in found.notes)
 

@@ -24,7 +24,7 @@ from stagescope.papers.focus_dilution.sampled import TokenSampled
 from stagescope.papers.focus_dilution.stages import Stay, detect
 from stagescope.papers.focus_dilution.stages.intervals import EXACT, Draws
 from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import ended, replay
+from stagescope.papers.rebuild import ended, forked, last_motion, replay
 from stagescope.params import Params
 from stagescope.runs.run import Run
 from stagescope.spec import build
@@ -83,7 +83,7 @@ def _refined(run: Run) -> TokenCurves:
 
 def _same_motion(run: Run, again: Run) -> bool:
     """Whether a replay ends where the run ended; if not, the run was not made by its law, and its own frames are read."""
-    room = 0.01 + 10 * float(run.spec["dynamics"].get("rtol", 0.0))
+    room = 0.01 + 10 * float(last_motion(run.spec).get("rtol", 0.0))
     ends = [(run.params[name][-1], again.params[name][-1]) for name in run.params]
     apart = sum(float(np.sum((one - other) ** 2)) for one, other in ends)
     return apart <= room**2 * sum(float(np.sum(one**2)) for one, _ in ends)
@@ -111,7 +111,7 @@ class FocusDilutionReading(Reading):
         curves, run = self.curves, self.run
         law = curves.law
         sign = float(np.sign(attention_rate(curves.pi, law.process.transition, law.model.scale)))
-        tolerance = float(run.spec["dynamics"].get("rtol", 0.0))
+        tolerance = float(last_motion(run.spec).get("rtol", 0.0))
         return detect(curves, sign, tolerance=tolerance, clock=run.clock, status=run.status, draws=self.draws)
 
     @cached_property
@@ -130,23 +130,24 @@ class FocusDilutionReading(Reading):
 
     def _memory(self) -> float:
         """Time over which steps remember earlier ones, three times 1/(1 - momentum) steps; 0 without memory."""
-        optimizer = self.run.spec["dynamics"].get("optimizer", {})
+        optimizer = last_motion(self.run.spec).get("optimizer", {})
         decay = float(optimizer.get("momentum", optimizer.get("b1", 0.0)))
         steps = float(self.run.step[-1]) if "step" in self.run.series else 0.0
         return 3 / (1 - decay) * float(self.run.time[-1]) / steps if decay and steps else 0.0
 
     def on_other_pairs(self, seed: int) -> dict[str, float | None]:
-        """Events of the same start on another draw of as many pairs: a flow, or the same steps where they have no flow time."""
+        """Events of the same start on another draw of as many pairs: a flow, or the same motion where that is a fork
+        or steps without flow time."""
         law, run = self.curves.law, self.run
         assert isinstance(law, TokenSampled)
         pairs = TokenPairs(model=law.model, process=law.process, sequences=law.sequences, seed=seed)
-        timed = run.clock == "t"
+        timed = run.clock == "t" and forked(run) is None
         how = GradientFlow(rtol=SAMPLES.rtol) if timed else build(run.spec["dynamics"])
         made = evolve(
             pairs,
             run.at(0),
             how,
-            until=float(run.time[-1]) if timed else None,
+            until=float(run.time[-1]) if timed or "step" not in run.series else None,
             record=Uniform(frames=1000),
             progress=False,
         )
@@ -185,7 +186,7 @@ class FocusDilutionReading(Reading):
     @property
     def has_own_ladder(self) -> bool:
         """Critical points of the small models (r, rq) are those of the flow only where all blocks have the same rate."""
-        return set(self.run.spec["dynamics"]["rates"].values()) <= {1.0}
+        return forked(self.run) is None and set(self.run.spec["dynamics"]["rates"].values()) <= {1.0}
 
     def own_ladder(self) -> Ladder:
         rungs = [_rung(self.evidence, stay) for stay in self.evidence.stays]

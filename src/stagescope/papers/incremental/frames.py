@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stagescope.dynamics.record import LogSpaced, Record
-from stagescope.papers.rebuild import replay
+from stagescope.papers.rebuild import last_motion, replay
 from stagescope.runs.run import Run
 
 
@@ -53,7 +53,7 @@ def _again(run: Run, record: Record) -> Run:
 
 def _same_motion(run: Run, again: Run) -> bool:
     """Whether a replay passes through the frames of a run."""
-    room = RESOLUTION.apart + 10 * float(run.spec["dynamics"].get("rtol", 0.0))
+    room = RESOLUTION.apart + 10 * float(last_motion(run.spec).get("rtol", 0.0))
     near = np.clip(np.searchsorted(again.time, run.time), 1, again.frames - 1)
     later = ((run.time - again.time[near - 1]) / (again.time[near] - again.time[near - 1])).clip(0, 1)
     apart, size = np.zeros(run.frames), np.zeros(run.frames)

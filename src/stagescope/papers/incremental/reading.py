@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from stagescope.claims.claim import Claim
 from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import evolve
@@ -60,9 +61,8 @@ class IncrementalReading(Reading):
     def stages(self) -> Stages:
         return detect(self.heads, clock=self.run.clock, status=self.run.status)
 
-    @cached_property
-    def ledger(self) -> Ledger:
-        """All claims; those about early stopping have evidence of their own."""
+    def judge_paper(self, claims: tuple[Claim, ...]) -> Ledger:
+        """Claims about early stopping have evidence of their own."""
         stops = Ledger.of(self.run, STOPPING_CLAIMS, StoppingEvidence(self.run))
         return Ledger(self.run.status, self.run.clock, (*self.judge(HEAD_CLAIMS), *stops))
 
@@ -156,7 +156,7 @@ class RegressionReading(IncrementalReading):
 
     def other_batches(self, draw: int) -> tuple[float | None, ...]:
         run, law = self.dense, self.law.model_copy(update={"seed": self.law.seed + draw})
-        dynamics = build(run.spec["dynamics"]).model_copy(update={"steps": int(run.step[-1])})
+        dynamics = build(run.spec["dynamics"]).shortened(int(run.step[-1]))
         made = ended(evolve(law, run.at(0), dynamics, record=LogSpaced(frames=RESOLUTION.steps), progress=False))
         curves = head_curves(made)
         return transitions(curves.time, curves.loss, curves.forms.levels)

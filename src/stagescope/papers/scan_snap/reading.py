@@ -111,7 +111,7 @@ class ScanSnapReading(Reading):
         seed = int(key(law.seed, "replica", number).integers(2**62))
         scale = (run.config or {}).get("init_scale", 0.0)
         start = law.model.init(seed, scale) if scale else run.at(0)
-        dynamics = build(run.spec["dynamics"]).model_copy(update={"steps": int(run.step[-1])})
+        dynamics = build(run.spec["dynamics"]).shortened(int(run.step[-1]))
         other, last = law.model_copy(update={"seed": seed}), int(run.step[-1])
         record = Every() if last <= RESOLUTION.replica else LogSpaced(frames=RESOLUTION.replica)
         return class_attention(ended(evolve(other, start, dynamics, record=record, progress=False)))

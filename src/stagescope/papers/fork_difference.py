@@ -1,0 +1,107 @@
+"""How a fork differs from the run it was forked from."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stagescope.errors import InputError
+from stagescope.papers.reading import reading
+from stagescope.runs.run import Run
+from stagescope.runs.store import load
+from stagescope.spec import digest
+
+PARTED = 0.01
+"""Two runs have parted where their parameters are this share of their length apart."""
+
+
+@dataclass(frozen=True)
+class ForkDifference:
+    """A fork beside its parent, at the frames of the fork that the parent reaches too.
+
+    `distance` is |theta_fork - theta_parent| at equal times of the clock, `relative` that over |theta_parent|; between frames
+    of the parent its parameters are interpolated. `parted` is the first frame at which `relative` is above 1 %, None where
+    there is none. `loss` and `events` are those of the parent, then of the fork; an event that did not come is None.
+    """
+
+    clock: str
+    at: float
+    time: np.ndarray
+    distance: np.ndarray
+    relative: np.ndarray
+    parted: float | None
+    loss: tuple[float, float] | None
+    events: Mapping[str, tuple[float | None, float | None]]
+
+    def json(self) -> dict[str, Any]:
+        last = {"t": float(self.time[-1]), "distance": float(self.distance[-1]), "relative": float(self.relative[-1])}
+        lists = {name: getattr(self, name).tolist() for name in ("time", "distance", "relative")}
+        return {**asdict(self), **lists, "end": last, "events": {name: list(pair) for name, pair in self.events.items()}}
+
+    def __str__(self) -> str:
+        clock, relative = self.clock, float(self.relative[-1])
+        parted = f"at {clock} = {self.parted:.6g}" if self.parted is not None else "nowhere"
+        lines = [
+            f"forked at {clock} = {self.at:.6g}; apart by 1 % {parted}",
+            f"at {clock} = {self.time[-1]:.6g}: apart by {self.distance[-1]:.3g}, {relative:.3g} of the parent's length",
+        ]
+        if self.loss is not None:
+            lines.append(f"loss there: {self.loss[0]:.6g} in the parent, {self.loss[1]:.6g} in the fork")
+        for name, (there, here) in self.events.items():
+            if there is None and here is None:
+                continue
+            lines.append(f"{name}: {_when(clock, there)} in the parent, {_when(clock, here)} in the fork")
+        return "\n".join(lines)
+
+
+def _when(clock: str, time: float | None) -> str:
+    return "not reached" if time is None else f"{clock} = {time:.6g}"
+
+
+def fork_difference(parent: Run | str | Path, fork: Run | str | Path) -> ForkDifference:
+    """How far a fork is from the run it was forked from, where they part, and their events side by side.
+
+    Example:
+        print(ss.fork_difference(run, ss.fork(run, at="t=120", freeze=("WQ", "WK"))))
+    """
+    run, made = (load(each) if isinstance(each, str | Path) else each for each in (parent, fork))
+    dynamics = made.spec["dynamics"] or {}
+    if dynamics.get("parent") != digest(run.spec):
+        raise InputError("the second run is not a fork of the first; give the run and what `ss.fork` made of it")
+    clock = made.clock
+    there, here = run.series[clock].astype(float), made.time
+    frames = np.flatnonzero(here <= there[-1])
+    place = np.clip(np.searchsorted(there, here[frames]), 1, max(1, run.frames - 1))
+    later = ((here[frames] - there[place - 1]) / (there[place] - there[place - 1])).clip(0, 1) if run.frames > 1 else 0 * frames
+    distance, length = _apart(run, made, frames, place, later)
+    relative = distance / np.maximum(length, np.finfo(float).tiny)
+    beyond = np.flatnonzero(relative > PARTED)
+    loss = None
+    if "loss" in run.series and "loss" in made.series:
+        loss = float(np.interp(here[frames[-1]], there, run.series["loss"])), float(made.series["loss"][frames[-1]])
+    steps = made.series["step"] if "step" in made.series else made.series["t"]
+    at = float(made.time[np.searchsorted(steps, dynamics["at"])])
+    parted = float(here[frames[beyond[0]]]) if len(beyond) else None
+    return ForkDifference(clock, at, here[frames], distance, relative, parted, loss, _events(run, made, clock))
+
+
+def _apart(run: Run, made: Run, frames: np.ndarray, place: np.ndarray, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distances and lengths frame by frame; all frames at once would take memory twice over."""
+    apart, length = np.zeros(len(frames)), np.zeros(len(frames))
+    for name in run.params:
+        old, new = run.params[name], made.params[name]
+        for i, (frame, right, share) in enumerate(zip(frames, place, later, strict=True)):
+            between = old[min(right, len(old) - 1)] if share == 1 else (1 - share) * old[right - 1] + share * old[right]
+            apart[i] += float(np.sum((new[frame] - between) ** 2))
+            length[i] += float(np.sum(between**2))
+    return np.sqrt(apart), np.sqrt(length)
+
+
+def _events(run: Run, made: Run, clock: str) -> dict[str, tuple[float | None, float | None]]:
+    """Events of both; none where their clocks differ."""
+    if run.clock != clock:
+        return {}
+    there, here = reading(run).told_stages.events, reading(made).told_stages.events
+    return {name: (there.get(name), here.get(name)) for name in dict.fromkeys((*there, *here))}
