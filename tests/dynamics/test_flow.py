@@ -242,6 +242,23 @@ def test_rounding_noise_in_a_block_that_moves_anyway_is_no_tiny_start(dynamics):
         ss.evolve(saddle, {"a": np.full(2, 0.5), "b": np.full(2, 1e-17)}, dynamics, until=until)
 
 
+@pytest.mark.parametrize("dynamics", ALL, ids=str)
+def test_tiny_differences_between_heads_that_move_alike_are_a_tiny_start(dynamics):
+    """The block moves from 0, but the difference of its two entries grows from itself alone."""
+    heads = ss.JaxObjective(lambda p: 0.5 * (p["w"].sum() - 1.1) ** 2 + 0.25 * ((p["w"][0] - p["w"][1]) ** 2 - 1) ** 2)
+    until = 1.0 if isinstance(dynamics, GradientFlow) else None
+    with pytest.raises(InputError, match=r"the initial w has rms 5e-17, but below 5e-15"):
+        ss.evolve(heads, {"w": np.array([5e-17, -5e-17])}, dynamics, until=until)
+
+
+def test_a_stored_run_from_a_tiny_start_is_said_to_be_unreliable(monkeypatch):
+    monkeypatch.setattr("stagescope.dynamics.dynamics.TINIEST", 0.0)
+    run = ss.run_study("focus-dilution", init_scale=1e-16, until=5.0, frames=4, progress=False)
+    monkeypatch.undo()
+    with pytest.raises(ss.StagescopeError, match=r"began where rounding decides .* make it again from 1e-14 or more"):
+        ss.check(run)
+
+
 def test_noise_that_rounding_takes_from_the_logits_is_refused():
     """exp(1e-20) is 1: heads would be equal for ever, under Adam too."""
     with pytest.raises(InputError, match=r"the initial a has rms .*, but below 5e-15"):

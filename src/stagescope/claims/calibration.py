@@ -163,5 +163,6 @@ class Calibration:
         return table
 
     def summary(self) -> str:
-        said = f"all claims: confirmed on {self.null_confirmed:.1%} of nulls, violated on {self.violated:.1%} of inputs in regime"
+        nulls = f"confirmed on {self.null_confirmed:.1%} of nulls, " if any(line.nulls for line in self.lines) else ""
+        said = f"all claims: {nulls}violated on {self.violated:.1%} of inputs in regime"
         return said + (f"; {len(self.failed)} draws failed, the first: {self.failed[0]}" if self.failed else "")

@@ -53,6 +53,10 @@ class Run(Command):
         if flags.resume_or_start:
             if flags.overwrite:
                 raise InputError("--overwrite replaces a run, --resume-or-start keeps it; give one of them")
+            if flags.checksum and os.path.lexists(flags.out):
+                print(
+                    "note: --checksum is for a run that starts; one that is there keeps its chunks as they are", file=sys.stderr
+                )
             if (there := _same_run(flags.out, found, chosen, flags.seed)) is not None:
                 return _go_on(there, flags.out, flags.quiet, flags.json_)
         given = {"seed": flags.seed, "out": flags.out, "overwrite": flags.overwrite, "checksum": flags.checksum}
@@ -146,7 +150,7 @@ class Export(Command):
 def _same_run(folder: Path, found: "Study", chosen: "Options", seed: int) -> "Manifest | None":
     """The manifest of the run of these settings in a folder, None where no run is there; another run is refused.
 
-    An option that the run does not know is one of a later version: it had its default. Files are compared by their bytes.
+    An option that the run does not know is one of a later version: it had its default. Files have the same path and bytes.
     """
     from stagescope.runs import manifest as manifests
 

@@ -24,6 +24,12 @@ of order 1, they are rounded to 1e-16, and that moves a smaller block more than 
 to 1 %, below 1e-15 they are not (validation/tiny_starts.py)."""
 DRIVEN = 1e-8
 """Least speed, over that of the fastest block, at which a field moves a block from 0: far above rounding."""
+PROBE, PRODUCTS, GROWING = 1e-6, 6, 1e-6
+"""Length of the step and number of products that show whether noise in a block grows, and the least rate that counts."""
+
+
+class TinyStart(InputError):
+    """A start so small that rounding decides what becomes of it."""
 
 
 class SolveFailed(StagescopeError):
@@ -102,20 +108,46 @@ class Dynamics(Described):
 def least_rms(field: Field, layout: Layout, vector: np.ndarray) -> float:
     """The rms of the smallest initial block, infinity where all are 0. One that rounding would make grow is refused.
 
-    A tiny block that the field moves from 0 all the same is rounding noise, and left out. What the field moves of it is not
-    looked at entry by entry: tiny differences between heads that are moved alike are not seen.
+    A tiny block that the field moves from 0 all the same is rounding noise, and left out, unless the noise itself grows: so do
+    tiny differences between heads that are moved alike.
     """
-    sizes = {name: _rms(block) for name, block in layout.unpack(vector).items() if np.any(block)}
+    blocks = layout.unpack(vector)
+    sizes = {name: _rms(block) for name, block in blocks.items() if np.any(block)}
     tiny = [name for name, size in sizes.items() if size < TINIEST]
     if tiny:
-        moved = speeds(field, {name: 0 * block if name in tiny else block for name, block in layout.unpack(vector).items()})
-        for name in tiny:
-            if not moved[name] > DRIVEN * max(moved.values()):
-                raise InputError(
-                    f"the initial {name} has rms {sizes[name]:.2g}, but below {TINIEST:g} rounding in float64 decides when it "
-                    "grows: start it at 1e-14 or more, or at exactly 0"
-                )
+        without = {name: 0 * block if name in tiny else block for name, block in blocks.items()}
+        with np.errstate(all="ignore"):
+            moved = speeds(field, without)
+            refused = [
+                name
+                for name in tiny
+                if not moved[name] > DRIVEN * max(moved.values()) or _grows(field, without, name, blocks[name] / sizes[name])
+            ]
+        for name in refused:
+            raise TinyStart(
+                f"the initial {name} has rms {sizes[name]:.2g}, but below {TINIEST:g} rounding in float64 decides whether and "
+                f"when it grows: start it at 1e-14 or more{', or at exactly 0' if np.isfinite(moved[name]) else ''}"
+            )
     return min((size for name, size in sizes.items() if name not in tiny), default=math.inf)
+
+
+def _grows(field: Field, params: Params, name: str, noise: np.ndarray) -> bool:
+    """Whether noise in a block grows, by the rates of the field in the directions that it is turned to (Arnoldi)."""
+    at_rest = np.asarray(field.rhs(params)[name]).ravel()
+    basis = [noise.ravel() / np.linalg.norm(noise)]
+    small = np.zeros((PRODUCTS + 1, PRODUCTS))
+    for k in range(min(PRODUCTS, noise.size)):
+        pushed = {**params, name: params[name] + PROBE * basis[k].reshape(noise.shape)}
+        turned = (np.asarray(field.rhs(pushed)[name]).ravel() - at_rest) / PROBE
+        for j, each in enumerate(basis):
+            small[j, k] = each @ turned
+            turned = turned - small[j, k] * each
+        small[k + 1, k] = np.linalg.norm(turned)
+        if not small[k + 1, k] > GROWING:
+            break
+        basis.append(turned / small[k + 1, k])
+    found = small[: len(basis), : len(basis)][: min(PRODUCTS, noise.size), : min(PRODUCTS, noise.size)]
+    return not np.isfinite(found).all() or float(np.max(np.real(np.linalg.eigvals(found)))) > GROWING
 
 
 def speeds(field: Field, params: Params) -> dict[str, float]:

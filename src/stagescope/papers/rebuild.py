@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.dynamics.descent import Descent
+from stagescope.dynamics.dynamics import TinyStart
 from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.fork import Forked
@@ -143,7 +144,11 @@ def replay(run: Run, record: Record, what: Objective | Field | None = None, prog
     else:
         until = float(run.t[-1])
     law = field_of(run.spec, what)
-    again = evolve(law, run.at(0), dynamics, until=until, record=record, seed=run.seed or 0, progress=progress)
+    try:
+        again = evolve(law, run.at(0), dynamics, until=until, record=record, seed=run.seed or 0, progress=progress)
+    except TinyStart as tiny:
+        why = "so its events are not reliable; make it again from 1e-14 or more"
+        raise StagescopeError(f"this run began where rounding decides ({tiny.args[0].partition(', but')[0]}), {why}") from None
     return ended(again, "the replay of this run")
 
 

@@ -29,6 +29,8 @@ KEYED = 6
 
 BAND = 1.5
 """Points from which the interval of an event is drawn: those of flows are narrower than a line."""
+WIDEST = 1 / 3
+"""An interval wider than this share of the axis is not drawn: it would colour the whole figure."""
 NAMED = 3
 """Events of a band that are named."""
 
@@ -170,7 +172,9 @@ def bands(axes: "Axes", portrait: Portrait) -> "list[Artist]":
     spans = sorted((*event.interval, name) for name, event in found.items() if event.interval is not None)
     for start, stop, name in spans:
         start, stop = max(start, low), min(stop, high)
-        if not np.isfinite([start, stop]).all() or stop <= start or _width(axes, start, stop) < BAND:
+        if not np.isfinite([start, stop]).all() or not 0 < stop - start <= WIDEST * (high - low):
+            continue
+        if _width(axes, start, stop) < BAND:
             continue
         if seen and start <= seen[-1][1]:
             start, stop, names = seen[-1][0], max(stop, seen[-1][1]), [*seen.pop()[2], name]
@@ -183,7 +187,7 @@ def bands(axes: "Axes", portrait: Portrait) -> "list[Artist]":
         rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         place: Any = {"xycoords": axes.get_xaxis_transform(), "xytext": (1.5, 3), "textcoords": "offset points", "rotation": 90}
         axes.annotate(plain(", ".join(names[:NAMED]) + rest, 40), (start, 0.0), **place, fontsize=6, color="#777777", va="bottom")
-    return [Rectangle((0, 0), 1, 1, label="95 % interval", **look)] if seen else []
+    return [Rectangle((0, 0), 1, 1, label="95 % intervals,\noverlapping ones joined", **look)] if seen else []
 
 
 def _width(axes: "Axes", start: float, stop: float) -> float:

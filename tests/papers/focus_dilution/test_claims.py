@@ -354,6 +354,15 @@ def test_half_the_asymmetry_is_half_the_rate():
     assert other.verdict == "violated"
 
 
+def test_the_law_of_delta_is_claimed_where_delta_is_small():
+    """Rare tokens that differ by a tenth, on a chain whose rate bends: far from kappa delta also at an eighth of that."""
+    run = next(each for each in ss.study("focus-dilution").inputs() if each.name == "almost equal rare tokens").make(3002)
+    law = next(claim for claim in CLAIMS if claim.tag == "FD:delta-law")
+    found = reading(run).judge([law]).verdicts[0]
+    assert found.verdict == "inconclusive"
+    assert found.reason.endswith("from kappa delta: delta is not small")
+
+
 def test_with_three_tokens_nothing_is_left_to_open_after_the_second_direction():
     chain = ss.LazyChain(pi=(0.5, 0.3, 0.2), persistence=0.6)
     model = ss.TokenAttention(vocab=3, width=4, scale=2.0)

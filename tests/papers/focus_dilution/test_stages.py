@@ -165,7 +165,7 @@ def test_focus_is_less_sure_than_the_opening_before_it(sgd):
     """Batches go on moving the score from Q1 to the focus: over 30 draws of batches the spread grew by a fifth to a third."""
     found = ss.stages(sgd).intervals
     widths = {name: np.ptp(found[name]) for name in ("Q1", "focus1", "focus2", "focus3", "dilution1")}
-    assert all(widths[name] > 1.1 * widths["Q1"] for name in widths if name != "Q1")
+    assert all(1.1 * widths["Q1"] < widths[name] < 1.8 * widths["Q1"] for name in widths if name != "Q1")
 
 
 def test_each_run_has_other_samples_beside_it(monkeypatch):

@@ -27,7 +27,7 @@ class AsymmetryLimits:
     rounding: float = 1e-10  # a rate above this is none of rounding: points are zeros to about 1e-15
     parts: tuple[int, ...] = (1, 2, 4, 8)  # delta is divided by these for its law
     exponent: float = 0.1  # tolerance of the exponent of delta: rates are claimed to a tenth
-    linear: float = 0.2  # the rate at the least delta is this near to kappa delta: the limit is then off by its square, .04
+    linear: float = 0.2  # the rate at the least delta is this near to kappa delta; beyond it no limit is taken
     stalled: float = 3.0  # a run shows a stall if it lasts for this many times Q1 without E2, as long as three further legs
 
 
@@ -85,7 +85,7 @@ class Asymmetry:
     def rate(self, delta: float) -> float | None:
         """The fastest embedding rate there; None where the symmetric point does not continue to this delta."""
         found = self.near(delta)
-        rate = max(o.rate for o in found.openings["embedding"]) if found.point.found else 0.0
+        rate = max(o.rate for o in found.openings["embedding"]) if found.point.found and "embedding" in found.room else 0.0
         return rate if rate > LIMITS.rounding else None
 
     @property
