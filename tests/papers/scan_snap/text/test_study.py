@@ -66,7 +66,7 @@ def test_the_transformer_learns_and_is_read():
         (["--width", "8"], "belongs to --model transformer"),
         (["--nexts", "function", "module", "--topics", "3"], "named by --nexts"),
         (["--rate-y", "0"], "take a rate above 0"),
-        (["--steps", "100000000"], "recorded frames would take"),
+        (["--steps", "100000000000"], "frames would take"),
         (["--corpus", "nowhere.txt"], "there is no corpus 'nowhere.txt'"),
     ],
 )
