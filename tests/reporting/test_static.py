@@ -68,7 +68,7 @@ def test_intervals_of_events_are_bands(found):
     spans = [patch.get_extents().transformed(axes.transData.inverted()) for patch in axes.patches]
     np.testing.assert_allclose([(span.x0 / end, span.x1 / end) for span in spans], [(0.4, 0.6)])
     assert "a, b" in [words.get_text() for words in axes.texts]
-    assert [words.get_text() for words in axes.get_legend().get_texts()] == ["95 % interval"]
+    assert [words.get_text() for words in axes.get_legend().get_texts()] == ["95 % intervals,\noverlapping ones joined"]
     pyplot.close(drawing)
 
 
