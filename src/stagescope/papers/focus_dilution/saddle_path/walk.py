@@ -104,9 +104,9 @@ def _grown(
         used = h if step == h - used else used + step
 
 
-def _rate(law: np.ndarray) -> float:
-    """The largest singular value."""
-    return math.sqrt(max(float(np.linalg.eigvalsh(law @ law.T)[-1]), 0.0))
+def _rates(laws: np.ndarray) -> np.ndarray:
+    """The largest singular value of each law."""
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(laws @ np.swapaxes(laws, -1, -2))[..., -1], 0.0))
 
 
 class _Leg:
@@ -118,7 +118,7 @@ class _Leg:
         self.point = self.model.packed(state.small)
         self.velocity, self.loss = self.model.velocity(self.point)
         self.laws = self._laws(self.point)
-        self.record: list[tuple[float, np.ndarray, list[float], list[float], float, float]] = []
+        self.record: list[tuple[float, np.ndarray, list[float], Laws, float, float]] = []
         self._keep()
 
     def _laws(self, point: np.ndarray) -> Laws:
@@ -129,8 +129,12 @@ class _Leg:
         return {"embedding": self.state.embedding, "attention": self.state.attention}
 
     def _keep(self) -> None:
-        rates, tops = [_rate(law) for law in self.laws], [self.stacks[name].top for name in BLOCKS]
-        self.record.append((self.t, self.point, tops, rates, self.loss, self.speed))
+        tops = [self.stacks[name].top for name in BLOCKS]
+        self.record.append((self.t, self.point, tops, self.laws, self.loss, self.speed))
+
+    def rates(self) -> dict[str, float]:
+        """The fastest rate of each block here."""
+        return {name: float(_rates(law)) for name, law in zip(BLOCKS, self.laws, strict=True)}
 
     @property
     def speed(self) -> float:
@@ -163,7 +167,7 @@ class _Leg:
 
         A way out inside the small model that is lost to rounding ends the path unless something outside opens before.
         """
-        limits, rates = self.limits(), dict(zip(BLOCKS, self.record[-1][3], strict=True))
+        limits, rates = self.limits(), self.rates()
         gaps = {name: limits[name] - stack.top for name, stack in self.stacks.items()}
         due = self.t + min(gaps[name] / max(rates[name], 1e-300) for name in BLOCKS)
         rate, size = self.inside()
@@ -185,7 +189,7 @@ class _Leg:
             return f"the flow at {self.state.label} was given up after {taken} steps of the solver, at t={self.t:.4g}"
         if self.t < LONG * max(begun, 1.0):
             return ""
-        limits, rates = self.limits(), dict(zip(BLOCKS, self.record[-1][3], strict=True))
+        limits, rates = self.limits(), self.rates()
         gaps = {name: limits[name] - stack.top for name, stack in self.stacks.items()}
         folds = {name: rates[name] * self.t * math.log(until / self.t) for name in BLOCKS}
         if any(folds[name] >= gaps[name] for name in BLOCKS):
@@ -206,9 +210,11 @@ class _Leg:
 
     def ended(self, opened: str | None, ending: str) -> Walked:
         state = replace(self.state, small=self.model.unpacked(self.point))
-        names = ("time", "points", "tops", "rates", "losses", "speeds")
-        arrays = {name: np.array(values) for name, values in zip(names, zip(*self.record, strict=True), strict=True)}
-        return Walked(state, self.model, opened=opened, ending=ending, **arrays)
+        time, points, tops, laws, losses, speeds = zip(*self.record, strict=True)
+        rates = np.stack([_rates(np.stack(block)) for block in zip(*laws, strict=True)], axis=1)
+        arrays = {"time": time, "points": points, "tops": tops, "rates": rates, "losses": losses, "speeds": speeds}
+        kept = {name: np.array(values) for name, values in arrays.items()}
+        return Walked(state, self.model, opened=opened, ending=ending, **kept)
 
 
 def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float) -> Walked:
