@@ -150,14 +150,16 @@ def focus_and_dilution() -> Figure:
     return figure
 
 
+def save(figure: Figure, out: Path) -> None:
+    figure.get_layout_engine().set(wspace=0.06)  # pyright: ignore[reportOptionalMemberAccess, reportCallIssue]
+    figure.savefig(out, dpi=165, metadata={"Software": None}, pil_kwargs={"optimize": True})
+    print(f"{out.name}: {out.stat().st_size / 1e3:.0f} kB")
+
+
 def main(folder: Path) -> None:
     for name, make in (("scan-and-snap", scan_and_snap), ("focus-and-dilution", focus_and_dilution)):
-        out = folder / f"{name}.png"
         with plt.rc_context(STYLE):
-            figure = make()
-            figure.get_layout_engine().set(wspace=0.06)  # pyright: ignore[reportOptionalMemberAccess, reportCallIssue]
-            figure.savefig(out, dpi=165, metadata={"Software": None}, pil_kwargs={"optimize": True})
-        print(f"{out.name}: {out.stat().st_size / 1e3:.0f} kB")
+            save(make(), folder / f"{name}.png")
 
 
 if __name__ == "__main__":
