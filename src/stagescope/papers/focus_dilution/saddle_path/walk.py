@@ -172,12 +172,12 @@ class _Leg:
         due = self.t + min(gaps[name] / max(rates[name], 1e-300) for name in BLOCKS)
         rate, size = self.inside()
         if rate > INSIDE and size < LOST and due > self.t + math.log(0.1 / LOST) / rate:
-            way = f"the path leaves {self.state.label} inside its own model, at rate {rate:.2g}"
+            way = f"the path leaves its last leg inside its own model, at rate {rate:.2g}"
             return f"{way}, along a direction whose size is lost to rounding; what follows is not predicted"
         if due <= until or rate > INSIDE:
             return ""
         fastest = max((rates[name] for name in BLOCKS if np.isfinite(gaps[name])), default=0.0)
-        return f"at {self.state.label} nothing grows faster than {fastest:.2g}"
+        return f"on the last leg nothing grows faster than {fastest:.2g}"
 
     def endless(self, begun: float, until: float) -> str:
         """Why nothing opens on a leg that never settles, whose rates fall like 1 / t or faster: its growth is finite.
@@ -186,7 +186,7 @@ class _Leg:
         """
         taken = len(self.record)
         if taken >= (STEPS if self.t > 2 * begun else 10 * STEPS):
-            return f"the flow at {self.state.label} was given up after {taken} steps of the solver, at t={self.t:.4g}"
+            return f"the flow of the last leg was given up after {taken} steps of the solver, at t={self.t:.4g}"
         if self.t < LONG * max(begun, 1.0):
             return ""
         limits, rates = self.limits(), self.rates()
@@ -196,7 +196,7 @@ class _Leg:
             return ""
         nearest = min(BLOCKS, key=lambda name: gaps[name] - folds[name])
         lacks = f"from t={self.t:.3g} on it is {folds[nearest]:.2g} e-folds at most, and {gaps[nearest]:.2g} are needed"
-        return f"the growth along {self.state.label} is finite: {lacks}"
+        return f"the growth along the last leg is finite: {lacks}"
 
     def inside(self) -> tuple[float, float]:
         """The fastest rate inside the small model, and the size of what grows at it, from the velocity along it."""
@@ -232,4 +232,4 @@ def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float) -> W
                 return leg.ended(None, why)
     except Stopped as error:
         return leg.ended(None, str(error))
-    return leg.ended(None, f"nothing has opened at {state.label} by t={until:g}")
+    return leg.ended(None, f"nothing has opened on the last leg by t={until:g}")
