@@ -9,7 +9,7 @@ from stagescope.errors import InputError
 from stagescope.landscape.saddle_path import Predicted, SaddlePath
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss
 from stagescope.papers.focus_dilution.saddle_path.legs import Path
-from stagescope.papers.focus_dilution.saddle_path.walk import walk
+from stagescope.papers.focus_dilution.saddle_path.walk import FINAL, walk
 from stagescope.papers.focus_dilution.sampled import TokenSampled
 from stagescope.params import Params
 
@@ -40,7 +40,8 @@ def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
     coarse, fine = (Path(list(walk(loss, start, size, until)), loss) for size in (eta, eta / 2))
     ending = fine.walked[-1].ending
     events = {name: _event(coarse.events[name], when, ending) for name, when in fine.events.items()}
-    return SaddlePath(tuple(coarse.legs()), events, tuple(_notes(events)), eta, coarse.time, coarse.sizes)
+    along = coarse.time, coarse.sizes, coarse.rates, coarse.losses
+    return SaddlePath(tuple(coarse.legs()), events, tuple(_notes(events)), eta, *along)
 
 
 def _rms(start: Params) -> float:
@@ -76,7 +77,7 @@ def _check(loss: TokenLoss, start: Params) -> None:
 
 def _event(coarse: float | None, fine: float | None, reason: str) -> Predicted:
     if fine is None and coarse is None:
-        return Predicted(None, reason=reason)
+        return Predicted(None, reason=reason, never=any(words in reason for words in FINAL))
     if fine is None or coarse is None:
         which = "eta, not with half of it" if fine is None else "half of eta, not with eta"
         return Predicted(None, reason=f"not decided: it comes at t={coarse or fine:.4g} with {which}")

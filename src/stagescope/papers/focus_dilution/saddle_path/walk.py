@@ -25,6 +25,8 @@ STEPS = 6000
 """Steps of the solver after which a leg is given up that lasts longer than all before it; others may take ten times as many."""
 LONG = 10.0
 """A leg that lasts this many times longer than all before it may be one that never settles."""
+FINAL = "nothing grows faster than", "is finite: from"
+"""Endings after which nothing opens any more, however long one waits."""
 REACHED = 1e-9
 """E-folds below eta from which on a pattern has reached it."""
 
@@ -72,7 +74,7 @@ def _origin(loss: TokenLoss, state: State, eta: float, until: float) -> Walked:
     rate, top = float(np.linalg.norm(b, 2)), state.embedding.top
     after, used, opened = _grown({"embedding": state.embedding}, {"embedding": b}, until, {"embedding": eta})
     value = float(loss.value({name: np.zeros(shape) for name, shape in loss.model.shapes.items()}))
-    ending = "" if opened else f"at the origin nothing grows faster than {rate:.2g}"
+    ending = "" if opened else f"at the origin {FINAL[0]} {rate:.2g}"
     tops = np.array([[top, -np.inf], [after["embedding"].top, -np.inf]])
     rates = np.array([[rate, 0.0]] * 2)
     moved = replace(state, embedding=after["embedding"])
@@ -173,7 +175,7 @@ class _Leg:
         if due <= until or rate > INSIDE:
             return ""
         fastest = max((rates[name] for name in BLOCKS if np.isfinite(gaps[name])), default=0.0)
-        return f"at {self.state.label} nothing grows faster than {fastest:.2g}"
+        return f"at {self.state.label} {FINAL[0]} {fastest:.2g}"
 
     def endless(self, begun: float, until: float) -> str:
         """Why nothing opens on a leg that never settles, whose rates fall like 1 / t or faster: its growth is finite.
@@ -191,8 +193,8 @@ class _Leg:
         if any(folds[name] >= gaps[name] for name in BLOCKS):
             return ""
         nearest = min(BLOCKS, key=lambda name: gaps[name] - folds[name])
-        lacks = f"from t={self.t:.3g} on it is {folds[nearest]:.2g} e-folds at most, and {gaps[nearest]:.2g} are needed"
-        return f"the growth along {self.state.label} is finite: {lacks}"
+        lacks = f"t={self.t:.3g} on it is {folds[nearest]:.2g} e-folds at most, and {gaps[nearest]:.2g} are needed"
+        return f"the growth along {self.state.label} {FINAL[1]} {lacks}"
 
     def inside(self) -> tuple[float, float]:
         """The fastest rate inside the small model, and the size of what grows at it, from the velocity along it."""
