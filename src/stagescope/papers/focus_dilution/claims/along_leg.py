@@ -7,60 +7,56 @@ import numpy as np
 
 from stagescope.claims.comparison import Comparison, agreement
 from stagescope.landscape.growth_fit import Rise, last_rise
-from stagescope.landscape.saddle_path import Leg, SaddlePath
+from stagescope.landscape.saddle_path import Leg
 from stagescope.papers.focus_dilution.evidence import Evidence
 
-SPAN = 10**0.5
-"""The rise over which a rate is measured, on the run and on the path: up to the size at which a pattern joins the path."""
+RISE = 10.0
+"""By which factor the next singular value of W0, or of WQ WK^T, rises up to its event while a rate is measured."""
 
 
 @dataclass(frozen=True)
 class LegRate:
-    """The largest local rate along a predicted leg, averaged in time while what opens grows by `SPAN` up to `size`."""
+    """The largest local rate along a predicted leg, averaged over the last tenfold rise of what opens at its end."""
 
     leg: Leg
+    event: str
     rate: float
     error: float
-    size: float
 
 
 def leg_rate(evidence: Evidence, r: int, rq: int) -> LegRate | None:
-    """The rate along the predicted leg (r, rq); None where no path is predicted, or nothing opens on this leg."""
+    """The rate along the predicted leg (r, rq); None where no path is predicted, or nothing opens on this leg.
+
+    The flow is linear in the stacked blocks, E' = N E, also for a pattern that has joined the path. So its size rises tenfold
+    while the integral of the largest local rate is ln 10; sv(WQ WK^T), of two factors, while it is half of that.
+    """
     path = evidence.predicted[0]
     leg = None if path is None else path.leg(f"({r},{rq})")
     if path is None or leg is None or leg.opens is None or leg.t_out is None or leg.opens not in path.rates:
         return None
-    window = _window(path, leg.opens, leg.t_out)
-    if window is None:
+    event = f"E{r + 1}" if leg.opens == "embedding" else f"Q{rq + 1}"
+    before = path.time <= leg.t_out
+    time = np.append(path.time[before], leg.t_out)
+    rates = np.interp(time, path.time, path.rates[leg.opens])
+    folds = np.concatenate([[0.0], np.cumsum(np.diff(time) * (rates[1:] + rates[:-1]) / 2)])
+    needed = math.log(RISE) / (1 if leg.opens == "embedding" else 2)
+    if folds[-1] <= needed:
         return None
-    time, rates = path.time[window], path.rates[leg.opens][window]
-    rate = float(np.trapezoid(rates, time) / (time[-1] - time[0]))
-    event = path.events[f"E{r + 1}" if leg.opens == "embedding" else f"Q{rq + 1}"]
-    half = 0.0 if event.low is None or event.high is None else (event.high - event.low) / 2
-    return LegRate(leg, rate, rate * half / (leg.t_out - leg.t_in), math.exp(path.sizes[leg.opens][window.stop - 1]))
-
-
-def _window(path: SaddlePath, kind: str, before: float) -> slice | None:
-    """Records over which the last pattern that joins before a time rises; a join is where the largest part outside falls."""
-    sizes = path.sizes[kind]
-    joins = np.flatnonzero((np.diff(path.time) == 0) & (np.diff(sizes) < 0) & (path.time[:-1] <= before))
-    if not joins.size:
-        return None
-    last, earlier = int(joins[-1]), int(joins[-2]) + 1 if joins.size > 1 else 0
-    lower = np.flatnonzero(sizes[earlier : last + 1] <= sizes[last] - math.log(SPAN))
-    first = earlier + int(lower[-1]) if lower.size else last
-    return slice(first, last + 1) if path.time[last] > path.time[first] else None
+    rate = needed / (leg.t_out - float(np.interp(folds[-1] - needed, folds, time)))
+    at = path.events[event]
+    half = 0.0 if at.low is None or at.high is None else (at.high - at.low) / 2
+    return LegRate(leg, event, rate, rate * half / (leg.t_out - leg.t_in))
 
 
 def _rise(evidence: Evidence, found: LegRate, r: int, rq: int) -> Rise | None:
-    """The rise of the run's next singular value of W0, or of queries and keys, up to the size at which it joins the path.
-
-    A pattern of size s has s / 2^.5 in W0, and s^2 / 2 in WQ WK^T.
-    """
-    curves = evidence.curves
-    values = curves.embedding_values[:, r : r + 1] if found.leg.opens == "embedding" else curves.key_values[:, rq : rq + 1] ** 0.5
-    high = found.size / 2**0.5
-    return last_rise(curves.time, values[:, 0], high / SPAN, high) if values.size else None
+    """The last tenfold rise of the run's next singular value up to the event; of WQ WK^T, its root grows at the rate."""
+    curves, when = evidence.curves, evidence.openings.get(found.event)
+    values = curves.embedding_values[:, r] if found.leg.opens == "embedding" else curves.key_values[:, rq]
+    if when is None:
+        return None
+    high = float(np.exp(np.interp(when, curves.time, np.log(np.maximum(values, np.finfo(float).tiny)))))
+    rise = last_rise(curves.time, values, high / RISE, high)
+    return rise if rise is None or found.leg.opens == "embedding" else Rise(rise.rate / 2, rise.start, rise.stop)
 
 
 def along_leg(evidence: Evidence, r: int, rq: int, tolerance: float) -> Comparison | None:
@@ -69,6 +65,6 @@ def along_leg(evidence: Evidence, r: int, rq: int, tolerance: float) -> Comparis
     rise = None if found is None else _rise(evidence, found, r, rq)
     if found is None or rise is None:
         return None
-    shown = f"measured/predicted = {rise.rate / found.rate:.3f} along the leg ({r},{rq}) that is predicted from the start"
-    reason = f"{shown}, while the {found.leg.opens} pattern grows by {SPAN:.2f} to {found.size:.2g}"
+    shown = f"measured/predicted = {rise.rate / found.rate:.3f} along the leg ({r},{rq}) predicted from the start"
+    reason = f"{shown}, over the last tenfold rise before {found.event}"
     return agreement(found.rate, rise.rate, tolerance * found.rate, reason, predicted_error=found.error, unit="1/t")
