@@ -39,14 +39,19 @@ class Leg:
 class Predicted:
     """When an event comes, with an interval. Without a time it is not reached, and `reason` says why.
 
-    `never` is True where the path has come to its end: what grows there, or from there on, is too little.
+    It does not come before `beyond` then, which is infinite where the path has come to its end: what grows from there on is
+    too little.
     """
 
     t: float | None
     low: float | None = None
     high: float | None = None
     reason: str = ""
-    never: bool = False
+    beyond: float = 0.0
+
+    @property
+    def never(self) -> bool:
+        return self.t is None and self.beyond == np.inf
 
     def json(self) -> dict[str, Any]:
         return {"t": self.t, "low": self.low, "high": self.high}

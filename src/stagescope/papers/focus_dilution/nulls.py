@@ -32,8 +32,8 @@ from stagescope.runs.run import Run
 FRAMES, LONGEST = 600, 3e4
 VOCABULARIES, WIDTHS = (3, 4, 6), ((4, 3), (8, 8))
 """Few sizes, because each is compiled anew."""
-TRIES = 40
-"""Chains that are tried until one has its events in another order."""
+TRIES, AGAIN = 120, 12
+"""Chains that are tried until one has its events in another order than a first, and after how many another first is drawn."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class Setting:
         rates = condensation_rate(self.chain.stationary), abs(c), abs(c) / 4 if opening is None else opening.rate
         return float(min(LONGEST, 3 * sum(np.log(1 / self.eps) / max(rate, 1e-9) for rate in rates)))
 
-    def run(self) -> Run:
+    def run(self, until: float | None = None) -> Run:
         """The flow, in frames even in time and in its logarithm."""
         law = self.law()
-        until = self.until
+        until = until or self.until
         even, early = np.linspace(0, until, FRAMES), np.geomspace(1e-5 * until, until, FRAMES)
         kept = AtTimes(at=tuple(np.unique(np.concatenate([even, early])).tolist()))
         start = law.model.init(self.seed, self.eps)
@@ -177,18 +177,18 @@ def _other_start(seed: int) -> Run:
 
 
 def _other_sequence(seed: int) -> Run:
-    """A flow shown under a chain whose own flow, from the same start, has other events in another order."""
-    drawn = setting(seed, lazy_chain)
-    rng, run = np.random.default_rng([seed, 5]), drawn.run()
-    mine = _sequence(run)
-    for _ in range(TRIES):
-        other = any_chain(rng)
-        if other.vocab != drawn.chain.vocab:
-            continue
-        theirs = _sequence(replace(drawn, chain=other).run())
-        if any(a != b for a, b in zip(mine, theirs, strict=False)):
-            return drawn.shown_under(other)
-    raise StagescopeError(f"no chain among {TRIES} has events in another order than this one")
+    """A flow shown under a chain whose own flow, from the same start and as long, has its events in another order."""
+    drawn, rng, mine = setting(seed, lazy_chain), np.random.default_rng([seed, 5]), []
+    for k in range(TRIES):
+        if k % AGAIN == 0:
+            drawn = replace(drawn, chain=lazy_chain(rng), scale=float(rng.uniform(1, 4)))
+            mine = _sequence(drawn.run())
+        other = lazy_chain(rng)
+        if other.vocab == drawn.chain.vocab:
+            theirs = _sequence(replace(drawn, chain=other).run(drawn.until))
+            if any(a != b for a, b in zip(mine, theirs, strict=False)):
+                return drawn.shown_under(other)
+    raise StagescopeError(f"no two among {TRIES} chains have their events in different orders")
 
 
 def _sequence(run: Run) -> list[str]:

@@ -10,13 +10,13 @@ from stagescope.landscape.growth_fit import Rise, last_rise
 from stagescope.landscape.saddle_path import Leg
 from stagescope.papers.focus_dilution.evidence import Evidence
 
-RISE = 10.0
-"""By which factor the next singular value of W0, or of WQ WK^T, rises up to its event while a rate is measured."""
+RISE = 10**0.5
+"""By which factor what opens grows up to its event while its rate is measured; below, a start of 1e-3 still shows in W0."""
 
 
 @dataclass(frozen=True)
 class LegRate:
-    """The largest local rate along a predicted leg, averaged over the last tenfold rise of what opens at its end."""
+    """The largest local rate along a predicted leg, averaged while what opens at its end grows by `RISE` up to its event."""
 
     leg: Leg
     event: str
@@ -27,8 +27,8 @@ class LegRate:
 def leg_rate(evidence: Evidence, r: int, rq: int) -> LegRate | None:
     """The rate along the predicted leg (r, rq); None where no path is predicted, or nothing opens on this leg.
 
-    The flow is linear in the stacked blocks, E' = N E, also for a pattern that has joined the path. So its size rises tenfold
-    while the integral of the largest local rate is ln 10; sv(WQ WK^T), of two factors, while it is half of that.
+    The flow is linear in the stacked blocks, E' = N E, also for a pattern that has joined the path. So it grows by a factor
+    while the integral of the largest local rate is the logarithm of this factor.
     """
     path = evidence.predicted[0]
     leg = None if path is None else path.leg(f"({r},{rq})")
@@ -39,7 +39,7 @@ def leg_rate(evidence: Evidence, r: int, rq: int) -> LegRate | None:
     time = np.append(path.time[before], leg.t_out)
     rates = np.interp(time, path.time, path.rates[leg.opens])
     folds = np.concatenate([[0.0], np.cumsum(np.diff(time) * (rates[1:] + rates[:-1]) / 2)])
-    needed = math.log(RISE) / (1 if leg.opens == "embedding" else 2)
+    needed = math.log(RISE)
     if folds[-1] <= needed:
         return None
     rate = needed / (leg.t_out - float(np.interp(folds[-1] - needed, folds, time)))
@@ -49,14 +49,13 @@ def leg_rate(evidence: Evidence, r: int, rq: int) -> LegRate | None:
 
 
 def _rise(evidence: Evidence, found: LegRate, r: int, rq: int) -> Rise | None:
-    """The last tenfold rise of the run's next singular value up to the event; of WQ WK^T, its root grows at the rate."""
+    """The last rise of the run's next singular value up to the event: that of W0, or the root of that of WQ WK^T."""
     curves, when = evidence.curves, evidence.openings.get(found.event)
-    values = curves.embedding_values[:, r] if found.leg.opens == "embedding" else curves.key_values[:, rq]
+    values = curves.embedding_values[:, r] if found.leg.opens == "embedding" else curves.key_values[:, rq] ** 0.5
     if when is None:
         return None
     high = float(np.exp(np.interp(when, curves.time, np.log(np.maximum(values, np.finfo(float).tiny)))))
-    rise = last_rise(curves.time, values, high / RISE, high)
-    return rise if rise is None or found.leg.opens == "embedding" else Rise(rise.rate / 2, rise.start, rise.stop)
+    return last_rise(curves.time, values, high / RISE, high)
 
 
 def along_leg(evidence: Evidence, r: int, rq: int, tolerance: float) -> Comparison | None:
@@ -66,5 +65,5 @@ def along_leg(evidence: Evidence, r: int, rq: int, tolerance: float) -> Comparis
     if found is None or rise is None:
         return None
     shown = f"measured/predicted = {rise.rate / found.rate:.3f} along the leg ({r},{rq}) predicted from the start"
-    reason = f"{shown}, over the last tenfold rise before {found.event}"
+    reason = f"{shown}, over the last half-decade before {found.event}"
     return agreement(found.rate, rise.rate, tolerance * found.rate, reason, predicted_error=found.error, unit="1/t")

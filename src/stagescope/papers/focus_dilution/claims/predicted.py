@@ -76,9 +76,12 @@ class Beside:
 
     @property
     def excluded(self) -> list[str]:
-        """Events that came though the path says that they never come, or later than the run's end; in order of time."""
+        """Events that came though the path says that they never come, or later; in order of time."""
         came = sorted(self.times, key=lambda name: self.times[name])
-        return [name for name in came if self.path.events[name].never or (self.predicted(name) and name not in self.possible)]
+        return [name for name in came if name not in self.possible and (self.predicted(name) or self._too_early(name))]
+
+    def _too_early(self, name: str) -> bool:
+        return self.times[name] < (1 - self.room) * self.path.events[name].beyond
 
     @property
     def ahead(self) -> str:
@@ -196,13 +199,13 @@ def _critical(evidence: Evidence) -> Comparison:
     """Of the events that never come none has come, and all others have."""
     found = Beside.of(evidence)
     assert found is not None
-    never = [name for name, event in found.path.events.items() if event.never]
-    came = [name for name in never if name in found.times]
+    never = [name for name, event in found.path.events.items() if event.t is None and event.beyond > found.end]
+    came = found.excluded
     wanted, shown = (" ".join(names) or "no event" for names in (found.due, sorted(found.times, key=lambda n: found.times[n])))
     reason = next(event.reason for event in found.path.events.values() if event.never)
     said = [f"{', '.join(came)} came"] * bool(came) + [f"{', '.join(found.missing)} did not come"] * bool(found.missing)
-    words = "; ".join(said) or f"none of {', '.join(never)} by t={found.end:.4g}"
-    return Comparison(wanted, shown, "the same events", not said, f"{words}; predicted never: {reason}")
+    words = "; ".join(said) or f"none of {', '.join(never)} has come by t={found.end:.4g}"
+    return Comparison(wanted, shown, "the same events", not said, f"{words}; the path ends: {reason}")
 
 
 CLAIMS = (
@@ -240,7 +243,7 @@ CLAIMS = (
         "start",
         "end",
         kind="prediction",
-        null=(UNEQUAL, WALK),
+        null=UNEQUAL,
         elsewhere=beside,
         cost=COST,
     ),

@@ -39,7 +39,8 @@ def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
     eta = _eta(start)
     coarse, fine = (Path(list(walk(loss, start, size, until)), loss) for size in (eta, eta / 2))
     ending = fine.walked[-1].ending
-    events = {name: _event(coarse.events[name], when, ending) for name, when in fine.events.items()}
+    end = np.inf if any(words in ending for words in FINAL) else float(fine.time[-1])
+    events = {name: _event(coarse.events[name], when, ending, end) for name, when in fine.events.items()}
     along = coarse.time, coarse.sizes, coarse.rates, coarse.losses
     return SaddlePath(tuple(coarse.legs()), events, tuple(_notes(events)), eta, *along)
 
@@ -75,12 +76,13 @@ def _check(loss: TokenLoss, start: Params) -> None:
         raise InputError(f"the start has a pattern of size {top:.3g}, {small}; take a smaller init scale for this width")
 
 
-def _event(coarse: float | None, fine: float | None, reason: str) -> Predicted:
+def _event(coarse: float | None, fine: float | None, reason: str, end: float) -> Predicted:
     if fine is None and coarse is None:
-        return Predicted(None, reason=reason, never=any(words in reason for words in FINAL))
+        return Predicted(None, reason=reason, beyond=end)
     if fine is None or coarse is None:
         which = "eta, not with half of it" if fine is None else "half of eta, not with eta"
-        return Predicted(None, reason=f"not decided: it comes at t={coarse or fine:.4g} with {which}")
+        when = coarse or fine or 0.0
+        return Predicted(None, reason=f"not decided: it comes at t={when:.4g} with {which}", beyond=when)
     gap = coarse - fine
     t = fine - gap / (2**RULE.order - 1)
     error = RULE.bar * abs(gap) + RULE.solver * t
