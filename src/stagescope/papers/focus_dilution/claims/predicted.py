@@ -131,7 +131,8 @@ def _sequence(evidence: Evidence) -> Comparison:
     holds = False if said else None if swapped else True
     doubt = [f"the intervals of {b} and {a} overlap, and they came the other way round" for a, b in swapped]
     reason = "; ".join(said or doubt) or f"{len(order)} events in the order predicted"
-    return Comparison(" ".join(wanted), " ".join(order), "the same sequence", holds, f"{reason}{found.ahead}")
+    came = " ".join(sorted(found.times, key=lambda name: found.times[name]))
+    return Comparison(" ".join(wanted), came, "the same sequence", holds, f"{reason}{found.ahead}")
 
 
 def _low(event: Predicted) -> float:

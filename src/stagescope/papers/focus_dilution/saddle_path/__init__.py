@@ -7,6 +7,7 @@ import numpy as np
 
 from stagescope.errors import InputError
 from stagescope.landscape.saddle_path import Predicted, SaddlePath
+from stagescope.papers.focus_dilution.counts import TokenCounts
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss
 from stagescope.papers.focus_dilution.saddle_path.legs import Path
 from stagescope.papers.focus_dilution.saddle_path.walk import FINAL, walk
@@ -28,6 +29,7 @@ class PathRule:
 
 
 RULE = PathRule()
+UNTRIED = "of paths on finite or sampled contexts E1 alone was compared with a flow"
 
 
 def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
@@ -41,8 +43,9 @@ def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
     ending = fine.walked[-1].ending
     end = np.inf if any(words in ending for words in FINAL) else float(fine.time[-1])
     events = {name: _event(coarse.events[name], when, ending, end) for name, when in fine.events.items()}
+    notes = [UNTRIED] * isinstance(loss, TokenCounts) + _notes(events)
     along = coarse.time, coarse.sizes, coarse.rates, coarse.losses
-    return SaddlePath(tuple(coarse.legs()), events, tuple(_notes(events)), eta, *along)
+    return SaddlePath(tuple(coarse.legs()), events, tuple(notes), eta, *along)
 
 
 def _rms(start: Params) -> float:
