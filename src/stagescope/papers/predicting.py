@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.dynamics.flow import GradientFlow
 from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective, as_field
@@ -14,6 +15,7 @@ from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.papers.paper import Kind
 from stagescope.papers.rebuild import field_of, forked
 from stagescope.papers.registry import kind_of
+from stagescope.papers.study import Setup
 from stagescope.params import Params
 from stagescope.runs.run import Run
 
@@ -48,6 +50,13 @@ def saddle_path(
     if not all(np.all(np.isfinite(block)) for block in blocks.values()):
         raise InputError("the start has entries that are not finite")
     return path(what, blocks, until)
+
+
+def planned_path(plan: Setup) -> SaddlePath:
+    """The saddle path of a run before it is made; an `InputError` where its motion is not the one that paths are about."""
+    if not isinstance(plan.dynamics, GradientFlow) or not set(plan.dynamics.rates.values()) <= {1.0}:
+        raise InputError("a saddle path is of a gradient flow whose blocks all move at rate 1, and this run is none")
+    return saddle_path(plan.what, plan.params)
 
 
 def predicted(run: Run, what: Objective | Field | None = None) -> SaddlePath:

@@ -9,7 +9,7 @@ import { category, colourMap, css, inks } from "./colours.js";
 /** @typedef {{run: number, view: CurvesView}} RunCurves */
 /**
  * @typedef {{name: string, key: string, run: number, view: CurvesView, values: Float64Array, faint: boolean, dash: number[],
- *   colour: () => string, on: boolean}} Line
+ *   dashed: boolean, colour: () => string, on: boolean}} Line
  *   `key` is the same for the same curve of other runs.
  *   `colour` asks for the theme each time; `on` is false while the reader hides the line.
  */
@@ -51,6 +51,7 @@ export async function linesOf(store, views) {
         view,
         values: /** @type {Float64Array} */ (await store.get(curve.values)),
         faint: curve.faint,
+        dashed: curve.dashed,
         dash: curve.dashed ? DASHED : DASHES[(single ? Math.floor(place / OWN_COLOURS) : place) % DASHES.length],
         colour: single ? () => category(place) : palette(curve),
         on: true,
