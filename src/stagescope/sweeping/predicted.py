@@ -16,7 +16,10 @@ from stagescope.sweeping.rows import Row
 PREFIX = "predicted "
 FILE = "predicted.json"
 Paths = dict[str, dict[str, Any]]
-"""By the digest of a row: `events` with the time of each or null, or the `reason` why nothing is predicted."""
+"""By the digest of a row: `events` with the time of each, or null if it does not come, or the `reason` why nothing is predicted.
+
+Events of which the path cannot say whether they come are left out.
+"""
 
 
 def predictions(folder: Path, rows: Sequence[Row]) -> Paths:
@@ -32,14 +35,14 @@ def predictions(folder: Path, rows: Sequence[Row]) -> Paths:
 
 
 def _predicted(row: Row) -> dict[str, Any]:
-    from stagescope.papers.predicting import planned_path
+    from stagescope.papers.predicting import UNTIL, planned_path
 
     try:
         study = stored_study(row["study"])
         path = planned_path(study.setup(study.configured(None, **row["config"]), row["seed"]))
     except StagescopeError as error:
         return {"reason": message(error)}
-    return {"events": {name: event.t for name, event in path.events.items()}}
+    return {"events": {name: event.t for name, event in path.events.items() if event.t is not None or event.beyond >= UNTIL}}
 
 
 def _kept(file: Path) -> Paths:
@@ -76,4 +79,6 @@ def _column(found: Mapping[str, Mapping[str, Any]], name: str) -> Column:
     def lacks(row: Row) -> Lack:
         return "not reached" if name in events(row) else "none"
 
-    return Column(f"{PREFIX}{name}", "time", None, lambda row: events(row).get(name), lacks)
+    from stagescope.papers.predicting import UNTIL
+
+    return Column(f"{PREFIX}{name}", "time", None, lambda row: events(row).get(name), lacks, horizon=UNTIL)
