@@ -68,7 +68,7 @@ def portrait(
     done("prediction")
     clean = tuple(_without_path(note, run) for note in notes)
     shown = replace(run, reason=_without_path(run.reason, run))
-    return Portrait(name or named(run), shown, views, found, ledger, ladder, path, provenance(shown), clean)
+    return Portrait(name or named(run), shown, views, found, ledger, ladder, provenance(shown), clean, path)
 
 
 def skipped(skip: Collection[str]) -> tuple[str, ...]:

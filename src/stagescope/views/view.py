@@ -124,6 +124,6 @@ class Portrait:
     stages: Stages | None = None
     ledger: Ledger | None = None
     ladder: Ladder | None = None
-    prediction: SaddlePath | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    prediction: SaddlePath | None = None

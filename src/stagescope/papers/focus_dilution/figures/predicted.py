@@ -11,7 +11,7 @@ from stagescope.progress import Progress
 from stagescope.views.figure import Numbers, rounded
 
 EVENTS = ("E1", "Q1", "E2", "Q2", "E3")
-SCALES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10, 1e-15, 1e-20, 1e-30, 1e-40, 1e-50, 1e-60)
+SCALES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-10, 1e-20, 1e-30, 1e-45, 1e-60)
 FLOWS = {1e-2: 400.0, 1e-3: 450.0, 1e-4: 600.0, 1e-5: 800.0, 1e-6: 950.0}
 """Initial scales of flows, each followed to shortly after E3."""
 

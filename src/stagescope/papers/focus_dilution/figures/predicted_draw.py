@@ -29,6 +29,7 @@ def predicted(numbers: Numbers) -> Drawing:
         moved = np.array(both) * 10 ** (0.11 * (place - 2))
         right.errorbar(moved, numbers["measured_over_predicted"][name], shares, fmt="o", color=color, ms=4, lw=0.9, capsize=2)
     left.set(xscale="log", xlabel=r"initial scale $\epsilon$", ylabel="t")
+    left.set_xticks([10.0**-k for k in range(0, 61, 10)])
     left.set_xlim(1e-1, 1e-66)
     left.set_ylim(bottom=0)
     handles = [Line2D([], [], color=DARK, lw=1.3, label="predicted from the start, without a run")]
