@@ -181,7 +181,7 @@ def _other_sequence(seed: int) -> Run:
     drawn, rng, mine = setting(seed, lazy_chain), np.random.default_rng([seed, 5]), []
     for k in range(TRIES):
         if k % AGAIN == 0:
-            drawn = replace(drawn, chain=lazy_chain(rng), scale=float(rng.uniform(1, 4)))
+            drawn = replace(drawn, chain=lazy_chain(rng), scale=float(rng.uniform(1, 4)), width=8, key_width=8)
             mine = _sequence(drawn.run())
         other = lazy_chain(rng)
         if other.vocab == drawn.chain.vocab:

@@ -12,7 +12,7 @@ from stagescope.landscape.saddle_path import Predicted, SaddlePath
 from stagescope.papers.focus_dilution.claims.cycle import LIMITS as CYCLE
 from stagescope.papers.focus_dilution.evidence import Evidence, beside
 from stagescope.papers.focus_dilution.nulls import OTHER_PERSISTENCE, OTHER_SEQUENCE, OTHER_START, STRETCHED, UNEQUAL
-from stagescope.papers.focus_dilution.steered import EARLY, WALK
+from stagescope.papers.focus_dilution.steered import WALK
 
 COST = "the saddle path from the start, once for all claims"
 
@@ -218,7 +218,7 @@ CLAIMS = (
         "start",
         "end",
         kind="prediction",
-        null=(OTHER_SEQUENCE, EARLY, WALK),
+        null=(OTHER_SEQUENCE, WALK),
         group="saddle path",
         elsewhere=beside,
         cost=COST,
