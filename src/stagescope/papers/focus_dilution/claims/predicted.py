@@ -181,19 +181,18 @@ def _number(value: float | str | None) -> str:
 
 def _stops(evidence: Evidence) -> Regime:
     """The path ends above the floor of the loss with events that never come, and the run is long enough to show it."""
+    seen, chain = Beside.of(evidence), evidence.law.process
+    if seen is not None and not any(event.never for event in seen.path.events.values()):
+        return Regime(False, "applies only where the path says of an event that it never comes", applies=False)
+    if seen is not None and seen.path.legs[-1].loss - chain.floor() <= CYCLE.floor * (chain.unigram_loss() - chain.floor()):
+        return Regime(False, "applies only to paths that end above the floor of the loss", applies=False)
+    return _regime(_short)(evidence)
 
-    def why(found: Beside) -> str:
-        chain, last = evidence.law.process, max([0.0, *(event.t or 0.0 for event in found.path.events.values())])
-        share = (found.path.legs[-1].loss - chain.floor()) / (chain.unigram_loss() - chain.floor())
-        if not any(event.never for event in found.path.events.values()):
-            return "the path does not say of any event that it never comes"
-        if share <= CYCLE.floor:
-            return "the path ends at the floor of the loss, where nothing is left to open"
-        if found.end < LIMITS.longer * last:
-            return f"the run ends at t={found.end:.4g}, before {LIMITS.longer:g} times that of the last event, {last:.4g}"
-        return ""
 
-    return _regime(why)(evidence)
+def _short(found: Beside) -> str:
+    last = max([0.0, *(event.t or 0.0 for event in found.path.events.values())])
+    wanted = f"before {LIMITS.longer:g} times that of the last event, {last:.4g}"
+    return "" if found.end >= LIMITS.longer * last else f"the run ends at t={found.end:.4g}, {wanted}"
 
 
 def _critical(evidence: Evidence) -> Comparison:
