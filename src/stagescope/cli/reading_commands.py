@@ -85,7 +85,7 @@ class Report(Command):
     )
     exact: bool = Field(False, description="matrices as float32 instead of 8 bits a cell; a file up to ten times as large")
     title: str | None = Field(None, description="of the page; default: the names of the runs")
-    skip: tuple[Literal["ledger", "ladder"], ...] = Field((), description="what to leave out because it takes long")
+    skip: tuple[Literal["ledger", "ladder", "prediction"], ...] = Field((), description="what to leave out because it takes long")
     claims: OwnClaims = OWN_CLAIMS
     objective: OwnObjective = OWN_OBJECTIVE
     open: bool = Field(False, description="show it in the browser")
@@ -109,7 +109,7 @@ class Figures(Command):
 
     folder: RunFolder
     out: Path = Field(description="folder for the figures; those made there before are replaced, no other file is")
-    skip: tuple[Literal["ledger", "ladder"], ...] = Field((), description="what to leave out because it takes long")
+    skip: tuple[Literal["ledger", "ladder", "prediction"], ...] = Field((), description="what to leave out because it takes long")
     claims: OwnClaims = OWN_CLAIMS
     quiet: bool = Field(False, description="no progress bar; print the paths alone")
 

@@ -113,8 +113,8 @@ class Diagram(Command):
     y: str | None = Field(None, description="axis upwards; without it a curve is drawn")
     color: str | None = Field(
         None,
-        description="column that is shown: an event, a claim by its tag, a number, stages; default: that of a named sweep, else "
-        "last stage, else status",
+        description="column that is shown: an event, 'predicted E2' (from each start, without its run), a claim by its tag, a "
+        "number, stages; default: that of a named sweep, else last stage, else status",
     )
     at: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE...")] = Field(
         (), description="values of other axes; those not named give a panel for each of their values"

@@ -49,8 +49,8 @@ def diagram(
         sweep: the sweep or its folder.
         x: the axis across.
         y: the axis upwards; without it a curve is drawn.
-        color: any column of the sweep: an event, a claim by its tag, a number, "stages"; default: the column of a named sweep,
-            else "last stage", else "status".
+        color: any column of the sweep: an event, "predicted E2" (from each start, without a run), a claim by its tag, a number,
+            "stages"; default: the column of a named sweep, else "last stage", else "status".
         at: values of other axes. Axes that are not named here give a panel for each of their values.
         out: folder of the figure; default: `diagrams` in the sweep's folder.
         page: file of the page; default: diagram.html beside the figure.

@@ -11,9 +11,9 @@ from stagescope.diagrams.texts import (
     START_PARTS,
     clock_notes,
     clocks_of,
-    ends_of,
     fixed_text,
     joined,
+    known_until,
     lack_text,
     none_word,
     state_notes,
@@ -135,7 +135,7 @@ def cell_of(column: Column, rows: Sequence[Row]) -> dict[str, Any]:
     found = {**counts, "value": value, "interval": entry["median_interval"], "mean": entry["mean"]}
     found["lack"] = _lack(counts, [column.reading(row).lack for row in beyond]) if value is None else None
     if column.kind == "time":
-        found |= {"ends": ends_of(beyond), "start": value == 0 and column.part in START_PARTS}
+        found |= {"ends": known_until(column, beyond), "start": value == 0 and column.part in START_PARTS}
     return found
 
 

@@ -11,7 +11,7 @@ from stagescope.diagrams.areas import Ruler
 from stagescope.diagrams.cells import all_areas, statistics
 from stagescope.diagrams.numbers import EMPTY, ranked
 from stagescope.diagrams.selection import Selection
-from stagescope.diagrams.texts import clock_notes, clocks_of, ends_of, fixed_text, lack_text, none_word, state_notes
+from stagescope.diagrams.texts import clock_notes, clocks_of, fixed_text, known_until, lack_text, none_word, state_notes
 from stagescope.papers.registry import studies, tags
 from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.bundle import viewer_script, viewer_style
@@ -121,7 +121,7 @@ def _why(column: Column, row: Row, lack: str | None, whys: dict[Why, int]) -> in
     """The number of the reason why a row has no value; 0 where it has one."""
     if lack is None:
         return 0
-    return whys.setdefault((lack, lack_text(lack, ends_of([row]), none_word(column))), len(whys))
+    return whys.setdefault((lack, lack_text(lack, known_until(column, [row]), none_word(column))), len(whys))
 
 
 def _outcomes(rows: Sequence[Row], blocks: Blocks) -> dict[str, Any]:

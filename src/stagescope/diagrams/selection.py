@@ -7,6 +7,7 @@ from typing import Any
 from stagescope.errors import InputError, unknown
 from stagescope.sweeping.axes import Value
 from stagescope.sweeping.columns import LAST_STAGE
+from stagescope.sweeping.predicted import PREFIX
 from stagescope.sweeping.presets import color_of
 from stagescope.sweeping.table import Sweep, same
 
@@ -55,7 +56,7 @@ def _color(sweep: Sweep, color: str | None) -> str:
             return color
         last = sweep.column_of(LAST_STAGE)
         return LAST_STAGE if any(last.reading(row).lack is None for row in sweep.rows) else "status"
-    if color not in sweep.columns and len(sweep.failed) == len(sweep):
+    if color not in sweep.columns and len(sweep.failed) == len(sweep) and not color.startswith(PREFIX):
         raise InputError(f"every run of this sweep failed, so there is no {color}; --color status or --color reason shows how")
     sweep.column_of(color)
     return color

@@ -20,6 +20,11 @@ def ends_of(rows: Iterable[Row]) -> Ends:
     return joined({row["clock"]: [row["end"]] * 2} for row in rows if row.get("end") is not None and row.get("clock"))
 
 
+def known_until(column: Column, rows: Iterable[Row]) -> Ends:
+    """Up to where times of a column are known: where the runs ended, or the column's own horizon."""
+    return ends_of(rows) if column.horizon is None else {"t": [column.horizon] * 2}
+
+
 def joined(ends: Iterable[Ends]) -> Ends:
     found: Ends = {}
     for one in ends:

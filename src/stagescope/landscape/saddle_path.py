@@ -1,7 +1,7 @@
 """The saddle path: the stages of a training and their times, predicted from the start without a run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -37,12 +37,21 @@ class Leg:
 
 @dataclass(frozen=True)
 class Predicted:
-    """When an event comes, with an interval. Without a time it is not reached, and `reason` says why."""
+    """When an event comes, with an interval. Without a time it is not reached, and `reason` says why.
+
+    It does not come before `beyond` then, which is infinite where the path has come to its end: what grows from there on is
+    too little.
+    """
 
     t: float | None
     low: float | None = None
     high: float | None = None
     reason: str = ""
+    beyond: float = 0.0
+
+    @property
+    def never(self) -> bool:
+        return self.t is None and self.beyond == np.inf
 
     def json(self) -> dict[str, Any]:
         return {"t": self.t, "low": self.low, "high": self.high}
@@ -53,7 +62,8 @@ class SaddlePath:
     """Legs, events and notes: what is predicted for a start, and what is not.
 
     `eta` is the size from which on a direction belongs to the path. `time` and `sizes` follow the path: at each time
-    the logarithms of the largest part outside it, one for each kind that can open.
+    the logarithms of the largest part outside it, one for each kind that can open. `rates` are the largest local rates of
+    each kind at these times, `losses` the losses; both are empty where they were not kept.
     """
 
     legs: tuple[Leg, ...]
@@ -62,6 +72,8 @@ class SaddlePath:
     eta: float
     time: np.ndarray
     sizes: Mapping[str, np.ndarray]
+    rates: Mapping[str, np.ndarray] = field(default_factory=dict)
+    losses: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def __getitem__(self, event: str) -> Predicted:
         if event not in self.events:
@@ -73,6 +85,10 @@ class SaddlePath:
         """The events that come, in their order."""
         times = {name: event.t for name, event in self.events.items() if event.t is not None}
         return tuple(sorted(times, key=lambda name: times[name]))
+
+    def leg(self, label: str) -> Leg | None:
+        """The first leg of that label."""
+        return next((leg for leg in self.legs if leg.label == label), None)
 
     def json(self) -> dict[str, Any]:
         events = {name: event.json() for name, event in self.events.items()}

@@ -6,14 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.dynamics.flow import GradientFlow
 from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective, as_field
 from stagescope.ids import type_id
 from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.papers.paper import Kind
+from stagescope.papers.rebuild import field_of, forked
 from stagescope.papers.registry import kind_of
+from stagescope.papers.study import Setup
 from stagescope.params import Params
+from stagescope.runs.run import Run
 
 UNTIL = 1e8
 """How far a path is followed; an event that comes later is not reached."""
@@ -46,6 +50,34 @@ def saddle_path(
     if not all(np.all(np.isfinite(block)) for block in blocks.values()):
         raise InputError("the start has entries that are not finite")
     return path(what, blocks, until)
+
+
+def planned_path(plan: Setup) -> SaddlePath:
+    """The saddle path of a run before it is made; an `InputError` where its motion is not the one that paths are about."""
+    if not isinstance(plan.dynamics, GradientFlow) or not set(plan.dynamics.rates.values()) <= {1.0}:
+        raise InputError("a saddle path is of a gradient flow whose blocks all move at rate 1, and this run is none")
+    return saddle_path(plan.what, plan.params)
+
+
+def predicted(run: Run, what: Objective | Field | None = None) -> SaddlePath:
+    """The saddle path from the first frame of a run; an `InputError` where its motion is not the one that paths are about.
+
+    Paths are of gradient flows whose blocks all move at rate 1. Steps of a finite size, other rates and forks are refused.
+    """
+    dynamics = run.spec["dynamics"]
+    rates = set() if dynamics is None else set(dynamics.get("rates", {}).values())
+    if dynamics is None or run.frames == 0:
+        raise InputError("the run has no law of motion or no frames, so it has no start to predict from")
+    if (why := forked(run)) is not None:
+        raise InputError(f"{why}; a saddle path is of one law from the start on")
+    if dynamics["type"] != "GradientFlow":
+        raise InputError("the run is not a gradient flow; saddle_path(loss, start) predicts the flow from its start")
+    if not rates <= {1.0}:
+        raise InputError("the blocks of the run move at different rates; a saddle path is of equal ones")
+    if run.time[0] != 0:
+        raise InputError(f"the first frame of the run is at t={run.time[0]:g}, and a saddle path begins at t=0")
+    field = field_of(run.spec, what)
+    return saddle_path(field.objective or field, run.at(0))
 
 
 def _structured(what: Any, start: Params | None) -> Any:

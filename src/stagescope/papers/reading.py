@@ -16,8 +16,10 @@ from stagescope.errors import InputError, StagescopeError, message
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
+from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.papers.companions import Companions
 from stagescope.papers.paper import Cost, Kind
+from stagescope.papers.predicting import predicted
 from stagescope.papers.rebuild import after_fork, ended, field_of, forked
 from stagescope.papers.registry import kind_of, missing, study
 from stagescope.progress import progress_for
@@ -29,7 +31,7 @@ from stagescope.views.view import Maker
 Made = TypeVar("Made")
 KEPT = 4
 """Readings that a run keeps: its own, and those of copies of it that `dataclasses.replace` made."""
-_SHARED = ("curves", "field", "law", "_companions")
+_SHARED = ("curves", "field", "law", "_companions", "_predicted")
 """Parts of a reading that do not depend on how the run ended."""
 
 
@@ -182,6 +184,23 @@ class Reading:
                 if id(claim) not in self._verdicts:
                     self._verdicts[id(claim)] = claim, claim.judge(self.run, evidence)
         return Ledger(self.run.status, self.run.clock, tuple(self._verdicts[id(claim)][1] for claim in claims))
+
+    @property
+    def prediction(self) -> SaddlePath | None:
+        """The saddle path from the run's first frame, a second or more; None where there is none, and `unpredicted` says why."""
+        return self._predicted[0]
+
+    @property
+    def unpredicted(self) -> str:
+        """Why nothing is predicted for the run; empty where `prediction` is a path."""
+        return self._predicted[1]
+
+    @cached_property
+    def _predicted(self) -> tuple[SaddlePath | None, str]:
+        try:
+            return predicted(self.run, self.what), ""
+        except StagescopeError as error:
+            return None, message(error)
 
     @property
     def has_own_ladder(self) -> bool:

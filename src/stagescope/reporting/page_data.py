@@ -12,6 +12,7 @@ from stagescope.errors import InputError
 from stagescope.landscape.ladder import Rung
 from stagescope.papers.registry import studies
 from stagescope.reporting.blocks import Blocks
+from stagescope.reporting.prediction import legs_as_stages, predicted_events
 from stagescope.reporting.scenes import bounds, by_slot, listed, scenes_of, shared, starts_log
 from stagescope.reporting.spans import span_of
 from stagescope.runs.run import Run
@@ -58,7 +59,7 @@ def _tell_apart(scenes: list[dict[str, Any]]) -> None:
 
 def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Blocks, exact: bool) -> dict[str, Any]:
     """`common` is what all views of a slot start with, in every run of the scene."""
-    run, found = portrait.run, portrait.stages
+    run, found, path = portrait.run, portrait.stages, portrait.prediction
     return {
         "name": label(portrait.name),
         "status": label(run.status),
@@ -67,13 +68,14 @@ def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Block
         "frames": run.frames,
         "time": blocks.f64(run.time),
         "notes": [label(note) for note in portrait.notes],
-        "stages": [_stage(stage, run) for stage in found or ()],
+        "stages": [_stage(stage, run) for stage in (*(found or ()), *(legs_as_stages(path, run) if path else ()))],
         "events": {label(name): number(when) for name, when in found.events.items()} if found else {},
         "event_notes": {label(name): label(note) for name, note in found.notes.items()} if found else {},
         "event_states": {label(name): event.words for name, event in found.estimates.items()} if found else {},
         "event_intervals": {label(name): _ends(event.interval) for name, event in found.estimates.items()} if found else {},
         "ledger": None if portrait.ledger is None else [_verdict(row, portrait) for row in portrait.ledger],
         "ladder": None if portrait.ladder is None else [_rung(rung) for rung in portrait.ladder],
+        "prediction": None if path is None else [_predicted(row) for row in predicted_events(path, found, run)],
         "provenance": [_facts(name, value) for name, value in portrait.provenance.items()],
         "views": [_view(view, run, blocks, exact) | common[view.slot] for view in portrait.views],
     }
@@ -117,7 +119,8 @@ def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
 
 def _curves(view: Curves, blocks: Blocks) -> dict[str, Any]:
     curves = [
-        {"name": label(c.name), "family": label(c.family), "faint": c.faint, "values": blocks.f64(c.values)} for c in view.curves
+        {"name": label(c.name), "family": label(c.family), "faint": c.faint, "dashed": c.dashed, "values": blocks.f64(c.values)}
+        for c in view.curves
     ]
     levels = [{"name": label(level.name), "value": float(level.value)} for level in view.levels if math.isfinite(level.value)]
     return {"kind": "curves", "axis": label(view.axis), "log": view.log, "curves": curves, "levels": levels}
@@ -165,6 +168,11 @@ def _rung(rung: Rung) -> dict[str, Any]:
         "cosines": [float(cosine) for cosine in rung.cosines if math.isfinite(cosine)],
         "note": label(rung.note),
     }
+
+
+def _predicted(row: Mapping[str, Any]) -> dict[str, Any]:
+    numbers = {name: number(row[name]) for name in ("t", "low", "high", "measured")}
+    return {"name": label(row["name"]), **numbers, "said": label(row["said"])}
 
 
 def _facts(name: str, value: Any) -> dict[str, Any]:

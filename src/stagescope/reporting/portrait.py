@@ -12,14 +12,15 @@ from stagescope.claims.ledger import Ledger
 from stagescope.corpora.known import folders
 from stagescope.errors import StagescopeError, unknown
 from stagescope.papers.reading import Reading, reading
+from stagescope.reporting.prediction import path_of, with_predicted_loss
 from stagescope.reporting.provenance import provenance
 from stagescope.runs.run import Run
 from stagescope.views.any_run import any_views
 from stagescope.views.view import Maker, Portrait, View
 
 Found = TypeVar("Found")
-PARTS = ("views", "stages", "ledger", "ladder")
-SKIPPED = ("ledger", "ladder")
+PARTS = ("views", "stages", "ledger", "ladder", "prediction")
+SKIPPED = ("ledger", "ladder", "prediction")
 """Parts that can be slow and may be left out."""
 _ABSOLUTE = re.compile(r"(?<![^\s'\"(=])/[^\s,;:'\"()]+")
 """An absolute path in a sentence."""
@@ -35,7 +36,7 @@ def portrait(
     claims: Sequence[Claim] = (),
     done: Callable[[str], None] = lambda part: None,
 ) -> Portrait:
-    """Views, stages, ledger and ladder of a run; `skip` leaves out "ledger" or "ladder", `done` gets the name of each part.
+    """Views, stages, ledger, ladder and prediction of a run; `skip` leaves out some of `SKIPPED`, `done` gets each part's name.
 
     The ledger has the claims of the run's paper, then your own `claims`. It never raises for what a run is: one that failed,
     was interrupted, has a single frame or numbers that are not finite has a portrait of what there is.
@@ -62,9 +63,12 @@ def portrait(
         notes.append(why)
     ladder = _tried("the saddle ladder", lambda: seen.ladder, notes) if why is None else None
     done("ladder")
+    path = _tried("the prediction", lambda: path_of(seen, skip, notes), notes)
+    views = views if path is None else with_predicted_loss(views, path, run)
+    done("prediction")
     clean = tuple(_without_path(note, run) for note in notes)
     shown = replace(run, reason=_without_path(run.reason, run))
-    return Portrait(name or named(run), shown, views, found, ledger, ladder, provenance(shown), clean)
+    return Portrait(name or named(run), shown, views, found, ledger, ladder, provenance(shown), clean, path)
 
 
 def skipped(skip: Collection[str]) -> tuple[str, ...]:

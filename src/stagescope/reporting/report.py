@@ -44,7 +44,7 @@ def report(
         path: the file, ending in .html.
         exact: embed matrices as float32 instead of 8 bits a cell; the file grows about tenfold.
         title: of the page; default: the names of the runs.
-        skip: what to leave out because it takes long: "ledger", "ladder" or both.
+        skip: what to leave out because it takes long: "ledger", "ladder", "prediction", or several of them.
         claims: your own, put to every run after those of its paper: a `Claim`, several, or "module:NAME" of some.
         objective: your own, for runs that move it: their page then has a saddle ladder.
         progress: show a bar; default: on a terminal.

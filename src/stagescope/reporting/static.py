@@ -13,6 +13,7 @@ from stagescope.errors import InputError
 from stagescope.landscape.ladder import Rung
 from stagescope.progress import Progress
 from stagescope.reporting.portrait import PARTS, portrait
+from stagescope.reporting.prediction import predicted_events
 from stagescope.reporting.static_draw import draw_curves, draw_matrices
 from stagescope.reporting.static_points import draw_ladder, draw_points
 from stagescope.runs.files import publish, store_errors
@@ -82,7 +83,7 @@ def _file_name(slot: str) -> str:
 
 
 def text(found: Portrait) -> str:
-    """Notes, stages, events, ledger and ladder as Markdown."""
+    """Notes, stages, events, ledger, prediction and ladder as Markdown."""
     lines = [f"# {_inline(found.name)}", "", _inline(repr(found.run))]
     for note in found.notes:
         lines += ["", f"> {_inline(note)}"]
@@ -96,6 +97,8 @@ def text(found: Portrait) -> str:
         heads = ("verdict", "claim", "predicted", "measured", "tolerance", "reason")
         lines += ["", "## Ledger", "", found.ledger.summary(), "", *_table(heads, rows)]
         lines += [line for remark in found.ledger.remarks() for line in ("", _inline(remark))]
+    if found.prediction is not None:
+        lines += _predicted(found)
     if found.ladder is not None and len(found.ladder):
         heads = ("rung", found.ladder.clock, "distance", "opens", "rate", "measured", "leaves at", "left at", "note")
         lines += ["", "## Saddle ladder", "", *_table(heads, [_rung(rung) for rung in found.ladder])]
@@ -115,6 +118,18 @@ def _stages(found: Stages) -> list[str]:
         ]
         lines += ["", "## Transitions", "", *_table(("curve", found.clock, "95 % interval", "changes by"), steps)]
     return lines
+
+
+def _predicted(found: Portrait) -> list[str]:
+    """The events of the saddle path beside those of the run."""
+    assert found.prediction is not None
+    made = predicted_events(found.prediction, found.stages, found.run)
+    spans = ["" if row["t"] is None else span_text(row["low"], row["high"], " to ") for row in made]
+    rows = [
+        (row["name"], _number(row["t"]), span, _number(row["measured"]), row["said"])
+        for row, span in zip(made, spans, strict=True)
+    ]
+    return ["", "## Predicted from the start", "", *_table(("event", "predicted", "interval", "measured", ""), rows)]
 
 
 def _event(event: Event) -> tuple[str, str]:

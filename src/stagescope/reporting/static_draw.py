@@ -22,6 +22,8 @@ WIDE = 2.5
 """Columns over rows from which matrices are put one above the other."""
 TINTS = ("#cfe0ee", "#f6d9c6", "#cde8dc", "#efd9e6", "#f6e6bf", "#d8ecf8")
 STYLES = ("-", "--", ":", "-.")
+DASHED = (0, (2, 1.5))
+"""What was not measured."""
 MARK_COLORS = ("white", COLORS[1], COLORS[5], COLORS[3], COLORS[4], COLORS[2])
 KEYED = 6
 """Stages too narrow for a name that are named beside the axes; more would leave these no room."""
@@ -72,6 +74,7 @@ def curves_on(axes: "Axes", portrait: Portrait, view: Curves) -> None:
             axes.plot(time, curve.values, color=GREY, lw=0.6, alpha=0.35, zorder=1)
     for curve, (color, style) in zip(named, _looks(named), strict=True):
         look: Any = {"color": COLORS[color % len(COLORS)], "ls": STYLES[style % len(STYLES)], "markersize": 4}
+        look |= {"ls": DASHED} if curve.dashed else {}
         axes.plot(time, curve.values, **look, label=plain(curve.name), zorder=3, marker="o" if len(time) == 1 else None)
     _time_axis(axes, time, portrait.run.clock)
     if log_values([view]):

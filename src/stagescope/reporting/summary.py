@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stagescope.papers.reading import reading
 from stagescope.reporting.portrait import no_ladder, portrait
+from stagescope.reporting.prediction import LEFT_OUT
 from stagescope.reporting.static_draw import WIDE, curves_on, matrix_on, moments, plain, ribbon, times
 from stagescope.runs.run import Run
 from stagescope.views.figure import STYLE
@@ -47,8 +48,8 @@ def summary(run: Run) -> Summary:
 
 
 def _made(run: Run, slow: bool) -> Summary:
-    skip = ("ladder", "ledger") if slow else ("ladder",)
-    return Summary(_html(portrait(run, skip=skip), no_ladder(run, skip)))
+    skip = ("ladder", "prediction", "ledger") if slow else ("ladder", "prediction")
+    return Summary(_html(portrait(run, skip=skip), {no_ladder(run, skip), LEFT_OUT}))
 
 
 def _named(run: Run) -> str:
@@ -58,10 +59,10 @@ def _named(run: Run) -> str:
         return f"<Run in {run.path}>"
 
 
-def _html(found: Portrait, hidden: str | None) -> str:
-    """`hidden` is the note on the ladder, which a notebook never shows."""
+def _html(found: Portrait, hidden: set[str | None]) -> str:
+    """`hidden` are the notes on ladder and prediction, which a notebook never shows."""
     parts = [f"<p><strong>{_escaped(found.name)}</strong> <code>{_escaped(repr(found.run))}</code></p>"]
-    parts += [f"<p><em>{_escaped(note)}</em></p>" for note in found.notes if note != hidden]
+    parts += [f"<p><em>{_escaped(note)}</em></p>" for note in found.notes if note not in hidden]
     picture = _picture(found)
     if picture:
         parts.append(f'<img alt="loss and attention over the run" style="max-width:100%" src="data:image/png;base64,{picture}">')

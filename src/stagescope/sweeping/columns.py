@@ -29,13 +29,17 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A column by name. `part` of a row is where it belongs; a column that is none of a run's results has None."""
+    """A column by name. `part` of a row is where it belongs; a column that is none of a run's results has None.
+
+    `horizon` is the flow time up to which its times are known, where that is not the end of the run.
+    """
 
     name: str
     kind: Kind
     part: str | None
     read: Callable[[Row], Any]
     lacks: Callable[[Row], Lack] = lambda row: "none"
+    horizon: float | None = None
 
     def reading(self, row: Row) -> Reading:
         """What counts of a row."""

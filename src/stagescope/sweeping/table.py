@@ -17,6 +17,7 @@ from stagescope.sweeping.axes import Axis, Value, ordered, spelled
 from stagescope.sweeping.columns import Column, columns_of
 from stagescope.sweeping.inputs import changed_file
 from stagescope.sweeping.plan import Plan, load_plan
+from stagescope.sweeping.predicted import PREFIX, predicted_columns, predictions
 from stagescope.sweeping.rows import Row, Rows, misfits, reached_end
 from stagescope.sweeping.shape import fits
 from stagescope.sweeping.statistics import CONFIDENCE, summarised
@@ -60,8 +61,17 @@ class Sweep:
         return f"<Sweep {self.plan.study} over {names}: {len(self)} rows in {len(self.cells)} cells{failed}>"
 
     @cached_property
-    def _columns(self) -> dict[str, Column]:
+    def _results(self) -> dict[str, Column]:
         return columns_of(self.axes, self.rows)
+
+    @property
+    def _columns(self) -> dict[str, Column]:
+        asked = "_predicted" in vars(self)  # they are computed when one of them is first asked for
+        return {**self._results, **(self._predicted if asked else {})}
+
+    @cached_property
+    def _predicted(self) -> dict[str, Column]:
+        return predicted_columns(predictions(self.folder, self.rows))
 
     @property
     def verdict_columns(self) -> tuple[Column, ...]:
@@ -74,7 +84,7 @@ class Sweep:
         Numbers are followed by what the study's own measures gave, as MEASURE.KEY.
         `last stage` is the name of the last one, `stages` are their names in order; `stage NAME` is when it first began,
         `duration NAME` how long it lasted in all. `end` is where the run ended on its `clock`,
-        `config` every option that is not the study's default, as JSON.
+        `config` every option that is not the study's default, as JSON. `predicted EVENT` are the last, once one was asked for.
         """
         return tuple(self._columns)
 
@@ -87,7 +97,9 @@ class Sweep:
         return [read(row) for row in self.rows]
 
     def column_of(self, name: str) -> Column:
-        """A column: its kind, and how to read it from a row."""
+        """A column: its kind, and how to read it from a row; the first that is predicted computes all of these."""
+        if name.startswith(PREFIX) and name not in self._results:
+            _ = self._predicted
         if name not in self._columns:
             if ":" in name and "verdicts" not in self.plan.measures:
                 raise InputError(f"{name} was not judged in this sweep; claims need --measure verdicts, in another folder")
@@ -176,8 +188,13 @@ class Sweep:
             raise InputError(f"{wrong}, so this would be another run; restore it")
         return found.run(options, seed=row["seed"], out=out, overwrite=overwrite, progress=progress)
 
-    def csv(self) -> str:
-        """One line a row; what a row does not have is empty. A text that a spreadsheet would run begins with '."""
+    def csv(self, *, predicted: bool = False) -> str:
+        """One line a row; what a row does not have is empty. A text that a spreadsheet would run begins with '.
+
+        With `predicted`, columns of what the saddle path from each start predicts follow; they take a second or more a row.
+        """
+        if predicted:
+            _ = self._predicted
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(map(cell, self.columns))
@@ -185,10 +202,10 @@ class Sweep:
         writer.writerows([cell(read(row)) for read in readers] for row in self.rows)
         return text.getvalue()
 
-    def write_csv(self, path: str | Path | None = None) -> Path:
+    def write_csv(self, path: str | Path | None = None, *, predicted: bool = False) -> Path:
         """Write the table; default: table.csv in the sweep's folder."""
         path = self.folder / "table.csv" if path is None else Path(path)
-        publish(path, self.csv().encode())
+        publish(path, self.csv(predicted=predicted).encode())
         return path
 
 

@@ -1,6 +1,7 @@
 """Many curves in one view: the first few have names, the others are drawn faintly behind them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -42,6 +43,6 @@ def curves(
     count = len(made[0].values)
     chosen = spread(count, max(2, int(NUMBERS / len(made))))
     if chosen is not None:
-        made = [Curve(one.name, one.values[chosen], one.family, one.faint) for one in made]
+        made = [replace(one, values=one.values[chosen]) for one in made]
         frames = chosen if frames is None else frames[chosen]
     return Curves(slot, title, about, axis, tuple(made), kept, log, frames=frames)

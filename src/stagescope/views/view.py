@@ -14,17 +14,22 @@ from stagescope.claims.ledger import Ledger
 from stagescope.detect.stage import Stages
 from stagescope.errors import InputError
 from stagescope.landscape.ladder import Ladder
+from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.runs.run import Run
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One number a frame. Curves of a `family` belong together (one colour family); `faint` ones are drawn behind the others."""
+    """One number a frame. Curves of a `family` belong together (one colour family); `faint` ones are drawn behind the others.
+
+    `dashed` ones were not measured: they are predicted.
+    """
 
     name: str
     values: np.ndarray
     family: str = ""
     faint: bool = False
+    dashed: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,3 +126,4 @@ class Portrait:
     ladder: Ladder | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    prediction: SaddlePath | None = None

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from stagescope.papers.focus_dilution.figures import FIGURES, chains, laws, numbers
+from stagescope.papers.focus_dilution.figures import FIGURES, chains, laws, numbers, predicted
 from stagescope.papers.focus_dilution.figures.numbers import REFERENCE
 from stagescope.papers.registry import study
 from stagescope.progress import Progress
@@ -22,8 +22,16 @@ NAMES = (
     "rates",
     "eps-law",
     "delta-law",
+    "predicted",
     "transitions",
 )
+
+
+@pytest.fixture(autouse=True)
+def two_starts(monkeypatch):
+    """Of the figure of predictions; one is far below where a flow can begin."""
+    monkeypatch.setattr(predicted, "SCALES", (1e-3, 1e-30))
+    monkeypatch.setattr(predicted, "FLOWS", {1e-3: 400.0})
 
 
 def by_preset(found):
@@ -103,6 +111,14 @@ def test_escape_rates(monkeypatch):
     assert all(row["conclusive"] for row in found["rows"])
     assert 0.9 <= found["conclusive_ratio"][0] <= found["conclusive_ratio"][1] <= 1.1
     assert found["mean_abs_difference"] < REFERENCE["rate_ratios"].tolerance
+
+
+def test_predicted_events_are_those_of_flows():
+    found = predicted.predicted(QUIET)
+    assert found["largest_difference"] < 1e-3
+    for times in found["events"].values():
+        assert 5 < times[1] / times[0] < 20
+    assert found["events"]["Q2"][1] - found["events"]["E2"][1] > 300  # landscape: 304 at 1e-20, 914 at 1e-40
 
 
 def test_eps_law():

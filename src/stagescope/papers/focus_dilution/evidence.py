@@ -9,6 +9,7 @@ import numpy as np
 
 from stagescope.claims.comparison import Regime
 from stagescope.landscape.linearise import Linearisation, linearise
+from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.papers.focus_dilution import forms
 from stagescope.papers.focus_dilution.ladder import saddle_visit, trajectory
 from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit, Trajectory
@@ -44,6 +45,8 @@ Companion = Callable[[float, float], TokenCurves]
 """(factor, end time) -> curves of the flow from the same start times the factor."""
 OtherLaw = Callable[[np.ndarray, float], TokenCurves]
 """(change of pi, end time) -> curves of the flow from the same start on the chain whose pi is changed."""
+Predict = Callable[[], tuple[SaddlePath | None, str]]
+"""The saddle path from the run's start, computed when first called, or why there is none."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Evidence:
     curves: TokenCurves
     companion: Companion | None = None
     other_law: OtherLaw | None = None
+    predict: Predict | None = None
 
     @cached_property
     def law(self) -> TokenPopulation:
@@ -82,6 +86,20 @@ class Evidence:
     def attentions(self) -> list[float | None]:
         """Q1, Q2, ..."""
         return passes(self.curves.time, self.curves.score_values)
+
+    @property
+    def openings(self) -> dict[str, float | None]:
+        """E1, E2, ..., Q1, Q2, ... by name."""
+        lists = {"E": self.embeddings, "Q": self.attentions}
+        return {f"{letter}{k + 1}": when for letter, times in lists.items() for k, when in enumerate(times)}
+
+    @cached_property
+    def predicted(self) -> tuple[SaddlePath | None, str]:
+        """The saddle path from the start, where the theory of the flow applies; otherwise why there is none."""
+        failed = self.failures()
+        if failed or self.predict is None:
+            return None, "; ".join(failed) or "nothing is predicted beside another run"
+        return self.predict()
 
     @cached_property
     def onset(self) -> float | None:

@@ -15,13 +15,16 @@ from stagescope.claims.inputs import Inputs
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes
+from stagescope.errors import StagescopeError
 from stagescope.fields.objective import as_field
+from stagescope.papers.focus_dilution.evidence import initial_rms
 from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
 from stagescope.papers.focus_dilution.ladder.points import condensed_start, small_point
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.papers.focus_dilution.process import LazyChain, asymmetric_law
+from stagescope.papers.focus_dilution.stages import passes
 from stagescope.papers.reading import reading
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.runs.run import Run
@@ -29,6 +32,8 @@ from stagescope.runs.run import Run
 FRAMES, LONGEST = 600, 3e4
 VOCABULARIES, WIDTHS = (3, 4, 6), ((4, 3), (8, 8))
 """Few sizes, because each is compiled anew."""
+TRIES, AGAIN = 120, 12
+"""Chains that are tried until one has its events in another order than a first, and after how many another first is drawn."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +60,10 @@ class Setting:
         rates = condensation_rate(self.chain.stationary), abs(c), abs(c) / 4 if opening is None else opening.rate
         return float(min(LONGEST, 3 * sum(np.log(1 / self.eps) / max(rate, 1e-9) for rate in rates)))
 
-    def run(self) -> Run:
+    def run(self, until: float | None = None) -> Run:
         """The flow, in frames even in time and in its logarithm."""
         law = self.law()
-        until = self.until
+        until = until or self.until
         even, early = np.linspace(0, until, FRAMES), np.geomspace(1e-5 * until, until, FRAMES)
         kept = AtTimes(at=tuple(np.unique(np.concatenate([even, early])).tolist()))
         start = law.model.init(self.seed, self.eps)
@@ -161,6 +166,39 @@ def _stretched(seed: int) -> Run:
     return shown
 
 
+def _other_start(seed: int) -> Run:
+    """The first frame is three times as large, or a third: what it predicts comes too early or late, by ln 3 over each rate."""
+    run = setting(seed, lazy_chain).run()
+    factor = float(np.random.default_rng([seed, 4]).choice([3.0, 1 / 3])) if initial_rms(run) < 3e-4 else 1 / 3
+    first = {name: np.concatenate([factor * run.params[name][:1], run.params[name][1:]]) for name in run.params}
+    shown = replace(run, params=first, memo={})
+    vars(reading(shown))["curves"] = token_curves(shown)  # a replay would start from the frame that is false
+    return shown
+
+
+def _other_sequence(seed: int) -> Run:
+    """A flow shown under a chain whose own flow, from the same start and as long, has its events in another order."""
+    drawn, rng, mine = setting(seed, lazy_chain), np.random.default_rng([seed, 5]), []
+    for k in range(TRIES):
+        if k % AGAIN == 0:
+            drawn = replace(drawn, chain=lazy_chain(rng), scale=float(rng.uniform(1, 4)), width=8, key_width=8)
+            mine = _sequence(drawn.run())
+        other = lazy_chain(rng)
+        if other.vocab == drawn.chain.vocab:
+            theirs = _sequence(replace(drawn, chain=other).run(drawn.until))
+            if any(a != b for a, b in zip(mine, theirs, strict=False)):
+                return drawn.shown_under(other)
+    raise StagescopeError(f"no two among {TRIES} chains have their events in different orders")
+
+
+def _sequence(run: Run) -> list[str]:
+    """The names of the openings in order of time."""
+    curves = token_curves(run)
+    values = {"E": curves.embedding_values, "Q": curves.score_values}
+    times = {f"{letter}{k + 1}": when for letter, each in values.items() for k, when in enumerate(passes(curves.time, each))}
+    return sorted((name for name, when in times.items() if when is not None), key=lambda name: times[name] or 0.0)
+
+
 def _unequal(seed: int) -> Run:
     """Rare tokens that differ by a tenth to a quarter of their mean lift the point; the chain that is named has equal ones."""
     rng = np.random.default_rng(seed)
@@ -198,6 +236,12 @@ OTHER_PERSISTENCE = Inputs(
 )
 OPPOSITE = Inputs("opposite sign", "a flow that focuses, shown under a chain whose c is negative", _opposite)
 STRETCHED = Inputs("stretched time", "flows whose times are 1.4 times too long or too short: rates are false", _stretched)
+OTHER_START = Inputs(
+    "another start", "a flow whose first frame is three times too large or too small: times are false", _other_start
+)
+OTHER_SEQUENCE = Inputs(
+    "another sequence", "a flow shown under a chain whose flow has its events in another order", _other_sequence
+)
 UNEQUAL = Inputs("unequal rare tokens", "a flow on unequal rare tokens, shown under equal ones: E2 comes", _unequal)
 OFFSET = Inputs("another asymmetry", "a flow whose rare tokens differ by four times what is named and halved", _offset)
 PERSISTENT = Inputs(

@@ -162,6 +162,7 @@ class FocusDilutionReading(Reading):
             self.curves,
             lambda factor, until: self.companion(self.from_scaled, factor, until),
             lambda change, until: self.companion(self.on_other_law, change.tolist(), until),
+            lambda: (self.prediction, self.unpredicted),
         )
 
     def from_scaled(self, factor: float, until: float) -> TokenCurves:

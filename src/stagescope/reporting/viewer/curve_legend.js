@@ -71,7 +71,8 @@ function entryOf(scene, line, byRun, toggle) {
   const look = { "stroke-width": line.faint ? 1 : 2, "stroke-dasharray": line.dash.join(" ") || null };
   const stroke = svgEl("line", { x1: 1, y1: 5, x2: 23, y2: 5, ...look });
   const value = el("span", { class: "value" });
-  const name = byRun ? scene.runs[line.run].short : line.name;
+  const whose = scene.runs[line.run].short;
+  const name = !byRun ? line.name : line.dashed ? `${whose}, ${line.name}` : whose;
   const press = () => {
     line.on = !line.on;
     element.setAttribute("aria-pressed", String(line.on));

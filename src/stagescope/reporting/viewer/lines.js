@@ -9,13 +9,14 @@ import { category, colourMap, css, inks } from "./colours.js";
 /** @typedef {{run: number, view: CurvesView}} RunCurves */
 /**
  * @typedef {{name: string, key: string, run: number, view: CurvesView, values: Float64Array, faint: boolean, dash: number[],
- *   colour: () => string, on: boolean}} Line
+ *   dashed: boolean, colour: () => string, on: boolean}} Line
  *   `key` is the same for the same curve of other runs.
  *   `colour` asks for the theme each time; `on` is false while the reader hides the line.
  */
 
 /** Dashes tell runs apart where colours tell curves apart, and where runs are more than colours. */
 const DASHES = [[], [6, 4], [2, 3], [9, 3, 2, 3], [12, 4], [1, 4]];
+const DASHED = [3, 3]; // what was not measured
 const OWN_COLOURS = 8; // as many as the categories hold; more curves of one family share a ramp
 const TINT = 0.45; // of the page's colour in the palest curve of a family
 const FAINT = 0.55; // of the page's colour in the crowd
@@ -50,7 +51,8 @@ export async function linesOf(store, views) {
         view,
         values: /** @type {Float64Array} */ (await store.get(curve.values)),
         faint: curve.faint,
-        dash: DASHES[(single ? Math.floor(place / OWN_COLOURS) : place) % DASHES.length],
+        dashed: curve.dashed,
+        dash: curve.dashed ? DASHED : DASHES[(single ? Math.floor(place / OWN_COLOURS) : place) % DASHES.length],
         colour: single ? () => category(place) : palette(curve),
         on: true,
       })),
@@ -59,9 +61,9 @@ export async function linesOf(store, views) {
   return lines.sort((a, b) => Number(b.faint) - Number(a.faint)); // the crowd is drawn first, behind the others
 }
 
-/** @param {RunCurves[]} views Several runs with one curve each. */
+/** @param {RunCurves[]} views Several runs with one curve each, or one and what was predicted of it. */
 export function onePerRun(views) {
-  return views.length > 1 && views.every(({ view }) => view.curves.length === 1);
+  return views.length > 1 && views.every(({ view }) => view.curves.filter((curve) => !curve.dashed).length === 1);
 }
 
 /**

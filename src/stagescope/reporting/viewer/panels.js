@@ -9,6 +9,7 @@ import { heatPanel } from "./heat.js";
 import { ladderPanel } from "./ladder.js";
 import { ledgerPanel } from "./ledger.js";
 import { pointsPanel } from "./points.js";
+import { predictionPanel } from "./prediction.js";
 import { csvButton } from "./saving.js";
 import { notesOf, provenancePanel } from "./facts.js";
 
@@ -282,6 +283,12 @@ function closing(scene) {
       "Ledger",
       "Claims put to these runs, and their verdicts. A click on a row goes to the frames that show it.",
       ledgerPanel(scene),
+    ],
+    [
+      "prediction",
+      "Predicted from the start",
+      "The saddle path from the first frame, computed without the run: when each event should come, and when it came.",
+      predictionPanel(scene),
     ],
     [
       "ladder",

@@ -94,6 +94,32 @@ export function drawMoments(pen, moments, x, box, unit) {
 }
 
 /**
+ * Predicted events as ticks at the bottom, with their intervals.
+ * @param {CanvasRenderingContext2D} pen
+ * @param {import("./types.js").PredictedEvent[]} events
+ * @param {Axis} x
+ * @param {Box} box
+ * @param {number} unit
+ */
+export function drawPredicted(pen, events, x, box, unit) {
+  pen.save();
+  pen.strokeStyle = inks().ink;
+  const bottom = box.top + box.height;
+  const clip = (/** @type {number} */ t) => box.left + box.width * Math.min(1, Math.max(0, x.at(t) || 0));
+  for (const { t, low, high } of events) {
+    const at = t === null ? NaN : x.at(t);
+    if (!(at >= 0 && at <= 1)) continue;
+    const left = Math.round(box.left + at * box.width) + 0.5;
+    pen.lineWidth = unit;
+    strokeLine(pen, left, bottom - 7 * unit, left, bottom, []);
+    if (low === null || high === null) continue;
+    pen.lineWidth = 3 * unit;
+    strokeLine(pen, clip(low), bottom - 3.5 * unit, clip(high), bottom - 3.5 * unit, []);
+  }
+  pen.restore();
+}
+
+/**
  * Levels as dashed lines.
  * @param {CanvasRenderingContext2D} pen
  * @param {LevelLine[]} levels

@@ -2,7 +2,7 @@
 
 import { inks } from "./colours.js";
 import { brief, short } from "./dom.js";
-import { PLOT_FONT, drawLevels, drawMoments, drawRibbon, levelRoom } from "./plot.js";
+import { PLOT_FONT, drawLevels, drawMoments, drawPredicted, drawRibbon, levelRoom } from "./plot.js";
 import { axisTicks, polylines } from "./traces.js";
 
 /** @typedef {import("./curves.js").CurvesPlot} CurvesPlot */
@@ -20,11 +20,13 @@ const RIGHT_EDGE = 18; // pixels to the right of a plot: half of the last number
 export function plotOptions(plot) {
   const { x, y, lines, levels, moments, ribbon } = plot;
   const trace = tracer(plot);
+  const predicted = plot.slot === "loss" ? plot.scene.runs.flatMap(({ data }) => data.prediction ?? []) : [];
   const labelled = (/** @type {uPlot} */ _, /** @type {string[]|null} */ marks) =>
     14 + LETTER * Math.max(3, ...(marks ?? []).map((mark) => mark.length));
   const behind = (/** @type {uPlot} */ u) => {
     drawMoments(u.ctx, moments, x, u.bbox, devicePixelRatio);
     drawLevels(u.ctx, levels, y, u.bbox, devicePixelRatio);
+    drawPredicted(u.ctx, predicted, x, u.bbox, devicePixelRatio);
   };
   const above = (/** @type {uPlot} */ u) => drawRibbon(u.ctx, ribbon, x, u.bbox, devicePixelRatio);
   return {

@@ -5,7 +5,7 @@
  *   order?: number}} Block
  *   A compressed array in <script type="application/octet-stream" id="block-ID">. See blocks.js; `order` is for f32 only.
  *
- * @typedef {{name: string, family: string, faint: boolean, values: Block}} Curve
+ * @typedef {{name: string, family: string, faint: boolean, dashed: boolean, values: Block}} Curve
  * @typedef {{name: string, value: number}} Level
  * @typedef {{slot: string, title: string, about: string, frames: Block|null, of: number, shown: number}} AnyView
  *   `frames`: which of the run's `of` frames are shown, null for all; `shown` is their number.
@@ -28,11 +28,13 @@
  * @typedef {{label: string, t: number, residual: number|null, distance: number|null, loss: number|null, opening: string|null,
  *   rates: number[], measured_rate: number|null, local_rate: number|null, cosines: number[],
  *   predicted_escape: number|null, measured_escape: number|null, note: string}} Rung
+ * @typedef {{name: string, t: number|null, low: number|null, high: number|null, measured: number|null, said: string}} PredictedEvent
+ *   `said`: why an event is not predicted, or did not come.
  * @typedef {{title: string, rows?: [string, string][], text?: string}} Facts
  * @typedef {{name: string, status: string, reason: string, clock: string, frames: number, time: Block,
  *   notes: string[], stages: Stage[], events: Object<string, number|null>, event_notes: Object<string, string>,
  *   event_states: Object<string, string>, event_intervals: Object<string, [number, number]|null>,
- *   ledger: Verdict[]|null, ladder: Rung[]|null, provenance: Facts[], views: View[]}} RunData
+ *   ledger: Verdict[]|null, ladder: Rung[]|null, prediction: PredictedEvent[]|null, provenance: Facts[], views: View[]}} RunData
  * @typedef {{title: string, clock: string, log_time?: boolean, runs: RunData[]}} SceneData
  *   `log_time`: the page opens with a logarithmic axis of time.
  * @typedef {{title: string, version: string, scenes: SceneData[]}} PageData

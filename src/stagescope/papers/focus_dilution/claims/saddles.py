@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, agreement
+from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.papers.focus_dilution import forms
+from stagescope.papers.focus_dilution.claims.along_leg import along_leg, leg_rate
 from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, visited
 from stagescope.papers.focus_dilution.family import slopes
 from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit
@@ -38,29 +39,49 @@ def rate_error(visit: SaddleVisit) -> float:
     return 0.0 if visit.local_rate is None else abs(visit.local_rate - visit.small.opening.rate)
 
 
-def _rate(r: int, rq: int, tolerance: float, closed: Callable[[Evidence], float] | None = None) -> Compare:
+def _rate(r: int, rq: int, tolerance: float, closed: Callable[[Evidence], float] | None = None, *, leg: bool = False) -> Compare:
     """The rate of the opening against `closed`, its closed form, or the singular value of the small matrix at the point.
 
-    How far a closed form is from the matrix is under test, and no part of the error.
+    How far a closed form is from the matrix is under test, and no part of the error. With `leg`, the rate along the predicted
+    leg decides where the run has not settled at the point, or the point leaves the claim open.
     """
 
     def compare(evidence: Evidence) -> Comparison:
+        visit, found = evidence.visit(r, rq), at_point(evidence)
+        if not leg or visit is None or (found.holds is not None and not visit.out_of_regime):
+            return found
+        why, along = visit.out_of_regime or found.reason, along_leg(evidence, r, rq, tolerance)
+        return found if along is None else replace(along, reason=f"{along.reason}; at the point it is not decided: {why}")
+
+    def at_point(evidence: Evidence) -> Comparison:
         visit = evidence.visit(r, rq)
         if visit is None or visit.small.opening is None:
             return Comparison("-", None, None, None, f"nothing opens at ({r},{rq})")
-        at_point = visit.small.opening.rate
-        predicted = at_point if closed is None else closed(evidence)
+        rate = visit.small.opening.rate
+        predicted = rate if closed is None else closed(evidence)
         room = tolerance * predicted
         if visit.rise is None or visit.local_rate is None:
             return Comparison(predicted, None, room, None, "the opening does not rise tenfold in its stay", unit="1/t")
         off = visit.rise.rate / predicted
         reason = f"measured/predicted = {off:.3f} over a tenfold rise of the {visit.small.opening.block} mode"
         if closed is not None:
-            reason += f"; the closed form holds for W0 along pi, at the point reached the matrix has rate {at_point:.4g}"
+            reason += f"; the closed form holds for W0 along pi, at the point reached the matrix has rate {rate:.4g}"
         reason += f"; linearised at the run the rate is {visit.local_rate:.4g}"
         return agreement(predicted, visit.rise.rate, room, reason, predicted_error=rate_error(visit), unit="1/t")
 
     return compare
+
+
+def _opening_or_leg(r: int, rq: int) -> Callable[[Evidence], Regime]:
+    """The regime of a rate at (r, rq): something opens at the point, or along the leg that is predicted from the start."""
+
+    def regime(evidence: Evidence) -> Regime:
+        found = opening(r, rq)(evidence)
+        if found.holds or evidence.visit(r, rq) is None or leg_rate(evidence, r, rq) is None:
+            return found
+        return Regime(True, f"{found.sentence}; a direction opens along the predicted leg ({r},{rq})")
+
+    return regime
 
 
 def _size(evidence: Evidence) -> float:
@@ -213,15 +234,15 @@ CLAIMS = (
     ),
     claim(
         "FD:embedding-rate",
-        "At (1,1) an embedding direction opens at rate sv_1(B)",
-        opening(1, 1),
-        _rate(1, 1, TOLERANCES.rate),
+        "At (1,1) an embedding direction opens at rate sv_1(B); before a run has settled there, at that along the leg",
+        _opening_or_leg(1, 1),
+        _rate(1, 1, TOLERANCES.rate, leg=True),
         "Q1",
         "E2",
         kind="prediction",
         null=STRETCHED,
         group="rate at (1,1)",
-        rules=3,
+        rules=4,
         elsewhere=beside,
     ),
     claim(

@@ -2,6 +2,7 @@
 
 from stagescope.later import Later
 from stagescope.papers.focus_dilution.figures import chains, laws, numbers
+from stagescope.papers.focus_dilution.figures import predicted as paths
 from stagescope.papers.focus_dilution.text import figures as text_figures
 from stagescope.views.figure import Figure
 
@@ -22,6 +23,12 @@ _ALL = (
     Figure("-eps-law", "Times of events against the initial scale", laws.eps_law, _draw("eps_law", "laws_draw")),
     Figure(
         "-delta-law", "Rates at (1,1) against asymmetry; the stall without it", laws.delta_law, _draw("delta_law", "laws_draw")
+    ),
+    Figure(
+        "-predicted",
+        "Times of events predicted from starts down to 1e-60, and those of flows",
+        paths.predicted,
+        _draw("predicted", "predicted_draw"),
     ),
     Figure("-transitions", "Chains with one stationary law that focus or defocus", chains.transitions, _draw("transitions")),
     *text_figures.FIGURES.values(),

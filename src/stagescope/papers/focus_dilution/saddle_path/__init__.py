@@ -7,6 +7,7 @@ import numpy as np
 
 from stagescope.errors import InputError
 from stagescope.landscape.saddle_path import Predicted, SaddlePath
+from stagescope.papers.focus_dilution.counts import TokenCounts
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss
 from stagescope.papers.focus_dilution.saddle_path.legs import Path
 from stagescope.papers.focus_dilution.saddle_path.walk import walk
@@ -28,6 +29,7 @@ class PathRule:
 
 
 RULE = PathRule()
+UNTRIED = "of paths on finite or sampled contexts E1 alone was compared with a flow"
 
 
 def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
@@ -39,8 +41,12 @@ def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
     eta = _eta(start)
     coarse, fine = (Path(list(walk(loss, start, size, until)), loss) for size in (eta, eta / 2))
     ending = fine.walked[-1].ending
-    events = {name: _event(coarse.events[name], when, ending) for name, when in fine.events.items()}
-    return SaddlePath(tuple(coarse.legs()), events, tuple(_notes(events)), eta, coarse.time, coarse.sizes)
+    assert ending is not None
+    end = np.inf if ending.final else float(fine.time[-1])
+    events = {name: _event(coarse.events[name], when, ending.reason, end) for name, when in fine.events.items()}
+    notes = [UNTRIED] * isinstance(loss, TokenCounts) + _notes(events)
+    along = coarse.time, coarse.sizes, coarse.rates, coarse.losses
+    return SaddlePath(tuple(coarse.legs()), events, tuple(notes), eta, *along)
 
 
 def _rms(start: Params) -> float:
@@ -74,12 +80,13 @@ def _check(loss: TokenLoss, start: Params) -> None:
         raise InputError(f"the start has a pattern of size {top:.3g}, {small}; take a smaller init scale for this width")
 
 
-def _event(coarse: float | None, fine: float | None, reason: str) -> Predicted:
+def _event(coarse: float | None, fine: float | None, reason: str, end: float) -> Predicted:
     if fine is None and coarse is None:
-        return Predicted(None, reason=reason)
+        return Predicted(None, reason=reason, beyond=end)
     if fine is None or coarse is None:
         which = "eta, not with half of it" if fine is None else "half of eta, not with eta"
-        return Predicted(None, reason=f"not decided: it comes at t={coarse or fine:.4g} with {which}")
+        when = coarse or fine or 0.0
+        return Predicted(None, reason=f"not decided: it comes at t={when:.4g} with {which}", beyond=when)
     gap = coarse - fine
     t = fine - gap / (2**RULE.order - 1)
     error = RULE.bar * abs(gap) + RULE.solver * t

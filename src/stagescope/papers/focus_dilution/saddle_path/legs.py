@@ -48,6 +48,11 @@ class Path:
         return {name: tops[:, i] for i, name in enumerate(BLOCKS)}
 
     @cached_property
+    def rates(self) -> dict[str, np.ndarray]:
+        rates = np.concatenate([leg.rates for leg in self.walked])
+        return {name: rates[:, i] for i, name in enumerate(BLOCKS)}
+
+    @cached_property
     def values(self) -> dict[str, np.ndarray]:
         """Singular values of W0 (E) and of Phi (Q)."""
         (d, m), keys = self.loss.model.shapes["W0"], self.loss.model.shapes["WQ"][1]

@@ -30,6 +30,14 @@ REACHED = 1e-9
 
 
 @dataclass(frozen=True)
+class Ending:
+    """Why a path ends. After a final ending nothing opens any more, however long one waits."""
+
+    reason: str
+    final: bool = False
+
+
+@dataclass(frozen=True)
 class Walked:
     """One leg: the small model's points at the solver's own times, and how it ended.
 
@@ -46,7 +54,7 @@ class Walked:
     losses: np.ndarray
     speeds: np.ndarray
     opened: str | None
-    ending: str = ""
+    ending: Ending | None = None
 
     @property
     def speed(self) -> float:
@@ -72,7 +80,7 @@ def _origin(loss: TokenLoss, state: State, eta: float, until: float) -> Walked:
     rate, top = float(np.linalg.norm(b, 2)), state.embedding.top
     after, used, opened = _grown({"embedding": state.embedding}, {"embedding": b}, until, {"embedding": eta})
     value = float(loss.value({name: np.zeros(shape) for name, shape in loss.model.shapes.items()}))
-    ending = "" if opened else f"at the origin nothing grows faster than {rate:.2g}"
+    ending = None if opened else Ending(f"at the origin nothing grows faster than {rate:.2g}", final=True)
     tops = np.array([[top, -np.inf], [after["embedding"].top, -np.inf]])
     rates = np.array([[rate, 0.0]] * 2)
     moved = replace(state, embedding=after["embedding"])
@@ -162,8 +170,8 @@ class _Leg:
         self._keep()
         return opened
 
-    def ending(self, until: float) -> str:
-        """Why the path ends where the small flow has settled; empty where something opens before `until`, inside or outside.
+    def ending(self, until: float) -> Ending | None:
+        """Why the path ends where the small flow has settled; None where something opens before `until`, inside or outside.
 
         A way out inside the small model that is lost to rounding ends the path unless something outside opens before.
         """
@@ -173,30 +181,30 @@ class _Leg:
         rate, size = self.inside()
         if rate > INSIDE and size < LOST and due > self.t + math.log(0.1 / LOST) / rate:
             way = f"the path leaves its last leg inside its own model, at rate {rate:.2g}"
-            return f"{way}, along a direction whose size is lost to rounding; what follows is not predicted"
+            return Ending(f"{way}, along a direction whose size is lost to rounding; what follows is not predicted")
         if due <= until or rate > INSIDE:
-            return ""
+            return None
         fastest = max((rates[name] for name in BLOCKS if np.isfinite(gaps[name])), default=0.0)
-        return f"on the last leg nothing grows faster than {fastest:.2g}"
+        return Ending(f"on the last leg nothing grows faster than {fastest:.2g}", final=True)
 
-    def endless(self, begun: float, until: float) -> str:
+    def endless(self, begun: float, until: float) -> Ending | None:
         """Why nothing opens on a leg that never settles, whose rates fall like 1 / t or faster: its growth is finite.
 
         From t to `until` a pattern then grows by rate t ln(until / t) e-folds at most.
         """
         taken = len(self.record)
         if taken >= (STEPS if self.t > 2 * begun else 10 * STEPS):
-            return f"the flow of the last leg was given up after {taken} steps of the solver, at t={self.t:.4g}"
+            return Ending(f"the flow of the last leg was given up after {taken} steps of the solver, at t={self.t:.4g}")
         if self.t < LONG * max(begun, 1.0):
-            return ""
+            return None
         limits, rates = self.limits(), self.rates()
         gaps = {name: limits[name] - stack.top for name, stack in self.stacks.items()}
         folds = {name: rates[name] * self.t * math.log(until / self.t) for name in BLOCKS}
         if any(folds[name] >= gaps[name] for name in BLOCKS):
-            return ""
+            return None
         nearest = min(BLOCKS, key=lambda name: gaps[name] - folds[name])
         lacks = f"from t={self.t:.3g} on it is {folds[nearest]:.2g} e-folds at most, and {gaps[nearest]:.2g} are needed"
-        return f"the growth along the last leg is finite: {lacks}"
+        return Ending(f"the growth along the last leg is finite: {lacks}", final=True)
 
     def inside(self) -> tuple[float, float]:
         """The fastest rate inside the small model, and the size of what grows at it, from the velocity along it."""
@@ -208,7 +216,7 @@ class _Leg:
         along = np.linalg.norm(directions[:, rates > INSIDE].T @ self.velocity[:size])
         return float(rates[-1]), float(along / max(rates[-1], INSIDE))
 
-    def ended(self, opened: str | None, ending: str) -> Walked:
+    def ended(self, opened: str | None, ending: Ending | None = None) -> Walked:
         state = replace(self.state, small=self.model.unpacked(self.point))
         time, points, tops, laws, losses, speeds = zip(*self.record, strict=True)
         rates = np.stack([_rates(np.stack(block)) for block in zip(*laws, strict=True)], axis=1)
@@ -221,15 +229,15 @@ def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float) -> W
     leg = _Leg(loss, state, t, eta)
     for name in BLOCKS:
         if leg.limits()[name] - leg.stacks[name].top <= REACHED:
-            return leg.ended(name, "")
+            return leg.ended(name)
     try:
         for now, point in leg.model.steps(leg.point, t, until):
             opened = leg.advance(now, point)
             if opened:
-                return leg.ended(opened, "")
+                return leg.ended(opened)
             why = leg.ending(until) if leg.speed < SETTLED else leg.endless(t, until)
             if why:
                 return leg.ended(None, why)
     except Stopped as error:
-        return leg.ended(None, str(error))
-    return leg.ended(None, f"nothing has opened on the last leg by t={until:g}")
+        return leg.ended(None, Ending(str(error)))
+    return leg.ended(None, Ending(f"nothing has opened on the last leg by t={until:g}"))
