@@ -89,7 +89,7 @@ def _orders(follower: Follower, tracked: Tracked) -> Iterator[Crossing]:
             return _top(found[names[0]]) - _top(found[names[1]])
 
         pairs = list(zip(tracked.outside[one], tracked.outside[other], strict=True))
-        real = [min(_top(a), _top(b)) > tracked.zero for a, b in pairs]
+        real = [min(_top(a), _top(b)) > zero for (a, b), zero in zip(pairs, tracked.zero, strict=True)]
         leads = [_top(a) - _top(b) for a, b in pairs]
         for i, at, following in _pairs(tracked):
             if real[i] and real[i + 1] and leads[i] * leads[i + 1] < 0:

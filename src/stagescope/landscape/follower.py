@@ -1,7 +1,7 @@
 """Zeros of a field that depends on a number, followed by pseudo-arclength steps.
 
 Symmetries make critical points orbits. Rows besides F pick one member of each; what they leave free is taken by steps of least
-norm, and the tangent is the one before, projected on all directions along which the rows stay zero.
+norm.
 """
 
 from abc import ABC, abstractmethod
@@ -19,15 +19,16 @@ class FollowRule:
 
     first: float = 0.01
     longest: float = 0.05
-    shortest: float = 1e-7
+    shortest: float = 1e-5
     turn: float = 0.95  # least cosine between the tangents of neighbours
     newton: int = 8  # corrections of a step
     exact: float = 1e-11  # largest entry of the rows at a point
     free: float = 1e-9  # singular values below this share of the largest are directions along which the rows stay zero
-    points: int = 600  # to either side
+    points: int = 200  # to either side
+    level: float = 1e-7  # change of the value below which a direction is at a constant value
     loop: int = 20  # points after which a branch that comes back to its first is closed
     nudge: float = 1e-4  # share of the span by which the value is changed for the slope of the rows
-    far: float = 30.0  # a point this many times longer than the first runs off to infinity
+    far: float = 5.0  # a point this many times longer than the first runs off to infinity
     located: int = 12  # trials for a place between two points
     close: float = 1e-9  # in units of the step, within which a place is known
 
@@ -106,12 +107,17 @@ class Follower:
         raise InputError(f"the value {value:g} has no neighbours that are allowed")
 
     def tangent(self, at: Spot, before: np.ndarray) -> np.ndarray:
-        """The direction before, projected on all along which the rows stay zero."""
+        """The direction along which the value changes with the least motion while the rows stay zero, turned like the one before.
+
+        Directions at a constant value belong to families of equal loss. At a fold all are; there the one before is projected.
+        """
         _, values, right = np.linalg.svd(self.matrix(at.vector, at.value, at.slopes))
         free = right[np.sum(values > RULE.free * values[0]) :]
-        along = free.T @ (free @ before)
-        size = float(np.linalg.norm(along))
-        return along / size if size > 1e-8 else free[-1]
+        along = free.T @ free[:, -1]
+        if np.linalg.norm(along) < RULE.level:
+            along = free.T @ (free @ before)
+        along /= max(float(np.linalg.norm(along)), 1e-300)
+        return along if along @ before >= 0 else -along
 
     def at_value(self, vector: np.ndarray, value: float, before: np.ndarray) -> Spot | None:
         """The zero nearest to a guess at a value, with a tangent like the one before; None where none is found."""

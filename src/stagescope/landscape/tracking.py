@@ -10,10 +10,12 @@ from itertools import chain
 import numpy as np
 
 from stagescope.landscape.branch import BranchPoint
-from stagescope.landscape.follower import Spot, Zeros
+from stagescope.landscape.follower import RULE, Spot, Zeros
 
 ZERO = 1e-8
-"""Share of the largest rate inside the model, of all points, below which a rate has no sign of its own: F is zero to 1e-11."""
+"""Share of the largest rate inside the model below which a rate has no sign of its own."""
+REST = 100 * RULE.exact
+"""And what is left of F, with room, over the length of the point: along an orbit a rate is as large as that."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ class Tracked:
         self.inside = _ordered([inside(zeros, spot) for spot in spots])
         opened = [outside(zeros, spot) for spot in spots]
         self.outside = {name: _ordered([each[name] for each in opened]) for name in opened[0]}
-        self.zero = ZERO * max(float(np.abs(modes.rates).max(initial=0.0)) for modes in self.inside)
+        largest = np.array([np.abs(modes.rates).max(initial=0.0) for modes in self.inside])
+        self.zero = ZERO * largest + REST / np.array([max(float(np.linalg.norm(spot.vector)), 1e-3) for spot in spots])
         self.signs = {"": signs(self.inside, self.zero)}
         self.signs |= {name: signs(modes, self.zero) for name, modes in self.outside.items()}
 
@@ -73,7 +76,7 @@ class Tracked:
     def _point(self, i: int) -> BranchPoint:
         spot = self.spots[i]
         growing = self.signs[""][i] > 0
-        opened = {name: _fastest(modes[i].rates, self.zero) for name, modes in self.outside.items()}
+        opened = {name: _fastest(modes[i].rates, self.zero[i]) for name, modes in self.outside.items()}
         inner = _fastest(self.inside[i].rates[growing], 0.0)
         rates = tuple(sorted(chain.from_iterable(opened.values()), reverse=True)) if opened else inner
         return BranchPoint(
@@ -98,9 +101,9 @@ def _fastest(rates: np.ndarray, zero: float) -> tuple[float, ...]:
     return tuple(float(rate) for rate in sizes if rate > zero)
 
 
-def signs(modes: Sequence[Modes], zero: float) -> np.ndarray:
+def signs(modes: Sequence[Modes], zero: np.ndarray) -> np.ndarray:
     """The sign of every mode at every point; where a rate is too small to have one, that of the point before, or after."""
-    found = np.array([np.where(np.abs(each.rates) > zero, np.sign(each.rates), 0.0) for each in modes])
+    found = np.array([np.where(np.abs(each.rates) > least, np.sign(each.rates), 0.0) for each, least in zip(modes, zero, strict=True)])
     for order in (range(1, len(found)), range(len(found) - 2, -1, -1)):
         step = 1 if order.step > 0 else -1
         for i in order:

@@ -68,9 +68,8 @@ def _check_study(study: Study) -> None:
     for name, measure in study.measures.items():
         _call(f"{it} has the measure {name!r}, which", measure)
     for kind in study.kinds:
-        _expect(
-            f"a kind of {it}", kind, fields=_several(str), read=_call, claims=_call, views=_call, cost=_is(Cost), path=_optional
-        )
+        _expect(f"a kind of {it}", kind, fields=_several(str), read=_call, claims=_call, views=_call, cost=_is(Cost))
+        _expect(f"a kind of {it}", kind, path=_optional, rung=_optional)
     for name, sweep in study.sweeps.items():
         _expect(
             f"the sweep {name!r} of {it}", sweep, options=_is(Mapping), grid=_is(Mapping), measures=_several(str), table=_optional

@@ -97,6 +97,7 @@ _READING = {
     "claims": Later(f"{_HERE}.claims:CLAIMS").load,
     "views": Later(f"{_HERE}.views:token_views"),
     "path": Later(f"{_HERE}.saddle_path:token_path"),
+    "rung": Later(f"{_HERE}.continuation:token_rung"),
 }
 STUDY = Study(
     name="focus-dilution",

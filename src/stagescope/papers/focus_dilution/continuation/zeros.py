@@ -22,8 +22,10 @@ WEIGHTS = ((2, -1 / 12), (1, 8 / 12), (-1, -8 / 12), (-2, 1 / 12))
 class TokenZeros(Zeros):
     """The zeros of the small model (r, rq) of `family(value)`; at rq = 0 it has no queries and keys."""
 
-    def __init__(self, family: Callable[[float], TokenLoss], r: int, rq: int) -> None:
+    def __init__(self, family: Callable[[float], TokenLoss], r: int, rq: int, loss: TokenLoss) -> None:
         self.r, self.rq = r, rq
+        width, keys = loss.model.shapes["WQ"]
+        self.room = ("embedding",) * (r < width) + ("attention",) * (rq < keys)
         self.model = lru_cache(maxsize=16)(lambda value: SmallModel(family(value), r, rq))
 
     def _whole(self, vector: np.ndarray) -> np.ndarray:
@@ -47,16 +49,17 @@ class TokenZeros(Zeros):
         return np.concatenate([widths[np.triu_indices(self.r)], keys[np.triu_indices(self.rq)], w1.sum(axis=1)])
 
     def slopes(self, vector: np.ndarray, value: float) -> np.ndarray:
-        columns = []
-        for unit in STEP * np.eye(len(vector)):
-            columns.append(sum(weight * self.rows(vector + times * unit, value) for times, weight in WEIGHTS) / STEP)
-        return np.array(columns).T
+        def column(unit: np.ndarray) -> np.ndarray:
+            return np.sum([weight * self.rows(vector + times * unit, value) for times, weight in WEIGHTS], axis=0) / STEP
+
+        return np.array([column(STEP * unit) for unit in np.eye(len(vector))]).T
 
     def loss(self, vector: np.ndarray, value: float) -> float:
         return self.model(value).velocity(self._whole(vector))[1]
 
     def openings(self, vector: np.ndarray, value: float) -> dict[str, np.ndarray]:
-        return escape_matrices(self.model(value).loss, self.params(vector, value))
+        found = escape_matrices(self.model(value).loss, self.params(vector, value))
+        return {name: found[name] for name in self.room}
 
     def measures(self, vector: np.ndarray, value: float) -> dict[str, float]:
         """|Phi|, the largest singular value of the attention scores."""
