@@ -13,6 +13,9 @@ from stagescope.landscape.tracking import Modes, Tracked, inside, outside
 SAME = 1e-4
 """Share of the span within which crossings of one kind are one, and the zero of a rate is that of its fold."""
 
+SMALL = 1e-3
+"""A rate is zero where it is this share of those beside it; one that is not was taken for another mode's."""
+
 
 def follow(zeros: Zeros, start: np.ndarray, value: float, low: float, high: float) -> Branch:
     """The branch of critical points through a start, to both sides, while the value is between `low` and `high`."""
@@ -63,8 +66,10 @@ def _zeros_outside(follower: Follower, tracked: Tracked) -> Iterator[Crossing]:
                 def here(spot: Spot, kind: str = name) -> Modes:
                     return outside(follower.zeros, spot)[kind]
 
-                spot = follower.located(at, following, _rate(modes[i], modes[i + 1], int(mode), here))
-                yield _place(follower, spot, "opening", f"a rate of {name} is zero")
+                rate = _rate(modes[i], modes[i + 1], int(mode), here)
+                spot = follower.located(at, following, rate)
+                if abs(rate(spot)) <= SMALL * max(abs(rate(at)), abs(rate(following))):
+                    yield _place(follower, spot, "opening", f"a rate of {name} is zero")
 
 
 def _rate(before: Modes, after: Modes, mode: int, here: Callable[[Spot], Modes]) -> Callable[[Spot], float]:

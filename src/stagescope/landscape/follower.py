@@ -18,16 +18,16 @@ class FollowRule:
     """How long steps are, in units of the length of the point and of the span of the value, and how exact points are."""
 
     first: float = 0.01
-    longest: float = 0.05
+    longest: float = 0.08
     shortest: float = 1e-5
     turn: float = 0.95  # least cosine between the tangents of neighbours
     newton: int = 8  # corrections of a step
     exact: float = 1e-11  # largest entry of the rows at a point
-    free: float = 1e-9  # singular values below this share of the largest are directions along which the rows stay zero
+    free: float = 1e-8  # singular values below this share of the largest are directions along which the rows stay zero
     points: int = 200  # to either side
     level: float = 1e-7  # change of the value below which a direction is at a constant value
     loop: int = 20  # points after which a branch that comes back to its first is closed
-    nudge: float = 1e-4  # share of the span by which the value is changed for the slope of the rows
+    nudge: float = 3e-6  # share of the span by which the value is changed for the slope of the rows
     far: float = 5.0  # a point this many times longer than the first runs off to infinity
     located: int = 12  # trials for a place between two points
     close: float = 1e-9  # in units of the step, within which a place is known
@@ -170,7 +170,7 @@ class Follower:
                 return found, CLOSED
             if np.linalg.norm(following.vector) > RULE.far * self.length:
                 return found, f"it runs off to infinity near {following.value:.4g}"
-            at, step = following, min(1.3 * step, RULE.longest)
+            at, step = following, min(1.5 * step, RULE.longest)
         return found, f"it was given up after {RULE.points} points, at {at.value:.4g}"
 
     def _to_edge(self, at: Spot, beyond: Spot, step: float) -> list[Spot]:

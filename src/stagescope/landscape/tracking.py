@@ -14,37 +14,50 @@ from stagescope.landscape.follower import RULE, Spot, Zeros
 
 ZERO = 1e-8
 """Share of the largest rate inside the model below which a rate has no sign of its own."""
+ALIKE = 0.25
+"""Least product of the cosines between the left and the right directions of a mode at neighbouring points."""
 REST = 100 * RULE.exact
 """And what is left of F, with room, over the length of the point: along an orbit a rate is as large as that."""
 
 
 @dataclass(frozen=True)
 class Modes:
-    """Rates at one point with their left and right directions as columns."""
+    """Rates at one point with their left and right directions as columns: eigenvalues, or singular values.
+
+    A singular value has the sign by which it continues the one before.
+    """
 
     rates: np.ndarray
     left: np.ndarray
     right: np.ndarray
+    singular: bool
 
-    def after(self, before: "Modes") -> "Modes":
-        """The same modes in the order and with the signs of those before; a singular value may so become negative."""
+    def after(self, before: "Modes", zero: float) -> "Modes":
+        """The same modes in the order of those before.
+
+        The direction of a rate that is zero may be anything, so the one before is kept. Directions that turn too far between
+        two points decide no sign of a singular value: then that of the rate before is kept.
+        """
         if not len(self.rates):
             return self
         from scipy.optimize import linear_sum_assignment
 
         along, across = before.left.T @ self.left, before.right.T @ self.right
         order = linear_sum_assignment(-np.abs(along * across))[1]
-        turned = np.sign(np.diag(along[:, order])) * np.sign(np.diag(across[:, order]))
-        turned[turned == 0] = 1.0
-        left = self.left[:, order] * np.where(np.diag(along[:, order]) < 0, -1.0, 1.0)
-        right = self.right[:, order] * np.where(np.diag(across[:, order]) < 0, -1.0, 1.0)
-        return Modes(self.rates[order] * turned, left, right)
+        turns = [np.where(np.diag(each[:, order]) < 0, -1.0, 1.0) for each in (along, across)]
+        unlike = np.abs(np.diag((along * across)[:, order])) < ALIKE
+        if self.singular:
+            turns[1] = np.where(unlike, turns[0] * np.where(before.rates < 0, -1.0, 1.0), turns[1])
+        none = np.abs(self.rates[order]) <= zero
+        left = np.where(none, before.left, self.left[:, order] * turns[0])
+        right = np.where(none, before.right, self.right[:, order] * turns[1])
+        return Modes(self.rates[order] * turns[0] * turns[1], left, right, self.singular)
 
 
 def inside(zeros: Zeros, spot: Spot) -> Modes:
     """The rates inside the model."""
     rates, directions = zeros.spectrum(spot.slopes, spot.value)
-    return Modes(rates, directions, directions)
+    return Modes(rates, directions, directions, singular=False)
 
 
 def outside(zeros: Zeros, spot: Spot) -> dict[str, Modes]:
@@ -52,7 +65,7 @@ def outside(zeros: Zeros, spot: Spot) -> dict[str, Modes]:
     found = {}
     for name, matrix in zeros.openings(spot.vector, spot.value).items():
         left, rates, right = np.linalg.svd(matrix, full_matrices=False)
-        found[name] = Modes(rates, left, right.T)
+        found[name] = Modes(rates, left, right.T, singular=True)
     return found
 
 
@@ -61,13 +74,18 @@ class Tracked:
 
     def __init__(self, zeros: Zeros, spots: Sequence[Spot]) -> None:
         self.zeros, self.spots = zeros, list(spots)
-        self.inside = _ordered([inside(zeros, spot) for spot in spots])
-        opened = [outside(zeros, spot) for spot in spots]
-        self.outside = {name: _ordered([each[name] for each in opened]) for name in opened[0]}
-        largest = np.array([np.abs(modes.rates).max(initial=0.0) for modes in self.inside])
+        inner, opened = [inside(zeros, spot) for spot in spots], [outside(zeros, spot) for spot in spots]
+        largest = np.array([np.abs(modes.rates).max(initial=0.0) for modes in inner])
         self.zero = ZERO * largest + REST / np.array([max(float(np.linalg.norm(spot.vector)), 1e-3) for spot in spots])
+        self.inside = self._ordered(inner)
+        self.outside = {name: self._ordered([each[name] for each in opened]) for name in opened[0]}
         self.signs = {"": signs(self.inside, self.zero)}
         self.signs |= {name: signs(modes, self.zero) for name, modes in self.outside.items()}
+
+    def _ordered(self, found: list[Modes]) -> list[Modes]:
+        for i in range(1, len(found)):
+            found[i] = found[i].after(found[i - 1], self.zero[i])
+        return found
 
     @property
     def points(self) -> tuple[BranchPoint, ...]:
@@ -90,12 +108,6 @@ class Tracked:
         )
 
 
-def _ordered(found: list[Modes]) -> list[Modes]:
-    for i in range(1, len(found)):
-        found[i] = found[i].after(found[i - 1])
-    return found
-
-
 def _fastest(rates: np.ndarray, zero: float) -> tuple[float, ...]:
     sizes = np.sort(np.abs(rates))[::-1]
     return tuple(float(rate) for rate in sizes if rate > zero)
@@ -103,7 +115,8 @@ def _fastest(rates: np.ndarray, zero: float) -> tuple[float, ...]:
 
 def signs(modes: Sequence[Modes], zero: np.ndarray) -> np.ndarray:
     """The sign of every mode at every point; where a rate is too small to have one, that of the point before, or after."""
-    found = np.array([np.where(np.abs(each.rates) > least, np.sign(each.rates), 0.0) for each, least in zip(modes, zero, strict=True)])
+    rates = np.array([each.rates for each in modes])
+    found = np.where(np.abs(rates) > zero[:, None], np.sign(rates), 0.0)
     for order in (range(1, len(found)), range(len(found) - 2, -1, -1)):
         step = 1 if order.step > 0 else -1
         for i in order:

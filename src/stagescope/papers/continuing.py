@@ -135,7 +135,9 @@ def option_family(study: Study, options: Options, over: str) -> OptionFamily:
         raise unknown(f"option of {study.name}", name, study.options.model_fields)
     found = list(continued(study, options))
     if name not in found:
-        raise InputError(f"{name} cannot be continued here: it is no real number on which the loss depends; choose among {', '.join(found)}")
+        raise InputError(
+            f"{name} cannot be continued here: it is no real number on which the loss depends; choose among {', '.join(found)}"
+        )
     return OptionFamily(study, options, name)
 
 

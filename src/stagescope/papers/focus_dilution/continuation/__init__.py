@@ -32,7 +32,9 @@ def token_rung(family: Callable[[float], TokenLoss], label: tuple[int, ...], val
     zeros, small = TokenZeros(family, r, rq, loss), model.unpacked(point)
     ranks = tuple(int(np.sum(np.linalg.svd(each, compute_uv=False) > THRESHOLDS.level)) for each in _both(loss, small))
     if ranks != (r, rq):
-        raise InputError(f"no critical point ({r},{rq}) was found at {value:g}: the flow of its small model ends at {_name(ranks)}")
+        raise InputError(
+            f"no critical point ({r},{rq}) was found at {value:g}: the flow of its small model ends at {_name(ranks)}"
+        )
     return zeros, zeros.vector(small, value)
 
 
@@ -49,9 +51,13 @@ def _check(loss: TokenLoss, label: tuple[int, ...]) -> None:
     least = min(width, loss.model.vocab)
     if len(label) != 2 or not (1 <= label[0] <= least and 0 <= label[1] <= min(label[0], keys)):
         most = f"r from 1 to {least}, rq from 0 to r and at most {keys}"
-        raise InputError(f"the rung {_name(label)} does not exist here: a rung r,rq has {most}; (0,0) is the origin for all values")
+        raise InputError(
+            f"the rung {_name(label)} does not exist here: a rung r,rq has {most}; (0,0) is the origin for all values"
+        )
     if isinstance(loss, TokenSampled):
-        raise InputError("the contexts of --form sampled are drawn anew for every value, so nothing is continued; use another form")
+        raise InputError(
+            "the contexts of --form sampled are drawn anew for every value, so nothing is continued; use another form"
+        )
 
 
 def _condensed(loss: TokenLoss, rq: int) -> tuple[SmallModel, np.ndarray, bool]:

@@ -25,11 +25,13 @@ class TokenZeros(Zeros):
     def __init__(self, family: Callable[[float], TokenLoss], r: int, rq: int, loss: TokenLoss) -> None:
         self.r, self.rq = r, rq
         width, keys = loss.model.shapes["WQ"]
+        self._pairs = np.triu_indices(r), np.triu_indices(rq)
         self.room = ("embedding",) * (r < width) + ("attention",) * (rq < keys)
         self.model = lru_cache(maxsize=16)(lambda value: SmallModel(family(value), r, rq))
 
-    def _whole(self, vector: np.ndarray) -> np.ndarray:
-        return vector if self.rq else np.append(vector, np.zeros(2 * self.r))
+    def _whole(self, vectors: np.ndarray) -> np.ndarray:
+        none = np.zeros((*vectors.shape[:-1], 2 * self.r))
+        return vectors if self.rq else np.concatenate([vectors, none], axis=-1)
 
     def vector(self, small: dict[str, np.ndarray], value: float) -> np.ndarray:
         whole = self.model(value).packed(small)
@@ -40,19 +42,22 @@ class TokenZeros(Zeros):
 
     def rows(self, vector: np.ndarray, value: float) -> np.ndarray:
         velocity = self.model(value).velocity(self._whole(vector))[0][: len(vector)]
-        return np.concatenate([velocity, self._conserved(self.params(vector, value))])
+        return np.concatenate([velocity, self._conserved(vector, value)])
 
-    def _conserved(self, small: dict[str, np.ndarray]) -> np.ndarray:
-        w0, w1, wq, wk = (small[name] for name in ("W0", "W1", "WQ", "WK"))
-        widths = w0.T @ w0 - w1 @ w1.T - wq @ wq.T - wk @ wk.T
-        keys = wq.T @ wq - wk.T @ wk
-        return np.concatenate([widths[np.triu_indices(self.r)], keys[np.triu_indices(self.rq)], w1.sum(axis=1)])
+    def _conserved(self, vectors: np.ndarray, value: float) -> np.ndarray:
+        """Of one vector, or of several along the first axis."""
+        w0, w1, wq, wk = (self.params(vectors, value)[name] for name in ("W0", "W1", "WQ", "WK"))
+        widths = _square(w0) - _square(w1.swapaxes(-1, -2)) - _square(wq.swapaxes(-1, -2)) - _square(wk.swapaxes(-1, -2))
+        keys = _square(wq) - _square(wk)
+        return np.concatenate([widths[..., *self._pairs[0]], keys[..., *self._pairs[1]], w1.sum(axis=-1)], axis=-1)
 
     def slopes(self, vector: np.ndarray, value: float) -> np.ndarray:
-        def column(unit: np.ndarray) -> np.ndarray:
-            return np.sum([weight * self.rows(vector + times * unit, value) for times, weight in WEIGHTS], axis=0) / STEP
-
-        return np.array([column(STEP * unit) for unit in np.eye(len(vector))]).T
+        """Differences of F; the other rows are of second degree, and their differences over any step are exact."""
+        model, whole, units = self.model(value), self._whole(vector), np.eye(len(vector))
+        shifts = [STEP * self._whole(unit) for unit in units]
+        columns = [sum(weight * model.velocity(whole + times * shift)[0] for times, weight in WEIGHTS) for shift in shifts]
+        others = (self._conserved(vector + units, value) - self._conserved(vector - units, value)) / 2
+        return np.hstack([np.array(columns)[:, : len(vector)] / STEP, others]).T
 
     def loss(self, vector: np.ndarray, value: float) -> float:
         return self.model(value).velocity(self._whole(vector))[1]
@@ -65,3 +70,7 @@ class TokenZeros(Zeros):
         """|Phi|, the largest singular value of the attention scores."""
         scores = self.model(value).loss.model.scores(self.params(vector, value))
         return {"scores": float(np.linalg.norm(scores, 2))}
+
+
+def _square(matrices: np.ndarray) -> np.ndarray:
+    return matrices.swapaxes(-1, -2) @ matrices
