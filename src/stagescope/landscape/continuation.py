@@ -13,6 +13,7 @@ from stagescope.landscape.tracking import Modes, Tracked, inside, outside
 SAME = 1e-4
 """Share of the span within which crossings of one kind are one, and the zero of a rate is that of its fold."""
 
+FAMILY = "critical points of equal loss go through each: the member nearest to that of the point before is shown, with its rates"
 SMALL = 1e-3
 """A rate is zero where it is this share of those beside it; one that is not was taken for another mode's."""
 
@@ -27,8 +28,8 @@ def follow(zeros: Zeros, start: np.ndarray, value: float, low: float, high: floa
     tracked = Tracked(zeros, [*back, *up])
     folds = list(_folds(follower, tracked))
     found = [*_zeros_inside(follower, tracked, folds), *_zeros_outside(follower, tracked), *_orders(follower, tracked)]
-    notes = tuple(dict.fromkeys(note for note in (ended, stopped) if note))
-    return Branch(tracked.points, tuple(folds), tuple(_distinct(found, SAME * follower.span)), notes)
+    notes = dict.fromkeys(note for note in (ended, stopped, FAMILY if follower.family else "") if note)
+    return Branch(tracked.points, tuple(folds), tuple(_distinct(found, SAME * follower.span)), tuple(notes))
 
 
 def _pairs(tracked: Tracked) -> Iterator[tuple[int, Spot, Spot]]:

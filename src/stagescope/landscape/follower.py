@@ -86,6 +86,7 @@ class Follower:
         if not (np.isfinite(low) and np.isfinite(high) and low <= value <= high and low < high):
             raise InputError(f"the value {value:g} is not between {low:g} and {high:g}: a branch starts inside its range")
         self.zeros, self.low, self.high, self.span = zeros, low, high, high - low
+        self.family = False  # whether critical points of equal loss, of one orbit or not, go through a point
         self.length = max(float(np.linalg.norm(start)), 1e-3)
         upwards = np.append(np.zeros(len(start)), 1.0)
         found = self.at_value(start, value, upwards)
@@ -114,6 +115,7 @@ class Follower:
         _, values, right = np.linalg.svd(self.matrix(at.vector, at.value, at.slopes))
         free = right[np.sum(values > RULE.free * values[0]) :]
         along = free.T @ free[:, -1]
+        self.family = self.family or len(free) > 1
         if np.linalg.norm(along) < RULE.level:
             along = free.T @ (free @ before)
         along /= max(float(np.linalg.norm(along)), 1e-300)

@@ -67,7 +67,8 @@ def continue_point(
     kind = kind_of(type_id(type(objective).__module__, type(objective).__name__))
     if kind is None or kind.rung is None:
         raise InputError(f"{type(objective).__name__} has no rungs to name; give parameters near a critical point as start")
-    return follow(*kind.rung(family, tuple(rung or ()), value), value, *ends)
+    zeros, begin = kind.rung(family, tuple(rung or ()), value)
+    return follow(zeros, begin, value, *ends)
 
 
 def _range(family: Family, value: float, low: float | None, high: float | None) -> tuple[float, float]:
@@ -118,7 +119,7 @@ class OptionFamily:
         found = getattr(self.options, name)
         return float(found[int(place)] if place else found)
 
-    def __call__(self, value: float) -> Objective:
+    def __call__(self, value: float) -> Any:
         name, _, place = self.name.partition(".")
         given = self.options.with_elements(name, {int(place): value}) if place else value
         changed = {**self.options.model_dump(exclude_unset=True), name: given}
