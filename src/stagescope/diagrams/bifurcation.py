@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 MARKS = {"fold": ("o", COLORS[1]), "bifurcation": ("s", COLORS[3]), "opening": ("D", COLORS[4]), "order": ("^", COLORS[6])}
-LABELS = {"scores": "largest score"}
+LABELS = {"logits": "share of the logits after"}
 KINDS = {"embedding": COLORS[0], "attention": COLORS[2]}
 
 
@@ -68,44 +68,58 @@ def _picture(branch: Branch, title: str, over: str, kind: str) -> bytes:
 
 
 def _drawn(branch: Branch, title: str, over: str) -> "Drawing":
-    """One panel for each measure, on a logarithmic axis, one for the loss, and one for rates."""
+    """One panel for each measure, one for the loss, and one for rates."""
     from matplotlib import pyplot
 
-    names, points = [*branch.points[0].measures, "loss"], branch.points
+    points, names = branch.points, [*branch.points[0].measures, "loss"]
     size, heights = (5.6, 1.4 + 1.9 * (len(names) + 1)), [3, *[2] * len(names)]
     drawing, panels = pyplot.subplots(len(names) + 1, 1, figsize=size, sharex=True, layout="constrained", height_ratios=heights)
     for axes, name in zip(panels, names, strict=False):
-        _line(axes, points, lambda point, name=name: _height(point, name), COLORS[0])
-        if name in points[0].measures:
-            axes.set_yscale("log")
+        for place in range(len(_heights(points[0], name))):
+            _line(axes, points, lambda point, name=name, i=place: _heights(point, name)[i], _colour(place))
         axes.set_ylabel(LABELS.get(name, name))
-    for crossing in (*branch.folds, *branch.crossings):
-        _mark(panels, names, branch, crossing)
+        axes.margins(y=0.15)
+    for place, crossing in enumerate(sorted((*branch.folds, *branch.crossings), key=lambda each: each.value)):
+        _mark(panels, names, points, crossing, place)
     _rate_panel(panels[-1], points)
     panels[-1].set_xlabel(over)
-    panels[0].legend(handles=[_handle(COLORS[0], "stable inside its model"), _handle(COLORS[0], "unstable", "--")], loc="best")
+    _legend(panels[0], len(_heights(points[0], names[0])))
     panels[0].set_title(title, loc="left")
     return drawing
 
 
-def _height(point: BranchPoint, name: str) -> float:
-    return point.loss if name == "loss" else point.measures[name]
+def _colour(place: int) -> str:
+    return COLORS[place % len(COLORS)]
 
 
-def _mark(panels: Sequence["Axes"], names: Sequence[str], branch: Branch, crossing: Crossing) -> None:
-    """A mark on every curve, named on the first one: beside a fold on the side where the branch is not."""
+def _heights(point: BranchPoint, name: str) -> tuple[float, ...]:
+    return (point.loss,) if name == "loss" else point.measures[name]
+
+
+def _legend(axes: "Axes", curves: int) -> None:
+    handles = [_handle(_colour(place), f"token {place}") for place in range(curves)] if 1 < curves <= len(COLORS) else []
+    styles = [_handle("#555555", "stable inside its model"), _handle("#555555", "unstable", "--")]
+    axes.legend(handles=[*styles, *handles], loc="best")
+
+
+def _mark(panels: Sequence["Axes"], names: Sequence[str], points: Sequence[BranchPoint], crossing: Crossing, row: int) -> None:
+    """A mark on the curve of the loss, and a line in the other panels, named in the first; neighbours in different rows."""
     shape, colour = MARKS[crossing.kind]
-    near = min(branch.points, key=lambda point: abs(point.value - crossing.value) + abs(point.loss - crossing.loss))
-    for axes, name in zip(panels, names, strict=False):
-        height = crossing.loss if name == "loss" else near.measures[name]
-        axes.plot(crossing.value, height, shape, ms=5, color=colour, mec="white", mew=0.7, zorder=4)
-    panels[-1].axvline(crossing.value, color=colour, lw=0.8, alpha=0.6, zorder=1)
-    values = [point.value for point in branch.points]
-    turned = crossing.kind == "fold" and near.value > crossing.value
-    left = turned or crossing.value > min(values) + 0.8 * (max(values) - min(values))
-    place = {"xytext": (-7 if left else 7, -3), "textcoords": "offset points", "ha": "right" if left else "left"}
-    where = (crossing.value, _height(near, names[0]) if names[0] != "loss" else crossing.loss)
-    panels[0].annotate(f"{crossing.kind} {crossing.value:.4g}", where, fontsize=8, color=colour, **place)  # type: ignore[arg-type]
+    for axes, name in zip(panels, [*names, ""], strict=True):
+        if name == "loss":
+            axes.plot(crossing.value, crossing.loss, shape, ms=5, color=colour, mec="white", mew=0.7, zorder=4)
+        else:
+            axes.axvline(crossing.value, color=colour, lw=0.8, alpha=0.6, zorder=1)
+    values = [point.value for point in points]
+    left = crossing.value > min(values) + 0.75 * (max(values) - min(values))
+    place = {
+        "xytext": (-4 if left else 4, -2 - 11 * (row % 3)),
+        "textcoords": "offset points",
+        "ha": "right" if left else "left",
+        "va": "top",
+    }
+    text, at = f"{crossing.kind} {crossing.value:.4g}", (crossing.value, 1.0)
+    panels[0].annotate(text, at, xycoords=("data", "axes fraction"), fontsize=8, color=colour, **place)  # type: ignore[arg-type]
 
 
 def _rate_panel(axes: "Axes", points: Sequence[BranchPoint]) -> None:
@@ -116,6 +130,9 @@ def _rate_panel(axes: "Axes", points: Sequence[BranchPoint]) -> None:
             _line(axes, points, lambda point, k=kind, i=place: _at(_rates(point, k), i), colour, shade)
     axes.set_ylabel("rates of what opens" if points[0].openings else "rates that grow")
     axes.set_ylim(bottom=0)
+    if not any(point.rates for point in points):
+        axes.text(0.5, 0.5, "nothing grows", transform=axes.transAxes, ha="center", color="#555555")
+        axes.set_yticks([])
     if kinds:
         axes.legend(handles=[_handle(KINDS.get(kind, COLORS[0]), kind) for kind in kinds], loc="best")
 

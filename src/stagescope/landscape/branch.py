@@ -11,7 +11,7 @@ import numpy as np
 class BranchPoint:
     """A critical point of a branch: `index` directions grow inside the model; `rates` are those of what opens out of it.
 
-    Where the model is whole, `rates` are those of the directions that grow in it.
+    Where the model is whole, `rates` are those of the directions that grow in it. `measures` are curves to draw, by name.
     """
 
     value: float
@@ -19,7 +19,7 @@ class BranchPoint:
     index: int
     rates: tuple[float, ...]
     openings: Mapping[str, tuple[float, ...]]
-    measures: Mapping[str, float]
+    measures: Mapping[str, tuple[float, ...]]
     params: Mapping[str, np.ndarray]
 
     @property
@@ -29,7 +29,8 @@ class BranchPoint:
 
     def json(self) -> dict[str, Any]:
         found = {"value": self.value, "loss": self.loss, "index": self.index, "rates": list(self.rates), "stable": self.stable}
-        return {**found, "openings": {name: list(rates) for name, rates in self.openings.items()}, **self.measures}
+        found["openings"] = {name: list(rates) for name, rates in self.openings.items()}
+        return found | {name: list(values) for name, values in self.measures.items()}
 
 
 @dataclass(frozen=True)

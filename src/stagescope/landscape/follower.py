@@ -63,8 +63,8 @@ class Zeros(ABC):
         """Matrices by name whose singular values are rates out of a small model; none where the model is whole."""
         return {}
 
-    def measures(self, vector: np.ndarray, value: float) -> dict[str, float]:
-        """Further numbers to draw."""
+    def measures(self, vector: np.ndarray, value: float) -> dict[str, tuple[float, ...]]:
+        """Curves to draw, by name; each has as many numbers at every point."""
         return {}
 
 

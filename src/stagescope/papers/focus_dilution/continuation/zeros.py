@@ -66,10 +66,11 @@ class TokenZeros(Zeros):
         found = escape_matrices(self.model(value).loss, self.params(vector, value))
         return {name: found[name] for name in self.room}
 
-    def measures(self, vector: np.ndarray, value: float) -> dict[str, float]:
-        """|Phi|, the largest singular value of the attention scores."""
-        scores = self.model(value).loss.model.scores(self.params(vector, value))
-        return {"scores": float(np.linalg.norm(scores, 2))}
+    def measures(self, vector: np.ndarray, value: float) -> dict[str, tuple[float, ...]]:
+        """The size of the logits after each token as a share of all: the same for all members of a family of equal loss."""
+        loss, small = self.model(value).loss, self.params(vector, value)
+        logits = loss.model.attention(small, loss.process.stationary) @ small["W0"] @ small["W1"]
+        return {"logits": tuple((np.linalg.norm(logits, axis=1) / np.linalg.norm(logits)).tolist())}
 
 
 def _square(matrices: np.ndarray) -> np.ndarray:
