@@ -183,7 +183,7 @@ def test_refusals(family, how, said):
 
 
 def test_a_loss_without_a_critical_point_is_said_so():
-    with pytest.raises(ss.StagescopeError, match="no critical point was found at 0.5"):
+    with pytest.raises(ss.StagescopeError, match="no critical point was found at"):
         ss.continue_point(
             lambda v: ss.JaxObjective(lambda params: params["x"].sum() * v), 0.5, {"x": np.zeros(1)}, low=0.4, high=0.6
         )
