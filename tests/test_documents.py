@@ -15,6 +15,7 @@ from tests.third_party.installing import environment, installed, shared
 
 AT_LEAST = {
     "README.md": 2,
+    "continue.md": 3,
     "extending.md": 4,
     "five-minutes.md": 12,
     "fork.md": 4,

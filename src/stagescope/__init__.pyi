@@ -42,6 +42,9 @@ from .errors import StoreError as StoreError
 from .fields.field import Field as Field
 from .fields.objective import JaxObjective as JaxObjective
 from .fields.objective import Objective as Objective
+from .landscape.branch import Branch as Branch
+from .landscape.branch import BranchPoint as BranchPoint
+from .landscape.branch import Crossing as Crossing
 from .landscape.critical import CriticalPoint as CriticalPoint
 from .landscape.critical import critical_point as critical_point
 from .landscape.critical import critical_points as critical_points
@@ -55,6 +58,7 @@ from .landscape.saddle_path import SaddlePath as SaddlePath
 from .landscape.spectrum import Spectrum as Spectrum
 from .landscape.spectrum import spectrum as spectrum
 from .papers.calibrate import calibrate as calibrate
+from .papers.continuing import continue_point as continue_point
 from .papers.focus_dilution.finite import TokenFinite as TokenFinite
 from .papers.focus_dilution.loss import TokenPopulation as TokenPopulation
 from .papers.focus_dilution.model import TokenAttention as TokenAttention

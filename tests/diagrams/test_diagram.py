@@ -244,3 +244,60 @@ def test_the_command(tmp_path, capsys):
     assert "unknown column of this sweep 'E22'; did you mean 'E2'?" in capsys.readouterr().err
     assert run(["diagram", str(tmp_path), "--x", "pi.0"]) == 2
     assert "holds no sweep" in capsys.readouterr().err
+
+
+def over_pi0(result=lambda *values: {"events": {"E2": 1.0}}, **how):
+    first = Axis(name="pi0", kind="linear", values=(0.3, 0.5, 0.7))
+    return sweep((first, PERSISTENCE), result, **how)
+
+
+@pytest.mark.parametrize(("x", "y"), [("pi0", "persistence"), ("persistence", "pi0")])
+def test_a_boundary_is_drawn_over_its_axes(tmp_path, x, y):
+    found = diagram(over_pi0(), x, y, "E2", boundary="stall", out=tmp_path)
+    line = found.numbers["panels"][0]["boundary"]
+    assert line["pi0"][0] == pytest.approx(0.2)
+    assert line["pi0"][-1] == pytest.approx(0.8)
+    assert np.interp(0.5, line["pi0"], line["persistence"]) == pytest.approx(0.479, rel=0.01)
+    from matplotlib import pyplot
+
+    drawing = draw_maps(found.numbers)
+    lines = [each for each in drawing.axes[0].lines if len(each.get_xdata()) == len(line["pi0"])]
+    assert len(lines) == 2, "dark in light"
+    assert lines[0].get_xdata() == pytest.approx(line[x])
+    assert any("stall: lambda_c" in text.get_text() for text in drawing.legends[0].get_texts())
+    pyplot.close(drawing)
+    page = found.page.read_text()
+    assert '"boundary":{"name":"stall"' in page
+
+
+def test_a_boundary_depends_on_what_a_panel_holds(tmp_path):
+    tokens = Axis(name="tokens", kind="integer", values=(3, 6))
+    first = Axis(name="pi0", kind="linear", values=(0.4, 0.5))
+    found = diagram(
+        sweep((first, PERSISTENCE, tokens), lambda *values: {"events": {"E2": 1.0}}),
+        "pi0", "persistence", "E2", boundary="stall", out=tmp_path,
+    )  # fmt: skip
+    few, many = (panel["boundary"]["persistence"] for panel in found.numbers["panels"])
+    assert few != many
+    assert '"boundary"' not in found.page.read_text(), "the page shows one line for all cuts"
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"x": "pi0", "y": "persistence", "boundary": "stal"}, "did you mean 'stall'?"),
+        (
+            {"x": "pi0", "boundary": "stall"},
+            "is a line over pi0 and persistence, and this diagram is over pi0; draw one with --x pi0",
+        ),
+    ],
+)
+def test_boundaries_that_cannot_be_drawn(tmp_path, how, said):
+    with pytest.raises(InputError, match=re.escape(said)):
+        diagram(over_pi0(), **how, color="E2", out=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_study_without_boundaries_says_so(tmp_path):
+    with pytest.raises(InputError, match="scan-snap has no boundaries"):
+        diagram(over_pi0(study="scan-snap"), "pi0", "persistence", "E2", boundary="stall", out=tmp_path)

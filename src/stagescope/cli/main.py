@@ -9,7 +9,7 @@ import tyro
 from pydantic import BaseModel, Field, create_model
 
 import stagescope
-from stagescope.cli import predict_command, run_commands, sweep_commands
+from stagescope.cli import continue_command, predict_command, run_commands, sweep_commands
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
 from stagescope.errors import InputError, StagescopeError, sentence, unknown
@@ -21,6 +21,7 @@ VERBS: dict[str, tuple[type[Command], type[BaseModel]]] = {
     "run": (run_commands.Run, run_commands.RunFlags),
     "sweep": (sweep_commands.Sweep, sweep_commands.SweepFlags),
     "predict": (predict_command.Predict, predict_command.PredictFlags),
+    "continue": (continue_command.Continue, continue_command.ContinueFlags),
 }
 """Commands that take a study and its options."""
 CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone, tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
@@ -98,7 +99,7 @@ _DESCRIPTION = "A laboratory for how attention learns: exact flows, stages, clai
 
 
 def _tree(arguments: list[str]) -> Any:
-    """All commands; `run`, `sweep` and `predict` have one subcommand per study, its defaults those of the chosen preset.
+    """All commands; the verbs have one subcommand per study, its defaults those of the chosen preset.
 
     Options of a verb that is not called, and of a study that is not named, are left out: unused parsers would slow every
     command.

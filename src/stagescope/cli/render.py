@@ -13,6 +13,7 @@ from stagescope.claims.claim import Outcome
 from stagescope.claims.ledger import VERDICT_WIDTH, Ledger
 from stagescope.detect.stage import Stages, span_text
 from stagescope.errors import printable, sentence
+from stagescope.landscape.branch import Branch
 from stagescope.landscape.ladder import Ladder
 from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.options import option_words
@@ -204,6 +205,22 @@ def print_path(scale: float, seed: int, path: SaddlePath) -> None:
         legs.add_row(leg.label, f"{leg.t_in:.5g}", stop, f"{leg.loss:.4f}", leg.state, leg.opens or "", local, rates)
     show(legs)
     for note in path.notes:
+        show(Text(f"note: {note}", style="dim"))
+
+
+def print_branch(over: str, rung: str, branch: Branch) -> None:
+    """A branch: some of its points, folds and crossings, and how it ends."""
+    show(Text(f"critical points ({rung}) over {over}", style="bold"))
+    table = _table(over, "loss", "growing inside", "opens", "at rate")
+    for i in sorted({*range(0, len(branch.points), max(1, len(branch.points) // 20)), len(branch.points) - 1}):
+        point = branch.points[i]
+        rate, kind = max(((rates[0], kind) for kind, rates in point.openings.items() if rates), default=(0.0, "nothing"))
+        inside = "none: stable" if point.stable else str(point.index)
+        table.add_row(f"{point.value:.4g}", f"{point.loss:.5f}", inside, kind, f"{rate:.4g}" if rate else "")
+    show(table)
+    for each in (*branch.folds, *branch.crossings):
+        show(Text(f"{each.kind} at {over} = {each.value:.5g}, loss {each.loss:.5f}: {each.what}"))
+    for note in branch.notes:
         show(Text(f"note: {note}", style="dim"))
 
 

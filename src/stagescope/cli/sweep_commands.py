@@ -119,6 +119,7 @@ class Diagram(Command):
     at: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE...")] = Field(
         (), description="values of other axes; those not named give a panel for each of their values"
     )
+    boundary: str | None = Field(None, description="line of theory over the two axes: stall of focus-dilution")
     out: Path | None = Field(None, description="folder for the figure; default: diagrams in the sweep's folder")
     page: Path | None = Field(None, description="file of the page; default: diagram.html beside the figure")
     open: bool = Field(False, description="show the page in the browser")
@@ -127,7 +128,8 @@ class Diagram(Command):
     def run(self) -> int:
         from stagescope.diagrams.diagram import diagram
 
-        made = diagram(self.folder, self.x, self.y, self.color, at=_grids(self.at), out=self.out, page=self.page)
+        shown: Any = {"at": _grids(self.at), "boundary": self.boundary, "out": self.out, "page": self.page}
+        made = diagram(self.folder, self.x, self.y, self.color, **shown)
         if self.quiet:
             print(f"{made.figure}\n{made.page}")
         else:

@@ -67,6 +67,14 @@ class Ruler:
             return at + (value - values[at]) / (values[at + 1] - values[at])
         return math.log10(value) if self.log else float(value)
 
+    def value(self, place: float) -> float:
+        """The number that lies at a place; the scale is one of numbers."""
+        values = self.scale.values
+        if self.ordinal:
+            at = min(max(int(place), 0), len(values) - 2)
+            return values[at] + (place - at) * (values[at + 1] - values[at])
+        return 10.0**place if self.log else place
+
     def on_axis(self, place: float) -> float:
         """A place as plots know it, which take logarithms themselves."""
         return 10.0**place if self.log else place

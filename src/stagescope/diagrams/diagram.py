@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stagescope.diagrams.boundaries import boundary_line, find_boundary
 from stagescope.diagrams.curves import draw_curves
 from stagescope.diagrams.maps import draw_maps
 from stagescope.diagrams.numbers import numbers
@@ -36,6 +37,7 @@ def diagram(
     color: str | None = None,
     *,
     at: Mapping[str, Any] | None = None,
+    boundary: str | None = None,
     out: str | Path | None = None,
     page: str | Path | None = None,
 ) -> Diagram:
@@ -52,6 +54,7 @@ def diagram(
         color: any column of the sweep: an event, "predicted E2" (from each start, without a run), a claim by its tag, a number,
             "stages"; default: the column of a named sweep, else "last stage", else "status".
         at: values of other axes. Axes that are not named here give a panel for each of their values.
+        boundary: a line of theory that the study has over these two axes, such as "stall" of focus-dilution.
         out: folder of the figure; default: `diagrams` in the sweep's folder.
         page: file of the page; default: diagram.html beside the figure.
 
@@ -60,6 +63,7 @@ def diagram(
     """
     found = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
     chosen = select(found, x, y, color, at or {})
+    lines = {} if boundary is None else {boundary: find_boundary(found, chosen, boundary)}
     folder = found.folder / "diagrams" if out is None else Path(out)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give a folder for the figures")
@@ -67,13 +71,22 @@ def diagram(
     for kind in (*FORMATS, "json"):
         check_replaceable(stem.with_suffix(f".{kind}"))
     drawn = {"made": MARK, **numbers(found, chosen)}
+    for name, line in lines.items():
+        for panel in drawn["panels"]:
+            panel["boundary"] = boundary_line(found, line, name, {**drawn["at"], **panel["at"]})
     with store_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         target = html_target(folder / "diagram.html" if page is None else Path(page))
         publish(stem.with_suffix(".json"), (json.dumps(drawn, indent=1, allow_nan=False) + "\n").encode())
         save(lambda: draw_curves(drawn) if y is None else draw_maps(drawn), stem)
-        publish(target, diagram_page(found, chosen).encode())
+        publish(target, diagram_page(found, chosen, _common(drawn)).encode())
     return Diagram(stem.with_suffix(".png"), target, drawn, tuple(drawn["notes"]))
+
+
+def _common(drawn: Numbers) -> dict[str, Any] | None:
+    """The line of all panels, None where they differ: the page shows one for every cut."""
+    lines = [panel.get("boundary") for panel in drawn["panels"]]
+    return lines[0] if all(line == lines[0] for line in lines) else None
 
 
 def stem_of(chosen: Selection) -> str:

@@ -1,5 +1,6 @@
 """Ink of a phase diagram over two axes: every cell as the area it covers. Draws the numbers of `diagram_numbers` alone."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ def draw_maps(numbers: Numbers) -> "Drawing":
     x, y = style.ruler(numbers["x"]), style.ruler(numbers["y"])
     for axes, panel in zip(grid.flat, panels, strict=False):
         _map(axes, panel["cells"], x, y, colors)
+        if "boundary" in panel:
+            _boundary(axes, panel["boundary"], numbers)
         style.ticks(axes, axes.xaxis, x, "x", inside[0])
         style.ticks(axes, axes.yaxis, y, "y", inside[1])
         axes.set_title(style.at_text(panel["at"]) if len(panels) > 1 else "")
@@ -80,6 +83,14 @@ def _map(axes: "Axes", cells: Sequence[Mapping[str, Any]], x: Ruler, y: Ruler, c
     for spine in axes.spines.values():
         spine.set_visible(True)
         spine.set_linewidth(0.6)
+
+
+def _boundary(axes: "Axes", line: Mapping[str, Any], numbers: Numbers) -> None:
+    """A line of theory, dark in a light one, seen on any colour; where it has no place it is broken."""
+    ends = [(style.ruler(numbers[letter]), line[numbers[letter]["name"]]) for letter in ("x", "y")]
+    places = [[math.nan if v is None else ruler.place_on_axis(v) for v in values] for ruler, values in ends]
+    for color, width in (("white", 3.6), (INK, 1.6)):
+        axes.plot(*places, color=color, lw=width, zorder=4)
 
 
 def shade(cell: Mapping[str, Any], colors: style.Colors) -> Any:
@@ -140,6 +151,8 @@ def _marks(numbers: Numbers, width: int) -> list[Any]:
         most = reasons.most_common(1)[0][0]
         label = most if len(reasons) == 1 else f"failed, for example: {most}"
         found.append(Patch(facecolor="white", edgecolor=GREY, hatch=HATCH, lw=0.5, label=style.folded(label, width)))
+    if line := numbers["panels"][0].get("boundary"):
+        found.append(Line2D([], [], color=INK, lw=1.6, label=style.folded(f"{line['name']}: {line['title']}", width)))
     if any(map(disagree, cells)):
         some = any(0 < cell["failed"] < cell["rows"] for cell in cells)
         found.append(

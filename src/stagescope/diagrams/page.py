@@ -1,7 +1,7 @@
 """The page of a sweep: its whole table, and a viewer that draws any column over any axes (`viewer/diagram.js`)."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,11 +33,13 @@ Why = tuple[str, str]
 """Why a row has no value: the kind of lack, and the sentence."""
 
 
-def diagram_page(sweep: Sweep, chosen: Selection) -> str:
-    """The whole file; it opens with the columns chosen. The same sweep gives the same bytes."""
+def diagram_page(sweep: Sweep, chosen: Selection, boundary: Mapping[str, Any] | None = None) -> str:
+    """The whole file; it opens with the columns chosen. The same sweep gives the same bytes. `boundary` is a line of theory."""
     blocks = Blocks()
     title = f"{sweep.folder.resolve().name}: sweep over {', '.join(axis.name for axis in sweep.axes)}"
     data = page_data(sweep, chosen, title, blocks)
+    if boundary is not None:
+        data["boundary"] = _boundary(sweep, boundary)
     return document(title, data, blocks, [], viewer_script("diagram"), [viewer_style("style", "panels", "diagram")], "diagram")
 
 
@@ -74,6 +76,13 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> di
             "at": [[label(name), _word(value)] for name, value in chosen.at.items()],
         },
     }
+
+
+def _boundary(sweep: Sweep, line: Mapping[str, Any]) -> dict[str, Any]:
+    """Names of its two axes, and places along each, None where it has none."""
+    axes = {axis.name: Ruler(Scale(axis.kind, axis.values)) for axis in sweep.axes if axis.name in line}
+    places = [[None if value is None else ruler.place(value) for value in line[name]] for name, ruler in axes.items()]
+    return {"name": label(line["name"]), "title": label(line["title"]), "axes": [label(name) for name in axes], "places": places}
 
 
 def _axis(axis: Axis, rows: Sequence[Row]) -> dict[str, Any]:

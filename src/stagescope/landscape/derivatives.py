@@ -86,6 +86,10 @@ class Derivatives:
         self._flat(vector, out)
         return out
 
+    def law(self, vector: np.ndarray) -> np.ndarray:
+        """F, by code that is compiled once for equal forms."""
+        return self.velocity(vector) if hasattr(self.field.objective, "flat") else self._call("velocity", vector)
+
     @cached_property
     def _flat(self) -> FlatField:
         return self.field.flat(self.layout, self.rates)
@@ -163,7 +167,7 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
         """Column by column, a few at once: all at once would hold the intermediate values of every column in memory."""
         return jax.lax.map(lambda e: forward(vector, e, data), jnp.eye(layout.size), batch_size=16).T
 
-    jitted = {"jacobian": jacobian, "jvp": forward, "vjp": backward, "second": second}
+    jitted = {"velocity": velocity, "jacobian": jacobian, "jvp": forward, "vjp": backward, "second": second}
     return {name: jax.jit(function) for name, function in jitted.items()}
 
 

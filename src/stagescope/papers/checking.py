@@ -9,7 +9,7 @@ from stagescope.errors import InputError, unknown
 from stagescope.ids import type_id
 from stagescope.options import Options
 from stagescope.papers.paper import FORMS, Cost, Kind, Paper
-from stagescope.papers.study import NamedSweep, Study
+from stagescope.papers.study import Boundary, NamedSweep, Study
 
 
 def check_paper(paper: Any) -> Paper:
@@ -65,12 +65,14 @@ def _check_study(study: Study) -> None:
         raise InputError(f"{it} has the options {study.options!r:.60}; expected a type derived from Options")
     _expect(it, study, kinds=_several(Kind), tags=_several(str), figures=_call, ledger=_several(str), numbers=_call)
     _expect(it, study, many=_optional, sweeps=_mapping(NamedSweep), tour=_mapping(str), measures=_is(Mapping), inputs=_call)
+    _expect(it, study, boundaries=_mapping(Boundary))
+    for name, boundary in study.boundaries.items():
+        _expect(f"the boundary {name!r} of {it}", boundary, title=_is(str), axes=_several(str), line=_call)
     for name, measure in study.measures.items():
         _call(f"{it} has the measure {name!r}, which", measure)
     for kind in study.kinds:
-        _expect(
-            f"a kind of {it}", kind, fields=_several(str), read=_call, claims=_call, views=_call, cost=_is(Cost), path=_optional
-        )
+        _expect(f"a kind of {it}", kind, fields=_several(str), read=_call, claims=_call, views=_call, cost=_is(Cost))
+        _expect(f"a kind of {it}", kind, path=_optional, rung=_optional)
     for name, sweep in study.sweeps.items():
         _expect(
             f"the sweep {name!r} of {it}", sweep, options=_is(Mapping), grid=_is(Mapping), measures=_several(str), table=_optional

@@ -33,7 +33,8 @@ class Kind:
 
     `fields` are types of objectives or fields, each as "package.module:Type". `read` makes the `Reading` of a run, `claims`
     gives the paper's claims on such runs, `views` lists what the page shows of a reading. `path(objective, start, until)` is
-    the saddle path from a start where the model has a structured one.
+    the saddle path from a start where the model has a structured one. `rung(family, label, value)` gives the critical points
+    of a rung of the model's ladder for objectives that depend on a number, and a start among them at a value.
     """
 
     fields: tuple[str, ...]
@@ -42,6 +43,7 @@ class Kind:
     views: Callable[[Any], list[Any]] = field(default=Later("stagescope.views.any_run:any_views"))
     cost: Cost = field(default_factory=Cost)
     path: Callable[[Any, Any, float], Any] | None = None
+    rung: Callable[[Callable[[float], Any], tuple[int, ...], float], Any] | None = None
 
 
 @dataclass(frozen=True)

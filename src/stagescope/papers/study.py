@@ -49,6 +49,19 @@ class NamedSweep:
     color: str | None = None
 
 
+@dataclass(frozen=True)
+class Boundary:
+    """A line that theory draws in the plane of two options, to be seen over the phase diagram of a sweep.
+
+    `line(options, values)` gives the second option at values of the first, None where there is no such place; `options` are
+    the others that the sweep holds fixed.
+    """
+
+    title: str
+    axes: tuple[str, str]
+    line: "Callable[[Mapping[str, Any], Sequence[float]], list[float | None]]"
+
+
 def final_loss(run: "Run") -> dict[str, float]:
     """The numbers of a run that every study has."""
     return {"loss": float(run.series["loss"][-1])} if "loss" in run.series and run.frames else {}
@@ -68,7 +81,8 @@ class Study:
     seeds at once where one kernel call can, and None for those it cannot. `measures` are further things that a sweep keeps of
     a run that reached its end, by name: numbers, words and None are columns NAME.KEY of the table, lists and mappings stay in
     the row. `tour` are presets that `stagescope demo` shows, each with a sentence. `inputs` are drawn by seed to calibrate the
-    claims: settings the paper is about; the nulls are part of the claims.
+    claims: settings the paper is about; the nulls are part of the claims. `boundaries` are lines of theory by name, which a
+    phase diagram can show.
     """
 
     name: str
@@ -87,6 +101,7 @@ class Study:
     sweeps: Mapping[str, NamedSweep] = field(default_factory=dict)
     tour: Mapping[str, str] = field(default_factory=dict)
     inputs: "Callable[[], tuple[Inputs, ...]]" = tuple
+    boundaries: Mapping[str, Boundary] = field(default_factory=dict)
 
     def claims(self) -> "tuple[Claim, ...]":
         """The claims on its runs, each once."""

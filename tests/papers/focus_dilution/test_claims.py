@@ -66,7 +66,7 @@ def verdicts(run):
     return {row.tag.removeprefix("FD:"): row for row in ss.check(run)}
 
 
-LATE = {"degenerate", "kappa", "delta-law", "tangential", "stall", "critical-scale"}
+LATE = {"degenerate", "kappa", "delta-law", "tangential", "lambda-c", "stall", "critical-scale"}
 """They apply to chains whose rare tokens are almost equal, or whose path ends above the floor of the loss."""
 
 
@@ -282,7 +282,8 @@ def test_equal_rare_tokens_stall():
     """pi_0 = .4, persistence .3, delta = 0: a degenerate point, stable inside the rank-one model; E2 never comes."""
     run = ss.run_study("focus-dilution", pi=(0.4, 0.2, 0.2, 0.2), persistence=0.3, until=4000.0)
     found = verdicts(run)
-    assert {found[name].verdict for name in ("degenerate", "tangential", "stall")} == {"confirmed"}
+    assert {found[name].verdict for name in ("degenerate", "tangential", "lambda-c", "stall")} == {"confirmed"}
+    assert found["lambda-c"].measured == "stays"
     assert found["kappa"].verdict == "inconclusive"
     assert found["embedding-rate"].verdict == "inconclusive"
     evidence, family = asymmetry(run)
@@ -310,6 +311,7 @@ def test_where_the_tangential_claim_fails():
     assert found["tangential"].verdict == "violated"
     expected = REFERENCE["tangential_rate"]
     assert found["tangential"].measured == pytest.approx(expected.value, abs=expected.tolerance)
+    assert (found["lambda-c"].verdict, found["lambda-c"].measured) == ("confirmed", "leaves")
     assert found["stall"].verdict == "inconclusive"
     evidence, family = asymmetry(run)
     assert family.tangential > NO_RATE, "unstable inside the rank-one model"
@@ -317,6 +319,14 @@ def test_where_the_tangential_claim_fails():
     assert run.time[-1] > ASYMMETRY.stalled * evidence.attentions[0], "the run is long enough"
     assert evidence.second is not None
     assert found["stall"].measured != found["stall"].predicted
+
+
+def test_a_flow_that_ends_before_it_can_leave_decides_nothing():
+    """pi_0 = .55, persistence .6, soon after Q1: rare tokens are still equal, and are predicted to part."""
+    run = ss.run_study("focus-dilution", pi=(0.55, 0.15, 0.15, 0.15), persistence=0.6, until=160.0)
+    found = verdicts(run)["lambda-c"]
+    assert (found.predicted, found.verdict) == ("leaves", "inconclusive")
+    assert "to leave" in found.reason
 
 
 def test_a_symmetric_point_that_was_not_reached_decides_nothing():

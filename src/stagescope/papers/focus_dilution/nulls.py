@@ -18,7 +18,7 @@ from stagescope.dynamics.record import AtTimes
 from stagescope.errors import StagescopeError
 from stagescope.fields.objective import as_field
 from stagescope.papers.focus_dilution.evidence import initial_rms
-from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
+from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate, stall_boundary
 from stagescope.papers.focus_dilution.ladder.points import condensed_start, small_point
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
@@ -230,6 +230,17 @@ def _persistent(seed: int) -> Run:
     return Setting(chain, 4.0, 1e-3, 8, 8, seed).run()
 
 
+def _other_side(seed: int) -> Run:
+    """Equal rare tokens; the chain that is named has a persistence on the other side of lambda_c."""
+    rng = np.random.default_rng(seed)
+    first = float(rng.uniform(0.45, 0.65))
+    critical = stall_boundary(first, 4)
+    assert critical is not None
+    pi, shares = asymmetric_law(first, 4, (0.0, 0.0, 0.0), 0.0), [float(rng.uniform(0.6, 0.8)), float(rng.uniform(1.15, 1.3))]
+    made, named = (LazyChain(pi=pi, persistence=share * critical) for share in (shares if rng.integers(2) else shares[::-1]))
+    return Setting(made, 4.0, 1e-3, 8, 8, seed).shown_under(named)
+
+
 OTHER_LAW = Inputs("another law", "a flow shown under a chain whose pi is another one: directions along pi are false", _other_law)
 OTHER_PERSISTENCE = Inputs(
     "another persistence", "a flow shown under a chain of the same pi whose c is off by 30 % or more", _other_persistence
@@ -244,6 +255,9 @@ OTHER_SEQUENCE = Inputs(
 )
 UNEQUAL = Inputs("unequal rare tokens", "a flow on unequal rare tokens, shown under equal ones: E2 comes", _unequal)
 OFFSET = Inputs("another asymmetry", "a flow whose rare tokens differ by four times what is named and halved", _offset)
+OTHER_SIDE = Inputs(
+    "other side of lambda_c", "a flow on equal rare tokens, shown under a persistence beyond lambda_c from its own", _other_side
+)
 PERSISTENT = Inputs(
     "persistent equal tokens", "equal rare tokens, persistence above lambda_c: the point is unstable", _persistent
 )

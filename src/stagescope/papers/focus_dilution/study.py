@@ -11,7 +11,7 @@ from stagescope.later import Later
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import motion
 from stagescope.papers.paper import Cost, Kind
-from stagescope.papers.study import NamedSweep, Study
+from stagescope.papers.study import Boundary, NamedSweep, Study
 
 
 class FocusDilutionOptions(Options):
@@ -97,6 +97,7 @@ _READING = {
     "claims": Later(f"{_HERE}.claims:CLAIMS").load,
     "views": Later(f"{_HERE}.views:token_views"),
     "path": Later(f"{_HERE}.saddle_path:token_path"),
+    "rung": Later(f"{_HERE}.continuation:token_rung"),
 }
 STUDY = Study(
     name="focus-dilution",
@@ -136,6 +137,13 @@ STUDY = Study(
             grid={"init_scale": "1e-4:1e-1:7:log", "pi.0": "0.3:0.7:5", "persistence": "0.3,0.6"},
             measures=("events", "verdicts", "numbers"),
             color="FD:linear-condensed",
+        ),
+    },
+    boundaries={
+        "stall": Boundary(
+            "lambda_c: above it the symmetric (1,1) of equal rare tokens is unstable",
+            ("pi0", "persistence"),
+            Later(f"{_HERE}.continuation.boundary:stall"),
         ),
     },
     tour={"ref": "Gradient flow of one attention layer on a Markov chain of four tokens."},

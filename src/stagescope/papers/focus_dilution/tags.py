@@ -40,6 +40,7 @@ TAGS = {
     "FD:kappa": Tag("stage IV", "the top embedding rate is kappa(c) delta + O(delta^2)"),
     "FD:delta-law": Tag("stage IV", "half the asymmetry, half the rate at which the flow leaves (1,1)"),
     "FD:tangential": Tag("stage IV", "tangential perturbations are at most O(delta^2)"),
+    "FD:lambda-c": Tag("stage IV", "with equal rare tokens flows stay at the symmetric (1,1) where persistence < lambda_c(pi_0)"),
     "FD:stall": Tag("stage IV", "without asymmetry no new embedding direction opens"),
     "FD:stages": Tag("stages I-IV", "condensation, focus, dilution, lifting; then the cycle repeats"),
     "FD:finite": Tag("loss", "-sum_(n,i) p(n,i) sum_k P_ik log softmax(A(n,i) W0 W1)_k at length s, exact"),

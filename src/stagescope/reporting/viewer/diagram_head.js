@@ -43,8 +43,14 @@ export function aboutLines(table, ask, cells) {
   return [
     el("p", {}, [said.filter(Boolean).join(", "), broken ? `; in ${counted(broken, "cell")} all runs failed` : ""]),
     column.about ? el("p", {}, nameOf(column.about, 300)) : null,
+    boundaryShown(table, ask) ? el("p", {}, nameOf(`line: ${table.data.boundary?.title}`, 300)) : null,
     several ? el("p", { class: "diagram-note" }, nameOf(table.data.clock_note, 400)) : null,
   ].filter((line) => line !== null);
+}
+
+/** Whether the line of theory lies over the axes drawn. @param {SweepTable} table @param {Ask} ask */
+export function boundaryShown({ data }, ask) {
+  return Boolean(data.boundary?.axes.includes(ask.x) && data.boundary.axes.includes(ask.y ?? ""));
 }
 
 /** @param {number} n @param {string} what */

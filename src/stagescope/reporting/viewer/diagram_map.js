@@ -2,6 +2,7 @@
 
 import { inks } from "./colours.js";
 import { axisName, DiagramFrame, marksAlong } from "./diagram_frame.js";
+import { boundaryShown } from "./diagram_head.js";
 import { diagramLegend, dotShape, hatching } from "./diagram_legend.js";
 import { lacksOf, unitText } from "./diagram_words.js";
 import { round } from "./shapes.js";
@@ -47,11 +48,30 @@ export function mapPicture(table, ask, cells, colours, width) {
   return {
     width,
     height: legend.bottom + 4,
-    shapes: [rimShape(rects), ...areaShapes(cells, colours, rects), ...dots, ...frame.shapes(columns, axisName(x), axisName(y)), ...legend.shapes],
+    shapes: [rimShape(rects), ...areaShapes(cells, colours, rects), ...boundaryShapes(table, ask, frame), ...dots, ...frame.shapes(columns, axisName(x), axisName(y)), ...legend.shapes],
     hit: (px, py) => rects.findIndex((list) => list.some((rect) => holds(rect, px, py))),
     outline: (i) => [...outlineOf(rects[i]), ...areaShapes([cells[i]], colours, [rects[i]]), ...(cells[i].torn ? [dotShape(...point(i))] : [])],
     point,
   };
+}
+
+/** A line of theory, dark in a light one; broken where it has no place. @param {SweepTable} table @param {Ask} ask @param {DiagramFrame} frame @returns {Shape[]} */
+function boundaryShapes(table, ask, frame) {
+  const line = table.data.boundary;
+  if (!line || !boundaryShown(table, ask)) return [];
+  const [across, upwards] = [ask.x, ask.y].map((name) => line.places[line.axes.indexOf(name ?? "")]);
+  let d = "";
+  let drawing = false;
+  across.forEach((x, i) => {
+    const y = upwards[i];
+    if (x !== null && y !== null) d += `${drawing ? "L" : "M"}${round(frame.x(x))} ${round(frame.y(y))}`;
+    drawing = x !== null && y !== null;
+  });
+  const { ink, paper } = inks();
+  return [
+    ["path", { d, fill: "none", stroke: paper, "stroke-width": 5 }],
+    ["path", { d, fill: "none", stroke: ink, "stroke-width": 2 }],
+  ];
 }
 
 /** @param {DiagramFrame} frame @param {import("./sweep.js").Rect} rect @returns {Pixels} */

@@ -11,9 +11,10 @@ from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.papers.focus_dilution.claims.eps_law import distance_shift
 from stagescope.papers.focus_dilution.evidence import Evidence, opening, reaching_second
 from stagescope.papers.focus_dilution.family import slopes
+from stagescope.papers.focus_dilution.forms import stall_boundary, symmetric_margin
 from stagescope.papers.focus_dilution.ladder.points import NO_RATE, SmallPoint, condensed_start, nearest_point, small_point
 from stagescope.papers.focus_dilution.loss import TokenPopulation
-from stagescope.papers.focus_dilution.nulls import OFFSET, PERSISTENT, UNEQUAL
+from stagescope.papers.focus_dilution.nulls import OFFSET, OTHER_SIDE, PERSISTENT, UNEQUAL
 from stagescope.papers.focus_dilution.process import LazyChain
 
 
@@ -28,6 +29,9 @@ class AsymmetryLimits:
     parts: tuple[int, ...] = (1, 2, 4, 8)  # delta is divided by these for its law
     exponent: float = 0.1  # tolerance of the exponent of delta: rates are claimed to a tenth
     linear: float = 0.2  # the rate at the least delta is this near to kappa delta; beyond it no limit is taken
+    left: float = 0.1  # rare tokens whose embeddings differ by this share of the longest have left the symmetric point
+    held: float = 0.02  # and those that differ by less than this are still at it
+    longer: float = 1.5  # a run that is this many times longer than its rate needs must have left
     stalled: float = 3.0  # a run shows a stall if it lasts for this many times Q1 without E2, as long as three further legs
 
 
@@ -103,6 +107,13 @@ class Asymmetry:
             return None
         exponent = np.log(second / first) / np.log(LIMITS.deltas[1] / LIMITS.deltas[0])
         return float(exponent), first / (LIMITS.deltas[0] * self.mean)
+
+    @property
+    def margin(self) -> float:
+        """Above 0 where the symmetric point is stable inside the rank-one model, in closed form."""
+        chain = self.law.process
+        assert isinstance(chain, LazyChain)
+        return symmetric_margin(chain.persistence, float(chain.stationary[self.frequent]), chain.vocab)
 
     @cached_property
     def tangential(self) -> float:
@@ -216,6 +227,54 @@ def _tangential(evidence: Evidence) -> Comparison:
     return Comparison(0.0, rate, NO_RATE, rate <= NO_RATE, reason)
 
 
+def _equal(evidence: Evidence) -> Regime:
+    """Equal rare tokens, and a flow that comes to (1,1)."""
+    found = _asymmetry(evidence)
+    if found is None or found.delta > LIMITS.equal:
+        return Regime(False, "applies only to lazy chains with equal rare tokens", applies=False)
+    failed = evidence.failures()
+    if evidence.attentions[0] is None:
+        failed.append("Q1 was not reached: the run does not come to (1,1)")
+    critical = stall_boundary(float(evidence.pi.max()), len(evidence.pi))
+    shown = "none" if critical is None else f"{critical:.4f}"
+    return Regime(not failed, "; ".join(failed) or f"equal rare tokens, Q1 reached; lambda_c = {shown}")
+
+
+def _spread(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
+    """Times from Q1 to E2 or the end, and by how much rare tokens differ along the first direction of W0, over its largest entry.
+
+    The first direction alone: what opens beside it is no motion inside the rank-one model.
+    """
+    opened, time = evidence.attentions[0] or 0.0, evidence.curves.time
+    end = float(time[-1]) if evidence.second is None else evidence.second
+    frames = np.flatnonzero((time >= opened) & (time <= end))
+    left = np.linalg.svd(evidence.curves.params["W0"][frames], full_matrices=False)[0][:, :, 0]
+    rare = np.delete(left, evidence.curves.frequent, axis=1)
+    return time[frames], np.ptp(rare, axis=1) / np.abs(left).max(axis=1)
+
+
+def _lambda_c(evidence: Evidence) -> Comparison:
+    found = _asymmetry(evidence)
+    assert found is not None
+    predicted = "stays" if found.margin > 0 else "leaves"
+    if evidence.attentions[0] is None:
+        return Comparison(predicted, None, "exact", None, "Q1 was not reached")
+    time, spread = _spread(evidence)
+    if len(time) < 2:
+        return Comparison(predicted, None, "exact", None, "no frame lies between Q1 and E2")
+    most = float(spread.max())
+    measured = "leaves" if most > LIMITS.left else "stays" if most < LIMITS.held else None
+    reason = f"embeddings of rare tokens differ by {most:.2g} of the longest at most, {spread[0]:.2g} at Q1"
+    if measured is None:
+        return Comparison(predicted, None, "exact", None, f"{reason}: neither left nor held")
+    if predicted == "leaves" and measured == "stays":
+        rate = found.tangential
+        needed = LIMITS.longer * math.log(LIMITS.left / max(float(spread[0]), 1e-300)) / max(rate, 1e-300)
+        if time[-1] - time[0] < needed:
+            return Comparison(predicted, None, "exact", None, f"{reason}; at rate {rate:.2g} it needs t = {needed:.3g} to leave")
+    return Comparison(predicted, measured, "exact", predicted == measured, reason)
+
+
 def _stalling(evidence: Evidence) -> Regime:
     found = _asymmetry(evidence)
     if found is None or found.delta > LIMITS.equal:
@@ -278,6 +337,16 @@ CLAIMS = (
         kind="prediction",
         null=PERSISTENT,
         rules=2,
+    ),
+    claim(
+        "FD:lambda-c",
+        "With equal rare tokens a flow stays at the symmetric (1,1) where persistence is below lambda_c, and leaves it above",
+        _equal,
+        _lambda_c,
+        "Q1",
+        "E2",
+        kind="prediction",
+        null=OTHER_SIDE,
     ),
     claim(
         "FD:stall",

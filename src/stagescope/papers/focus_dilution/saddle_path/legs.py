@@ -100,21 +100,25 @@ class Path:
         return opens, float(joined[-1].rates[-1][BLOCKS.index(opens)]) if joined else None
 
     def _point_rates(self, stay: Stay, opens: str | None) -> tuple[list[float], bool]:
-        """The rates at the critical point of a stay's own small model, and whether this point lies at infinity.
-
-        The small model's flow starts from the slowest point of the stay. At the origin it is at rest.
-        """
+        """The rates at the critical point of a stay's own small model, and whether this point lies at infinity."""
         if stay.r == 0:
             return ([float(self.walked[0].rates[0][0])] if opens else []), False
-        leg, frame = self._slowest(stay)
-        assert leg.model is not None
-        small = project(leg.model.layout.unpack(leg.points[frame]), stay.r, stay.rq)
-        model = SmallModel(self.loss, stay.r, stay.rq)
-        point, endless = _followed(model, model.layout.pack(small), float(leg.time[frame]))
+        model, point, endless = self.critical(stay)
         if endless or opens is None:
             return [], endless
         law = escape_matrices(model.loss, model.unpacked(point))[opens]
         return [float(rate) for rate in np.linalg.svd(law, compute_uv=False) if rate > NO_RATE], False
+
+    def critical(self, stay: Stay) -> tuple[SmallModel, np.ndarray, bool]:
+        """The small model of a stay, r at least 1, where its flow ends, and whether that is at infinity.
+
+        The flow starts from the slowest point of the stay.
+        """
+        leg, frame = self._slowest(stay)
+        assert leg.model is not None
+        small = project(leg.model.layout.unpack(leg.points[frame]), stay.r, stay.rq)
+        model = SmallModel(self.loss, stay.r, stay.rq)
+        return model, *followed(model, model.layout.pack(small), float(leg.time[frame]))
 
     def _slowest(self, stay: Stay) -> tuple[Walked, int]:
         """The slowest point of the path during a stay: its leg and frame."""
@@ -134,7 +138,7 @@ def _values(leg: Walked, letter: str, count: int) -> np.ndarray:
     return out
 
 
-def _followed(model: SmallModel, point: np.ndarray, t: float) -> tuple[np.ndarray, bool]:
+def followed(model: SmallModel, point: np.ndarray, t: float) -> tuple[np.ndarray, bool]:
     """Where the flow of a small model ends, and whether it has no end: its speed falls by a power of time only."""
     times, speeds = [], []
     try:

@@ -1,0 +1,196 @@
+"""The bifurcation diagram of a branch: loss and rates over the value, as a figure or as a page that needs no script."""
+
+import base64
+import html
+import io
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import stagescope
+from stagescope.errors import InputError
+from stagescope.landscape.branch import Branch, BranchPoint, Crossing
+from stagescope.reporting.bundle import viewer_style
+from stagescope.reporting.page import GENERATOR, policy
+from stagescope.reporting.report import html_target
+from stagescope.runs.files import publish, store_errors
+from stagescope.views.figure import COLORS, FORMATS, MARK, STYLE, check_replaceable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+MARKS = {"fold": ("o", COLORS[1]), "bifurcation": ("s", COLORS[3]), "opening": ("D", COLORS[4]), "order": ("^", COLORS[6])}
+LABELS = {"logits": "share of the logits after"}
+KINDS = {"embedding": COLORS[0], "attention": COLORS[2]}
+
+
+def check_out(path: Path) -> None:
+    """Refuse a file that cannot be written, before anything that takes long."""
+    kind = path.suffix.lower().lstrip(".")
+    if kind in ("html", "htm"):
+        html_target(path)
+        return
+    if kind not in FORMATS:
+        raise InputError(f"{path}: a diagram is a file .svg, .png, .pdf or .html; choose such a name")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the folder {path.parent} does not exist; create it first")
+    check_replaceable(path)
+
+
+def draw_branch(branch: Branch, path: Path, *, title: str, over: str) -> Path:
+    """Write the diagram of a branch: loss above, rates of what opens below; stable points solid, unstable ones dashed."""
+    check_out(path)
+    kind = path.suffix.lower().lstrip(".")
+    with store_errors(path):
+        if kind in FORMATS:
+            publish(path, _picture(branch, title, over, kind))
+        else:
+            publish(path, _page(branch, title, over, _picture(branch, "", over, "svg")).encode())
+    return path
+
+
+def _picture(branch: Branch, title: str, over: str, kind: str) -> bytes:
+    import matplotlib
+    from matplotlib import pyplot
+
+    matplotlib.use("Agg")
+    buffer = io.BytesIO()
+    with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
+        drawing = _drawn(branch, title, over)
+        pyplot.close(drawing)
+        undated = {"pdf": {"CreationDate": None, "Creator": MARK}, "svg": {"Date": None, "Creator": MARK}}
+        drawing.savefig(buffer, format=kind, metadata=undated.get(kind, {"Software": MARK}))
+    return buffer.getvalue()
+
+
+def _drawn(branch: Branch, title: str, over: str) -> "Drawing":
+    """One panel for each measure, one for the loss, and one for rates."""
+    from matplotlib import pyplot
+
+    points, names = branch.points, [*branch.points[0].measures, "loss"]
+    size, heights = (5.6, 1.4 + 1.9 * (len(names) + 1)), [3, *[2] * len(names)]
+    drawing, panels = pyplot.subplots(len(names) + 1, 1, figsize=size, sharex=True, layout="constrained", height_ratios=heights)
+    for axes, name in zip(panels, names, strict=False):
+        for place in range(len(_heights(points[0], name))):
+            _line(axes, points, lambda point, name=name, i=place: _heights(point, name)[i], _colour(place))
+        axes.set_ylabel(LABELS.get(name, name))
+        axes.margins(y=0.15)
+    for place, crossing in enumerate(sorted((*branch.folds, *branch.crossings), key=lambda each: each.value)):
+        _mark(panels, names, points, crossing, place)
+    _rate_panel(panels[-1], points)
+    panels[-1].set_xlabel(over)
+    _legend(drawing, len(_heights(points[0], names[0])))
+    panels[0].set_title(title, loc="left")
+    return drawing
+
+
+def _colour(place: int) -> str:
+    return COLORS[place % len(COLORS)]
+
+
+def _heights(point: BranchPoint, name: str) -> tuple[float, ...]:
+    return (point.loss,) if name == "loss" else point.measures[name]
+
+
+def _legend(drawing: "Drawing", curves: int) -> None:
+    handles = [_handle(_colour(place), f"token {place}") for place in range(curves)] if 1 < curves <= len(COLORS) else []
+    styles = [_handle("#555555", "stable inside its model"), _handle("#555555", "unstable", "--")]
+    drawing.legend(handles=[*styles, *handles], loc="outside lower left", ncols=3)
+
+
+def _mark(panels: Sequence["Axes"], names: Sequence[str], points: Sequence[BranchPoint], crossing: Crossing, row: int) -> None:
+    """A mark on the curve of the loss, and a line in the other panels, named in the first; neighbours in different rows."""
+    shape, colour = MARKS[crossing.kind]
+    for axes, name in zip(panels, [*names, ""], strict=True):
+        if name == "loss":
+            axes.plot(crossing.value, crossing.loss, shape, ms=5, color=colour, mec="white", mew=0.7, zorder=4)
+        else:
+            axes.axvline(crossing.value, color=colour, lw=0.8, alpha=0.6, zorder=1)
+    values = [point.value for point in points]
+    left = crossing.value > min(values) + 0.75 * (max(values) - min(values))
+    place = {
+        "xytext": (-4 if left else 4, -2 - 11 * (row % 3)),
+        "textcoords": "offset points",
+        "ha": "right" if left else "left",
+        "va": "top",
+    }
+    text, at = f"{crossing.kind} {crossing.value:.4g}", (crossing.value, 1.0)
+    panels[0].annotate(text, at, xycoords=("data", "axes fraction"), fontsize=8, color=colour, **place)  # type: ignore[arg-type]
+
+
+def _rate_panel(axes: "Axes", points: Sequence[BranchPoint]) -> None:
+    kinds = [kind for kind in points[0].openings if any(point.openings[kind] for point in points)]
+    for kind in kinds or [""]:
+        for place in range(max(len(_rates(point, kind)) for point in points)):
+            colour, shade = KINDS.get(kind, COLORS[0]), 1.0 if place == 0 else 0.45
+            _line(axes, points, lambda point, k=kind, i=place: _at(_rates(point, k), i), colour, shade)
+    axes.set_ylabel("rates of what opens" if points[0].openings else "rates that grow")
+    axes.set_ylim(bottom=0)
+    if not any(point.rates for point in points):
+        axes.text(0.5, 0.5, "nothing grows", transform=axes.transAxes, ha="center", color="#555555")
+        axes.set_yticks([])
+    if kinds:
+        axes.legend(handles=[_handle(KINDS.get(kind, COLORS[0]), kind) for kind in kinds], loc="best")
+
+
+def _handle(colour: str, label: str, style: str = "-") -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=colour, ls=style, label=label)
+
+
+def _rates(point: BranchPoint, kind: str) -> Sequence[float]:
+    return point.openings[kind] if kind else () if point.openings else point.rates
+
+
+def _at(rates: Sequence[float], place: int) -> float:
+    return rates[place] if place < len(rates) else 0.0
+
+
+def _line(
+    axes: "Axes", points: Sequence[BranchPoint], height: Callable[[BranchPoint], float], colour: str, shade: float = 1.0
+) -> None:
+    for part, stable in _parts(points):
+        values, heights = [point.value for point in part], [height(point) for point in part]
+        axes.plot(values, heights, color=colour, alpha=shade, ls="-" if stable else (0, (4, 2)), lw=1.6 if stable else 1.2)
+
+
+def _parts(points: Sequence[BranchPoint]) -> Iterator[tuple[list[BranchPoint], bool]]:
+    """Stretches of a branch that are stable, or not; neighbours share their end."""
+    part = [points[0]]
+    for before, point in pairwise(points):
+        part.append(point)
+        if before.stable != point.stable:
+            yield part, before.stable
+            part = [point]
+    yield part, part[0].stable
+
+
+def _page(branch: Branch, title: str, over: str, picture: bytes) -> str:
+    """The picture, and folds and crossings as a table."""
+    rows = [(c.kind, f"{c.value:.6g}", f"{c.loss:.6g}", c.what) for c in (*branch.folds, *branch.crossings)]
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", over, "loss", "what"))
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    values = np.array([point.value for point in branch.points])
+    said = f"{len(branch.points)} critical points, {over} from {values.min():.4g} to {values.max():.4g}."
+    styles = [viewer_style("style")]
+    image = base64.b64encode(picture).decode()
+    parts = [
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy([], styles)}">',
+        f'{GENERATOR} {stagescope.__version__}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">',
+        f"<title>{html.escape(title)}</title>",
+        *(f"<style>{style}</style>" for style in styles),
+        f"</head>\n<body>\n<main>\n<h1>{html.escape(title)} over {html.escape(over)}</h1>",
+        f'<p><img alt="loss and rates over {html.escape(over)}" src="data:image/svg+xml;base64,{image}"></p>',
+        f"<p>{html.escape(said)}</p>",
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else "<p>No fold, and no rate crosses.</p>",
+        *(f"<p>{html.escape(note)}</p>" for note in branch.notes),
+        "</main>\n</body>\n</html>\n",
+    ]
+    return "\n".join(parts)

@@ -1,0 +1,208 @@
+"""Zeros of a field that depends on a number, followed by pseudo-arclength steps.
+
+Symmetries make critical points orbits. Rows besides F pick one member of each; what they leave free is taken by steps of least
+norm.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stagescope.errors import InputError, StagescopeError
+
+
+@dataclass(frozen=True)
+class FollowRule:
+    """How long steps are, in units of the length of the point and of the span of the value, and how exact points are."""
+
+    first: float = 0.01
+    longest: float = 0.08
+    shortest: float = 1e-5
+    turn: float = 0.95  # least cosine between the tangents of neighbours
+    newton: int = 8  # corrections of a step
+    exact: float = 1e-11  # largest entry of the rows at a point
+    free: float = 1e-8  # singular values below this share of the largest are directions along which the rows stay zero
+    points: int = 200  # to either side
+    level: float = 1e-7  # change of the value below which a direction is at a constant value
+    loop: int = 20  # points after which a branch that comes back to its first is closed
+    nudge: float = 3e-6  # share of the span by which the value is changed for the slope of the rows
+    far: float = 5.0  # a point this many times longer than the first runs off to infinity
+    located: int = 12  # trials for a place between two points
+    close: float = 1e-9  # in units of the step, within which a place is known
+
+
+RULE = FollowRule()
+CLOSED = "it closes on itself"
+
+
+class Zeros(ABC):
+    """Critical points of a loss that depends on a number; a value that is not allowed raises an `InputError`."""
+
+    @abstractmethod
+    def rows(self, vector: np.ndarray, value: float) -> np.ndarray:
+        """F, and after it rows that vanish on one member of each orbit."""
+
+    @abstractmethod
+    def slopes(self, vector: np.ndarray, value: float) -> np.ndarray:
+        """The derivative of the rows by the parameters."""
+
+    @abstractmethod
+    def loss(self, vector: np.ndarray, value: float) -> float: ...
+
+    @abstractmethod
+    def params(self, vector: np.ndarray, value: float) -> dict[str, np.ndarray]: ...
+
+    def spectrum(self, slopes: np.ndarray, value: float) -> tuple[np.ndarray, np.ndarray]:
+        """Rates inside the model and their directions as columns, from the derivative of F."""
+        jacobian = slopes[: slopes.shape[1]]
+        return np.linalg.eigh((jacobian + jacobian.T) / 2)
+
+    def openings(self, vector: np.ndarray, value: float) -> dict[str, np.ndarray]:
+        """Matrices by name whose singular values are rates out of a small model; none where the model is whole."""
+        return {}
+
+    def measures(self, vector: np.ndarray, value: float) -> dict[str, tuple[float, ...]]:
+        """Curves to draw, by name; each has as many numbers at every point."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A point of a branch while it is followed; `tangent` is in scaled coordinates, the value last, `step` leads to the next."""
+
+    vector: np.ndarray
+    value: float
+    tangent: np.ndarray
+    slopes: np.ndarray
+    step: float = 0.0
+
+
+class Follower:
+    """Steps along the zeros, in coordinates scaled by the length of the first point and by the span of the value."""
+
+    def __init__(self, zeros: Zeros, start: np.ndarray, value: float, low: float, high: float) -> None:
+        if not (np.isfinite(low) and np.isfinite(high) and low <= value <= high and low < high):
+            raise InputError(f"the value {value:g} is not between {low:g} and {high:g}: a branch starts inside its range")
+        self.zeros, self.low, self.high, self.span = zeros, low, high, high - low
+        self.family = False  # whether critical points of equal loss, of one orbit or not, go through a point
+        self.length = max(float(np.linalg.norm(start)), 1e-3)
+        upwards = np.append(np.zeros(len(start)), 1.0)
+        found = self.at_value(start, value, upwards)
+        if found is None:
+            speed = float(np.linalg.norm(zeros.rows(start, value)[: len(start)]))
+            raise StagescopeError(f"no critical point was found at {value:g}: the search began at |F| = {speed:.1e}")
+        self.first = found
+
+    def matrix(self, vector: np.ndarray, value: float, slopes: np.ndarray) -> np.ndarray:
+        """The derivative of the rows by the scaled coordinates."""
+        h = RULE.nudge * self.span
+        sides = [(value + h, value - h), (value, value - h), (value + h, value)]
+        for up, down in sides:  # at the rim of what is allowed one side is missing
+            try:
+                change = (self.zeros.rows(vector, up) - self.zeros.rows(vector, down)) / (up - down)
+            except InputError:
+                continue
+            return np.hstack([self.length * slopes, self.span * change[:, None]])
+        raise InputError(f"the value {value:g} has no neighbours that are allowed")
+
+    def tangent(self, at: Spot, before: np.ndarray) -> np.ndarray:
+        """The direction along which the value changes with the least motion while the rows stay zero, turned like the one before.
+
+        Directions at a constant value belong to families of equal loss. At a fold all are; there the one before is projected.
+        """
+        _, values, right = np.linalg.svd(self.matrix(at.vector, at.value, at.slopes))
+        free = right[np.sum(values > RULE.free * values[0]) :]
+        along = free.T @ free[:, -1]
+        self.family = self.family or len(free) > 1
+        if np.linalg.norm(along) < RULE.level:
+            along = free.T @ (free @ before)
+        along /= max(float(np.linalg.norm(along)), 1e-300)
+        return along if along @ before >= 0 else -along
+
+    def at_value(self, vector: np.ndarray, value: float, before: np.ndarray) -> Spot | None:
+        """The zero nearest to a guess at a value, with a tangent like the one before; None where none is found."""
+        for _ in range(5 * RULE.newton):
+            rows, slopes = self.zeros.rows(vector, value), self.zeros.slopes(vector, value)
+            if np.abs(rows).max() <= RULE.exact:
+                found = Spot(vector, value, before, slopes)
+                return replace(found, tangent=self.tangent(found, before))
+            if not np.all(np.isfinite(slopes)):
+                return None
+            vector = vector - np.linalg.lstsq(slopes, rows, rcond=RULE.free)[0]
+        return None
+
+    def stepped(self, at: Spot, step: float) -> Spot | None:
+        """The point a step further: a guess along the tangent, corrected across it; None where no zero is found."""
+        vector, value = at.vector + step * self.length * at.tangent[:-1], at.value + step * self.span * at.tangent[-1]
+        sizes = []
+        try:
+            for _ in range(RULE.newton):
+                rows, slopes = self.zeros.rows(vector, value), self.zeros.slopes(vector, value)
+                sizes.append(float(np.abs(rows).max()))
+                if sizes[-1] <= RULE.exact:
+                    found = Spot(vector, float(value), at.tangent, slopes)
+                    return replace(found, tangent=self.tangent(found, at.tangent))
+                if not np.isfinite(sizes[-1]) or (len(sizes) > 2 and sizes[-1] > sizes[-3]):
+                    return None
+                whole = np.vstack([self.matrix(vector, value, slopes), at.tangent])
+                change = -np.linalg.lstsq(whole, np.append(rows, 0.0), rcond=RULE.free)[0]
+                vector, value = vector + self.length * change[:-1], value + self.span * change[-1]
+        except (InputError, np.linalg.LinAlgError):
+            return None
+        return None
+
+    def side(self, sign: float) -> tuple[list[Spot], str]:
+        """Points to one side of the first, which is among them, and why there are no more."""
+        at = replace(self.first, tangent=sign * self.first.tangent)
+        found, step = [at], RULE.first
+        while len(found) < RULE.points:
+            following = self.stepped(at, step)
+            if following is None or following.tangent @ at.tangent < RULE.turn:
+                step /= 2
+                if step < RULE.shortest:
+                    return found, f"it could not be followed beyond {at.value:.4g}"
+                continue
+            if not self.low <= following.value <= self.high:
+                return [*found[:-1], *self._to_edge(at, following, step)], ""
+            found[-1] = replace(at, step=step)
+            found.append(following)
+            if len(found) > RULE.loop and self._apart(following, self.first) < step:
+                return found, CLOSED
+            if np.linalg.norm(following.vector) > RULE.far * self.length:
+                return found, f"it runs off to infinity near {following.value:.4g}"
+            at, step = following, min(1.5 * step, RULE.longest)
+        return found, f"it was given up after {RULE.points} points, at {at.value:.4g}"
+
+    def _to_edge(self, at: Spot, beyond: Spot, step: float) -> list[Spot]:
+        """The last point, and the one at the edge of the range before the next."""
+        edge = self.low if beyond.value < self.low else self.high
+        share = abs((edge - at.value) / (beyond.value - at.value))
+        last = self.at_value(at.vector + share * (beyond.vector - at.vector), edge, at.tangent)
+        return [at] if last is None or share == 0 else [replace(at, step=share * step), last]
+
+    def _apart(self, one: Spot, other: Spot) -> float:
+        moved = np.append((one.vector - other.vector) / self.length, (one.value - other.value) / self.span)
+        return float(np.linalg.norm(moved))
+
+    def located(self, at: Spot, following: Spot, sign: Callable[[Spot], float]) -> Spot:
+        """Where a function of a point changes its sign between two neighbours: regula falsi along the step (Illinois)."""
+        left, right, f, g = 0.0, at.step, sign(at), sign(following)
+        best = following
+        if f * g >= 0:  # one of them is zero to rounding
+            return best
+        for _ in range(RULE.located):
+            middle = (left * g - right * f) / (g - f)
+            trial = self.stepped(at, middle)
+            if trial is None:
+                break
+            best, h = trial, sign(trial)
+            if abs(right - left) < RULE.close * at.step or h == 0:
+                break
+            if h * g < 0:
+                left, f = right, g
+            else:
+                f /= 2
+            right, g = middle, h
+        return best
