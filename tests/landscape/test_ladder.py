@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.landscape import critical, derivatives
+from stagescope.landscape import critical, derivatives, leaving
 from stagescope.landscape import ladder as ladders
 from stagescope.landscape.critical import PASSING
 from stagescope.landscape.ladder import Rung
@@ -100,7 +100,7 @@ def test_a_failed_linearisation_is_the_note_of_its_rung(monkeypatch):
 
     loss = product_loss()
     run = ss.evolve(loss, product_start(), ss.GradientFlow(), until=12.0, record=ss.Uniform(frames=200))
-    monkeypatch.setattr(ladders, "linearise", fails)
+    monkeypatch.setattr(leaving, "linearise", fails)
     for rung in list(ss.saddle_ladder(run, loss))[:2]:
         assert rung.near
         assert rung.rates
