@@ -166,9 +166,7 @@ def _series(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...
     velocity = _velocity(source, layout, rates)
 
     def series(vector: Any, displacement: Any, data: Any) -> Any:
-        def terms(share: Any) -> tuple:
-            return (velocity(vector + share * displacement, data),)
-
+        terms: Callable[[Any], tuple] = lambda share: (velocity(vector + share * displacement, data),)  # noqa: E731
         for _ in range(order):
             terms = with_next(terms)
         return jnp.stack([term / factorial(k) for k, term in enumerate(terms(0.0))])

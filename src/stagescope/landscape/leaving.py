@@ -15,7 +15,7 @@ from stagescope.landscape.critical import FASTEST, CriticalPoint
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.growth_fit import last_rise
 from stagescope.landscape.linearise import Linearisation, linearise
-from stagescope.landscape.local_law import LAW, LocalLaw, linear_remainder, local_law, remainder
+from stagescope.landscape.local_law import LAW, LocalLaw, drift_law, linear_remainder, local_law, remainder
 from stagescope.landscape.spectrum import spectrum
 from stagescope.landscape.tip import find_tip
 from stagescope.runs.run import Run
@@ -145,11 +145,9 @@ def _size(visit: Visit) -> float:
 def _higher(visit: Visit) -> dict[str, Any]:
     """The escape by a law of order two or more, with order and coefficient at the tip of the zeros where it is reached."""
     size = _size(visit)
-    law = local_law(visit.near, visit.theta, visit.start, size, visit.horizon, drift=False)
+    law = local_law(visit.near, visit.theta, visit.start, size, visit.horizon)
     if law.order is None or law.end is None:
-        why = f"; {law.why}" if law.why else ""
-        none = f"no law up to order {LAW.most} holds here: the best leaves out {law.remainder:.1%} of F on its way{why}"
-        return {"remainder": law.remainder, "note": none}
+        return _lawless(law, LAW.most)
     facts: dict[str, Any] = {"law": f"order {law.order}", "opening": blocks(visit.near.layout.unpack(law.end - visit.start))}
     tip = find_tip(visit.near, visit.at(visit.frame), NEAR * visit.length, visit.length) if visit.near.dense else None
     if tip is not None:
@@ -181,13 +179,23 @@ def _drift(visit: Visit) -> dict[str, Any]:
         return facts
     here, size = visit.at(visit.frame), LAW.size * visit.length
     try:
-        law = local_law(visit.near, here, np.zeros_like(here), size, visit.horizon, drift=True)
+        most = 1 if visit.left(here, size)[0] is None else LAW.most_drift
+        law = drift_law(visit.near, here, size, visit.horizon, most)
     except (StagescopeError, np.linalg.LinAlgError):
         return facts
     if law.order is None:
-        return facts
-    note = f"{facts['note']}. By the field there to order {law.order}, it moves on by a tenth of the parameters"
+        return _lawless(law, most, facts["note"])
+    note = f"{facts['note']}. The escape is a move by a tenth of the parameters, by the field there to order {law.order}"
     return {"law": "drift", "note": note} | _left(visit, here, size, law)
+
+
+def _lawless(law: LocalLaw, most: int, note: str = "") -> dict[str, Any]:
+    """No law: what the best one that was tried leaves out, and why."""
+    said = [note] if note else []
+    if np.isfinite(law.remainder):
+        said.append(f"no law up to order {most} holds here: the best leaves out {law.remainder:.2g} of F on its way")
+    said += [law.why] if law.why else []
+    return {"remainder": law.remainder if np.isfinite(law.remainder) else None, "note": "; ".join(said)}
 
 
 def _slow(visit: Visit) -> str:
@@ -198,6 +206,8 @@ def _slow(visit: Visit) -> str:
     except StagescopeError as error:
         grows = str(error)
     slow = f"slow (|F| {float(visit.run.series['speed'][visit.frame]):.1e})"
+    if point.led_away:
+        return f"{slow}, but no critical point is near: {point.stopped}. A drift: {grows}"
     if point.stopped and not point.found:
         return f"{slow}; whether a critical point is near is not known: {point.stopped}. At the run itself, {grows}"
     where = f"the one found is at relative distance {point.distance:.2f}" if point.found else f"|F| stays at {point.residual:.1e}"

@@ -118,7 +118,7 @@ def _order(reduced: Reduced, directions: list[np.ndarray], length: float) -> flo
     if not np.ptp(tests) <= TIP.agree:
         return None
     found = float(np.mean(tests))
-    return int(round(found)) if abs(found - round(found)) <= TIP.agree else round(found, 2)
+    return round(found) if abs(found - round(found)) <= TIP.agree else round(found, 2)
 
 
 def _coefficient(reduced: Reduced, directions: list[np.ndarray], order: float, length: float) -> float | None:
