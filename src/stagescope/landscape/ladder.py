@@ -43,11 +43,11 @@ class Rung:
     cosines: tuple[float, ...] = ()
     predicted_escape: float | None = None
     measured_escape: float | None = None
+    note: str = ""
     law: str | None = None
     order: float | None = None
     coefficient: float | None = None
     remainder: float | None = None
-    note: str = ""
 
     @property
     def law_words(self) -> str:
