@@ -104,7 +104,7 @@ def print_ladder(found: Ladder) -> None:
         cosines = " ".join(f"{cosine:.3f}" for cosine in rung.cosines) or "-"
         table.add_row(*(Text(cell, style="" if rung.near else "dim") for cell in (*cells, *pairs, cosines)))
     show(table)
-    if any(rung.law for rung in found):
+    if any(rung.law or rung.rates for rung in found):
         show(Text("rates and times as predicted, in brackets as measured; cosines of what opened with the prediction"))
     for rung in found:
         if rung.note:

@@ -71,7 +71,7 @@ def drawings(found: Portrait) -> "dict[str, Callable[[], Drawing]]":
         _file_name(view.slot): partial(DRAW[type(view)], found, view) for view in found.views
     }
     ladder = found.ladder
-    if ladder is not None and any(rung.law for rung in ladder):
+    if ladder is not None and any(rung.law or rung.rates for rung in ladder):
         made["ladder"] = partial(draw_ladder, ladder)
     return made
 

@@ -41,7 +41,7 @@ def draw_ladder(ladder: Ladder) -> "Drawing":
     """Rates, where the law is linear, and times of escape at every rung that has a law, predicted and measured."""
     from matplotlib import pyplot
 
-    rungs = [rung for rung in ladder if rung.law]
+    rungs = [rung for rung in ladder if rung.law or rung.rates]
     drawing, pair = pyplot.subplots(1, 2, figsize=(7.2, 1.5 + 0.42 * len(rungs)), layout="constrained", sharey=True)
     rows = np.arange(len(rungs))
     rates = ([rung.rates[0] if rung.rates else None for rung in rungs], [rung.measured_rate for rung in rungs])
