@@ -78,7 +78,7 @@ def _compare(case: Case, seed: int, scale: float, tally: Tally) -> None:
     for rung in ss.saddle_ladder(run, case.loss):
         where = f"seed {seed}, scale {scale:.3g}, rung {rung.label} at t = {rung.t:.4g}"
         tally.missed += [f"{where}: {what}" for what in _wrong(rung, run, case)]
-        if rung.law is None and rung.t < run.time[-1] and "nothing grows" not in rung.note:
+        if rung.law is None and rung.t < run.time[-1] and "minimum" not in rung.label:
             tally.silent.append(f"no law: {where}: {rung.note}")
         if rung.law is None:
             continue
@@ -92,9 +92,10 @@ def _wrong(rung: ss.Rung, run: ss.Run, case: Case) -> Iterator[str]:
     """What a rung states that does not hold."""
     if bool(rung.rates) != (rung.law == "linear") or (rung.law and rung.remainder is None):
         yield f"law {rung.law} with rates {rung.rates[:1]}, remainder {rung.remainder}"
-    at_origin = rung.coefficient is not None and rung.loss is not None and np.isclose(rung.loss, _at_zero(run, case))
-    if at_origin and case.origin is not None and abs(rung.coefficient / case.origin - 1) > COEFFICIENT:
-        yield f"c {rung.coefficient:.5g}, expected {case.origin:.5g}"
+    c, known = rung.coefficient, case.origin
+    at_origin = rung.loss is not None and np.isclose(rung.loss, _at_zero(run, case))
+    if c is not None and known is not None and at_origin and abs(c / known - 1) > COEFFICIENT:
+        yield f"c {c:.5g}, expected {known:.5g}"
     if rung.predicted_escape is not None and rung.measured_escape is not None:
         error = abs(rung.predicted_escape / rung.measured_escape - 1)
         if error > (DRIFT if rung.law == "drift" else WITHIN):

@@ -22,6 +22,8 @@ from stagescope.runs.run import Run
 
 NEAR = 0.3
 """Relative distance from a critical point beyond which its laws are not believed."""
+FURTHEST = 1.0
+"""Relative distance up to which a law of a higher order is tried, since its remainder says whether it holds."""
 NO_CLOCK = "this run has no flow time, so rates cannot be compared"
 
 
@@ -172,11 +174,13 @@ def _drift(visit: Visit) -> dict[str, Any]:
     """A slow place without a critical point beside it: the law of the field at the run itself, F kept.
 
     A search that was given up shows nothing: neither that a critical point is near nor that none is. Where one is known, but
-    further than `NEAR`, nothing is predicted.
+    further than `NEAR`, only its own law of a higher order is stated, if that holds so far away.
     """
     facts = {"note": _slow(visit)}
-    if visit.point.found or visit.run.clock != "t" or not visit.near.dense:
+    if visit.run.clock != "t" or not visit.near.dense:
         return facts
+    if visit.point.found:
+        return facts if visit.point.distance > FURTHEST else _from_afar(visit, facts)
     here, size = visit.at(visit.frame), LAW.size * visit.length
     try:
         most = 1 if visit.left(here, size)[0] is None else LAW.most_drift
@@ -187,6 +191,16 @@ def _drift(visit: Visit) -> dict[str, Any]:
         return _lawless(law, most, facts["note"])
     note = f"{facts['note']}. The escape is a move by a tenth of the parameters, by the field there to order {law.order}"
     return {"law": "drift", "note": note} | _left(visit, here, size, law)
+
+
+def _from_afar(visit: Visit, facts: dict[str, Any]) -> dict[str, Any]:
+    try:
+        found = _higher(visit)
+    except (StagescopeError, np.linalg.LinAlgError):
+        return facts
+    if "law" not in found:
+        return facts
+    return found | {"note": f"slow; {_where(visit.point)}, but its law leaves out only {found['remainder']:.2g} of F"}
 
 
 def _lawless(law: LocalLaw, most: int, note: str = "") -> dict[str, Any]:
@@ -210,10 +224,14 @@ def _slow(visit: Visit) -> str:
         return f"{slow}, but no critical point is near: {point.stopped}. A drift: {grows}"
     if point.stopped and not point.found:
         return f"{slow}; whether a critical point is near is not known: {point.stopped}. At the run itself, {grows}"
-    where = f"the one found is at relative distance {point.distance:.2f}" if point.found else f"|F| stays at {point.residual:.1e}"
+    where = _where(point)
     if point.stopped:
         return f"{slow}; {where}, nearer ones are not known: {point.stopped}. At the run itself, {grows}"
     return f"{slow}, but no critical point is near: {where}. A drift: {grows}"
+
+
+def _where(point: CriticalPoint) -> str:
+    return f"the one found is at relative distance {point.distance:.2f}" if point.found else f"|F| stays at {point.residual:.1e}"
 
 
 def _cosine(one: np.ndarray, other: np.ndarray) -> float:
