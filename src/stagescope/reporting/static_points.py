@@ -50,7 +50,7 @@ def draw_ladder(ladder: Ladder) -> "Drawing":
         axes.plot(np.array(predicted, float), rows, "o", mfc="none", color=COLORS[0], label="predicted", markersize=7)
         axes.plot(np.array(measured, float), rows, "o", color=COLORS[1], label="measured", markersize=3.5)
         axes.set_xlabel(title)
-    names = [plain(": ".join(filter(None, (rung.label, rung.opening, rung.law_words)))) for rung in rungs]
+    names = [plain(": ".join(filter(None, (rung.label, rung.opening, rung.law_words))), 50) for rung in rungs]
     pair[0].set_yticks(rows, names)
     pair[0].set_ylim(len(rungs) - 0.5, -0.5)
     drawing.legend(*pair[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
