@@ -24,6 +24,7 @@ MODULES = (
     "sizes",
     "tiny_starts",
     "saddle_path",
+    "degenerate",
     "fuzz",
     "kill",
     "sweep_killing",

@@ -7,6 +7,7 @@ import pytest
 from stagescope.cli import render, sweep_commands
 from stagescope.cli.main import run as command
 from stagescope.detect.stage import Event, Stage, Stages, Transition
+from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.sweeping.points import points
 from stagescope.sweeping.rows import RowWriter
 from stagescope.sweeping.table import load_sweep
@@ -114,3 +115,16 @@ def test_reasons_of_a_sweep_cannot_steer_a_terminal(tmp_path, capsys):
     said = capsys.readouterr().out
     assert r"2 failed: broke" in said
     assert said.replace("\n", "").isprintable()
+
+
+def test_a_rung_without_a_rate_shows_its_law(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    facts = {"predicted_escape": 9.0, "measured_escape": 9.1, "law": "order 2", "order": 2, "coefficient": 0.0924}
+    tip = Rung("1 saddle", 0.0, 1e-12, 0.01, 1.4, "v+k", (), **facts)
+    drift = Rung("2", 20.0, 1e-3, 0.01, 1.4, None, (), predicted_escape=30.0, measured_escape=31.0, law="drift")
+    render.print_ladder(Ladder("finished", "t", (tip, drift)))
+    first, second = (line for line in capsys.readouterr().out.splitlines() if "9.1" in line or "31" in line)
+    assert "order 2, c = 0.0924" in first
+    assert "9 (9.1)" in first
+    assert "drift" in second
+    assert "30 (31)" in second

@@ -70,3 +70,54 @@ def wide_point(vocab: int, width: int, key_width: int) -> tuple[ss.TokenPopulati
     loss = ss.TokenPopulation(model=model, process=ss.LazyChain(pi=tuple(weights / weights.sum()), persistence=0.6))
     start = model.init(0, 1e-3)
     return loss, dict(place(small_point(loss, start, 1, 1).point.params, start, 1, 1).params)
+
+
+class Power(ss.Field):
+    """x' = c x^p + force in one dimension: without force, a zero of order p."""
+
+    def __init__(self, order: int, coefficient: float, force: float = 0.0) -> None:
+        self.order, self.coefficient, self.force = order, coefficient, force
+
+    def law(self, params: Any, data: Any) -> Any:
+        return {"x": data[0] * params["x"] ** self.order + data[1]}
+
+    @property
+    def data(self) -> Any:
+        return np.array([self.coefficient, self.force])
+
+    def describe(self) -> dict[str, Any]:
+        return {"type": "own", "name": f"power {self.order}"}
+
+
+@cache
+def deep_loss(depth: int) -> ss.JaxObjective:
+    """|W_L .. W_1 - diag(1, .5)|^2 / 2 of 2 x 2 matrices: of order L - 1 at the origin."""
+
+    def loss(params: Any) -> Any:
+        from jax import numpy as jnp
+
+        product = params["W1"]
+        for k in range(2, depth + 1):
+            product = params[f"W{k}"] @ product
+        return 0.5 * jnp.sum((product - jnp.diag(jnp.array([1.0, 0.5]))) ** 2)
+
+    return ss.JaxObjective(loss, name=f"deep {depth}")
+
+
+def deep_start(depth: int, scale: float, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {f"W{k}": scale * rng.normal(size=(2, 2)) for k in range(1, depth + 1)}
+
+
+@cache
+def attention_loss() -> ss.JaxObjective:
+    """Linear attention of two heads on in-context regression, inputs with variances .6, .3 and infinite contexts."""
+
+    def loss(params: Any) -> Any:
+        from jax import numpy as jnp
+
+        values = jnp.array([0.6, 0.3])
+        whole = jnp.einsum("h,hi,hj->ij", params["v"], params["k"], params["q"])
+        return 0.5 * jnp.sum((whole**2 * values * values[:, None] ** 2)) - jnp.sum(values**2 * jnp.einsum("ii->i", whole))
+
+    return ss.JaxObjective(loss, name="attention")

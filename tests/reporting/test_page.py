@@ -164,6 +164,13 @@ def test_what_was_not_computed_is_null_and_what_is_infinite_is_said():
     assert (found["residual"], found["rates"]) == (None, [1.0])
 
 
+def test_a_page_has_the_law_of_a_rung():
+    made = portrait()
+    rung = replace(made.ladder.rungs[0], rates=(), law="order 3", order=3, coefficient=0.25, remainder=0.004)
+    found = Parts(page([replace(made, ladder=replace(made.ladder, rungs=(rung,)))])).data()["scenes"][0]["runs"][0]["ladder"][0]
+    assert (found["law"], found["rates"], found["remainder"]) == ("order 3, c = 0.25", [], 0.004)
+
+
 def test_numbers_that_are_none_do_not_stop_a_page():
     """Also as a range of colours, a level, or the time of an event."""
     made = portrait()

@@ -148,3 +148,16 @@ def test_a_ladder_is_drawn():
     assert (list(predicted.get_xdata()), list(measured.get_xdata())) == ([0.3], [0.29])
     assert "nothing grows" in text(found)
     pyplot.close(drawing)
+
+
+def test_a_rung_without_a_rate_shows_its_law():
+    from stagescope.landscape.ladder import Ladder, Rung
+
+    facts = {"predicted_escape": 9.0, "measured_escape": 9.1, "law": "order 2", "order": 2, "coefficient": 0.0924}
+    rung = Rung("1 saddle", 0.0, 1e-12, 0.01, 1.4, "v+k", (), **facts)
+    found = replace(portrait(memory_run()), ladder=Ladder("finished", "t", (rung,)))
+    assert "| order 2, c = 0.0924 |" in text(found)
+    drawing = drawings(found)["ladder"]()
+    assert [label.get_text() for label in drawing.axes[0].get_yticklabels()] == ["1 saddle: v+k: order 2, c = 0.0924"]
+    assert list(drawing.axes[1].get_lines()[0].get_xdata()) == [9.0]
+    pyplot.close(drawing)

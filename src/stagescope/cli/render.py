@@ -100,11 +100,12 @@ def print_ladder(found: Ladder) -> None:
     for rung in found:
         rate = rung.rates[0] if rung.rates else None
         cells = (rung.label, _brief(rung.t), f"{rung.distance:.3f}" if rung.found else "-", rung.opening or "nothing")
-        pairs = (_pair(rate, rung.measured_rate, 3), _pair(rung.predicted_escape, rung.measured_escape, 4))
+        how = rung.law_words or _pair(rate, rung.measured_rate, 3)
+        pairs = (how, _pair(rung.predicted_escape, rung.measured_escape, 4))
         cosines = " ".join(f"{cosine:.3f}" for cosine in rung.cosines) or "-"
         table.add_row(*(Text(cell, style="" if rung.near else "dim") for cell in (*cells, *pairs, cosines)))
     show(table)
-    if any(rung.rates for rung in found):
+    if any(rung.law or rung.rates for rung in found):
         show(Text("rates and times as predicted, in brackets as measured; cosines of what opened with the prediction"))
     for rung in found:
         if rung.note:

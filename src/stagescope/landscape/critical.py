@@ -10,7 +10,7 @@ from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.growth import threshold
-from stagescope.landscape.search import far_out, refine
+from stagescope.landscape.search import LedAway, far_out, refine
 from stagescope.landscape.spectrum import Spectrum, spectrum_at
 from stagescope.params import Params
 from stagescope.runs.run import Run
@@ -30,6 +30,8 @@ class PassingRule:
     searches: int = 5  # starts from a slow frame up to the next peak of |F|, until a point is `close` in relative distance
     close: float = 0.05
     products: int = 10_000  # with J, in all searches along a run
+    reach: float = 0.5  # relative distance beyond which a valley of |F| is not followed,
+    led_away: int = 2  # and searches from a slow frame that end in such a valley, after which no more are made
     origin: float = 0.1  # distances from shorter points are relative to this share of the longest parameter vector
 
 
@@ -42,7 +44,8 @@ class CriticalPoint:
 
     `residual` is |F| there, `distance` how far it is from where the search began, relative to the norm of the point or to
     the length a caller gives. `index` counts growing directions, `flat` those that neither grow nor decay; each is None
-    where too few rates are known. `t` is the time at which a run passed by. `stopped` says why the search ended early, if it did.
+    where too few rates are known. `t` is the time at which a run passed by. `stopped` says why the search ended early, if it
+    did; `led_away` whether that was because |F| falls only along a valley that leads far away.
     """
 
     params: Mapping[str, np.ndarray]
@@ -53,6 +56,7 @@ class CriticalPoint:
     loss: float | None
     t: float | None = None
     stopped: str = ""
+    led_away: bool = False
 
     @property
     def found(self) -> bool:
@@ -137,19 +141,26 @@ def critical_point(
     """
     near = Derivatives(what, params, rates)
     start = near.layout.pack(params)
-    return _described(near, (refine(near, start), False), start, least_length, t)
+    return _described(near, Ended(refine(near, start)), start, least_length, t)
 
 
-Ended = tuple[np.ndarray, bool]
-"""Where a search ended, and whether its work was used up."""
+@dataclass(frozen=True)
+class Ended:
+    """Where a search ended, whether its work was used up, and whether it was led away."""
+
+    vector: np.ndarray
+    used_up: bool = False
+    led_away: bool = False
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _described(near: Derivatives, ended: Ended, start: np.ndarray, least_length: float, t: float | None) -> CriticalPoint:
-    (vector, used_up), stopped = ended, ""
+    vector, stopped = ended.vector, ""
     if far_out(near, start):
         stopped = f"no search: parameters of size {np.abs(start).max():.1e} are too large, or their velocity is not finite"
-    elif used_up:
+    elif ended.led_away:
+        stopped = f"|F| falls only along a valley that leads further than relative distance {PASSING.reach:g}"
+    elif ended.used_up:
         stopped = f"the work of all searches ({PASSING.products} products with the Jacobian) did not suffice"
     point, objective = near.layout.unpack(vector), near.field.objective
     length = max(float(np.linalg.norm(vector)), least_length or float(np.linalg.norm(start)), 1e-300)
@@ -162,6 +173,7 @@ def _described(near: Derivatives, ended: Ended, start: np.ndarray, least_length:
         loss=float(objective.value(point)) if objective is not None else None,
         t=t,
         stopped=stopped,
+        led_away=ended.led_away,
     )
 
 
@@ -200,12 +212,17 @@ def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, s
 
     Each search may use half of what is left of the share, so that a long valley of |F| leaves something for the next start.
     """
-    until, used_up = near.products + share, False
+    until, used_up, led_away = near.products + share, False, 0
+    reach = PASSING.reach * max(float(np.linalg.norm(starts[0])), least_length)
 
     def search(start: np.ndarray) -> np.ndarray:
-        nonlocal used_up
+        nonlocal used_up, led_away
         limit = (near.products + until) / 2
-        found = refine(near, start, limit - near.products)
+        try:
+            found = refine(near, start, limit - near.products, reach)
+        except LedAway as away:
+            led_away += 1
+            return away.vector
         used_up = used_up or near.products >= limit
         return found
 
@@ -217,10 +234,12 @@ def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, s
         return float(np.linalg.norm(vector - starts[0])) / max(float(np.linalg.norm(vector)), least_length, 1e-300)
 
     for start in starts[1:]:
-        if away(best) <= PASSING.close:
+        if away(best) <= PASSING.close or led_away >= PASSING.led_away:
             break
         best = min(best, search(start), key=away)
-    return best if away(best) < np.inf else first, used_up and away(best) > PASSING.close
+    if away(best) < np.inf:
+        return Ended(best, used_up and away(best) > PASSING.close)
+    return Ended(first, used_up, led_away > 0)
 
 
 def slow_frames(speed: np.ndarray, most: int | None = None) -> list[int]:

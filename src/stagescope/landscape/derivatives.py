@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,11 @@ class Derivatives:
         both, apart = direction + other, direction - other
         return (self._call("second", vector, both) - self._call("second", vector, apart)) / 4
 
+    def series(self, vector: np.ndarray, displacement: np.ndarray, order: int) -> np.ndarray:
+        """Taylor terms of F at `vector` for a displacement, one row each: F, J d, F''[d, d]/2, ... up to `order`."""
+        source = _Source(self.field.objective or self.field)
+        return np.array(_series(source, self.layout, tuple(self.rates.items()), order)(vector, displacement, self.field.data))
+
 
 class _Source:
     """An objective or field as a key: described ones are equal if their forms are, others only to themselves."""
@@ -142,10 +148,9 @@ class _Source:
         return isinstance(other, _Source) and other._key == self._key
 
 
-@lru_cache(maxsize=64)
-def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...]) -> dict[str, Any]:
-    """Compiled once for equal forms: those differ only in the vectors and data they are called with."""
-    from stagescope.autodiff import jax, jnp
+def _velocity(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...]) -> Callable[[Any, Any], Any]:
+    """F of a flat vector and data, as a JAX expression."""
+    from stagescope.autodiff import jnp
 
     field = as_field(source.what)
     where, shapes, rate = layout.slices(), dict(layout.shapes), dict(rates)
@@ -153,6 +158,39 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
     def velocity(vector: Any, data: Any) -> Any:
         found = field.checked({name: vector[where[name]].reshape(shapes[name]) for name in layout.names}, data)
         return jnp.concatenate([rate[name] * found[name].ravel() for name in layout.names])
+
+    return velocity
+
+
+@lru_cache(maxsize=64)
+def _series(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...], order: int) -> Any:
+    """Taylor terms along a line, by nested forward derivatives: compiled for every order that is asked for."""
+    from stagescope.autodiff import jax, jnp
+
+    velocity = _velocity(source, layout, rates)
+
+    def series(vector: Any, displacement: Any, data: Any) -> Any:
+        terms: Callable[[Any], tuple] = lambda share: (velocity(vector + share * displacement, data),)  # noqa: E731
+        for _ in range(order):
+            terms = with_next(terms)
+        return jnp.stack([term / factorial(k) for k, term in enumerate(terms(0.0))])
+
+    def with_next(terms: Callable[[Any], tuple]) -> Callable[[Any], tuple]:
+        def more(share: Any) -> tuple:
+            values, slopes = jax.jvp(terms, (share,), (1.0,))
+            return (*values, slopes[-1])
+
+        return more
+
+    return jax.jit(series)
+
+
+@lru_cache(maxsize=64)
+def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...]) -> dict[str, Any]:
+    """Compiled once for equal forms: those differ only in the vectors and data they are called with."""
+    from stagescope.autodiff import jax, jnp
+
+    velocity = _velocity(source, layout, rates)
 
     def forward(vector: Any, direction: Any, data: Any) -> Any:
         return jax.jvp(lambda x: velocity(x, data), (vector,), (direction,))[1]

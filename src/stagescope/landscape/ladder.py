@@ -7,21 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.detect.events import first_crossing
-from stagescope.errors import StagescopeError, unknown
+from stagescope.errors import unknown
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
-from stagescope.landscape.critical import CRITICAL, FASTEST, PASSING, CriticalPoint, critical_points, slow_frames
+from stagescope.landscape.critical import CRITICAL, PASSING, critical_points, slow_frames
 from stagescope.landscape.derivatives import Derivatives
-from stagescope.landscape.growth_fit import last_rise
-from stagescope.landscape.linearise import linearise
-from stagescope.landscape.spectrum import spectrum
+from stagescope.landscape.leaving import NEAR, NO_CLOCK, Visit, leaving
 from stagescope.progress import progress_for
 from stagescope.runs.run import Run
-
-NEAR = 0.3
-"""Relative distance from a critical point beyond which its linearisation is not believed."""
-NO_CLOCK = "this run has no flow time, so rates cannot be compared"
 
 
 @dataclass(frozen=True)
@@ -30,9 +23,12 @@ class Rung:
 
     `t` is when the run is slowest there, `residual` is |F| at the critical point, `distance` that of the run from it at t
     (relative); where `found` is False they are of the place where the search ended. `opening` says what grows there (None:
-    nothing does, or no critical point is near), `rates` how fast, fastest first; `measured_rate`, the
-    cosines of the directions and the escape are the run's own. `local_rate` is what linearising at the run itself gives,
-    averaged over the rise that is measured. What cannot be said is None; `note` says why.
+    nothing does, or no critical point is near). `law` is how: "linear", with `rates`, fastest first; "order 2" and so on, by
+    the Taylor polynomial of F of that order, where no rate is the law; "drift", by that at the run itself where no critical
+    point is near; None, where nothing grows or none of these holds. `remainder` is the mean share of F that the law leaves
+    out on its way. `order` p and `coefficient` c are those of s' = c s^p at the tip of the zeros, where it was reached.
+    `measured_rate`, the cosines of the directions and the escape are the run's own. `local_rate` is what linearising at the
+    run itself gives, averaged over the rise that is measured. What cannot be said is None; `note` says why.
     """
 
     label: str
@@ -48,6 +44,18 @@ class Rung:
     predicted_escape: float | None = None
     measured_escape: float | None = None
     note: str = ""
+    law: str | None = None
+    order: float | None = None
+    coefficient: float | None = None
+    remainder: float | None = None
+
+    @property
+    def law_words(self) -> str:
+        """The law where it is not linear, in short: `order 2, c = 0.092`."""
+        if self.law in (None, "linear"):
+            return ""
+        known = self.coefficient is not None and self.law == f"order {self.order}"
+        return f"{self.law}, c = {self.coefficient:.3g}" if known else str(self.law)
 
     @property
     def found(self) -> bool:
@@ -56,7 +64,7 @@ class Rung:
 
     @property
     def near(self) -> bool:
-        """Whether linearisation may be believed: the point is critical and the run is close to it."""
+        """Whether laws at the point may be believed: it is critical and the run is close to it."""
         return self.found and self.distance <= NEAR
 
     def noted(self, sentence: str) -> "Rung":
@@ -67,7 +75,8 @@ class Rung:
         return replace(self, measured_rate=None, local_rate=None, predicted_escape=None).noted(NO_CLOCK)
 
     def __str__(self) -> str:
-        rate = f"{self.opening} opens at {self.rates[0]:.4g}" if self.opening else "nothing opens"
+        how = f" at {self.rates[0]:.4g}" if self.rates else f" by a law of {self.law_words}" if self.law_words else ""
+        rate = f"{self.opening} opens{how}" if self.opening else self.law_words or "nothing opens"
         seen = "" if self.measured_rate is None else f" (measured {self.measured_rate:.4g})"
         note = f"; {self.note}" if self.note else ""
         away = f"{self.distance:.2g}" if self.found else "-"
@@ -119,7 +128,7 @@ def field_ladder(
     with progress_for(progress) as bar:
         bar.begin("following escapes", len(points), "rungs")
         for point, frame in zip(points, frames, strict=True):
-            rungs.append(_rung(run, what, chosen, point, frame, len(rungs) + 1))
+            rungs.append(_rung(Visit(run, what, chosen, point, frame), len(rungs) + 1))
             bar.update(len(rungs))
     others = len(slow_frames(run.series["speed"])) - len(frames)
     if others:
@@ -147,78 +156,8 @@ def _timed(product: Callable[[np.ndarray, np.ndarray], np.ndarray], vector: np.n
     return time.perf_counter() - begun
 
 
-def _rung(run: Run, what: Objective | Field, rates: dict[str, float], point: CriticalPoint, frame: int, number: int) -> Rung:
-    base: dict[str, Any] = {"t": float(run.time[frame]), "residual": point.residual, "distance": point.distance}
-    near = point.found and point.distance <= NEAR
-    base |= {"label": f"{number} {point.kind}" if near else f"{number}", "loss": point.loss}
-    if not near:
-        return Rung(**base, opening=None, rates=(), note=_drift(run, what, rates, point, frame))
-    growing = tuple(float(rate) for rate in np.real(point.growing)[:FASTEST])
-    if not growing:
-        flat = "" if point.flat is None else f", {point.flat} flat directions"
-        grows = "its fastest rates did not converge" if point.kind == "unknown" else "nothing grows"
-        return Rung(**base, opening=None, rates=(), note=f"{point.kind}{flat}: {grows}")
-    return Rung(**base, opening=_blocks(point.directions[0]), rates=growing, **_escape(run, what, rates, point, frame))
-
-
-def _drift(run: Run, what: Objective | Field, rates: dict[str, float], point: CriticalPoint, frame: int) -> str:
-    """A slow point without a critical point beside it: what the linearisation at the run itself says.
-
-    A search that was given up shows nothing: neither that a critical point is near nor that none is.
-    """
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            fastest = float(np.real(spectrum(what, run.at(frame), 1, rates).rates[0]))
-        grows = f"the fastest direction grows once in {1 / fastest:.3g}" if fastest > 0 else "nothing grows there"
-    except StagescopeError as error:
-        grows = str(error)
-    slow = f"slow (|F| {float(run.series['speed'][frame]):.1e})"
-    if point.stopped and not point.found:
-        return f"{slow}; whether a critical point is near is not known: {point.stopped}. At the run itself, {grows}"
-    where = f"the one found is at relative distance {point.distance:.2f}" if point.found else f"|F| stays at {point.residual:.1e}"
-    if point.stopped:
-        return f"{slow}; {where}, nearer ones are not known: {point.stopped}. At the run itself, {grows}"
-    return f"{slow}, but no critical point is near: {where}. A drift: {grows}"
-
-
-def _blocks(direction: Mapping[str, np.ndarray]) -> str:
-    """The parameter blocks that carry a direction, largest first."""
-    shares = {name: float(np.sum(np.abs(block) ** 2)) for name, block in direction.items()}
-    total = sum(shares.values())
-    order = sorted(shares, key=lambda name: (-round(shares[name] / total, 3), name))
-    return "+".join(name for name in order if shares[name] > 0.05 * total)
-
-
-def _escape(run: Run, what: Objective | Field, rates: dict[str, float], point: CriticalPoint, frame: int) -> dict[str, Any]:
-    """Measured rate, cosine and times of the escape from a critical point the run is close to."""
-    if run.clock != "t":
-        return {"note": NO_CLOCK}
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return _left(run, what, rates, point, frame)
-    except (StagescopeError, np.linalg.LinAlgError) as error:
-        return {"note": f"its escape is not predicted: {error}"}
-
-
-def _left(run: Run, what: Objective | Field, rates: dict[str, float], point: CriticalPoint, frame: int) -> dict[str, Any]:
-    local = linearise(what, point.params, rates)
-    ends = (local.point, local.near.layout.pack(run.at(-1)))
-    size = 0.1 * max(float(np.linalg.norm(end)) for end in ends)
-    frames = np.arange(frame, run.frames)
-    if not local.dense:
-        frames = np.unique(np.linspace(frame, run.frames - 1, 100).astype(int))
-    parts = np.stack([local.unstable(run.at(int(i))) for i in frames])
-    amplitude, time = np.linalg.norm(parts, axis=1), run.time[frames]
-    ahead = local.escape_time(run.at(frame), size)
-    rise = last_rise(time, amplitude, max(size / 10, 1.01 * float(amplitude[0])), size)
-    cosine = ()
-    if rise is not None:
-        last = int(np.searchsorted(time, rise.stop))
-        foreseen = local.unstable(run.at(frame), float(time[last] - time[0]))
-        cosine = (float(foreseen @ parts[last] / np.linalg.norm(foreseen) / amplitude[last]),)
-    return {
-        "measured_rate": None if rise is None else rise.rate,
-        "cosines": cosine,
-        "predicted_escape": None if ahead is None else float(time[0]) + ahead,
-        "measured_escape": first_crossing(time, amplitude, size, rising=True),
-    }
+def _rung(visit: Visit, number: int) -> Rung:
+    point = visit.point
+    place = {"t": float(visit.run.time[visit.frame]), "residual": point.residual, "distance": point.distance, "loss": point.loss}
+    bare = Rung(label=f"{number}", **place, opening=None, rates=())
+    return replace(bare, label=f"{number} {point.kind}" if bare.near else bare.label, **leaving(visit))

@@ -30,6 +30,8 @@ class SearchRule:
     finish_whole: float = 1e-5  # below this |F| a model of some thousand parameters takes `whole_steps` with the whole Jacobian
     whole_steps: int = 20
     cuts: tuple[float, ...] = tuple((10.0 ** -np.arange(2, 11)).tolist())  # shares of the largest singular value
+    valley: int = 3  # steps over which a search is judged to be led away, twice; see `_led_away`
+    even: float = 0.7  # steps that shrink by no more than this do not converge
     returns: int = 8  # corrections of a polishing step, along singular values `resolved` times larger than the cut
     resolved: float = 1e3
 
@@ -37,15 +39,24 @@ class SearchRule:
 RULE = SearchRule()
 
 
-def refine(near: Derivatives, start: np.ndarray, products: float = np.inf) -> np.ndarray:
+class LedAway(Exception):
+    """A search along a valley of |F| that leads further than its reach; it holds where the search ended."""
+
+    def __init__(self, vector: np.ndarray) -> None:
+        self.vector = vector
+
+
+def refine(near: Derivatives, start: np.ndarray, products: float = np.inf, reach: float = np.inf) -> np.ndarray:
     """A zero of F from `start`, or a minimum of |F|, or what was reached with about so many products with J.
+
+    Raises `LedAway` where |F| falls along a valley that leads further than `reach`.
 
     Steps of a large model are iterated, which stalls where J has many small rates; near a zero the whole Jacobian takes over.
     Where F or J is not finite the search ends with the last point at which they are.
     """
     if not far_out(near, start):
         with np.errstate(over="ignore", invalid="ignore"):
-            return _refined(near, start, near.products + products)
+            return _refined(near, start, near.products + products, reach)
     return start
 
 
@@ -57,11 +68,11 @@ def far_out(near: Derivatives, vector: np.ndarray) -> bool:
         return not np.isfinite(np.linalg.norm(near.velocity(vector)))
 
 
-def _refined(near: Derivatives, start: np.ndarray, until: float) -> np.ndarray:
+def _refined(near: Derivatives, start: np.ndarray, until: float, reach: float) -> np.ndarray:
     if near.dense:
-        vector = _search(near, start, _whole_steps, RULE.steps, until)
+        vector = _search(near, start, _whole_steps, RULE.steps, until, reach)
     else:
-        vector = _search(near, start, _iterated_steps, RULE.iterated_steps, until)
+        vector = _search(near, start, _iterated_steps, RULE.iterated_steps, until, reach)
         small = RULE.polished < np.linalg.norm(near.velocity(vector)) <= RULE.finish_whole
         if len(vector) > LARGEST_DENSE or not small:
             return vector
@@ -69,7 +80,7 @@ def _refined(near: Derivatives, start: np.ndarray, until: float) -> np.ndarray:
     return _polished(near, vector, until) if RULE.polished < np.linalg.norm(near.velocity(vector)) <= RULE.hopeful else vector
 
 
-def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, until: float) -> np.ndarray:
+def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, until: float, reach: float = np.inf) -> np.ndarray:
     """Levenberg-Marquardt steps: minimise |F + J step|^2 + damp |step|^2, the damping in proportion to |F|.
 
     Along the orbit of a symmetry J is of the order of |F|: an undamped step there would be as large as the parameters.
@@ -78,7 +89,7 @@ def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, unt
     at which the search ends.
     """
     vector, velocity, ease, harder = start, near.velocity(start), 1.0, 2.0
-    sizes = [float(np.linalg.norm(velocity))]
+    sizes, ways = [float(np.linalg.norm(velocity))], [start]
     solve = _solver(steps, near, vector)
     while solve is not None and sizes[-1] > RULE.exact and ease < RULE.damping[1] and len(sizes) < most and near.products < until:
         if len(sizes) > RULE.patience and sizes[-1] > max(0.5 * sizes[-RULE.patience], RULE.hopeful):
@@ -94,10 +105,27 @@ def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, unt
             vector, velocity = vector + step, found
             ease, harder = max(ease * max(RULE.shrink, 1 - (2 * min(gain, 2.0) - 1) ** 3), RULE.damping[0]), 2.0
             sizes.append(size)
+            ways = [*ways[-2 * RULE.valley :], vector]
+            if _led_away(sizes, ways, reach - float(np.linalg.norm(vector - start))):
+                raise LedAway(vector)
             solve = _solver(steps, near, vector)
         else:
             ease, harder = ease * harder, 2 * harder
     return vector
+
+
+def _led_away(sizes: list[float], ways: list[np.ndarray], reach: float) -> bool:
+    """Whether a search goes on evenly, step after step, so that |F| would vanish only beyond `reach`.
+
+    Near a zero steps shrink, by a half where it is degenerate, and |F| falls faster and faster. Towards a zero at infinity,
+    such as that of exp(-x), steps stay as long as they are and |F| falls by the same factor in each.
+    """
+    count = RULE.valley
+    if np.isinf(reach) or len(ways) <= 2 * count:
+        return False
+    before, now = (float(np.linalg.norm(ways[i] - ways[i - count])) for i in (-1 - count, -1))
+    fall = np.log(sizes[-1 - count] / sizes[-1])
+    return now >= RULE.even * before and now * np.log(sizes[-1] / RULE.polished) / max(fall, 1e-300) > reach
 
 
 def _solver(steps: "Steps", near: Derivatives, vector: np.ndarray) -> "Solve | None":

@@ -157,7 +157,7 @@ def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
 
 
 def _rung(rung: Rung) -> dict[str, Any]:
-    numbers = ("residual", "loss", "measured_rate", "local_rate", "predicted_escape", "measured_escape")
+    numbers = ("residual", "loss", "measured_rate", "local_rate", "predicted_escape", "measured_escape", "remainder")
     return {
         "label": label(rung.label),
         "t": float(rung.t),
@@ -166,6 +166,7 @@ def _rung(rung: Rung) -> dict[str, Any]:
         "opening": None if rung.opening is None else label(rung.opening),
         "rates": [float(rate) for rate in rung.rates if math.isfinite(rate)],
         "cosines": [float(cosine) for cosine in rung.cosines if math.isfinite(cosine)],
+        "law": label(rung.law_words or rung.law or ""),
         "note": label(rung.note),
     }
 

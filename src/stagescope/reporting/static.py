@@ -72,7 +72,7 @@ def drawings(found: Portrait) -> "dict[str, Callable[[], Drawing]]":
         _file_name(view.slot): partial(DRAW[type(view)], found, view) for view in found.views
     }
     ladder = found.ladder
-    if ladder is not None and any(rung.rates for rung in ladder):
+    if ladder is not None and any(rung.law or rung.rates for rung in ladder):
         made["ladder"] = partial(draw_ladder, ladder)
     return made
 
@@ -138,9 +138,9 @@ def _event(event: Event) -> tuple[str, str]:
 
 
 def _rung(rung: Rung) -> tuple[str, ...]:
-    rates = (rung.rates[0] if rung.rates else None, rung.measured_rate)
-    numbers = map(_number, (*rates, rung.predicted_escape, rung.measured_escape))
-    return (rung.label, _number(rung.t), _number(rung.distance), rung.opening or "nothing", *numbers, rung.note)
+    rate = rung.law_words or _number(rung.rates[0] if rung.rates else None)
+    numbers = map(_number, (rung.measured_rate, rung.predicted_escape, rung.measured_escape))
+    return (rung.label, _number(rung.t), _number(rung.distance), rung.opening or "nothing", rate, *numbers, rung.note)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

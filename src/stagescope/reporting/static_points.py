@@ -38,19 +38,19 @@ def draw_points(portrait: Portrait, view: Points) -> "Drawing":
 
 
 def draw_ladder(ladder: Ladder) -> "Drawing":
-    """Rates and times of escape at every rung, predicted and measured."""
+    """Rates, where the law is linear, and times of escape at every rung that has a law, predicted and measured."""
     from matplotlib import pyplot
 
-    rungs = [rung for rung in ladder if rung.rates]
+    rungs = [rung for rung in ladder if rung.law or rung.rates]
     drawing, pair = pyplot.subplots(1, 2, figsize=(7.2, 1.5 + 0.42 * len(rungs)), layout="constrained", sharey=True)
     rows = np.arange(len(rungs))
-    rates = ([rung.rates[0] for rung in rungs], [rung.measured_rate for rung in rungs])
+    rates = ([rung.rates[0] if rung.rates else None for rung in rungs], [rung.measured_rate for rung in rungs])
     leaves = ([rung.predicted_escape for rung in rungs], [rung.measured_escape for rung in rungs])
     for axes, (predicted, measured), title in zip(pair, (rates, leaves), ("growth rate", f"left at {ladder.clock}"), strict=True):
         axes.plot(np.array(predicted, float), rows, "o", mfc="none", color=COLORS[0], label="predicted", markersize=7)
         axes.plot(np.array(measured, float), rows, "o", color=COLORS[1], label="measured", markersize=3.5)
         axes.set_xlabel(title)
-    names = [plain(f"{rung.label}: {rung.opening}" if rung.opening else rung.label) for rung in rungs]
+    names = [plain(": ".join(filter(None, (rung.label, rung.opening, rung.law_words))), 50) for rung in rungs]
     pair[0].set_yticks(rows, names)
     pair[0].set_ylim(len(rungs) - 0.5, -0.5)
     drawing.legend(*pair[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)

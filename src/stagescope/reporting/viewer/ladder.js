@@ -90,7 +90,7 @@ class RunLadder {
       short(rung.loss),
       short(rung.distance, 2),
       rung.opening,
-      short(rung.rates[0]),
+      rung.rates.length ? short(rung.rates[0]) : rung.law || null,
       short(rung.measured_rate),
       short(ratio, 3),
       short(rung.predicted_escape),
@@ -100,7 +100,9 @@ class RunLadder {
       "",
       `residual ${short(rung.residual, 2)}`,
       rung.cosines.length ? `cosines of the directions: ${rung.cosines.map((c) => short(c, 3)).join(", ")}` : "",
-      rates && `all growing rates: ${rates}`,
+      [rates && `all growing rates: ${rates}`, rung.remainder !== null && `share of F left out: ${short(rung.remainder, 2)}`]
+        .filter(Boolean)
+        .join("; "),
       rung.local_rate === null ? "" : `linearised at the run itself: ${short(rung.local_rate)}`,
     ];
     const hand = svgEl("line", { class: "hand", y1: 0, y2: "100%" });

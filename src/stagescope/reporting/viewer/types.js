@@ -27,7 +27,7 @@
  *   `kind`: identity, prediction or pattern. `counted`: neither an identity nor rarely decided. `calibrated`: it has a null. `span`: from when to when the run shows it, on the run's clock.
  * @typedef {{label: string, t: number, residual: number|null, distance: number|null, loss: number|null, opening: string|null,
  *   rates: number[], measured_rate: number|null, local_rate: number|null, cosines: number[],
- *   predicted_escape: number|null, measured_escape: number|null, note: string}} Rung
+ *   predicted_escape: number|null, measured_escape: number|null, remainder: number|null, law: string, note: string}} Rung
  * @typedef {{name: string, t: number|null, low: number|null, high: number|null, measured: number|null, said: string}} PredictedEvent
  *   `said`: why an event is not predicted, or did not come.
  * @typedef {{title: string, rows?: [string, string][], text?: string}} Facts

@@ -68,17 +68,23 @@ def saddle_visit(run: Trajectory, loss: TokenPopulation, stay: Stay) -> SaddleVi
 
 
 def rung(visit: SaddleVisit) -> Rung:
-    """A saddle visit as one rung of the ladder; only a rise inside the stay gives a measured rate."""
+    """A saddle visit as one rung of the ladder; only a rise inside the stay gives a measured rate.
+
+    Where the run is too far from the point for the linear law, no rate is given and the note says how far.
+    """
     small, label = visit.small, visit.stay.label
     base = {"label": label, "t": float(visit.time[visit.frame]), "residual": small.point.residual}
     base |= {"distance": visit.distance, "loss": small.point.loss, "note": _note(visit)}
     opening = small.opening if small.point.found else None
     if opening is None:
         return Rung(**base, opening=None, rates=())
+    law = {"law": "linear", "order": 1} if visit.is_linear else {}
     return Rung(
         **base,
+        **law,
+        remainder=None if visit.window is None else visit.window.drift,
         opening=opening.block,
-        rates=tuple(o.rate for o in small.openings[opening.block] if o.rate > NO_RATE),
+        rates=tuple(o.rate for o in small.openings[opening.block] if o.rate > NO_RATE) if visit.is_linear else (),
         measured_rate=None if visit.rise is None else visit.rise.rate,
         local_rate=visit.local_rate,
         cosines=visit.cosines,

@@ -193,6 +193,12 @@ class SaddleVisit:
         return None if self.window is None else float(np.linalg.norm(self.window.matrix, 2))
 
     @property
+    def is_linear(self) -> bool:
+        """Whether the run is close enough to the point, also during the rise, for its linearisation to be the law."""
+        rise = () if self.window is None else (self.window.furthest, self.window.drift)
+        return max((self.distance, *rise)) <= NEAR
+
+    @property
     def out_of_regime(self) -> str:
         """Why the linearisation at the point does not apply to the rise, decided without the rate; empty where it does."""
         if self.small.opening is None:
