@@ -1,13 +1,18 @@
 """The saddle path: the stages of a training and their times, predicted from the start without a run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
+from stagescope.detect.events import first_crossing
 from stagescope.errors import unknown
 
+ORDER, BAR, SOLVER = 1.5, 2.5, 1e-4
+"""The error in eta falls about with this power; half of an interval in units of the difference between eta and eta / 2; the
+relative error of a time by the solver and the products."""
 Place = Literal["settled", "passed", "at infinity"]
 """Whether the path comes to rest at the critical point of a leg, leaves before that, or there is none at a finite place."""
 
@@ -53,7 +58,8 @@ class SaddlePath:
     """Legs, events and notes: what is predicted for a start, and what is not.
 
     `eta` is the size from which on a direction belongs to the path. `time` and `sizes` follow the path: at each time
-    the logarithms of the largest part outside it, one for each kind that can open.
+    the logarithms of the largest part outside it, one for each kind that can open. `levels` are the losses whose crossing is
+    an event, by its name; events that are read in another way have none.
     """
 
     legs: tuple[Leg, ...]
@@ -62,6 +68,11 @@ class SaddlePath:
     eta: float
     time: np.ndarray
     sizes: Mapping[str, np.ndarray]
+    levels: Mapping[str, float] = field(default_factory=dict)
+
+    def crossings(self, time: np.ndarray, loss: np.ndarray) -> dict[str, float | None]:
+        """The same events of a run, from its loss over time: when it first falls below the levels of this path."""
+        return {name: first_crossing(time, loss, level, rising=False) for name, level in self.levels.items()}
 
     def __getitem__(self, event: str) -> Predicted:
         if event not in self.events:
@@ -90,3 +101,28 @@ def _span(leg: Leg) -> str:
 
 def _when(event: Predicted) -> str:
     return f"{event.t:.6g} ({event.low:.6g} to {event.high:.6g})"
+
+
+def of_two_sizes(coarse: float | None, fine: float | None, reason: str) -> Predicted:
+    """An event from its times with eta and with half of it: extrapolated, with a multiple of the difference as interval."""
+    if fine is None and coarse is None:
+        return Predicted(None, reason=reason)
+    if fine is None or coarse is None:
+        which = "eta, not with half of it" if fine is None else "half of eta, not with eta"
+        return Predicted(None, reason=f"not decided: it comes at t={coarse or fine:.4g} with {which}")
+    gap = coarse - fine
+    t = fine - gap / (2**ORDER - 1)
+    error = BAR * abs(gap) + SOLVER * t
+    return Predicted(t, t - error, t + error)
+
+
+def unsure(events: Mapping[str, Predicted]) -> list[str]:
+    """One sentence for each reason why events are not predicted, and for each order that is not sure."""
+    reasons = dict.fromkeys(event.reason for event in events.values() if event.reason)
+    names = {reason: [name for name, event in events.items() if event.reason == reason] for reason in reasons}
+    found = [f"{', '.join(listed)} not reached: {reason}" for reason, listed in names.items()]
+    order = sorted((event.t, name) for name, event in events.items() if event.t is not None)
+    for (_, first), (_, second) in pairwise(order):
+        if (events[first].high or 0.0) > (events[second].low or 0.0):
+            found.append(f"the intervals of {first} and {second} overlap, so their order is not sure")
+    return found
