@@ -24,6 +24,7 @@ MODULES = (
     "sizes",
     "tiny_starts",
     "saddle_path",
+    "general_path",
     "fuzz",
     "kill",
     "sweep_killing",
