@@ -199,8 +199,8 @@ class _Path:
         grows = eigen.rates[-1] > threshold(eigen.largest)
         opens, local = (self._blocks(eigen.vectors[:, -1]), float(eigen.rates[-1])) if grows else (None, None)
         beside = Eigen.of(self.law.jacobian(point))
-        known = np.linalg.norm(self.law.velocity(point)) <= RULE.zero and local is not None
-        if known and abs(local - beside.rates[-1]) <= RULE.settled * local:
+        critical = np.linalg.norm(self.law.velocity(point)) <= RULE.zero
+        if critical and local is not None and abs(local - beside.rates[-1]) <= RULE.settled * local:
             rates = tuple(float(rate) for rate in beside.rates[::-1] if rate > threshold(beside.largest))
             return _Stop(stop, "saddle", self.law.loss(point), "settled", opens, rates, local)
         return _Stop(stop, "slow", leg.losses[frame], "passed", opens, (), local)

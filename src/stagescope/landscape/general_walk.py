@@ -24,6 +24,7 @@ class WalkRule:
     fall: float = 0.5  # each time |F| has fallen by this factor, a critical point is searched
     near: float = 0.1  # it is the path's if it is nearer than this share of the way from the last one
     zero: float = 1e-9  # |F| of a critical point, relative to the largest |F| on the way
+    linear: float = 0.02  # the path has come near it where the linear law there misses less than this share of F
     lost: float = 1e-6  # an unstable part of the arriving path below this share of the way is rounding
     rest: float = 1e-4  # the path has arrived when it is this share of the way from the point
     change: float = 0.1  # of J h over one product
@@ -90,7 +91,7 @@ class Settled:
 
 @dataclass
 class Moved:
-    """A stretch of the base path between two critical points; `joined` are times, rates and directions of what joined it."""
+    """A stretch of the path between two critical points; `joined`: when, at which rate and along what the base path was joined."""
 
     time: list[float] = field(default_factory=list)
     points: list[np.ndarray] = field(default_factory=list)
@@ -170,10 +171,12 @@ class _Leg:
         return float(np.linalg.norm(self.y - self.left))
 
     def _keep(self) -> None:
+        """The path is the base path with what lies beside it: right to first order in this."""
+        point = self.y + self.tangents.total
         self.made.time.append(self.t)
-        self.made.points.append(self.y)
-        self.made.speeds.append(self.speed)
-        self.made.losses.append(self.law.loss(self.y))
+        self.made.points.append(point)
+        self.made.speeds.append(float(np.linalg.norm(self.law.velocity(point))))
+        self.made.losses.append(self.law.loss(point))
         self.made.tops.append(self.tangents.top)
 
     def walked(self) -> Moved:
@@ -253,7 +256,10 @@ class _Leg:
         away, peak = self.y - point, max(self.made.speeds)
         if np.linalg.norm(self.law.velocity(point)) > RULE.zero * peak or np.linalg.norm(away) > RULE.near * self.way:
             return None
-        eigen = Eigen.of(self.law.jacobian(point))
+        jacobian = self.law.jacobian(point)
+        if np.linalg.norm(self.velocity - jacobian @ away) > RULE.linear * self.speed:
+            return None
+        eigen = Eigen.of(jacobian)
         unstable = eigen.vectors[:, eigen.rates > threshold(eigen.largest)]
         return (point, eigen) if np.linalg.norm(unstable.T @ away) <= RULE.lost * self.way else None
 

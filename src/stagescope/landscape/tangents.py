@@ -56,6 +56,10 @@ class Tangents:
     def top(self) -> float:
         return float(self.logs.max(initial=-np.inf))
 
+    @property
+    def total(self) -> np.ndarray:
+        return np.exp(self.logs) @ self.units
+
     def without(self, place: int) -> "Tangents":
         return Tangents(np.delete(self.logs, place), np.delete(self.units, place, axis=0))
 
