@@ -91,7 +91,7 @@ class Settled:
 
 @dataclass
 class Moved:
-    """A stretch of the path between two critical points; `joined`: when, at which rate and along what the base path was joined."""
+    """A stretch of the path between two critical points; `joined`: when, how fast and along what the base path was joined."""
 
     time: list[float] = field(default_factory=list)
     points: list[np.ndarray] = field(default_factory=list)

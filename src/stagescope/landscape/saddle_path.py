@@ -21,9 +21,10 @@ Place = Literal["settled", "passed", "at infinity"]
 class Leg:
     """A stretch of the path with the same open directions, from the event `t_in` to the event `t_out`.
 
-    `loss` is the loss at the end. `rates` are those of what opens there at the critical point, fastest first; they are empty
-    where the path has not settled. `local_rate` is the fastest rate of what opens when the flow is linearised at the path
-    itself, where what opens has grown to the size eta. The last leg has no `t_out`.
+    `loss` is the loss at the end; of a general path, that of the critical or slow point of the leg. `rates` are those of what
+    opens there at the critical point, fastest first; they are empty where the path has not settled. `local_rate` is the
+    fastest rate of what opens when the flow is linearised at the path itself, where what opens has grown to the size eta. The
+    last leg has no `t_out`.
     """
 
     label: str
@@ -103,7 +104,7 @@ def _when(event: Predicted) -> str:
     return f"{event.t:.6g} ({event.low:.6g} to {event.high:.6g})"
 
 
-def of_two_sizes(coarse: float | None, fine: float | None, reason: str) -> Predicted:
+def of_two_sizes(coarse: float | None, fine: float | None, reason: str, order: float = ORDER) -> Predicted:
     """An event from its times with eta and with half of it: extrapolated, with a multiple of the difference as interval."""
     if fine is None and coarse is None:
         return Predicted(None, reason=reason)
@@ -111,7 +112,7 @@ def of_two_sizes(coarse: float | None, fine: float | None, reason: str) -> Predi
         which = "eta, not with half of it" if fine is None else "half of eta, not with eta"
         return Predicted(None, reason=f"not decided: it comes at t={coarse or fine:.4g} with {which}")
     gap = coarse - fine
-    t = fine - gap / (2**ORDER - 1)
+    t = fine - gap / (2**order - 1)
     error = BAR * abs(gap) + SOLVER * t
     return Predicted(t, t - error, t + error)
 

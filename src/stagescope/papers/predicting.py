@@ -15,6 +15,7 @@ from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.papers.paper import Kind
 from stagescope.papers.registry import kind_of
 from stagescope.params import Params
+from stagescope.threads import one_blas_thread
 
 UNTIL = 1e8
 """How far a path is followed; an event that comes later is not reached."""
@@ -24,6 +25,7 @@ CLOSE = 1.02
 """A critical scale is known when an event comes at one scale and not at another that is this factor smaller."""
 
 
+@one_blas_thread()
 def saddle_path(
     what: Objective | Field,
     start: Params | None = None,
