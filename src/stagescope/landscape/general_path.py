@@ -91,6 +91,8 @@ def _point(law: Law, y: np.ndarray, name: str) -> np.ndarray:
     if speed <= RULE.zero and _missed(law, origin, y) <= RULE.near:
         return origin
     found = law.refined(y)
+    if speed <= RULE.zero and np.linalg.norm(found) < np.linalg.norm(y):
+        _refuse_degenerate(Eigen.of(law.jacobian(origin)))
     critical = np.linalg.norm(law.velocity(found)) <= RULE.zero
     away, length = float(np.linalg.norm(y - found)), float(np.linalg.norm(found))
     if critical and away < RULE.resolved * length:
@@ -126,14 +128,18 @@ def _reach(law: Law, point: np.ndarray, eigen: Eigen, unit: np.ndarray) -> float
     return size
 
 
+def _refuse_degenerate(eigen: Eigen) -> None:
+    if eigen.largest <= threshold(0.0):
+        raise InputError(
+            "every rate is 0 at the critical point of the start, so the linear law does not hold there and nothing is predicted; "
+            "run it and read its ladder"
+        )
+
+
 def _eta(law: Law, point: np.ndarray, begin: Tangents) -> float:
     """The geometric mean of what grows of the start and of the size to which the linear law holds, within limits."""
     eigen = Eigen.of(law.jacobian(point))
-    if eigen.largest <= threshold(0.0):
-        raise InputError(
-            "every rate is 0 at the critical point of the start, so the linear law does not hold there and no time is "
-            "predicted; run it and read its ladder, which gives the order of growth"
-        )
+    _refuse_degenerate(eigen)
     stay, _ = stayed(law, point, 0.0, begin, 0.0, np.inf)
     if stay.opened is None:
         return RULE.etas[0]

@@ -97,4 +97,4 @@ class Tangents:
             units.append(unit)
             later = [(log, part - unit * (unit @ part)) for (log, part), is_near in zip(rest, near, strict=True) if not is_near]
             rest = [(log, part) for log, part in later if np.linalg.norm(part) > COUPLING]
-        return Tangents(np.array(logs), np.array(units).reshape(-1, basis.shape[1]) @ basis.T)
+        return Tangents(np.array(logs), np.array(units).reshape(len(units), basis.shape[1]) @ basis.T)
