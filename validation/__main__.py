@@ -25,6 +25,7 @@ MODULES = (
     "tiny_starts",
     "saddle_path",
     "degenerate",
+    "general_path",
     "fuzz",
     "kill",
     "sweep_killing",

@@ -37,7 +37,8 @@ class PredictFlags(BaseModel):
 
 class Predict(Command):
     """Predict the stages of a training and their times from the start, without a run. E_k and Q_k: the k-th singular value
-    of the embedding or of the attention scores passes .1. A leg (r,rq): r embedding and rq attention directions are open."""
+    of the embedding or of the attention scores passes .1. A leg (r,rq): r embedding and rq attention directions are open.
+    t_j of the regression flows: the loss passes halfway between two plateaus; --init-scale is the noise of the logits."""
 
     study: Any
 

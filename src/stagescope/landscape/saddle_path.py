@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
+from stagescope.detect.events import first_crossing
 from stagescope.errors import unknown
 
+ORDER, BAR, SOLVER = 1.5, 2.5, 1e-4
+"""The error in eta falls about with this power; half of an interval in units of the difference between eta and eta / 2; the
+relative error of a time by the solver and the products."""
 Place = Literal["settled", "passed", "at infinity"]
 """Whether the path comes to rest at the critical point of a leg, leaves before that, or there is none at a finite place."""
 
@@ -16,9 +21,10 @@ Place = Literal["settled", "passed", "at infinity"]
 class Leg:
     """A stretch of the path with the same open directions, from the event `t_in` to the event `t_out`.
 
-    `loss` is the loss at the end. `rates` are those of what opens there at the critical point, fastest first; they are empty
-    where the path has not settled. `local_rate` is the fastest rate of what opens when the flow is linearised at the path
-    itself, where what opens has grown to the size eta. The last leg has no `t_out`.
+    `loss` is the loss at the end; of a general path, that of the critical or slow point of the leg. `rates` are those of what
+    opens there at the critical point, fastest first; they are empty where the path has not settled. `local_rate` is the
+    fastest rate of what opens when the flow is linearised at the path itself, where what opens has grown to the size eta. The
+    last leg has no `t_out`.
     """
 
     label: str
@@ -62,8 +68,9 @@ class SaddlePath:
     """Legs, events and notes: what is predicted for a start, and what is not.
 
     `eta` is the size from which on a direction belongs to the path. `time` and `sizes` follow the path: at each time
-    the logarithms of the largest part outside it, one for each kind that can open. `rates` are the largest local rates of
-    each kind at these times, `losses` the losses; both are empty where they were not kept.
+    the logarithms of the largest part outside it, one for each kind that can open. `levels` are the losses whose crossing is
+    an event, by its name; events that are read in another way have none. `rates` are the largest local rates of each kind at
+    these times, `losses` the losses; both are empty where they were not kept.
     """
 
     legs: tuple[Leg, ...]
@@ -72,8 +79,13 @@ class SaddlePath:
     eta: float
     time: np.ndarray
     sizes: Mapping[str, np.ndarray]
+    levels: Mapping[str, float] = field(default_factory=dict)
     rates: Mapping[str, np.ndarray] = field(default_factory=dict)
     losses: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def crossings(self, time: np.ndarray, loss: np.ndarray) -> dict[str, float | None]:
+        """The same events of a run, from its loss over time: when it first falls below the levels of this path."""
+        return {name: first_crossing(time, loss, level, rising=False) for name, level in self.levels.items()}
 
     def __getitem__(self, event: str) -> Predicted:
         if event not in self.events:
@@ -106,3 +118,31 @@ def _span(leg: Leg) -> str:
 
 def _when(event: Predicted) -> str:
     return f"{event.t:.6g} ({event.low:.6g} to {event.high:.6g})"
+
+
+def of_two_sizes(coarse: float | None, fine: float | None, reason: str, end: float = 0.0, order: float = ORDER) -> Predicted:
+    """An event from its times with eta and with half of it: extrapolated, with a multiple of the difference as interval.
+
+    `reason` says why it does not come where it does not, and that is known up to `end`.
+    """
+    if fine is None and coarse is None:
+        return Predicted(None, reason=reason, beyond=end)
+    if fine is None or coarse is None:
+        which, when = "eta, not with half of it" if fine is None else "half of eta, not with eta", coarse or fine or 0.0
+        return Predicted(None, reason=f"not decided: it comes at t={when:.4g} with {which}", beyond=when)
+    gap = coarse - fine
+    t = fine - gap / (2**order - 1)
+    error = BAR * abs(gap) + SOLVER * t
+    return Predicted(t, t - error, t + error)
+
+
+def unsure(events: Mapping[str, Predicted]) -> list[str]:
+    """One sentence for each reason why events are not predicted, and for each order that is not sure."""
+    reasons = dict.fromkeys(event.reason for event in events.values() if event.reason)
+    names = {reason: [name for name, event in events.items() if event.reason == reason] for reason in reasons}
+    found = [f"{', '.join(listed)} not reached: {reason}" for reason, listed in names.items()]
+    order = sorted((event.t, name) for name, event in events.items() if event.t is not None)
+    for (_, first), (_, second) in pairwise(order):
+        if (events[first].high or 0.0) > (events[second].low or 0.0):
+            found.append(f"the intervals of {first} and {second} overlap, so their order is not sure")
+    return found

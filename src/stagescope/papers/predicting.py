@@ -9,8 +9,9 @@ import numpy as np
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective, as_field
+from stagescope.fields.objective import Objective
 from stagescope.ids import type_id
+from stagescope.landscape.general_path import general_path
 from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.papers.paper import Kind
 from stagescope.papers.rebuild import field_of, forked
@@ -18,6 +19,7 @@ from stagescope.papers.registry import kind_of
 from stagescope.papers.study import Setup
 from stagescope.params import Params
 from stagescope.runs.run import Run
+from stagescope.threads import one_blas_thread
 
 UNTIL = 1e8
 """How far a path is followed; an event that comes later is not reached."""
@@ -27,6 +29,7 @@ CLOSE = 1.02
 """A critical scale is known when an event comes at one scale and not at another that is this factor smaller."""
 
 
+@one_blas_thread()
 def saddle_path(
     what: Objective | Field,
     start: Params | None = None,
@@ -37,19 +40,23 @@ def saddle_path(
 ) -> SaddlePath:
     """The saddle path of gradient flow from a start, or from the start that the model draws at `scale` with `seed`.
 
-    No run is made. The start may be as small as 1e-60 and smaller. What cannot be predicted is in the notes of the path.
+    No run is made. The start may be as small as 1e-60 and smaller. What cannot be predicted is in the notes of the path. A
+    model whose paper knows its structure has a path of its own events; any other loss, of up to 500 parameters, has the
+    events "escape k", at which its loss is halfway between two places of the path (`SaddlePath.crossings` reads a run so).
     """
-    path = _structured(what, start)
     if not 0 < until < np.inf:
         raise InputError(f"until is {until}, but a path needs an end time above 0")
+    if start is None and not hasattr(what, "model"):
+        raise InputError(f"{type(what).__name__} draws no start of its own; give one as `start`")
     begin = what.model.init(seed, scale) if start is None else start  # type: ignore[union-attr]
     blocks, shapes = {name: np.asarray(block, dtype=float) for name, block in begin.items()}, what.shapes
-    if {name: block.shape for name, block in blocks.items()} != dict(shapes):
+    if shapes and {name: block.shape for name, block in blocks.items()} != dict(shapes):
         given = ", ".join(f"{name} {block.shape}" for name, block in blocks.items())
         raise InputError(f"the start has the blocks {given}, but the model has {dict(shapes)}")
     if not all(np.all(np.isfinite(block)) for block in blocks.values()):
         raise InputError("the start has entries that are not finite")
-    return path(what, blocks, until)
+    kind = _kind(what)
+    return (general_path if kind is None or kind.path is None else kind.path)(what, blocks, until)
 
 
 def planned_path(plan: Setup) -> SaddlePath:
@@ -78,23 +85,6 @@ def predicted(run: Run, what: Objective | Field | None = None) -> SaddlePath:
         raise InputError(f"the first frame of the run is at t={run.time[0]:g}, and a saddle path begins at t=0")
     field = field_of(run.spec, what)
     return saddle_path(field.objective or field, run.at(0))
-
-
-def _structured(what: Any, start: Params | None) -> Any:
-    """The path that the paper of a model gives; where it gives none, why nothing is predicted."""
-    kind = _kind(what)
-    if kind is not None and kind.path is not None:
-        return kind.path
-    name = type(what).__name__
-    if start is None and hasattr(what, "model"):
-        start = what.model.init(0, 1e-3)
-    if start is not None:
-        field, zeros = as_field(what), {block: 0.0 * np.asarray(values) for block, values in start.items()}
-        speed = float(np.sqrt(sum(np.sum(part**2) for part in field.rhs(zeros).values())))
-        if speed > 1e-9:
-            why = f"the origin is no critical point of {name} (|F| = {speed:.2g}): a start near it drifts away at once"
-            raise InputError(f"{why}, so there is no waiting time to predict; run it instead")
-    raise InputError(f"no saddle path is written for {name}; run it and read its ladder instead")
 
 
 def _kind(what: Any) -> Kind | None:

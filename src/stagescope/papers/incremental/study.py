@@ -153,6 +153,12 @@ _STUDENTS = {
     "read": Later(f"{_HERE}.reading:StudentReading"),
     "claims": Later(f"{_HERE}.claims:CLAIMS").load,
     "views": Later(f"{_HERE}.views:lag_views"),
+    "path": Later(f"{_HERE}.regression.path:no_path"),
+}
+_REGRESSION = {
+    "read": Later(f"{_HERE}.reading:RegressionReading"),
+    "claims": Later(f"{_HERE}.claims:CLAIMS").load,
+    "views": Later(f"{_HERE}.regression.views:regression_views"),
 }
 STUDY = Study(
     name="incremental",
@@ -169,14 +175,14 @@ STUDY = Study(
             cost=Cost(slow_claims=True, slow_ladder=True),
         ),
         Kind(
-            fields=(
-                f"{_HERE}.regression.loss:RegressionLoss",
-                f"{_HERE}.regression.loss:MirrorFlow",
-                f"{_HERE}.regression.sampled:RegressionSampled",
-            ),
-            read=Later(f"{_HERE}.reading:RegressionReading"),
-            claims=Later(f"{_HERE}.claims:CLAIMS").load,
-            views=Later(f"{_HERE}.regression.views:regression_views"),
+            fields=(f"{_HERE}.regression.loss:RegressionLoss", f"{_HERE}.regression.loss:MirrorFlow"),
+            **_REGRESSION,
+            path=Later(f"{_HERE}.regression.path:regression_path"),
+        ),
+        Kind(
+            fields=(f"{_HERE}.regression.sampled:RegressionSampled",),
+            **_REGRESSION,
+            path=Later(f"{_HERE}.regression.path:no_path"),
         ),
     ),
     tags=(

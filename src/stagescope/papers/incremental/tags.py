@@ -39,6 +39,7 @@ TAGS = {
     "ISA:leftover": Tag("plateau 1", "s_2 ~ 1/(D t) (mirror), 1/sqrt(2 N D t) (exact), D = (g_1^2 - g_2^2)/H"),
     "ISA:escape": Tag("plateau 1", "heads part at rate g_2 sqrt(s_2) or sqrt(2) g_2 s_2: sqrt(t_2) ~ ln(1/sigma)"),
     "ISA:wkb": Tag("plateau 1", "integral of the rate to t_2 = ln(1/sigma) + const on the symmetric trajectory"),
+    "ISA:t2": Tag("plateau 1", "along equal heads each deviation obeys d' = L d, R held: t_2 for every sigma from one path"),
     "ISA:regression": Tag("simplified model", "mean |y - sum_h V_h sum_n s_hn x_n|^2/2, tokens with E x x^T = I"),
     "ISA:order": Tag("plateaus", "features are acquired in the order of their importance"),
     "ISA:nearest": Tag("plateaus", "on plateau j the least KL(F_i || model) is that of i = j"),

@@ -1,12 +1,11 @@
 """The saddle path of TokenAttention: from the start to the sequence of stages and their times, without a run [FD:ladder]."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from stagescope.errors import InputError
-from stagescope.landscape.saddle_path import Predicted, SaddlePath
+from stagescope.landscape.saddle_path import SaddlePath, of_two_sizes, unsure
 from stagescope.papers.focus_dilution.counts import TokenCounts
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss
 from stagescope.papers.focus_dilution.saddle_path.legs import Path
@@ -23,9 +22,6 @@ class PathRule:
     least_eta: float = 0.02
     most_eta: float = 0.05
     room: float = 1.5  # eta / 2 is at least this many times the largest pattern of the start
-    order: float = 1.5  # the error in eta falls about with this power
-    bar: float = 2.5  # half of the interval in units of the difference between eta and eta / 2
-    solver: float = 1e-4  # relative error of a time by the solver and the products
 
 
 RULE = PathRule()
@@ -43,10 +39,10 @@ def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
     ending = fine.walked[-1].ending
     assert ending is not None
     end = np.inf if ending.final else float(fine.time[-1])
-    events = {name: _event(coarse.events[name], when, ending.reason, end) for name, when in fine.events.items()}
-    notes = [UNTRIED] * isinstance(loss, TokenCounts) + _notes(events)
-    along = coarse.time, coarse.sizes, coarse.rates, coarse.losses
-    return SaddlePath(tuple(coarse.legs()), events, tuple(notes), eta, *along)
+    events = {name: of_two_sizes(coarse.events[name], when, ending.reason, end) for name, when in fine.events.items()}
+    notes = [UNTRIED] * isinstance(loss, TokenCounts) + unsure(events)
+    along = {"time": coarse.time, "sizes": coarse.sizes, "rates": coarse.rates, "losses": coarse.losses}
+    return SaddlePath(tuple(coarse.legs()), events, tuple(notes), eta, **along)
 
 
 def _rms(start: Params) -> float:
@@ -78,28 +74,3 @@ def _check(loss: TokenLoss, start: Params) -> None:
     if top > most:
         small = f"{top / most:.3g} times the largest that is small beside what opens, {most:.3g}"
         raise InputError(f"the start has a pattern of size {top:.3g}, {small}; take a smaller init scale for this width")
-
-
-def _event(coarse: float | None, fine: float | None, reason: str, end: float) -> Predicted:
-    if fine is None and coarse is None:
-        return Predicted(None, reason=reason, beyond=end)
-    if fine is None or coarse is None:
-        which = "eta, not with half of it" if fine is None else "half of eta, not with eta"
-        when = coarse or fine or 0.0
-        return Predicted(None, reason=f"not decided: it comes at t={when:.4g} with {which}", beyond=when)
-    gap = coarse - fine
-    t = fine - gap / (2**RULE.order - 1)
-    error = RULE.bar * abs(gap) + RULE.solver * t
-    return Predicted(t, t - error, t + error)
-
-
-def _notes(events: dict[str, Predicted]) -> list[str]:
-    """One sentence for each reason why events are not predicted."""
-    reasons = dict.fromkeys(event.reason for event in events.values() if event.reason)
-    names = {reason: [name for name, event in events.items() if event.reason == reason] for reason in reasons}
-    found = [f"{', '.join(listed)} not reached: {reason}" for reason, listed in names.items()]
-    order = sorted((event.t, name) for name, event in events.items() if event.t is not None)
-    for (_, first), (_, second) in pairwise(order):
-        if (events[first].high or 0.0) > (events[second].low or 0.0):
-            found.append(f"the intervals of {first} and {second} overlap, so their order is not sure")
-    return found

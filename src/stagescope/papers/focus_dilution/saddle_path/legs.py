@@ -5,11 +5,12 @@ from functools import cached_property
 
 import numpy as np
 
+from stagescope.dynamics.steps import Stopped
 from stagescope.landscape.saddle_path import Leg
 from stagescope.papers.focus_dilution.family import escape_matrices, project
 from stagescope.papers.focus_dilution.ladder.points import NO_RATE
 from stagescope.papers.focus_dilution.loss import TokenLoss
-from stagescope.papers.focus_dilution.saddle_path.small_flow import SmallModel, Stopped
+from stagescope.papers.focus_dilution.saddle_path.small_flow import SmallModel
 from stagescope.papers.focus_dilution.saddle_path.walk import BLOCKS, SETTLED, Walked
 from stagescope.papers.focus_dilution.stages import Stay, passes, stays
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from stagescope.dynamics.steps import Stopped, between
 from stagescope.landscape.graded import Graded
 from stagescope.papers.focus_dilution.loss import TokenLoss
-from stagescope.papers.focus_dilution.saddle_path.small_flow import SmallModel, Stopped, between
+from stagescope.papers.focus_dilution.saddle_path.small_flow import SmallModel
 from stagescope.papers.focus_dilution.saddle_path.state import Laws, State
 from stagescope.params import Params
 

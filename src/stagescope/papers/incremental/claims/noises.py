@@ -11,6 +11,7 @@ from stagescope.papers.incremental.claims import elsewhere
 from stagescope.papers.incremental.claims.escape import leaving
 from stagescope.papers.incremental.evidence import Evidence
 from stagescope.papers.incremental.forms import noises, wkb_times
+from stagescope.papers.incremental.regression.path import has_room, head_deviations, parting_times
 
 COST = "2 flows at other noises, of up to 200 t_2, and one of equal heads"
 
@@ -23,6 +24,8 @@ class NoiseThresholds:
     """Of the escape slope; how far the limit is reached at finite noise is an error of the prediction."""
     wkb: float = 0.10
     """Of t_2 by WKB; an independent implementation had up to .05."""
+    one_path: float = 0.02
+    """Of t_2 from one path of equal heads (science page landscape, section 2: up to .011 at noise .01)."""
     resolved: float = 0.002
     """Relative error of a t_2 of the companion flows: 2000 frames over five decades, interpolated."""
 
@@ -103,6 +106,34 @@ def _wkb(evidence: Evidence) -> Comparison:
     return agreement(1.0, worst, NOISES.wkb, reason, measured_error=NOISES.resolved, unit="t_2")
 
 
+def _room(evidence: Evidence) -> Regime:
+    """Heads that start near enough for their differences to obey the linear law beside equal heads."""
+    base = leaving(evidence)
+    size = float(np.exp(head_deviations(evidence.run.at(0))[2]))
+    if not base.holds or has_room(size):
+        return base
+    return Regime(False, f"heads differ by {size:.2g} at the start: no room to grow")
+
+
+def _one_path(evidence: Evidence) -> Comparison:
+    """t_2 at the run's noise and at two others, all from one path of equal heads that start from uniform attention."""
+    found = escapes(evidence)
+    if found is None:
+        return Comparison(1.0, None, NOISES.one_path, None, _no_escape(evidence), unit="t_2")
+    _, apart, size = head_deviations(evidence.run.at(0))
+    sizes = size + np.log(found.sigmas / found.sigmas[0])
+    predicted = parting_times(evidence.law, apart, sizes, 10 * float(found.when.max()))
+    if any(each.t is None for each in predicted):
+        return Comparison(1.0, None, NOISES.one_path, None, "heads do not part on the path of equal heads", unit="t_2")
+    ratios = np.array([float(each.t or np.nan) for each in predicted]) / found.when
+    worst = int(np.argmax(np.abs(ratios - 1)))
+    error = float((predicted[worst].high or 0.0) - (predicted[worst].t or 0.0)) / float(found.when[worst])
+    shown, noise = ", ".join(f"{ratio:.4f}" for ratio in ratios), ", ".join(f"{sigma:.2g}" for sigma in found.sigmas)
+    reason = f"t_2 predicted/measured {shown} at noise {noise} on the logits, from one path of equal heads; no run is used"
+    own = NOISES.resolved
+    return agreement(1.0, float(ratios[worst]), NOISES.one_path, reason, predicted_error=error, measured_error=own, unit="t_2")
+
+
 CLAIMS = (
     claim(
         "ISA:escape-law",
@@ -127,6 +158,17 @@ CLAIMS = (
         null=(nulls.STRETCHED,),
         group="ISA:escape-law",
         rules=3,
+        cost=COST,
+    ),
+    claim(
+        "ISA:t2",
+        "One path of equal heads predicts t_2 at every initial noise, without a run",
+        _room,
+        _one_path,
+        "t2",
+        kind="prediction",
+        null=(nulls.STRETCHED,),
+        group="ISA:escape-law",
         cost=COST,
     ),
 )

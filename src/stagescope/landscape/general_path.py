@@ -1,0 +1,258 @@
+"""The saddle path of any loss, from a start near a critical point: its places, their losses, and when each is left.
+
+A place is a critical point on which the path settles, or a point at which the path is slow and passes. The event "escape k" is
+the time at which the loss first falls below the mean of the losses of place k and place k + 1, so a run is read in the same
+way. Up to 500 parameters, because whole Jacobians are formed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from stagescope.errors import InputError
+from stagescope.fields.field import Field
+from stagescope.fields.objective import Objective, as_field
+from stagescope.landscape.derivatives import DENSE, Derivatives
+from stagescope.landscape.general_walk import Law, Moved, Settled, stayed, walk
+from stagescope.landscape.growth import threshold
+from stagescope.landscape.saddle_path import Leg, Place, SaddlePath, of_two_sizes, unsure
+from stagescope.landscape.tangents import Eigen, Tangents
+from stagescope.params import Params
+
+
+@dataclass(frozen=True)
+class PathRule:
+    """How near a start must be to a critical point, and from which size on a direction belongs to the path."""
+
+    zero: float = 1e-10  # |F| of a critical point
+    linear: float = 0.05  # the linear law holds up to where it misses this share of F
+    near: float = 0.3  # a start is near a critical point if the linear law misses less than this share of F at it
+    etas: tuple[float, float] = (0.01, 0.25)  # eta in shares of the size to which the linear law holds
+    room: float = 1.5  # eta / 2 is at least this many times what grows of the start
+    resolved: float = 1e-9  # least distance of a start from a critical point other than the origin, relative
+    slower: float = 0.8  # a slow point: |F| is this many times smaller than before and after it, or less
+    settled: float = 0.01  # a slow point is settled if the rate there is within this of that at the critical point
+    power: float = 3.0  # a speed that falls more slowly than this power of time has no end at a finite place
+
+
+RULE = PathRule()
+
+
+def general_path(what: Objective | Field, start: Params, until: float) -> SaddlePath:
+    """The path from a start near a critical point of any loss, computed with eta and with half of it."""
+    near = _checked(what, start)
+    law = Law(near)
+    y = near.layout.pack(start) / law.roots
+    point = _point(law, y, type(what).__name__)
+    begin = Tangents.of(y - point)
+    eta = _eta(law, point, begin)
+    coarse, fine = (_Path(law, list(walk(law, point, begin, size, until))) for size in (eta, eta / 2))
+    ending = fine.walked[-1].ending
+    levels = {f"escape {k + 1}": level for k, level in enumerate(fine.levels)}
+    events = {name: of_two_sizes(coarse.when(level), fine.when(level), ending) for name, level in levels.items()}
+    notes = [*unsure(events), f"the path ends: {ending}"]
+    if len(coarse.stops) != len(fine.stops):
+        notes.append(f"with eta the path has {len(coarse.stops)} places, with half of it {len(fine.stops)}: they are not sure")
+    return SaddlePath(
+        tuple(fine.legs()), events, tuple(notes), eta, fine.time, {"outside": fine.tops}, levels, losses=fine.losses
+    )
+
+
+def _checked(what: Objective | Field, start: Params) -> Derivatives:
+    field = as_field(what)
+    if field.draw(0) is not None:
+        raise InputError("this loss draws a batch for every step, so it has no flow to predict; use it without batches")
+    if field.objective is None:
+        name, speed = type(what).__name__, _speed_at_zero(field, start)
+        drift = f" ({_no_point(speed)})" if speed > RULE.zero else ""
+        raise InputError(f"{name} is no gradient of a loss, and a general saddle path needs one{drift}; run it instead")
+    near = Derivatives(what, start)
+    if near.layout.size > DENSE:
+        size = near.layout.size
+        raise InputError(f"the model has {size} parameters, and a general saddle path is for {DENSE} at most; take a smaller one")
+    return near
+
+
+def _speed_at_zero(field: Field, start: Params) -> float:
+    return field.speed(field.rhs({name: np.zeros(np.shape(block)) for name, block in start.items()}))
+
+
+def _no_point(speed: float) -> str:
+    why = f"the origin is no critical point, |F| = {speed:.2g} there: a start near it moves at once"
+    return f"{why} and has no waiting time to predict, as the drift of scan and snap, where |F| falls like 1/t"
+
+
+def _point(law: Law, y: np.ndarray, name: str) -> np.ndarray:
+    """The critical point that a start is near: the origin, or the one that a search finds from the start."""
+    origin, fast = np.zeros_like(y), float(np.linalg.norm(law.velocity(y)))
+    speed = float(np.linalg.norm(law.velocity(origin)))
+    if speed <= RULE.zero and _missed(law, origin, y) <= RULE.near:
+        return origin
+    found = law.refined(y)
+    if speed <= RULE.zero and np.linalg.norm(found) < np.linalg.norm(y):
+        _refuse_degenerate(Eigen.of(law.jacobian(origin)))
+    critical = np.linalg.norm(law.velocity(found)) <= RULE.zero
+    away, length = float(np.linalg.norm(y - found)), float(np.linalg.norm(found))
+    if critical and away < RULE.resolved * length:
+        raise InputError(
+            f"the start is {away / length:.1g} of its length from a critical point, less than is told from rounding "
+            f"({RULE.resolved:g}); start further from it"
+        )
+    if critical and _missed(law, found, y) <= RULE.near:
+        return found
+    if speed > RULE.zero:
+        raise InputError(f"{name}: {_no_point(speed)}. |F| = {fast:.2g} at the start; run it and read its ladder instead")
+    much = float(np.linalg.norm(y)) / _reach(law, origin, Eigen.of(law.jacobian(origin)), y / np.linalg.norm(y))
+    raise InputError(f"the start is {much:.3g} times as large as the linear law at the origin reaches; take a smaller start")
+
+
+def _missed(law: Law, point: np.ndarray, y: np.ndarray) -> float:
+    """The share of F at y that the linear law at a critical point misses."""
+    linear = law.jacobian(point) @ (y - point)
+    size = float(np.linalg.norm(linear))
+    left = float(np.linalg.norm(law.velocity(y) - linear))
+    return left / size if size > 0 else (0.0 if left == 0 else np.inf)
+
+
+def _reach(law: Law, point: np.ndarray, eigen: Eigen, unit: np.ndarray) -> float:
+    """The size up to which the linear law holds along a direction."""
+    linear = eigen.vectors @ (eigen.rates * (eigen.vectors.T @ unit))
+    speed, size = float(np.linalg.norm(linear)), 100.0
+    while size > 1e-12:
+        moved = law.velocity(point + size * unit)
+        if np.linalg.norm(moved - size * linear) <= RULE.linear * size * speed:
+            break
+        size /= np.sqrt(2)
+    return size
+
+
+def _refuse_degenerate(eigen: Eigen) -> None:
+    if eigen.largest <= threshold(0.0):
+        raise InputError(
+            "every rate is 0 at the critical point of the start, so the linear law does not hold there and nothing is predicted; "
+            "run it and read its ladder"
+        )
+
+
+def _eta(law: Law, point: np.ndarray, begin: Tangents) -> float:
+    """The geometric mean of what grows of the start and of the size to which the linear law holds, within limits."""
+    eigen = Eigen.of(law.jacobian(point))
+    _refuse_degenerate(eigen)
+    stay, _ = stayed(law, point, 0.0, begin, 0.0, np.inf)
+    if stay.opened is None:
+        return RULE.etas[0]
+    limit = _reach(law, point, eigen, stay.opened)
+    growing = eigen.vectors[:, eigen.rates > stay.zero]
+    size = float(np.exp(begin.within(growing).top))
+    least, most = (share * limit for share in RULE.etas)
+    if 2 * RULE.room * size > most:
+        much = f"{2 * RULE.room * size / most:.3g} times the largest that is small beside what opens"
+        raise InputError(f"what grows of the start has size {size:.3g}, {much}; take a smaller start")
+    return float(np.clip(max(np.sqrt(size * limit), 2 * RULE.room * size), least, most))
+
+
+@dataclass(frozen=True)
+class _Stop:
+    """A place of the path."""
+
+    t: float
+    kind: str
+    loss: float
+    state: Place
+    opens: str | None = None
+    rates: tuple[float, ...] = ()
+    local: float | None = None
+
+
+class _Path:
+    """A walk as one curve, its places, and the levels between them."""
+
+    def __init__(self, law: Law, walked: list[Settled | Moved]) -> None:
+        self.law, self.walked = law, walked
+        moved = [each for each in walked if isinstance(each, Moved)]
+        first = walked[0]
+        assert isinstance(first, Settled)
+        self.time = np.array([first.t, *(t for each in moved for t in each.time)])
+        self.losses = np.array([first.loss, *(loss for each in moved for loss in each.losses)])
+        self.speeds = np.array([0.0, *(speed for each in moved for speed in each.speeds)])
+        self.tops = np.array([first.tops[0], *(top for each in moved for top in each.tops)])
+
+    @cached_property
+    def stops(self) -> list[_Stop]:
+        return [stop for each in self.walked for stop in (self._slow(each) if isinstance(each, Moved) else [self._rest(each)])]
+
+    def _rest(self, stay: Settled) -> _Stop:
+        falls, grows = bool(np.any(stay.law.rates < -stay.zero)), bool(stay.rates)
+        kind = "saddle" if falls and grows else "maximum" if grows else "minimum"
+        opens = None if stay.opened is None else self._blocks(stay.opened)
+        return _Stop(stay.t, kind, stay.loss, "settled", opens, stay.rates, stay.rate)
+
+    def _slow(self, leg: Moved) -> Iterator[_Stop]:
+        """The marked minima of the speed inside a stretch, and its end where it ends the path."""
+        from scipy.signal import find_peaks
+
+        for frame in find_peaks(-np.log(leg.speeds), prominence=-np.log(RULE.slower))[0]:
+            yield self._passed(leg, frame)
+        if leg.ending:
+            yield _Stop(leg.time[-1], "end", leg.losses[-1], "at infinity" if _endless(leg) else "passed")
+
+    def _passed(self, leg: Moved, frame: int) -> _Stop:
+        """A slow point: settled where what grows does so at nearly the rate of the critical point beside it."""
+        y, stop = leg.points[frame], leg.time[frame]
+        eigen, point = Eigen.of(self.law.jacobian(y)), self.law.refined(y)
+        grows = eigen.rates[-1] > threshold(eigen.largest)
+        opens, local = (self._blocks(eigen.vectors[:, -1]), float(eigen.rates[-1])) if grows else (None, None)
+        beside = Eigen.of(self.law.jacobian(point))
+        critical = np.linalg.norm(self.law.velocity(point)) <= RULE.zero
+        if critical and local is not None and abs(local - beside.rates[-1]) <= RULE.settled * local:
+            rates = tuple(float(rate) for rate in beside.rates[::-1] if rate > threshold(beside.largest))
+            return _Stop(stop, "saddle", self.law.loss(point), "settled", opens, rates, local)
+        return _Stop(stop, "slow", leg.losses[frame], "passed", opens, (), local)
+
+    def _blocks(self, unit: np.ndarray) -> str:
+        """The blocks that carry a direction, largest first."""
+        shares = {name: float(np.sum(part**2)) for name, part in self.law.near.layout.unpack(unit).items()}
+        return "+".join(sorted((name for name in shares if shares[name] > 0.05), key=lambda name: -round(shares[name], 3)))
+
+    @cached_property
+    def levels(self) -> list[float]:
+        losses = [stop.loss for stop in self.stops]
+        return [(above + below) / 2 for above, below in pairwise(losses)]
+
+    def when(self, level: float) -> float | None:
+        """When the loss falls below a level: on the cubic through the ends of a step, whose slopes are -|F|^2."""
+        from scipy.optimize import brentq
+
+        below = np.flatnonzero(self.losses < level)
+        if not below.size:
+            return None
+        i = int(below[0])
+        h = self.time[i] - self.time[i - 1]
+        (a, b), (first, last) = self.losses[i - 1 : i + 1], -h * self.speeds[i - 1 : i + 1] ** 2
+
+        def over(s: float) -> float:
+            return a + s * (b - a) + s * (1 - s) * ((1 - s) * (first - b + a) - s * (last - b + a)) - level
+
+        share: Any = brentq(over, 0.0, 1.0) if a > level else 1.0
+        return float(self.time[i - 1] + share * h)
+
+    def legs(self) -> Iterator[Leg]:
+        times = [0.0, *(self.when(level) or 0.0 for level in self.levels), None]
+        for k, stop in enumerate(self.stops):
+            begin, leave = times[k] or 0.0, times[k + 1]
+            label = f"{k + 1} {stop.kind}"
+            yield Leg(label, begin, leave, stop.loss, stop.state, stop.opens, stop.rates, stop.local)
+
+
+def _endless(leg: Moved) -> bool:
+    """Whether the speed falls by a power of time only at the end of a stretch."""
+    time, speeds = np.array(leg.time), np.array(leg.speeds)
+    late = time > time[-1] / 10
+    if np.sum(late) < 3 or np.any(speeds[late] <= 0):
+        return False
+    slope = np.polyfit(np.log(time[late]), np.log(speeds[late]), 1)[0]
+    return bool(-RULE.power < slope < 0)

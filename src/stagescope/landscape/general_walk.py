@@ -1,0 +1,291 @@
+"""The walk along a saddle path of any loss: a base path, and small deviations that obey its linear law until they join it.
+
+The base path is a flow of the whole model. It starts at a critical point along what has grown there, so it stays in the
+directions that its symmetry allows, up to rounding. What the start had in other directions is carried beside it. Where the
+base path falls onto a critical point, the stay there is one linear law.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stagescope.dynamics.steps import Stopped, between, steps
+from stagescope.landscape.derivatives import Derivatives, NotFinite
+from stagescope.landscape.growth import threshold
+from stagescope.landscape.search import refine
+from stagescope.landscape.tangents import Eigen, Tangents
+
+
+@dataclass(frozen=True)
+class WalkRule:
+    """When a base path has come to a critical point, and how fine its products are."""
+
+    fall: float = 0.5  # each time |F| has fallen by this factor, a critical point is searched
+    near: float = 0.1  # it is the path's if it is nearer than this share of the way from the last one
+    zero: float = 1e-9  # |F| of a critical point, relative to the largest |F| on the way
+    linear: float = 0.02  # the path has come near it where the linear law there misses less than this share of F
+    lost: float = 1e-6  # an unstable part of the arriving path below this share of the way is rounding
+    rest: float = 1e-4  # the path has arrived when it is this share of the way from the point
+    change: float = 0.1  # of J h over one product
+    products: int = 60  # whole Jacobians of one search
+    steps: int = 20_000  # of the solver on one leg
+    noise: float = 1e-12  # relative size of rounding and of the solver's errors on the base path
+    seen: float = 1e-4  # noise is harmless up to this size
+
+
+RULE = WalkRule()
+
+
+class Law:
+    """A gradient field in coordinates in which its Jacobian is symmetric, theta / D^(1/2); D is 1 unless the model is reduced."""
+
+    def __init__(self, near: Derivatives) -> None:
+        roots, objective = near.roots, near.field.objective
+        assert roots is not None
+        assert objective is not None
+        self.near, self.roots, self.objective = near, roots, objective
+
+    def flat(self, y: np.ndarray, out: np.ndarray) -> None:
+        out[:] = self.velocity(y)
+
+    def velocity(self, y: np.ndarray) -> np.ndarray:
+        return self.near.velocity(self.roots * y) / self.roots
+
+    def jacobian(self, y: np.ndarray) -> np.ndarray:
+        return self.near.jacobian(self.roots * y) * self.roots / self.roots[:, None]
+
+    def second(self, y: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        return self.near.second(self.roots * y, self.roots * direction) / self.roots
+
+    def loss(self, y: np.ndarray) -> float:
+        return float(self.objective.value(self.near.layout.unpack(self.roots * y)))
+
+    def refined(self, y: np.ndarray) -> np.ndarray:
+        return refine(self.near, self.roots * y, RULE.products * len(y)) / self.roots
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A stay at a critical point. `opened` is the unit vector that reached eta there, growing at `rate`."""
+
+    point: np.ndarray
+    t: float
+    stop: float
+    loss: float
+    law: Eigen
+    tops: tuple[float, float]
+    opened: np.ndarray | None
+    rate: float | None
+    ending: str = ""
+
+    @property
+    def zero(self) -> float:
+        return threshold(self.law.largest)
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """Of what grows, fastest first."""
+        return tuple(float(rate) for rate in self.law.rates[::-1] if rate > self.zero)
+
+
+@dataclass
+class Moved:
+    """A stretch of the path between two critical points; `joined`: when, how fast and along what the base path was joined."""
+
+    time: list[float] = field(default_factory=list)
+    points: list[np.ndarray] = field(default_factory=list)
+    speeds: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    tops: list[float] = field(default_factory=list)
+    joined: list[tuple[float, float, np.ndarray]] = field(default_factory=list)
+    ending: str = ""
+
+
+def walk(law: Law, point: np.ndarray, start: Tangents, eta: float, until: float) -> Iterator[Settled | Moved]:
+    """Stays and stretches, from a critical point and the deviation of the start from it."""
+    t, tangents, goal = 0.0, start, float(np.log(eta))
+    while True:
+        stay, tangents = stayed(law, point, t, tangents, goal, until)
+        yield stay
+        if stay.opened is None:
+            return
+        leg = _Leg(law, stay, tangents, goal, until)
+        yield leg.walked()
+        if leg.arrived is None:
+            return
+        point, t, tangents = leg.arrived, leg.t, leg.tangents
+
+
+def stayed(law: Law, point: np.ndarray, t: float, tangents: Tangents, goal: float, until: float) -> tuple[Settled, Tangents]:
+    """The stay at a critical point until the first part has grown to eta, and what is left beside it then."""
+    eigen, loss = Eigen.of(law.jacobian(point)), law.loss(point)
+    zero, top = threshold(eigen.largest), tangents.top
+    quiet = eigen.vectors[:, eigen.rates <= zero]
+    rest = tangents.within(quiet)
+    parts = [(float(eigen.rates[place].mean()), tangents.within(eigen.vectors[:, place])) for place in eigen.clusters(zero)]
+    parts = [(rate, part) for rate, part in parts if part.logs.size]
+    waits = [max(goal - part.top, 0.0) / rate for rate, part in parts]
+    if not parts or t + min(waits) > until:
+        said = _still(eigen, parts, until, t)
+        return Settled(point, t, until, loss, eigen, (top, top), None, None, said), tangents
+    first, wait = int(np.argmin(waits)), min(waits)
+    grown = [Tangents(part.logs + rate * wait, part.units) for rate, part in parts]
+    opened, others = grown[first].units[0], rest.carried(eigen, wait)
+    for place, part in enumerate(grown):
+        others = others.plus(part.without(0) if place == first else part)
+    tops = (top, grown[first].top)
+    return Settled(point, t, t + wait, loss, eigen, tops, opened, parts[first][0]), others
+
+
+def _still(eigen: Eigen, parts: list, until: float, t: float) -> str:
+    fastest = float(eigen.rates.max(initial=0.0))
+    if fastest <= threshold(eigen.largest):
+        return "nothing grows at the critical point that is reached"
+    if not parts:
+        return f"the start has no part along what grows there, at rate {fastest:.3g} at most"
+    return f"nothing reaches the size eta between t={t:.4g} and t={until:g}"
+
+
+class _Leg:
+    """A stretch of the base path as it is walked, from what has opened at a critical point."""
+
+    def __init__(self, law: Law, stay: Settled, tangents: Tangents, goal: float, until: float) -> None:
+        self.law, self.tangents, self.goal, self.until = law, tangents, goal, until
+        self.left, self.t, self.made = stay.point, stay.stop, Moved()
+        self.arrived: np.ndarray | None = None
+        self._begin(stay.point + _opened(law, stay, np.exp(stay.tops[1])))
+        self.began = tangents.logs
+
+    def _begin(self, y: np.ndarray) -> None:
+        self.y, self.velocity, self.jacobian = y, self.law.velocity(y), self.law.jacobian(y)
+        self.lowest = self.speed
+        self._keep()
+
+    @property
+    def speed(self) -> float:
+        return float(np.linalg.norm(self.velocity))
+
+    @property
+    def way(self) -> float:
+        return float(np.linalg.norm(self.y - self.left))
+
+    def _keep(self) -> None:
+        """The path is the base path with what lies beside it: right to first order in this."""
+        point = self.y + self.tangents.total
+        self.made.time.append(self.t)
+        self.made.points.append(point)
+        self.made.speeds.append(float(np.linalg.norm(self.law.velocity(point))))
+        self.made.losses.append(self.law.loss(point))
+        self.made.tops.append(self.tangents.top)
+
+    def walked(self) -> Moved:
+        try:
+            while self.arrived is None and not self.made.ending:
+                self._flow()
+        except (Stopped, NotFinite, np.linalg.LinAlgError) as error:
+            self.made.ending = f"{error}, at t={self.t:.4g}"
+        return self.made
+
+    def _flow(self) -> None:
+        """The flow until something joins the base path, or it arrives or ends."""
+        for t, y in steps(self.law.flat, self.y, (self.t, self.until)):
+            if self._advance(t, y):
+                return
+            found = self._fallen()
+            if found is not None:
+                self._relax(*found)
+                return
+            if len(self.made.time) > RULE.steps:
+                self.made.ending = f"given up after {RULE.steps} steps of the solver, at t={self.t:.4g}"
+            elif self._drowned():
+                self.made.ending = f"from t={self.t:.4g} on, rounding on the path is larger than what the start leaves beside it"
+            if self.made.ending:
+                return
+        self.made.ending = f"no critical point is reached by t={self.until:g}"
+
+    def _advance(self, t: float, y: np.ndarray) -> bool:
+        """Carry what lies beside the base path over one step; true where a part of it has joined on the way."""
+        h, velocity, jacobian = t - self.t, self.law.velocity(y), self.law.jacobian(y)
+        ends, velocities = (self.y, y), (self.velocity, velocity)
+        if not self.tangents.logs.size:
+            return self._moved_to(t, y, velocity, jacobian)
+        parts = int(np.clip(np.ceil(np.linalg.norm(jacobian - self.jacobian, 2) * h / RULE.change), 1, 50))
+        for k in range(parts):
+            if parts == 1:
+                middle = self.law.jacobian(between(0.5, h, ends, velocities))
+                mean = (self.jacobian + 4 * middle + jacobian) / 6
+            else:
+                mean = self.law.jacobian(between((k + 0.5) / parts, h, ends, velocities))
+            eigen, before = Eigen.of(mean), self.tangents
+            self.tangents = before.carried(eigen, h / parts)
+            if self.tangents.top >= self.goal:
+                share = min(max((self.goal - before.top) / (self.tangents.top - before.top), 0.0), 1.0)
+                self.tangents = before.carried(eigen, share * h / parts)
+                return self._join((k + share) / parts * h, between((k + share) / parts, h, ends, velocities))
+        return self._moved_to(t, y, velocity, jacobian)
+
+    def _moved_to(self, t: float, y: np.ndarray, velocity: np.ndarray, jacobian: np.ndarray) -> bool:
+        self.t, self.y, self.velocity, self.jacobian = t, y, velocity, jacobian
+        self._keep()
+        return False
+
+    def _join(self, used: float, y: np.ndarray) -> bool:
+        """The largest deviation becomes a part of the base path."""
+        place, self.t = int(np.argmax(self.tangents.logs)), self.t + used
+        unit, size = self.tangents.units[place], float(np.exp(self.tangents.logs[place]))
+        rate = float(unit @ self.law.jacobian(y) @ unit)
+        self.made.joined.append((self.t, rate, unit))
+        self.tangents, self.began = self.tangents.without(place), np.delete(self.began, place)
+        self._begin(y + size * unit)
+        return True
+
+    def _drowned(self) -> bool:
+        """Whether noise of the base path has grown, as some deviation has, to where it is seen, and that one is smaller."""
+        grown = self.tangents.logs - self.began
+        hidden = self.began < np.log(RULE.noise)
+        return bool(np.any(hidden & (grown > np.log(RULE.seen / RULE.noise))))
+
+    def _fallen(self) -> tuple[np.ndarray, Eigen] | None:
+        """The critical point that the base path falls onto, searched each time |F| has fallen far enough."""
+        if self.speed > RULE.fall * self.lowest:
+            self.lowest = max(self.lowest, self.speed)
+            return None
+        self.lowest = self.speed
+        point = self.law.refined(self.y)
+        away, peak = self.y - point, max(self.made.speeds)
+        if np.linalg.norm(self.law.velocity(point)) > RULE.zero * peak or np.linalg.norm(away) > RULE.near * self.way:
+            return None
+        jacobian = self.law.jacobian(point)
+        if np.linalg.norm(self.velocity - jacobian @ away) > RULE.linear * self.speed:
+            return None
+        eigen = Eigen.of(jacobian)
+        unstable = eigen.vectors[:, eigen.rates > threshold(eigen.largest)]
+        return (point, eigen) if np.linalg.norm(unstable.T @ away) <= RULE.lost * self.way else None
+
+    def _relax(self, point: np.ndarray, eigen: Eigen) -> None:
+        """The last of the way by the linear law at the critical point, without what rounding has put along its way out."""
+        zero, goal = threshold(eigen.largest), RULE.rest * self.way
+        falls = eigen.rates < -zero
+        rates, basis = eigen.rates[falls], eigen.vectors[:, falls]
+        along = basis.T @ (self.y - point)
+        while np.linalg.norm(along) > goal:
+            heavy = np.abs(along) > 0.1 * np.linalg.norm(along)
+            h = 0.5 / float(-rates[heavy].max())
+            if self.t + h > self.until:
+                self.made.ending = f"the next critical point is not reached by t={self.until:g}"
+                return
+            along = along * np.exp(rates * h)
+            if self._advance(self.t + h, point + basis @ along):
+                return
+        self.arrived = point
+
+
+def _opened(law: Law, stay: Settled, size: float) -> np.ndarray:
+    """What has opened at a critical point, with what it drives at second order: (2 rate - J) w = F''[v, v]/2."""
+    assert stay.opened is not None
+    assert stay.rate is not None
+    v = size * stay.opened
+    forcing, gaps = stay.law.vectors.T @ law.second(stay.point, v) / 2, 2 * stay.rate - stay.law.rates
+    driven = np.where(np.abs(gaps) > 0.1 * stay.rate, forcing / np.where(gaps == 0, 1.0, gaps), 0.0)
+    return v + stay.law.vectors @ driven
