@@ -53,7 +53,10 @@ def closed_form() -> bool:
         for name, event in path.events.items():
             around = np.linspace(0.8, 1.2, 20_001) * (event.t or np.nan)
             true = path.crossings(around, exact_loss(eps, around))[name]
-            assert event.t is not None and event.low is not None and event.high is not None and true is not None
+            assert event.t is not None
+            assert event.low is not None
+            assert event.high is not None
+            assert true is not None
             worst = max(worst, abs(event.t / true - 1))
             covered.append(event.low <= true <= event.high)
         print(f"  start {eps:g}: {len(path.events)} escapes, worst so far {worst:.1e}", flush=True)
