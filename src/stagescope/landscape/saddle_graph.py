@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError
+from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
 from stagescope.landscape.critical import CriticalPoint
 from stagescope.landscape.derivatives import Derivatives
@@ -20,6 +21,7 @@ from stagescope.threads import one_blas_thread
 MISSES = (
     "points that no flow from those found falls onto are not in the graph",
     "of directions that share a rate only one and its opposite are followed",
+    "along a slow direction rounding grows at the faster rates beside it, so a flow may miss the point it would fall onto",
 )
 """What a saddle graph may lack, whatever the loss."""
 
@@ -83,7 +85,7 @@ class SaddleGraph:
                 if point.found and same and point.index == node.index:
                     found.append(node.number)
                     break
-        return tuple(found)
+        return tuple(dict.fromkeys(found))
 
     def json(self) -> dict[str, Any]:
         names = ("number", "loss", "index", "kind")
@@ -98,8 +100,10 @@ class SaddleGraph:
 
 
 @one_blas_thread()
-def saddle_graph(what: Objective, start: Params) -> SaddleGraph:
-    """The saddle graph from the critical point near `start`; experimental, for losses of up to 100 parameters.
+def saddle_graph(what: Objective | Field, start: Params) -> SaddleGraph:
+    """The saddle graph from the origin, where it is critical, and from the critical point near `start`; experimental.
+
+    It is for losses of up to 100 parameters.
 
     From every critical point the flow along each rate that grows is followed, both ways, to the next one. Points with the same
     loss and rates are one node, so an orbit of a symmetry is one, and a family along which rates change is several. Missed are
@@ -116,7 +120,9 @@ def saddle_graph(what: Objective, start: Params) -> SaddleGraph:
     speed = float(np.linalg.norm(law.velocity(first)))
     if not speed <= RULE.zero:
         raise InputError(f"no critical point is found from the start: |F| = {speed:.2g} where the search ends; start near one")
-    return _Search(law).graph(first)
+    origin = np.zeros_like(first)  # its zeros are exact, also those of symmetry
+    critical = np.linalg.norm(law.velocity(origin)) <= RULE.zero
+    return _Search(law).graph([origin, first] if critical else [first])
 
 
 class _Search:
@@ -126,8 +132,9 @@ class _Search:
         self.found: list[tuple[float, Eigen]] = []
         self.edges: list[Edge] = []
 
-    def graph(self, first: np.ndarray) -> SaddleGraph:
-        self._number(first)
+    def graph(self, first: list[np.ndarray]) -> SaddleGraph:
+        for point in first:
+            self._number(point)
         done = 0
         while done < min(len(self.points), RULE.most):
             self.edges += self._edges(done)
