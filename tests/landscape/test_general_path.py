@@ -62,7 +62,7 @@ def test_a_network_without_symmetry_beside_its_path():
     flow = path.crossings(run.time, run.series["loss"])
     assert len(flow) >= 2
     for name, event in path.events.items():
-        assert event.t == pytest.approx(flow[name], rel=1e-3)
+        assert event.t == pytest.approx(flow[name], rel=2e-5)
 
 
 def test_what_the_start_has_not_never_grows(loss):
