@@ -26,6 +26,7 @@ Diagram Summary diagram report summary
 Sweep load_sweep sweep
 Calibration Event Inputs Transition agreement beyond_chance calibrate from_arrays transitions
 CriticalScale Leg Predicted SaddlePath critical_scale saddle_path
+SaddleGraph saddle_graph
 ForkDifference fork fork_difference
 Branch BranchPoint Crossing continue_point
 Comparison Kind Paper Reading Reference Regime Study Tag reading

@@ -112,3 +112,14 @@ def test_an_objective_for_a_run_that_has_its_own_is_refused(folder, capsys):
         assert said in capsys.readouterr().err
         assert command(["report", name, "--objective", f"{NAME}:loss"]) == 2
         assert "leave it out" in capsys.readouterr().err
+
+
+def test_the_graph_of_an_own_objective(folder, capsys):
+    assert command(["graph", folder, "--objective", f"{NAME}:loss", "--figure", "wells", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [node["kind"] for node in found["nodes"]] == ["maximum", "minimum"]
+    assert [(edge["from"], edge["to"]) for edge in found["edges"]] == [(1, 2)]
+    assert found["visited"] == [1, 2]
+    assert all(Path(f"wells.{kind}").stat().st_size for kind in ("pdf", "svg", "png"))
+    assert command(["graph", folder, "--objective", f"{NAME}:loss"]) == 0
+    assert "the run passed 1, 2" in capsys.readouterr().out

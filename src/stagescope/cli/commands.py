@@ -4,6 +4,7 @@ from stagescope.cli import paper_commands, reading_commands, run_commands, sweep
 from stagescope.cli.command import Command
 from stagescope.cli.corpus_command import Corpus
 from stagescope.cli.fork_command import Fork
+from stagescope.cli.graph_command import Graph
 
 COMMANDS: dict[str, type[Command]] = {
     "diagram": sweep_commands.Diagram,
@@ -16,6 +17,7 @@ COMMANDS: dict[str, type[Command]] = {
     "stages": reading_commands.Stages,
     "check": reading_commands.Check,
     "ladder": reading_commands.Ladder,
+    "graph": Graph,
     "export": run_commands.Export,
     "report": reading_commands.Report,
     "figures": reading_commands.Figures,

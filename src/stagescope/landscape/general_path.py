@@ -106,7 +106,7 @@ def _point(law: Law, y: np.ndarray, name: str) -> np.ndarray:
         return found
     if speed > RULE.zero:
         raise InputError(f"{name}: {_no_point(speed)}. |F| = {fast:.2g} at the start; run it and read its ladder instead")
-    much = float(np.linalg.norm(y)) / _reach(law, origin, Eigen.of(law.jacobian(origin)), y / np.linalg.norm(y))
+    much = float(np.linalg.norm(y)) / reach(law, origin, Eigen.of(law.jacobian(origin)), y / np.linalg.norm(y))
     raise InputError(f"the start is {much:.3g} times as large as the linear law at the origin reaches; take a smaller start")
 
 
@@ -118,7 +118,7 @@ def _missed(law: Law, point: np.ndarray, y: np.ndarray) -> float:
     return left / size if size > 0 else (0.0 if left == 0 else np.inf)
 
 
-def _reach(law: Law, point: np.ndarray, eigen: Eigen, unit: np.ndarray) -> float:
+def reach(law: Law, point: np.ndarray, eigen: Eigen, unit: np.ndarray) -> float:
     """The size up to which the linear law holds along a direction."""
     linear = eigen.vectors @ (eigen.rates * (eigen.vectors.T @ unit))
     speed, size = float(np.linalg.norm(linear)), 100.0
@@ -145,7 +145,7 @@ def _eta(law: Law, point: np.ndarray, begin: Tangents) -> float:
     stay, _ = stayed(law, point, 0.0, begin, 0.0, np.inf)
     if stay.opened is None:
         return RULE.etas[0]
-    limit = _reach(law, point, eigen, stay.opened)
+    limit = reach(law, point, eigen, stay.opened)
     growing = eigen.vectors[:, eigen.rates > stay.zero]
     size = float(np.exp(begin.within(growing).top))
     least, most = (share * limit for share in RULE.etas)

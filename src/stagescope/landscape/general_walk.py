@@ -110,7 +110,7 @@ def walk(law: Law, point: np.ndarray, start: Tangents, eta: float, until: float)
         yield stay
         if stay.opened is None:
             return
-        leg = _Leg(law, stay, tangents, goal, until)
+        leg = Stretch(law, stay, tangents, goal, until)
         yield leg.walked()
         if leg.arrived is None:
             return
@@ -147,7 +147,7 @@ def _still(eigen: Eigen, parts: list, until: float, t: float) -> str:
     return f"nothing reaches the size eta between t={t:.4g} and t={until:g}"
 
 
-class _Leg:
+class Stretch:
     """A stretch of the base path as it is walked, from what has opened at a critical point."""
 
     def __init__(self, law: Law, stay: Settled, tangents: Tangents, goal: float, until: float) -> None:
