@@ -1,6 +1,6 @@
 """Focus and dilution: the list of all claims."""
 
-from stagescope.papers.focus_dilution.claims import asymmetry, cycle, eps_law, first_moves, saddles, second_order
+from stagescope.papers.focus_dilution.claims import asymmetry, cycle, eps_law, first_moves, lambda_c, saddles, second_order
 
 CLAIMS = (
     *saddles.CLAIMS,
@@ -9,4 +9,5 @@ CLAIMS = (
     *cycle.CLAIMS,
     *eps_law.CLAIMS,
     *asymmetry.CLAIMS,
+    *lambda_c.CLAIMS,
 )
