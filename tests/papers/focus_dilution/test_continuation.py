@@ -98,6 +98,7 @@ def test_lambda_c_in_closed_form(first):
 @pytest.mark.parametrize(("first", "tokens", "scale"), [(0.34, 4, 4.0), (0.6, 3, 1.0), (0.5, 6, 2.0)])
 def test_lambda_c_is_where_a_tracked_rate_of_the_symmetric_branch_is_zero(first, tokens, scale):
     critical = stall_boundary(first, tokens)
+    assert critical is not None
     found = branch(
         "persistence", preset="stall", low=critical - 0.1, high=critical + 0.1,
         pi0=first, tokens=tokens, scale=scale, persistence=critical - 0.05,
@@ -112,6 +113,7 @@ def test_the_symmetric_point_is_stable_exactly_below_lambda_c(first, tokens):
     if first < 1.1 / tokens:
         return
     critical = stall_boundary(first, tokens)
+    assert critical is not None
     assert 0 < critical < 1
     for share in (0.3, 0.9, 0.99):
         assert symmetric_margin(share * critical, first, tokens) > 0
