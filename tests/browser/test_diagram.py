@@ -292,3 +292,22 @@ def test_hostile_names_are_text(visit, tmp_path):
         assert f"{word} {VISIBLE}" in seen, word
     data = json.loads((tmp_path / "hostile.html").read_text().split('id="data">')[1].split("</script>")[0])
     assert any(VISIBLE in column["name"] for column in data["columns"])
+
+
+LINES = """() => [...document.querySelectorAll("path[fill=none][stroke-width='2']")].map(path => path.getAttribute("d"))"""
+
+
+def test_a_line_of_theory_is_drawn_over_its_own_axes_alone(visit, tmp_path):
+    """Broken where it has no place, and gone where another axis is drawn."""
+    first = Axis(name="pi0", kind="linear", values=(0.3, 0.5, 0.7))
+    found = sweep((first, PERSISTENCE, DELTA), lambda *values: {"events": {"E2": 1.0}})
+    line = {"name": "stall", "title": "where it stalls", "pi0": [0.3, 0.4, 0.5, 0.6], "persistence": [0.2, None, 0.4, 0.5]}
+    path = tmp_path / "line.html"
+    path.write_text(diagram_page(found, select(found, "pi0", "persistence", "E2", {}), line), encoding="utf-8")
+    seen = visit(path)
+    (drawn,) = [d for d in seen.page.evaluate(LINES) if "L" in d]
+    assert (drawn.count("M"), drawn.count("L")) == (2, 1)
+    assert "line: where it stalls" in seen.panel("diagram").text_content()
+    seen.open("#x=delta&y=persistence")
+    assert [d for d in seen.page.evaluate(LINES) if "L" in d] == []
+    assert "where it stalls" not in seen.panel("diagram").text_content()

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 MARKS = {"fold": ("o", COLORS[1]), "bifurcation": ("s", COLORS[3]), "opening": ("D", COLORS[4]), "order": ("^", COLORS[6])}
 LABELS = {"logits": "share of the logits after"}
+PAGE_STYLE = (
+    "main { max-width: 60rem; margin: 1.5rem auto; padding: 0 1rem } img { background: white; max-width: 100% } "
+    "th, td { padding: 0.2rem 1rem 0.2rem 0; text-align: left }"
+)
 KINDS = {"embedding": COLORS[0], "attention": COLORS[2]}
 
 
@@ -131,7 +135,14 @@ def _rate_panel(axes: "Axes", points: Sequence[BranchPoint]) -> None:
     axes.set_ylabel("rates of what opens" if points[0].openings else "rates that grow")
     axes.set_ylim(bottom=0)
     if not any(point.rates for point in points):
-        axes.text(0.5, 0.5, "nothing grows", transform=axes.transAxes, ha="center", color="#555555")
+        axes.text(
+            0.5,
+            0.5,
+            "nothing opens" if points[0].openings else "nothing grows",
+            transform=axes.transAxes,
+            ha="center",
+            color="#555555",
+        )
         axes.set_yticks([])
     if kinds:
         axes.legend(handles=[_handle(KINDS.get(kind, COLORS[0]), kind) for kind in kinds], loc="best")
@@ -177,7 +188,7 @@ def _page(branch: Branch, title: str, over: str, picture: bytes) -> str:
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     values = np.array([point.value for point in branch.points])
     said = f"{len(branch.points)} critical points, {over} from {values.min():.4g} to {values.max():.4g}."
-    styles = [viewer_style("style")]
+    styles = [viewer_style("style"), PAGE_STYLE]
     image = base64.b64encode(picture).decode()
     parts = [
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',

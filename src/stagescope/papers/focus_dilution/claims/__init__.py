@@ -1,6 +1,15 @@
 """Focus and dilution: the list of all claims."""
 
-from stagescope.papers.focus_dilution.claims import asymmetry, cycle, eps_law, first_moves, predicted, saddles, second_order
+from stagescope.papers.focus_dilution.claims import (
+    asymmetry,
+    cycle,
+    eps_law,
+    first_moves,
+    lambda_c,
+    predicted,
+    saddles,
+    second_order,
+)
 
 CLAIMS = (
     *saddles.CLAIMS,
@@ -9,5 +18,6 @@ CLAIMS = (
     *cycle.CLAIMS,
     *eps_law.CLAIMS,
     *asymmetry.CLAIMS,
+    *lambda_c.CLAIMS,
     *predicted.CLAIMS,
 )

@@ -11,10 +11,10 @@ from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.papers.focus_dilution.claims.eps_law import distance_shift
 from stagescope.papers.focus_dilution.evidence import Evidence, opening, reaching_second
 from stagescope.papers.focus_dilution.family import slopes
-from stagescope.papers.focus_dilution.forms import stall_boundary, symmetric_margin
+from stagescope.papers.focus_dilution.forms import symmetric_margin
 from stagescope.papers.focus_dilution.ladder.points import NO_RATE, SmallPoint, condensed_start, nearest_point, small_point
 from stagescope.papers.focus_dilution.loss import TokenPopulation
-from stagescope.papers.focus_dilution.nulls import OFFSET, OTHER_SIDE, PERSISTENT, UNEQUAL
+from stagescope.papers.focus_dilution.nulls import OFFSET, PERSISTENT, UNEQUAL
 from stagescope.papers.focus_dilution.process import LazyChain
 
 
@@ -29,9 +29,6 @@ class AsymmetryLimits:
     parts: tuple[int, ...] = (1, 2, 4, 8)  # delta is divided by these for its law
     exponent: float = 0.1  # tolerance of the exponent of delta: rates are claimed to a tenth
     linear: float = 0.2  # the rate at the least delta is this near to kappa delta; beyond it no limit is taken
-    left: float = 0.1  # rare tokens whose embeddings differ by this share of the longest have left the symmetric point
-    held: float = 0.02  # and those that differ by less than this are still at it
-    longer: float = 1.5  # a run that is this many times longer than its rate needs must have left
     stalled: float = 3.0  # a run shows a stall if it lasts for this many times Q1 without E2, as long as three further legs
 
 
@@ -121,7 +118,7 @@ class Asymmetry:
         return float(self.symmetric.point.rates[0])
 
 
-def _asymmetry(evidence: Evidence) -> Asymmetry | None:
+def family_of(evidence: Evidence) -> Asymmetry | None:
     """None for chains that are not of the family, or whose rare tokens are far from equal."""
     if not isinstance(evidence.law.process, LazyChain) or evidence.law.process.vocab < 3 or evidence.rate <= 0:
         return None
@@ -130,7 +127,7 @@ def _asymmetry(evidence: Evidence) -> Asymmetry | None:
 
 
 def _family(evidence: Evidence) -> Regime:
-    found = _asymmetry(evidence)
+    found = family_of(evidence)
     if found is None:
         return Regime(False, "applies only to lazy chains whose rare tokens are almost equal", applies=False)
     failed = evidence.failures()
@@ -144,7 +141,7 @@ def _family(evidence: Evidence) -> Regime:
 
 
 def _degenerate(evidence: Evidence) -> Comparison:
-    found = _asymmetry(evidence)
+    found = family_of(evidence)
     assert found is not None
     gm, gp = slopes(found.at(0.0), found.symmetric.point.params)
     fastest = max(opening.rate for kind in found.symmetric.openings.values() for opening in kind)
@@ -154,7 +151,7 @@ def _degenerate(evidence: Evidence) -> Comparison:
 
 
 def _kappa(evidence: Evidence) -> Comparison:
-    found = _asymmetry(evidence)
+    found = family_of(evidence)
     assert found is not None
     if found.delta <= LIMITS.equal:
         return Comparison(1.0, None, 0.05, None, "rare tokens are equal: there is no delta to scale with")
@@ -170,7 +167,7 @@ def _kappa(evidence: Evidence) -> Comparison:
 def _lifted(evidence: Evidence) -> Regime:
     """Almost equal rare tokens, and a flow to E2 that stays at (1,1), where a direction opens at a rate of order delta."""
     found = _family(evidence)
-    asymmetry = _asymmetry(evidence)
+    asymmetry = family_of(evidence)
     if not found.holds or asymmetry is None:
         return found
     if asymmetry.delta <= LIMITS.equal:
@@ -195,7 +192,7 @@ def _delta_law(evidence: Evidence) -> Comparison:
     its rate is the error of the prediction. The limit is -log2 of r(delta/2) r(delta/8)^2 / r(delta/4)^3; the three distances
     enter with these weights and their signs, so that a part of order delta cancels like that of the rates.
     """
-    unit, asymmetry, opened, second = "exponent", _asymmetry(evidence), evidence.attentions[0], evidence.second
+    unit, asymmetry, opened, second = "exponent", family_of(evidence), evidence.attentions[0], evidence.second
     if asymmetry is None or opened is None or second is None or evidence.other_law is None:
         return Comparison(1.0, None, LIMITS.exponent, None, "E2 was not reached", unit=unit)
     rates, doubts = [], []
@@ -219,7 +216,7 @@ def _delta_law(evidence: Evidence) -> Comparison:
 
 
 def _tangential(evidence: Evidence) -> Comparison:
-    found = _asymmetry(evidence)
+    found = family_of(evidence)
     assert found is not None
     rate = found.tangential
     words = "stable" if rate <= NO_RATE else "unstable"
@@ -227,56 +224,8 @@ def _tangential(evidence: Evidence) -> Comparison:
     return Comparison(0.0, rate, NO_RATE, rate <= NO_RATE, reason)
 
 
-def _equal(evidence: Evidence) -> Regime:
-    """Equal rare tokens, and a flow that comes to (1,1)."""
-    found = _asymmetry(evidence)
-    if found is None or found.delta > LIMITS.equal:
-        return Regime(False, "applies only to lazy chains with equal rare tokens", applies=False)
-    failed = evidence.failures()
-    if evidence.attentions[0] is None:
-        failed.append("Q1 was not reached: the run does not come to (1,1)")
-    critical = stall_boundary(float(evidence.pi.max()), len(evidence.pi))
-    shown = "none" if critical is None else f"{critical:.4f}"
-    return Regime(not failed, "; ".join(failed) or f"equal rare tokens, Q1 reached; lambda_c = {shown}")
-
-
-def _spread(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-    """Times from Q1 to E2 or the end, and by how much rare tokens differ along the first direction of W0, over its largest entry.
-
-    The first direction alone: what opens beside it is no motion inside the rank-one model.
-    """
-    opened, time = evidence.attentions[0] or 0.0, evidence.curves.time
-    end = float(time[-1]) if evidence.second is None else evidence.second
-    frames = np.flatnonzero((time >= opened) & (time <= end))
-    left = np.linalg.svd(evidence.curves.params["W0"][frames], full_matrices=False)[0][:, :, 0]
-    rare = np.delete(left, evidence.curves.frequent, axis=1)
-    return time[frames], np.ptp(rare, axis=1) / np.abs(left).max(axis=1)
-
-
-def _lambda_c(evidence: Evidence) -> Comparison:
-    found = _asymmetry(evidence)
-    assert found is not None
-    predicted = "stays" if found.margin > 0 else "leaves"
-    if evidence.attentions[0] is None:
-        return Comparison(predicted, None, "exact", None, "Q1 was not reached")
-    time, spread = _spread(evidence)
-    if len(time) < 2:
-        return Comparison(predicted, None, "exact", None, "no frame lies between Q1 and E2")
-    most = float(spread.max())
-    measured = "leaves" if most > LIMITS.left else "stays" if most < LIMITS.held else None
-    reason = f"embeddings of rare tokens differ by {most:.2g} of the longest at most, {spread[0]:.2g} at Q1"
-    if measured is None:
-        return Comparison(predicted, None, "exact", None, f"{reason}: neither left nor held")
-    if predicted == "leaves" and measured == "stays":
-        rate = found.tangential
-        needed = LIMITS.longer * math.log(LIMITS.left / max(float(spread[0]), 1e-300)) / max(rate, 1e-300)
-        if time[-1] - time[0] < needed:
-            return Comparison(predicted, None, "exact", None, f"{reason}; at rate {rate:.2g} it needs t = {needed:.3g} to leave")
-    return Comparison(predicted, measured, "exact", predicted == measured, reason)
-
-
 def _stalling(evidence: Evidence) -> Regime:
-    found = _asymmetry(evidence)
+    found = family_of(evidence)
     if found is None or found.delta > LIMITS.equal:
         return Regime(False, "applies only to lazy chains with equal rare tokens", applies=False)
     failed, opened = evidence.failures(), evidence.attentions[0]
@@ -337,16 +286,6 @@ CLAIMS = (
         kind="prediction",
         null=PERSISTENT,
         rules=2,
-    ),
-    claim(
-        "FD:lambda-c",
-        "With equal rare tokens a flow stays at the symmetric (1,1) where persistence is below lambda_c, and leaves it above",
-        _equal,
-        _lambda_c,
-        "Q1",
-        "E2",
-        kind="prediction",
-        null=OTHER_SIDE,
     ),
     claim(
         "FD:stall",
