@@ -118,6 +118,6 @@ def attention_loss() -> ss.JaxObjective:
 
         values = jnp.array([0.6, 0.3])
         whole = jnp.einsum("h,hi,hj->ij", params["v"], params["k"], params["q"])
-        return 0.5 * jnp.sum((whole**2 * values * values[:, None] ** 2)) - jnp.sum(values**2 * jnp.einsum("ii->i", whole))
+        return 0.5 * jnp.sum(whole**2 * values * values[:, None] ** 2) - jnp.sum(values**2 * jnp.einsum("ii->i", whole))
 
     return ss.JaxObjective(loss, name="attention")
