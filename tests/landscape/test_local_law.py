@@ -83,3 +83,9 @@ def test_the_linear_law_of_a_saddle_holds():
     local = linearise(product_loss(), {"A": np.zeros((3, 3)), "B": np.zeros((3, 3))})
     start = local.near.layout.pack(product_start())
     assert linear_remainder(local, start, local.escape_time(product_start(), 0.2)) < 0.01
+
+
+def test_a_law_must_hold_on_its_way():
+    """x^3 - 1 at its zero is 3 d + 3 d^2 + d^3: at d = .05 order two leaves out .1 %, on the way to 3 far more."""
+    found = local_law(near(3, 1.0, -1.0), np.ones(1), np.full(1, 0.05), 3.0, 100.0)
+    assert found.order == 3

@@ -46,3 +46,13 @@ def test_a_hyperbolic_point_has_no_kernel():
 def test_a_tip_beyond_reach_is_none():
     near = Derivatives(Linear(np.diag([1.0, -2.0])), {"x": np.ones(2)})
     assert find_tip(near, np.array([0.1, 0.1]), 0.1, 1.0) is None
+
+
+def test_multiples_of_newton_steps_reach_a_tip_at_once(monkeypatch):
+    """One step goes 1/p of the way, its p-fold all of it."""
+    from stagescope.landscape import tip as module
+
+    monkeypatch.setattr(module, "TIP", module.TipRule(steps=3))
+    start = deep_start(3, 0.05)
+    near = Derivatives(deep_loss(3), start)
+    assert find_tip(near, near.layout.pack(start), 1.0, 2.0) is not None
