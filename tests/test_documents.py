@@ -22,6 +22,7 @@ AT_LEAST = {
     "fork.md": 4,
     "incremental.md": 1,
     "own-objective.md": 10,
+    "predict.md": 5,
     "report.md": 3,
     "run-schema.md": 4,
     "scan-snap.md": 2,
