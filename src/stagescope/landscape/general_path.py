@@ -20,6 +20,7 @@ from stagescope.landscape.derivatives import DENSE, Derivatives
 from stagescope.landscape.general_walk import Law, Moved, Settled, stayed, walk
 from stagescope.landscape.growth import threshold
 from stagescope.landscape.saddle_path import Leg, Place, SaddlePath, of_two_sizes, unsure
+from stagescope.landscape.spectrum import blocks
 from stagescope.landscape.tangents import Eigen, Tangents
 from stagescope.params import Params
 
@@ -215,8 +216,7 @@ class _Path:
 
     def _blocks(self, unit: np.ndarray) -> str:
         """The blocks that carry a direction, largest first."""
-        shares = {name: float(np.sum(part**2)) for name, part in self.law.near.layout.unpack(unit).items()}
-        return "+".join(sorted((name for name in shares if shares[name] > 0.05), key=lambda name: -round(shares[name], 3)))
+        return blocks(self.law.near.layout.unpack(unit))
 
     @cached_property
     def levels(self) -> list[float]:

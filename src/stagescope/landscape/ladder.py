@@ -26,7 +26,8 @@ class Rung:
     nothing does, or no critical point is near). `law` is how: "linear", with `rates`, fastest first; "order 2" and so on, by
     the Taylor polynomial of F of that order, where no rate is the law; "drift", by that at the run itself where no critical
     point is near; None, where nothing grows or none of these holds. `remainder` is the mean share of F that the law leaves
-    out on its way. `order` p and `coefficient` c are those of s' = c s^p at the tip of the zeros, where it was reached.
+    out on its way. `order` p and `coefficient` c are those of s' = c s^p at the tip of the zeros, where it was
+    reached; elsewhere `order` is that of the law.
     `measured_rate`, the cosines of the directions and the escape are the run's own. `local_rate` is what linearising at the
     run itself gives, averaged over the rise that is measured. What cannot be said is None; `note` says why.
     """

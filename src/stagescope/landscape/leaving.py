@@ -16,7 +16,7 @@ from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.growth_fit import last_rise
 from stagescope.landscape.linearise import Linearisation, linearise
 from stagescope.landscape.local_law import LAW, LocalLaw, drift_law, linear_remainder, local_law, remainder
-from stagescope.landscape.spectrum import spectrum
+from stagescope.landscape.spectrum import blocks, spectrum
 from stagescope.landscape.tip import find_tip
 from stagescope.runs.run import Run
 
@@ -150,9 +150,10 @@ def _higher(visit: Visit) -> dict[str, Any]:
     law = local_law(visit.near, visit.theta, visit.start, size, visit.horizon)
     if law.order is None or law.end is None:
         return _lawless(law, LAW.most)
-    facts: dict[str, Any] = {"law": f"order {law.order}", "opening": blocks(visit.near.layout.unpack(law.end - visit.start))}
+    opening = blocks(visit.near.layout.unpack(law.end - visit.start))
+    facts: dict[str, Any] = {"law": f"order {law.order}", "order": law.order, "opening": opening}
     tip = find_tip(visit.near, visit.at(visit.frame), NEAR * visit.length, visit.length) if visit.near.dense else None
-    if tip is not None:
+    if tip is not None and tip.order is not None:
         facts |= {"order": tip.order, "coefficient": tip.coefficient}
     return facts | _left(visit, visit.theta, size, law)
 
@@ -190,7 +191,7 @@ def _drift(visit: Visit) -> dict[str, Any]:
     if law.order is None:
         return _lawless(law, most, facts["note"])
     note = f"{facts['note']}. The escape is a move by a tenth of the parameters, by the field there to order {law.order}"
-    return {"law": "drift", "note": note} | _left(visit, here, size, law)
+    return {"law": "drift", "order": law.order, "note": note} | _left(visit, here, size, law)
 
 
 def _from_afar(visit: Visit, facts: dict[str, Any]) -> dict[str, Any]:
@@ -236,11 +237,3 @@ def _where(point: CriticalPoint) -> str:
 
 def _cosine(one: np.ndarray, other: np.ndarray) -> float:
     return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
-
-
-def blocks(direction: Mapping[str, np.ndarray]) -> str:
-    """The parameter blocks that carry a direction, largest first."""
-    shares = {name: float(np.sum(np.abs(block) ** 2)) for name, block in direction.items()}
-    total = sum(shares.values())
-    order = sorted(shares, key=lambda name: (-round(shares[name] / total, 3), name))
-    return "+".join(name for name in order if shares[name] > 0.05 * total)

@@ -202,3 +202,11 @@ def _arpack(
 
 def _start(size: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=size)
+
+
+def blocks(direction: Mapping[str, np.ndarray]) -> str:
+    """The parameter blocks that carry a direction, largest first."""
+    shares = {name: float(np.sum(np.abs(block) ** 2)) for name, block in direction.items()}
+    total = sum(shares.values())
+    order = sorted(shares, key=lambda name: (-round(shares[name] / total, 3), name))
+    return "+".join(name for name in order if shares[name] > 0.05 * total)
