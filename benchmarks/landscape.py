@@ -50,8 +50,18 @@ def beside_flow(name: str, loss: ss.TokenPopulation, scale: float) -> dict[str, 
     return {f"path_{name}": seconds(lambda: ss.saddle_path(loss, start)), f"flow_{name}": seconds(flow)}
 
 
+def branch() -> object:
+    """(1,1) of `ref` over persistence, through both folds."""
+    study = ss.study("focus-dilution")
+
+    def family(value: float) -> ss.TokenPopulation:
+        return study.setup(study.configured("ref", persistence=value), 0).what  # type: ignore[return-value]
+
+    return ss.continue_point(family, 0.6, rung=(1, 1), low=0.5, high=0.9)
+
+
 def main() -> dict[str, float]:
-    found = {}
+    found = {"branch": seconds(branch)}
     for name, d in (("ref", 4), ("d6", 6), ("d8", 8)):
         found |= beside_flow(name, loss_of(d), 1e-5)
     ref = loss_of(4)
