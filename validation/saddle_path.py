@@ -15,7 +15,7 @@ from stagescope.papers.focus_dilution.stages import passes
 from stagescope.papers.registry import study
 
 SCALES = (1e-3, 1e-4, 1e-5, 1e-6)
-FIRST_SEED, CHAINS = 170_000, 60
+FIRST_SEED, CHAINS = 171_000, 60
 LONGEST = 1e5
 """Flows are not run longer than this; later events are not compared."""
 FRAMES = 4000
@@ -87,6 +87,9 @@ def kinds() -> Iterator[tuple[str, ss.TokenPopulation]]:
     yield "bottleneck", _loss(ss.LazyChain(pi=ref, persistence=0.6), 8, 1, 4.0)
     yield "narrow", _loss(ss.LazyChain(pi=ref, persistence=0.6), 3, 2, 4.0)
     yield "persistence -.1", _loss(ss.LazyChain(pi=ref, persistence=-0.1), 8, 8, 4.0)
+    for first, persistence in ((0.7, 0.7), (0.5, 0.6), (0.4, 0.3)):
+        pi = (first, *[(1 - first) / 3] * 3)
+        yield f"equal rare tokens {first:g}", _loss(ss.LazyChain(pi=pi, persistence=persistence), 8, 8, 4.0)
     rng = np.random.default_rng(1)
     for d in (3, 3, 4, 5, 5, 6):
         yield f"lazy {d}", _loss(_lazy(rng, d), 8, 8, 4.0)
@@ -97,6 +100,13 @@ def kinds() -> Iterator[tuple[str, ss.TokenPopulation]]:
 def _lazy(rng: np.random.Generator, d: int) -> ss.LazyChain:
     pi = rng.dirichlet(np.full(d, 3.0)) + 0.02
     return ss.LazyChain(pi=tuple((pi / pi.sum()).tolist()), persistence=float(rng.uniform(0.2, 0.8)))
+
+
+def _equal(rng: np.random.Generator, d: int) -> ss.LazyChain:
+    """Rare tokens that are equally frequent, or almost."""
+    first, apart = float(rng.uniform(1.3 / d, 0.85)), float(rng.choice([0.0, 0.001, 0.03]))
+    pi = np.append(first, (1 - first) / (d - 1) * (1 + apart * rng.uniform(-1, 1, d - 1)))
+    return ss.LazyChain(pi=tuple((pi / pi.sum()).tolist()), persistence=float(rng.uniform(0.1, 0.85)))
 
 
 def _any(rng: np.random.Generator, d: int) -> ss.MarkovChain:
@@ -111,7 +121,7 @@ def _loss(chain: ss.Chain, width: int, keys: int, scale: float) -> ss.TokenPopul
 def drawn(rng: np.random.Generator) -> tuple[ss.TokenPopulation, float]:
     """A chain, a model and a start scale between 1e-6 and 1e-3."""
     d = int(rng.integers(3, 7))
-    chain = _lazy(rng, d) if rng.random() < 0.5 else _any(rng, d)
+    chain = (_lazy, _any, _equal)[int(rng.integers(3))](rng, d)
     width, keys = int(rng.integers(2, 13)), int(rng.integers(1, 9))
     scale = float(np.exp(rng.uniform(np.log(0.35), np.log(6.0))))
     return _loss(chain, width, keys, scale), float(10 ** rng.uniform(-6, -3))
@@ -141,7 +151,7 @@ def compare(name: str, loss: ss.TokenPopulation, start: dict[str, np.ndarray], t
 
 def flow_events(loss: ss.TokenPopulation, start: dict[str, np.ndarray], until: float) -> dict[str, float]:
     """The events of a flow; frames are dense at first in time and in its logarithm."""
-    frames = np.unique(np.concatenate([np.linspace(0, until, FRAMES), np.geomspace(until * 1e-4, until, FRAMES)[:-1]]))
+    frames = np.unique(np.concatenate([np.linspace(0, until, FRAMES), np.geomspace(min(1.0, until * 1e-4), until, FRAMES)[:-1]]))
     run = ss.evolve(loss, start, ss.GradientFlow(), until=until, record=ss.AtTimes(at=tuple(frames.tolist())), progress=False)
     params = {name: run.params[name] for name in run.params}
     scores = np.linalg.svd(loss.model.scores(params), compute_uv=False)[:, : loss.model.shapes["WQ"][1]]

@@ -120,10 +120,13 @@ def _when(event: Predicted) -> str:
     return f"{event.t:.6g} ({event.low:.6g} to {event.high:.6g})"
 
 
-def of_two_sizes(coarse: float | None, fine: float | None, reason: str, end: float = 0.0, order: float = ORDER) -> Predicted:
+def of_two_sizes(
+    coarse: float | None, fine: float | None, reason: str, end: float = 0.0, *, order: float = ORDER, error: float = SOLVER
+) -> Predicted:
     """An event from its times with eta and with half of it: extrapolated, with a multiple of the difference as interval.
 
-    `reason` says why it does not come where it does not, and that is known up to `end`.
+    `reason` says why it does not come where it does not, and that is known up to `end`. `error` is a relative error of the
+    time that both have in common.
     """
     if fine is None and coarse is None:
         return Predicted(None, reason=reason, beyond=end)
@@ -132,8 +135,8 @@ def of_two_sizes(coarse: float | None, fine: float | None, reason: str, end: flo
         return Predicted(None, reason=f"not decided: it comes at t={when:.4g} with {which}", beyond=when)
     gap = coarse - fine
     t = fine - gap / (2**order - 1)
-    error = BAR * abs(gap) + SOLVER * t
-    return Predicted(t, t - error, t + error)
+    half = BAR * abs(gap) + error * t
+    return Predicted(t, t - half, t + half)
 
 
 def unsure(events: Mapping[str, Predicted]) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stagescope.errors import InputError
-from stagescope.landscape.saddle_path import SaddlePath, of_two_sizes, unsure
+from stagescope.landscape.saddle_path import SOLVER, SaddlePath, of_two_sizes, unsure
 from stagescope.papers.focus_dilution.counts import TokenCounts
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss
 from stagescope.papers.focus_dilution.saddle_path.legs import Path
@@ -39,7 +39,10 @@ def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
     ending = fine.walked[-1].ending
     assert ending is not None
     end = np.inf if ending.final else float(fine.time[-1])
-    events = {name: of_two_sizes(coarse.events[name], when, ending.reason, end) for name, when in fine.events.items()}
+    error = SOLVER + _rms(start)  # what lies outside the path is left out to second order: a share of its own size
+    events = {
+        name: of_two_sizes(coarse.events[name], when, ending.reason, end, error=error) for name, when in fine.events.items()
+    }
     notes = [UNTRIED] * isinstance(loss, TokenCounts) + unsure(events)
     along = {"time": coarse.time, "sizes": coarse.sizes, "rates": coarse.rates, "losses": coarse.losses}
     return SaddlePath(tuple(coarse.legs()), events, tuple(notes), eta, **along)

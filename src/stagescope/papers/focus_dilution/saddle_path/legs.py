@@ -78,7 +78,8 @@ class Path:
         opens, local = self._opening(stay, following)
         rates, endless = self._point_rates(stay, opens)
         if local is None:
-            near = self.walked[-1].speed < SETTLED
+            last = self.walked[-1]
+            near = last.speed < SETTLED or (last.ending is not None and last.ending.final)
         else:
             near = bool(rates) and abs(local - rates[0]) <= RULE.settled * rates[0]
         return Leg(

@@ -191,7 +191,8 @@ class _Leg:
     def endless(self, begun: float, until: float) -> Ending | None:
         """Why nothing opens on a leg that never settles, whose rates fall like 1 / t or faster: its growth is finite.
 
-        From t to `until` a pattern then grows by rate t ln(until / t) e-folds at most.
+        From t to `until` a pattern then grows by rate t ln(until / t) e-folds at most. Where something grows inside the small
+        model, the leg will move on and its rates with it.
         """
         taken = len(self.record)
         if taken >= (STEPS if self.t > 2 * begun else 10 * STEPS):
@@ -201,7 +202,7 @@ class _Leg:
         limits, rates = self.limits(), self.rates()
         gaps = {name: limits[name] - stack.top for name, stack in self.stacks.items()}
         folds = {name: rates[name] * self.t * math.log(until / self.t) for name in BLOCKS}
-        if any(folds[name] >= gaps[name] for name in BLOCKS):
+        if any(folds[name] >= gaps[name] for name in BLOCKS) or self.inside()[0] > INSIDE:
             return None
         nearest = min(BLOCKS, key=lambda name: gaps[name] - folds[name])
         lacks = f"from t={self.t:.3g} on it is {folds[nearest]:.2g} e-folds at most, and {gaps[nearest]:.2g} are needed"
