@@ -18,7 +18,7 @@ def predicted(name="first", text=str):
     events = {
         "focus": Predicted(4.0, 3.5, 4.5),
         text("late"): Predicted(30.0, 29.0, 31.0),
-        text("none"): Predicted(None, reason=text("nothing grows"), beyond=np.inf),
+        text("none"): Predicted(None, reason=text("nothing grows"), beyond=np.inf, absent=True),
     }
     legs = (
         Leg(text("(0,0)"), 0.0, 4.0, 1.0, "settled", "embedding", (0.2,), 0.2),
@@ -47,7 +47,7 @@ def test_events_legs_and_loss(show, width):
     assert rows.nth(0).inner_text().split() == ["focus", "4", "3.5", "to", "4.5", "5", "1.25"]
     assert rows.nth(1).inner_text().split()[:2] == ["late", "30"]
     assert "after the end of the run" in rows.nth(1).inner_text()
-    assert "never comes: nothing grows" in rows.nth(2).inner_text()
+    assert "does not come: nothing grows" in rows.nth(2).inner_text()
     titles = [segment.get_attribute("title") for segment in seen.page.locator(".segment").all()]
     assert [title.split(",")[0] for title in titles if "predicted" in title] == ["stage predicted (0", "stage predicted (1"]
     assert "predicted" in seen.panel("loss").locator(".legend").first.inner_text()

@@ -30,7 +30,7 @@ class PredictFlags(BaseModel):
     )
     seeds: int = Field(1, description="how many starts are drawn, with seeds 0, 1, ...")
     critical_scale: str | None = Field(
-        None, description="an event: also the start scale below which it never comes, by bisection; takes a minute"
+        None, description="an event: also the start scale below which it does not come, by bisection; takes a minute"
     )
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
@@ -60,7 +60,7 @@ class Predict(Command):
         for scale, seed, path in found:
             print_path(scale, seed, path)
         for seed, each in critical:
-            said = each.note or f"{each.event} never comes below the start scale {each.scale:.3g}"
+            said = each.note or f"{each.event} does not come below the start scale {each.scale:.3g}"
             print(f"seed {seed}: {said}")
         return 0
 

@@ -45,8 +45,8 @@ class Leg:
 class Predicted:
     """When an event comes, with an interval. Without a time it is not reached, and `reason` says why.
 
-    It does not come before `beyond` then, which is infinite where the path has come to its end: what grows from there on is
-    too little.
+    It does not come before `beyond` then, as far as the theory reaches. `absent` says that the path has come to its end and
+    nothing on it leads to the event; otherwise it is not known whether the event comes later.
     """
 
     t: float | None
@@ -54,10 +54,7 @@ class Predicted:
     high: float | None = None
     reason: str = ""
     beyond: float = 0.0
-
-    @property
-    def never(self) -> bool:
-        return self.t is None and self.beyond == np.inf
+    absent: bool = False
 
     def json(self) -> dict[str, Any]:
         return {"t": self.t, "low": self.low, "high": self.high}
@@ -121,15 +118,22 @@ def _when(event: Predicted) -> str:
 
 
 def of_two_sizes(
-    coarse: float | None, fine: float | None, reason: str, end: float = 0.0, *, order: float = ORDER, error: float = SOLVER
+    coarse: float | None,
+    fine: float | None,
+    reason: str,
+    end: float = 0.0,
+    *,
+    absent: bool = False,
+    order: float = ORDER,
+    error: float = SOLVER,
 ) -> Predicted:
     """An event from its times with eta and with half of it: extrapolated, with a multiple of the difference as interval.
 
-    `reason` says why it does not come where it does not, and that is known up to `end`. `error` is a relative error of the
-    time that both have in common.
+    `reason` says why it does not come where it does not, `absent` that nothing leads to it, and `end` up to when this is known.
+    `error` is a relative error of the time that both have in common.
     """
     if fine is None and coarse is None:
-        return Predicted(None, reason=reason, beyond=end)
+        return Predicted(None, reason=reason, beyond=end, absent=absent)
     if fine is None or coarse is None:
         which, when = "eta, not with half of it" if fine is None else "half of eta, not with eta", coarse or fine or 0.0
         return Predicted(None, reason=f"not decided: it comes at t={when:.4g} with {which}", beyond=when)

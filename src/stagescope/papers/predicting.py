@@ -12,7 +12,7 @@ from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
 from stagescope.ids import type_id
 from stagescope.landscape.general_path import general_path
-from stagescope.landscape.saddle_path import SaddlePath
+from stagescope.landscape.saddle_path import Predicted, SaddlePath
 from stagescope.papers.paper import Kind
 from stagescope.papers.rebuild import field_of, forked
 from stagescope.papers.registry import kind_of
@@ -122,18 +122,26 @@ class CriticalScale:
 def critical_scale(what: Objective | Field, event: str, *, seed: int = 0, until: float = UNTIL) -> CriticalScale:
     """The start scale at which an event ceases to come, by bisection over saddle paths with the same draw."""
 
-    def comes(scale: float) -> bool:
+    def unknown_at(scale: float, found: Predicted) -> CriticalScale:
+        return CriticalScale(event, None, None, None, f"whether {event} comes at scale {scale:.3g} is not known: {found.reason}")
+
+    def at(scale: float) -> Predicted:
         found = saddle_path(what, scale=scale, seed=seed, until=until)
         if event not in found.events:
             raise unknown("event", event, found.events)
-        return found.events[event].t is not None
+        return found.events[event]
 
     low, high = SMALLEST, _small_enough(what, seed)
-    if not comes(high):
-        return CriticalScale(event, None, None, None, f"{event} does not come at scale {high:g}")
-    if comes(low):
-        return CriticalScale(event, None, None, None, f"{event} comes at every scale tried, down to {low:g}")
+    for scale in (high, low):
+        if (found := at(scale)).t is None and not found.absent:
+            return unknown_at(scale, found)
+        if scale == high and found.t is None:
+            return CriticalScale(event, None, None, None, f"{event} does not come at scale {high:g}: {found.reason}")
+        if scale == low and found.t is not None:
+            return CriticalScale(event, None, None, None, f"{event} comes at every scale tried, down to {low:g}")
     while high / low > CLOSE:
         middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if comes(middle) else (middle, high)
+        if (found := at(middle)).t is None and not found.absent:
+            return unknown_at(middle, found)
+        low, high = (middle, high) if found.t is None else (low, middle)
     return CriticalScale(event, float(np.sqrt(low * high)), low, high)

@@ -42,7 +42,7 @@ def _with_loss(view: Curves, path: SaddlePath, run: Run) -> Curves:
     if not path.losses.size:
         return view
     time = run.time if view.frames is None else run.time[view.frames]
-    rests = any(event.never for event in path.events.values())
+    rests = any(event.absent for event in path.events.values())
     values = np.interp(time, path.time, path.losses, right=None if rests else np.nan)
     return replace(view, about=view.about + ABOUT, curves=(*view.curves, Curve("predicted", values, dashed=True)))
 
@@ -74,7 +74,7 @@ def predicted_events(path: SaddlePath, found: Stages | None, run: Run) -> list[d
 def _said(path: SaddlePath, name: str, measured: Any, run: Run) -> str:
     event, came = path.events[name], measured.get(name)
     if event.t is None:
-        return "never comes: " + event.reason if event.never else event.reason
+        return "does not come: " + event.reason if event.absent else event.reason
     if came is None:
         return "after the end of the run" if event.t > run.time[-1] else "did not come"
     return ""

@@ -119,7 +119,9 @@ def test_a_short_run_and_a_large_start_are_out_of_regime(evidence):
 
 def test_growth_that_is_finite_decides_the_critical_scale(evidence, path):
     """The path is cut: it ends above the floor with E2 and what follows never coming."""
-    never = {name: Predicted(None, reason="at (1,1) nothing grows faster than 0", beyond=np.inf) for name in ("E2", "Q2", "E3")}
+    never = {
+        name: Predicted(None, reason="nothing grows faster than 0", beyond=np.inf, absent=True) for name in ("E2", "Q2", "E3")
+    }
     stopped = replace(moved(path, **never), legs=path.legs[:3])
     assert not judged("critical-scale", evidence).in_regime
     row = judged("critical-scale", evidence, stopped)

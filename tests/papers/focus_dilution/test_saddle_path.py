@@ -197,7 +197,8 @@ def test_the_critical_scale_is_found(monkeypatch):
     from stagescope.papers import predicting
 
     def stand_in(what, *, scale, seed, until):
-        events = {"Q2": Predicted(1.0, 1.0, 1.0) if scale > 3e-9 else Predicted(None), "E9": Predicted(None)}
+        absent = Predicted(None, absent=True)
+        events = {"Q2": Predicted(1.0, 1.0, 1.0) if scale > 3e-9 else absent, "E9": absent, "E8": Predicted(None, reason="lost")}
         return SaddlePath((), events, (), 0.02, np.zeros(0), {})
 
     monkeypatch.setattr(predicting, "saddle_path", stand_in)
@@ -206,6 +207,22 @@ def test_the_critical_scale_is_found(monkeypatch):
     assert found.high is not None
     assert found.low <= 3e-9 <= found.high
     assert found.high / found.low <= 1.02
-    assert ss.critical_scale(loss_of(), "E9").note == "E9 does not come at scale 0.002"
-    with pytest.raises(ss.InputError, match="E8"):
-        ss.critical_scale(loss_of(), "E8")
+    assert ss.critical_scale(loss_of(), "E9").note.startswith("E9 does not come at scale 0.002")
+    assert ss.critical_scale(loss_of(), "E8").note == "whether E8 comes at scale 0.002 is not known: lost"
+    with pytest.raises(ss.InputError, match="E7"):
+        ss.critical_scale(loss_of(), "E7")
+
+
+def test_with_equal_rare_tokens_a_path_leaves_inside_its_own_model():
+    """Above lambda_c the rates outside fall at first, and rise when the small model has moved on; E2 as the flow has it."""
+    loss = loss_of(ss.LazyChain(pi=(0.7, 0.1, 0.1, 0.1), persistence=0.7), 8, 8)
+    found = ss.saddle_path(loss, loss.model.init(0, 1e-3))["E2"]
+    assert found.t == pytest.approx(932.3, rel=1e-3)
+
+
+def test_the_end_of_a_path_is_known_for_a_while():
+    """Below lambda_c E2 comes at 3.9e6 from 1e-4: what lies outside the path acts on it at second order."""
+    loss = loss_of(ss.LazyChain(pi=(0.5, 0.25, 0.25), persistence=0.38), 8, 8, 6.0)
+    found = ss.saddle_path(loss, loss.model.init(0, 1e-4))["E2"]
+    assert found.absent
+    assert found.beyond < 3.9e6

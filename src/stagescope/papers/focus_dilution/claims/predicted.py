@@ -109,14 +109,14 @@ def _regime(further: Callable[[Beside], str]) -> Callable[[Evidence], Regime]:
 
 
 def _long_enough(found: Beside) -> str:
-    if len(found.due) >= LIMITS.events:
+    if len(found.due) >= LIMITS.events or found.excluded:
         return ""
     return f"{len(found.due)} events are predicted before the end of the run, and a sequence needs {LIMITS.events}{found.ahead}"
 
 
 def _two_due(found: Beside) -> str:
     """E1 alone shows the rate at the origin, which does not depend on how tokens follow each other."""
-    few = len(found.due) < LIMITS.timed
+    few = len(found.due) < LIMITS.timed and not found.excluded
     return f"fewer than {LIMITS.timed} events are predicted before the end of the run{found.ahead}" if few else ""
 
 
@@ -155,6 +155,9 @@ def _times(evidence: Evidence) -> Comparison:
         t, low, high = found.predicted(name) or (0.0, 0.0, 0.0)
         words = f"{name}, predicted at {t:.4g}, has not come by {found.end:.4g}"
         compared[name] = Comparison(t, None, found.room * t, False, words, (high - low) / 2, unit="t")
+    for name in found.excluded:
+        words = f"{name} came at {found.times[name]:.4g}, and is not predicted by then"
+        compared[name] = Comparison(None, found.times[name], None, False, words, unit="t")
     worst = max(compared, key=lambda name: _off(compared[name]))
     verdicts = {each.holds for each in compared.values()}
     holds = False if False in verdicts else None if None in verdicts else True
@@ -183,10 +186,10 @@ def _number(value: float | str | None) -> str:
 
 
 def _stops(evidence: Evidence) -> Regime:
-    """The path ends above the floor of the loss with events that never come, and the run is long enough to show it."""
+    """The path ends above the floor of the loss with events that are absent, and the run is long enough to show it."""
     seen, chain = Beside.of(evidence), evidence.law.process
-    if seen is not None and not any(event.never for event in seen.path.events.values()):
-        return Regime(False, "applies only where the path says of an event that it never comes", applies=False)
+    if seen is not None and not any(event.absent for event in seen.path.events.values()):
+        return Regime(False, "applies only where the path says of an event that it does not come", applies=False)
     if seen is not None and seen.path.legs[-1].loss - chain.floor() <= CYCLE.floor * (chain.unigram_loss() - chain.floor()):
         return Regime(False, "applies only to paths that end above the floor of the loss", applies=False)
     return _regime(_short)(evidence)
@@ -194,20 +197,23 @@ def _stops(evidence: Evidence) -> Regime:
 
 def _short(found: Beside) -> str:
     last = max([0.0, *(event.t or 0.0 for event in found.path.events.values())])
+    known = min(event.beyond for event in found.path.events.values() if event.absent)
     wanted = f"before {LIMITS.longer:g} times that of the last event, {last:.4g}"
+    if known < LIMITS.longer * last:
+        return f"the end of the path is known up to t={known:.4g}, {wanted}"
     return "" if found.end >= LIMITS.longer * last else f"the run ends at t={found.end:.4g}, {wanted}"
 
 
 def _critical(evidence: Evidence) -> Comparison:
-    """Of the events that never come none has come, and all others have."""
+    """Of the events that are absent none has come while the path is known, and all others have."""
     found = Beside.of(evidence)
     assert found is not None
-    never = [name for name, event in found.path.events.items() if event.t is None and event.beyond > found.end]
+    absent = [name for name, event in found.path.events.items() if event.absent]
     came = found.excluded
     wanted, shown = (" ".join(names) or "no event" for names in (found.due, sorted(found.times, key=lambda n: found.times[n])))
-    reason = next(event.reason for event in found.path.events.values() if event.never)
+    reason = next(event.reason for event in found.path.events.values() if event.absent)
     said = [f"{', '.join(came)} came"] * bool(came) + [f"{', '.join(found.missing)} did not come"] * bool(found.missing)
-    words = "; ".join(said) or f"none of {', '.join(never)} has come by t={found.end:.4g}"
+    words = "; ".join(said) or f"none of {', '.join(absent)} has come by t={found.end:.4g}"
     return Comparison(wanted, shown, "the same events", not said, f"{words}; the path ends: {reason}")
 
 
@@ -240,7 +246,7 @@ CLAIMS = (
     ),
     claim(
         "FD:critical-scale",
-        "Where growth along the saddle path is finite, events that it does not reach never come",
+        "Where growth along the saddle path is finite, events that it does not reach do not come while its end is known",
         _stops,
         _critical,
         "start",

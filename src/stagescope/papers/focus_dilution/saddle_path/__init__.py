@@ -21,6 +21,7 @@ class PathRule:
     largest: float = 3e-3  # rms of the start above which directions open together, so that there is no sequence
     least_eta: float = 0.02
     most_eta: float = 0.05
+    slow: float = 0.1  # what lies outside, of size s, moves nothing before this many times s^-2
     room: float = 1.5  # eta / 2 is at least this many times the largest pattern of the start
 
 
@@ -38,14 +39,20 @@ def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
     coarse, fine = (Path(list(walk(loss, start, size, until)), loss) for size in (eta, eta / 2))
     ending = fine.walked[-1].ending
     assert ending is not None
-    end = np.inf if ending.final else float(fine.time[-1])
+    end = _reach(fine, until) if ending.final else float(fine.time[-1])
     error = SOLVER + _rms(start)  # what lies outside the path is left out to second order: a share of its own size
-    events = {
-        name: of_two_sizes(coarse.events[name], when, ending.reason, end, error=error) for name, when in fine.events.items()
-    }
+    reason = f"{ending.reason}, which is known up to t={end:.2g}" if ending.final else ending.reason
+    shared = {"reason": reason, "end": end, "absent": ending.final, "error": error}
+    events = {name: of_two_sizes(coarse.events[name], when, **shared) for name, when in fine.events.items()}
     notes = [UNTRIED] * isinstance(loss, TokenCounts) + unsure(events)
     along = {"time": coarse.time, "sizes": coarse.sizes, "rates": coarse.rates, "losses": coarse.losses}
     return SaddlePath(tuple(coarse.legs()), events, tuple(notes), eta, **along)
+
+
+def _reach(path: Path, until: float) -> float:
+    """Up to when the end of a path is its end: what lies outside, of size s, acts on the path at the rate s^2 at most."""
+    size = max(float(values[-1]) for values in path.sizes.values())
+    return max(float(path.time[-1]), min(until, RULE.slow * float(np.exp(-2 * min(size, 0.0)))))
 
 
 def _rms(start: Params) -> float:

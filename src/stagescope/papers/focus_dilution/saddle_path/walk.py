@@ -32,7 +32,7 @@ REACHED = 1e-9
 
 @dataclass(frozen=True)
 class Ending:
-    """Why a path ends. After a final ending nothing opens any more, however long one waits."""
+    """Why a path ends. After a final ending nothing opens any more by the linear law beside the path."""
 
     reason: str
     final: bool = False

@@ -109,10 +109,10 @@ def _wkb(evidence: Evidence) -> Comparison:
 def _room(evidence: Evidence) -> Regime:
     """Heads that start near enough for their differences to obey the linear law beside equal heads."""
     base = leaving(evidence)
-    size = float(np.exp(head_deviations(evidence.run.at(0))[2]))
-    if not base.holds or has_room(size):
+    if not base.holds:
         return base
-    return Regime(False, f"heads differ by {size:.2g} at the start: no room to grow")
+    size = float(np.exp(head_deviations(evidence.run.at(0))[2]))
+    return base if has_room(size) else Regime(False, f"heads differ by {size:.2g} at the start: no room to grow")
 
 
 def _one_path(evidence: Evidence) -> Comparison:
