@@ -55,6 +55,8 @@ def _zeros_inside(follower: Follower, tracked: Tracked, folds: list[Crossing]) -
         for mode in np.flatnonzero(tracked.signs[""][i] * tracked.signs[""][i + 1] < 0):
             rate = _rate(tracked.inside[i], tracked.inside[i + 1], int(mode), lambda spot: inside(follower.zeros, spot))
             spot = follower.located(at, following, rate)
+            if abs(rate(spot)) > SMALL * max(abs(rate(at)), abs(rate(following))):
+                continue  # two rates that do not cross
             if all(abs(spot.value - fold.value) > SAME * follower.span for fold in folds):
                 yield _place(follower, spot, "bifurcation", "a rate inside the model is zero")
 

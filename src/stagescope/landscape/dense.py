@@ -14,6 +14,8 @@ from stagescope.landscape.search import refine
 from stagescope.landscape.spectrum import dense_eigen
 from stagescope.params import Params
 
+FAR = 3.0
+"""How far a critical point may be from the start, in lengths of the start, or of 1 where it is shorter."""
 Compiled = Callable[[np.ndarray, float], Any]
 
 
@@ -31,8 +33,13 @@ class DenseZeros(Zeros):
         self.layout, self.roots = near.layout, near.roots
 
     def start(self, params: Params) -> np.ndarray:
-        """The critical point that least squares on F finds at the first value."""
-        return refine(self.near(self.value), self.layout.pack(params))
+        """The critical point that least squares on F finds at the first value; one far from the start is refused."""
+        given = self.layout.pack(params)
+        found = refine(self.near(self.value), given)
+        away, most = float(np.linalg.norm(found - given)), FAR * max(float(np.linalg.norm(given)), 1.0)
+        if away > most:
+            raise InputError(f"no critical point is near the start: the nearest found is {away:.3g} away; start nearer to one")
+        return found
 
     def rows(self, vector: np.ndarray, value: float) -> np.ndarray:
         return np.array(self._functions[1](vector, value))

@@ -34,6 +34,7 @@ class PathRule:
     near: float = 0.3  # a start is near a critical point if the linear law misses less than this share of F at it
     etas: tuple[float, float] = (0.01, 0.25)  # eta in shares of the size to which the linear law holds
     room: float = 1.5  # eta / 2 is at least this many times what grows of the start
+    driven: float = 0.01  # what decays of a start may drive what grows by this share of its size
     resolved: float = 1e-9  # least distance of a start from a critical point other than the origin, relative
     slower: float = 0.8  # a slow point: |F| is this many times smaller than before and after it, or less
     settled: float = 0.01  # a slow point is settled if the rate there is within this of that at the critical point
@@ -149,11 +150,27 @@ def _eta(law: Law, point: np.ndarray, begin: Tangents) -> float:
     limit = reach(law, point, eigen, stay.opened)
     growing = eigen.vectors[:, eigen.rates > stay.zero]
     size = float(np.exp(begin.within(growing).top))
+    _refuse_driven(law, point, begin, eigen, size)
     least, most = (share * limit for share in RULE.etas)
     if 2 * RULE.room * size > most:
         much = f"{2 * RULE.room * size / most:.3g} times the largest that is small beside what opens"
         raise InputError(f"what grows of the start has size {size:.3g}, {much}; take a smaller start")
     return float(np.clip(max(np.sqrt(size * limit), 2 * RULE.room * size), least, most))
+
+
+def _refuse_driven(law: Law, point: np.ndarray, begin: Tangents, eigen: Eigen, size: float) -> None:
+    """What decays of the start drives what grows, at second order; it must be small beside what grows of the start itself."""
+    decays = eigen.rates < -threshold(eigen.largest)
+    rest = begin.within(eigen.vectors[:, decays]).total
+    if not rest.any() or size == 0:
+        return
+    grows = eigen.rates > threshold(eigen.largest)
+    driven = np.abs(eigen.vectors[:, grows].T @ law.second(point, rest) / 2 / eigen.rates[grows]).max(initial=0.0)
+    if driven > RULE.driven * size:
+        much = (
+            f"what decays of the start, of size {np.linalg.norm(rest):.2g}, drives what grows by {driven / size:.2g} of its size"
+        )
+        raise InputError(f"{much}, and the linear law leaves that out; take a start with less of it")
 
 
 @dataclass(frozen=True)

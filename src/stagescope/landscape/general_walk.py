@@ -29,7 +29,8 @@ class WalkRule:
     rest: float = 1e-4  # the path has arrived when it is this share of the way from the point
     change: float = 0.1  # of J h over one product
     products: int = 60  # whole Jacobians of one search
-    steps: int = 20_000  # of the solver on one leg
+    steps: int = 4000  # of the solver on one leg
+    off: float = 1e6  # a path this many times longer than its way out of the last point, and than 1, runs off
     noise: float = 1e-12  # relative size of rounding and of the solver's errors on the base path
     seen: float = 1e-4  # noise is harmless up to this size
 
@@ -141,7 +142,9 @@ def stayed(law: Law, point: np.ndarray, t: float, tangents: Tangents, goal: floa
 def _still(eigen: Eigen, parts: list, until: float, t: float) -> str:
     fastest = float(eigen.rates.max(initial=0.0))
     if fastest <= threshold(eigen.largest):
-        return "nothing grows at the critical point that is reached"
+        flat = int(np.sum(np.abs(eigen.rates) <= threshold(eigen.largest)))
+        more = f"; along its {flat} flat directions only laws of a higher order can open, which are not predicted" if flat else ""
+        return f"nothing grows at the critical point that is reached{more}"
     if not parts:
         return f"the start has no part along what grows there, at rate {fastest:.3g} at most"
     return f"nothing reaches the size eta between t={t:.4g} and t={until:g}"
@@ -196,7 +199,9 @@ class Stretch:
             if found is not None:
                 self._relax(*found)
                 return
-            if len(self.made.time) > RULE.steps:
+            if not np.linalg.norm(y) < RULE.off * max(1.0, float(np.linalg.norm(self.left))):
+                self.made.ending = f"the path runs off: at t={self.t:.4g} its length is {np.linalg.norm(y):.2g}"
+            elif len(self.made.time) > RULE.steps:
                 self.made.ending = f"given up after {RULE.steps} steps of the solver, at t={self.t:.4g}"
             elif self._drowned():
                 self.made.ending = f"from t={self.t:.4g} on, rounding on the path is larger than what the start leaves beside it"

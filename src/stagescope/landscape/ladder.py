@@ -16,6 +16,9 @@ from stagescope.landscape.leaving import NEAR, NO_CLOCK, Visit, leaving
 from stagescope.progress import progress_for
 from stagescope.runs.run import Run
 
+ROUGH = 0.02
+"""A law that leaves out more of F than this says so."""
+
 
 @dataclass(frozen=True)
 class Rung:
@@ -81,7 +84,9 @@ class Rung:
         seen = "" if self.measured_rate is None else f" (measured {self.measured_rate:.4g})"
         note = f"; {self.note}" if self.note else ""
         away = f"{self.distance:.2g}" if self.found else "-"
-        return f"{self.label:<8} t {self.t:<8.4g} distance {away:<7} {rate}{seen}{note}"
+        rough = self.remainder is not None and self.law is not None and self.remainder > ROUGH
+        share = f"; the law leaves out {self.remainder:.0%} of F on its way" if rough else ""
+        return f"{self.label:<8} t {self.t:<8.4g} distance {away:<7} {rate}{seen}{share}{note}"
 
 
 @dataclass(frozen=True)

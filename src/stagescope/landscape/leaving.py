@@ -180,8 +180,10 @@ def _drift(visit: Visit) -> dict[str, Any]:
     facts = {"note": _slow(visit)}
     if visit.run.clock != "t" or not visit.near.dense:
         return facts
-    if visit.point.found:
-        return facts if visit.point.distance > FURTHEST else _from_afar(visit, facts)
+    if visit.point.found and visit.point.distance <= FURTHEST:
+        facts = _from_afar(visit, facts)
+        if "law" in facts:
+            return facts
     here, size = visit.at(visit.frame), LAW.size * visit.length
     try:
         most = 1 if visit.left(here, size)[0] is None else LAW.most_drift
@@ -189,7 +191,7 @@ def _drift(visit: Visit) -> dict[str, Any]:
     except (StagescopeError, np.linalg.LinAlgError):
         return facts
     if law.order is None:
-        return _lawless(law, most, facts["note"])
+        return _lawless(law, most, str(facts["note"]))
     note = f"{facts['note']}. The escape is a move by a tenth of the parameters, by the field there to order {law.order}"
     return {"law": "drift", "order": law.order, "note": note} | _left(visit, here, size, law)
 

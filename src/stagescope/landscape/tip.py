@@ -22,6 +22,7 @@ class TipRule:
     agree: float = 0.1  # tests of the order must differ by less
     slaving: int = 30  # steps that bring the range coordinates to where F has none in them
     iterations: int = 500  # of the power method
+    parity: float = 1e-3  # least share of F that c must have: F of the other parity is of no whole order
     exact: float = 1e-4  # |F_p(u) - c u| / c of an eigenvector
 
 
@@ -126,11 +127,13 @@ def _coefficient(reduced: Reduced, directions: list[np.ndarray], order: float, l
     s, sign = TIP.sizes[0] * length, (-1.0) ** order if order == round(order) else 0.0
 
     def leading(y: np.ndarray) -> np.ndarray:
+        """The part of F of that parity."""
         if not sign:
             return reduced(s * y) / s**order
         return (reduced(s * y) + sign * reduced(-s * y)) / (2 * s**order)
 
-    found = [c for c in (_power(leading, y, order) for y in directions) if c is not None]
+    whole = max(float(np.linalg.norm(reduced(s * y))) / s**order for y in directions)
+    found = [c for c in (_power(leading, y, order) for y in directions) if c is not None and c > TIP.parity * whole]
     return max(found) if found else None
 
 
