@@ -33,8 +33,9 @@ class Graph(Command):
 
             save_graph(graph, self.figure, visited)
         if self.json_:
-            print_json({**graph.json(), "visited": list(visited)})
+            print_json({**graph.json(), "visited": list(visited), "missing": graph.missing(passed)})
         else:
             print(graph)
-            print(f"the run passed {', '.join(map(str, visited)) or 'none of them'}")
+            others = f", and {missing} of its critical points are not in the graph" if (missing := graph.missing(passed)) else ""
+            print(f"the run passed {', '.join(map(str, visited)) or 'none of them'}{others}")
         return 0
