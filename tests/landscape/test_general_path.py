@@ -119,6 +119,12 @@ def test_a_law_that_is_no_gradient_is_refused():
         ss.saddle_path(Turning(), {"x": np.array([1e-4]), "y": np.array([0.0])})
 
 
+def test_what_is_no_law_is_refused():
+    what: Any = 3
+    with pytest.raises(ss.InputError, match="got int; wrap a JAX loss in JaxObjective"):
+        ss.saddle_path(what, start(1e-4))
+
+
 def test_a_start_is_needed(loss):
     with pytest.raises(ss.InputError, match="draws no start"):
         ss.saddle_path(loss)

@@ -60,7 +60,7 @@ def test_a_degenerate_node_has_no_edges_and_owns_its_cone():
 
 
 def test_refusals(loss):
-    with pytest.raises(ss.InputError, match="101 parameters.* read the ladder of a run"):
+    with pytest.raises(ss.InputError, match=r"101 parameters.* read the ladder of a run"):
         ss.saddle_graph(ss.JaxObjective(lambda p: (p["x"] ** 4).sum()), {"x": np.zeros(101)})
     with pytest.raises(ss.InputError, match="no critical point is found"):
         ss.saddle_graph(ss.JaxObjective(lambda p: p["x"].sum()), {"x": np.zeros(2)})
