@@ -152,7 +152,7 @@ def _why_not(study: Study, options: Options, name: str) -> str:
         if name in _real(options, field):
             _nudged(OptionFamily(study, options, name), 1)
     except Unused as error:
-        return error.why
+        return f"it has no effect: {error.why}"
     except InputError:
         pass
     return "it is no real number on which the loss depends"
