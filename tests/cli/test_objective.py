@@ -126,4 +126,4 @@ def test_the_graph_of_an_own_objective(folder, capsys, monkeypatch):
     assert capsys.readouterr().out.endswith("the run passed 1, 2\n")
     monkeypatch.setattr(SaddleGraph, "missing", lambda self, points: 1)
     assert command(["graph", folder, "--objective", f"{NAME}:loss"]) == 0
-    assert "not in the graph: 1 of 2 critical points" in capsys.readouterr().out
+    assert "not in the graph: 1 of 3 critical points that the run passed" in capsys.readouterr().out
