@@ -66,14 +66,13 @@ def field_name(word: str) -> str:
 class Unused(InputError):
     """An option was given that would have no effect; `name` is that option."""
 
-    def __init__(self, name: str, said: str) -> None:
-        super().__init__(said)
-        self.name = name
+    def __init__(self, name: str, value: object, why: str) -> None:
+        super().__init__(f"{option(name)} {value} (given, or set by the preset) has no effect here: {why}")
+        self.name, self.why = name, why
 
 
 def refuse_unused(options: Options, names: tuple[str, ...], why: str) -> None:
     """An option that would be ignored is an error: a changed value without effect is worse than a refusal."""
     for name in names:
         if getattr(options, name) != type(options).model_fields[name].default:
-            value = getattr(options, name)
-            raise Unused(name, f"{option(name)} {value} (given, or set by the preset) has no effect here: {why}")
+            raise Unused(name, getattr(options, name), why)

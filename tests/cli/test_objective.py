@@ -9,6 +9,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
+from stagescope.landscape.saddle_graph import SaddleGraph
 from stagescope.runs.manifest import read as read_manifest
 from tests.reporting.decode import Parts
 
@@ -114,12 +115,15 @@ def test_an_objective_for_a_run_that_has_its_own_is_refused(folder, capsys):
         assert "leave it out" in capsys.readouterr().err
 
 
-def test_the_graph_of_an_own_objective(folder, capsys):
+def test_the_graph_of_an_own_objective(folder, capsys, monkeypatch):
     assert command(["graph", folder, "--objective", f"{NAME}:loss", "--figure", "wells", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [node["kind"] for node in found["nodes"]] == ["maximum", "minimum"]
     assert [(edge["from"], edge["to"]) for edge in found["edges"]] == [(1, 2)]
-    assert found["visited"] == [1, 2]
+    assert (found["visited"], found["missing"]) == ([1, 2], 0)
     assert all(Path(f"wells.{kind}").stat().st_size for kind in ("pdf", "svg", "png"))
     assert command(["graph", folder, "--objective", f"{NAME}:loss"]) == 0
-    assert "the run passed 1, 2" in capsys.readouterr().out
+    assert capsys.readouterr().out.endswith("the run passed 1, 2\n")
+    monkeypatch.setattr(SaddleGraph, "missing", lambda self, points: 1)
+    assert command(["graph", folder, "--objective", f"{NAME}:loss"]) == 0
+    assert "not in the graph: 1 of 3 critical points that the run passed" in capsys.readouterr().out

@@ -115,6 +115,23 @@ def test_a_rate_that_is_exponentially_small_does_not_cross():
     assert {point.index for point in found.points} == {0}
 
 
+def test_a_value_that_wobbles_by_rounding_is_no_fold():
+    """v = (2 - x)^3 falls to 0 at x = 2; beyond it the value is rounding, up to where nothing is found any more."""
+
+    def value(x):
+        return np.maximum(2 - x, 0.0) ** 3 + 1e-9 * np.sin(50 * x)
+
+    def slope(x):
+        return -3 * np.maximum(2 - x, 0.0) ** 2 + 5e-8 * np.cos(50 * x)
+
+    stuck = Plain(lambda x, v: np.where(x < 2.5, v - value(x), np.nan), lambda x, v: -np.diag(slope(x)), lambda x, v: float(x[0]))
+    found = follow(stuck, np.ones(1), 1.0, -1.0, 1.5)
+    assert found.folds == ()
+    assert "could not be followed" in found.notes[0]
+    assert np.diff([point.value for point in found.points]).min() > 0
+    assert found.points[0].params["x"][0] < 2.1
+
+
 def test_openings_that_cross_zero_and_each_other():
     """Singular values |v - .3| and .5 - v of two kinds: one changes its sign, and the order swaps where they are equal."""
     rates = {"embedding": lambda v: np.diag([v - 0.3, 0.05]), "attention": lambda v: np.array([[0.5 - 0.2 * v]])}

@@ -82,6 +82,11 @@ def square(params):
     return ((params["x"] - 1) ** 2).sum()
 
 
+def beside(params):
+    """A saddle at x = 1, y = 0, onto which x falls."""
+    return (params["x"] - 1) ** 2 + params["y"] ** 4 - params["y"] ** 2
+
+
 def deep(params):
     return 0.5 * (params["a"] * params["b"] * params["c"] - 1) ** 2
 
@@ -93,6 +98,7 @@ def deep(params):
         (deep, {name: np.array(1e-3) for name in "abc"}, "every rate is 0"),
         (lambda p: 0.25 * ((p["x"] ** 2 - 1) ** 2).sum(), {"x": np.array([0.4, 0.1])}, "times"),
         (lambda p: 0.25 * ((p["x"] ** 2 - 1) ** 2).sum(), {"x": np.array([np.nan])}, "not finite"),
+        (beside, {"x": np.array(0.0), "y": np.array(1e-3)}, "what decays of it has size 1, "),
         (lambda p: p["x"].sum() + (p["x"] ** 4).sum(), {"x": np.array([1e-4])}, "no critical point"),
     ],
 )
@@ -113,6 +119,12 @@ def test_a_law_that_is_no_gradient_is_refused():
         ss.saddle_path(Turning(), {"x": np.array([1e-4]), "y": np.array([0.0])})
 
 
+def test_what_is_no_law_is_refused():
+    what: Any = 3
+    with pytest.raises(ss.InputError, match="got int; wrap a JAX loss in JaxObjective"):
+        ss.saddle_path(what, start(1e-4))
+
+
 def test_a_start_is_needed(loss):
     with pytest.raises(ss.InputError, match="draws no start"):
         ss.saddle_path(loss)
@@ -126,3 +138,11 @@ def test_a_start_beside_a_critical_point_elsewhere():
     half = np.sqrt(1 - np.sqrt(0.5))  # half of the loss; x / sqrt(1 - x^2) grows as e^t
     exact = np.log(half / np.sqrt(1 - half**2)) - np.log(1e-5)
     assert path["escape 1"].t == pytest.approx(exact, rel=1e-5)
+
+
+def test_a_path_that_slows_down_twice_at_a_saddle_has_one_place_there():
+    path = ss.saddle_path(ss.JaxObjective(beside), {"x": np.array(0.9), "y": np.array(1e-3)})
+    assert [leg.label for leg in path.legs] == ["1 saddle", "2 minimum"]
+    assert path.sequence == ("escape 1",)
+    half = 0.5 - np.sqrt(0.125)  # of y^2, where half of the loss is gone; y^2 / (1 - 2 y^2) grows as e^(4 t)
+    assert path["escape 1"].t == pytest.approx((np.log(half / (1 - 2 * half)) - 2 * np.log(1e-3)) / 4, rel=1e-4)

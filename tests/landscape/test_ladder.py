@@ -54,6 +54,14 @@ def test_an_escape_that_has_no_rate(depth, scale, until, coefficient):
     assert (stated["law"], stated["rates"], stated["order"]) == (f"order {depth - 1}", [], depth - 1)
 
 
+def test_a_plateau_that_is_left_is_no_minimum():
+    """Nothing grows at the points that are found: they lie on cones through degenerate ones."""
+    loss = deep_loss(3)
+    run = ss.evolve(loss, deep_start(3, 0.02, seed=2), ss.GradientFlow(), until=300.0, record=ss.Uniform(frames=600))
+    assert ss.critical_points(run, loss)[1].kind == "minimum"
+    assert [rung.label for rung in ss.saddle_ladder(run, loss)] == ["1 degenerate", "2 degenerate", "3 minimum"]
+
+
 def test_a_drift_is_followed():
     """x' = .01 + x^2 has no zero: from x = -1 the run is slowest at 0, and moves on as a tangent does."""
     law = Power(2, 1.0, 0.01)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from tests.landscape.laws import deep_loss
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +45,22 @@ def test_a_valley_without_end_is_said():
     assert "valley without end" in graph.notes[-1]
 
 
+def test_a_degenerate_node_has_no_edges_and_owns_its_cone():
+    """Three layers: at W1 = W2 = 0 and any W3 the loss is that of the origin, and a rate there is at most as large as W3."""
+    loss = deep_loss(3)
+    cone = {"W1": np.zeros((2, 2)), "W2": np.zeros((2, 2)), "W3": np.diag([0.03, 0.0])}
+    graph = ss.saddle_graph(loss, cone)
+    assert [(node.kind, node.loss, node.rates) for node in graph.nodes] == [("degenerate", pytest.approx(0.625), ())]
+    assert graph.edges == ()
+    assert "at a degenerate node (1)" in graph.notes[-1]
+    left = {name: np.diag([1.0, 0.0]) for name in ("W1", "W2", "W3")}
+    passed = [ss.critical_point(loss, start) for start in (cone, left)]
+    assert [point.index for point in passed] == [2, 0]
+    assert (graph.visited(passed), graph.missing(passed)) == ((1,), 1)
+
+
 def test_refusals(loss):
-    with pytest.raises(ss.InputError, match="101 parameters"):
+    with pytest.raises(ss.InputError, match=r"101 parameters.* read the ladder of a run"):
         ss.saddle_graph(ss.JaxObjective(lambda p: (p["x"] ** 4).sum()), {"x": np.zeros(101)})
     with pytest.raises(ss.InputError, match="no critical point is found"):
         ss.saddle_graph(ss.JaxObjective(lambda p: p["x"].sum()), {"x": np.zeros(2)})

@@ -24,7 +24,9 @@ class ContinueFlags(BaseModel):
     )
 
     rung: str = Field(description="which critical point: r,rq, such as 1,1 with one embedding and one attention direction")
-    over: str = Field(description="option that is varied: persistence, scale, pi0, delta, pi.0 and other real numbers")
+    over: str = Field(
+        description="option that is varied, from its own value: persistence, scale, pi.0; with --pi0 also pi0, delta"
+    )
     preset: str | None = Field(None, description="named settings; options given here override them")
     from_: Annotated[float | None, tyro.conf.arg(name="from")] = Field(
         None, description="where the branch ends below; default: a quarter of the option's value, as far as it is allowed"

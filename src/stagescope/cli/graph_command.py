@@ -27,14 +27,16 @@ class Graph(Command):
         law = field_of(run.spec, objective(self.objective))
         passed = [point for point in critical_points(run, law) if point.found]
         graph = saddle_graph(law, passed[0].params if passed else run.at(0))
-        visited = graph.visited(passed)
+        visited, missing = graph.visited(passed), graph.missing(passed)
         if self.figure is not None:
             from stagescope.views.saddle_graph import save_graph
 
             save_graph(graph, self.figure, visited)
         if self.json_:
-            print_json({**graph.json(), "visited": list(visited)})
+            print_json({**graph.json(), "visited": list(visited), "missing": missing})
         else:
             print(graph)
             print(f"the run passed {', '.join(map(str, visited)) or 'none of them'}")
+            if missing:
+                print(f"not in the graph: {missing} of {len(passed)} critical points that the run passed")
         return 0

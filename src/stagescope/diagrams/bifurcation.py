@@ -4,6 +4,7 @@ import base64
 import html
 import io
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,12 +25,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 MARKS = {"fold": ("o", COLORS[1]), "bifurcation": ("s", COLORS[3]), "opening": ("D", COLORS[4]), "order": ("^", COLORS[6])}
-LABELS = {"logits": "share of the logits after"}
+LABELS = {"logits": "share of the logits\nafter each token"}
 PAGE_STYLE = (
     "main { max-width: 60rem; margin: 1.5rem auto; padding: 0 1rem } img { background: white; max-width: 100% } "
     "th, td { padding: 0.2rem 1rem 0.2rem 0; text-align: left }"
 )
-KINDS = {"embedding": COLORS[0], "attention": COLORS[2]}
+INK = "#555555"
+KINDS = {"embedding": "#6a3d9a", "attention": "#8c510a"}
+"""Colours of what opens, which no token has."""
+Parts = Sequence[tuple[list[BranchPoint], bool]]
+"""Stretches of a branch, and whether each is stable."""
 
 
 def check_out(path: Path) -> None:
@@ -75,17 +80,18 @@ def _drawn(branch: Branch, title: str, over: str) -> "Drawing":
     """One panel for each measure, one for the loss, and one for rates."""
     from matplotlib import pyplot
 
-    points, names = branch.points, [*branch.points[0].measures, "loss"]
+    points, names, parts = branch.points, [*branch.points[0].measures, "loss"], list(_parts(branch))
     size, heights = (5.6, 1.4 + 1.9 * (len(names) + 1)), [3, *[2] * len(names)]
     drawing, panels = pyplot.subplots(len(names) + 1, 1, figsize=size, sharex=True, layout="constrained", height_ratios=heights)
     for axes, name in zip(panels, names, strict=False):
         for place in range(len(_heights(points[0], name))):
-            _line(axes, points, lambda point, name=name, i=place: _heights(point, name)[i], _colour(place))
+            colour = INK if name == "loss" else _colour(place)
+            _line(axes, parts, lambda point, name=name, i=place: _heights(point, name)[i], colour)
         axes.set_ylabel(LABELS.get(name, name))
         axes.margins(y=0.15)
     for place, crossing in enumerate(sorted((*branch.folds, *branch.crossings), key=lambda each: each.value)):
         _mark(panels, names, points, crossing, place)
-    _rate_panel(panels[-1], points)
+    _rate_panel(panels[-1], points, parts)
     panels[-1].set_xlabel(over)
     _legend(drawing, len(_heights(points[0], names[0])))
     panels[0].set_title(title, loc="left")
@@ -102,7 +108,7 @@ def _heights(point: BranchPoint, name: str) -> tuple[float, ...]:
 
 def _legend(drawing: "Drawing", curves: int) -> None:
     handles = [_handle(_colour(place), f"token {place}") for place in range(curves)] if 1 < curves <= len(COLORS) else []
-    styles = [_handle("#555555", "stable inside its model"), _handle("#555555", "unstable", "--")]
+    styles = [_handle(INK, "stable inside its model"), _handle(INK, "unstable", "--")]
     drawing.legend(handles=[*styles, *handles], loc="outside lower left", ncols=3)
 
 
@@ -126,12 +132,12 @@ def _mark(panels: Sequence["Axes"], names: Sequence[str], points: Sequence[Branc
     panels[0].annotate(text, at, xycoords=("data", "axes fraction"), fontsize=8, color=colour, **place)  # type: ignore[arg-type]
 
 
-def _rate_panel(axes: "Axes", points: Sequence[BranchPoint]) -> None:
+def _rate_panel(axes: "Axes", points: Sequence[BranchPoint], parts: Parts) -> None:
     kinds = [kind for kind in points[0].openings if any(point.openings[kind] for point in points)]
     for kind in kinds or [""]:
         for place in range(max(len(_rates(point, kind)) for point in points)):
             colour, shade = KINDS.get(kind, COLORS[0]), 1.0 if place == 0 else 0.45
-            _line(axes, points, lambda point, k=kind, i=place: _at(_rates(point, k), i), colour, shade)
+            _line(axes, parts, lambda point, k=kind, i=place: _at(_rates(point, k), i), colour, shade)
     axes.set_ylabel("rates of what opens" if points[0].openings else "rates that grow")
     axes.set_ylim(bottom=0)
     if not any(point.rates for point in points):
@@ -141,7 +147,7 @@ def _rate_panel(axes: "Axes", points: Sequence[BranchPoint]) -> None:
             "nothing opens" if points[0].openings else "nothing grows",
             transform=axes.transAxes,
             ha="center",
-            color="#555555",
+            color=INK,
         )
         axes.set_yticks([])
     if kinds:
@@ -162,23 +168,45 @@ def _at(rates: Sequence[float], place: int) -> float:
     return rates[place] if place < len(rates) else 0.0
 
 
-def _line(
-    axes: "Axes", points: Sequence[BranchPoint], height: Callable[[BranchPoint], float], colour: str, shade: float = 1.0
-) -> None:
-    for part, stable in _parts(points):
+def _line(axes: "Axes", parts: Parts, height: Callable[[BranchPoint], float], colour: str, shade: float = 1.0) -> None:
+    for part, stable in parts:
         values, heights = [point.value for point in part], [height(point) for point in part]
         axes.plot(values, heights, color=colour, alpha=shade, ls="-" if stable else (0, (4, 2)), lw=1.6 if stable else 1.2)
 
 
-def _parts(points: Sequence[BranchPoint]) -> Iterator[tuple[list[BranchPoint], bool]]:
-    """Stretches of a branch that are stable, or not; neighbours share their end."""
-    part = [points[0]]
-    for before, point in pairwise(points):
-        part.append(point)
+def _parts(branch: Branch) -> Iterator[tuple[list[BranchPoint], bool]]:
+    """Stretches of a branch that are stable, or not; neighbours share their end, the place where a rate is zero."""
+    part = [branch.points[0]]
+    for before, point in pairwise(branch.points):
         if before.stable != point.stable:
-            yield part, before.stable
-            part = [point]
-    yield part, part[0].stable
+            cut = _cut(branch, before, point)
+            yield [*part, cut], before.stable
+            part = [cut]
+        part.append(point)
+    yield part, branch.points[-1].stable
+
+
+def _cut(branch: Branch, before: BranchPoint, after: BranchPoint) -> BranchPoint:
+    """The bifurcation or fold between two points, its curves by interpolation; the second point where none is known.
+
+    Along a branch the way to a fold is as the root of the difference of values.
+    """
+    low, high = sorted((before.value, after.value))
+    within = [each for each in branch.crossings if each.kind == "bifurcation" and low <= each.value <= high]
+    places = within or branch.folds
+    if not places:
+        return after
+    place = min(places, key=lambda each: abs(each.value - before.value) + abs(each.loss - before.loss))
+    ways = [abs(place.value - point.value) ** (1.0 if within else 0.5) for point in (before, after)]
+    share = ways[0] / (sum(ways) or 1.0)
+
+    def between(one: Sequence[float], other: Sequence[float]) -> tuple[float, ...]:
+        return tuple((1 - share) * _at(one, i) + share * _at(other, i) for i in range(max(len(one), len(other))))
+
+    measures = {name: between(values, after.measures[name]) for name, values in before.measures.items()}
+    openings = {name: between(rates, after.openings[name]) for name, rates in before.openings.items()}
+    rates = between(before.rates, after.rates)
+    return replace(before, value=place.value, loss=place.loss, rates=rates, measures=measures, openings=openings)
 
 
 def _page(branch: Branch, title: str, over: str, picture: bytes) -> str:

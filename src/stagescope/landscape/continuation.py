@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from stagescope.landscape.branch import Branch, Crossing
-from stagescope.landscape.follower import CLOSED, Follower, Spot, Zeros
+from stagescope.landscape.follower import CLOSED, RULE, Follower, Spot, Zeros
 from stagescope.landscape.tracking import Modes, Tracked, inside, outside
 
 SAME = 1e-4
@@ -42,11 +42,12 @@ def _place(follower: Follower, spot: Spot, kind: str, what: str) -> Crossing:
 
 
 def _folds(follower: Follower, tracked: Tracked) -> Iterator[Crossing]:
-    """Where the value turns back along the branch."""
+    """Where the value turns back along the branch, by more than rounding."""
     for _, at, following in _pairs(tracked):
         if at.tangent[-1] * following.tangent[-1] < 0:
             spot = follower.located(at, following, lambda spot: float(spot.tangent[-1]))
-            yield _place(follower, spot, "fold", "the branch turns back")
+            if max(abs(spot.value - at.value), abs(spot.value - following.value)) > RULE.level * follower.span:
+                yield _place(follower, spot, "fold", "the branch turns back")
 
 
 def _zeros_inside(follower: Follower, tracked: Tracked, folds: list[Crossing]) -> Iterator[Crossing]:

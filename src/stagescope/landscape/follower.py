@@ -162,7 +162,7 @@ class Follower:
             if following is None or following.tangent @ at.tangent < RULE.turn:
                 step /= 2
                 if step < RULE.shortest:
-                    return found, f"it could not be followed beyond {at.value:.4g}"
+                    return self._without_stuck(found), f"it could not be followed beyond {at.value:.4g}"
                 continue
             if not self.low <= following.value <= self.high:
                 return [*found[:-1], *self._to_edge(at, following, step)], ""
@@ -174,6 +174,11 @@ class Follower:
                 return found, f"it runs off to infinity near {following.value:.4g}"
             at, step = following, min(1.5 * step, RULE.longest)
         return found, f"it was given up after {RULE.points} points, at {at.value:.4g}"
+
+    def _without_stuck(self, found: list[Spot]) -> list[Spot]:
+        """The points up to the first of the last ones, among which the value does not change."""
+        moving = [abs(spot.value - found[-1].value) > RULE.level * self.span for spot in found]
+        return found[: 2 + max((i for i, moves in enumerate(moving) if moves), default=-1)]
 
     def _to_edge(self, at: Spot, beyond: Spot, step: float) -> list[Spot]:
         """The last point, and the one at the edge of the range before the next."""

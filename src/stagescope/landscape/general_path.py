@@ -38,6 +38,7 @@ class PathRule:
     resolved: float = 1e-9  # least distance of a start from a critical point other than the origin, relative
     slower: float = 0.8  # a slow point: |F| is this many times smaller than before and after it, or less
     settled: float = 0.01  # a slow point is settled if the rate there is within this of that at the critical point
+    same: float = 1e-9  # neighbouring places whose losses differ by less than this share of the largest are one
     power: float = 3.0  # a speed that falls more slowly than this power of time has no end at a finite place
 
 
@@ -148,8 +149,15 @@ def _eta(law: Law, point: np.ndarray, begin: Tangents) -> float:
     if stay.opened is None:
         return RULE.etas[0]
     limit = reach(law, point, eigen, stay.opened)
-    growing = eigen.vectors[:, eigen.rates > stay.zero]
-    size = float(np.exp(begin.within(growing).top))
+    falling, size = (
+        float(np.exp(begin.within(eigen.vectors[:, places]).top))
+        for places in (eigen.rates < -stay.zero, eigen.rates > stay.zero)
+    )
+    if falling > limit:
+        raise InputError(
+            f"the start moves at once: what decays of it has size {falling:.3g}, {falling / limit:.3g} times as far as the "
+            "linear law reaches along what opens; start nearer to the critical point"
+        )
     _refuse_driven(law, point, begin, eigen, size)
     least, most = (share * limit for share in RULE.etas)
     if 2 * RULE.room * size > most:
@@ -201,7 +209,10 @@ class _Path:
 
     @cached_property
     def stops(self) -> list[_Stop]:
-        return [stop for each in self.walked for stop in (self._slow(each) if isinstance(each, Moved) else [self._rest(each)])]
+        """The places, of neighbours with one loss the first: a path slows down once more where it leaves one."""
+        found = [stop for each in self.walked for stop in (self._slow(each) if isinstance(each, Moved) else [self._rest(each)])]
+        same = RULE.same * max(abs(stop.loss) for stop in found)
+        return found[:1] + [after for before, after in pairwise(found) if abs(before.loss - after.loss) > same]
 
     def _rest(self, stay: Settled) -> _Stop:
         falls, grows = bool(np.any(stay.law.rates < -stay.zero)), bool(stay.rates)

@@ -61,6 +61,16 @@ class Visit:
     def horizon(self) -> float:
         return LAW.horizon * float(self.run.time[-1])
 
+    @cached_property
+    def size(self) -> float:
+        """The distance from a critical point at which an escape of a higher order ends."""
+        return max(LAW.size * self.length, LAW.beyond * float(np.linalg.norm(self.start)))
+
+    @cached_property
+    def escapes(self) -> bool:
+        """Whether the run, by its flow time, leaves the critical point."""
+        return self.run.clock == "t" and self.left(self.theta, self.size)[0] is not None
+
     def left(self, origin: np.ndarray, size: float) -> tuple[float | None, np.ndarray | None]:
         """When the run is first at a distance `size` from `origin`, and its displacement in the frame after that."""
         frames = range(self.frame, self.run.frames)
@@ -88,7 +98,7 @@ def _opening(visit: Visit) -> dict[str, Any]:
         if visit.run.clock != "t":
             share = f"it leaves out {found['remainder']:.0%} of F at the run"
             return {"remainder": found["remainder"], "note": f"the linear law does not hold here: {share}; {NO_CLOCK}"}
-    elif visit.run.clock != "t" or visit.left(visit.theta, _size(visit))[0] is None:
+    elif not visit.escapes:
         return {"note": _rest(visit.point)}
     try:
         return _higher(visit)
@@ -139,15 +149,9 @@ def _measured(visit: Visit, local: Linearisation) -> dict[str, Any]:
     }
 
 
-def _size(visit: Visit) -> float:
-    """The distance from a critical point at which an escape of a higher order ends."""
-    return max(LAW.size * visit.length, LAW.beyond * float(np.linalg.norm(visit.start)))
-
-
 def _higher(visit: Visit) -> dict[str, Any]:
     """The escape by a law of order two or more, with order and coefficient at the tip of the zeros where it is reached."""
-    size = _size(visit)
-    law = local_law(visit.near, visit.theta, visit.start, size, visit.horizon)
+    law = local_law(visit.near, visit.theta, visit.start, visit.size, visit.horizon)
     if law.order is None or law.end is None:
         return _lawless(law, LAW.most)
     opening = blocks(visit.near.layout.unpack(law.end - visit.start))
@@ -155,7 +159,7 @@ def _higher(visit: Visit) -> dict[str, Any]:
     tip = find_tip(visit.near, visit.at(visit.frame), NEAR * visit.length, visit.length) if visit.near.dense else None
     if tip is not None and tip.order is not None:
         facts |= {"order": tip.order, "coefficient": tip.coefficient}
-    return facts | _left(visit, visit.theta, size, law)
+    return facts | _left(visit, visit.theta, visit.size, law)
 
 
 def _left(visit: Visit, origin: np.ndarray, size: float, law: LocalLaw) -> dict[str, Any]:

@@ -33,6 +33,11 @@ class GraphRule:
     largest: int = 100  # parameters
     zero: float = 1e-10  # |F| of a critical point
     same: float = 1e-5  # losses of one node, relative to the largest |loss|, and its rates, relative to the largest rate
+    line: tuple[float, ...] = (
+        0.25,
+        0.5,
+        0.75,
+    )  # shares of the way to a degenerate point: F is zero there too on a cone through it
     push: float = 0.05  # the step out of a point, in shares of the size to which the linear law holds
     until: float = 1e5  # a flow that has fallen onto no point by then follows a valley without end
     most: int = 60  # nodes
@@ -43,7 +48,10 @@ RULE = GraphRule()
 
 @dataclass(frozen=True)
 class Node:
-    """Critical points that are one by loss and rates, as those of a symmetry are; `params` is one, `index` counts what grows."""
+    """Critical points that are one by loss and rates, as those of a symmetry are; `params` is one, `index` counts what grows.
+
+    At a degenerate node every rate is zero. Points on a cone of zeros through it belong to it: their rates are no law.
+    """
 
     number: int
     loss: float
@@ -77,15 +85,19 @@ class SaddleGraph:
 
     def visited(self, points: Sequence[CriticalPoint]) -> tuple[int, ...]:
         """The nodes of critical points, such as those that a run passed, by loss and index; those that are in the graph."""
+        return tuple(dict.fromkeys(number for point in points if (number := self._number(point)) is not None))
+
+    def missing(self, points: Sequence[CriticalPoint]) -> int:
+        """How many of these critical points are not in the graph."""
+        return sum(point.found and self._number(point) is None for point in points)
+
+    def _number(self, point: CriticalPoint) -> int | None:
         scale = max(abs(node.loss) for node in self.nodes)
-        found = []
-        for point in points:
-            for node in self.nodes:
-                same = point.loss is not None and abs(point.loss - node.loss) <= RULE.same * scale
-                if point.found and same and point.index == node.index:
-                    found.append(node.number)
-                    break
-        return tuple(dict.fromkeys(found))
+        for node in self.nodes:
+            same = point.loss is not None and abs(point.loss - node.loss) <= RULE.same * scale
+            if point.found and same and (point.index == node.index or node.kind == "degenerate"):
+                return node.number
+        return None
 
     def json(self) -> dict[str, Any]:
         names = ("number", "loss", "index", "kind")
@@ -114,7 +126,8 @@ def saddle_graph(what: Objective | Field, start: Params) -> SaddleGraph:
     if near.field.objective is None:
         raise InputError(f"{type(what).__name__} is no gradient of a loss, and a saddle graph needs one")
     if near.layout.size > RULE.largest:
-        raise InputError(f"the model has {near.layout.size} parameters, and a saddle graph is for {RULE.largest} at most")
+        much = f"the model has {near.layout.size} parameters, and a saddle graph is for {RULE.largest} at most"
+        raise InputError(f"{much}; take a smaller model, or read the ladder of a run")
     law = Law(near)
     first = law.refined(near.layout.pack(start) / law.roots)
     speed = float(np.linalg.norm(law.velocity(first)))
@@ -146,13 +159,21 @@ class _Search:
             notes.append("some flows follow a valley without end, or were given up: their edges have no target")
         return self._sorted(notes)
 
+    def _degenerate(self, number: int) -> bool:
+        return self.found[number][1].largest <= threshold(0.0)
+
+    def _on_cone(self, point: np.ndarray, tip: int) -> bool:
+        """Whether F vanishes all the way from a point to a degenerate one."""
+        way = self.points[tip] - point
+        return all(np.linalg.norm(self.law.velocity(point + share * way)) <= RULE.zero for share in RULE.line)
+
     def _number(self, point: np.ndarray) -> int:
-        """The node of a point; a new one where its loss or rates are not those of another."""
+        """The node of a point; a new one where its loss or rates are not those of another, and it is on no cone of zeros."""
         loss, eigen = self.law.loss(point), Eigen.of(self.law.jacobian(point))
         scale = max([abs(loss), *(abs(other) for other, _ in self.found)])
         for number, (other, rates) in enumerate(self.found):
             close = np.abs(eigen.rates - rates.rates).max() <= np.sqrt(RULE.same) * max(eigen.largest, 1e-300)
-            if abs(loss - other) <= RULE.same * scale and close:
+            if abs(loss - other) <= RULE.same * scale and (close or (self._degenerate(number) and self._on_cone(point, number))):
                 return number
         self.points.append(point)
         self.found.append((loss, eigen))
@@ -185,6 +206,12 @@ class _Search:
             Edge(place[e.source], None if e.target is None else place[e.target], e.rate, e.copies, e.loss) for e in self.edges
         ]
         edges.sort(key=lambda edge: (edge.source, -edge.rate))
+        flat = [str(node.number) for node in nodes if node.kind == "degenerate"]
+        if flat:
+            notes.append(
+                f"no rate is the law of what opens at a degenerate node ({', '.join(flat)}), so nothing is followed from it; "
+                "run it and read its ladder"
+            )
         return SaddleGraph(tuple(nodes), tuple(edges), tuple(notes))
 
     def _node(self, number: int, old: int) -> Node:

@@ -12,7 +12,7 @@ from stagescope.ids import type_id
 from stagescope.landscape.branch import Branch
 from stagescope.landscape.continuation import follow
 from stagescope.landscape.dense import DenseZeros
-from stagescope.options import Options, field_name, option
+from stagescope.options import Options, Unused, field_name, option
 from stagescope.papers.registry import kind_of, studies
 from stagescope.papers.study import Study
 from stagescope.params import Params
@@ -79,6 +79,8 @@ def _range(family: Family, value: float, low: float | None, high: float | None) 
             if not np.isfinite(end):
                 raise InputError(f"the end of the range is {end}, but must be a finite number")
             family(end)
+    if low is not None and high is not None and low > high:
+        raise InputError(f"the range from {low:g} to {high:g} is empty: exchange its ends")
     return (
         _allowed(family, value, near[0]) if low is None else float(low),
         _allowed(family, value, near[1]) if high is None else float(high),
@@ -125,6 +127,8 @@ class OptionFamily:
         changed = {**self.options.model_dump(exclude_unset=True), name: given}
         try:
             return self.study.setup(self.study.configured(**changed), 0).what
+        except Unused:
+            raise
         except ValueError as error:  # of a process that does not exist for this value
             raise InputError(f"{option(name)} {value:g}: {error}") from None
 
@@ -136,10 +140,26 @@ def option_family(study: Study, options: Options, over: str) -> OptionFamily:
         raise unknown(f"option of {study.name}", name, study.options.model_fields)
     found = list(continued(study, options))
     if name not in found:
-        raise InputError(
-            f"{name} cannot be continued here: it is no real number on which the loss depends; choose among {', '.join(found)}"
-        )
+        raise InputError(f"{name} cannot be continued here: {_why_not(study, options, name)}; choose among {', '.join(found)}")
     return OptionFamily(study, options, name)
+
+
+def _why_not(study: Study, options: Options, name: str) -> str:
+    field = name.partition(".")[0]
+    if getattr(options, field) is None:
+        return f"it has no value; give {option(field)}"
+    try:
+        if name in _real(options, field):
+            _nudged(OptionFamily(study, options, name), 1)
+    except Unused as error:
+        return f"it has no effect: {error.why}"
+    except InputError:
+        pass
+    return "it is no real number on which the loss depends"
+
+
+def _nudged(family: OptionFamily, sign: int) -> Any:
+    return family(family.value + sign * NUDGE * (abs(family.value) or 1.0))
 
 
 def continued(study: Study, options: Options) -> Iterator[str]:
@@ -150,7 +170,7 @@ def continued(study: Study, options: Options) -> Iterator[str]:
             family = OptionFamily(study, options, spelled)
             for sign in (1, -1):
                 try:
-                    changed = family(family.value + sign * NUDGE * (abs(family.value) or 1.0)).describe()
+                    changed = _nudged(family, sign).describe()
                 except InputError:
                     continue
                 if changed != before:

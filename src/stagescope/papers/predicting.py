@@ -9,7 +9,7 @@ import numpy as np
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective
+from stagescope.fields.objective import Objective, as_field
 from stagescope.ids import type_id
 from stagescope.landscape.general_path import general_path
 from stagescope.landscape.saddle_path import Predicted, SaddlePath
@@ -46,6 +46,7 @@ def saddle_path(
     """
     if not 0 < until < np.inf:
         raise InputError(f"until is {until}, but a path needs an end time above 0")
+    as_field(what)  # refuses what is neither
     if start is None and not hasattr(what, "model"):
         raise InputError(f"{type(what).__name__} draws no start of its own; give one as `start`")
     begin = what.model.init(seed, scale) if start is None else start  # type: ignore[union-attr]

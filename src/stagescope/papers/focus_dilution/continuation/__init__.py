@@ -28,7 +28,8 @@ def token_rung(family: Callable[[float], TokenLoss], label: tuple[int, ...], val
     r, rq = label
     model, point, endless = _condensed(loss, rq) if r == 1 else _on_path(loss, r, rq)
     if endless:
-        raise InputError(f"the critical point ({r},{rq}) lies at infinity at {value:g}: its flow never settles; start elsewhere")
+        where = f"the critical point ({r},{rq}) lies at infinity at {value:g}: its flow never settles"
+        raise InputError(f"{where}; begin at another value of what is varied, or at another rung")
     zeros, small = TokenZeros(family, r, rq, loss), model.unpacked(point)
     ranks = tuple(int(np.sum(np.linalg.svd(each, compute_uv=False) > THRESHOLDS.level)) for each in _both(loss, small))
     if ranks != (r, rq):
