@@ -8,6 +8,7 @@ import numpy as np
 
 from stagescope.detect.stage import Stage, Stages
 from stagescope.landscape.saddle_path import Leg, SaddlePath
+from stagescope.papers.predicting import UNTIL
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.view import Curve, Curves, View
@@ -74,7 +75,7 @@ def predicted_events(path: SaddlePath, found: Stages | None, run: Run) -> list[d
 def _said(path: SaddlePath, name: str, measured: Any, run: Run) -> str:
     event, came = path.events[name], measured.get(name)
     if event.t is None:
-        return "never comes: " + event.reason if event.never else event.reason
+        return f"does not come by t = {UNTIL:g}: {event.reason}" if event.never else event.reason
     if came is None:
         return "after the end of the run" if event.t > run.time[-1] else "did not come"
     return ""
