@@ -93,7 +93,7 @@ def deep(params):
         (deep, {name: np.array(1e-3) for name in "abc"}, "every rate is 0"),
         (lambda p: 0.25 * ((p["x"] ** 2 - 1) ** 2).sum(), {"x": np.array([0.4, 0.1])}, "times"),
         (lambda p: 0.25 * ((p["x"] ** 2 - 1) ** 2).sum(), {"x": np.array([np.nan])}, "not finite"),
-        (lambda p: p["x"].sum() + (p["x"] ** 4).sum(), {"x": np.array([1e-4])}, r"no critical .* predict\. \|F\| = 1 "),
+        (lambda p: p["x"].sum() + (p["x"] ** 4).sum(), {"x": np.array([1e-4])}, "no critical point"),
     ],
 )
 def test_refusals(function, begin, said):
