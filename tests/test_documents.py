@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.landscape.branch import Branch, BranchPoint, Crossing
+from stagescope.landscape.saddle_graph import Edge, Node, SaddleGraph
+from stagescope.landscape.saddle_path import Leg, Predicted, SaddlePath
+from stagescope.papers.predicting import CriticalScale
 from tests.documents import DOCUMENTS, ROOT, agree, is_run, parse, problems
 from tests.test_layers import GRAPH, MODULES, RANK
 from tests.third_party.installing import environment, installed, shared
@@ -20,7 +24,7 @@ AT_LEAST = {
     "five-minutes.md": 12,
     "focus-dilution.md": 1,
     "fork.md": 4,
-    "incremental.md": 1,
+    "incremental.md": 2,
     "own-objective.md": 10,
     "predict.md": 5,
     "report.md": 3,
@@ -57,6 +61,33 @@ def test_the_claim_of_the_page_asks_for_a_loss_where_there_is_one():
     space = {"ss": ss, "np": np, "run": ss.run_study("scan-snap", decoder="pinv", until=5.0, frames=20)}
     exec(block, space)
     assert space["row"].reason == "the run has no loss"
+
+
+def test_the_schema_names_every_key_of_predictions_branches_and_graphs():
+    path = SaddlePath((Leg("1", 0.0, None, 1.0, "passed", None, (), None),), {"E1": Predicted(1.0)}, (), 0.1, np.zeros(0), {})
+    point, fold = BranchPoint(0.3, 1.0, 0, (), {}, {"logits": ()}, {}), Crossing(0.3, 1.0, "fold", "it turns back")
+    graph = SaddleGraph((Node(1, 1.0, 0, "minimum", (), {}),), (Edge(1, None, 0.1, 1, 0.0),), ())
+    answers = (
+        path,
+        *path.legs,
+        path["E1"],
+        CriticalScale("Q2", 1.0, 0.9, 1.1),
+        Branch((point,), (fold,), ()),
+        point,
+        fold,
+        graph,
+    )
+    keys = {
+        "init_scale",
+        "critical_scales",
+        "predictions",
+        "branches",
+        "visited",
+        *(key for each in answers for key in each.json()),
+    }
+    keys |= {key for part in ("nodes", "edges") for key in graph.json()[part][0]}
+    text = (ROOT / "docs" / "run-schema.md").read_text()
+    assert [key for key in sorted(keys) if f"`{key}`" not in text and f'"{key}":' not in text] == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stagescope.errors import InputError, printable, sentence
+from stagescope.errors import InputError, printable, sentence, unknown
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,8 @@ def test_what_a_terminal_would_obey_is_spelled_out(text, shown):
     assert printable(shown) == shown
     assert str(InputError(text)) == shown
     assert sentence(KeyError(text)).isprintable()
+
+
+@pytest.mark.parametrize(("name", "meant"), [("e2", "E2"), ("predicted e2", "predicted E2"), ("Ledgr", "ledger")])
+def test_the_nearest_name_is_found_in_upper_or_lower_case(name, meant):
+    assert f"did you mean {meant!r}?" in str(unknown("event", name, ["E1", "E2", "Q2", "predicted E2", "predicted Q2", "ledger"]))

@@ -67,11 +67,12 @@ def sentence(error: BaseException) -> str:
 
 
 def unknown(kind: str, name: str, known: Iterable[str], more: Iterable[str] = ()) -> InputError:
-    """The error for a name that does not exist, with the nearest one that does; a number is never a slip for another.
+    """The error for a name that does not exist, with the nearest one that does, in upper or lower case.
 
-    `more` are sentences that may explain why the name is missing.
+    A number is never a slip for another. `more` are sentences that may explain why the name is missing.
     """
     choices = sorted(sorted(known), key=lambda each: int(each) if each.isdigit() else float("inf"))
-    near = [] if name.isdigit() else difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(choices)
+    folded = {each.casefold(): each for each in reversed(choices)}
+    near = [] if name.isdigit() else difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    hint = f"did you mean {folded[near[0]]!r}?" if near else "known: " + ", ".join(choices)
     return InputError("; ".join((f"unknown {kind} {name!r}; {hint}", *more)))

@@ -25,7 +25,7 @@ def predicted(name="first", text=str):
         Leg("(1,0)", 4.0, 30.0, 0.5, "passed", None, (), None),
         Leg("(2,0)", 30.0, None, 0.5, "passed", None, (), None),
     )
-    path = SaddlePath(legs, events, (), 0.02, time, {}, {}, np.array([1.1, 0.6, 0.1]))
+    path = SaddlePath(legs, events, (), 0.02, time, {}, losses=np.array([1.1, 0.6, 0.1]))
     return replace(made, prediction=path, views=with_predicted_loss(made.views, path, made.run))
 
 
@@ -52,6 +52,13 @@ def test_events_legs_and_loss(show, width):
     assert [title.split(",")[0] for title in titles if "predicted" in title] == ["stage predicted (0", "stage predicted (1"]
     assert "predicted" in seen.panel("loss").locator(".legend").first.inner_text()
     assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_reason_takes_a_few_lines_of_a_narrow_page(show):
+    reason = "on the last leg nothing grows faster than 4.4e-09, less than one e-fold in the time that is left"
+    seen = show(predicted(text=lambda text: text.replace("nothing grows", reason)), width=390, height=900)
+    seen.whole()
+    assert seen.panel("prediction").locator("tbody tr").nth(2).bounding_box()["height"] < 150
 
 
 def test_a_click_goes_to_the_event_of_the_run(show):

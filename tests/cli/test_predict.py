@@ -40,14 +40,30 @@ def test_the_tables_show_events_and_legs(ask):
     assert all(word in out for word in ("E1", "Q1", "(1,0)", "(1,1)", "not reached"))
 
 
+def test_a_start_that_is_too_large_has_a_note_beside_the_others(ask):
+    code, out, err = ask(*SMALL, "--init-scale", "1e-4", "0.1", "--json")
+    assert (code, err) == (0, "")
+    small, large = json.loads(out)["predictions"]
+    assert small["events"]["E1"]["t"] > 0
+    assert (large["init_scale"], large["events"], large["legs"]) == (0.1, {}, [])
+    assert "times the largest" in large["notes"][0]
+    code, out, err = ask(*SMALL, "--init-scale", "1e-4", "0.1")
+    assert (code, err) == (0, "")
+    assert "note: the start has rms" in out.split("start scale 0.1, seed 0")[1].splitlines()[1]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((*SMALL, "--init-scale", "0.1"), "times the largest"),
+        ((*SMALL, "--init-scale", "0.1"), "start scale 0.1, seed 0: the start has rms"),
+        ((*SMALL, "--init-scale", "0.1", "0.2", "--json"), "start scale 0.1, seed 0: the start has rms"),
+        ((*SMALL, "--init-scale", "1e-4", "-1"), "init-scale"),
         ((*SMALL, "--init-scale", "-1"), "init-scale"),
         ((*SMALL, "--seeds", "0"), "at least one"),
         ((*SMALL, "--critical-scale", "E9"), "E9"),
-        (("predict", "scan-snap"), "no critical point"),
+        (("predict", "scan-snap"), "no waiting time to predict. |F| = 0.69 at the start; run it instead"),
+        (("predict", "incremental"), "move by Adam; a saddle path is one of gradient flow, as of --preset ode-exact, ode-mirror"),
+        (("predict", "text-focus", "--watched", "8"), "no preset of text-focus is; predict focus-dilution or incremental"),
         (("predict", "scan-span"), "scan-snap"),
         (("predict", "focus-dilution", "--preset", "reff"), "ref"),
     ],

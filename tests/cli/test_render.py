@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from stagescope.cli import render, sweep_commands
 from stagescope.cli.main import run as command
 from stagescope.detect.stage import Event, Stage, Stages, Transition
 from stagescope.landscape.ladder import Ladder, Rung
+from stagescope.landscape.saddle_path import Leg, SaddlePath
 from stagescope.sweeping.points import points
 from stagescope.sweeping.rows import RowWriter
 from stagescope.sweeping.table import load_sweep
@@ -115,6 +117,18 @@ def test_reasons_of_a_sweep_cannot_steer_a_terminal(tmp_path, capsys):
     said = capsys.readouterr().out
     assert r"2 failed: broke" in said
     assert said.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(("rates", "opens"), [((), "heads part"), ((0.09771,), "embedding")])
+def test_the_legs_of_a_path_fit_into_80_columns(capsys, monkeypatch, rates, opens):
+    monkeypatch.setenv("COLUMNS", "80")
+    legs = (Leg("(1,1)", 344.13, 885.21, 1.9491, "at infinity", opens, rates, 0.02125),)
+    render.print_path(1e-6, 0, SaddlePath(legs, {}, (), 0.1, np.zeros(0), {}))
+    out = capsys.readouterr().out
+    line = next(line for line in out.splitlines() if "344.13" in line)
+    assert line.split() == ["(1,1)", "344.13", "885.21", "1.9491", "at", "infinity", *opens.split(), "0.02125", *map(str, rates)]
+    assert ("at the" in out) == bool(rates)
+    assert "event" not in out
 
 
 def test_a_rung_without_a_rate_shows_its_law(capsys, monkeypatch):

@@ -59,6 +59,13 @@ def test_it_is_computed_when_asked_and_kept(planned, tmp_path):
     assert made(tmp_path).csv(predicted=True).splitlines()[0].endswith(",predicted E2")
 
 
+def test_a_slip_is_met_with_the_column_that_is_meant_and_nothing_is_computed(planned, tmp_path):
+    for slip in ("predictd E2", "Predicted e2"):
+        with pytest.raises(InputError, match="did you mean 'predicted E2'"):
+            made(tmp_path).column(slip)
+    assert planned == []
+
+
 def test_what_is_not_reached_is_told_from_what_is_not_predicted(planned, tmp_path):
     """A run that failed has a prediction; an event that never comes is later than all; a refused start has no value."""
     column = made(tmp_path).column_of("predicted E2")

@@ -6,13 +6,13 @@ import tyro
 from pydantic import BaseModel, Field
 
 from stagescope.cli.command import Command, print_json
-from stagescope.errors import InputError
-from stagescope.papers.registry import study
+from stagescope.errors import InputError, message
+from stagescope.papers.registry import studies, study
 
 if TYPE_CHECKING:
     from stagescope.landscape.saddle_path import SaddlePath
     from stagescope.papers.predicting import CriticalScale
-    from stagescope.papers.study import Setup
+    from stagescope.papers.study import Setup, Study
 
 
 class PredictFlags(BaseModel):
@@ -38,7 +38,8 @@ class PredictFlags(BaseModel):
 class Predict(Command):
     """Predict the stages of a training and their times from the start, without a run. E_k and Q_k: the k-th singular value
     of the embedding or of the attention scores passes .1. A leg (r,rq): r embedding and rq attention directions are open.
-    t_j of the regression flows: the loss passes halfway between two plateaus; --init-scale is the noise of the logits."""
+    t_j of the regression flows: the loss passes halfway between two plateaus; --init-scale is the
+    initial noise of the logits or, with --noise weights, of the attention weights; "heads part": they begin to differ."""
 
     study: Any
 
@@ -46,8 +47,7 @@ class Predict(Command):
         flags: PredictFlags = self.study
         if flags.seeds < 1:
             raise InputError(f"--seeds is {flags.seeds}, but at least one start must be drawn")
-        scales = flags.init_scale or (None,)
-        found = [_predicted(flags, scale, seed) for scale in scales for seed in range(flags.seeds)]
+        found = _predictions(flags)
         asked = flags.critical_scale
         critical = [] if asked is None else [(seed, _critical(flags, asked, seed)) for seed in range(flags.seeds)]
         if flags.json_:
@@ -65,9 +65,32 @@ class Predict(Command):
         return 0
 
 
+def _predictions(flags: PredictFlags) -> "list[tuple[float, int, SaddlePath]]":
+    """Scale, seed and path of each start. Of several, one without a path has only a note; an error where none has a path."""
+    import numpy as np
+
+    from stagescope.landscape.saddle_path import SaddlePath
+    from stagescope.papers.predicting import saddle_path
+
+    found, refused = [], []
+    for scale in flags.init_scale or (None,):
+        for seed in range(flags.seeds):
+            used, plan = _plan(flags, scale, seed)
+            try:
+                path = saddle_path(plan.what, plan.params)
+            except InputError as error:
+                refused.append(f"start scale {used:g}, seed {seed}: {message(error)}")
+                path = SaddlePath((), {}, (message(error),), 0.0, np.zeros(0), {})
+            found.append((used, seed, path))
+    if len(refused) == len(found):
+        raise InputError(refused[0])
+    return found
+
+
 def _plan(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, Setup]":
     """The start scale, and what a run from it would be made of."""
     from stagescope.dynamics.descent import GD, Descent
+    from stagescope.fields.objective import as_field
 
     found = study(flags.study_name)
     options = {name: getattr(flags, name) for name in found.options.model_fields if name in type(flags).model_fields}
@@ -77,17 +100,29 @@ def _plan(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, 
     chosen = found.configured(flags.preset, **given)
     plan = found.setup(chosen, seed)
     if isinstance(plan.dynamics, Descent) and not isinstance(plan.dynamics.optimizer, GD):
-        raise InputError(
-            "a saddle path is one of gradient flow, and these settings move by another optimizer; choose another preset"
-        )
+        raise InputError(f"these settings move by {type(plan.dynamics.optimizer).__name__}; {_remedy(found)}")
+    if as_field(plan.what).draw(0) is not None:
+        raise InputError(f"these settings draw a batch for every step; {_remedy(found)}")
     return getattr(chosen, "init_scale", 0.0), plan
 
 
-def _predicted(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, int, SaddlePath]":
-    from stagescope.papers.predicting import saddle_path
+def _remedy(found: "Study") -> str:
+    """What to choose where the motion of a study is no flow: its presets that are, else the studies with paths of their own."""
+    if flows := [name for name in found.presets if _is_flow(found, name)]:
+        return f"a saddle path is one of gradient flow, as of --preset {', '.join(flows)}"
+    others = [name for name, each in studies().items() if any(kind.path is not None for kind in each.kinds)]
+    return f"a saddle path is one of gradient flow, and no preset of {found.name} is; predict {' or '.join(others)}"
 
-    used, plan = _plan(flags, scale, seed)
-    return used, seed, saddle_path(plan.what, plan.params)
+
+def _is_flow(found: "Study", preset: str) -> bool:
+    """Whether a preset is a flow: an end time has an effect on it."""
+    if "until" not in found.options.model_fields:
+        return False
+    try:
+        found.check_use(found.configured(preset, until=found.options.model_fields["until"].default + 1))
+    except InputError:
+        return False
+    return True
 
 
 def _critical(flags: PredictFlags, event: str, seed: int) -> "CriticalScale":

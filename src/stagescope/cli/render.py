@@ -195,16 +195,19 @@ def print_path(scale: float, seed: int, path: SaddlePath) -> None:
     for name in path.sequence:
         event = path.events[name]
         events.add_row(Text(name, style="bold"), f"{event.t:.6g}", f"{event.low:.6g} to {event.high:.6g}")
-    show(events)
-    legs = _table("leg", "from", "to", "loss", "state", "opens", "rate", "at the point")
+    settled = any(leg.rates for leg in path.legs)
+    legs = _table("leg", "from", "to", "loss", "state", "opens", "rate", *(["at the point"] if settled else []))
+    legs.collapse_padding, legs.columns[4].no_wrap, legs.columns[5].no_wrap = True, True, True
     for leg in path.legs:
         stop, local = (
             ("end" if leg.t_out is None else f"{leg.t_out:.5g}"),
             "" if leg.local_rate is None else f"{leg.local_rate:.4g}",
         )
-        rates = " ".join(f"{rate:.4g}" for rate in leg.rates[:1])
-        legs.add_row(leg.label, f"{leg.t_in:.5g}", stop, f"{leg.loss:.4f}", leg.state, leg.opens or "", local, rates)
-    show(legs)
+        rates = [" ".join(f"{rate:.4g}" for rate in leg.rates[:1])] if settled else []
+        legs.add_row(leg.label, f"{leg.t_in:.5g}", stop, f"{leg.loss:.4f}", leg.state, leg.opens or "", local, *rates)
+    for table in (events, legs):
+        if table.row_count:
+            show(table)
     for note in path.notes:
         show(Text(f"note: {note}", style="dim"))
 

@@ -86,7 +86,7 @@ def _speed_at_zero(field: Field, start: Params) -> float:
 
 def _no_point(speed: float) -> str:
     why = f"the origin is no critical point, |F| = {speed:.2g} there: a start near it moves at once"
-    return f"{why} and has no waiting time to predict, as the drift of scan and snap, where |F| falls like 1/t"
+    return f"{why} and has no waiting time to predict"
 
 
 def _point(law: Law, y: np.ndarray, name: str) -> np.ndarray:
@@ -108,7 +108,7 @@ def _point(law: Law, y: np.ndarray, name: str) -> np.ndarray:
     if critical and _missed(law, found, y) <= RULE.near:
         return found
     if speed > RULE.zero:
-        raise InputError(f"{name}: {_no_point(speed)}. |F| = {fast:.2g} at the start; run it and read its ladder instead")
+        raise InputError(f"{name}: {_no_point(speed)}. |F| = {fast:.2g} at the start; run it instead")
     much = float(np.linalg.norm(y)) / reach(law, origin, Eigen.of(law.jacobian(origin)), y / np.linalg.norm(y))
     raise InputError(f"the start is {much:.3g} times as large as the linear law at the origin reaches; take a smaller start")
 

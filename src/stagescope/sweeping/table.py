@@ -103,7 +103,9 @@ class Sweep:
         if name not in self._columns:
             if ":" in name and "verdicts" not in self.plan.measures:
                 raise InputError(f"{name} was not judged in this sweep; claims need --measure verdicts, in another folder")
-            raise unknown("column of this sweep", name, self._columns)
+            slip = name.casefold().startswith("predict")
+            more = [f"{PREFIX}{event}" for event, column in self._results.items() if slip and column.part == "events"]
+            raise unknown("column of this sweep", name, [*self._columns, *more])
         return self._columns[name]
 
     @cached_property

@@ -81,6 +81,7 @@ def test_two_heads_reach_plateau_two():
     path = ss.saddle_path(law_of(ss.MirrorFlow, heads=2), scale=1e-4)
     assert path.sequence == ("t1", "t2")
     assert "2 heads reach plateau 2 at most" in path.notes[0]
+    assert [leg.opens for leg in path.legs] == [None, "heads part", None]
 
 
 def test_a_start_that_is_too_large():

@@ -143,7 +143,7 @@ def _legs(
         end = None if last else times[j + 1]
         loss = float(levels[j]) if end is None else float(np.interp(_slowest(curve, begin, end), *curve))
         rate = found.place.rate if parts and found is not None else None
-        opens = None if last else "heads part" if parts else "a V"
+        opens = "heads part" if parts and not last else None
         legs.append(Leg(f"plateau {j}", begin, end, loss, "at infinity" if j else "passed", opens, (), rate))
     return legs
 
