@@ -85,7 +85,7 @@ class Rung:
         note = f"; {self.note}" if self.note else ""
         away = f"{self.distance:.2g}" if self.found else "-"
         rough = self.remainder is not None and self.law is not None and self.remainder > ROUGH
-        share = f"; the law leaves out {self.remainder:.0%} of F on its way" if rough else ""
+        share = f"; remainder {self.remainder:.2g}" if rough else ""
         return f"{self.label:<8} t {self.t:<8.4g} distance {away:<7} {rate}{seen}{share}{note}"
 
 
