@@ -60,8 +60,7 @@ class Predict(Command):
         for scale, seed, path in found:
             print_path(scale, seed, path)
         for seed, each in critical:
-            said = each.note or f"{each.event} does not come below the start scale {each.scale:.3g}"
-            print(f"seed {seed}: {said}")
+            print(f"seed {seed}: {each}")
         return 0
 
 

@@ -1,7 +1,8 @@
 """What a training will do, before it: the saddle path from a start, and the start scale below which an event never comes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -105,9 +106,9 @@ def _small_enough(what: Any, seed: int) -> float:
 
 @dataclass(frozen=True)
 class CriticalScale:
-    """The start scale below which an event never comes, between `low` (it does not come) and `high` (it comes).
+    """The start scale below which an event does not come, between `low` (it does not come) and `high` (it comes).
 
-    Both are None where nothing changes between the scales that were tried; `note` says which.
+    Both are None where nothing changes between the scales that were tried. `note` says why, or what is not known between the two.
     """
 
     event: str
@@ -116,16 +117,23 @@ class CriticalScale:
     high: float | None
     note: str = ""
 
+    def __str__(self) -> str:
+        if self.scale is None:
+            return self.note
+        note = f"; {self.note}" if self.note else ""
+        return f"{self.event} does not come below the start scale {self.low:.3g}, and comes above {self.high:.3g}{note}"
+
     def json(self) -> dict[str, Any]:
         return {"event": self.event, "scale": self.scale, "low": self.low, "high": self.high, "note": self.note}
 
 
 def critical_scale(what: Objective | Field, event: str, *, seed: int = 0, until: float = UNTIL) -> CriticalScale:
-    """The start scale at which an event ceases to come, by bisection over saddle paths with the same draw."""
+    """The start scale at which an event ceases to come, by bisection over saddle paths with the same draw.
 
-    def unknown_at(scale: float, found: Predicted) -> CriticalScale:
-        return CriticalScale(event, None, None, None, f"whether {event} comes at scale {scale:.3g} is not known: {found.reason}")
+    Between `low` and `high` the event is not decided; where it comes within 2 % of the scale at which it is absent, nothing is.
+    """
 
+    @cache
     def at(scale: float) -> Predicted:
         found = saddle_path(what, scale=scale, seed=seed, until=until)
         if event not in found.events:
@@ -134,15 +142,22 @@ def critical_scale(what: Objective | Field, event: str, *, seed: int = 0, until:
 
     low, high = SMALLEST, _small_enough(what, seed)
     for scale in (high, low):
-        if (found := at(scale)).t is None and not found.absent:
-            return unknown_at(scale, found)
-        if scale == high and found.t is None:
-            return CriticalScale(event, None, None, None, f"{event} does not come at scale {high:g}: {found.reason}")
-        if scale == low and found.t is not None:
-            return CriticalScale(event, None, None, None, f"{event} comes at every scale tried, down to {low:g}")
+        if at(scale).t is None and not at(scale).absent:
+            why = f"whether {event} comes at scale {scale:.3g} is not known: {at(scale).reason}"
+            return CriticalScale(event, None, None, None, why)
+    if at(high).t is None:
+        return CriticalScale(event, None, None, None, f"{event} does not come at scale {high:g}: {at(high).reason}")
+    if at(low).t is not None:
+        return CriticalScale(event, None, None, None, f"{event} comes at every scale tried, down to {low:g}")
+    below, high = _edge(lambda scale: at(scale).t is not None, low, high)
+    note = "" if at(below).absent else f"between the two it is not known: {at(below).reason}"
+    low = below if at(below).absent else _edge(lambda scale: not at(scale).absent, low, below)[0]
+    return CriticalScale(event, float(np.sqrt(low * high)), low, high, note)
+
+
+def _edge(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Two close scales between which something begins to hold, by bisection."""
     while high / low > CLOSE:
         middle = float(np.sqrt(low * high))
-        if (found := at(middle)).t is None and not found.absent:
-            return unknown_at(middle, found)
-        low, high = (middle, high) if found.t is None else (low, middle)
-    return CriticalScale(event, float(np.sqrt(low * high)), low, high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high

@@ -199,6 +199,7 @@ def test_the_critical_scale_is_found(monkeypatch):
     def stand_in(what, *, scale, seed, until):
         absent = Predicted(None, absent=True)
         events = {"Q2": Predicted(1.0, 1.0, 1.0) if scale > 3e-9 else absent, "E9": absent, "E8": Predicted(None, reason="lost")}
+        events["Q3"] = events["Q2"] if not 1e-9 < scale < 1e-5 else Predicted(None, reason="not decided")
         return SaddlePath((), events, (), 0.02, np.zeros(0), {})
 
     monkeypatch.setattr(predicting, "saddle_path", stand_in)
@@ -209,6 +210,9 @@ def test_the_critical_scale_is_found(monkeypatch):
     assert found.high / found.low <= 1.02
     assert ss.critical_scale(loss_of(), "E9").note.startswith("E9 does not come at scale 0.002")
     assert ss.critical_scale(loss_of(), "E8").note == "whether E8 comes at scale 0.002 is not known: lost"
+    band = ss.critical_scale(loss_of(), "Q3")
+    assert (band.low, band.high) == (pytest.approx(1e-9, rel=0.02), pytest.approx(1e-5, rel=0.02))
+    assert band.note == "between the two it is not known: not decided"
     with pytest.raises(ss.InputError, match="E7"):
         ss.critical_scale(loss_of(), "E7")
 
