@@ -4,20 +4,8 @@ import json
 
 import pytest
 
-from stagescope.cli.main import run
-
 SMALL = ("continue", "focus-dilution", "--pi", "0.5", "0.3", "0.2", "--rung", "1,1", "--over", "persistence")
 NARROW = (*SMALL, "--from", "0.55", "--to", "0.65")
-
-
-@pytest.fixture
-def ask(capsys):
-    def ask(*words):
-        code = run([str(word) for word in words])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return ask
 
 
 def test_json(ask):

@@ -9,16 +9,6 @@ from stagescope.cli.main import run
 SMALL = ("predict", "focus-dilution", "--pi", "0.5", "0.3", "0.2", "--width", "3")
 
 
-@pytest.fixture
-def ask(capsys):
-    def ask(*words):
-        code = run([str(word) for word in words])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return ask
-
-
 def test_one_prediction_for_each_scale_and_seed(ask):
     code, out, err = ask(*SMALL, "--init-scale", "1e-4", "1e-30", "--seeds", "2", "--json")
     assert (code, err) == (0, "")
