@@ -134,6 +134,7 @@ from .reporting.report import report as report
 from .reporting.summary import Summary as Summary
 from .reporting.summary import summary as summary
 from .runs.from_arrays import from_arrays as from_arrays
+from .runs.recorder import Recorder as Recorder
 from .runs.run import Run as Run
 from .runs.store import load as load
 from .runs.store import verify as verify

@@ -13,6 +13,7 @@ from stagescope.runs.run import Arrays, Run
 
 _TAKEN = ("t", "step", "loss", "speed")
 """Names with a meaning of their own in every run."""
+_FEWER = "give fewer records, such as every tenth"
 
 
 def from_arrays(*, step: Any = None, t: Any = None, loss: Any = None, **named: Any) -> Run:
@@ -64,7 +65,7 @@ def _clock(step: Any, t: Any) -> tuple[str, np.ndarray]:
         got = "neither step nor t" if step is None else "both step and t"
         raise InputError(f"got {got}; give the clock of the records once, as step=... or as t=...")
     name, given = ("t", t) if step is None else ("step", step)
-    time = _numbers(name, given)
+    time = numbers(name, given, _FEWER)
     if time.ndim != 1:
         raise InputError(f"{name} has shape {time.shape}, expected one number a record; give a one-dimensional array")
     if not len(time):
@@ -98,7 +99,7 @@ def _check_array_name(name: str) -> None:
 
 
 def _array(name: str, values: Any, clock: str, records: int) -> np.ndarray:
-    found = _numbers(name, values)
+    found = numbers(name, values, _FEWER)
     if found.ndim == 0:
         raise InputError(f"{name} is a single number; give one for each of the {records:,} records")
     if len(found) != records:
@@ -108,10 +109,10 @@ def _array(name: str, values: Any, clock: str, records: int) -> np.ndarray:
     return found
 
 
-def _numbers(name: str, values: Any) -> np.ndarray:
-    """A copy of what is given, in a type that can be stored."""
+def numbers(name: str, values: Any, smaller: str) -> np.ndarray:
+    """A copy of what is given, in a type that can be stored; `smaller` says what to do where it is too large."""
     shape = getattr(values, "shape", None) or ((len(values),) if isinstance(values, Sized) else ())
-    require_stored(name, "give fewer records, such as every tenth", tuple(shape), getattr(values, "itemsize", 8))
+    require_stored(name, smaller, tuple(shape), getattr(values, "itemsize", 8))
     try:
         found = np.array(values)
     except Exception as error:  # lists of lists of unequal lengths, or anything else that is no array

@@ -17,12 +17,19 @@ if TYPE_CHECKING:
 
 DONE = ("finished", "stopped")
 """Statuses of a run that reached its end: the horizon, or its stop condition."""
+_RESUMED = {
+    "recorded": ", with ss.Recorder({}, resume=True)",
+    "watched": ", with resume=True and out={}",
+    "checkpoints": ", with resume=True and out={}",
+}
+"""By kind of source: how a program that recorded a run goes on with it."""
 
 
 def how_to_resume(folder: Path, spec: Spec) -> str:
     """What continues a run: the command, or for an objective that only the user has, the function."""
     if spec["field"] is None:
-        return "it was recorded elsewhere, so only the program that recorded it can continue it"
+        how = _RESUMED.get(spec["source"]["kind"], "")
+        return "it was recorded elsewhere, so only the program that recorded it can continue it" + how.format(repr(str(folder)))
     if spec["field"]["type"] == "own":
         return f"continue with `stagescope resume {folder} --objective MODULE:NAME`, or ss.resume({str(folder)!r}, objective)"
     return f"continue with `stagescope resume {folder}`"

@@ -114,6 +114,10 @@ class Writer:
         writer._buffer = list(_frames(pending(stored)))
         return writer, {name: value for name, value in stored.items() if not name.startswith(_PENDING)}
 
+    @property
+    def columns(self) -> dict[str, Column]:
+        return dict(self._columns)
+
     def frame(self, frame: Frame) -> None:
         self._buffer.append(frame)
 
