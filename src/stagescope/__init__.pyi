@@ -30,6 +30,7 @@ from .dynamics.evolve import evolve as evolve
 from .dynamics.flow import GradientFlow as GradientFlow
 from .dynamics.record import AtTimes as AtTimes
 from .dynamics.record import Every as Every
+from .dynamics.record import Graded as Graded
 from .dynamics.record import LogSpaced as LogSpaced
 from .dynamics.record import LossBelow as LossBelow
 from .dynamics.record import SpeedBelow as SpeedBelow
@@ -141,5 +142,7 @@ from .runs.store import verify as verify
 from .sweeping.engine import sweep as sweep
 from .sweeping.table import Sweep as Sweep
 from .sweeping.table import load_sweep as load_sweep
+from .watching.watch import Watcher as Watcher
+from .watching.watch import watch as watch
 
 __version__: str

@@ -1,0 +1,210 @@
+"""Attention patterns of one forward pass, seen from outside the model.
+
+One `TorchFunctionMode` sees the four calls through which PyTorch models attend: `scaled_dot_product_attention`, a softmax over
+the keys, `multi_head_attention_forward` and `flex_attention`. The path of the module comes from hooks that last for one pass.
+Attention that goes through none of these calls is not seen.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from stagescope.errors import InputError
+
+_SOFTMAX = (torch.softmax, torch.special.softmax, F.softmax, Tensor.softmax)
+_FLEX = torch.ops.higher_order.flex_attention
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The attention of one module in one pass: `weights` (batch, head, query, key); queries and keys where they were seen.
+
+    `given` is the tensor that the module was called with.
+    """
+
+    path: str
+    weights: Tensor
+    query: Tensor | None = None
+    key: Tensor | None = None
+    given: Tensor | None = None
+
+    @property
+    def heads(self) -> int:
+        return self.weights.shape[1]
+
+
+class Capture(TorchFunctionMode):
+    """Collects the patterns of self-attention over `batch` sequences of `length` tokens."""
+
+    def __init__(self, batch: int, length: int) -> None:
+        super().__init__()
+        self.batch, self.length = batch, length
+        self.seen: list[Seen] = []
+        self.path: list[tuple[str, Tensor | None]] = []
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        named = dict(kwargs or {})
+        if func is F.scaled_dot_product_attention:
+            self._fused(*args, **named)
+        elif func is F.multi_head_attention_forward:
+            self._whole(func, args, named)
+        elif func is _FLEX:
+            self._flex(func, args, named)
+        result = func(*args, **named)
+        if func in _SOFTMAX:
+            self._softmax(result, *args, **named)
+        return result
+
+    def _add(self, weights: Tensor, query: Tensor | None = None, key: Tensor | None = None) -> None:
+        """Keep a pattern of the probe; one of another shape, such as attention to another sequence, is passed over."""
+        shaped = _by_head(weights.detach(), self.batch)
+        if shaped is None or shaped.shape[-2:] != (self.length, self.length):
+            return
+        pair = (_by_head(query, self.batch), _by_head(key, self.batch)) if query is not None and key is not None else (None, None)
+        path, given = self.path[-1] if self.path else ("", None)
+        self.seen.append(Seen(path, shaped.float(), *pair, given))
+
+    def _fused(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> None:
+        if query.shape[-2] != self.length or key.shape[-2] != self.length:
+            return
+        query, key = query.detach().float(), key.detach().float()
+        if query.ndim > 3 and key.shape[-3] != query.shape[-3]:
+            key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
+        scores = (query * (query.shape[-1] ** -0.5 if scale is None else scale)) @ key.transpose(-2, -1)
+        if is_causal:
+            scores = scores.masked_fill(_above(self.length, scores.device), -torch.inf)
+        if attn_mask is not None:
+            mask = attn_mask.detach()
+            scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask.float()
+        self._add(torch.softmax(scores, dim=-1).nan_to_num(0.0), query, key)
+
+    def _softmax(self, result: Tensor, input: Tensor, dim: int | None = None, *_: Any, **__: Any) -> None:
+        if dim is None or dim % max(result.ndim, 1) != result.ndim - 1 or result.ndim < 2:
+            return
+        if result.shape[-2:] == (self.length, self.length):
+            self._add(result)
+        elif result.shape[-2:] == (self.length, self.length + 1):  # a learned sink stands behind the keys
+            self._add(result[..., :-1])
+
+    def _whole(self, func: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        _, weights = func(*args, **{**named, "need_weights": True, "average_attn_weights": False})
+        if weights is not None:
+            self._add(weights if weights.ndim == 4 else weights[None])
+
+    def _flex(self, func: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """The same call with the identity as values returns the pattern."""
+        query, key, value = args[:3]
+        if query.shape[-2] != self.length or key.shape[-2] != self.length:
+            return
+        eye = torch.eye(self.length, dtype=value.dtype, device=value.device).expand(*value.shape[:2], -1, -1).contiguous()
+        weights = func(query, key, eye, *args[3:], **named)
+        weights = weights[0] if isinstance(weights, tuple) else weights
+        keys = key.detach().repeat_interleave(query.shape[1] // key.shape[1], dim=1)
+        self._add(weights, query.detach().float(), keys.float())
+
+
+def _by_head(values: Tensor | None, batch: int) -> Tensor | None:
+    """(batch, head, ...) of what has them in one axis, or no axis of heads; None for other shapes."""
+    if values is None or values.ndim < 2:
+        return None
+    if values.ndim == 4:
+        return values if values.shape[0] == batch else None
+    if values.ndim == 3 and values.shape[0] % batch == 0:
+        return values.reshape(batch, -1, *values.shape[1:])
+    return values[None, None] if values.ndim == 2 and batch == 1 else None
+
+
+def _above(length: int, device: torch.device) -> Tensor:
+    return torch.ones(length, length, dtype=torch.bool, device=device).triu(1)
+
+
+@contextmanager
+def named_modules(model: nn.Module, capture: Capture) -> Iterator[None]:
+    """Tell `capture` in which module each call happens, by hooks that last as long as this does."""
+    handles = []
+    try:
+        for path, module in model.named_modules():
+            handles.append(module.register_forward_pre_hook(partial(_enter, capture, path)))
+            handles.append(module.register_forward_hook(partial(_leave, capture), always_call=True))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _enter(capture: Capture, path: str, module: nn.Module, args: tuple[Any, ...]) -> None:
+    capture.path.append((path, args[0] if args and isinstance(args[0], Tensor) else None))
+
+
+def _leave(capture: Capture, *_: Any) -> None:
+    if capture.path:
+        capture.path.pop()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The layers of a model: name of each, and the places of its patterns among those of a pass."""
+
+    names: tuple[str, ...]
+    places: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, seen: list[Seen]) -> "Plan":
+        """Modules of one head each that stand in one list and get the same input are the heads of one layer.
+
+        A module that is used again is a layer of its own each time.
+        """
+        groups: list[list[int]] = []
+        for place, one in enumerate(seen):
+            if groups and _siblings(seen[groups[-1][-1]], one):
+                groups[-1].append(place)
+            else:
+                groups.append([place])
+        paths = [seen[group[0]].path.rpartition(".")[0] if len(group) > 1 else seen[group[0]].path for group in groups]
+        again = [paths[:i].count(path) for i, path in enumerate(paths)]
+        names = [path if not count else f"{path} #{count + 1}" for path, count in zip(paths, again, strict=True)]
+        return cls(tuple(names), tuple(map(tuple, groups)))
+
+    def layers(self, seen: list[Seen]) -> list[Seen]:
+        """The patterns of a pass by layer."""
+        if len(seen) != sum(map(len, self.places)):
+            raise InputError(
+                f"{len(seen)} patterns of attention are seen, {sum(map(len, self.places))} at first: the model was changed;"
+                " end this watcher and begin another"
+            )
+        parts = ([seen[place] for place in group] for group in self.places)
+        return [_joined(name, members) for name, members in zip(self.names, parts, strict=True)]
+
+
+def _siblings(before: Seen, one: Seen) -> bool:
+    """Whether two patterns are heads of one layer, each a module of its own."""
+    places = [each.path.rpartition(".") for each in (before, one)]
+    same_list = places[0][0] == places[1][0] and places[0] != places[1] and all(last.isdigit() for _, _, last in places)
+    return same_list and before.heads == one.heads == 1 and one.given is not None and one.given is before.given
+
+
+def _joined(name: str, members: list[Seen]) -> Seen:
+    if len(members) == 1:
+        return replace(members[0], path=name)
+    pairs = [[getattr(one, part) for one in members] for part in ("query", "key")]
+    whole = [None if any(one is None for one in part) else torch.cat(part, dim=1) for part in pairs]
+    return Seen(name, torch.cat([one.weights for one in members], dim=1), *whole)

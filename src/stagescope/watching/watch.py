@@ -1,0 +1,220 @@
+"""Watch a PyTorch training: at some steps, one forward pass on a fixed probe is recorded into a run.
+
+Training is bitwise the same with and without: see `passing`. Whatever goes wrong while recording stops the recording, says so
+once, and never stops the training.
+"""
+
+import warnings
+import weakref
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import stagescope.watching.needs_torch  # noqa: F401, I001
+from torch import Tensor, nn
+
+from stagescope.dynamics.record import Record
+from stagescope.errors import InputError, message
+from stagescope.runs.recorder import Recorder
+from stagescope.runs.run import Run
+from stagescope.watching.observer import SHOWN, Observer
+from stagescope.watching.passing import Forward
+from stagescope.watching.schedule import Schedule
+
+GAINS, LAST_GAINS = 8, 24
+"""Places of each probe sequence at which the value of context is measured, now and then and at the end."""
+_WATCHED: "weakref.WeakSet[nn.Module]" = weakref.WeakSet()
+
+
+class Watcher:
+    """Records a model in training. `ss.watch` makes it; call `step(loss)` once for each training step.
+
+    `run` is what was recorded so far. `problem` says why recording stopped before the end, where it did.
+    """
+
+    def __init__(self, observer: "Observer", recorder: Recorder, schedule: Schedule, optimizer: Any, start: int) -> None:
+        self.observer, self.recorder, self.schedule, self.optimizer = observer, recorder, schedule, optimizer
+        self.done, self.problem, self._loss = start, "", float("nan")
+
+    def __enter__(self) -> "Watcher":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self.close() if kind is not None else self.finish()
+
+    def step(self, loss: Any = None) -> None:
+        """Say that one training step is about to change the parameters. Call it after `backward` and before `optimizer.step`.
+
+        Args:
+            loss: the training loss of the step, a tensor or a number; it is read only at steps that are recorded.
+        """
+        if self.schedule.due(self.done):
+            self.record(self.done, loss)
+        self.done += 1
+
+    def record(self, step: int, loss: Any = None, *, last: bool = False, **given: float) -> None:
+        """Record the model as it is, as `step`; a step that is recorded already, or lies before the last one, is passed over."""
+        before = self.recorder.last
+        if self.problem or (before is not None and step <= before):
+            return
+        try:
+            places = LAST_GAINS if last else GAINS if self.schedule.milestone(step) else 0
+            frame = {**self.observer.frame(places), **self._training(loss), **given}
+            self.recorder.record(step, **{name: np.asarray(value, np.float32) for name, value in frame.items()})
+        except Exception as error:  # a full disk, a model that was changed: the training must go on
+            self._stop(error)
+
+    def _training(self, loss: Any) -> dict[str, float]:
+        rate = self.optimizer.param_groups[0]["lr"] if self.optimizer is not None else float("nan")
+        value = float("nan") if loss is None else float(loss.detach() if isinstance(loss, Tensor) else loss)
+        return {"train_loss": value, "learning_rate": float(rate), "gradient_norm": self.observer.parameters.gradient_norm()}
+
+    def _stop(self, error: Exception) -> None:
+        kept = "nothing was recorded" if self.recorder.last is None else f"records up to step {self.recorder.last} are kept"
+        self.problem = f"recording stopped at step {self.done}, training goes on: {message(error)} ({kept})"
+        warnings.warn(f"stagescope: {self.problem}", RuntimeWarning, stacklevel=4)
+        self._released()
+
+    def finish(self, status: str = "finished", reason: str = "") -> None:
+        """Record the model once more, as it is now, and end the run. The context manager does it."""
+        if not self.problem:
+            self.record(self.done, last=True)
+        planned = self.schedule.steps
+        if planned is not None and self.done < planned and status == "finished":
+            status, reason = "stopped", f"the training ended after {self.done:,} of {planned:,} steps"
+        if not self.problem:
+            try:
+                self.recorder.finish(status, reason)
+            except Exception as error:
+                self._stop(error)
+        self._released()
+
+    def close(self) -> None:
+        """Keep what was recorded, and leave the run so that `resume=True` continues it."""
+        try:
+            self.recorder.close()
+        except Exception as error:
+            if not self.problem:
+                self._stop(error)
+        self._released()
+
+    def _released(self) -> None:
+        _WATCHED.discard(self.observer.model)
+        if self.problem:
+            with suppress(Exception):  # the disk may be full; what was committed is safe
+                self.recorder.close()
+
+    @property
+    def run(self) -> Run:
+        """The run as recorded so far."""
+        return self.recorder.run
+
+
+def watch(
+    model: nn.Module,
+    *,
+    probe: Any,
+    out: str | Path | None = None,
+    steps: int | None = None,
+    tokenizer: Any = None,
+    optimizer: Any = None,
+    record: Record | None = None,
+    layers: Collection[int | str] | None = None,
+    heads: Collection[int] | None = None,
+    blocks: Sequence[str] = (),
+    patterns: int = SHOWN,
+    forward: Forward | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    start: int | None = None,
+) -> Watcher:
+    """Watch a model while it trains; the result is a run, which `stages`, `check` and `report` read.
+
+    Args:
+        model: the model that is trained; also one in torch.compile or DistributedDataParallel, where process 0 records.
+        probe: what the model is looked at on: token ids (sequence, position), a text with `tokenizer`, or a batch.
+        out: folder of the run; without it the run is kept in memory, as `watcher.run`.
+        steps: how many training steps there will be, if known.
+        tokenizer: a tokenizer of transformers or tokenizers, the path of a tokenizer.json, or a list of tokens.
+        optimizer: the optimizer, so that its learning rate is recorded.
+        record: which steps are recorded, by default about 300, close together at the beginning.
+        layers: which attention modules, by number or a part of their name; by default all.
+        heads: which heads, by number; by default all.
+        blocks: names of parameters to record whole.
+        patterns: how many tokens of the first probe sequence have their pattern recorded whole.
+        forward: `forward(model, ids)`, for a model that is not called as `model(ids)`.
+        overwrite: replace a run that is in `out`.
+        resume: continue the run in `out` after its last committed record.
+        start: with `resume`, how many steps your training has done; by default it goes on after the last record.
+
+    Example:
+        with ss.watch(model, probe=ids, out="runs/mine", steps=3000, optimizer=optimizer) as watcher:
+            for inputs, targets in batches:
+                loss = ...
+                loss.backward()
+                watcher.step(loss)
+                optimizer.step()
+    """
+    if not isinstance(model, nn.Module):
+        raise InputError(f"expected a PyTorch module to watch, got {type(model).__name__}; for other frameworks use ss.Recorder")
+    if _other_process():
+        return Idle()
+    observer = Observer(
+        model, probe, tokenizer=tokenizer, layers=layers, heads=heads, blocks=blocks, patterns=patterns, forward=forward
+    )
+    if observer.model in _WATCHED:
+        raise InputError("this model is being watched already; end that watcher first, or watch with one")
+    schedule = Schedule(steps, record)
+    recorder = Recorder(
+        out,
+        axes=observer.axes,
+        source=observer.source(steps),
+        blocks=tuple(observer.blocks),
+        record=None if schedule.value is None else schedule.value.describe(),
+        overwrite=overwrite,
+        resume=resume,
+    )
+    begin = _begin(recorder, start)
+    _WATCHED.add(observer.model)
+    return Watcher(observer, recorder, schedule, optimizer, begin)
+
+
+def _begin(recorder: Recorder, start: int | None) -> int:
+    """The number of training steps that are done; says what a resumed run lacks."""
+    if recorder.last is None:
+        return start or 0
+    begin = recorder.last + 1 if start is None else start
+    lost = f"; steps {recorder.last + 1:,} to {begin - 1:,} were not recorded" if begin > recorder.last + 1 else ""
+    kept = f"; records from step {begin:,} to {recorder.last:,} are kept as they are" if begin <= recorder.last else ""
+    warnings.warn(f"stagescope: the run goes on after its record of step {recorder.last:,}{lost}{kept}", stacklevel=3)
+    return begin
+
+
+def _other_process() -> bool:
+    """Whether another process of a distributed training records."""
+    import torch.distributed as processes
+
+    return processes.is_available() and processes.is_initialized() and processes.get_rank() != 0
+
+
+class Idle(Watcher):
+    """What `watch` gives in the processes of a distributed training that do not record."""
+
+    def __init__(self) -> None:
+        self.done, self.problem = 0, "process 0 of this training records"
+
+    def step(self, loss: Any = None) -> None:
+        self.done += 1
+
+    def record(self, step: int, loss: Any = None, *, last: bool = False, **given: float) -> None: ...
+
+    def finish(self, status: str = "finished", reason: str = "") -> None: ...
+
+    def close(self) -> None: ...
+
+    @property
+    def run(self) -> Run:
+        raise InputError(f"no run here: {self.problem}")
