@@ -11,12 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
-
 from stagescope.errors import InputError
+from stagescope.watching.pytorch import Tensor, nn, torch
+from stagescope.watching.pytorch import functional as F
 
 _SOFTMAX = (torch.softmax, torch.special.softmax, F.softmax, Tensor.softmax)
 _FLEX = torch.ops.higher_order.flex_attention
@@ -40,7 +37,7 @@ class Seen:
         return self.weights.shape[1]
 
 
-class Capture(TorchFunctionMode):
+class Capture(torch.overrides.TorchFunctionMode):
     """Collects the patterns of self-attention over `batch` sequences of `length` tokens."""
 
     def __init__(self, batch: int, length: int) -> None:

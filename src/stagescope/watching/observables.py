@@ -5,12 +5,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
 
 from stagescope.watching.capture import Seen
 from stagescope.watching.probe import Probe, embedding_of
+from stagescope.watching.pytorch import Tensor, nn, torch
+from stagescope.watching.pytorch import functional as F
 
 AXES = {
     "lag_mass": ("layer", "head", "lag"),

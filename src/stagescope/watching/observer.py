@@ -4,15 +4,14 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
 
 from stagescope.errors import InputError, unknown
 from stagescope.watching.capture import Seen
 from stagescope.watching.observables import AXES, HeadNumbers, Parameters
 from stagescope.watching.passing import Forward, attend, device_of, predict, tried, unwrapped
 from stagescope.watching.probe import Probe, make_probe, vocabulary_of
+from stagescope.watching.pytorch import Tensor, nn, torch
+from stagescope.watching.pytorch import functional as F
 
 SHOWN = 10
 """Tokens of the pattern that is recorded whole."""

@@ -11,11 +11,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from stagescope.errors import InputError, message
 from stagescope.watching.capture import Capture, Plan, Seen, named_modules
+from stagescope.watching.pytorch import Tensor, nn, torch
 
 Forward = Callable[[nn.Module, Tensor], Any]
 """Calls a model on token ids (sequence, position) and gives its logits, or what holds them."""

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from stagescope.errors import InputError, message
+from stagescope.watching.pytorch import Tensor, nn, torch
 
 SEQUENCES, LENGTH, REPEATED = 6, 64, 2
 """Sequences of text and their length where a probe is longer, and sequences that are said twice."""

@@ -13,15 +13,13 @@ from typing import Any
 
 import numpy as np
 
-import stagescope.watching.needs_torch  # noqa: F401, I001
-from torch import Tensor, nn
-
 from stagescope.dynamics.record import Record
 from stagescope.errors import InputError, message
 from stagescope.runs.recorder import Recorder
 from stagescope.runs.run import Run
 from stagescope.watching.observer import SHOWN, Observer
 from stagescope.watching.passing import Forward
+from stagescope.watching.pytorch import Tensor, nn
 from stagescope.watching.schedule import Schedule
 
 GAINS, LAST_GAINS = 8, 24
