@@ -1,0 +1,217 @@
+"""The checkpoints of a folder: found by their names, sorted by their numbers, read without running anything that is stored.
+
+A folder may come from somebody else. No link out of it is followed, nothing but regular files is opened, and of pickles only
+tensors are read. Optimiser states, random states and training arguments are never opened.
+"""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stagescope.errors import InputError
+from stagescope.watching.weights import DamagedCheckpoint, arrays, torch_tensors
+
+SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
+"""Files that can hold weights, the safe kind first: of files with one stem the first kind is read."""
+TRAINER = "trainer_state.json"
+_NUMBERS = [
+    re.compile(rf"(?:^|[^a-z])(?:{words})[-_=]?(\d{{1,18}})(?!\d)", re.IGNORECASE)
+    for words in ("global_?step|steps?", "checkpoint|ckpt|iter|iteration", "epoch", "model")
+]
+"""How names give the number, the surest first: `epoch=3-step=1500` is step 1500."""
+_NEVER = re.compile(r"(?:^|[^a-z])(?:training_args|optim|rng|random_states?|scheduler|scaler|trainer_state)", re.IGNORECASE)
+"""Files that hold no weights, and that are often pickles of objects."""
+_SHARD = re.compile(r"(.*?)-?(\d{5,6})-of-(\d{5,6})")
+_LIMIT = 2**28
+"""Bytes of a JSON file that are read: a trainer's state of a long run has some tens of megabytes."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One checkpoint of a folder: its step, the file or folder that holds it, and the name of that."""
+
+    step: int
+    path: Path
+    name: str
+
+    def tensors(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Names and values, one tensor at a time; bfloat16 and float8 are widened to float32."""
+        return arrays(*self._files())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Names and torch tensors as they are stored, for `model.load_state_dict`."""
+        return torch_tensors(*self._files())
+
+    def _files(self) -> tuple[list[Path], set[str]]:
+        """The files that hold the weights, each a regular file inside the folder, and the tensors that an index lists."""
+        root = self.path.parent
+        if not self.path.is_dir():
+            return [_inside(self.path, root)], set()
+        names, tensors = _weights(self.path, root)
+        return [_inside(self.path / name, root) for name in names], tensors
+
+
+def checkpoints(folder: str | Path) -> list[Checkpoint]:
+    """The checkpoints of a folder in the order of their steps. No two may have the same step."""
+    found = listed(folder)
+    for first, second in pairwise(found):
+        if first.step == second.step:
+            raise InputError(
+                f"{folder}: {first.name!r} and {second.name!r} are both of step {first.step}; move one of them elsewhere, "
+                "so that the folder holds one checkpoint for each step"
+            )
+    return found
+
+
+def listed(folder: str | Path) -> list[Checkpoint]:
+    """The checkpoints of a folder in the order of their steps, also where two have the same."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise InputError(f"{folder} is {'no folder' if root.exists() else 'missing'}; give the folder that holds the checkpoints")
+    named: dict[str, Path] = {}
+    for path in sorted(_candidates(root), key=lambda path: (_kind(path), path.name)):
+        with suppress(DamagedCheckpoint):  # a link to nothing is found when the checkpoint is read
+            _inside(path, root, folder=True)
+        named.setdefault(path.name if path.is_dir() else f"{_stem(path.name)}.*", path)  # 5.safetensors stands for 5.pt
+    if not named:
+        raise InputError(_nothing(root))
+    found = [Checkpoint(_step(path), path, path.name) for path in named.values()]
+    return sorted(found, key=lambda each: (each.step, number(each.name) or 0, each.name))
+
+
+def number(name: str) -> int | None:
+    """The number that the name of a checkpoint gives; None where it gives none."""
+    stem = _stem(name)
+    if re.fullmatch(r"\d{1,18}", stem):
+        return int(stem)
+    found = next((match for pattern in _NUMBERS if (match := pattern.search(stem))), None)
+    return int(found[1]) if found else None
+
+
+def trainer_step(path: Path) -> int | None:
+    """`global_step` of a trainer's state in a checkpoint; None where there is no such file."""
+    state = path / TRAINER
+    if not path.is_dir() or not os.path.lexists(state):
+        return None
+    found = _json(_inside(state, path.parent))
+    step = found.get("global_step") if isinstance(found, dict) else None
+    if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < 2**63:
+        raise DamagedCheckpoint(f"{state} has no global_step; the file is cut or comes from elsewhere")
+    return step
+
+
+def _step(path: Path) -> int:
+    """What a trainer's state says; the number of the name where there is none, or none that can be read."""
+    found = None
+    with suppress(DamagedCheckpoint):
+        found = trainer_step(path)
+    return found if found is not None else number(path.name) or 0
+
+
+def _candidates(root: Path) -> Iterator[Path]:
+    """What is a checkpoint by its name and kind: folders, files that can hold weights, and links to nothing."""
+    try:
+        every = os.listdir(root)
+    except OSError as error:
+        raise InputError(f"{root} cannot be read: {error.strerror or error}") from error
+    for path in (root / name for name in every):
+        plain = not path.name.startswith(".") and not _NEVER.search(path.name) and not _SHARD.match(path.name)
+        kind = path.is_dir() or path.name.endswith(SUFFIXES) or not path.exists()
+        if plain and kind and number(path.name) is not None:
+            yield path
+
+
+def _kind(path: Path) -> int:
+    """Folders, then files in the order of `SUFFIXES`."""
+    return -1 if path.is_dir() else next((n for n, suffix in enumerate(SUFFIXES) if path.name.endswith(suffix)), -1)
+
+
+def _stem(name: str) -> str:
+    return next((name.removesuffix(each) for each in SUFFIXES if name.endswith(each)), name)
+
+
+def _nothing(root: Path) -> str:
+    known = "checkpoint-500, step1000, global_step1000, epoch=3-step=1500.ckpt, iter_0001000, ckpt_200.pt"
+    if any((root / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")):
+        return f"{root} is one checkpoint; give the folder that holds several, named such as {known}"
+    return f"{root} holds no checkpoints; expected folders or files with names such as {known}"
+
+
+def _inside(path: Path, root: Path, folder: bool = False) -> Path:
+    """The path, if it is a regular file, or a folder where this is asked for, and no link leads out of the root."""
+    try:
+        real = path.resolve(strict=True)
+        status = real.stat()
+    except (OSError, RuntimeError) as error:
+        raise DamagedCheckpoint(f"{path} is missing: {getattr(error, 'strerror', None) or error}") from error
+    if not real.is_relative_to(root.resolve()):
+        raise InputError(
+            f"{path} is a link that leaves {root}, which is not followed; put a copy of what it points to in its place"
+        )
+    if not (stat.S_ISREG(status.st_mode) or (folder and stat.S_ISDIR(status.st_mode))):
+        raise InputError(f"{path} is no regular file, and nothing else is opened; remove it")
+    if not os.access(real, os.R_OK):
+        raise InputError(f"{path} cannot be read: no permission")
+    return real
+
+
+def _weights(path: Path, root: Path) -> tuple[list[str], set[str]]:
+    """Names of the files that hold the weights of a folder, safetensors before pickles, and what their index lists."""
+    try:
+        names = sorted(name for name in os.listdir(path) if not name.startswith(".") and not _NEVER.search(name))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    for suffix in SUFFIXES:
+        main = {".bin": "pytorch_model.bin"}.get(suffix, f"model{suffix}")
+        if main in names:
+            return [main], set()
+        if f"{main}.index.json" in names:
+            places = _index(_inside(path / f"{main}.index.json", root))
+            return sorted(set(places.values())), set(places)
+        if found := [name for name in names if name.endswith(suffix)]:
+            return _chosen(path, found), set()
+    raise DamagedCheckpoint(f"{path} holds no weights; expected model.safetensors, its shards, or pytorch_model.bin")
+
+
+def _chosen(path: Path, names: list[str]) -> list[str]:
+    """All shards of a checkpoint without an index, or its only file."""
+    shards = [match for name in names if (match := _SHARD.match(name))]
+    if len(names) == 1 and not shards:
+        return names
+    total = {int(match[3]) for match in shards}
+    if len(shards) != len(names) or len(total) != 1 or len({match[1] for match in shards}) != 1:
+        raise InputError(f"{path} holds several files that could be the weights: {', '.join(names)}; leave one of them there")
+    missing = set(range(1, total.pop() + 1)) - {int(match[2]) for match in shards}
+    if missing:
+        raise DamagedCheckpoint(f"{path}: shard {min(missing)} of {int(shards[0][3])} is missing")
+    return names
+
+
+def _index(path: Path) -> dict[str, str]:
+    """Which file holds which tensor. A file of another folder is refused."""
+    found = _json(path)
+    places = found.get("weight_map") if isinstance(found, dict) else None
+    if not isinstance(places, dict) or not places or not all(isinstance(each, str) for each in places.values()):
+        raise DamagedCheckpoint(f"{path} has no weight_map; the file is cut or comes from elsewhere")
+    for place in set(places.values()):
+        if Path(place).name != place or not place.endswith(SUFFIXES) or _NEVER.search(place):
+            raise InputError(f"{path} names {place!r:.80}, which is no file of weights in its folder; it is not opened")
+    return places
+
+
+def _json(path: Path) -> Any:
+    if path.stat().st_size > _LIMIT:
+        raise InputError(f"{path} has {path.stat().st_size:,} bytes, more than a file of its kind; it is not read")
+    try:
+        return json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise DamagedCheckpoint(f"{path} is no JSON; the file is cut or comes from elsewhere") from error
