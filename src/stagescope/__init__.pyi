@@ -142,6 +142,7 @@ from .runs.store import verify as verify
 from .sweeping.engine import sweep as sweep
 from .sweeping.table import Sweep as Sweep
 from .sweeping.table import load_sweep as load_sweep
+from .watching.checkpoints import read_checkpoints as read_checkpoints
 from .watching.watch import Watcher as Watcher
 from .watching.watch import watch as watch
 

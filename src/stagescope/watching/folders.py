@@ -8,7 +8,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -107,6 +107,25 @@ def trainer_step(path: Path) -> int | None:
     if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < 2**63:
         raise DamagedCheckpoint(f"{state} has no global_step; the file is cut or comes from elsewhere")
     return step
+
+
+def training_log(checkpoint: Checkpoint) -> Callable[[int], dict[str, float]]:
+    """What a trainer logged: from a step to training loss, learning rate and gradient norm, the last ones up to it."""
+    names = {"loss": "train_loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}
+    state, rows = checkpoint.path / TRAINER, []
+    if checkpoint.path.is_dir() and os.path.lexists(state):
+        with suppress(DamagedCheckpoint):
+            found = _json(_inside(state, checkpoint.path.parent))
+            rows = found.get("log_history", []) if isinstance(found, dict) else []
+    good = [row for row in rows if isinstance(row, dict) and isinstance(row.get("step"), int)]
+
+    def at(step: int) -> dict[str, float]:
+        known: dict[str, float] = {}
+        for row in sorted((row for row in good if row["step"] <= step), key=lambda row: row["step"]):
+            known |= {names[key]: float(value) for key, value in row.items() if key in names and isinstance(value, int | float)}
+        return known
+
+    return at
 
 
 def _step(path: Path) -> int:

@@ -6,7 +6,7 @@ once, and never stops the training.
 
 import warnings
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ class Watcher:
         try:
             places = LAST_GAINS if last else GAINS if self.schedule.milestone(step) else 0
             frame = {**self.observer.frame(places), **self._training(loss), **given}
-            self.recorder.record(step, **{name: np.asarray(value, np.float32) for name, value in frame.items()})
+            self.recorder.record(step, **frame_arrays(frame))
         except Exception as error:  # a full disk, a model that was changed: the training must go on
             self._stop(error)
 
@@ -109,6 +109,11 @@ class Watcher:
     def run(self) -> Run:
         """The run as recorded so far."""
         return self.recorder.run
+
+
+def frame_arrays(frame: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """A record in the type in which it is stored."""
+    return {name: np.asarray(value, np.float32) for name, value in frame.items()}
 
 
 def watch(

@@ -1,0 +1,142 @@
+"""Checkpoints of a training as a run: each is loaded into the model and looked at on the probe, as a live training is."""
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from stagescope.errors import InputError, message, printable
+from stagescope.own import imported, member, parts
+from stagescope.progress import progress_for
+from stagescope.runs.recorder import Recorder
+from stagescope.runs.run import Run
+from stagescope.watching.folders import Checkpoint, checkpoints, training_log
+from stagescope.watching.observer import SHOWN, Observer
+from stagescope.watching.passing import Forward
+from stagescope.watching.pytorch import Tensor, nn
+from stagescope.watching.watch import GAINS, frame_arrays
+
+_PREFIXES = ("module.", "_orig_mod.", "model.")
+
+
+def read_checkpoints(
+    folder: str | Path,
+    *,
+    probe: Any,
+    out: str | Path | None = None,
+    model: nn.Module | Callable[[], nn.Module] | str | None = None,
+    tokenizer: Any = None,
+    layers: Collection[int | str] | None = None,
+    heads: Collection[int] | None = None,
+    blocks: Sequence[str] = (),
+    patterns: int = SHOWN,
+    forward: Forward | None = None,
+    overwrite: bool = False,
+    progress: bool | None = False,
+) -> Run:
+    """A run from a folder of checkpoints: the same arrays as those of `ss.watch`, one frame a checkpoint.
+
+    Args:
+        folder: holds checkpoints such as checkpoint-500, step1000 or ckpt_200.pt. Nothing that is stored there is executed.
+        probe: what the model is looked at on, as for `ss.watch`.
+        out: folder of the run; without it the run is kept in memory.
+        model: the model, a function that makes it, or "module:factory"; without it, the architecture of transformers that the
+            config.json of the checkpoints names. Code that comes with a checkpoint is never run.
+        tokenizer: as for `ss.watch`; without it, tokenizer.json of the checkpoints.
+        layers, heads, blocks, patterns, forward, overwrite: as for `ss.watch`.
+        progress: a bar over the checkpoints; None shows it on a terminal.
+
+    Example:
+        run = ss.read_checkpoints("training/", probe=ids, out="runs/imported")
+    """
+    found = checkpoints(folder)
+    if len(found) < 2:
+        raise InputError(f"{folder} has one checkpoint, {printable(found[0].name)}: a run needs two or more of different steps")
+    made = _model(model, found)
+    _load(made, found[0])
+    coder = tokenizer if tokenizer is not None else _beside(found, "tokenizer.json")
+    observer = Observer(
+        made, probe, tokenizer=coder, layers=layers, heads=heads, blocks=blocks, patterns=patterns, forward=forward
+    )
+    source = observer.source(None, "checkpoints") | {"checkpoints": [printable(each.name) for each in found]}
+    log = training_log(found[-1])
+    recorder = Recorder(out, axes=observer.axes, source=source, blocks=tuple(observer.blocks), overwrite=overwrite)
+    with recorder, progress_for(progress) as bar:
+        for each in bar.each(found, "checkpoints", "checkpoints"):
+            _load(made, each)
+            known = log(each.step)
+            training = {name: known.get(name, float("nan")) for name in ("train_loss", "learning_rate", "gradient_norm")}
+            recorder.record(each.step, **frame_arrays(observer.frame(GAINS) | training))
+    return recorder.run
+
+
+def _beside(found: list[Checkpoint], name: str) -> Path | None:
+    """A file of the checkpoints: in the last one, or beside them."""
+    places = (found[-1].path / name, found[-1].path.parent / name)
+    return next((place for place in places if place.is_file()), None)
+
+
+def _model(given: Any, found: list[Checkpoint]) -> nn.Module:
+    if isinstance(given, str):
+        module, name = parts(given, "model", "models:make_gpt")
+        given = member(imported(module, "model"), name, (type, type(_model)))
+    try:
+        made = _from_config(found) if given is None else given if isinstance(given, nn.Module) else given()
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"the model cannot be made: {type(error).__name__}: {message(error)}") from error
+    if not isinstance(made, nn.Module):
+        raise InputError(f"the model is of type {type(made).__name__}, not a PyTorch module; give a function that returns one")
+    return made
+
+
+def _from_config(found: list[Checkpoint]) -> nn.Module:
+    """The architecture of transformers that config.json names; its own code, never code of the folder, and no network."""
+    place = _beside(found, "config.json")
+    how = "give the model: model=..., of the command --model module:factory"
+    if place is None:
+        raise InputError(f"{found[-1].path.parent} has no config.json of transformers; {how}")
+    try:
+        import transformers
+    except ImportError:
+        raise InputError(f"{place.name} is of transformers, which is not installed; pip install transformers, or {how}") from None
+    try:
+        config = transformers.AutoConfig.from_pretrained(place.parent, local_files_only=True, trust_remote_code=False)
+    except Exception as error:
+        raise InputError(f"{place} names no model that transformers knows: {message(error).splitlines()[0]}; {how}") from None
+    named = (getattr(config, "architectures", None) or ["AutoModelForCausalLM"])[0]
+    kind = getattr(transformers, named, None)
+    if not (isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)):
+        kind = transformers.AutoModelForCausalLM
+    return kind(config) if issubclass(kind, transformers.PreTrainedModel) else kind.from_config(config, trust_remote_code=False)
+
+
+def _load(model: nn.Module, checkpoint: Checkpoint) -> None:
+    """Put the weights of a checkpoint into a model; each parameter must be there with its shape, or be tied to one that is."""
+    own = model.state_dict(keep_vars=True)
+    weights = _named_as(checkpoint.state_dict(), own)
+    name = printable(checkpoint.name)
+    for key, value in weights.items():
+        if key in own and own[key].shape != value.shape:
+            got, wanted = tuple(value.shape), tuple(own[key].shape)
+            raise InputError(f"{name}: {printable(key)} has shape {got}, the model's has {wanted}: it is of another model")
+    loaded = {own[key].data_ptr() for key in weights if key in own}
+    absent = [key for key, value in own.items() if key not in weights and value.data_ptr() not in loaded and _counts(model, key)]
+    if absent:
+        raise InputError(f"{name} has no {absent[0]} ({len(absent)} of {len(own)} tensors are missing): it is of another model")
+    model.load_state_dict(weights, strict=False)
+
+
+def _counts(model: nn.Module, key: str) -> bool:
+    """Whether a tensor is a parameter: buffers such as masks are made by the model itself."""
+    return key in dict(model.named_parameters(remove_duplicate=False))
+
+
+def _named_as(weights: dict[str, Tensor], own: dict[str, Any]) -> dict[str, Tensor]:
+    """Weights by the names of the model: a wrapper's prefix is taken off, or one that the model has is put before."""
+    best = weights
+    for prefix in _PREFIXES:
+        off = {key.removeprefix(prefix): value for key, value in weights.items()}
+        on = {f"{prefix}{key}": value for key, value in weights.items()}
+        best = max((best, off, on), key=lambda tried: len(tried.keys() & own.keys()))
+    return best
