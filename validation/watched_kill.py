@@ -40,7 +40,7 @@ ARRAYS = {
 def record_of(step: int) -> dict[str, np.ndarray]:
     """The arrays of a step, which anybody can make again."""
     rng = np.random.default_rng(step)
-    return {name: rng.random(shape, np.float32) if shape else np.float32(rng.random()) for name, shape in ARRAYS.items()}
+    return {name: np.asarray(rng.random(shape, np.float32)) for name, shape in ARRAYS.items()}
 
 
 def program(folder: str) -> None:
