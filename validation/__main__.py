@@ -29,6 +29,7 @@ MODULES = (
     "fuzz",
     "kill",
     "sweep_killing",
+    "watched_kill",
     "documents",
 )
 """Modules of this package with a `main() -> bool`, in the order they run; name some as arguments to run only those."""

@@ -225,10 +225,10 @@ class Recorder:
 
     def _check_same(self, folder: Path, found: manifests.Manifest) -> None:
         """Refuse to continue what is not an unfinished run of this kind."""
-        kind = "a field" if found.spec["field"] is not None else found.spec["source"]["kind"]
+        kind = None if found.spec["field"] is not None else found.spec["source"]["kind"]
         if kind != self.source["kind"]:
-            remedy = "choose another folder"
-            raise InputError(f"{folder} holds a run of {kind}, not one of {self.source['kind']}; {remedy}")
+            held = "a run of a field" if kind is None else f"a run of source kind {kind!r}"
+            raise InputError(f"{folder} holds {held}, not of {self.source['kind']!r}; choose another folder")
         if found.status != "running":
             remedy = "choose another folder, or overwrite=True to replace the run"
             raise InputError(f"{folder} is {found.status}, so there is nothing to resume; {remedy}")

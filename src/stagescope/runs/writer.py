@@ -48,6 +48,7 @@ class Writer:
         places = {name: f"{DATA}/{name}/zarr.json" for name in manifest.arrays}
         self._columns = {name: arrays.column_of(files.read(folder, place), folder / place) for name, place in places.items()}
         self._buffer: list[Frame] = []
+        self._stacked: State = {}  # the first frames of the buffer by name, as the last checkpoint had them
 
     @classmethod
     def create(
@@ -154,6 +155,7 @@ class Writer:
             known |= _write_all(self.folder, {f"{DATA}/{name}/{arrays.chunk_name(column, start // chunk)}": data})
         self.manifest = self.manifest.model_copy(update={"committed": start + count})
         del self._buffer[:count]
+        self._stacked = {}
         return known
 
     def _commit_state(self, known: dict[str, str], state: Mapping[str, Any], event: str, **facts: Any) -> None:
@@ -175,13 +177,21 @@ class Writer:
 
     def _write_checkpoint(self, state: Mapping[str, Any]) -> tuple[str, str]:
         tensors = {name: np.asarray(value, order="C") for name, value in state.items()}
-        for name in self.manifest.arrays if self._buffer else ():
-            tensors[_PENDING + name] = np.stack([np.asarray(frame[name], self._columns[name].dtype) for frame in self._buffer])
+        if self._buffer:
+            self._stacked = {name: self._stack(name) for name in self.manifest.arrays}
+            tensors |= {_PENDING + name: value for name, value in self._stacked.items()}
         last = int(Path(self.manifest.checkpoint).stem) if self.manifest.checkpoint else 0
         place = f"{CHECKPOINT}/{last + 1:06d}.safetensors"
         data = safetensors.save(tensors)
         files.replace(self.folder / place, data)
         return place, files.digest(data)
+
+    def _stack(self, name: str) -> np.ndarray:
+        """The buffer's frames of one array; only those that came since the last checkpoint are gone through."""
+        column = self._columns[name]
+        done = self._stacked.get(name, np.empty((0, *column.shape), column.dtype))
+        fresh = [np.asarray(frame[name], column.dtype) for frame in self._buffer[len(done) :]]
+        return np.concatenate([done, np.stack(fresh)]) if fresh else done
 
     def _log(self, event: str, **facts: Any) -> None:
         line = json.dumps({"event": event, "time": round(time.time(), 3), **facts}) + "\n"
