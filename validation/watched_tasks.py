@@ -46,7 +46,7 @@ class Setting:
     lr: float = 1e-3
     warmup: int = 0
     steps: int = 2500
-    batch: int = 32
+    batch: int = 16
     length: int = 64
     optimizer: str = "adamw"
     decay: bool = False
@@ -227,7 +227,9 @@ def save(setting: Setting, out: Path, cache: Path | None = None, watched: bool =
 
     def watch(model: nn.Module, probe: Tensor, optimizer: torch.optim.Optimizer, steps: int, token: Callable[[int], str]) -> Any:
         into = {"out": out / setting.name, "overwrite": True, "steps": steps}
-        return ss.watch(model, probe=probe, optimizer=optimizer, tokenizer=token, **into)
+        vocabulary = next(module.num_embeddings for module in model.modules() if isinstance(module, nn.Embedding))
+        words = [token(i) for i in range(vocabulary)]
+        return ss.watch(model, probe=probe, optimizer=optimizer, tokenizer=words, **into)
 
     reached = outcome(setting, watch if watched else Unwatched, cache)
     numbers = {"setting": asdict(setting), "outcome": asdict(reached)}

@@ -192,12 +192,13 @@ def _norms(values: list[Tensor]) -> np.ndarray:
 
 
 def _grouped(names: list[str], most: int) -> dict[str, list[int]]:
-    """Parameters by the first parts of their names, as many parts as give at most `most` groups."""
+    """Parameters by the first parts of the names of their modules, as many parts as give at most `most` groups."""
     chosen: dict[str, list[int]] = {}
     for depth in range(1, 8):
         groups: dict[str, list[int]] = {}
         for place, name in enumerate(names):
-            groups.setdefault(".".join(name.split(".")[:depth]), []).append(place)
+            parts = name.split(".")
+            groups.setdefault(".".join(parts[: min(depth, max(1, len(parts) - 1))]), []).append(place)
         if chosen and len(groups) > most:
             break
         chosen = groups
