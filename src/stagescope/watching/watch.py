@@ -180,9 +180,22 @@ def watch(
         overwrite=overwrite,
         resume=resume,
     )
+    _check_same(recorder, observer.source(steps))
     begin = _begin(recorder, start)
     _WATCHED.add(observer.model)
     return Watcher(observer, recorder, schedule, optimizer, begin)
+
+
+def _check_same(recorder: Recorder, source: Mapping[str, Any]) -> None:
+    """Refuse to continue the run of another model or another probe."""
+    stored = recorder.source
+    for name, what in (("model", "model"), ("parameters", "number of parameters"), ("layers", "layers"), ("heads", "heads")):
+        if stored.get(name) != source[name]:
+            recorder.close()
+            raise InputError(f"the run is of another {what}: {stored.get(name)}, now {source[name]}; choose another folder")
+    if stored.get("probe", {}).get("sha256") != source["probe"]["sha256"]:
+        recorder.close()
+        raise InputError("the run was recorded on another probe; give the same one, or choose another folder")
 
 
 def _begin(recorder: Recorder, start: int | None) -> int:
