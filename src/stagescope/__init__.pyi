@@ -140,5 +140,8 @@ from .runs.store import verify as verify
 from .sweeping.engine import sweep as sweep
 from .sweeping.table import Sweep as Sweep
 from .sweeping.table import load_sweep as load_sweep
+from .watching.scalars import to_json_lines as to_json_lines
+from .watching.tensorboard import from_tensorboard as from_tensorboard
+from .watching.tensorboard import to_tensorboard as to_tensorboard
 
 __version__: str
