@@ -29,6 +29,7 @@ CriticalScale Leg Predicted SaddlePath critical_scale saddle_path
 SaddleGraph saddle_graph
 ForkDifference fork fork_difference
 Branch BranchPoint Crossing continue_point
+from_tensorboard to_json_lines to_tensorboard
 Comparison Kind Paper Reading Reference Regime Study Tag reading
 Graded Recorder Watcher read_checkpoints watch
 """

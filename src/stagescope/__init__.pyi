@@ -145,5 +145,8 @@ from .sweeping.table import load_sweep as load_sweep
 from .watching.checkpoints import read_checkpoints as read_checkpoints
 from .watching.watch import Watcher as Watcher
 from .watching.watch import watch as watch
+from .watching.scalars import to_json_lines as to_json_lines
+from .watching.tensorboard import from_tensorboard as from_tensorboard
+from .watching.tensorboard import to_tensorboard as to_tensorboard
 
 __version__: str

@@ -5,6 +5,7 @@ from stagescope.cli.command import Command
 from stagescope.cli.corpus_command import Corpus
 from stagescope.cli.fork_command import Fork
 from stagescope.cli.graph_command import Graph
+from stagescope.cli.import_command import Import
 
 COMMANDS: dict[str, type[Command]] = {
     "diagram": sweep_commands.Diagram,
@@ -18,6 +19,7 @@ COMMANDS: dict[str, type[Command]] = {
     "check": reading_commands.Check,
     "ladder": reading_commands.Ladder,
     "graph": Graph,
+    "import": Import,
     "export": run_commands.Export,
     "report": reading_commands.Report,
     "figures": reading_commands.Figures,
