@@ -65,6 +65,7 @@ class Recorder:
         if not isinstance(self.source.get("kind"), str):
             raise InputError("source has no kind; say where the arrays come from, such as source={'kind': 'recorded'}")
         self.steps: list[int] = []
+        self._durable: int | None = None
         self._columns: dict[str, Column] = {}
         self._frames: list[Frame] = []
         self._writer: Writer | None = None
@@ -85,6 +86,11 @@ class Recorder:
     def last(self) -> int | None:
         """The step of the last record, after a resume that of the last committed one; None before any."""
         return self.steps[-1] if self.steps else None
+
+    @property
+    def committed(self) -> int | None:
+        """The step of the last record that is safe: on disk, or in memory where there is no folder; None before any."""
+        return self.last if self._out is None else self._durable
 
     def record(self, step: int, **arrays: Any) -> None:
         """Keep the arrays of one step. The first record fixes their names, shapes and types; steps must rise."""
@@ -111,7 +117,7 @@ class Recorder:
                 writer.frame(frame)
             if self._frames:
                 writer.commit(self._state())
-            self._frames = []
+            self._frames, self._durable = [], self.last
         except BaseException:  # half a commit may be on disk: what is there is read again before the next
             self._drop()
             raise
@@ -219,6 +225,7 @@ class Recorder:
             self.source, self._begun = found.spec["source"], True
             self._blocks = tuple(found.spec["blocks"])
             self._writer.commit(self._state(), "resumed")
+            self._durable = self.last
         except BaseException:
             self._drop()
             raise

@@ -8,15 +8,12 @@ Attention that goes through none of these calls is not seen.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from stagescope.errors import InputError
 from stagescope.watching.pytorch import Tensor, nn, torch
 from stagescope.watching.pytorch import functional as F
-
-_SOFTMAX = (torch.softmax, torch.special.softmax, F.softmax, Tensor.softmax)
-_FLEX = torch.ops.higher_order.flex_attention
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,17 +46,10 @@ class Capture(torch.overrides.TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        named = dict(kwargs or {})
-        if func is F.scaled_dot_product_attention:
-            self._fused(*args, **named)
-        elif func is F.multi_head_attention_forward:
-            self._whole(func, args, named)
-        elif func is _FLEX:
-            self._flex(func, args, named)
-        result = func(*args, **named)
-        if func in _SOFTMAX:
-            self._softmax(result, *args, **named)
-        return result
+        handler = _HANDLERS.get(func)
+        if handler is None:
+            return func(*args, **(kwargs or {}))
+        return handler(self, func, *args, **(kwargs or {}))
 
     def _add(self, weights: Tensor, query: Tensor | None = None, key: Tensor | None = None) -> None:
         """Keep a pattern of the probe; one of another shape, such as attention to another sequence, is passed over."""
@@ -72,6 +62,7 @@ class Capture(torch.overrides.TorchFunctionMode):
 
     def _fused(
         self,
+        func: Callable[..., Any],
         query: Tensor,
         key: Tensor,
         value: Tensor,
@@ -79,59 +70,92 @@ class Capture(torch.overrides.TorchFunctionMode):
         dropout_p: float = 0.0,
         is_causal: bool = False,
         scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> None:
+        **grouped: bool,
+    ) -> Tensor:
+        """Weights in single precision; they give the result too, but for other types and for dropout."""
         if query.shape[-2] != self.length or key.shape[-2] != self.length:
-            return
-        query, key = query.detach().float(), key.detach().float()
-        if query.ndim > 3 and key.shape[-3] != query.shape[-3]:
-            key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
-        scores = (query * (query.shape[-1] ** -0.5 if scale is None else scale)) @ key.transpose(-2, -1)
-        if is_causal:
-            scores = scores.masked_fill(_above(self.length, scores.device), -torch.inf)
-        if attn_mask is not None:
-            mask = attn_mask.detach()
-            scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask.float()
-        self._add(torch.softmax(scores, dim=-1).nan_to_num(0.0), query, key)
+            return func(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **grouped)
+        left, right = query.detach().float(), _as_many(key.detach().float(), query)
+        scores = (left * (query.shape[-1] ** -0.5 if scale is None else scale)) @ right.transpose(-2, -1)
+        mask = _causal(self.length, scores.device) if is_causal else None if attn_mask is None else _additive(attn_mask.detach())
+        weights = torch.softmax(scores if mask is None else scores + mask, dim=-1)
+        if mask is not None and not is_causal:  # a row that may look at nothing is zero, as in the fused call
+            weights = weights.masked_fill((mask == -torch.inf).all(-1, keepdim=True), 0.0)
+        self._add(weights, left, right)
+        if dropout_p or value.dtype != torch.float32:
+            return func(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **grouped)
+        return weights @ _as_many(value, query)
 
-    def _softmax(self, result: Tensor, input: Tensor, dim: int | None = None, *_: Any, **__: Any) -> None:
-        if dim is None or dim % max(result.ndim, 1) != result.ndim - 1 or result.ndim < 2:
-            return
+    def _softmax(self, func: Callable[..., Any], input: Tensor, dim: int | None = None, *rest: Any, **named: Any) -> Tensor:
+        result = func(input, dim, *rest, **named)
+        if dim is None or result.ndim < 2 or dim % result.ndim != result.ndim - 1:
+            return result
         if result.shape[-2:] == (self.length, self.length):
             self._add(result)
-        elif result.shape[-2:] == (self.length, self.length + 1):  # a learned sink stands behind the keys
+        elif result.ndim == 4 and result.shape[-2:] == (self.length, self.length + 1):  # a learned sink stands behind the keys
             self._add(result[..., :-1])
+        return result
 
-    def _whole(self, func: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def _whole(self, func: Callable[..., Any], *args: Any, **named: Any) -> Any:
         _, weights = func(*args, **{**named, "need_weights": True, "average_attn_weights": False})
         if weights is not None:
             self._add(weights if weights.ndim == 4 else weights[None])
+        return func(*args, **named)
 
-    def _flex(self, func: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def _flex(self, func: Callable[..., Any], query: Tensor, key: Tensor, value: Tensor, *args: Any, **named: Any) -> Any:
         """The same call with the identity as values returns the pattern."""
-        query, key, value = args[:3]
-        if query.shape[-2] != self.length or key.shape[-2] != self.length:
-            return
-        eye = torch.eye(self.length, dtype=value.dtype, device=value.device).expand(*value.shape[:2], -1, -1).contiguous()
-        weights = func(query, key, eye, *args[3:], **named)
-        weights = weights[0] if isinstance(weights, tuple) else weights
-        keys = key.detach().repeat_interleave(query.shape[1] // key.shape[1], dim=1)
-        self._add(weights, query.detach().float(), keys.float())
+        if query.shape[-2] == self.length and key.shape[-2] == self.length:
+            eye = torch.eye(self.length, dtype=value.dtype, device=value.device).expand(*value.shape[:2], -1, -1).contiguous()
+            weights = func(query, key, eye, *args, **named)
+            weights = weights[0] if isinstance(weights, tuple) else weights
+            self._add(weights, query.detach().float(), _as_many(key.detach().float(), query))
+        return func(query, key, value, *args, **named)
+
+
+_HANDLERS: dict[Any, Callable[..., Any]] = {
+    F.scaled_dot_product_attention: Capture._fused,
+    F.multi_head_attention_forward: Capture._whole,
+    torch.ops.higher_order.flex_attention: Capture._flex,
+    **dict.fromkeys((torch.softmax, torch.special.softmax, F.softmax, Tensor.softmax), Capture._softmax),
+}
+
+
+def _as_many(keys: Tensor, query: Tensor) -> Tensor:
+    """Keys or values with one head for each of the query's, where several queries share one."""
+    if query.ndim < 4 or keys.shape[-3] == query.shape[-3]:
+        return keys
+    return keys.repeat_interleave(query.shape[-3] // keys.shape[-3], dim=-3)
+
+
+@lru_cache(maxsize=8)
+def _causal(length: int, device: torch.device) -> Tensor:
+    return torch.full((length, length), -torch.inf, device=device).triu(1)
+
+
+def _additive(mask: Tensor) -> Tensor:
+    """A mask as what is added to scores."""
+    if mask.dtype != torch.bool:
+        return mask.float()
+    return torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, -torch.inf)
 
 
 def _by_head(values: Tensor | None, batch: int) -> Tensor | None:
-    """(batch, head, ...) of what has them in one axis, or no axis of heads; None for other shapes."""
-    if values is None or values.ndim < 2:
+    """(batch, head, ...) of what has both in one axis, in the other order, in groups of heads, or not at all.
+
+    None for other shapes. Weights that are the same for each sequence have no axis of sequences, or one of length 1.
+    """
+    if values is None or not 2 <= values.ndim <= 5:
         return None
-    if values.ndim == 4:
-        return values if values.shape[0] == batch else None
-    if values.ndim == 3 and values.shape[0] % batch == 0:
-        return values.reshape(batch, -1, *values.shape[1:])
-    return values[None, None] if values.ndim == 2 and batch == 1 else None
-
-
-def _above(length: int, device: torch.device) -> Tensor:
-    return torch.ones(length, length, dtype=torch.bool, device=device).triu(1)
+    first = values.shape[0]
+    if values.ndim == 2:
+        return values.expand(batch, 1, -1, -1)
+    if values.ndim == 3:
+        return values.reshape(batch, -1, *values.shape[1:]) if first % batch == 0 else None
+    if values.ndim == 5:
+        return values.flatten(1, 2) if first == batch else None
+    if first == 1:
+        return values.expand(batch, -1, -1, -1)
+    return values if first == batch else values.transpose(0, 1) if values.shape[1] == batch else None
 
 
 @contextmanager
@@ -140,6 +164,8 @@ def named_modules(model: nn.Module, capture: Capture) -> Iterator[None]:
     handles = []
     try:
         for path, module in model.named_modules():
+            if isinstance(module, nn.Softmax):  # it has no name of its own
+                continue
             handles.append(module.register_forward_pre_hook(partial(_enter, capture, path)))
             handles.append(module.register_forward_hook(partial(_leave, capture), always_call=True))
         yield

@@ -23,6 +23,11 @@ AXES = {
     "pattern": ("layer", "head", "query", "key"),
 }
 """Names of the axes of recorded arrays, after time."""
+SCALARS = (
+    *("loss", "repeat_loss", "context_gain", "context_gain_error", "embedding_rank"),
+    *("train_loss", "learning_rate", "gradient_norm"),
+)
+"""Names of what is one number a record."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class Sizes:
 
 
 SIZES = Sizes()
+_TINY = 1e-30
 
 
 class HeadNumbers:
@@ -59,13 +65,16 @@ class HeadNumbers:
         return F.one_hot(places[self.probe.ids], len(self.types) + 1).float()
 
     @cached_property
-    def _matches(self) -> tuple[Tensor, Tensor]:
-        """Keys after an earlier occurrence of the query's token (sequence, query, key), and queries that have one."""
+    def _matches(self) -> Tensor:
+        """Weights (sequence and query and key) of the mean attention to keys after an earlier occurrence of the query's token.
+
+        The mean is over the queries that have such a key.
+        """
         ids = self.probe.ids
         before = torch.roll(ids, 1, dims=1)
         same = (ids[:, :, None] == before[:, None, :]) & torch.ones(self.length, self.length, device=ids.device).tril().bool()
         same[:, :, 0] = False
-        return same.float(), same.any(-1).float()
+        return (same.float() / same.any(-1).sum().clamp_min(1)).flatten()
 
     @cached_property
     def _lags(self) -> Tensor:
@@ -92,32 +101,34 @@ class HeadNumbers:
 
     def _of_heads(self, weights: Tensor) -> dict[str, Tensor]:
         text, twice = weights[: self.count], weights[self.count :]
-        flat = text.transpose(0, 1).flatten(1)
+        flat = text.transpose(0, 1).flatten(1)  # (head, sequence and query and key)
         mean = text.mean(0)
-        later = torch.arange(self.probe.period, self.length)
-        received = text.mean(2)  # (sequence, head, key)
-        same, some = self._matches
+        received = text.mean(2).transpose(0, 1)  # (head, sequence, key)
+        again = self.probe.period  # how far before each token of the second half stands the same one
         return {
             "lag_mass": mean.flatten(1) @ self._lags,
-            "entropy": -torch.xlogy(text, text).sum(-1).mean((0, 2)),
+            "entropy": flat.clamp_min(_TINY).log_().mul_(flat).sum(1) / -(self.count * self.length),
             "sink": mean[:, self.sizes.after :, 0].mean(-1),
-            "prefix_match": torch.einsum("bhqk,bqk->h", text, same) / some.sum().clamp_min(1.0),
-            "induction": twice[:, :, later, later - self.probe.period + 1].mean((0, 2)),
-            "duplicate": twice[:, :, later, later - self.probe.period].mean((0, 2)),
+            "prefix_match": flat @ self._matches,
+            "induction": twice.diagonal(1 - again, 2, 3)[..., 1:].mean((0, 2)),
+            "duplicate": twice.diagonal(-again, 2, 3).mean((0, 2)),
             "content": self._content(text, mean),
-            "type_mass": torch.einsum("bhk,bkt->ht", received, self._kinds) / self.count,
-            "type_mass_mean": torch.einsum("hk,kt->ht", mean.mean(1), self._kinds.mean(0)),
+            "type_mass": received.flatten(1) @ self._kinds.flatten(0, 1) / self.count,
+            "type_mass_mean": mean.mean(1) @ self._kinds.mean(0),
             "agreement": _cosines(flat),
             "sketch": flat @ self._signs,
             "pattern": text[0, :, : self.shown, : self.shown],
         }
 
     def _content(self, text: Tensor, mean: Tensor) -> Tensor:
-        """Mean distance in total variation between a row and the mean row of the other sequences."""
+        """Mean distance in total variation between a row and the mean row of the other sequences.
+
+        A row minus the mean of the others is count / (count - 1) times the row minus the mean of all.
+        """
         if self.count < 2:
             return torch.full((text.shape[1],), torch.nan)
-        others = (mean * self.count - text) / (self.count - 1)
-        return 0.5 * (text - others)[:, :, self.sizes.settled :].abs().sum(-1).mean((0, 2))
+        apart = (text[:, :, self.sizes.settled :] - mean[:, self.sizes.settled :]).abs_().sum(-1).mean((0, 2))
+        return 0.5 * self.count / (self.count - 1) * apart
 
     def _scores(self, query: Tensor, key: Tensor | None) -> Tensor:
         """Largest singular values of the scores of all pairs of probe tokens, centred over keys, for each head."""
@@ -126,13 +137,16 @@ class HeadNumbers:
         flat = [one.transpose(0, 1).reshape(one.shape[1], -1, one.shape[-1]) for one in (query.float(), key.float())]
         left, right = flat[0], flat[1] - flat[1].mean(1, keepdim=True)
         inner = torch.linalg.qr(left, mode="r").R @ torch.linalg.qr(right, mode="r").R.transpose(-2, -1)
+        if not bool(torch.isfinite(inner).all()):  # a training that diverged
+            return torch.full((len(inner), self.sizes.values), torch.nan)
         values = torch.linalg.svdvals(inner)[:, : self.sizes.values] / (left.shape[1] * query.shape[-1] ** 0.5)
         return F.pad(values, (0, self.sizes.values - values.shape[1]), value=torch.nan)
 
 
 def _cosines(flat: Tensor) -> Tensor:
-    unit = flat / flat.norm(dim=1, keepdim=True).clamp_min(1e-30)
-    return unit @ unit.T
+    inner = flat @ flat.T
+    norms = inner.diagonal().sqrt().clamp_min(_TINY)
+    return inner / norms / norms[:, None]
 
 
 def _by_layer(values: np.ndarray, counts: list[int], square: bool) -> np.ndarray:
@@ -141,6 +155,8 @@ def _by_layer(values: np.ndarray, counts: list[int], square: bool) -> np.ndarray
     Where it is `square`, the second axis has the heads of all layers too, and those of the own layer are kept.
     """
     most, ends = max(counts), np.cumsum(counts)
+    if not square and min(counts) == most:
+        return values.reshape(len(counts), most, *values.shape[1:])
     shape = (most,) if square else values.shape[1:]
     found = np.full((len(counts), most, *shape), np.nan, np.float32)
     for layer, (end, heads) in enumerate(zip(ends, counts, strict=True)):
@@ -151,23 +167,29 @@ def _by_layer(values: np.ndarray, counts: list[int], square: bool) -> np.ndarray
 
 
 class Parameters:
-    """Sizes of a model's parameters: singular values and effective rank of the token embedding, and norms of groups."""
+    """Sizes of a model's parameters: singular values and effective rank of the token embedding, and norms of groups.
+
+    They are looked up by name each time: a program may exchange a module in the middle of a training.
+    """
 
     def __init__(self, model: nn.Module, sizes: Sizes = SIZES) -> None:
-        self.sizes = sizes
+        self.model, self.sizes = model, sizes
         found = embedding_of(model)
-        self.embedding = None if found is None else f"{found[0]}.weight"
-        self._table = None if found is None else found[1]
-        self._named = [(name, value) for name, value in model.named_parameters() if value.is_floating_point()]
-        self.groups = _grouped([name for name, _ in self._named], sizes.groups)
+        self.embedding = None if found is None else f"{found[0]}.weight".lstrip(".")
+        self.groups = _grouped(list(self._values()), sizes.groups)
+
+    def _values(self) -> dict[str, Tensor]:
+        return {name: value for name, value in self.model.named_parameters() if value.is_floating_point()}
 
     def numbers(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        if self._named:
-            norms = _norms([value.detach() for _, value in self._named])
-            found["group_norms"] = np.array([np.linalg.norm(norms[places]) for places in self.groups.values()], np.float32)
-        if self._table is not None:
-            found |= self._embedding(self._table.weight.detach())
+        values = self._values()
+        if self.groups:
+            norms = dict(zip(values, _norms([value.detach() for value in values.values()]), strict=True))
+            known = [np.array([norms.get(name, np.nan) for name in names]) for names in self.groups.values()]
+            found["group_norms"] = np.array([np.linalg.norm(one) for one in known], np.float32)
+        if self.embedding is not None:
+            found |= self._embedding(self.model.get_parameter(self.embedding).detach())
         return found
 
     def _embedding(self, table: Tensor) -> dict[str, Any]:
@@ -183,22 +205,22 @@ class Parameters:
         return {"embedding_values": values[: self.sizes.embedding].astype(np.float32), "embedding_rank": np.float32(rank)}
 
     def gradient_norm(self) -> float:
-        grads = [value.grad for _, value in self._named if value.grad is not None]
-        return float(np.linalg.norm(_norms(grads))) if grads else float("nan")
+        grads = [value.grad for value in self.model.parameters() if value.grad is not None]
+        dense = [one.coalesce().values() if one.is_sparse else one for one in grads]
+        return float(np.linalg.norm(_norms(dense))) if dense else float("nan")
 
 
 def _norms(values: list[Tensor]) -> np.ndarray:
     return torch.stack([torch.linalg.vector_norm(value, dtype=torch.float32) for value in values]).cpu().numpy()
 
 
-def _grouped(names: list[str], most: int) -> dict[str, list[int]]:
-    """Parameters by the first parts of the names of their modules, as many parts as give at most `most` groups."""
-    chosen: dict[str, list[int]] = {}
+def _grouped(names: list[str], most: int) -> dict[str, list[str]]:
+    """Parameters by the first parts of their names, as many parts as give at most `most` groups."""
+    chosen: dict[str, list[str]] = {}
     for depth in range(1, 8):
-        groups: dict[str, list[int]] = {}
-        for place, name in enumerate(names):
-            parts = name.split(".")
-            groups.setdefault(".".join(parts[: min(depth, max(1, len(parts) - 1))]), []).append(place)
+        groups: dict[str, list[str]] = {}
+        for name in names:
+            groups.setdefault(".".join(name.split(".")[:depth]), []).append(name)
         if chosen and len(groups) > most:
             break
         chosen = groups

@@ -7,7 +7,7 @@ import numpy as np
 
 from stagescope.errors import InputError, unknown
 from stagescope.watching.capture import Seen
-from stagescope.watching.observables import AXES, HeadNumbers, Parameters
+from stagescope.watching.observables import AXES, SCALARS, HeadNumbers, Parameters
 from stagescope.watching.passing import Forward, attend, device_of, predict, tried, unwrapped
 from stagescope.watching.probe import Probe, make_probe, vocabulary_of
 from stagescope.watching.pytorch import Tensor, nn, torch
@@ -44,7 +44,8 @@ class Observer:
         self.causal = all(float(one.weights.triu(1).abs().max()) < 1e-6 for one in seen)
         self.blocks = chosen_blocks(self.model, blocks)
         self.numbers, self.parameters = HeadNumbers(self.probe, patterns), Parameters(self.model)
-        self.vocabulary = int(logits.shape[-1]) if logits is not None else vocabulary_of(self.model)
+        self._predicts = logits is not None and int(self.probe.ids.max()) < logits.shape[-1]  # else they are hidden states
+        self.vocabulary = int(logits.shape[-1]) if logits is not None and self._predicts else vocabulary_of(self.model)
         self._kinds = [(one.path, one.heads) for one in self._kept(seen)]
         self.axes = {name: AXES[name] for name in self.frame() if name in AXES}
 
@@ -60,8 +61,7 @@ class Observer:
             found["context_gain"], found["context_gain_error"] = (
                 self._context_gain(logits, gains) if gains and logits is not None else none
             )
-        blocks = {name: value.detach().float().cpu().numpy() for name, value in self.blocks.items()}
-        return found | blocks
+        return found | {name: _parameter(self.model, path) for name, path in self.blocks.items()}
 
     def _kept(self, seen: list[Seen]) -> list[Seen]:
         kept = [seen[i] for i in self.layers]
@@ -73,7 +73,7 @@ class Observer:
     def _losses(self, logits: Tensor | None) -> dict[str, float]:
         """Losses on the probe, nats a token: of its text, and of the second half of what is said twice."""
         probe = self.probe
-        if logits is None:
+        if logits is None or not self._predicts:
             return {}
         text, twice = logits[: len(probe.ids)], logits[len(probe.ids) :]
         if probe.targets is not None:
@@ -178,10 +178,19 @@ def chosen_heads(wanted: Collection[int], most: int) -> list[int]:
     return found
 
 
-def chosen_blocks(model: nn.Module, wanted: Sequence[str]) -> dict[str, Tensor]:
-    """Parameters to record whole, by a name that an array can have."""
-    known = dict(model.named_parameters())
-    for name in wanted:
+def chosen_blocks(model: nn.Module, wanted: Sequence[str]) -> dict[str, str]:
+    """Parameters to record whole: their paths by a name that an array can have."""
+    known = dict(model.named_parameters(remove_duplicate=False))
+    for name in [wanted] if isinstance(wanted, str) else wanted:
         if name not in known:
             raise unknown("parameter of the model", name, known)
-    return {name.replace(".", "_"): known[name] for name in wanted}
+    return {_array_name(name): name for name in ([wanted] if isinstance(wanted, str) else wanted)}
+
+
+def _array_name(path: str) -> str:
+    name = path.replace(".", "_")
+    return f"{name}_" if name in AXES or name in SCALARS else name
+
+
+def _parameter(model: nn.Module, path: str) -> np.ndarray:
+    return model.get_parameter(path).detach().float().cpu().numpy()

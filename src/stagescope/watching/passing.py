@@ -8,6 +8,7 @@ import inspect
 import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -49,29 +50,30 @@ def device_of(model: nn.Module) -> torch.device:
 @contextmanager
 def without_trace(model: nn.Module) -> Iterator[None]:
     """Evaluation mode without gradients, mixed precision, compilation or randomness; all is as before afterwards."""
-    device = device_of(model)
-    flags = [(module, module.training) for module in model.modules()]
+    device = next((each.device for each in chain(model.parameters(), model.buffers())), torch.device("cpu"))
+    trained = [vars(module) for module in model.modules() if module.training]
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     fast = torch.backends.mha.get_fastpath_enabled()
-    held = vars(model).get("forward")
+    own = vars(model)
+    held = own.get("forward") if "_original_forward" in own else None  # accelerate's, which switches bfloat16 on again
     with ExitStack() as stack:
         stack.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
         stack.enter_context(torch.no_grad())
         stack.enter_context(torch.autocast(device.type, enabled=False))
         stack.enter_context(torch.compiler.set_stance("force_eager"))
         try:
-            for module, _ in flags:
-                module.training = False
+            for each in trained:  # not by `setattr`, which costs as much as a small layer
+                each["training"] = False
             torch.backends.mha.set_fastpath_enabled(False)
-            if held is not None and "_original_forward" in vars(model):  # accelerate's, which switches bfloat16 on again
-                model.forward = vars(model)["_original_forward"]
+            if held is not None:
+                own["forward"] = own["_original_forward"]
             yield
         finally:
-            for module, training in flags:
-                module.training = training
+            for each in trained:
+                each["training"] = True
             torch.backends.mha.set_fastpath_enabled(fast)
             if held is not None:
-                model.forward = held
+                own["forward"] = held
             random.setstate(states[0])
             np.random.set_state(states[1])  # noqa: NPY002
 
@@ -94,7 +96,7 @@ def predict(model: nn.Module, ids: Tensor, forward: Forward) -> Tensor | None:
 
 
 def usual_forward(model: nn.Module, ids: Tensor) -> Forward:
-    """How a language model is called; targets are given to one that makes all logits only then."""
+    """How a language model is called; targets are given to one that needs them, or makes all logits only then."""
     known = inspect.signature(type(model).forward).parameters
     extra: dict[str, Any] = {"use_cache": False} if "use_cache" in known else {}
 
@@ -105,9 +107,11 @@ def usual_forward(model: nn.Module, ids: Tensor) -> Forward:
         return model(ids, **extra, **{str(target): torch.roll(ids, -1, dims=1)})
 
     target = next((name for name in _TARGETS if name in known), None)
+    if target is None or known[target].default is inspect.Parameter.empty:
+        return plain if target is None else with_targets
     with without_trace(model):
         found = plain(model, ids)
-    return plain if target is None or not _only_last(found, ids) else with_targets
+    return with_targets if _only_last(found, ids) else plain
 
 
 def _only_last(found: Any, ids: Tensor) -> bool:
@@ -116,7 +120,9 @@ def _only_last(found: Any, ids: Tensor) -> bool:
 
 
 def logits_of(found: Any, ids: Tensor) -> Tensor | None:
-    """The tensor (sequence, position, token) in what a model returns."""
+    """The tensor (sequence, position, token) in what a model returns; None for a model that ends before the tokens."""
+    if hasattr(found, "last_hidden_state"):
+        return None
     named = getattr(found, "logits", found)
     return next((one.detach().float() for one in _floats(named) if one.ndim == 3 and one.shape[:2] == ids.shape), None)
 

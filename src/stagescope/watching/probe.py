@@ -1,6 +1,7 @@
 """The probe: the fixed token sequences on which a model is looked at, and how their tokens are written."""
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ SEQUENCES, LENGTH, REPEATED = 6, 64, 2
 """Sequences of text and their length where a probe is longer, and sequences that are said twice."""
 SHORTEST = 8
 _LIMITS = ("n_positions", "max_position_embeddings", "block_size", "context_length", "max_seq_len", "seq_len", "n_ctx")
+_POSITION = re.compile("pos|wpe", re.IGNORECASE)
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 
 
@@ -64,7 +66,7 @@ def make_probe(given: Any, model: nn.Module, tokenizer: Any = None, vocabulary: 
         vocabulary: how many token ids the model knows; by default the rows of its token embedding.
     """
     coder = Coder.of(tokenizer)
-    ids, targets = _ids(given, coder)
+    ids, targets = _ids(given, coder, min(LENGTH, *_limits(model), *_positions(model)))
     size = vocabulary if vocabulary is not None else vocabulary_of(model)
     length = _length(ids.shape[1], model, size)
     ids, targets = (None if one is None else one[:SEQUENCES, :length].contiguous() for one in (ids, targets))
@@ -84,24 +86,43 @@ def vocabulary_of(model: nn.Module) -> int | None:
 
 
 def embedding_of(model: nn.Module) -> tuple[str, nn.Embedding] | None:
-    """Name and module of the token embedding: the one that the model names, else the one with most rows."""
+    """Name and module of the token embedding: the one that the model names.
+
+    Else one that is not named after positions, has as many rows as the last linear map has outputs, and has most rows.
+    """
     try:
         own: Any = model.get_input_embeddings()  # type: ignore[operator]
     except Exception:  # no model of transformers, or one that has none
         own = None
     tables = [(name, module) for name, module in model.named_modules() if isinstance(module, nn.Embedding)]
     named = [(name, module) for name, module in tables if module is own]
-    return named[0] if named else max(tables, key=lambda each: each[1].num_embeddings, default=None)
+    ends = [module.out_features for module in model.modules() if isinstance(module, nn.Linear)]
+
+    def likely(table: tuple[str, nn.Embedding]) -> tuple[bool, bool, int]:
+        rows = table[1].num_embeddings
+        return not _POSITION.search(table[0]), rows in ends[-1:], rows
+
+    return named[0] if named else max(tables, key=likely, default=None)
+
+
+def _limits(model: nn.Module) -> list[int]:
+    """How long a sequence can be, as the model's config says."""
+    known = [getattr(getattr(model, "config", None), name, None) for name in _LIMITS]
+    return [one for one in known if isinstance(one, int) and one > 0] or [LENGTH]
+
+
+def _positions(model: nn.Module) -> list[int]:
+    """Rows of tables that are named after positions: likely limits of a model without a config."""
+    tables = [(name, module) for name, module in model.named_modules() if isinstance(module, nn.Embedding)]
+    return [module.num_embeddings for name, module in tables if _POSITION.search(name) and module.num_embeddings >= SHORTEST]
 
 
 def _length(given: int, model: nn.Module, vocabulary: int | None) -> int:
     """An even length that fits the context and is no other size of the model, so that a table over it is attention."""
-    config = getattr(model, "config", None)
-    known = [getattr(config, name, None) for name in _LIMITS]
-    limit = min((int(one) for one in known if isinstance(one, int) and one > 0), default=None)
-    if limit is not None and given > limit and limit < LENGTH:
+    limit = min(_limits(model))
+    if given > limit and limit < LENGTH:
         raise InputError(f"the probe has {given} tokens a sequence, the model's context has {limit}; give a shorter probe")
-    experts = [getattr(config, name, None) for name in _EXPERTS]
+    experts = [getattr(getattr(model, "config", None), name, None) for name in _EXPERTS]
     length = min(given, LENGTH) // 2 * 2
     while length in (vocabulary, *experts):
         length -= 2
@@ -118,34 +139,42 @@ def _said_twice(vocabulary: int, length: int) -> Tensor:
     return torch.from_numpy(np.concatenate([halves, halves], axis=1).astype(np.int64))
 
 
-def _ids(given: Any, coder: "Coder") -> tuple[Tensor, Tensor | None]:
+def _ids(given: Any, coder: "Coder", length: int) -> tuple[Tensor, Tensor | None]:
+    """Token ids (sequence, position) and targets, where they were given; one long sequence is cut at `length`."""
     if isinstance(given, Path):
         raise InputError(f"a probe is text or token ids; read the file first: probe=Path({str(given)!r}).read_text()")
     if isinstance(given, str):
-        return _cut(_tensor(coder.encode(given))), None
+        return _cut(_tensor(coder.encode(given)), length), None
     if isinstance(given, Mapping):
         if "input_ids" not in given:
             raise InputError(f"the probe is a batch without 'input_ids' (it has {', '.join(map(str, given))}); give the ids")
-        return _whole_rows(_tensor(given["input_ids"]), given.get("attention_mask")), None
-    if isinstance(given, tuple) and len(given) == 2 and all(getattr(one, "ndim", 0) == 2 for one in given):
-        ids, targets = (_tensor(one) for one in given)
-        if ids.shape != targets.shape:
-            raise InputError(f"inputs {tuple(ids.shape)} and targets {tuple(targets.shape)} of the probe differ in shape")
-        return ids, targets
+        return _whole_rows(_cut(_tensor(given["input_ids"]), length), given.get("attention_mask")), None
+    if isinstance(given, tuple | list) and given and all(getattr(one, "ndim", 0) == 2 for one in given):
+        return _batch(*given)
     if isinstance(given, Sequence) and given and all(isinstance(one, str) for one in given):
         rows = [coder.encode(one) for one in given]
         return _tensor([row[: min(map(len, rows))] for row in rows]), None
-    return _cut(_tensor(given)), None
+    return _cut(_tensor(given), length), None
 
 
-def _cut(ids: Tensor) -> Tensor:
+def _batch(given: Any, wanted: Any = None, *more: Any) -> tuple[Tensor, Tensor | None]:
+    """A batch of a dataloader: inputs, or inputs and targets."""
+    ids, targets = _tensor(given), None if wanted is None else _tensor(wanted)
+    if more:
+        raise InputError(f"the probe is a batch of {2 + len(more)} tensors; give its inputs, or a pair of inputs and targets")
+    if targets is not None and ids.shape != targets.shape:
+        raise InputError(f"inputs {tuple(ids.shape)} and targets {tuple(targets.shape)} of the probe differ in shape")
+    return ids, targets
+
+
+def _cut(ids: Tensor, length: int) -> Tensor:
     """One long sequence in pieces; what is shorter than a piece stays one sequence."""
+    if not ids.numel():
+        raise InputError("the probe is empty; give a text or token ids")
     if ids.ndim == 2:
         return ids
-    length = min(LENGTH, len(ids))
-    pieces = max(1, len(ids) // length) if length else 0
-    if not pieces:
-        raise InputError("the probe is empty; give a text or token ids")
+    length = min(length, len(ids))
+    pieces = len(ids) // length
     return ids[: pieces * length].reshape(pieces, length)
 
 
@@ -153,7 +182,7 @@ def _whole_rows(ids: Tensor, mask: Any) -> Tensor:
     """The part of a padded batch in which no token is padding, with as many tokens as possible."""
     if mask is None:
         return ids
-    first = _tensor(mask).bool().cumprod(dim=1).sum(dim=1)  # tokens before the first padding
+    first = torch.as_tensor(mask).bool().cpu().cumprod(dim=1).sum(dim=1)  # tokens before the first padding
     sizes = sorted({int(one) for one in first if one > 0}, key=lambda size: -size * min(SEQUENCES, int((first >= size).sum())))
     if not sizes:
         raise InputError("every sequence of the probe begins with padding; give a batch that is padded on the right")
@@ -161,11 +190,15 @@ def _whole_rows(ids: Tensor, mask: Any) -> Tensor:
 
 
 def _tensor(given: Any) -> Tensor:
+    """Whole numbers; of one long sequence, such as a file of tokens that is mapped into memory, only as many as are used."""
     try:
-        found = given.detach().cpu() if isinstance(given, Tensor) else torch.as_tensor(np.asarray(given))
+        found = given.detach().cpu() if isinstance(given, Tensor) else np.asarray(given)
+        found = found[: SEQUENCES * LENGTH] if found.ndim == 1 else found
+        found = found if isinstance(found, Tensor) else torch.from_numpy(np.array(found))
     except Exception as error:
         raise InputError(f"the probe is no array of token ids: {message(error)}; give a text, ids or a batch") from None
-    if found.dtype.is_floating_point or found.dtype.is_complex or found.ndim not in (1, 2):
+    whole = not (found.dtype.is_floating_point or found.dtype.is_complex or found.dtype == torch.bool)
+    if found.ndim not in (1, 2) or (not whole and found.numel()):
         got = f"{found.dtype} of shape {tuple(found.shape)}"
         raise InputError(f"the probe is {got}, expected whole token ids (position) or (sequence, position)")
     return found.long()

@@ -35,7 +35,7 @@ class Watcher:
 
     def __init__(self, observer: "Observer", recorder: Recorder, schedule: Schedule, optimizer: Any, start: int) -> None:
         self.observer, self.recorder, self.schedule, self.optimizer = observer, recorder, schedule, optimizer
-        self.done, self.problem, self._loss = start, "", float("nan")
+        self.done, self.problem, self._ended = start, "", False
 
     def __enter__(self) -> "Watcher":
         return self
@@ -53,53 +53,71 @@ class Watcher:
             self.record(self.done, loss)
         self.done += 1
 
-    def record(self, step: int, loss: Any = None, *, last: bool = False, **given: float) -> None:
+    def record(self, step: int, loss: Any = None, *, last: bool = False) -> None:
         """Record the model as it is, as `step`; a step that is recorded already, or lies before the last one, is passed over."""
+        self.keep(step, self.look(step, loss, last=last))
+
+    def look(self, step: int, loss: Any = None, *, last: bool = False) -> dict[str, Any] | None:
+        """What a record of the model as it is would hold; None where nothing is to be recorded."""
         before = self.recorder.last
         if self.problem or (before is not None and step <= before):
-            return
+            return None
         try:
             places = LAST_GAINS if last else GAINS if self.schedule.milestone(step) else 0
-            frame = {**self.observer.frame(places), **self._training(loss), **given}
-            self.recorder.record(step, **frame_arrays(frame))
-        except Exception as error:  # a full disk, a model that was changed: the training must go on
-            self._stop(error)
+            return self.observer.frame(places) | self._training(loss, last)
+        except Exception as error:  # a model that was changed, no memory: the training must go on
+            self._stop(step, error)
+            return None
 
-    def _training(self, loss: Any) -> dict[str, float]:
+    def keep(self, step: int, frame: Mapping[str, Any] | None) -> None:
+        """Record what `look` gave."""
+        if frame is None or self.problem:
+            return
+        try:
+            self.recorder.record(step, **frame_arrays(frame))
+        except Exception as error:  # a full disk, another shape: the training must go on
+            self._stop(step, error)
+
+    def _training(self, loss: Any, last: bool) -> dict[str, float]:
         rate = self.optimizer.param_groups[0]["lr"] if self.optimizer is not None else float("nan")
         value = float("nan") if loss is None else float(loss.detach() if isinstance(loss, Tensor) else loss)
-        return {"train_loss": value, "learning_rate": float(rate), "gradient_norm": self.observer.parameters.gradient_norm()}
+        norm = float("nan") if last else self.observer.parameters.gradient_norm()  # the last gradient was used already
+        return {"train_loss": value, "learning_rate": float(rate), "gradient_norm": norm}
 
-    def _stop(self, error: Exception) -> None:
-        kept = "nothing was recorded" if self.recorder.last is None else f"records up to step {self.recorder.last} are kept"
-        self.problem = f"recording stopped at step {self.done}, training goes on: {message(error)} ({kept})"
-        warnings.warn(f"stagescope: {self.problem}", RuntimeWarning, stacklevel=4)
-        self._released()
+    def _stop(self, step: int, error: Exception) -> None:
+        self.problem = f"recording stopped at step {step:,}, training goes on: {message(error)}"
+        self._release()
+        kept = self.recorder.committed
+        self.problem += " (nothing was recorded)" if kept is None else f" (records up to step {kept:,} are kept)"
+        warnings.warn(f"stagescope: {self.problem}", stacklevel=4)
 
     def finish(self, status: str = "finished", reason: str = "") -> None:
-        """Record the model once more, as it is now, and end the run. The context manager does it."""
-        if not self.problem:
-            self.record(self.done, last=True)
+        """Record the model once more, as it is now, and end the run. The context manager does it; twice does no harm."""
+        if self._ended:
+            return
+        self.record(self.done, last=True)
         planned = self.schedule.steps
         if planned is not None and self.done < planned and status == "finished":
             status, reason = "stopped", f"the training ended after {self.done:,} of {planned:,} steps"
-        if not self.problem:
-            try:
+        try:
+            if not self.problem:
                 self.recorder.finish(status, reason)
-            except Exception as error:
-                self._stop(error)
-        self._released()
+        except Exception as error:
+            self._stop(self.done, error)
+        self._release()
 
     def close(self) -> None:
         """Keep what was recorded, and leave the run so that `resume=True` continues it."""
+        if self._ended:
+            return
         try:
             self.recorder.close()
         except Exception as error:
-            if not self.problem:
-                self._stop(error)
-        self._released()
+            self._stop(self.done, error)
+        self._release()
 
-    def _released(self) -> None:
+    def _release(self) -> None:
+        self._ended = True
         _WATCHED.discard(self.observer.model)
         if self.problem:
             with suppress(Exception):  # the disk may be full; what was committed is safe
@@ -108,6 +126,8 @@ class Watcher:
     @property
     def run(self) -> Run:
         """The run as recorded so far."""
+        if self.problem and self.recorder.committed is None:
+            raise InputError(f"there is no run: {self.problem}")
         return self.recorder.run
 
 
@@ -187,15 +207,12 @@ def watch(
 
 
 def _check_same(recorder: Recorder, source: Mapping[str, Any]) -> None:
-    """Refuse to continue the run of another model or another probe."""
-    stored = recorder.source
-    for name, what in (("model", "model"), ("parameters", "number of parameters"), ("layers", "layers"), ("heads", "heads")):
-        if stored.get(name) != source[name]:
+    """Refuse to continue a run with another model or probe."""
+    for name in ("model", "layers", "heads", "vocabulary", "probe"):
+        if recorder.source[name] != source[name]:
             recorder.close()
-            raise InputError(f"the run is of another {what}: {stored.get(name)}, now {source[name]}; choose another folder")
-    if stored.get("probe", {}).get("sha256") != source["probe"]["sha256"]:
-        recorder.close()
-        raise InputError("the run was recorded on another probe; give the same one, or choose another folder")
+            was, now = (one[name] if name != "probe" else one[name]["sha256"][:12] for one in (recorder.source, source))
+            raise InputError(f"the run was recorded with {name} {was}, now it is {now}; give the same, or choose another folder")
 
 
 def _begin(recorder: Recorder, start: int | None) -> int:
@@ -225,7 +242,9 @@ class Idle(Watcher):
     def step(self, loss: Any = None) -> None:
         self.done += 1
 
-    def record(self, step: int, loss: Any = None, *, last: bool = False, **given: float) -> None: ...
+    def look(self, step: int, loss: Any = None, *, last: bool = False) -> None: ...
+
+    def keep(self, step: int, frame: Mapping[str, Any] | None) -> None: ...
 
     def finish(self, status: str = "finished", reason: str = "") -> None: ...
 
