@@ -158,6 +158,7 @@ ODD = {
     "dates": ({"step": np.array(["2020-01-01"], "datetime64[D]"), "loss": [1]}, "step holds"),
     "ragged": ({"step": [0, 1], "loss": [1, 2], "maps": [[1], [1, 2]]}, "maps is no array of numbers"),
     "single": ({"step": [0], "loss": 1.0}, "loss is a single number"),
+    "single, as an array": ({"step": [0], "loss": np.array(1.0)}, "loss is a single number"),
     "loss of vectors": ({"step": [0, 1], "loss": [[1], [2]]}, "loss has shape (2, 1)"),
     "no column": ({"step": [0, 1], "loss": [1, 2], "maps": np.zeros((2, 0))}, "maps has shape (2, 0)"),
     "name": ({"step": [0], "loss": [1], "my loss": [1]}, "'my loss' cannot name a stored array"),
