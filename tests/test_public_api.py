@@ -30,7 +30,7 @@ SaddleGraph saddle_graph
 ForkDifference fork fork_difference
 Branch BranchPoint Crossing continue_point
 Comparison Kind Paper Reading Reference Regime Study Tag reading
-Graded Recorder Watcher read_checkpoints watch
+Graded Heads Recorder Watcher heads read_checkpoints watch
 """
 
 

@@ -143,6 +143,8 @@ from .sweeping.engine import sweep as sweep
 from .sweeping.table import Sweep as Sweep
 from .sweeping.table import load_sweep as load_sweep
 from .watching.checkpoints import read_checkpoints as read_checkpoints
+from .watching.heads import Heads as Heads
+from .watching.heads import heads as heads
 from .watching.watch import Watcher as Watcher
 from .watching.watch import watch as watch
 

@@ -16,6 +16,7 @@ COMMANDS: dict[str, type[Command]] = {
     "info": run_commands.Info,
     "stages": reading_commands.Stages,
     "check": reading_commands.Check,
+    "heads": reading_commands.Heads,
     "ladder": reading_commands.Ladder,
     "graph": Graph,
     "export": run_commands.Export,

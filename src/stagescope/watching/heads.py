@@ -19,6 +19,7 @@ from stagescope.detect.stage import span_text
 from stagescope.errors import InputError
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
+from stagescope.watching.gate import gate_of
 from stagescope.watching.head_scores import THRESHOLDS, Score, Thresholds, scores
 from stagescope.watching.source import Model, head_name, model_of
 
@@ -143,6 +144,7 @@ def heads(run: Run | str | Path, thresholds: Thresholds = THRESHOLDS) -> Heads:
         notes["heads"] = f"a name must last {thresholds.records} records, and the run has {run.frames}: no head is named"
     if not model.causal:
         notes["causal"] = "attention looks both ways, so there are no induction and no duplicate heads"
+    notes["gate"] = gate_of(run).sentence
     read = partial(_head, run.time, found, model, thresholds)
     return Heads(run.status, run.clock, tuple(read(layer, head) for layer, head in model.each()), notes)
 
