@@ -17,6 +17,7 @@ COMMANDS: dict[str, type[Command]] = {
     "info": run_commands.Info,
     "stages": reading_commands.Stages,
     "check": reading_commands.Check,
+    "heads": reading_commands.Heads,
     "ladder": reading_commands.Ladder,
     "graph": Graph,
     "import": Import,

@@ -4,12 +4,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-State = Literal["reached", "not reached", "at the start", "unreliable"]
+State = Literal["reached", "not reached", "at the start", "unreliable", "not counted"]
 BROKEN = ("diverged", "failed")
 """Statuses of a run whose numbers broke down: its events are not to be believed."""
 
 
-_WORDS = {"not reached": "not reached", "at the start": "there at the start", "unreliable": "not reliable", "reached": "reached"}
+_WORDS = {
+    "reached": "reached",
+    "not reached": "not reached",
+    "at the start": "there at the start",
+    "unreliable": "not reliable",
+    "not counted": "not counted",
+}
 
 
 def span_text(low: float, high: float, between: str = ", ") -> str:
