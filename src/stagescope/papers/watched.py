@@ -157,7 +157,13 @@ def _estimate(event: HeadEvent, counted: bool) -> Event:
 
 def _stage(name: str, event: HeadEvent, flag: str) -> Stage:
     moves = [
-        {"curve": move.what, "layer": move.layer, "head": move.head, "t": move.transition.t, "amplitude": move.transition.amplitude}
+        {
+            "curve": move.what,
+            "layer": move.layer,
+            "head": move.head,
+            "t": move.transition.t,
+            "amplitude": move.transition.amplitude,
+        }
         for move in event.moves
     ]
     facts = {"t": event.t, "low": event.low, "high": event.high, "moves": moves, "warm_up": bool(flag)}

@@ -32,7 +32,13 @@ class Floors:
 
 
 FLOORS = Floors()
-SHARES = {"induction": "induction", "duplicate": "duplicate", "prefix_match": "prefix match", "sink": "sink", "content": "content"}
+SHARES = {
+    "induction": "induction",
+    "duplicate": "duplicate",
+    "prefix_match": "prefix match",
+    "sink": "sink",
+    "content": "content",
+}
 """Recorded shares of attention (record, layer, head), and what they are called."""
 
 
