@@ -494,7 +494,7 @@ def test_folders_that_cannot_be_imported(tmp_path, call):
         ((f"text/{PREFIX}1",), ("is a file; give the folder that holds the event files",)),
         (("empty",), ("holds nothing that can be imported", PREFIX)),
         (("text",), ("holds no scalars",)),
-        (("torn",), ("holds no scalars", "1 record cut off at the end")),
+        (("torn",), ("holds no scalars", "records cut off at the end: 1")),
         (("several",), ("holds 2 runs (a, b); choose one with --run NAME",)),
         (("several", "--run", "c"), ("unknown run 'c'; known: a, b",)),
         (("several", "--run", "a", "--loss", "lss"), ("unknown tag 'lss'; did you mean 'loss'?",)),

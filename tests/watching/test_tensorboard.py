@@ -302,7 +302,7 @@ def test_of_a_truncated_file_all_whole_records_are_taken(tmp_path, cut):
     (folder / f"{PREFIX}1").write_bytes(whole(folder)[:-cut])
     run = ss.from_tensorboard(folder)
     np.testing.assert_array_equal(run.series["loss"], np.arange(9))
-    assert run.spec["source"]["notes"][1:] == [f"{PREFIX}1: left out 1 record cut off at the end"]
+    assert run.spec["source"]["notes"][1:] == [f"{PREFIX}1: left out records cut off at the end: 1"]
 
 
 def test_a_record_with_a_changed_byte_is_left_out_alone(tmp_path):
@@ -312,12 +312,12 @@ def test_a_record_with_a_changed_byte_is_left_out_alone(tmp_path):
     (folder / f"{PREFIX}1").write_bytes(data)
     run = ss.from_tensorboard(folder)
     np.testing.assert_array_equal(run.step, [1, 2, 3, 4, 6, 7, 8, 9, 10])
-    assert run.spec["source"]["notes"][1:] == [f"{PREFIX}1: left out 1 records with a wrong checksum"]
+    assert run.spec["source"]["notes"][1:] == [f"{PREFIX}1: left out records with a wrong checksum: 1"]
     data[6 * length] ^= 1
     (folder / f"{PREFIX}1").write_bytes(data)
     run = ss.from_tensorboard(folder)
     assert run.step[-1] == 6
-    assert run.spec["source"]["notes"][2] == f"{PREFIX}1: left out {4 * length} bytes behind a damaged size"
+    assert run.spec["source"]["notes"][2] == f"{PREFIX}1: left out bytes behind a damaged size: {4 * length}"
 
 
 def test_sizes_and_bytes_that_lie(tmp_path):
@@ -338,9 +338,9 @@ def test_sizes_and_bytes_that_lie(tmp_path):
     run = ss.from_tensorboard(tmp_path)
     assert list(run.step) == [3]
     assert [note.partition("left out ")[2] for note in run.spec["source"]["notes"][1:]] == [
-        "1 records that are no events",
-        "1 records above 16 MiB, which hold no scalars",
-        "1 record cut off at the end",
+        "records that are no events: 1",
+        "records above 16 MiB, which hold no scalars: 1",
+        "records cut off at the end: 1",
     ]
 
 

@@ -134,7 +134,7 @@ class Log:
                 return
             end = place + _HEAD.size + length + _SUM.size
             if end > size:
-                self.lost[name, "record cut off at the end"] += 1
+                self.lost[name, "records cut off at the end"] += 1
                 return
             if length > LARGEST:
                 self.lost[name, f"records above {LARGEST // 2**20} MiB, which hold no scalars"] += 1

@@ -125,7 +125,7 @@ def _curves(log: Log) -> tuple[dict[str, Curve], list[str]]:
         older += int((steps > last).sum()) if len(points.steps) > len(steps) else 0
         if good.any():
             curves[tag] = steps[good], values[good]
-    lost = [f"{name[:80]}: left out {number:,} {what}" for (name, what), number in log.lost.items()]
+    lost = [f"{name[:80]}: left out {what}: {number:,}" for (name, what), number in log.lost.items()]
     notes = _brief(lost, " notes of this kind")
     if negative:
         notes.append(f"left out {negative:,} of {log.total:,} points, whose step is negative")
