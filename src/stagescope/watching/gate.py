@@ -16,11 +16,13 @@ class Limits:
     below: how far the last probe loss must be below the entropy of single tokens, of that entropy. Models on shuffled text end
         at it.
     errors: standard errors by which what context is worth must be above 0; a model that uses the current token alone, as a
-        bigram table does, has 0 but for chance.
+        bigram table does, has 0 but for chance. 2.57 is the end of the 95 % interval of a mean of six sequences.
+    worth: what context must be worth, of the probe loss: a training of 20 steps has .002 of it.
     """
 
     below: float = 0.05
-    errors: float = 2.0
+    errors: float = 2.57
+    worth: float = 0.02
 
 
 LIMITS = Limits()
@@ -54,7 +56,7 @@ def gate_of(run: Run, limits: Limits = LIMITS) -> Gate:
     gain, at = _last(run, "context_gain")
     error = None if at is None else _at(run, "context_gain_error", at)
     learned, first = _learned(loss, entropy, limits)
-    used, second = _used(run, gain, error, at, limits)
+    used, second = _used(run, gain, error, at, loss, limits)
     verdict = "events of attention count" if learned and used else "no event of attention counts"
     step = None if at is None else float(run.time[at])
     return Gate(learned and used, loss, entropy, gain, error, step, f"{first}; {second}: {verdict}")
@@ -83,9 +85,14 @@ def _learned(loss: float | None, entropy: float | None, limits: Limits) -> tuple
     return good, f"{said} the entropy of single tokens, {entropy:.3f}" + ("" if good else f" (at least {limits.below:.0%} below)")
 
 
-def _used(run: Run, gain: float | None, error: float | None, at: int | None, limits: Limits) -> tuple[bool, str]:
+def _used(
+    run: Run, gain: float | None, error: float | None, at: int | None, loss: float | None, limits: Limits
+) -> tuple[bool, str]:
     if gain is None or error is None or at is None:
         return False, "what context is worth was not measured (that takes a causal model and two sequences or more)"
-    good = gain > limits.errors * error
     said = f"exchanging the context costs {gain:.3f} ± {error:.3f} nats at {run.clock} {run.time[at]:.5g}"
-    return good, said + ("" if good else f", less than {limits.errors:g} standard errors")
+    if gain <= limits.errors * error:
+        return False, f"{said}, less than {limits.errors:g} standard errors"
+    if gain < limits.worth * (loss or 0.0):
+        return False, f"{said}, less than {limits.worth:.0%} of the loss"
+    return True, said
