@@ -137,7 +137,9 @@ class Reading:
         `control` is a run to compare with; only runs of watched models take one.
         """
         if control is not None:
-            raise InputError(f"a control is for runs of ss.watch and ss.read_checkpoints, this one is of {self.type!r}; leave it out")
+            raise InputError(
+                f"a control is for runs of ss.watch and ss.read_checkpoints, this one is of {self.type!r}; leave it out"
+            )
         own = own_claims(claims)
         refuse_taken(own, () if self.kind is None else self.kind.claims())
         _need_frames(self.run)
