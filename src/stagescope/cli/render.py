@@ -61,7 +61,8 @@ def print_stages(found: Stages) -> None:
     stages = _table("stage", "from", "to", "evidence")
     for stage in found:
         stop = "end" if stage.stop is None else f"{stage.stop:.5g}"
-        name = Text.assemble((stage.name, "bold"), f", {stage.track}" if stage.track else "")
+        track = "" if stage.name.startswith(stage.track) else f", {stage.track}"
+        name = Text.assemble((stage.name, "bold"), track)
         stages.add_row(name, f"{stage.start:.5g}", stop, Text(stage.evidence))
     show(stages)
     others = [(curve, each) for curve, each in found.transitions if each.t not in found.events.values()]

@@ -73,7 +73,8 @@ class Stage:
     """A stretch of a run; `stop` is None where the run ended inside it.
 
     `evidence` is a sentence for people; `facts` are the numbers and names it carries, for programs and tests. `track` is what
-    goes through the stage where that is a part of the run, such as one row of attention; "" is the run itself.
+    goes through the stage where that is a part of the run, such as one row of attention; "" is the run itself. A page shows
+    tracks that are `aside`, of which there may be many, in a timeline and not above its plots.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Stage:
     evidence: str
     track: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    aside: bool = False
 
     def __str__(self) -> str:
         stop = "end" if self.stop is None else f"{self.stop:.4g}"

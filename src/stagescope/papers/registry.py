@@ -178,15 +178,13 @@ def watched_problems() -> tuple[str, ...]:
     return _watched()[1]
 
 
-_SOURCES = dict.fromkeys(
-    ("watched", "checkpoints"),
-    Kind(
-        fields=(),
-        read=Later("stagescope.papers.watched:WatchedReading"),
-        claims=watched_claims,
-        views=Later("stagescope.watching.views:watched_views"),
-    ),
+_WATCHED = Kind(
+    fields=(),
+    read=Later("stagescope.papers.watched:WatchedReading"),
+    claims=watched_claims,
+    views=Later("stagescope.watching.views:watched_views"),
 )
+_SOURCES: Mapping[str, Kind] = {"watched": _WATCHED, "checkpoints": _WATCHED}
 """How runs without a field are read, by the kind of their source. They belong to no paper; other kinds have the free reading."""
 
 

@@ -102,8 +102,8 @@ class WatchedReading(Reading):
         """A flag on each event that came while the learning rate was still rising."""
         end = warm_up_end(self.rates)
         inside = {name for name, event in estimates.items() if end is not None and event.time is not None and event.time < end}
-        said = "inside the warm-up: the learning rate is still rising" + ("" if end == np.inf else f", until {end:.5g}")
-        return dict.fromkeys(sorted(inside), said) if inside else {}
+        until = "" if end is None or end == np.inf else f", until {end:.5g}"
+        return dict.fromkeys(sorted(inside), f"inside the warm-up: the learning rate is still rising{until}")
 
     def _further(self, events: Mapping[str, HeadEvent]) -> dict[str, str]:
         """What the gate says, why events do not count, and what is not known."""
@@ -177,4 +177,4 @@ def _spells(head: Head, begin: float) -> Iterator[Stage]:
         when = "at the first record" if spell.step is None else f"[{span_text(spell.low or 0.0, spell.high or 0.0)}]"
         said = f"Began {when}; score {spell.score:.2f}, by chance {spell.chance:.2f}."
         facts = {"score": spell.score, "chance": spell.chance, "low": spell.low, "high": spell.high}
-        yield Stage(spell.name, start, spell.stop, said, head.label, facts)
+        yield Stage(spell.name, start, spell.stop, said, head.label, facts, aside=True)

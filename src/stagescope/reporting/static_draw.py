@@ -129,7 +129,7 @@ def ribbon(axes: "Axes", portrait: Portrait, whole: bool = True) -> "tuple[float
 
     Not `whole`: the stages of the run itself, without those of its parts.
     """
-    found = [stage for stage in portrait.stages or () if whole or not stage.track]
+    found = [stage for stage in portrait.stages or () if not stage.aside and (whole or not stage.track)]
     if not found:
         return 0.0, []
     from matplotlib.patches import Rectangle

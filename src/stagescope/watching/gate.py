@@ -13,14 +13,16 @@ from stagescope.watching.source import model_of
 class Limits:
     """When the gate is open.
 
-    below: how far the last probe loss must be below the entropy of single tokens, of that entropy. Models on shuffled text end
-        at it.
+    below: how far the lowest probe loss must be below the entropy of single tokens, of that entropy. Models on shuffled text
+        stay at it. It is not the last one: a model that overfits has learned something before.
+    records: over which the loss is a running median before its lowest is taken.
     errors: standard errors by which what context is worth must be above 0; a model that uses the current token alone, as a
         bigram table does, has 0 but for chance. 2.57 is the end of the 95 % interval of a mean of six sequences.
     worth: what context must be worth, of the probe loss: a training of 20 steps has .002 of it.
     """
 
     below: float = 0.05
+    records: int = 5
     errors: float = 2.57
     worth: float = 0.02
 
@@ -32,13 +34,15 @@ LIMITS = Limits()
 class Gate:
     """Whether events of attention count, and why.
 
-    `loss` is that on the probe at the last record, `unigram_entropy` that of the probe's tokens, both nats a token.
+    `loss` is that on the probe at the last record, `lowest` its lowest, `unigram_entropy` that of the probe's tokens, all in
+    nats a token.
     `context_gain` is by how much the loss rises if the tokens before the current one are those of another sequence, at the last
     record where that was measured (`measured_at`), with its standard error. None where something was not recorded.
     """
 
     open: bool
     loss: float | None
+    lowest: float | None
     unigram_entropy: float | None
     context_gain: float | None
     context_gain_error: float | None
@@ -52,21 +56,28 @@ class Gate:
 def gate_of(run: Run, limits: Limits = LIMITS) -> Gate:
     """The gate of a watched run."""
     entropy = model_of(run).unigram_entropy
-    loss = _last(run, "loss")[0]
+    loss, lowest = _last(run, "loss")[0], _lowest(run, limits.records)
     gain, at = _last(run, "context_gain")
     error = None if at is None else _at(run, "context_gain_error", at)
-    learned, first = _learned(loss, entropy, limits)
-    used, second = _used(run, gain, error, at, loss, limits)
+    learned, first = _learned(lowest, entropy, limits)
+    used, second = _used(run, gain, error, at, lowest, limits)
     verdict = "events of attention count" if learned and used else "no event of attention counts"
     step = None if at is None else float(run.time[at])
-    return Gate(learned and used, loss, entropy, gain, error, step, f"{first}; {second}: {verdict}")
+    return Gate(learned and used, loss, lowest, entropy, gain, error, step, f"{first}; {second}: {verdict}")
 
 
 def _last(run: Run, name: str) -> tuple[float | None, int | None]:
     """The last number of a series, and its record."""
     values = np.asarray(run.series[name], dtype=float) if name in run.series else np.empty(0)
-    good = np.flatnonzero(np.isfinite(values)) if values.ndim == 1 else ()
+    good = np.flatnonzero(np.isfinite(values)) if values.ndim == 1 else np.empty(0, int)
     return (float(values[good[-1]]), int(good[-1])) if len(good) else (None, None)
+
+
+def _lowest(run: Run, records: int) -> float | None:
+    values = np.asarray(run.series["loss"], dtype=float) if "loss" in run.series else np.empty(0)
+    good = values[np.isfinite(values)] if values.ndim == 1 else values[:0]
+    windows = np.lib.stride_tricks.sliding_window_view(good, min(records, len(good))) if len(good) else None
+    return None if windows is None else float(np.median(windows, axis=-1).min())
 
 
 def _at(run: Run, name: str, frame: int) -> float | None:
@@ -80,7 +91,7 @@ def _learned(loss: float | None, entropy: float | None, limits: Limits) -> tuple
     if not entropy:
         return False, "the entropy of the probe's tokens is not known"
     below = 1 - loss / entropy
-    said = f"the probe loss ends at {loss:.3f}, {abs(below):.1%} {'below' if below >= 0 else 'above'}"
+    said = f"the lowest probe loss is {loss:.3f}, {abs(below):.1%} {'below' if below >= 0 else 'above'}"
     good = below >= limits.below
     return good, f"{said} the entropy of single tokens, {entropy:.3f}" + ("" if good else f" (at least {limits.below:.0%} below)")
 

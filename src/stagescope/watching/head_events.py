@@ -32,13 +32,7 @@ class Floors:
 
 
 FLOORS = Floors()
-SHARES = {
-    "induction": "induction",
-    "duplicate": "duplicate",
-    "prefix_match": "prefix match",
-    "sink": "sink",
-    "content": "content",
-}
+SHARES = {"induction": "induction", "duplicate": "duplicate", "prefix_match": "prefix match", "sink": "sink"}
 """Recorded shares of attention (record, layer, head), and what they are called."""
 
 

@@ -82,9 +82,11 @@ def scores(run: Run, thresholds: Thresholds = THRESHOLDS) -> dict[str, Score]:
     model, arrays = model_of(run), run.series
     chance, half = Chance(model.length, model.causal), model.period
     found: dict[str, Score] = {}
-    for name, lag in (("induction", half - 1), ("duplicate", half)):
-        if name in arrays:
-            found[name] = _share(arrays[name], _at_lag(arrays, lag, chance.mean(half)), thresholds)
+    if "induction" in arrays:
+        matched = _numbers(arrays["prefix_match"]) if "prefix_match" in arrays else 0.0
+        found["induction"] = _share(arrays["induction"], _at_lag(arrays, half - 1, chance.mean(half), matched), thresholds)
+    if "duplicate" in arrays:
+        found["duplicate"] = _share(arrays["duplicate"], _at_lag(arrays, half, chance.mean(half)), thresholds)
     if "lag_mass" in arrays and arrays["lag_mass"].shape[-1] > 1:
         found["previous token"] = _previous(_numbers(arrays["lag_mass"]), chance.mean(1), thresholds)
     if "sink" in arrays:
@@ -98,13 +100,15 @@ def _numbers(values: np.ndarray) -> np.ndarray:
     return np.asarray(values, dtype=float)
 
 
-def _at_lag(arrays: Mapping[str, np.ndarray], lag: int, even: float) -> np.ndarray | float:
+def _at_lag(arrays: Mapping[str, np.ndarray], lag: int, even: float, matched: np.ndarray | float = 0.0) -> np.ndarray | float:
     """What a head gives to a key at a fixed lag whatever the tokens are: even attention, or more where text shows it.
 
-    On the repeated probe the earlier occurrence is always at one lag. Lags that are not recorded count as even.
+    On the repeated probe the earlier occurrence is always at one lag, so a head that looks there by position would pass for
+    one that looks for tokens. On text that repeats itself at this lag the two are the same: what is `matched` there is not
+    by position. Lags that are not recorded count as even.
     """
     mass = arrays.get("lag_mass")
-    return even if mass is None or lag >= mass.shape[-1] else np.fmax(_numbers(mass[..., lag]), even)
+    return even if mass is None or lag >= mass.shape[-1] else np.fmax(_numbers(mass[..., lag]) * (1 - matched), even)
 
 
 def _share(values: np.ndarray, chance: np.ndarray | float, thresholds: Thresholds) -> Score:

@@ -30,8 +30,9 @@ NONE = "none"
 class Spell:
     """A stretch of records in which a head has one name.
 
-    `step` is when it began, with the ends of its interval; None where it was so at the first record. `stop` is the record at
-    which it had ended, None where it lasts. `score` is the median in between, `chance` what even attention gives.
+    `step` is when it began, with the ends of its interval; None where it was so at the first record. `stop` is when the next
+    name began, or the first record without one; None where it lasts. `score` is the median in between, `chance` what even
+    attention gives.
     """
 
     name: str
@@ -200,15 +201,18 @@ def _lasting(strength: np.ndarray, kept: float) -> np.ndarray:
 
 def _spells(time: np.ndarray, own: Mapping[str, _Curve], rules: Thresholds) -> Iterator[Spell]:
     names = np.full(len(time), NONE, dtype=object)
-    for name, curve in reversed(own.items()):  # earlier ones overwrite later ones
-        names[curve.on] = name
-    for name, first, after in _stretches(list(names), rules.records):
+    for name in reversed(list(own)):  # earlier ones overwrite later ones
+        names[own[name].on] = name
+    found = _stretches(list(names), rules.records)
+    begins = [_began(time, own[name], first, after) if first and name != NONE else None for name, first, after in found]
+    for i, (name, first, after) in enumerate(found):
         if name == NONE:
             continue
-        curve = own[name]
-        step, low, high = (None, None, None) if first == 0 else _began(time, curve, first, after)
-        stop = None if after == len(time) else float(time[after])
-        yield Spell(name, step, low, high, stop, _median(curve.value[first:after]), _median(curve.chance[first:after]))
+        value, chance = (_median(each[first:after]) for each in (own[name].value, own[name].chance))
+        step, low, high = begins[i] or (None, None, None)
+        following = begins[i + 1] if i + 1 < len(found) else None
+        stop = following[0] if following else None if after == len(time) else float(time[after])
+        yield Spell(name, step, low, high, stop, value, chance)
 
 
 def _stretches(names: list[str], least: int) -> list[tuple[str, int, int]]:

@@ -13,6 +13,13 @@ KINDS = ("watched", "checkpoints")
 PER_HEAD = ("lag_mass", "entropy", "sink", "induction", "duplicate", "content", "agreement", "sketch", "pattern", "type_mass")
 """Arrays (record, layer, head, ...) from which the number of layers and heads is read where nothing states it."""
 
+RECORDED = (
+    *("loss", "train_loss", "repeat_loss", "context_gain", "context_gain_error", "learning_rate", "gradient_norm"),
+    *("lag_mass", "entropy", "sink", "prefix_match", "induction", "duplicate", "content", "type_mass", "type_mass_mean"),
+    *("agreement", "sketch", "score_values", "embedding_values", "embedding_rank", "group_norms", "pattern"),
+)
+"""Arrays that `ss.watch` makes itself."""
+
 
 @dataclass(frozen=True)
 class Model:
