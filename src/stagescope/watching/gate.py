@@ -13,7 +13,7 @@ from stagescope.watching.source import model_of
 class Limits:
     """When the gate is open.
 
-    below: how far the lowest probe loss must be below the entropy of single tokens, of that entropy. Models on shuffled text
+    below: how far the lowest probe loss must be below the unigram entropy, of that entropy. Models on shuffled text
         stay at it. It is not the last one: a model that overfits has learned something before.
     records: over which the loss is a running median before its lowest is taken.
     errors: standard errors by which what context is worth must be above 0; a model that uses the current token alone, as a
@@ -89,11 +89,11 @@ def _learned(loss: float | None, entropy: float | None, limits: Limits) -> tuple
     if loss is None:
         return False, "no loss on the probe was recorded"
     if not entropy:
-        return False, "the entropy of the probe's tokens is not known"
+        return False, "the unigram entropy of the probe is not known"
     below = 1 - loss / entropy
     said = f"the lowest probe loss is {loss:.3f}, {abs(below):.1%} {'below' if below >= 0 else 'above'}"
     good = below >= limits.below
-    return good, f"{said} the entropy of single tokens, {entropy:.3f}" + ("" if good else f" (at least {limits.below:.0%} below)")
+    return good, f"{said} the unigram entropy, {entropy:.3f}" + ("" if good else f" (at least {limits.below:.0%} below)")
 
 
 def _used(

@@ -104,7 +104,7 @@ def roles_view(drawn: Drawn, found: dict[str, Score]) -> View | None:
     if not found:
         return None
     values = np.stack([drawn.rows(score.value) for score in found.values()], axis=-1)
-    about = "Share of its attention that each head gives to the keys of a name. `stagescope heads` lists when a head got one."
+    about = "Share of its attention that each head gives to the keys of a name; the timeline shows since when it has one."
     labels = {"rows": drawn.names, "columns": tuple(found), "row_axis": "", "column_axis": "score"}
     return matrix("roles", "What heads do", about + drawn.left_out, values, **labels)
 
@@ -119,7 +119,7 @@ def role_view(drawn: Drawn, name: str, score: Score) -> View | None:
     even = chance.mean(starts[name]) if name in starts else 0.0
     levels = [Level("even attention", even)] if name in starts else []
     if name in starts:
-        levels.append(Level("name from here", even + THRESHOLDS.share * (1 - even)))
+        levels.append(Level("name from here", even + THRESHOLDS.share))
     about = f"Attention of each head to {KEYS[name]}."
     return _curves(drawn, f"role-{name.replace(' ', '-')}", f"Score: {name}", about, "share", drawn.rows(score.value), levels)
 

@@ -41,12 +41,10 @@ def losses_view(run: Run, model: Model) -> View | None:
     if not found:
         return None
     made = [Curve(name, values, faint=name == "training batch") for name, values in found.items()]
-    levels = [] if model.unigram_entropy is None else [Level("entropy of single tokens", model.unigram_entropy)]
+    levels = [] if model.unigram_entropy is None else [Level("unigram entropy", model.unigram_entropy)]
     if model.vocabulary:
-        levels.append(Level("all tokens alike", float(np.log(model.vocabulary))))
-    about = (
-        "Next-token loss on the probe; faint, of the training batches. Without context it ends at the entropy of single tokens."
-    )
+        levels.append(Level("uniform", float(np.log(model.vocabulary))))
+    about = "Next-token loss on the probe; faint, of the training batches. Without context it ends at the unigram entropy."
     probe = found.get("probe", np.ones(1))
     wide = float(np.nanmax(probe)) > WIDE * max(float(np.nanmin(probe)), 1e-300)
     return curves("loss", "Loss", about, "nats a token", made, levels=levels, log=wide)
@@ -57,7 +55,7 @@ def repeat_view(run: Run, model: Model) -> View | None:
     if not _known(run, "repeat_loss"):
         return None
     about = "Loss on the second half of random tokens that are said twice: it falls where the model copies from the first half."
-    levels = [Level("all tokens alike", float(np.log(model.vocabulary)))] if model.vocabulary else []
+    levels = [Level("uniform", float(np.log(model.vocabulary)))] if model.vocabulary else []
     made = [Curve("said twice", _series(run, "repeat_loss"))]
     return curves("repeat", "Loss on tokens said twice", about, "nats a token", made, levels=levels, log=True)
 

@@ -27,6 +27,7 @@ const AROUND_ZOOMED = 290; // px that header, legend and player take from one ma
 const LEAST_ZOOMED = 300;
 const MOST_ZOOMED = 2; // runs whose maps are enlarged side by side: more would not be larger than before
 const SMALLEST_TILE = 68;
+const SMALLEST_IN_ROW = 84; // below it the name of a head in its layer is cut
 
 /**
  * The size of maps that wrap inside a box: as large as can be, and then as many side by side as can be.
@@ -47,7 +48,7 @@ function tileBox(tiles, width, height, row) {
     /** @type {[number, number]} */
     const box = [Math.max(SMALLEST_TILE, w), Math.max(SMALLEST_TILE, h)];
     const side = Math.min(...tiles[0].cell(...box));
-    if (w >= SMALLEST_TILE && (row || side >= largest)) [best, largest] = [[...box, across], side];
+    if (w >= (row ? SMALLEST_IN_ROW : SMALLEST_TILE) && (row || side >= largest)) [best, largest] = [[...box, across], side];
   }
   return best;
 }
