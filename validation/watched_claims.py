@@ -1,0 +1,84 @@
+"""Claims and events of watched trainings on three tasks, and on controls where attention learns nothing or cannot.
+
+Runs are made once into validation/draws/watched (about a minute each on one core) and kept. Of all verdicts of claims about
+attention on controls at most 5 % may be confirmed. The table also has what would be said without the gate.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import stagescope as ss
+from stagescope.claims.claim import Claim
+from stagescope.papers.registry import watched_claims
+from stagescope.papers.watched import WatchedReading
+from validation.watched_runs import make
+from validation.watched_tasks import Setting, usual
+
+DRAWS = Path(__file__).parent / "draws" / "watched"
+SEEDS = {"none": (7101, 7102, 7103), "shuffled": (7201, 7202, 7203, 7204), "few": (7301, 7302)}
+EMBEDDING = ("FD:watched-rank",)
+"""Claims that are not about attention: the embedding has something to learn on every control but shuffled text."""
+MOST = 0.05
+
+
+def settings() -> list[Setting]:
+    """Three seeds of each task, ten shuffled controls or more, and controls that pass a gate on the loss."""
+    found = [usual(task, seed=seed) for seed in SEEDS["none"] for task in "abc"]
+    found += [usual(task, control="shuffled", seed=seed) for seed in SEEDS["shuffled"] for task in "abc"]
+    hard = [(task, control) for control in ("bigram", "frozen", "sharp") for task in "ab"]
+    found += [usual(task, control=control, seed=seed) for seed in SEEDS["few"] for task, control in hard]
+    return found + [usual("c", control="sharp", seed=SEEDS["few"][0]), usual("a", control="fixed", seed=SEEDS["few"][0])]
+
+
+def main(chosen: Iterable[Setting] | None = None, out: Path = DRAWS) -> bool:
+    counts: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    made = [setting for setting, _ in make(settings() if chosen is None else chosen, out)]
+    for setting in made:
+        _count(counts, setting, _reading(out / setting.name))
+    _table(counts)
+    controls = [(key, count) for key, count in counts.items() if not key[0].endswith("none") and key[2] == "gated"]
+    attention = sum((count for key, count in controls if key[1] not in (*EMBEDDING, "events")), Counter())
+    share = attention["confirmed"] / max(1, attention.total())
+    print(
+        f"claims about attention confirmed on {attention['confirmed']} of {attention.total()} verdicts of controls ({share:.1%})"
+    )
+    return share <= MOST
+
+
+def _reading(folder: Path) -> WatchedReading:
+    found = ss.reading(folder)
+    assert isinstance(found, WatchedReading)
+    return found
+
+
+def _count(counts: dict[tuple[str, str, str], Counter[str]], setting: Setting, found: WatchedReading) -> None:
+    """Verdicts and events with the gate, and as they would be without."""
+    where = f"{setting.task}-{setting.control}"
+    for row in found.check():
+        counts[where, row.tag, "gated"][row.verdict] += 1
+    shut = found.gate
+    vars(found)["gate"] = replace(shut, open=True)  # a cached property: what claims see
+    for claim in watched_claims():
+        counts[where, claim.tag, "ungated"][_judged(claim, found)] += 1
+    vars(found)["gate"] = shut
+    events = len(found.head_events)
+    counts[where, "events", "gated"][str(events if shut.open else 0)] += 1
+    counts[where, "events", "ungated"][str(events)] += 1
+    losses = sum(name == "loss" for name, _ in found.transitions)
+    counts[where, "transitions of the loss", "gated"][str(losses)] += 1
+    print(f"{setting.name:<18} gate {'open' if shut.open else 'closed'}: {shut.sentence}", flush=True)
+
+
+def _judged(claim: Claim, found: WatchedReading) -> str:
+    return claim.judge(found.run, found).verdict
+
+
+def _table(counts: dict[tuple[str, str, str], Counter[str]]) -> None:
+    for where in dict.fromkeys(key[0] for key in counts):
+        print(where)
+        for (place, tag, gate), count in counts.items():
+            if place == where:
+                said = ", ".join(f"{name} {number}" for name, number in sorted(count.items()))
+                print(f"    {tag:<24}{gate:<9}{said}")
