@@ -21,6 +21,8 @@ SEEDS = {"none": (7101, 7102, 7103), "shuffled": (7201, 7202, 7203, 7204), "few"
 EMBEDDING = ("FD:watched-rank",)
 """Claims that are not about attention: the embedding has something to learn on every control but shuffled text."""
 MOST = 0.05
+Counts = dict[tuple[str, str, str], Counter[str]]
+"""By task and control, by claim, with or without the gate: how often each verdict came."""
 
 
 def settings() -> list[Setting]:
@@ -29,22 +31,26 @@ def settings() -> list[Setting]:
     found += [usual(task, control="shuffled", seed=seed) for seed in SEEDS["shuffled"] for task in "abc"]
     hard = [(task, control) for control in ("bigram", "frozen", "sharp") for task in "ab"]
     found += [usual(task, control=control, seed=seed) for seed in SEEDS["few"] for task, control in hard]
-    return found + [usual("c", control="sharp", seed=SEEDS["few"][0]), usual("a", control="fixed", seed=SEEDS["few"][0])]
+    return [*found, usual("c", control="sharp", seed=SEEDS["few"][0]), usual("a", control="fixed", seed=SEEDS["few"][0])]
 
 
 def main(chosen: Iterable[Setting] | None = None, out: Path = DRAWS) -> bool:
-    counts: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    counts: Counts = defaultdict(Counter)
     made = [setting for setting, _ in make(settings() if chosen is None else chosen, out)]
     for setting in made:
         _count(counts, setting, _reading(out / setting.name))
     _table(counts)
-    controls = [(key, count) for key, count in counts.items() if not key[0].endswith("none") and key[2] == "gated"]
-    attention = sum((count for key, count in controls if key[1] not in (*EMBEDDING, "events")), Counter())
-    share = attention["confirmed"] / max(1, attention.total())
-    print(
-        f"claims about attention confirmed on {attention['confirmed']} of {attention.total()} verdicts of controls ({share:.1%})"
-    )
-    return share <= MOST
+    shares = {tag: _confirmed(counts, tag) for tag in (claim.tag for claim in watched_claims()) if tag not in EMBEDDING}
+    for tag, (confirmed, runs) in shares.items():
+        print(f"{tag} is confirmed on {confirmed} of {runs} controls")
+    return all(confirmed <= MOST * runs for confirmed, runs in shares.values())
+
+
+def _confirmed(counts: Counts, tag: str) -> tuple[int, int]:
+    """Controls on which a claim is confirmed, and all controls."""
+    found = [count for (where, name, gate), count in counts.items() if (name, gate) == (tag, "gated") and "none" not in where]
+    total = sum(found, Counter())
+    return total["confirmed"], total.total()
 
 
 def _reading(folder: Path) -> WatchedReading:
@@ -53,7 +59,7 @@ def _reading(folder: Path) -> WatchedReading:
     return found
 
 
-def _count(counts: dict[tuple[str, str, str], Counter[str]], setting: Setting, found: WatchedReading) -> None:
+def _count(counts: Counts, setting: Setting, found: WatchedReading) -> None:
     """Verdicts and events with the gate, and as they would be without."""
     where = f"{setting.task}-{setting.control}"
     for row in found.check():
@@ -75,7 +81,7 @@ def _judged(claim: Claim, found: WatchedReading) -> str:
     return claim.judge(found.run, found).verdict
 
 
-def _table(counts: dict[tuple[str, str, str], Counter[str]]) -> None:
+def _table(counts: Counts) -> None:
     for where in dict.fromkeys(key[0] for key in counts):
         print(where)
         for (place, tag, gate), count in counts.items():
