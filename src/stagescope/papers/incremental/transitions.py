@@ -123,9 +123,7 @@ def plateaus(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> tuple[Pl
         if len(inside) < PLATEAU.fewest:
             found.append(None)
             continue
-        flat = np.abs(slope[inside])
-        least = np.flatnonzero(flat <= flat.min() * (1 + 1e-6))  # frames that differ by rounding alone: the middle one
-        i = int(inside[least[len(least) // 2]])
+        i = int(inside[np.argmin(np.abs(slope[inside]))])
         near = bool(abs(curve[i] - below) <= PLATEAU.close * (above - below))
         rests = None if stop is None else valley(clock, curve, when, j)
         found.append(Plateau(j, float(clock[i]), float(curve[i]), float(below), _drift(clock, curve, i), near, rests))
