@@ -35,9 +35,7 @@ class Import(Command):
     run_: Annotated[str | None, tyro.conf.arg(name="run")] = Field(
         None, description="logs: which run, where there are several below the folder: its path from there"
     )
-    loss: str | None = Field(
-        None, description="logs: the tag that is the loss; default: the one called so, held-out first"
-    )
+    loss: str | None = Field(None, description="logs: the tag that is the loss; default: the one called so, held-out first")
     tags: str = Field("*", description="logs: pattern of the tags to read, such as 'train/*'")
     overwrite: bool = Field(False, description="replace a run in --out (never anything else)")
     quiet: bool = Field(False, description="no progress bar")

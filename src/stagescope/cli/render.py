@@ -59,12 +59,15 @@ def print_stages(found: Stages) -> None:
     if found.events:
         show(_events(found))
     stages = _table("stage", "from", "to", "evidence")
-    for stage in found:
+    aside = [stage for stage in found if stage.aside]
+    for stage in found if len(aside) <= MANY_HEADS else [stage for stage in found if not stage.aside]:
         stop = "end" if stage.stop is None else f"{stage.stop:.5g}"
         track = "" if stage.name.startswith(stage.track) else f", {stage.track}"
         name = Text.assemble((stage.name, "bold"), track)
         stages.add_row(name, f"{stage.start:.5g}", stop, Text(stage.evidence))
     show(stages)
+    if len(aside) > MANY_HEADS:
+        show(Text(f"{len(aside)} stages of heads are not listed here: `stagescope heads` lists them"))
     others = [(curve, each) for curve, each in found.transitions if each.t not in found.events.values()]
     if others:
         table = _table("transition of", found.clock, "95 % interval", "changes by")
