@@ -29,8 +29,9 @@ CriticalScale Leg Predicted SaddlePath critical_scale saddle_path
 SaddleGraph saddle_graph
 ForkDifference fork fork_difference
 Branch BranchPoint Crossing continue_point
+from_tensorboard to_json_lines to_tensorboard
 Comparison Kind Paper Reading Reference Regime Study Tag reading
-Graded LightningWatch Recorder TrainerWatch Watcher read_checkpoints watch
+Graded Heads LightningWatch Recorder TrainerWatch Watcher heads read_checkpoints watch
 """
 
 

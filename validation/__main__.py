@@ -30,6 +30,7 @@ MODULES = (
     "kill",
     "sweep_killing",
     "watched_kill",
+    "watched_claims",
     "documents",
 )
 """Modules of this package with a `main() -> bool`, in the order they run; name some as arguments to run only those."""

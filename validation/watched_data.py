@@ -143,8 +143,8 @@ def _pieces(cache: Path | None) -> tuple[np.ndarray, list[str]]:
         text = known.locate("tinystories")["train"].read_text(encoding="utf-8")
         tokenizer = _learned(text[: text.rindex(END, 0, int(len(text) * (1 - HELD_OUT)))])
         tokenizer.save(str(learned))
-        stories = [f"{story.strip()}{END}" for story in text.split(END) if story.strip()]
-        np.save(kept, np.concatenate([np.array(e.ids, np.int32) for e in tokenizer.encode_batch(stories)]))
+        stories = (f"{story.strip()}{END}" for story in text.split(END) if story.strip())
+        np.save(kept, np.concatenate([np.array(tokenizer.encode(story).ids, np.int32) for story in stories]))
     tokenizer = Tokenizer.from_file(str(learned))
     return np.load(kept), [tokenizer.decode([i], skip_special_tokens=False) for i in range(tokenizer.get_vocab_size())]
 

@@ -32,7 +32,7 @@ OTHERS = (
     ("c", {"lr": 3e-3, "warmup": 100}),
 )
 """Settings to which no rule was fitted."""
-HARD = ("bigram", "frozen")
+HARD = ("bigram", "sharp")
 """Controls that pass a gate on the loss."""
 
 

@@ -2,8 +2,9 @@
 
 Tasks: `a` a GPT on characters of Tiny Shakespeare, `b` GPT-2 of transformers on a BPE of TinyStories, `c` an attention-only model
 on periodic random tokens. Controls: `none`; `shuffled` tokens; text resampled from its own `bigram`s; weights of queries and keys
-`frozen` as drawn; attention `fixed` to the mean of all earlier tokens (those weights are zero and stay so); the run is `cut`
-before step 30; the parameters `walk` at random, as fast as the optimiser would move them there.
+`frozen` as drawn, where attention is nearly even and stays so; the same with larger weights, where it is `sharp` and moves with
+what it reads; attention `fixed` to the mean of all earlier tokens (those weights are zero and stay so); the run is `cut` before
+step 30; the parameters `walk` at random, as fast as the optimiser would move them there.
 
     python -m validation.watched_tasks --task a --control none --seed 3 --out FOLDER
 
@@ -27,7 +28,9 @@ import stagescope as ss
 from validation import watched_data, watched_models
 
 TASKS = ("a", "b", "c")
-CONTROLS = ("none", "shuffled", "bigram", "frozen", "fixed", "cut", "walk")
+CONTROLS = ("none", "shuffled", "bigram", "frozen", "sharp", "fixed", "cut", "walk")
+SHARP = 8.0
+"""Weights of queries and keys are this much larger in `sharp`: at width 64, scores on normalised tokens then spread by 1.6."""
 PROBES, HELD_OUT = 6, 64
 """Sequences of the probe, and those on which the last loss is measured."""
 Model = Callable[[int, int, int, int, int], nn.Module]
@@ -139,10 +142,10 @@ def outcome(setting: Setting, watch: Watch = Unwatched, cache: Path | None = Non
 def _model(setting: Setting, vocabulary: int) -> nn.Module:
     makers: dict[str, Model] = {"a": watched_models.GPT, "b": watched_models.gpt2, "c": watched_models.AttentionOnly}
     model = makers[setting.task](vocabulary, setting.layers, setting.heads, setting.width, setting.length)
-    if setting.control == "fixed":
-        with torch.no_grad():
-            for parameter, mask in watched_models.score_weights(model).items():
-                parameter.masked_fill_(mask, 0.0)
+    scale = {"fixed": 0.0, "sharp": SHARP}.get(setting.control, 1.0)
+    with torch.no_grad():
+        for parameter, mask in watched_models.score_weights(model).items():
+            parameter.copy_(torch.where(mask, scale * parameter, parameter))
     return model.train()
 
 
@@ -183,7 +186,7 @@ def _mover(model: nn.Module, optimizer: torch.optim.Optimizer, setting: Setting)
     """What changes the parameters after backward()."""
     if setting.control == "walk":
         return lambda: _wander(model, optimizer)
-    if setting.control in ("frozen", "fixed"):
+    if setting.control in ("frozen", "sharp", "fixed"):
         kept = {parameter: (mask, parameter.detach().clone()) for parameter, mask in watched_models.score_weights(model).items()}
         for parameter, (mask, _) in kept.items():
             parameter.register_hook(lambda gradient, mask=mask: gradient.masked_fill(mask, 0.0))

@@ -143,8 +143,13 @@ from .sweeping.engine import sweep as sweep
 from .sweeping.table import Sweep as Sweep
 from .sweeping.table import load_sweep as load_sweep
 from .watching.checkpoints import read_checkpoints as read_checkpoints
+from .watching.heads import Heads as Heads
+from .watching.heads import heads as heads
 from .watching.hugging_face import TrainerWatch as TrainerWatch
 from .watching.lightning import LightningWatch as LightningWatch
+from .watching.scalars import to_json_lines as to_json_lines
+from .watching.tensorboard import from_tensorboard as from_tensorboard
+from .watching.tensorboard import to_tensorboard as to_tensorboard
 from .watching.watch import Watcher as Watcher
 from .watching.watch import watch as watch
 

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run
+from stagescope.watching.event_files import PREFIX, event_type, record
 from tests.runs import samples
 
 QUICK = ("--until", "5", "--frames", "10", "--quiet")
@@ -194,7 +196,9 @@ def test_unknown_names_come_with_the_nearest(tmp_path, call, words, expected):
         ((), "verify"),
         (("verify",), "FOLDER"),
         (("export", "x"), "--to"),
-        (("export", "x", "--to", "xlsx"), "netcdf"),
+        (("export", "x", "--to", "xlsx"), "tensorboard"),
+        (("import",), "--out"),
+        (("import", "x"), "--out"),
         (("completion", "fish"), "bash"),
         (("verify", "x", "--jsn"), "--json"),
     ],
@@ -462,3 +466,44 @@ def test_own_claims_that_are_none(claims, words, tmp_path, call):
     assert code == 2
     assert_sentence(said, words)
     assert not (tmp_path / "sweep").exists()
+
+
+# log directories of others
+
+
+def log_directory(folder: Path, *values: dict[str, Any]) -> Path:
+    """An event file with one event; a value is what a Summary.Value of TensorBoard has."""
+    folder.mkdir(parents=True)
+    event = event_type()(step=3)
+    for value in values:
+        event.summary.value.add(**value)
+    (folder / f"{PREFIX}1").write_bytes(record(event))
+    return folder
+
+
+def test_folders_that_cannot_be_imported(tmp_path, call):
+    log_directory(tmp_path / "text", {"tag": "note", "tensor": {"dtype": 7, "string_val": [b"hello"]}})
+    for name in ("a", "b"):
+        log_directory(tmp_path / "several" / name, {"tag": "loss", "simple_value": 1.0})
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / f"{PREFIX}1").write_bytes(b"no event")
+    before = contents(tmp_path)
+    for words, parts in (
+        (("nowhere",), ("does not exist; give the folder that holds the event files",)),
+        ((f"text/{PREFIX}1",), ("is a file; give the folder that holds the event files",)),
+        (("empty",), ("holds nothing that can be imported", PREFIX)),
+        (("text",), ("holds no scalars",)),
+        (("torn",), ("holds no scalars", "records cut off at the end: 1")),
+        (("several",), ("holds 2 runs (a, b); choose one with --run NAME",)),
+        (("several", "--run", "c"), ("unknown run 'c'; known: a, b",)),
+        (("several", "--run", "a", "--loss", "lss"), ("unknown tag 'lss'; did you mean 'loss'?",)),
+        (("several", "--run", "a", "--tags", "train/*"), ("no scalars whose tags match 'train/*'",)),
+    ):
+        code, said = call("import", tmp_path / words[0], "--out", tmp_path / "run", *words[1:])
+        assert code == 2
+        assert_sentence(said, *parts)
+    code, said = call("import", tmp_path / "several/a", "--out", tmp_path / "text", "--overwrite")
+    assert code == 2
+    assert_sentence(said, "it will not be deleted")
+    assert contents(tmp_path) == before

@@ -200,6 +200,21 @@ def test_export(made, ask, tmp_path, monkeypatch):
     assert ask("export", made, "--to", "netcdf", "--overwrite") == "run.nc\n"
 
 
+def test_export_of_scalars(made, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for to in ("jsonl", "tensorboard"):
+        assert run(["export", str(made), "--to", to]) == 0
+        printed = capsys.readouterr()
+        assert printed.out == f"run.{to}\n"
+        assert printed.err == (
+            "note: a flow has no steps: the step is the number of the frame, the time is the scalar t\n"
+            "note: no scalars, so not written: Y, Z\n"
+        )
+    lines = [json.loads(line) for line in Path("run.jsonl").read_text().splitlines()]
+    assert [line["loss"] for line in lines] == list(ss.load(made).series["loss"])
+    assert ss.from_tensorboard("run.tensorboard").frames == len(lines)
+
+
 def test_cite(ask):
     said = ask("cite", "scan-snap")
     assert "@misc{tian2023scan" in said

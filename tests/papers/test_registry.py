@@ -42,7 +42,7 @@ PAPER = Paper(
 
 
 def clear():
-    for cached in (registry._found, registry._kinds, registry.tags):
+    for cached in (registry._found, registry._kinds, registry.tags, registry._watched):
         cached.cache_clear()
 
 
@@ -139,6 +139,7 @@ BAD = {
             ("forms", {"population": ("toy_paper",)}, "'toy_paper' does not name a type"),
             ("forms", {"populatoin": ()}, "unknown form of loss 'populatoin'; did you mean 'population'?"),
             ("about_text", "words", "'about_text' that is 'words'; expected a function"),
+            ("watched", None, "'watched' that is None; expected a function"),
         ]
     },
     **{

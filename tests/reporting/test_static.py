@@ -13,6 +13,7 @@ from stagescope.errors import InputError
 from stagescope.reporting.portrait import portrait
 from stagescope.reporting.static import drawings, figures, text
 from stagescope.reporting.static_draw import moments, plain
+from stagescope.runs.from_arrays import from_arrays
 from tests.reporting.runs import broken, small
 from tests.runs.samples import memory_run
 
@@ -55,6 +56,17 @@ def test_the_loss_that_is_drawn_is_the_recorded_one(found):
     drawing = drawings(found)["loss"]()
     lines = [line for line in drawing.axes[0].get_lines() if line.get_label() == "loss"]
     np.testing.assert_array_equal(lines[0].get_ydata(), found.run.series["loss"])
+    pyplot.close(drawing)
+
+
+def test_records_between_gaps_are_dots():
+    """A curve that was recorded at every third frame has no two neighbours that a line could join."""
+    loss = np.where(np.arange(30) % 3, np.nan, 2.0)
+    loss[12:15] = 1.0
+    drawing = drawings(portrait(from_arrays(step=np.arange(30), loss=loss)))["loss"]()
+    [line] = [line for line in drawing.axes[0].get_lines() if line.get_label() == "loss"]
+    assert line.get_marker() == "o"
+    np.testing.assert_array_equal(np.flatnonzero(line.get_markevery()), [0, 3, 6, 9, 18, 21, 24, 27])
     pyplot.close(drawing)
 
 

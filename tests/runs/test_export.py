@@ -68,6 +68,76 @@ def test_netcdf_round_trip(tmp_path, run):
             assert found.attrs["clock"] == "t"
 
 
+def test_netcdf_of_steps_beyond_32_bits(tmp_path):
+    with xarray.open_dataset(export(stepped(), "netcdf", tmp_path / "out.nc"), engine="scipy") as found:
+        np.testing.assert_array_equal(found["step"].values, stepped().step)
+        np.testing.assert_array_equal(found["loss"].values, stepped().series["loss"])
+
+
+WATCHED: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
+    "loss": ((), ()),
+    "entropy": (("layer", "head"), (2, 4)),
+    "score_values": (("layer", "head", "value"), (2, 4, 8)),
+    "embedding_values": (("value",), (32,)),
+    "agreement": (("layer", "head", "head"), (2, 4, 4)),
+    "type_mass": (("layer", "head", "type"), (2, 4, 33)),
+    "type": (("type",), (33,)),
+    "W": (("head", "value_W"), (3, 5)),
+    "value": (("W_value", "value"), (5, 8)),
+}
+"""Series of a watched run and two blocks: equal names of axes with other sizes, twice in one array, and as names of arrays."""
+
+
+def watched(frames: int = 3) -> Run:
+    rng = np.random.default_rng(3)
+    arrays = {name: rng.normal(size=(frames, *shape)).astype(np.float32) for name, (_, shape) in WATCHED.items()}
+    params = {name: arrays.pop(name) for name in ("W", "value")}
+    spec = {**dict.fromkeys(("field", "until", "dynamics", "record", "stop")), "source": {"kind": "watched"}}
+    return Run(
+        params=Arrays.of(params),
+        series=Arrays.of({"step": np.arange(frames) * 10, **arrays}),
+        spec={**spec, "blocks": {name: list(values.shape[1:]) for name, values in params.items()}},
+        clock="step",
+        status="finished",
+        axes={"step": ("step",), **{name: ("step", *axes) for name, (axes, _) in WATCHED.items()}},
+    )
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_axes_of_one_name_and_several_sizes(tmp_path, stored):
+    run = load(watched().save(tmp_path / "run").path) if stored else watched()
+    found = run.to_xarray()
+    dims = {str(name): values.dims[1:] for name, values in found.variables.items() if name != "step"}
+    assert dims == {
+        "loss": (),
+        "entropy": ("layer", "head"),
+        "score_values": ("layer", "head", "score_values_value"),
+        "embedding_values": ("embedding_values_value",),
+        "agreement": ("layer", "head", "agreement_head"),
+        "type_mass": ("layer", "head", "type_mass_type"),
+        "type": ("type_type",),
+        "W": ("W_head", "value_W"),
+        "value": ("W_value", "value_value"),
+    }
+    for name, values in {**run.series, **run.params}.items():
+        assert found[name].dtype == values.dtype
+        np.testing.assert_array_equal(found[name].values, values)
+    assert float(found["entropy"].sel(step=20)[1, 2]) == run.series["entropy"][2, 1, 2]
+
+
+def test_such_a_run_is_exported_in_every_form(tmp_path):
+    run = watched()
+    with xarray.open_dataset(export(run, "netcdf", tmp_path / "run.nc"), engine="scipy") as found:
+        xarray.testing.assert_equal(found.load(), run.to_xarray())
+        assert found["agreement"].dtype == np.float32
+    with np.load(export(run, "npz", tmp_path / "run.npz"), allow_pickle=False) as found:
+        assert {name: found[name].shape for name in found.files} == {n: v.shape for n, v in {**run.series, **run.params}.items()}
+    with open(export(run, "csv", tmp_path / "run.csv"), newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["step", "loss"]
+    np.testing.assert_array_equal(np.array([row[1] for row in rows], np.float32), run.series["loss"])
+
+
 def test_an_unfinished_run_can_be_exported(tmp_path):
     run = load(samples.unfinished(tmp_path / "run", frames=8))
     with np.load(export(run, "npz", tmp_path / "out.npz"), allow_pickle=False) as found:

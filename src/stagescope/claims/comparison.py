@@ -84,6 +84,29 @@ def agreement(
     return Comparison(predicted, measured, tolerance, holds, reason, predicted_error, measured_error, unit)
 
 
+def at_least(
+    measured: float,
+    bar: float,
+    reason: str,
+    *,
+    measured_error: float = 0.0,
+    control: float | None = None,
+    unit: str | None = None,
+) -> Comparison:
+    """Whether a number reaches a bar, decided only where its error leaves no doubt.
+
+    `control` is the same number of a run with nothing to learn. Where that one reaches the bar too, nothing is decided.
+    """
+    holds = True if measured - measured_error >= bar else False if measured + measured_error < bar else None
+    if holds is None:
+        reason += f"; with an error of {measured_error:.2g} it is undecided at a bar of {bar:.3g}"
+    if control is not None:
+        reason += f"; the control has {control:.3g}"
+        if holds and control >= bar:
+            holds, reason = None, f"{reason} and reaches the bar too, so the run shows nothing of its own"
+    return Comparison(bar, measured, "at least", holds, reason, None, measured_error, unit)
+
+
 def beyond_chance(
     measured: float,
     chance: np.ndarray,

@@ -5,6 +5,7 @@ from stagescope.cli.command import Command
 from stagescope.cli.corpus_command import Corpus
 from stagescope.cli.fork_command import Fork
 from stagescope.cli.graph_command import Graph
+from stagescope.cli.import_command import Import
 
 COMMANDS: dict[str, type[Command]] = {
     "diagram": sweep_commands.Diagram,
@@ -16,8 +17,10 @@ COMMANDS: dict[str, type[Command]] = {
     "info": run_commands.Info,
     "stages": reading_commands.Stages,
     "check": reading_commands.Check,
+    "heads": reading_commands.Heads,
     "ladder": reading_commands.Ladder,
     "graph": Graph,
+    "import": Import,
     "export": run_commands.Export,
     "report": reading_commands.Report,
     "figures": reading_commands.Figures,

@@ -19,6 +19,7 @@ from stagescope.cli.command import (
     objective,
     print_notes,
 )
+from stagescope.errors import printable
 from stagescope.progress import progress_for
 
 LONG_SECONDS = 20.0
@@ -44,16 +45,36 @@ class Check(Command):
     folder: RunFolder
     claims: OwnClaims = OWN_CLAIMS
     elsewhere: bool = Field(False, description="make the runs beside this one that decide what it cannot")
+    control: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = Field(
+        None, description="of a watched model: a run in which there was nothing to learn, such as on shuffled text"
+    )
     quiet: bool = Field(False, description="no progress bar")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
         from stagescope.papers.reading import check
+        from stagescope.papers.registry import watched_problems
         from stagescope.runs.store import load
+        from stagescope.watching.source import is_watched
 
         shown = False if self.quiet or self.json_ else None
-        found = check(load(self.folder), self.claims or (), self.elsewhere, progress=shown)
+        run = load(self.folder)
+        found = check(run, self.claims or (), self.elsewhere, control=self.control, progress=shown)
+        for problem in watched_problems() if is_watched(run) else ():
+            print(printable(f"stagescope: {problem}"), file=sys.stderr)
         return answer(found, self.json_, "print_ledger")
+
+
+class Heads(Command):
+    """What each head of a watched model does (previous token, induction, sink, ...), and since when."""
+
+    folder: RunFolder
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.watching.heads import heads
+
+        return answer(heads(self.folder), self.json_, "print_heads")
 
 
 class Ladder(Command):

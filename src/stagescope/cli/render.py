@@ -21,6 +21,10 @@ from stagescope.papers.registry import paper_of, studies
 
 if TYPE_CHECKING:
     from stagescope.papers.study import Study
+    from stagescope.watching.heads import Heads
+
+MANY_HEADS = 32
+"""Heads from which on those without a name are counted instead of listed."""
 
 
 class _Safe:
@@ -57,7 +61,8 @@ def print_stages(found: Stages) -> None:
     stages = _table("stage", "from", "to", "evidence")
     for stage in found:
         stop = "end" if stage.stop is None else f"{stage.stop:.5g}"
-        name = Text.assemble((stage.name, "bold"), f", {stage.track}" if stage.track else "")
+        track = "" if stage.name.startswith(stage.track) else f", {stage.track}"
+        name = Text.assemble((stage.name, "bold"), track)
         stages.add_row(name, f"{stage.start:.5g}", stop, Text(stage.evidence))
     show(stages)
     others = [(curve, each) for curve, each in found.transitions if each.t not in found.events.values()]
@@ -91,6 +96,27 @@ def _events(found: Stages) -> Table:
             said.append(f"{'  ' if event.time is not None else ': '}{note}", style="dim")
         table.add_row(Text(name), said)
     return table
+
+
+def print_heads(found: "Heads") -> None:
+    """A head a row; of many, those that have or had a name. Notes are below."""
+    shown = found.heads if len(found) <= MANY_HEADS else tuple(head for head in found if head.spells)
+    table = _table("head", "does", "score", "by chance", f"since {found.clock}", "before")
+    for head in shown:
+        last, before = head.since, head.spells if head.since is None else head.spells[:-1]
+        since = "" if last is None else "the start" if last.step is None else f"{last.step:.5g}"
+        if last is not None and last.low is not None and last.high is not None:
+            since += f"  {span_text(last.low, last.high, ' to ')}"
+        numbers = ("" if value is None else f"{value:.2f}" for value in (head.score, head.chance))
+        style = "dim" if last is None else ""
+        cells = (head.label, head.name, *numbers, since, "; ".join(map(str, before)))
+        table.add_row(*(Text(cell, style=style) for cell in cells))
+    if shown:
+        show(table)
+    if len(shown) < len(found):
+        show(Text(f"{len(found) - len(shown)} of {len(found)} heads never had a name"))
+    for name, note in found.notes.items():
+        show(Text(f"{name}: {note}", style="dim"))
 
 
 def print_ladder(found: Ladder) -> None:

@@ -133,17 +133,29 @@ class Export(Command):
     """Write the recorded arrays of a run for other tools."""
 
     folder: RunFolder
-    to: Literal["npz", "csv", "netcdf"] = Field(
-        description="npz: all arrays; csv: one row a frame, series only; netcdf: all, named axes"
+    to: Literal["npz", "csv", "netcdf", "jsonl", "tensorboard"] = Field(
+        description="npz: all arrays; csv: one row a frame, series only; netcdf: all, named axes; jsonl: scalars, one object a"
+        " frame, as W&B has them; tensorboard: scalars, a log directory"
     )
-    out: Path | None = Field(None, description="file to write; default: the run's name with the format's suffix")
+    out: Path | None = Field(
+        None, description="file to write, for tensorboard a folder; default: the run's name with the format's suffix"
+    )
     overwrite: bool = Field(False, description="replace an existing file")
 
     def run(self) -> int:
         from stagescope.runs.export import export
         from stagescope.runs.store import load
 
-        print(export(load(self.folder), self.to, self.out, self.overwrite))
+        found = load(self.folder)
+        if self.to not in ("jsonl", "tensorboard"):
+            print(export(found, self.to, self.out, self.overwrite))
+            return 0
+        from stagescope.watching.scalars import notes, to_json_lines
+        from stagescope.watching.tensorboard import to_tensorboard
+
+        print((to_json_lines if self.to == "jsonl" else to_tensorboard)(found, self.out, self.overwrite))
+        for note in notes(found):
+            print(printable(f"note: {note}"), file=sys.stderr)
         return 0
 
 

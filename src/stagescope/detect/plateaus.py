@@ -7,7 +7,7 @@ import numpy as np
 
 from stagescope.detect.events import around
 from stagescope.detect.stage import BROKEN, Event, Stage, Stages, Transition
-from stagescope.detect.transitions import RULES, transitions
+from stagescope.detect.transitions import RULES, Rules, transitions
 
 Named = tuple[tuple[str, Transition], ...]
 """Transitions with the names of their curves."""
@@ -37,7 +37,9 @@ def read_curves(clock: str, series: Mapping[str, np.ndarray]) -> list[str]:
     return sorted(found, key=lambda name: name != "loss")
 
 
-def curve_transitions(time: np.ndarray, curve: np.ndarray, limits: Limits = LIMITS) -> tuple[Transition, ...]:
+def curve_transitions(
+    time: np.ndarray, curve: np.ndarray, limits: Limits = LIMITS, rules: Rules = RULES
+) -> tuple[Transition, ...]:
     """The transitions of one recorded curve; an interval is at least as wide as the records around it."""
     good = np.isfinite(curve)
     time, curve = time[good], curve[good].astype(float)
@@ -45,7 +47,7 @@ def curve_transitions(time: np.ndarray, curve: np.ndarray, limits: Limits = LIMI
     time, curve = time[chosen], curve[chosen]
     size = float(np.max(np.abs(curve), initial=0.0))
     scale = size if size and not 1 / limits.large < size < limits.large else 1.0
-    found = transitions(time, curve / scale)
+    found = transitions(time, curve / scale, rules)
     return tuple(_widened(replace(each, amplitude=each.amplitude * scale), time) for each in found)
 
 
@@ -135,7 +137,7 @@ def _ends(values: np.ndarray) -> dict[str, float | None]:
 def _between(time: np.ndarray, loss: np.ndarray, steps: list[Transition]) -> Iterator[Stage]:
     """Plateau, transition, plateau, ... from the first record to the last."""
     begin = float(time[0])
-    for k, (step, (start, stop)) in enumerate(zip(steps, _spans(time, steps), strict=True), 1):
+    for k, (step, (start, stop)) in enumerate(zip(steps, transition_spans(time, steps), strict=True), 1):
         if start > begin:
             yield _plateau(f"plateau {k}", begin, start, time, loss)
         facts = {"t": step.t, "low": step.low, "high": step.high, "width": step.width, "amplitude": step.amplitude}
@@ -146,7 +148,7 @@ def _between(time: np.ndarray, loss: np.ndarray, steps: list[Transition]) -> Ite
     yield replace(_plateau(f"plateau {len(steps) + 1}", begin, float(time[-1]), time, loss), stop=None)
 
 
-def _spans(time: np.ndarray, steps: list[Transition], limits: Limits = LIMITS) -> list[tuple[float, float]]:
+def transition_spans(time: np.ndarray, steps: list[Transition], limits: Limits = LIMITS) -> list[tuple[float, float]]:
     """From where to where each transition lasts on the clock u; where two would overlap, they share by their widths."""
     last = float(time[-1])
     centres, widths = np.log([step.t + last / 300 for step in steps]), np.array([step.width for step in steps])

@@ -4,12 +4,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-State = Literal["reached", "not reached", "at the start", "unreliable"]
+State = Literal["reached", "not reached", "at the start", "unreliable", "not counted"]
 BROKEN = ("diverged", "failed")
 """Statuses of a run whose numbers broke down: its events are not to be believed."""
 
 
-_WORDS = {"not reached": "not reached", "at the start": "there at the start", "unreliable": "not reliable", "reached": "reached"}
+_WORDS = {
+    "reached": "reached",
+    "not reached": "not reached",
+    "at the start": "there at the start",
+    "unreliable": "not reliable",
+    "not counted": "not counted",
+}
 
 
 def span_text(low: float, high: float, between: str = ", ") -> str:
@@ -67,7 +73,8 @@ class Stage:
     """A stretch of a run; `stop` is None where the run ended inside it.
 
     `evidence` is a sentence for people; `facts` are the numbers and names it carries, for programs and tests. `track` is what
-    goes through the stage where that is a part of the run, such as one row of attention; "" is the run itself.
+    goes through the stage where that is a part of the run, such as one row of attention; "" is the run itself. A page shows
+    tracks that are `aside`, of which there may be many, in a timeline and not above its plots.
     """
 
     name: str
@@ -76,6 +83,7 @@ class Stage:
     evidence: str
     track: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    aside: bool = False
 
     def __str__(self) -> str:
         stop = "end" if self.stop is None else f"{self.stop:.4g}"

@@ -16,7 +16,7 @@ def check_paper(paper: Any) -> Paper:
     """The paper, where each of its columns has the type that `Paper` states and names only what exists."""
     if not isinstance(paper, Paper):
         raise InputError(f"it is of type {type(paper).__name__}, not a stagescope Paper")
-    _expect("it", paper, name=_is(str), reference=_is(Reference), about_text=_optional)
+    _expect("it", paper, name=_is(str), reference=_is(Reference), about_text=_optional, watched=_call)
     _expect("it", paper, tags=_mapping(Tag), studies=_several(Study), forms=_is(Mapping))
     for form, targets in paper.forms.items():
         if form not in FORMS:

@@ -51,7 +51,8 @@ class Paper:
     """Everything the laboratory needs to know of a paper.
 
     `forms` names the losses of its model by what they average over: "population", "finite" or "sampled"; each
-    is written as "package.module:Type". `about_text` says what the paper predicts for a corpus before any training.
+    is written as "package.module:Type". `about_text` says what the paper predicts for a corpus before any training. `watched`
+    gives its claims on transformers that were trained elsewhere and watched (`ss.watch`); their tags are among `tags`.
     """
 
     name: str
@@ -60,3 +61,4 @@ class Paper:
     studies: "tuple[Study, ...]"
     forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     about_text: Callable[..., Any] | None = None
+    watched: Callable[[], tuple[Any, ...]] = tuple

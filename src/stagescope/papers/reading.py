@@ -1,11 +1,13 @@
 """The reading of a run: its curves, stages, ladder, ledger and views, each computed when it is first used, and once."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
 
 from stagescope.claims.claim import Claim, Verdict
 from stagescope.claims.ledger import Ledger
@@ -75,11 +77,16 @@ class Reading:
 
         They need no paper. A run whose numbers broke down has none.
         """
-        run = self.run
+        run, series = self.run, self.searched
         if run.status in BROKEN:
             return ()
-        names = read_curves(run.clock, run.series)[: LIMITS.curves]
-        return tuple((name, each) for name in names for each in curve_transitions(run.time, run.series[name]))
+        names = read_curves(run.clock, series)[: LIMITS.curves]
+        return tuple((name, each) for name in names for each in curve_transitions(run.time, series[name]))
+
+    @property
+    def searched(self) -> Mapping[str, np.ndarray]:
+        """The recorded series that are searched for transitions."""
+        return self.run.series
 
     @cached_property
     def free_stages(self) -> Stages:
@@ -87,7 +94,7 @@ class Reading:
         run, lacking = self.run, missing(self.type)
         _need_frames(run)
         notes = {} if lacking is None else {"paper": f"stages by the loss alone: {lacking}"}
-        notes |= curve_notes(run.clock, run.time, run.series)
+        notes |= curve_notes(run.clock, run.time, self.searched)
         return loss_stages(run.status, run.clock, run.time, run.series.get("loss"), self.transitions, notes)
 
     @cached_property
@@ -124,8 +131,15 @@ class Reading:
         """The verdicts of the paper's claims on a run that moves by one law from its start to its end."""
         return self.judge(claims)
 
-    def check(self, claims: Claims = (), elsewhere: bool = False) -> Ledger:
-        """The verdicts of the paper's claims, then those of your own `claims`; `elsewhere` makes the runs that decide more."""
+    def check(self, claims: Claims = (), elsewhere: bool = False, control: Run | str | Path | None = None) -> Ledger:
+        """The verdicts of the paper's claims, then those of your own `claims`; `elsewhere` makes the runs that decide more.
+
+        `control` is a run to compare with; only runs of watched models take one.
+        """
+        if control is not None:
+            raise InputError(
+                f"a control is for runs of ss.watch and ss.read_checkpoints, this one is of {self.type!r}; leave it out"
+            )
         own = own_claims(claims)
         refuse_taken(own, () if self.kind is None else self.kind.claims())
         _need_frames(self.run)
@@ -338,7 +352,14 @@ def stages(run: Run | str | Path) -> Stages:
     return reading(run).told_stages
 
 
-def check(run: Run | str | Path, claims: Claims = (), elsewhere: bool = False, *, progress: bool | None = False) -> Ledger:
+def check(
+    run: Run | str | Path,
+    claims: Claims = (),
+    elsewhere: bool = False,
+    *,
+    control: Run | str | Path | None = None,
+    progress: bool | None = False,
+) -> Ledger:
     """The ledger: every claim of the run's paper with its verdict, then your own claims.
 
     Args:
@@ -347,13 +368,15 @@ def check(run: Run | str | Path, claims: Claims = (), elsewhere: bool = False, *
             prepares for its claims, and the reading itself for a run of no paper. It always has the run as `run`.
         elsewhere: where this run is out of a claim's regime and the claim names options of the study with which it is not,
             make that run too and show its verdict. Each such run costs about as much as this one.
+        control: of a watched model, another watched run in which there is nothing to learn, such as the same training on
+            shuffled text. Claims find it as `evidence.control`, which is None without one.
         progress: a bar over the claims, since some make companion runs; None shows it on a terminal.
 
     A claim whose function raises an error is inconclusive, and its row says why.
     """
     found = reading(run)
     with found.showing(progress):
-        return found.check(claims, elsewhere)
+        return found.check(claims, elsewhere, control)
 
 
 def saddle_ladder(run: Run | str | Path, what: Objective | Field | None = None, progress: bool | None = False) -> Ladder:

@@ -140,10 +140,58 @@ def _kinds() -> dict[str, tuple[Kind, str, Study]]:
     return {type_id(module, name): (kind, module, study) for kind, module, name, study in every}
 
 
+@cache
+def _watched() -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    """Claims of all papers on watched transformers, and a sentence for each paper whose claims were left out."""
+    claims: list[Any] = []
+    left_out: list[str] = []
+    for paper in papers().values():
+        try:
+            claims += _tagged(paper)
+        except (Exception, SystemExit) as error:  # whatever one paper raises must not stop the others
+            left_out.append(f"the claims of the paper {paper.name!r} on watched models were left out: {_sentence(error)}")
+    return tuple(claims), tuple(left_out)
+
+
+def _tagged(paper: Paper) -> tuple[Any, ...]:
+    """The claims of a paper on watched models, each with a tag of the paper."""
+    from stagescope.claims.claim import Claim
+
+    found = tuple(paper.watched())
+    for claim in found:
+        if not isinstance(claim, Claim):
+            raise InputError(f"watched has {claim!r:.60} in it; expected a Claim")
+        if claim.tag not in paper.tags:
+            raise unknown(f"tag of {paper.name}:", claim.tag, paper.tags)
+    if len({claim.tag for claim in found}) < len(found):
+        raise InputError("two of them have the same tag; rename one of them")
+    return found
+
+
+def watched_claims() -> tuple[Any, ...]:
+    """The claims of all papers on transformers that were trained elsewhere and watched."""
+    return _watched()[0]
+
+
+def watched_problems() -> tuple[str, ...]:
+    """One sentence for each paper whose claims on watched models were left out."""
+    return _watched()[1]
+
+
+_WATCHED = Kind(
+    fields=(),
+    read=Later("stagescope.papers.watched:WatchedReading"),
+    claims=watched_claims,
+    views=Later("stagescope.watching.views:watched_views"),
+)
+_SOURCES: Mapping[str, Kind] = {"watched": _WATCHED, "checkpoints": _WATCHED}
+"""How runs without a field are read, by the kind of their source. They belong to no paper; other kinds have the free reading."""
+
+
 def kind_of(identity: str) -> Kind | None:
-    """How runs of a type of field are read; None where no paper says so."""
+    """How runs of a type of field, or of a kind of source, are read; None where nothing says so."""
     found = _kinds().get(identity)
-    return found[0] if found else None
+    return found[0] if found else _SOURCES.get(identity)
 
 
 def load_type(identity: str) -> None:

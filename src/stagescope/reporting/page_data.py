@@ -44,7 +44,7 @@ def scene_title(run: Run) -> str:
     """The name of the paper's idea, which is what stands before the colon in the title of a study."""
     if run.study in studies():
         return studies()[run.study].title.split(":")[0]
-    return label(run.study or run.type)
+    return label(run.study or str((run.spec.get("source") or {}).get("model") or run.type))
 
 
 def _tell_apart(scenes: list[dict[str, Any]]) -> None:
@@ -89,7 +89,7 @@ def _stage(stage: Stage, run: Run) -> dict[str, Any]:
     """A stop that is not finite is none: the stage lasts; a start that is not is that of the run."""
     start = stage.start if math.isfinite(stage.start) else run.time[0]
     texts = {name: label(getattr(stage, name)) for name in ("name", "evidence", "track")}
-    return {**texts, "start": float(start), "stop": number(stage.stop)}
+    return {**texts, "start": float(start), "stop": number(stage.stop), "aside": stage.aside}
 
 
 def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
@@ -137,6 +137,7 @@ def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> dict[str, Any]:
         "columns": _labels(view.columns),
         "row_axis": label(view.row_axis),
         "column_axis": label(view.column_axis),
+        "across": view.across,
         "marks": marks,
     }
 

@@ -10,6 +10,7 @@ import stagescope
 from stagescope.options import option_words
 from stagescope.papers.registry import paper_of, studies
 from stagescope.runs.run import Run
+from stagescope.watching.source import KINDS, is_watched
 
 LISTED = 24
 """Items of a setting that are listed: a vocabulary would fill the page."""
@@ -17,7 +18,8 @@ LISTED = 24
 
 def provenance(run: Run) -> dict[str, Any]:
     """Titled facts: rows (name, value) or a text. The order is that of the page."""
-    sections: dict[str, Any] = {"run": _run(run), "settings": _settings(run), "made with": _versions(run)}
+    sections: dict[str, Any] = {"run": _run(run), "model and probe": _model(run), "settings": _settings(run)}
+    sections["made with"] = _versions(run)
     sections["on the command line"], sections["in Python"] = reproduce(run) or (None, None)
     sections["cite"] = citation(run)
     return {title: facts for title, facts in sections.items() if facts}
@@ -43,8 +45,29 @@ def _run(run: Run) -> list[tuple[str, str]]:
     return rows
 
 
+def _model(run: Run) -> list[tuple[str, str]]:
+    """What is known of a model that was watched, a row each."""
+    if not is_watched(run):
+        return []
+    rows = [(name, value) for name, value in run.spec["source"].items() if name not in ("kind", "probe")]
+    probe = run.spec["source"].get("probe")
+    rows += [(f"probe: {name}", value) for name, value in probe.items()] if isinstance(probe, Mapping) else []
+    return [(str(name), _plain(_tokens(_local(value)))) for name, value in rows if value not in (None, [])]
+
+
+def _tokens(value: Any) -> Any:
+    """Texts in a list are quoted: tokens may be blanks."""
+    return (
+        [json.dumps(item, ensure_ascii=False) if isinstance(item, str) else item for item in value]
+        if isinstance(value, list)
+        else value
+    )
+
+
 def _source(source: Mapping[str, Any]) -> str:
     """Where a run without a law of motion comes from."""
+    if source["kind"] in KINDS:
+        return {"watched": "training watched by ss.watch", "checkpoints": "checkpoints of a folder"}[source["kind"]]
     rest = {name: _local(value) for name, value in source.items() if name != "kind"}
     return f"{source['kind']} recorded elsewhere" + (f" {json.dumps(rest)}" if rest else "")
 

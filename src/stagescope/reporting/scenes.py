@@ -27,9 +27,12 @@ def scenes_of(portraits: Sequence[Portrait]) -> list[list[Portrait]]:
 
 
 def _family(run: Run) -> Any:
-    """Runs whose views are made by the same function look alike; runs of no paper are alike where their fields are."""
-    seen = reading(run)
-    return seen.type if seen.kind is None else seen.kind.views
+    """Runs whose views are made by the same function look alike; runs of no paper are alike where their fields are.
+
+    Models that were trained elsewhere are alike where they have one name and as many heads.
+    """
+    seen, source = reading(run), run.spec.get("source") or {}
+    return seen.type if seen.kind is None else (seen.kind.views, str(source.get("model")), str(source.get("heads")))
 
 
 def starts_log(scene: Sequence[Portrait]) -> bool:

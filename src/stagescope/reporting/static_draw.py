@@ -75,7 +75,8 @@ def curves_on(axes: "Axes", portrait: Portrait, view: Curves) -> None:
     for curve, (color, style) in zip(named, _looks(named), strict=True):
         look: Any = {"color": COLORS[color % len(COLORS)], "ls": STYLES[style % len(STYLES)], "markersize": 4}
         look |= {"ls": DASHED} if curve.dashed else {}
-        axes.plot(time, curve.values, **look, label=plain(curve.name), zorder=3, marker="o" if len(time) == 1 else None)
+        dots: Any = {"marker": "o", "markevery": alone} if (alone := _alone(curve.values)).any() else {}
+        axes.plot(time, curve.values, **look, **dots, label=plain(curve.name), zorder=3)
     _time_axis(axes, time, portrait.run.clock)
     if log_values([view]):
         values = np.concatenate([curve.values for curve in view.curves])
@@ -90,6 +91,12 @@ def curves_on(axes: "Axes", portrait: Portrait, view: Curves) -> None:
         place = {"xycoords": axes.get_yaxis_transform(), "xytext": (-2, 2), "textcoords": "offset points"}
         axes.annotate(plain(level.name), (1.0, level.value), **place, ha="right", fontsize=7, color="#444444", zorder=4)
     axes.set_ylabel(plain(view.axis, 40))
+
+
+def _alone(values: np.ndarray) -> np.ndarray:
+    """Which records have no number before or after them: a line would not show them."""
+    good = np.concatenate([[False], np.isfinite(values), [False]])
+    return good[1:-1] & ~good[:-2] & ~good[2:]
 
 
 def _looks(named: Sequence[Curve]) -> list[tuple[int, int]]:
@@ -122,7 +129,7 @@ def ribbon(axes: "Axes", portrait: Portrait, whole: bool = True) -> "tuple[float
 
     Not `whole`: the stages of the run itself, without those of its parts.
     """
-    found = [stage for stage in portrait.stages or () if whole or not stage.track]
+    found = [stage for stage in portrait.stages or () if not stage.aside and (whole or not stage.track)]
     if not found:
         return 0.0, []
     from matplotlib.patches import Rectangle

@@ -17,23 +17,39 @@ SUFFIX = {"npz": ".npz", "csv": ".csv", "netcdf": ".nc"}
 
 def export(run: Run, to: str, out: Path | None = None, overwrite: bool = False) -> Path:
     """Write a run as npz, csv (series only) or netcdf; returns the file."""
-    name = run.path.resolve().name if run.path is not None else "run"
-    path = Path(out) if out is not None else Path(name + SUFFIX[to])
-    _check_target(run, path, overwrite)
-    publish(path, {"npz": _npz, "csv": _csv, "netcdf": lambda run: bytes(run.to_xarray().to_netcdf(engine="scipy"))}[to](run))
+    path = target(run, out, SUFFIX[to], overwrite)
+    publish(path, {"npz": _npz, "csv": _csv, "netcdf": _netcdf}[to](run))
     return path
 
 
-def _check_target(run: Run, path: Path, overwrite: bool) -> None:
+def target(run: Run, out: Path | str | None, suffix: str, overwrite: bool) -> Path:
+    """The file that an export of a run goes to, by default the run's name with a suffix; one that will not do is refused."""
+    path = outside(run, out, suffix)
     if path.is_dir():
         raise InputError(f"{path} is a folder; choose a file")
-    if not path.parent.is_dir():
-        raise InputError(f"{path.parent} is not a folder; make it first, or choose another file")
-    if run.path is not None and path.resolve().is_relative_to(run.path.resolve()):
-        raise InputError(f"{path} is inside the run; choose a file outside it, so that the run stays as it was committed")
     check_target(path)
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists; choose another file, or --overwrite (in Python overwrite=True)")
+    return path
+
+
+def outside(run: Run, out: Path | str | None, suffix: str) -> Path:
+    """A place in an existing folder that is not the run's own: an export never changes the run."""
+    name = run.path.resolve().name if run.path is not None else "run"
+    path = Path(out) if out is not None else Path(name + suffix)
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is not a folder; make it first, or choose another place")
+    if run.path is not None and path.resolve().is_relative_to(run.path.resolve()):
+        raise InputError(f"{path} is inside the run; choose a place outside it, so that the run stays as it was committed")
+    return path
+
+
+def _netcdf(run: Run) -> bytes:
+    """The format has no whole numbers of 64 bits: where 32 are too few, they are written as float64, exact up to 2^53."""
+    data = run.to_xarray()
+    whole = {name: values for name, values in data.variables.items() if values.dtype.kind == "i"}
+    large = [name for name, values in whole.items() if np.any((values < -(2**31)) | (values >= 2**31))]
+    return bytes(data.assign({name: data[name].astype(float) for name in large}).to_netcdf(engine="scipy"))
 
 
 def _npz(run: Run) -> bytes:

@@ -11,7 +11,7 @@ from stagescope.memory import require_stored
 from stagescope.params import check_name
 from stagescope.runs.run import Arrays, Run
 
-_TAKEN = ("t", "step", "loss", "speed")
+TAKEN = ("t", "step", "loss", "speed")
 """Names with a meaning of their own in every run."""
 _FEWER = "give fewer records, such as every tenth"
 
@@ -94,7 +94,7 @@ def _whole(step: np.ndarray) -> np.ndarray:
 
 def _check_array_name(name: str) -> None:
     check_name(name)
-    if name in _TAKEN:
+    if name in TAKEN:
         raise InputError(f"{name!r} has a meaning of its own in every run; give this array another name")
 
 

@@ -34,7 +34,7 @@ class Recorder:
         planned: how many records there will be, if known.
         overwrite: replace a run that is in the folder.
         resume: continue the run in the folder after its last commit; where there is none, begin it.
-        every: commit after so many records. A commit takes about ten milliseconds; a crash loses what came after the last one.
+        every: commit after so many records. A commit waits five times for the disk; a crash loses what came after the last one.
 
     Example:
         with ss.Recorder("runs/mine", axes={"attention": ("head", "query", "key")}) as recorder:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,13 +140,18 @@ class Run:
         return replace(self, path=save(self, Path(folder), overwrite))
 
     def to_xarray(self) -> "xarray.Dataset":
-        """The recorded arrays with named axes (needs the extra `stagescope[xarray]`)."""
+        """The recorded arrays with named axes (needs the extra `stagescope[xarray]`).
+
+        An axis has one size in a dataset and bears the name of no array: where a second array has an axis of the same name and
+        another size, that axis is called ARRAY_AXIS.
+        """
         try:
             import xarray
         except ImportError:
             raise InputError("xarray is not installed; pip install 'stagescope[xarray]'") from None
         arrays = {**self.series, **self.params}
-        data = {name: (self.axes[name], value) for name, value in arrays.items()}
+        axes = _one_size_each(self.clock, arrays, self.axes)
+        data = {name: (axes[name], value) for name, value in arrays.items()}
         facts = {"clock": self.clock, "status": self.status, "study": printable(self.study or "")}
         return xarray.Dataset(data, attrs=facts)
 
@@ -158,3 +164,20 @@ class Run:
         last = self.time[-1] if self.frames else float("nan")
         note = f" ({self.reason})" if self.reason else ""
         return f"<Run {what}: {self.frames} frames to {self.clock}={last:g}, {self.status}{note}>"
+
+
+def _one_size_each(
+    clock: str, arrays: Mapping[str, np.ndarray], axes: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """Names of axes such that equal names have equal sizes, none is twice in an array, and none but the clock is an array's."""
+    sizes: dict[str, int] = {}
+    found: dict[str, tuple[str, ...]] = {}
+    for name, values in arrays.items():
+        mine = [clock]
+        for axis, size in zip(axes[name][1:], values.shape[1:], strict=True):
+            tried = chain((axis, f"{name}_{axis}"), (f"{name}_{axis}_{k}" for k in count(2)))
+            free = next(each for each in tried if each not in (*mine, *arrays) and sizes.get(each, size) == size)
+            sizes[free] = size
+            mine.append(free)
+        found[name] = tuple(mine)
+    return found

@@ -76,7 +76,8 @@ class Marks:
 class Matrices(View):
     """Matrices (frames, panels, rows, columns), one panel for a head or for the whole; `low` and `high` bound the colours.
 
-    A range with low = -high is drawn with a diverging map.
+    A range with low = -high is drawn with a diverging map. `across` is how many panels belong into a row, such as the heads of
+    a layer; None where that does not matter.
     """
 
     values: np.ndarray
@@ -88,6 +89,7 @@ class Matrices(View):
     low: float = 0.0
     high: float = 1.0
     marks: Marks | None = None
+    across: int | None = None
 
     def __post_init__(self) -> None:
         expected = (len(self.panels), len(self.rows), len(self.columns))

@@ -200,8 +200,7 @@ class Parameters:
             none = np.full(min(self.sizes.embedding, len(gram)), np.nan, np.float32)
             return {"embedding_values": none, "embedding_rank": np.float32(np.nan)}
         values = np.sqrt(np.clip(np.linalg.eigvalsh(gram.double().cpu().numpy())[::-1], 0, None))
-        shares = values / max(values.sum(), 1e-300)
-        rank = float(np.exp(-np.sum(shares * np.log(np.maximum(shares, 1e-300)))))
+        rank = float((values**2).sum() ** 2 / max((values**4).sum(), 1e-300))  # how many equal values would spread as much
         return {"embedding_values": values[: self.sizes.embedding].astype(np.float32), "embedding_rank": np.float32(rank)}
 
     def gradient_norm(self) -> float:

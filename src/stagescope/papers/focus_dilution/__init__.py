@@ -18,4 +18,5 @@ PAPER = Paper(
         "finite": (f"{_HERE}.finite:TokenFinite",),
         "sampled": (f"{_HERE}.sampled:TokenSampled",),
     },
+    watched=Later(f"{_HERE}.watched:claims"),
 )

@@ -63,4 +63,6 @@ TAGS = {
     "FD:text-separability": Tag(
         "real text", "r = sigma_2/sigma_1 of E[h (y - 1/d)^T]: small r, one mode grows alone; large r, no stages"
     ),
+    "FD:watched-rank": Tag("a watched transformer", "effective rank of the token embedding falls to half, then rises by half"),
+    "FD:watched-order": Tag("a watched transformer", "E1 < Q1 < E2: embedding, attention, embedding again"),
 }

@@ -12,4 +12,5 @@ PAPER = Paper(
     tags=TAGS,
     studies=(STUDY, TEXT),
     about_text=Later("stagescope.papers.incremental.text.facts:about_text"),
+    watched=Later("stagescope.papers.incremental.watched:claims"),
 )

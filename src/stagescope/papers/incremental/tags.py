@@ -64,4 +64,6 @@ TAGS = {
     "ISA:stopping-rules": Tag("early stopping", "least held-out loss, with patience in steps or in stages"),
     "ISA:early-stopping": Tag("early stopping", "argmin_j KL(F_j || model) at the best stop = best likelihood fit"),
     "ISA:stop-ridge": Tag("early stopping", "loss of the best ridge fit that knows the lags < that at the best stop"),
+    "ISA:watched-together": Tag("a watched transformer", "cosine between moves of heads >= .8 when they have moved by .1"),
+    "ISA:watched-part": Tag("a watched transformer", "that cosine falls by .2 or more to the end"),
 }

@@ -16,7 +16,7 @@ import { Tile } from "./tile.js";
 /** @typedef {import("./blocks.js").Store} Store */
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./matrix.js").Reading} Reading */
-/** @typedef {{run: number, matrices: Matrices, tiles: Tile[], element: HTMLElement, when: HTMLElement}} Group */
+/** @typedef {{run: number, matrices: Matrices, tiles: Tile[], element: HTMLElement, flow: HTMLElement, when: HTMLElement}} Group */
 /** @typedef {Panel & {value: (run: number, panel: number, row: number, column: number) => Reading}} HeatPanel */
 
 const GAP = 16;
@@ -27,25 +27,28 @@ const AROUND_ZOOMED = 290; // px that header, legend and player take from one ma
 const LEAST_ZOOMED = 300;
 const MOST_ZOOMED = 2; // runs whose maps are enlarged side by side: more would not be larger than before
 const SMALLEST_TILE = 68;
+const SMALLEST_IN_ROW = 84; // below it the name of a head in its layer is cut
 
 /**
  * The size of maps that wrap inside a box: as large as can be, and then as many side by side as can be.
  * @param {Tile[]} tiles
  * @param {number} width
  * @param {number} height
- * @returns {[number, number]}
+ * @param {number|null} row how many belong into a row: a row then has as many, or where they do not fit, a share that is whole
+ * @returns {[width: number, height: number, across: number]}
  */
-function tileBox(tiles, width, height) {
-  /** @type {[number, number]} */
-  let best = [width, height];
+function tileBox(tiles, width, height, row) {
+  /** @type {[number, number, number]} */
+  let best = [width, height, 1];
   let largest = -1;
   for (let across = 1; across <= tiles.length; across++) {
+    if (row && row % across) continue;
     const w = Math.floor((width - GAP * (across - 1)) / across);
     const h = Math.floor(height / Math.ceil(tiles.length / across)) - CAPTION;
     /** @type {[number, number]} */
     const box = [Math.max(SMALLEST_TILE, w), Math.max(SMALLEST_TILE, h)];
     const side = Math.min(...tiles[0].cell(...box));
-    if (w >= SMALLEST_TILE && side >= largest) [best, largest] = [box, side];
+    if (w >= (row ? SMALLEST_IN_ROW : SMALLEST_TILE) && (row || side >= largest)) [best, largest] = [[...box, across], side];
   }
   return best;
 }
@@ -87,7 +90,7 @@ class Heat {
     const flow = el("div", { class: "tiles" }, tiles.map((tile) => tile.element));
     const unnamed = tiles.filter((_, i) => !matrices.view.panels[i]).map((tile) => tile.zoom);
     const head = el("div", { class: "heat-run-name" }, [alone ? null : nameOf(name, 60), when, ...unnamed]);
-    return { run, matrices, tiles, when, element: el("div", { class: "heat-run" }, [head, flow]) };
+    return { run, matrices, tiles, when, flow, element: el("div", { class: "heat-run" }, [head, flow]) };
   }
 
   /** @param {Tile} tile */
@@ -224,7 +227,10 @@ class Heat {
       const tiles = group.tiles.filter((tile) => !tile.element.hidden);
       if (!tiles.length) continue;
       group.element.style.width = `${share}px`;
-      const [w, h] = tileBox(tiles, share, large ? Math.max(LEAST_ZOOMED, innerHeight - AROUND_ZOOMED) : TALLEST);
+      const row = group.matrices.view.across;
+      const [w, h, columns] = tileBox(tiles, share, large ? Math.max(LEAST_ZOOMED, innerHeight - AROUND_ZOOMED) : TALLEST, row);
+      group.flow.style.display = row ? "grid" : "";
+      group.flow.style.gridTemplateColumns = row ? `repeat(${columns}, max-content)` : "";
       for (const tile of tiles) {
         tile.resize(w, h);
         setText(tile.zoom, large ? "close \u00d7" : "enlarge");

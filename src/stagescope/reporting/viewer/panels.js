@@ -11,6 +11,7 @@ import { ledgerPanel } from "./ledger.js";
 import { pointsPanel } from "./points.js";
 import { predictionPanel } from "./prediction.js";
 import { csvButton } from "./saving.js";
+import { timelinePanel } from "./timeline.js";
 import { notesOf, provenancePanel } from "./facts.js";
 
 /** @typedef {import("./types.js").Panel} Panel */
@@ -27,6 +28,7 @@ const ABOUT = 900; // characters: runs that differ have a sentence each
 const CHEAP = 4e6; // numbers of a panel that is built before anybody scrolls to it
 const FIGURES = "stagescope figures RUN";
 const SIDE_BY_SIDE = 4; // maps that fit beside the loss
+const TIMELINE_ABOUT = "Every part of the run and the stages it goes through, on the scale of the slider below. A click goes to a stage.";
 
 /**
  * Views of all runs by slot, in the order in which runs name them. Views of different kinds never share a panel.
@@ -185,6 +187,8 @@ export class Panels {
       framed.body.before(...thinned(scene, views));
       return framed;
     });
+    const timeline = timelinePanel(scene);
+    if (timeline) this.framed.splice(2, 0, new Framed(scene, "timeline", "Timeline", TIMELINE_ABOUT, "whole", async () => timeline));
     this.notes = notesOf(scene);
     this.element = el("div", { class: "panels" }, [...this.framed.map(({ element }) => element), this.notes]);
     for (const [slot, title, about, panel] of closing(scene)) {

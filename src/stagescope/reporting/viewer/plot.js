@@ -70,7 +70,7 @@ export function drawRibbon(pen, ribbon, x, box, unit) {
 }
 
 /**
- * Events as ticks at the top, and as hairlines behind the curves unless they are so many that these would be in the way.
+ * Events as ticks at the top with their intervals, and as hairlines behind the curves unless these would be in the way.
  * @param {CanvasRenderingContext2D} pen
  * @param {Moment[]} moments
  * @param {Axis} x
@@ -80,11 +80,18 @@ export function drawRibbon(pen, ribbon, x, box, unit) {
 export function drawMoments(pen, moments, x, box, unit) {
   pen.save();
   pen.lineWidth = unit;
-  for (const { time } of moments) {
+  const clip = (/** @type {number} */ t) => box.left + box.width * Math.min(1, Math.max(0, x.at(t) || 0));
+  for (const { time, interval } of moments) {
     const at = x.at(time);
     if (!(at >= 0 && at <= 1)) continue;
     const left = Math.round(box.left + at * box.width) + 0.5;
     pen.strokeStyle = inks().muted;
+    if (interval) {
+      pen.globalAlpha = 0.55;
+      pen.lineWidth = 3 * unit;
+      strokeLine(pen, clip(interval[0]), box.top - 0.5 * unit, clip(interval[1]), box.top - 0.5 * unit, []);
+      pen.lineWidth = unit;
+    }
     pen.globalAlpha = 0.28;
     if (moments.length <= HAIRLINES) strokeLine(pen, left, box.top, left, box.top + box.height, [2 * unit, 3 * unit]);
     pen.globalAlpha = 1;

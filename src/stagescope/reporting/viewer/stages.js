@@ -5,42 +5,47 @@
  * @typedef {{name: string, start: number, stop: number, lane: number, colour: number, evidence: string}} Segment
  *   A stage of a run. Stages may overlap: each lies in the first lane of its track that is free. `colour` is the same for
  *   equal names.
- * @typedef {{segments: Segment[], tracks: number[]}} Ribbon
- *   `tracks` are the lanes up to the end of each track: first those of the run itself, then those of its parts.
+ * @typedef {{segments: Segment[], tracks: number[], names: string[]}} Ribbon
+ *   `tracks` are the lanes up to the end of each track: first those of the run itself, then those of its parts; `names` are theirs.
  * @typedef {{name: string, time: number, run: number, note: string, interval: [number, number]|null}} Moment
  *   An event that was reached, with its 95 % interval where that is known.
  */
 
 /**
- * The stages of each run. A stage without an end lasts until the run's last frame.
+ * The stages of each run. A stage without an end lasts until the run's last frame. Tracks that are aside are left out unless all
+ * are asked for; colours are the same with and without them.
  * @param {Scene} scene
+ * @param {boolean} [all]
  * @returns {Ribbon[]}
  */
-export function ribbonsOf(scene) {
+export function ribbonsOf(scene, all = false) {
   /** @type {Map<string, number>} */
   const colours = new Map();
+  for (const { name } of scene.runs.flatMap(({ data }) => data.stages).sort((a, b) => Number(a.aside) - Number(b.aside))) {
+    if (!colours.has(name)) colours.set(name, colours.size);
+  }
   return scene.runs.map(({ data, time }) => {
     const last = time.length ? time[time.length - 1] : 0;
-    const names = [...new Set(data.stages.map(({ track }) => track))].sort((a, b) => Number(a !== "") - Number(b !== ""));
+    const stages = data.stages.filter(({ aside }) => all || !aside);
+    const names = [...new Set(stages.map(({ track }) => track))].sort((a, b) => Number(a !== "") - Number(b !== ""));
     /** @type {number[]} */
     const tracks = [];
     const segments = names.flatMap((track) => {
       const above = tracks[tracks.length - 1] ?? 0;
       /** @type {number[]} */
       const ends = [];
-      const found = data.stages.filter((stage) => stage.track === track).map((stage) => {
+      const found = stages.filter((stage) => stage.track === track).map((stage) => {
         const { name, start, evidence } = stage;
         const stop = Math.max(start, stage.stop ?? last);
         let lane = ends.findIndex((end) => end <= start);
         if (lane < 0) lane = ends.length;
         ends[lane] = stop;
-        if (!colours.has(name)) colours.set(name, colours.size);
         return { name, start, stop, lane: above + lane, colour: colours.get(name) ?? 0, evidence };
       });
       tracks.push(above + ends.length);
       return found;
     });
-    return { segments, tracks };
+    return { segments, tracks, names };
   });
 }
 

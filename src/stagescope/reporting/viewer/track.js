@@ -18,7 +18,7 @@ const NAMED_LANE = 13; // pixels below which a name cannot be read
  * @param {Scene} scene
  * @param {number} time
  */
-function shareOf({ times }, time) {
+export function shareOf({ times }, time) {
   const [low, high] = around(times, time);
   if (times.length < 2 || time <= times[0]) return 0;
   if (time >= times[times.length - 1]) return 1;
@@ -76,7 +76,7 @@ function place(element, scene, start, stop) {
  * @param {import("./stages.js").Segment} segment
  * @param {boolean} named
  */
-function segmentButton(scene, run, segment, named) {
+export function segmentButton(scene, run, segment, named) {
   const when = `${clockText(scene.clock, segment.start)} to ${clockText(scene.clock, segment.stop)}`;
   const whose = scene.runs.length > 1 ? `${scene.runs[run].data.name}: ` : "";
   const go = () => {

@@ -13,12 +13,13 @@
  *   curves: Curve[], levels: Level[]}} CurvesView
  *   `log`: a logarithmic axis makes sense; `start_log`: the page opens with one.
  * @typedef {AnyView & {kind: "matrices", values: Block, panels: string[], rows: string[], columns: string[],
- *   row_axis: string, column_axis: string, low: number, high: number,
+ *   row_axis: string, column_axis: string, low: number, high: number, across: number|null,
  *   marks: {names: string[], cells: Block}|null}} MatricesView
  * @typedef {AnyView & {kind: "points", values: Block, labels: string[], explained: Block}} PointsView
  * @typedef {CurvesView | MatricesView | PointsView} View
  *
- * @typedef {{name: string, start: number, stop: number|null, evidence: string, track: string}} Stage
+ * @typedef {{name: string, start: number, stop: number|null, evidence: string, track: string, aside: boolean}} Stage
+ *   `aside`: its track is shown in the timeline, not above plots.
  * @typedef {number|string|null} Cell
  * @typedef {{tag: string, statement: string, regime: string, predicted: Cell, measured: Cell, tolerance: Cell,
  *   predicted_error: number|null, measured_error: number|null, unit: string, kind: string|null, counted: boolean,

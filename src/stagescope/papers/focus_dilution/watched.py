@@ -1,0 +1,124 @@
+"""What focus and dilution says of a transformer that somebody trains: the forms that are not confirmed where nothing is learned.
+
+The evidence is the reading of a watched run (`papers/watched.py`). All claims ask for an open gate: the model must have learned
+from context. Bars and their controls are in docs/watched-claims.md.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stagescope.claims.claim import Claim, claim
+from stagescope.claims.comparison import Comparison, Regime, at_least
+from stagescope.watching.motion import first_above, moves
+from stagescope.watching.nulls import BIGRAM, FROZEN, SHUFFLED
+
+
+@dataclass(frozen=True)
+class Bars:
+    """What counts as an event, as condensed and as open again."""
+
+    condensed: float = 0.5  # least rank over that at the start
+    reopened: float = 1.5  # rank at the end over its minimum; on shuffled text the embedding stays condensed, at 1.00
+    grown: float = 1.5  # singular values of the embedding, in units of the largest one at the start
+    moved: float = 0.05  # root mean square distance of rows from the start: a twentieth of all attention
+
+
+BARS = Bars()
+
+
+def _regime(evidence: Any, *needed: str) -> Regime:
+    series = evidence.run.series
+    applies = all(name in series and np.isfinite(np.asarray(series[name][-1])).any() for name in needed)
+    if not applies:
+        return Regime(False, f"asks for {' and '.join(needed)}, which were not recorded", applies=False)
+    return Regime(evidence.gate.open, evidence.gate.sentence)
+
+
+def _reopening(run: Any) -> tuple[float, float]:
+    """Rank of the embedding at the end over its minimum, and half of the 95 % interval from the noise between records."""
+    rank = np.asarray(run.series["embedding_rank"], dtype=float)
+    rank = rank[np.isfinite(rank)]
+    noise = float(np.std(np.diff(rank[-20:], 2))) / np.sqrt(6) if len(rank) > 4 else 0.0  # second differences of white noise
+    return float(rank[-1] / rank.min()), 1.96 * noise / float(rank.min())
+
+
+def _reopens(evidence: Any) -> Comparison:
+    value, error = _reopening(evidence.run)
+    rank = np.asarray(evidence.run.series["embedding_rank"], dtype=float)
+    reason = f"the effective rank goes from {rank[0]:.1f} to {np.nanmin(rank):.1f} and ends at {rank[-1]:.1f}"
+    control = None if evidence.control is None else _reopening(evidence.control.run)[0]
+    if np.nanmin(rank) > BARS.condensed * rank[0]:
+        said = f"{reason}: it never falls to {BARS.condensed:g} of its start"
+        return Comparison(BARS.reopened, value, "at least", False, said, None, error, "of the smallest rank")
+    return at_least(value, BARS.reopened, reason, measured_error=error, control=control, unit="of the smallest rank")
+
+
+def times(run: Any) -> dict[str, int | None]:
+    """Records of E1, Q1 and E2: the first and second direction of the embedding have grown, attention has moved."""
+    values = np.asarray(run.series["embedding_values"], dtype=float)
+    away = np.linalg.norm(moves(run), axis=-1).reshape(run.frames, -1)
+    grown = BARS.grown * values[0, 0]
+    return {
+        "E1": first_above(values[:, 0], grown),
+        "Q1": first_above(np.nanmax(away, axis=1), BARS.moved),
+        "E2": first_above(values[:, 1], grown),
+    }
+
+
+def _in_order(run: Any) -> bool | None:
+    """Whether E1 comes before Q1 and Q1 before E2, each by more than one record; None where the run ended too early."""
+    at = times(run)
+    if at["E1"] is None or (at["Q1"] is None and at["E2"] is None):
+        return None
+    if at["Q1"] is None or at["Q1"] <= at["E1"]:
+        return False
+    if at["E2"] is None:
+        return None
+    return at["E2"] > at["Q1"] if abs(at["E2"] - at["Q1"]) > 1 else None
+
+
+def _ordered(evidence: Any) -> Comparison:
+    run = evidence.run
+    steps = {name: "not reached" if at is None else f"{run.time[at]:.5g}" for name, at in times(run).items()}
+    holds, reason = _in_order(run), ", ".join(f"{name} at {step}" for name, step in steps.items())
+    if evidence.control is not None:
+        same = _in_order(evidence.control.run)
+        reason += f"; the control is {'in' if same else 'not in'} this order"
+        holds = None if holds and same else holds
+    found = sorted((at, name) for name, at in times(run).items() if at is not None)
+    return Comparison("E1 < Q1 < E2", " < ".join(name for _, name in found), "more than one record apart", holds, reason)
+
+
+def claims() -> tuple[Claim, ...]:
+    return (
+        claim(
+            "FD:watched-rank",
+            "The token embedding condenses, and later opens again",
+            _rank_regime,
+            _reopens,
+            "start",
+            "end",
+            kind="pattern",
+            null=SHUFFLED,
+        ),
+        claim(
+            "FD:watched-order",
+            "The embedding grows in one direction, then attention moves, then the embedding grows in a second direction",
+            _order_regime,
+            _ordered,
+            "start",
+            "end",
+            kind="pattern",
+            null=(SHUFFLED, BIGRAM, FROZEN),
+        ),
+    )
+
+
+def _rank_regime(evidence: Any) -> Regime:
+    return _regime(evidence, "embedding_rank")
+
+
+def _order_regime(evidence: Any) -> Regime:
+    return _regime(evidence, "embedding_values", "sketch")

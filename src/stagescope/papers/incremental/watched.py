@@ -1,0 +1,91 @@
+"""What incremental learning says of a transformer that somebody trains: heads move together first, and part later.
+
+The evidence is the reading of a watched run (`papers/watched.py`). Both claims ask for an open gate: the model must have learned
+from context. Bars and their controls are in docs/watched-claims.md.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from stagescope.claims.claim import Claim, claim
+from stagescope.claims.comparison import Comparison, Regime, at_least
+from stagescope.watching.motion import Together, first_layer, together
+from stagescope.watching.nulls import BIGRAM, FROZEN, SHUFFLED
+
+
+@dataclass(frozen=True)
+class Bars:
+    """When heads count as moving, as together and as parted."""
+
+    moved: float = 0.1  # root mean square distance of rows from the start, mean over the heads of a layer
+    together: float = 0.8  # mean cosine between the moves of heads; 0 where each goes its own way
+    parted: float = 0.2  # fall of that cosine to the end of the run
+
+
+BARS = Bars()
+
+
+def _cosines(run: Any) -> tuple[Together, Together] | None:
+    """Cosine of the moves in the first layer whose heads move, when they do and at the end; None where no layer moves."""
+    if "sketch" not in run.series or (found := first_layer(run, BARS.moved)) is None:
+        return None
+    layer, frame = found
+    return together(run, layer, frame), together(run, layer, run.frames - 1)
+
+
+def _regime(evidence: Any) -> Regime:
+    if "sketch" not in evidence.run.series:
+        return Regime(False, "asks for sketches of the patterns, which were not recorded", applies=False)
+    if not evidence.gate.open:
+        return Regime(False, evidence.gate.sentence)
+    if _cosines(evidence.run) is None:
+        return Regime(False, f"in no layer the heads move by {BARS.moved:g} in the mean")
+    return Regime(True, evidence.gate.sentence)
+
+
+def _both(evidence: Any) -> tuple[Together, Together]:
+    found = _cosines(evidence.run)
+    assert found is not None  # the regime holds
+    return found
+
+
+def _first(evidence: Any) -> Comparison:
+    early, _ = _both(evidence)
+    reason = (
+        f"the heads of layer {early.layer} have moved by {BARS.moved:g} at {early.step:.5g}; the cosine is {early.cosine:.2f}"
+    )
+    control = None if evidence.control is None else _cosines(evidence.control.run)
+    return at_least(
+        early.cosine,
+        BARS.together,
+        reason,
+        measured_error=early.error,
+        control=None if control is None else control[0].cosine,
+        unit="mean cosine between moves of heads",
+    )
+
+
+def _later(evidence: Any) -> Comparison:
+    early, late = _both(evidence)
+    reason = f"the cosine of layer {early.layer} goes from {early.cosine:.2f} at {early.step:.5g} to {late.cosine:.2f} at the end"
+    if early.cosine - early.error < BARS.together:
+        said = f"{reason}: heads that were not together cannot part"
+        return Comparison(BARS.parted, early.cosine - late.cosine, "at least", None, said, unit="fall of the mean cosine")
+    control = None if evidence.control is None else _cosines(evidence.control.run)
+    return at_least(
+        early.cosine - late.cosine,
+        BARS.parted,
+        reason,
+        measured_error=(early.error**2 + late.error**2) ** 0.5,
+        control=None if control is None else control[0].cosine - control[1].cosine,
+        unit="fall of the mean cosine",
+    )
+
+
+def claims() -> tuple[Claim, ...]:
+    null = (SHUFFLED, BIGRAM, FROZEN)
+    first, then = "The heads of a layer move together first", "Heads that moved together part later"
+    return (
+        claim("ISA:watched-together", first, _regime, _first, "start", "end", kind="pattern", null=null),
+        claim("ISA:watched-part", then, _regime, _later, "start", "end", kind="pattern", null=null),
+    )

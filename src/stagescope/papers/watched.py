@@ -1,0 +1,180 @@
+"""The reading of a watched transformer: stages of its probe loss, its attention and its learning rate. Knows no paper.
+
+Claims of papers on such runs come from their column `watched`; they get this reading as evidence.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from stagescope.claims.ledger import Ledger
+from stagescope.claims.own import Claims
+from stagescope.detect.stage import Event, Stage, Stages, Transition, span_text
+from stagescope.errors import InputError
+from stagescope.papers.reading import Reading, reading
+from stagescope.runs.run import Run
+from stagescope.watching.gate import Gate, gate_of
+from stagescope.watching.head_events import FLOORS, HeadEvent, head_events
+from stagescope.watching.heads import Head, Heads, heads
+from stagescope.watching.rates import TRACK as RATES
+from stagescope.watching.rates import Rate, rates_of, warm_up_end
+
+ATTENTION = "attention"
+SEARCHED = ("loss", "repeat_loss", "embedding_rank")
+"""Series that are searched for transitions: the loss of a batch, its gradient and the learning rate have none to find."""
+HOW = "fast changes of curves of heads, decided by likelihood"
+_OWN = ("heads", "gate", "rates", "moved", "head_events", "transitions", "free_stages", "stages", "told_stages", "views")
+"""Parts that do not depend on a control."""
+
+
+class WatchedReading(Reading):
+    """Everything that can be said of a run of `ss.watch` or `ss.read_checkpoints`.
+
+    `control` is the reading of another such run that was given to `check`, or None.
+    """
+
+    control: "WatchedReading | None" = None
+
+    @cached_property
+    def heads(self) -> Heads:
+        """What each head does, and since when."""
+        return heads(self.run)
+
+    @cached_property
+    def gate(self) -> Gate:
+        """Whether events of attention count: the model must have learned something, from context."""
+        return gate_of(self.run)
+
+    @cached_property
+    def rates(self) -> tuple[Rate, ...]:
+        """Warm-up, decay and jumps of the learning rate."""
+        return rates_of(self.run)
+
+    @cached_property
+    def moved(self) -> np.ndarray:
+        """How far each head's pattern is from the first record (record, layer, head).
+
+        It is the root mean square distance of rows, at most sqrt(2), from a sketch that keeps it to 10 to 30 %.
+        """
+        if "sketch" not in self.run.series:
+            raise InputError("no sketch of the patterns was recorded, so nothing is known of how far they moved")
+        sketch = np.asarray(self.run.series["sketch"], dtype=float)
+        return np.linalg.norm(sketch - sketch[:1], axis=-1)
+
+    @cached_property
+    def head_events(self) -> tuple[HeadEvent, ...]:
+        """Fast changes of attention, whether they count or not."""
+        return head_events(self.run)
+
+    @property
+    def searched(self) -> Mapping[str, np.ndarray]:
+        run = self.run
+        return {name: run.series[name] for name in (run.clock, *SEARCHED) if name in run.series}
+
+    @cached_property
+    def transitions(self) -> tuple[tuple[str, Transition], ...]:
+        """The fast changes of the losses on the probe and of the embedding's rank, where they exceed their floors."""
+        loss = np.asarray(self.run.series.get("loss", ()), dtype=float)
+        rank = np.asarray(self.run.series.get("embedding_rank", ()), dtype=float)
+        floors = {"repeat_loss": FLOORS.loss * _range(loss), "embedding_rank": FLOORS.rank * _largest(rank)}
+        return tuple((name, each) for name, each in super().transitions if abs(each.amplitude) >= floors.get(name, 0.0))
+
+    @cached_property
+    def stages(self) -> Stages:
+        """Plateaus and transitions of the probe loss, events of attention, names of heads, and the learning rate.
+
+        An event of attention counts only where the gate is open; otherwise it is listed as not counted.
+        """
+        found, counted = self.free_stages, self.gate.open
+        events = {f"{ATTENTION} {k}": event for k, event in enumerate(self.head_events, 1)}
+        estimates = {**found.estimates, **{name: _estimate(event, counted) for name, event in events.items()}}
+        notes = {**found.notes, **self._warnings(estimates), **self._further(events)}
+        stages = [*found.stages, *(rate.stage for rate in self.rates)]
+        if counted:
+            stages += [_stage(name, event, notes.get(name, "")) for name, event in events.items()]
+            stages += [stage for head in self.heads for stage in _spells(head, float(self.run.time[0]))]
+        return replace(Stages.of(found.status, found.clock, estimates, tuple(stages), notes), transitions=found.transitions)
+
+    def _warnings(self, estimates: Mapping[str, Event]) -> dict[str, str]:
+        """A flag on each event that came while the learning rate was still rising."""
+        end = warm_up_end(self.rates)
+        inside = {name for name, event in estimates.items() if end is not None and event.time is not None and event.time < end}
+        until = "" if end is None or end == np.inf else f", until {end:.5g}"
+        return dict.fromkeys(sorted(inside), f"inside the warm-up: the learning rate is still rising{until}")
+
+    def _further(self, events: Mapping[str, HeadEvent]) -> dict[str, str]:
+        """What the gate says, why events do not count, and what is not known."""
+        notes = {"gate": self.gate.sentence}
+        if not self.gate.open:
+            for name, event in events.items():
+                notes[name] = f"at {event.t:.5g} [{span_text(event.low, event.high)}] {event.sentence}; the gate is closed"
+            named = sum(bool(head.spells) for head in self.heads)
+            if named:
+                notes["heads"] = f"{named} of {len(self.heads)} heads have names, which are no stages: the gate is closed"
+        if not self.rates:
+            known = "learning_rate" in self.run.series and np.isfinite(self.run.series["learning_rate"]).sum() > 1
+            why = "it has no schedule to show" if known else "it was not recorded, so what lies inside a warm-up is not marked"
+            notes[RATES] = why
+        return notes
+
+    def check(self, claims: Claims = (), elsewhere: bool = False, control: Run | str | Path | None = None) -> Ledger:
+        """The verdicts of all papers' claims on watched models, then your own; `control` is a run with nothing to learn."""
+        return super().check(claims, elsewhere) if control is None else self.beside_control(control).check(claims, elsewhere)
+
+    def beside_control(self, control: Run | str | Path) -> "WatchedReading":
+        """This reading with a control; what it has computed is kept, its verdicts are not."""
+        other = reading(control)
+        if not isinstance(other, WatchedReading):
+            raise InputError(f"the control is a run of {other.type!r}; give one of ss.watch or ss.read_checkpoints")
+        if other is self or other.run.series is self.run.series:
+            raise InputError("the control is the run itself; give another run, such as the same training on shuffled text")
+        kept: list[WatchedReading] = vars(self).setdefault("_controlled", [])
+        for known in kept:
+            if known.control is other:
+                return known
+        made = type(self)(self.run, self.kind)
+        vars(made).update({name: value for name, value in vars(self).items() if name in _OWN})
+        made.control, made.progress = other, self.progress
+        kept.append(made)
+        return made
+
+
+def _range(values: np.ndarray) -> float:
+    good = values[np.isfinite(values)]
+    return float(np.ptp(good)) if len(good) else 0.0
+
+
+def _largest(values: np.ndarray) -> float:
+    return float(np.max(values, where=np.isfinite(values), initial=0.0))
+
+
+def _estimate(event: HeadEvent, counted: bool) -> Event:
+    return Event(event.t, event.low, event.high, how=HOW) if counted else Event.missing("not counted", HOW)
+
+
+def _stage(name: str, event: HeadEvent, flag: str) -> Stage:
+    moves = [
+        {
+            "curve": move.what,
+            "layer": move.layer,
+            "head": move.head,
+            "t": move.transition.t,
+            "amplitude": move.transition.amplitude,
+        }
+        for move in event.moves
+    ]
+    facts = {"t": event.t, "low": event.low, "high": event.high, "moves": moves, "warm_up": bool(flag)}
+    said = f"{event.sentence}." + (f" It lies {flag}." if flag else "")
+    return Stage(name, event.start, event.stop, said, ATTENTION, facts)
+
+
+def _spells(head: Head, begin: float) -> Iterator[Stage]:
+    for spell in head.spells:
+        start = begin if spell.step is None else spell.step
+        when = "at the first record" if spell.step is None else f"[{span_text(spell.low or 0.0, spell.high or 0.0)}]"
+        said = f"Began {when}; score {spell.score:.2f}, by chance {spell.chance:.2f}."
+        facts = {"score": spell.score, "chance": spell.chance, "low": spell.low, "high": spell.high}
+        yield Stage(spell.name, start, spell.stop, said, head.label, facts, aside=True)
