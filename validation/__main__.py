@@ -29,6 +29,7 @@ MODULES = (
     "fuzz",
     "kill",
     "sweep_killing",
+    "watched_training",
     "watched_kill",
     "watched_claims",
     "documents",

@@ -18,7 +18,7 @@ _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 
 def _bases() -> tuple[type, ...]:
     """The callbacks of the packages that the program uses, else of one that is installed."""
-    used = [name for name in _PACKAGES if name in sys.modules]
+    used = [name for name in _PACKAGES if sys.modules.get(name) is not None]
     for name in used or _PACKAGES:
         try:
             import_module(f"{name}.callbacks")

@@ -6,6 +6,7 @@ as if it had not been watched.
 
 import inspect
 import random
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain
@@ -140,9 +141,11 @@ def tried(model: nn.Module, ids: Tensor, forward: Forward | None) -> tuple[Forwa
     """The first pass: how the model is called, its logits and its layers; what goes wrong is said with the likely cause."""
     capture = Capture(*ids.shape)
     try:
-        forward = forward or usual_forward(model, ids)
-        with without_trace(model), named_modules(model, capture), capture:
-            logits = logits_of(forward(model, ids), ids)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="flex_attention called without")  # the training has it compiled
+            forward = forward or usual_forward(model, ids)
+            with without_trace(model), named_modules(model, capture), capture:
+                logits = logits_of(forward(model, ids), ids)
     except InputError:
         raise
     except Exception as error:

@@ -89,7 +89,7 @@ class Watcher:
         self._release()
         kept = self.recorder.committed
         self.problem += " (nothing was recorded)" if kept is None else f" (records up to step {kept:,} are kept)"
-        warnings.warn(f"stagescope: {self.problem}", stacklevel=4)
+        warnings.warn(f"stagescope: {self.problem}", stacklevel=5)
 
     def finish(self, status: str = "finished", reason: str = "") -> None:
         """Record the model once more, as it is now, and end the run. The context manager does it; twice does no harm."""
