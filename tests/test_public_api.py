@@ -30,6 +30,7 @@ SaddleGraph saddle_graph
 ForkDifference fork fork_difference
 Branch BranchPoint Crossing continue_point
 Comparison Kind Paper Reading Reference Regime Study Tag reading
+Audit Finding audit audit_hashes
 """
 
 
