@@ -125,6 +125,14 @@ def test_one_lasting_change_of_shape_is_a_note(run, tmp_path):
     assert f"step{steps[7][0]}" in audit.notes[0]
 
 
+def test_parts_that_share_nothing_but_a_buffer_are_no_copies(tmp_path):
+    rng = np.random.default_rng(0)
+    steps = [(n, {"old" if n < 2 else "new": rng.normal(size=(8, 8)), "mask": np.ones(40, np.float32)}) for n in range(4)]
+    audit = found(tmp_path, steps)
+    assert audit.clean
+    assert "step2" in audit.notes[0]
+
+
 def test_a_model_that_starts_from_zero_has_a_note(tmp_path):
     steps = training("linear", 1)
     audit = found(tmp_path, steps)

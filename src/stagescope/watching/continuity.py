@@ -48,9 +48,9 @@ def findings(series: Series) -> tuple[list[Finding], list[str]]:
 
 def _copies(series: Series) -> Iterator[Finding]:
     """Checkpoints with the same weights. Of each group the one that fits best between its neighbours is kept."""
-    same: dict[tuple[bytes, ...], list[int]] = defaultdict(list)
+    same: dict[frozenset[tuple[str, bytes]], list[int]] = defaultdict(list)
     for n, each in enumerate(series.prints):
-        same[tuple(each[key].digest for key in series.weights)].append(n)
+        same[frozenset((key, each[key].digest) for key in series.weights or each)].append(n)
     groups = [group for group in same.values() if len(group) > 1]
     samples = list(series.samples().values())
     distance = mean_distances(samples) if samples else np.zeros((len(series), len(series)))
@@ -59,7 +59,7 @@ def _copies(series: Series) -> Iterator[Finding]:
         for n in group:
             if n != kept:
                 text = f"it has the same weights as {series.names[kept]}, bit for bit"
-                if all(series.narrow(key) for key in series.weights):
+                if series.weights and all(series.narrow(key) for key in series.weights):
                     text += "; they are kept in 16 bits, where very small moves leave no trace"
                 facts = {"same_as": series.names[kept], "tensors": len(series.weights) or len(series.common)}
                 yield Finding(series.names[n], "duplicate", None, text, facts)
