@@ -20,6 +20,7 @@ from tests.third_party.installing import environment, installed, shared
 AT_LEAST = {
     "README.md": 2,
     "bridges.md": 5,
+    "checkpoints.md": 5,
     "continue.md": 3,
     "extending.md": 4,
     "five-minutes.md": 12,

@@ -21,6 +21,7 @@ from stagescope.papers.registry import paper_of, studies
 
 if TYPE_CHECKING:
     from stagescope.papers.study import Study
+    from stagescope.watching.findings import Audit
     from stagescope.watching.heads import Heads
 
 MANY_HEADS = 32
@@ -169,6 +170,10 @@ def print_ledger(ledger: Ledger) -> None:
 
 
 def print_calibration(found: Calibration) -> None:
+    show(found.text())
+
+
+def print_audit(found: "Audit") -> None:
     show(found.text())
 
 
