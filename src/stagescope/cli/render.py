@@ -105,7 +105,10 @@ def _events(found: Stages) -> Table:
 def print_heads(found: "Heads") -> None:
     """A head a row; of many, those that have or had a name. Notes are below."""
     shown = found.heads if len(found) <= MANY_HEADS else tuple(head for head in found if head.spells)
-    table = _table("head", "does", "score", "by chance", f"since {found.clock}", "before")
+    table = _table("head", "does", "score", "chance", f"since {found.clock}", "before")
+    table.padding = (0, 1, 0, 0)
+    for column in table.columns[:5]:
+        column.no_wrap = True
     for head in shown:
         last, before = head.since, head.spells if head.since is None else head.spells[:-1]
         since = "" if last is None else "the start" if last.step is None else f"{last.step:.5g}"
