@@ -176,14 +176,15 @@ class Parameters:
         self.model, self.sizes = model, sizes
         found = embedding_of(model)
         self.embedding = None if found is None else f"{found[0]}.weight".lstrip(".")
-        self.groups = _grouped(list(self._values()), sizes.groups)
+        self._values = self._found()
+        self.groups = _grouped(list(self._values), sizes.groups)
 
-    def _values(self) -> dict[str, Tensor]:
+    def _found(self) -> dict[str, Tensor]:
         return {name: value for name, value in self.model.named_parameters() if value.is_floating_point()}
 
     def numbers(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        values = self._values()
+        values = self._values = self._found()
         if self.groups:
             norms = dict(zip(values, _norms([value.detach() for value in values.values()]), strict=True))
             known = [np.array([norms.get(name, np.nan) for name in names]) for names in self.groups.values()]
@@ -204,7 +205,8 @@ class Parameters:
         return {"embedding_values": values[: self.sizes.embedding].astype(np.float32), "embedding_rank": np.float32(rank)}
 
     def gradient_norm(self) -> float:
-        grads = [value.grad for value in self.model.parameters() if value.grad is not None]
+        """Of the parameters as they were at the last `numbers`."""
+        grads = [value.grad for value in self._values.values() if value.grad is not None]
         dense = [one.coalesce().values() if one.is_sparse else one for one in grads]
         return float(np.linalg.norm(_norms(dense))) if dense else float("nan")
 
