@@ -1,4 +1,4 @@
-"""Claims of papers on watched transformers: confirmed where they are planted, not where nothing is learned, nor beside a control."""
+"""Claims of papers on watched transformers: confirmed where planted, not where nothing is learned, nor beside such a control."""
 
 from dataclasses import replace
 
@@ -11,11 +11,17 @@ from stagescope.papers.registry import tags, watched_claims
 from stagescope.runs.run import Arrays
 from stagescope.watching import small
 from stagescope.watching.motion import first_above, moves, together
-from tests.watching.forged import Plant, falling, forged
+from tests.watching.forged import Plant
+from tests.watching.forged import forged as whole
 
 RANK, ORDER, TOGETHER, PART = "FD:watched-rank", "FD:watched-order", "ISA:watched-together", "ISA:watched-part"
 SAME = {(0, head): Plant("previous token", 200, amount=0.6) for head in range(3)}
 OWN = {(0, head): Plant(what, 200, amount=0.6) for head, what in enumerate(("previous token", "sink", "duplicate"))}
+
+
+def forged(plants=None, **options):
+    """A short run of one layer."""
+    return whole(plants, layers=1, frames=50, **options)
 
 
 def verdicts(run, control=None):
@@ -91,7 +97,8 @@ def test_attention_that_never_moves_is_in_no_order():
 def test_heads_that_move_alike_are_together_and_those_with_patterns_of_their_own_are_not(same, own):
     assert verdicts(same)[TOGETHER].verdict == "confirmed"
     assert verdicts(same)[TOGETHER].measured == pytest.approx(1.0, abs=1e-3)
-    assert verdicts(own)[TOGETHER].verdict == "violated"
+    assert verdicts(own)[TOGETHER].verdict != "confirmed"
+    assert verdicts(own)[TOGETHER].measured < 0.8
 
 
 def test_heads_part_where_their_patterns_do(same):
@@ -158,7 +165,6 @@ def test_moves_are_those_of_the_patterns(same):
     assert np.all(length[0] == 0)
     assert length[-1, 0] == pytest.approx(np.full(3, length[-1, 0, 0]))
     assert 0.3 < length[-1, 0, 0] < 0.7
-    assert np.all(length[-1, 1] == 0)
     assert together(same, 0, same.frames - 1).cosine == pytest.approx(1.0, abs=1e-6)
 
 
@@ -166,7 +172,3 @@ def test_a_single_record_above_a_bar_is_none():
     assert first_above(np.array([0, 1, 0, 1, 1, 1, 0]), 0.5) == 3
     assert first_above(np.array([0, 1, 0, 0]), 0.5) is None
     assert first_above(np.array([0, 0, 1]), 0.5) == 2
-
-
-def test_a_loss_that_falls_is_part_of_the_forgery():
-    assert falling(np.array([0, 10_000]))[1] < 0.7 * falling(np.array([0, 10_000]))[0]

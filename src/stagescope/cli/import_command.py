@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import tyro
 from pydantic import Field
 
@@ -83,6 +82,8 @@ def _probe(given: str) -> Any:
     path = Path(given[1:])
     try:
         if path.suffix == ".npy":
+            import numpy as np
+
             return np.load(path, allow_pickle=False)
         text = path.read_text(encoding="utf-8")
         return json.loads(text) if path.suffix == ".json" else text
