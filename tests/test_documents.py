@@ -32,6 +32,7 @@ AT_LEAST = {
     "report.md": 3,
     "run-schema.md": 4,
     "scan-snap.md": 2,
+    "watch.md": 5,
 }
 """Blocks that the test suite runs: a document cannot lose them unnoticed."""
 LONG = {"five-minutes.md": 1, "focus-dilution.md": 1, "incremental.md": 3, "scan-snap.md": 2, "sweeps.md": 5, "text.md": 1}

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import stagescope as ss
 from stagescope.claims.comparison import at_least
@@ -142,6 +143,7 @@ def test_every_claim_has_a_tag_and_a_null():
 @pytest.mark.parametrize("null", sorted({null.name for claim in watched_claims() for null in claim.nulls}))
 def test_no_claim_about_attention_is_confirmed_on_its_nulls(null):
     """Short trainings, seed fixed; `python -m validation watched_claims` has long ones."""
+    torch.set_num_threads(1)
     makers = {"shuffled text": small.shuffled, "bigram text": small.bigram, "frozen attention": small.frozen}
     run = makers[null](11, small.Setting(steps=120, width=16, length=16, characters=40_000))
     rows = verdicts(run)

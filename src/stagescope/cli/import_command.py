@@ -43,8 +43,10 @@ class Import(Command):
     def run(self) -> int:
         from stagescope.watching.tensorboard import event_files
 
-        logs = self.folder.is_dir() and event_files(self.folder)
-        made = self._logs() if logs and self.probe is None else self._checkpoints()
+        if not self.folder.is_dir():
+            what = "is a file" if self.folder.exists() else "does not exist"
+            raise InputError(f"{self.folder} {what}; give the folder that holds the event files or the checkpoints")
+        made = self._logs() if event_files(self.folder) and self.probe is None else self._checkpoints()
         if self.json_:
             print_json(info(made))
         else:
@@ -59,7 +61,15 @@ class Import(Command):
     def _checkpoints(self) -> "Run":
         from stagescope.watching.folders import checkpoints
 
-        checkpoints(self.folder)  # what is no folder of checkpoints is said first
+        try:
+            checkpoints(self.folder)
+        except InputError as error:
+            if any(self.folder.iterdir()) and self.probe is not None:
+                raise
+            raise InputError(
+                f"{self.folder} holds nothing that can be imported: no event files of TensorBoard (events.out.tfevents.*), and"
+                f" {message(error)}"
+            ) from None
         if self.probe is None:
             raise InputError("checkpoints are looked at on a text; give it as --probe TEXT, or --probe @FILE")
         from stagescope.watching.checkpoints import read_checkpoints
