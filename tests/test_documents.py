@@ -14,7 +14,7 @@ from stagescope.landscape.saddle_graph import Edge, Node, SaddleGraph
 from stagescope.landscape.saddle_path import Leg, Predicted, SaddlePath
 from stagescope.papers.predicting import CriticalScale
 from tests.documents import DOCUMENTS, ROOT, agree, is_run, parse, problems
-from tests.test_layers import GRAPH, MODULES, RANK
+from tests.test_layers import MODULES, RANK, graph
 from tests.third_party.installing import environment, installed, shared
 
 AT_LEAST = {
@@ -226,7 +226,7 @@ def _uses(module: str, others: list[str]) -> bool:
     """Whether one of the others imports a module, or the study of its paper names it."""
     study = MODULES.get(".".join([*module.split(".")[:3], "study"]))
     named = study is not None and f"{{_HERE}}.{module.rsplit('.', 1)[1]}:" in study.read_text()
-    return named or any(module in GRAPH[other] for other in others)
+    return named or any(module in graph()[other] for other in others)
 
 
 def test_the_walk_to_disk_goes_down():

@@ -63,12 +63,12 @@ class Import(Command):
 
         try:
             checkpoints(self.folder)
-        except InputError as error:
+        except InputError:
             if any(self.folder.iterdir()) and self.probe is not None:
                 raise
             raise InputError(
-                f"{self.folder} holds nothing that can be imported: no event files of TensorBoard (events.out.tfevents.*), and"
-                f" {message(error)}"
+                f"{self.folder} holds nothing that can be imported: no event files of TensorBoard (events.out.tfevents.*) and no"
+                " checkpoints such as checkpoint-500, step1000 or ckpt_200.pt"
             ) from None
         if self.probe is None:
             raise InputError("checkpoints are looked at on a text; give it as --probe TEXT, or --probe @FILE")
