@@ -31,11 +31,10 @@ from stagescope.watching.capture import Seen
 from stagescope.watching.observables import AXES, HeadNumbers, Parameters
 from stagescope.watching.observer import SHOWN
 from stagescope.watching.probe import Probe, make_probe
-from stagescope.watching.schedule import Schedule
 from stagescope.watching.watch import frame_arrays
 
 VOCABULARY, BLOCK, RATIO = 1000, 10, 10
-"""Tokens, steps of one training before the next has its turn, and steps a record."""
+"""Tokens, steps of one training before the next has its turn, and steps from one record to the next."""
 
 
 @dataclass(frozen=True)
@@ -185,9 +184,8 @@ def hooks(size: Size, probe: Tensor, out: Path, due: frozenset[int]) -> Any:
 
 def trainings(size: Size, folder: Path) -> list[Training]:
     probe = corpus(size, 6 + size.batch)[:6]
-    records = size.steps // RATIO
-    record = ss.Graded(frames=max(12, round(0.8 * records)), early=max(2, round(0.2 * records)))
-    due = frozenset(step for step in range(size.steps) if Schedule(size.steps, record).due(step))
+    record = ss.Every(n=RATIO)
+    due = frozenset(range(0, size.steps, RATIO))
     found = [
         Training("plain", lambda: plain(size), frozenset()),
         Training("ss.watch", lambda: watched(size, probe, folder / "watched", record), due),
