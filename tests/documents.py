@@ -4,7 +4,7 @@
 
 A ```python block is run; the blocks of one document share one namespace. A ```sh block, or a plain block that begins with
 `stagescope` or `make`, is given to a shell. Without --long, the lines of a block that are all commands of `stagescope` are
-given to one process instead, because each start of the command takes a second or more. All blocks of a document work in one
+called in this process instead, because each start of the command takes a second or more. All blocks of a document work in one
 temporary folder. A plain block directly after a block that is run is what it prints: text must be equal, a number may differ
 by one unit of its last digit, and a line `...` stands for any lines. A comment before a block says what else happens to it:
 
@@ -19,15 +19,20 @@ import difflib
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
+import webbrowser
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from stagescope.cli.main import run
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -99,7 +104,7 @@ def is_run(block: Block, long: bool = False) -> bool:
 def problems(path: Path, long: bool = False, times: bool = False) -> list[str]:
     """One sentence with details for each block of a document that fails or prints something else."""
     found, space = [], {"__name__": "__main__"}
-    with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch):
+    with _own_folder():
         for block in parse(path.read_text()):
             where = f"{path.name}, line {block.line}"
             if "file" in block.marks:
@@ -131,27 +136,42 @@ def _python(block: Block, where: str, space: dict[str, Any]) -> str:
     return out.getvalue()
 
 
-ONE_PROCESS = """
-import shlex, sys
-from stagescope.cli.main import run
-for line in sys.argv[1:]:
-    if code := run(shlex.split(line, comments=True)[1:]):
-        sys.exit(code)
-"""
-
-
 def _shell(block: Block, long: bool) -> str:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     env = {**os.environ, "PATH": path, "COLUMNS": "130", "BROWSER": "true", "NO_COLOR": "1"}
     lines = [line for line in block.text.splitlines() if line.strip()]
     plain = all(line.startswith("stagescope ") and not set("|&;<>$") & set(line) for line in lines)
-    command = (
-        [sys.executable, "-c", ONE_PROCESS, *lines] if plain and not long else ["bash", "-euo", "pipefail", "-c", block.text]
-    )
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    if plain and not long:
+        return _commands([shlex.split(line, comments=True)[1:] for line in lines], env)
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", block.text], env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def _commands(every: list[list[str]], env: dict[str, str]) -> str:
+    """What commands of `stagescope` print, called one after the other in this process until one fails."""
+    out, err = io.StringIO(), io.StringIO()
+    opened = mock.patch.object(webbrowser, "open", return_value=True)
+    with mock.patch.dict(os.environ, env), opened, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        for words in every:
+            try:
+                code = run(words)
+            except SystemExit as end:
+                code = end.code
+            if code:
+                raise RuntimeError(f"exit code {code}\n{out.getvalue()}{err.getvalue()}")
+    return out.getvalue()
+
+
+@contextlib.contextmanager
+def _own_folder() -> Iterator[None]:
+    """A temporary folder to work in; what was imported from it is forgotten."""
+    with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch), mock.patch.object(sys, "path", [*sys.path]):
+        yield
+        for name, module in list(sys.modules.items()):
+            if Path(getattr(module, "__file__", None) or "/").is_relative_to(scratch):
+                del sys.modules[name]
 
 
 def agree(expected: str, printed: str) -> bool:

@@ -3,9 +3,8 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent / "src" / "stagescope"
 RANK = {
@@ -59,10 +58,7 @@ PAPERS = sorted(path.name for path in (ROOT / "papers").iterdir() if (path / "__
 
 def imports(tree: ast.AST) -> Iterator[str]:
     """Modules of ours that a file imports at run time, also inside functions."""
-    typing_only = {id(n) for block in ast.walk(tree) if _is_typing(block) for n in ast.walk(block)}
-    for node in ast.walk(tree):
-        if id(node) in typing_only:
-            continue
+    for node in _statements(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "stagescope":
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
@@ -71,11 +67,23 @@ def imports(tree: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "stagescope")
 
 
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """What is below a node, but no expression, where no import can be, and nothing that is for types alone."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += [each for each in ast.iter_child_nodes(node) if not (isinstance(each, ast.expr) or _is_typing(each))]
+
+
 def _is_typing(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-GRAPH = {name: set(imports(ast.parse(path.read_text()))) for name, path in MODULES.items()}
+@cache
+def graph() -> dict[str, set[str]]:
+    """What each module imports. Made when a test asks: every worker of a session loads this file."""
+    return {name: set(imports(ast.parse(path.read_text()))) for name, path in MODULES.items()}
 
 
 def named(source: str) -> Iterator[str]:
@@ -98,54 +106,60 @@ def paper(module: str) -> str:
     return parts[2] if parts[1:2] == ["papers"] and len(parts) > 2 and parts[2] in PAPERS else ""
 
 
+CORE = [name for name in MODULES if not paper(name)]
+OF_PAPERS = [name for name in MODULES if paper(name)]
+
+
+@cache
 def reached(module: str) -> set[str]:
     """Everything a module imports, transitively."""
     seen: set[str] = set()
     waiting = [module]
     while waiting:
-        for other in GRAPH.get(waiting.pop(), ()):
+        for other in graph().get(waiting.pop(), ()):
             if other not in seen:
                 seen.add(other)
                 waiting.append(other)
     return seen
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if not paper(name)])
-def test_the_core_reaches_no_paper(module):
-    assert not {other for other in reached(module) if paper(other)}
+def test_the_core_reaches_no_paper():
+    for module in CORE:
+        assert not {other for other in reached(module) if paper(other)}, module
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if paper(name)])
-def test_a_paper_reaches_no_other_paper(module):
-    assert {paper(other) for other in reached(module)} <= {"", paper(module)}
-    assert not {other for other in reached(module) if part(other) in READ_BY_NOBODY}
+def test_a_paper_reaches_no_other_paper():
+    for module in OF_PAPERS:
+        assert {paper(other) for other in reached(module)} <= {"", paper(module)}, module
+        assert not {other for other in reached(module) if part(other) in READ_BY_NOBODY}, module
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if not paper(name) and part(name)])
-def test_parts_of_the_core_import_lower_ones(module):
-    mine = part(module)
-    assert mine in RANK, f"{mine} has no rank; give it one in this test and in docs/layers.md"
-    for other in GRAPH[module]:
-        lower = part(other) in ("", mine) or RANK[part(other)] < max(RANK[mine], 1)
-        assert lower, f"{module} (rank {RANK[mine]}) imports {other}"
+def test_parts_of_the_core_import_lower_ones():
+    for module in filter(part, CORE):
+        mine = part(module)
+        assert mine in RANK, f"{mine} has no rank; give it one in this test and in docs/layers.md"
+        for other in graph()[module]:
+            lower = part(other) in ("", mine) or RANK[part(other)] < max(RANK[mine], 1)
+            assert lower, f"{module} (rank {RANK[mine]}) imports {other}"
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if paper(name) and ".text" not in name])
-def test_a_paper_reaches_no_text_of_its_own(module):
+def test_a_paper_reaches_no_text_of_its_own():
     """`text/` imports its parent, never back. The package's object lists the studies of both."""
-    back = {other for other in GRAPH[module] if f".{paper(module)}.text" in other}
-    assert not back or module.endswith((f"papers.{paper(module)}", ".figures")), back
+    for module in OF_PAPERS:
+        back = {other for other in graph()[module] if f".{paper(module)}.text" in other}
+        allowed = ".text" in module or module.endswith((f"papers.{paper(module)}", ".figures"))
+        assert not back or allowed, f"{module} imports {back}"
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if paper(name)])
-def test_roles_import_earlier_roles(module):
-    folder, role = _role(module)
-    if role is None:
-        return
-    for other in GRAPH[module]:
-        place, used = _role(other)
-        if used is not None and place == folder:
-            assert ROLES.index(used) <= ROLES.index(role), f"{module} imports {other}"
+def test_roles_import_earlier_roles():
+    for module in OF_PAPERS:
+        folder, role = _role(module)
+        if role is None:
+            continue
+        for other in graph()[module]:
+            place, used = _role(other)
+            if used is not None and place == folder:
+                assert ROLES.index(used) <= ROLES.index(role), f"{module} imports {other}"
 
 
 def _role(module: str) -> tuple[str, str | None]:
@@ -157,17 +171,17 @@ def _role(module: str) -> tuple[str, str | None]:
     return ".".join(parts), None
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if NAMED[name]])
-def test_what_is_named_as_text_keeps_the_rules_too(module):
+def test_what_is_named_as_text_keeps_the_rules_too():
     """A study names what sets it up and reads it: modules of its own paper, or of the core below it.
 
     The registry names how runs without a paper are read: a module beside it, which imports the registry.
     """
-    for other in NAMED[module]:
-        assert paper(other) in ("", paper(module)), f"{module} names {other}"
-        assert part(other) not in READ_BY_NOBODY, f"{module} names {other}"
-        beside = module == "stagescope.papers.registry" and part(other) == "papers"
-        assert paper(module) or beside or RANK[part(other)] < RANK[part(module)], f"{module} names {other}"
+    for module, others in NAMED.items():
+        for other in others:
+            beside = module == "stagescope.papers.registry" and part(other) == "papers"
+            assert paper(other) in ("", paper(module)), f"{module} names {other}"
+            assert part(other) not in READ_BY_NOBODY, f"{module} names {other}"
+            assert paper(module) or beside or RANK[part(other)] < RANK[part(module)], f"{module} names {other}"
 
 
 def test_names_as_text_are_seen():

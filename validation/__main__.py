@@ -26,6 +26,7 @@ MODULES = (
     "saddle_path",
     "degenerate",
     "general_path",
+    "audit",
     "fuzz",
     "kill",
     "sweep_killing",

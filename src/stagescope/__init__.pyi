@@ -142,7 +142,11 @@ from .runs.store import verify as verify
 from .sweeping.engine import sweep as sweep
 from .sweeping.table import Sweep as Sweep
 from .sweeping.table import load_sweep as load_sweep
+from .watching.audit import audit as audit
 from .watching.checkpoints import read_checkpoints as read_checkpoints
+from .watching.findings import Audit as Audit
+from .watching.findings import Finding as Finding
+from .watching.hashes import audit_hashes as audit_hashes
 from .watching.heads import Heads as Heads
 from .watching.heads import heads as heads
 from .watching.hugging_face import TrainerWatch as TrainerWatch

@@ -30,6 +30,7 @@ def test_each_has_its_name_and_its_time(run):
     for head, step in zip(found, (100, 200, 300, 400, 500), strict=False):
         [spell] = head.spells
         assert spell.step == pytest.approx(step, rel=0.06), head
+        assert spell.step is not None
         assert spell.low is not None
         assert spell.high is not None
         assert spell.low <= spell.step <= spell.high

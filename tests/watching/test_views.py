@@ -133,6 +133,11 @@ def test_long_tokens_are_cut():
     assert token_labels(["a"], 3) == ("a", "1", "2")
 
 
+def test_what_watch_records_is_known_here():
+    observables = pytest.importorskip("stagescope.watching.observables")
+    assert set(observables.AXES) <= set(RECORDED)
+
+
 # several runs, and where a run comes from
 
 

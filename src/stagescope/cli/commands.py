@@ -1,6 +1,7 @@
 """The commands by name. Each is a typed set of arguments with a `run` that returns an exit code."""
 
 from stagescope.cli import paper_commands, reading_commands, run_commands, sweep_commands
+from stagescope.cli.audit_command import Audit
 from stagescope.cli.command import Command
 from stagescope.cli.corpus_command import Corpus
 from stagescope.cli.fork_command import Fork
@@ -26,6 +27,7 @@ COMMANDS: dict[str, type[Command]] = {
     "figures": reading_commands.Figures,
     "reproduce": paper_commands.Reproduce,
     "corpus": Corpus,
+    "audit": Audit,
     "calibrate": paper_commands.Calibrate,
     "cite": paper_commands.Cite,
     "demo": paper_commands.Demo,

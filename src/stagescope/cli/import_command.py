@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import tyro
 from pydantic import Field
 
@@ -35,9 +34,7 @@ class Import(Command):
     run_: Annotated[str | None, tyro.conf.arg(name="run")] = Field(
         None, description="logs: which run, where there are several below the folder: its path from there"
     )
-    loss: str | None = Field(
-        None, description="logs: the tag that is the loss; default: the one called so, held-out first"
-    )
+    loss: str | None = Field(None, description="logs: the tag that is the loss; default: the one called so, held-out first")
     tags: str = Field("*", description="logs: pattern of the tags to read, such as 'train/*'")
     overwrite: bool = Field(False, description="replace a run in --out (never anything else)")
     quiet: bool = Field(False, description="no progress bar")
@@ -46,8 +43,10 @@ class Import(Command):
     def run(self) -> int:
         from stagescope.watching.tensorboard import event_files
 
-        logs = self.folder.is_dir() and event_files(self.folder)
-        made = self._logs() if logs and self.probe is None else self._checkpoints()
+        if not self.folder.is_dir():
+            what = "is a file" if self.folder.exists() else "does not exist"
+            raise InputError(f"{self.folder} {what}; give the folder that holds the event files or the checkpoints")
+        made = self._logs() if event_files(self.folder) and self.probe is None else self._checkpoints()
         if self.json_:
             print_json(info(made))
         else:
@@ -62,7 +61,15 @@ class Import(Command):
     def _checkpoints(self) -> "Run":
         from stagescope.watching.folders import checkpoints
 
-        checkpoints(self.folder)  # what is no folder of checkpoints is said first
+        try:
+            checkpoints(self.folder)
+        except InputError:
+            if any(self.folder.iterdir()) and self.probe is not None:
+                raise
+            raise InputError(
+                f"{self.folder} holds nothing that can be imported: no event files of TensorBoard (events.out.tfevents.*) and no"
+                " checkpoints such as checkpoint-500, step1000 or ckpt_200.pt"
+            ) from None
         if self.probe is None:
             raise InputError("checkpoints are looked at on a text; give it as --probe TEXT, or --probe @FILE")
         from stagescope.watching.checkpoints import read_checkpoints
@@ -85,6 +92,8 @@ def _probe(given: str) -> Any:
     path = Path(given[1:])
     try:
         if path.suffix == ".npy":
+            import numpy as np
+
             return np.load(path, allow_pickle=False)
         text = path.read_text(encoding="utf-8")
         return json.loads(text) if path.suffix == ".json" else text

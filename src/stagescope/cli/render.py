@@ -21,6 +21,7 @@ from stagescope.papers.registry import paper_of, studies
 
 if TYPE_CHECKING:
     from stagescope.papers.study import Study
+    from stagescope.watching.findings import Audit
     from stagescope.watching.heads import Heads
 
 MANY_HEADS = 32
@@ -59,12 +60,15 @@ def print_stages(found: Stages) -> None:
     if found.events:
         show(_events(found))
     stages = _table("stage", "from", "to", "evidence")
-    for stage in found:
+    aside = [stage for stage in found if stage.aside]
+    for stage in found if len(aside) <= MANY_HEADS else [stage for stage in found if not stage.aside]:
         stop = "end" if stage.stop is None else f"{stage.stop:.5g}"
         track = "" if stage.name.startswith(stage.track) else f", {stage.track}"
         name = Text.assemble((stage.name, "bold"), track)
         stages.add_row(name, f"{stage.start:.5g}", stop, Text(stage.evidence))
     show(stages)
+    if len(aside) > MANY_HEADS:
+        show(Text(f"{len(aside)} stages of heads are not listed here: `stagescope heads` lists them"))
     others = [(curve, each) for curve, each in found.transitions if each.t not in found.events.values()]
     if others:
         table = _table("transition of", found.clock, "95 % interval", "changes by")
@@ -101,7 +105,10 @@ def _events(found: Stages) -> Table:
 def print_heads(found: "Heads") -> None:
     """A head a row; of many, those that have or had a name. Notes are below."""
     shown = found.heads if len(found) <= MANY_HEADS else tuple(head for head in found if head.spells)
-    table = _table("head", "does", "score", "by chance", f"since {found.clock}", "before")
+    table = _table("head", "does", "score", "chance", f"since {found.clock}", "before")
+    table.padding = (0, 1, 0, 0)
+    for column in table.columns[:5]:
+        column.no_wrap = True
     for head in shown:
         last, before = head.since, head.spells if head.since is None else head.spells[:-1]
         since = "" if last is None else "the start" if last.step is None else f"{last.step:.5g}"
@@ -166,6 +173,10 @@ def print_ledger(ledger: Ledger) -> None:
 
 
 def print_calibration(found: Calibration) -> None:
+    show(found.text())
+
+
+def print_audit(found: "Audit") -> None:
     show(found.text())
 
 

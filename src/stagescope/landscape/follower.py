@@ -196,7 +196,7 @@ class Follower:
         left, right, f, g = 0.0, at.step, sign(at), sign(following)
         best = following
         if f * g >= 0:  # one of them is zero to rounding
-            return best
+            return at if abs(f) < abs(g) else following
         for _ in range(RULE.located):
             middle = (left * g - right * f) / (g - f)
             trial = self.stepped(at, middle)

@@ -17,7 +17,7 @@ from stagescope.errors import InputError
 from stagescope.papers.reading import Reading, reading
 from stagescope.runs.run import Run
 from stagescope.watching.gate import Gate, gate_of
-from stagescope.watching.head_events import FLOORS, HeadEvent, head_events
+from stagescope.watching.head_events import FLOORS, HeadEvent, head_curves, head_events
 from stagescope.watching.heads import Head, Heads, heads
 from stagescope.watching.rates import TRACK as RATES
 from stagescope.watching.rates import Rate, rates_of, warm_up_end
@@ -108,6 +108,8 @@ class WatchedReading(Reading):
     def _further(self, events: Mapping[str, HeadEvent]) -> dict[str, str]:
         """What the gate says, why events do not count, and what is not known."""
         notes = {"gate": self.gate.sentence}
+        if (curves := len(head_curves(self.run))) > FLOORS.curves:
+            notes["curves of heads"] = f"{FLOORS.curves} of {curves:,} that move were searched, those that move most"
         if not self.gate.open:
             for name, event in events.items():
                 notes[name] = f"at {event.t:.5g} [{span_text(event.low, event.high)}] {event.sentence}; the gate is closed"

@@ -97,6 +97,11 @@ def number(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def is_weights(name: str) -> bool:
+    """Whether a file holds weights by its name."""
+    return name.endswith(SUFFIXES) and not _NEVER.search(name.rsplit("/", 1)[-1])
+
+
 def trainer_step(path: Path) -> int | None:
     """`global_step` of a trainer's state in a checkpoint; None where there is no such file."""
     state = path / TRAINER
@@ -222,7 +227,7 @@ def _index(path: Path) -> dict[str, str]:
     if not isinstance(places, dict) or not places or not all(isinstance(each, str) for each in places.values()):
         raise DamagedCheckpoint(f"{path} has no weight_map; the file is cut or comes from elsewhere")
     for place in set(places.values()):
-        if Path(place).name != place or not place.endswith(SUFFIXES) or _NEVER.search(place):
+        if Path(place).name != place or not is_weights(place):
             raise InputError(f"{path} names {place!r:.80}, which is no file of weights in its folder; it is not opened")
     return places
 

@@ -238,6 +238,7 @@ class Coder:
         """A token as text; its number where the tokenizer cannot say."""
         try:
             listed = isinstance(self.tokenizer, list | tuple)
-            return str(self.tokenizer[token] if listed else self.tokenizer.decode([token]))
+            word = str(self.tokenizer[token] if listed else self.tokenizer.decode([token]))
+            return word.encode("utf-8", "replace").decode()  # half of a character cannot be stored
         except Exception:  # a function, or a tokenizer without such an id
             return str(token)

@@ -9,6 +9,7 @@ from stagescope.runs.run import Arrays, Run
 from stagescope.views.any_run import any_views
 from stagescope.views.curves import MOST, NAMED, curves, left_out, many_curves
 from stagescope.views.view import Curve, HasRun, Level, Maker, View
+from stagescope.watching.gate import LIMITS
 from stagescope.watching.head_views import head_views
 from stagescope.watching.labels import token_label
 from stagescope.watching.source import RECORDED, Model, model_of
@@ -77,10 +78,8 @@ def context_view(run: Run) -> View | None:
     made = [Curve("context gain", gain[frames])]
     if "context_gain_error" in run.series:
         error = _series(run, "context_gain_error")[frames]
-        made += [
-            Curve(f"{sign} 2 standard errors", gain[frames] + 2 * side * error, faint=True)
-            for sign, side in (("+", 1), ("−", -1))
-        ]
+        for end, side in (("upper", 1), ("lower", -1)):
+            made.append(Curve(f"{end} end of the 95 % interval", gain[frames] + side * LIMITS.errors * error, faint=True))
     about = (
         "How much the loss rises if all tokens before the current one are those of another sequence: 0 without use of context."
     )

@@ -161,7 +161,7 @@ def _loaded(file: Path) -> dict[str, Any]:
 
 def _is_refusal(error: Exception) -> bool:
     """Whether the file is whole and wants more than tensors, as opposed to damaged."""
-    return (isinstance(error, pickle.UnpicklingError) and "Unsupported" in str(error)) or "TorchScript" in str(error)
+    return (isinstance(error, pickle.UnpicklingError) and "unsupported" in str(error).lower()) or "TorchScript" in str(error)
 
 
 def _state(found: Any, kind: type) -> dict[str, Any]:

@@ -27,7 +27,8 @@ const AROUND_ZOOMED = 290; // px that header, legend and player take from one ma
 const LEAST_ZOOMED = 300;
 const MOST_ZOOMED = 2; // runs whose maps are enlarged side by side: more would not be larger than before
 const SMALLEST_TILE = 68;
-const SMALLEST_IN_ROW = 84; // below it the name of a head in its layer is cut
+const SMALLEST_IN_ROW = 88; // below it the name of a head in its layer is cut
+const WIDEST_NAME = 110; // px of such a name
 
 /**
  * The size of maps that wrap inside a box: as large as can be, and then as many side by side as can be.
@@ -233,6 +234,7 @@ class Heat {
       group.flow.style.gridTemplateColumns = row ? `repeat(${columns}, max-content)` : "";
       for (const tile of tiles) {
         tile.resize(w, h);
+        if (row) tile.element.style.width = `${Math.max(Math.min(w, WIDEST_NAME), tile.width ?? 0)}px`;
         setText(tile.zoom, large ? "close \u00d7" : "enlarge");
         tile.zoom.setAttribute("aria-label", large ? "back to all maps" : "show this map alone and large");
       }

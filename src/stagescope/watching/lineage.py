@@ -1,0 +1,281 @@
+"""Whether checkpoints continue each other, from samples of their weights.
+
+A sample has one row for each checkpoint, in the order of the steps, and one column for each entry of a tensor that was drawn.
+Two measures are used. The *kinship* of two checkpoints is the correlation of their weights: trainings keep much of the random
+numbers they started from, and two trainings from different starts share none. The *path* is the sum of distances from each
+checkpoint to the next: it is shortest in the order in which the checkpoints were made.
+
+The thresholds were fixed on 200 trainings of ten kinds (tests/watching/trainings.py, seeds 0 to 19) and twins of them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """When a measure is a finding. In brackets what clean trainings and twins of them gave."""
+
+    kin: float = 0.2
+    """Kinship over the kinship of the same start (0.60 and above between neighbours; 0.15 and below with a twin)."""
+    sure: float = 16.0
+    """Standard errors that the kinship of the same start must amount to: below, kinship cannot be judged."""
+    shorter: float = 0.1
+    """Share by which an exchange must shorten the edges it changes (clean: 0.11 at most, in trainings that have settled)."""
+    shorter_end: float = 0.15
+    """The same where the first or the last checkpoint takes part: it has one neighbour only (clean: 0.15 at most)."""
+    margin: float = 0.02
+    """Share by which every other place must be longer after the repair: else the order cannot be told."""
+    ordered: float = 0.7
+    """Median distance of neighbours over that of others, from which on there is no order (0.61 at most unless settled)."""
+    detour: float = 3.0
+    """(|ab| + |bc|) / |ac|, the median over tensors (clean: 2.1 at most, in small networks that have settled 2.6)."""
+    detour_over_usual: float = 1.75
+    """The same over the median detour of the training, which is 1 on a straight way, 1.4 on a random walk and 2 in noise."""
+    tensor_detour: float = 4.0
+    """The same for a single tensor of 256 entries or more, which is also twice the median (clean: 2.7 at most)."""
+
+
+RULES = Thresholds()
+LEAST = 256
+"""Entries of a tensor that is judged by itself."""
+FEW = 64
+"""Entries of a tensor that takes part in distances: smaller ones, such as biases, may come back to where they were."""
+
+
+# kinship
+
+
+@dataclass(frozen=True)
+class Kinship:
+    """For each pair of checkpoints: the correlation, what it would be for the same start, and the number of entries behind it."""
+
+    correlation: np.ndarray
+    expected: np.ndarray
+    entries: np.ndarray
+
+    @property
+    def judged(self) -> np.ndarray:
+        """Pairs with enough entries to tell whether they are kin."""
+        return self.expected * np.sqrt(self.entries) >= RULES.sure
+
+    @property
+    def related(self) -> np.ndarray:
+        """Pairs that are kin."""
+        return self.judged & (self.correlation >= RULES.kin * self.expected)
+
+
+def kinship(samples: Sequence[np.ndarray]) -> Kinship:
+    """The kinship of checkpoints over several tensors: means, with the number of entries as weights.
+
+    If b = a + independent change, the correlation of a and b is the ratio of their standard deviations. A tensor that is constant
+    in a checkpoint, such as one that starts from zero, says nothing about it.
+    """
+    count = len(samples[0]) if samples else 0
+    total, same, entries = (np.zeros((count, count)) for _ in range(3))
+    for sample in samples:
+        centred = np.asarray(sample, float) - np.mean(sample, axis=1, keepdims=True, dtype=float)
+        size = np.sqrt(np.einsum("ij,ij->i", centred, centred))
+        known = np.outer(size > 0, size > 0)
+        product = np.where(known, np.outer(size, size), 1.0)
+        weight = sample.shape[1] * known
+        total += weight * (centred @ centred.T) / product
+        same += weight * np.minimum.outer(size, size) ** 2 / product
+        entries += weight
+    return Kinship(total / np.maximum(entries, 1), same / np.maximum(entries, 1), entries)
+
+
+def families(kin: Kinship) -> list[list[int]]:
+    """Checkpoints that are connected by kin, each family in order; the largest first, of equal ones the earlier.
+
+    Families are separate only if somewhere a member of one follows a member of the other, and this pair can be judged.
+    """
+    found = _connected(kin.related)
+    home = {n: family for family, members in enumerate(found) for n in members}
+    parted = {(home[n], home[n + 1]) for n in range(len(home) - 1) if kin.judged[n, n + 1] and not kin.related[n, n + 1]}
+    apart = np.array([[(a, b) in parted or (b, a) in parted for b in range(len(found))] for a in range(len(found))], dtype=bool)
+    merged = [sorted(n for each in group for n in found[each]) for group in _connected(~apart)]
+    return sorted(merged, key=lambda family: (-len(family), family))
+
+
+def _connected(linked: np.ndarray) -> list[list[int]]:
+    """The connected parts of a graph, each in order."""
+    waiting, found = set(range(len(linked))), []
+    while waiting:
+        members, fresh = set(), {min(waiting)}
+        while fresh:
+            members |= fresh
+            fresh = {int(n) for each in fresh for n in np.flatnonzero(linked[each])} - members
+        found.append(sorted(members))
+        waiting -= members
+    return found
+
+
+# distances
+
+
+def distances(sample: np.ndarray) -> np.ndarray:
+    """Euclidean distances between the rows."""
+    rows = np.asarray(sample, float)
+    rows = rows - rows.mean(axis=0)  # else large weights drown small moves in rounding
+    gram = rows @ rows.T
+    square = np.diag(gram)
+    return np.sqrt(np.maximum(square[:, None] + square[None, :] - 2 * gram, 0.0))
+
+
+def mean_distances(samples: Sequence[np.ndarray]) -> np.ndarray:
+    """Distances over several tensors, each in units of its median move from a checkpoint to the next."""
+    large = [each for each in samples if each.shape[1] >= FEW] or list(samples)
+    found = []
+    for each in map(distances, large):
+        moves = np.diagonal(each, 1)
+        if (moves > 0).any():
+            found.append(each / np.median(moves[moves > 0]))
+    return np.mean(found, axis=0) if found else np.zeros((len(samples[0]), len(samples[0])))
+
+
+def detours(distance: np.ndarray) -> np.ndarray:
+    """(|ab| + |bc|) / |ac| of each inner checkpoint b and its neighbours; nan where a and c are the same."""
+    moves, around = np.diagonal(distance, 1), np.diagonal(distance, 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(around > 0, (moves[:-1] + moves[1:]) / around, np.nan)
+
+
+def median_detours(samples: Sequence[np.ndarray]) -> np.ndarray:
+    """The detour of each inner checkpoint: the median over tensors."""
+    large = [each for each in samples if each.shape[1] >= FEW] or list(samples)
+    found = np.array([detours(distances(each)) for each in large])
+    known = np.isfinite(found)
+    return np.array([np.median(column[keep]) if keep.any() else 1.0 for column, keep in zip(found.T, known.T, strict=True)])
+
+
+def fit(distance: np.ndarray, place: int, without: Sequence[int] = ()) -> float:
+    """How much longer the path is through a checkpoint than past it; `without` are places that do not count as neighbours."""
+    before = next((n for n in range(place - 1, -1, -1) if n not in without), None)
+    after = next((n for n in range(place + 1, len(distance)) if n not in without), None)
+    near = [float(distance[place, n]) for n in (before, after) if n is not None]
+    return sum(near) - (float(distance[before, after]) if before is not None and after is not None else 0.0)
+
+
+# order
+
+
+@dataclass(frozen=True)
+class Move:
+    """Two checkpoints that are exchanged, or one that is put elsewhere, by their places in an order."""
+
+    kind: Literal["exchange", "shift"]
+    first: int
+    second: int
+
+    def applied(self, order: Sequence[int]) -> list[int]:
+        new = list(order)
+        if self.kind == "exchange":
+            new[self.first], new[self.second] = new[self.second], new[self.first]
+        else:
+            new.insert(self.second, new.pop(self.first))
+        return new
+
+    def who(self, order: Sequence[int]) -> list[int]:
+        """The checkpoints that change their place on purpose."""
+        return [order[self.first], order[self.second]] if self.kind == "exchange" else [order[self.first]]
+
+    def at_end(self, count: int) -> bool:
+        return not {self.first, self.second}.isdisjoint({0, count - 1})
+
+    def turns_end(self, count: int) -> bool:
+        """Whether it exchanges the first two or the last two, which is often as long."""
+        return self.kind == "exchange" and (self.first, self.second) in ((0, 1), (count - 2, count - 1))
+
+
+@dataclass(frozen=True)
+class Misplaced:
+    """A checkpoint that belongs elsewhere: its place, where it belongs in the repaired order, and how much shorter that is."""
+
+    place: int
+    before: int | None
+    after: int | None
+    shorter: float
+
+
+def misplaced(distance: np.ndarray) -> list[Misplaced]:
+    """Checkpoints that are out of order; none where the order cannot be told, or of fewer than four checkpoints.
+
+    The move that shortens the path most is made until none is left. A place at an end is preferred only if it is shorter by more
+    than a tenth, because there one edge is missing.
+    """
+    count = len(distance)
+    order, gains = list(range(count)), {}
+    for _ in range(count if count > 3 else 0):
+        best = max(_gains(distance, order), key=lambda found: found[1] * (0.9 if found[0].at_end(count) else 1.0), default=None)
+        if best is None:
+            break
+        move, _, share = best
+        gains |= {each: max(share, gains.get(each, 0.0)) for each in move.who(order)}
+        order = move.applied(order)
+    if (
+        not gains
+        or _disorder(distance[np.ix_(order, order)]) > RULES.ordered
+        or _margin(distance, order, set(gains)) < RULES.margin
+    ):
+        return []
+    return [_misplaced(order, each, share) for each, share in sorted(gains.items())]
+
+
+def _disorder(distance: np.ndarray) -> float:
+    """The median distance of neighbours over that of checkpoints that are none: 1 for noise around a point."""
+    others = float(np.median(distance[np.triu_indices(len(distance), 2)]))
+    return float(np.median(np.diagonal(distance, 1))) / others if others > 0 else 1.0
+
+
+def _misplaced(order: list[int], each: int, share: float) -> Misplaced:
+    place = order.index(each)
+    before, after = order[place - 1] if place else None, order[place + 1] if place + 1 < len(order) else None
+    return Misplaced(each, before, after, share)
+
+
+def _gains(distance: np.ndarray, order: list[int]) -> Iterator[tuple[Move, float, float]]:
+    """Moves that shorten the path enough, by how much, and by which share of the edges that change."""
+    for move in _moves(len(order)):
+        before, after = _edges(distance, order, move)
+        share = (before - after) / before if before > 0 else 0.0
+        if share >= (RULES.shorter_end if move.at_end(len(order)) else RULES.shorter):
+            yield move, before - after, share
+
+
+def _margin(distance: np.ndarray, order: list[int], who: set[int]) -> float:
+    """The least share by which another place of one of these checkpoints makes the path longer."""
+    shares = [1.0]
+    for move in _moves(len(order)):
+        if not who.isdisjoint(move.who(order)) and not move.turns_end(len(order)):
+            before, after = _edges(distance, order, move)
+            shares.append((after - before) / before if before > 0 else 0.0)
+    return min(shares)
+
+
+def _moves(count: int) -> Iterator[Move]:
+    for first in range(count):
+        yield from (Move("exchange", first, second) for second in range(first + 1, count))
+        yield from (Move("shift", first, second) for second in range(count) if abs(first - second) > 1)
+
+
+def _edges(distance: np.ndarray, order: list[int], move: Move) -> tuple[float, float]:
+    """The length of the edges that a move changes, before and after."""
+    count, (i, j) = len(order), (move.first, move.second)
+
+    def length(*pairs: tuple[int, int]) -> float:
+        inside = ((order[a], order[b]) for a, b in pairs if 0 <= a < count and 0 <= b < count)
+        return float(sum(distance[pair] for pair in inside))
+
+    if move.kind == "shift":
+        gap = (j, j + 1) if i < j else (j - 1, j)
+        return length((i - 1, i), (i, i + 1), gap), length((i - 1, i + 1), (gap[0], i), (i, gap[1]))
+    if j == i + 1:
+        return length((i - 1, i), (j, j + 1)), length((i - 1, j), (i, j + 1))
+    return (
+        length((i - 1, i), (i, i + 1), (j - 1, j), (j, j + 1)),
+        length((i - 1, j), (j, i + 1), (j - 1, i), (i, j + 1)),
+    )
