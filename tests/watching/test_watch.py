@@ -252,6 +252,18 @@ def test_two_watchers_of_one_model_are_refused():
     ss.watch(model, probe=PROBE).close()
 
 
+def test_a_watcher_that_nobody_ends_keeps_its_records(tmp_path):
+    """As at the end of a program that was interrupted outside of a `with`."""
+    model = made()
+    watcher = ss.watch(model, probe=PROBE, out=tmp_path / "run", steps=STEPS, record=ss.Every(n=1))
+    for _ in range(4):
+        watcher.step()
+    assert len(ss.load(tmp_path / "run").step) == 1  # committed are the first record and then every tenth
+    del watcher
+    assert ss.load(tmp_path / "run").step.tolist() == [0, 1, 2, 3]
+    ss.watch(model, probe=PROBE).close()
+
+
 def test_losses_that_are_no_numbers_are_recorded():
     model = made()
     with ss.watch(model, probe=PROBE, steps=3, record=ss.Every(n=1)) as watcher:

@@ -36,6 +36,7 @@ class Watcher:
     def __init__(self, observer: "Observer", recorder: Recorder, schedule: Schedule, optimizer: Any, start: int) -> None:
         self.observer, self.recorder, self.schedule, self.optimizer = observer, recorder, schedule, optimizer
         self.done, self.problem, self._ended = start, "", False
+        self._dropped = weakref.finalize(self, _let_go, recorder, weakref.ref(observer.model))
 
     def __enter__(self) -> "Watcher":
         return self
@@ -118,6 +119,7 @@ class Watcher:
 
     def _release(self) -> None:
         self._ended = True
+        self._dropped.detach()
         _WATCHED.discard(self.observer.model)
         if self.problem:
             with suppress(Exception):  # the disk may be full; what was committed is safe
@@ -129,6 +131,15 @@ class Watcher:
         if self.problem and self.recorder.committed is None:
             raise InputError(f"there is no run: {self.problem}")
         return self.recorder.run
+
+
+def _let_go(recorder: Recorder, model: "weakref.ref[nn.Module]") -> None:
+    """Keep what a watcher has recorded that nobody ended: its program was interrupted, or lost it."""
+    with suppress(Exception):
+        recorder.close()
+    watched = model()
+    if watched is not None:
+        _WATCHED.discard(watched)
 
 
 def frame_arrays(frame: Mapping[str, Any]) -> dict[str, np.ndarray]:
