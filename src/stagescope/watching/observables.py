@@ -138,7 +138,7 @@ class HeadNumbers:
         left, right = flat[0], flat[1] - flat[1].mean(1, keepdim=True)
         inner = torch.linalg.qr(left, mode="r").R @ torch.linalg.qr(right, mode="r").R.transpose(-2, -1)
         if not bool(torch.isfinite(inner).all()):  # a training that diverged
-            return torch.full((len(inner), self.sizes.values), torch.nan)
+            return torch.full((len(inner), self.sizes.values), torch.nan, device=inner.device)
         values = torch.linalg.svdvals(inner)[:, : self.sizes.values] / (left.shape[1] * query.shape[-1] ** 0.5)
         return F.pad(values, (0, self.sizes.values - values.shape[1]), value=torch.nan)
 
