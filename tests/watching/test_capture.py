@@ -11,6 +11,7 @@ from stagescope.errors import InputError
 from stagescope.watching.capture import Capture, Plan
 from stagescope.watching.observer import Observer
 from stagescope.watching.passing import attend, tried
+from stagescope.watching.probe import make_probe
 from tests.watching.models import (
     CONTEXT,
     HEADS,
@@ -290,3 +291,20 @@ def test_tokens_that_are_read_and_never_predicted():
     frame = Observer(Padded(), tokens(4, 24)).frame()
     assert np.isfinite(frame["loss"])
     assert np.isfinite(frame["repeat_loss"])
+
+
+def test_the_token_embedding_is_the_one_that_gets_the_tokens():
+    class Odd(nn.Module):
+        """A table of places with more rows than there are tokens, and a name that tells nothing."""
+
+        def __init__(self):
+            super().__init__()
+            self.one, self.other = nn.Embedding(VOCABULARY + 20, WIDTH), nn.Embedding(VOCABULARY, WIDTH)
+            self.attn, self.head = Fused(), nn.Linear(WIDTH, VOCABULARY + 20)
+
+        def forward(self, ids):
+            return self.head(self.attn(self.one(torch.arange(ids.shape[1])) + self.other(ids)))
+
+    torch.manual_seed(0)
+    observer = Observer(Odd(), make_probe(tokens(4, 24), Odd(), vocabulary=VOCABULARY))
+    assert observer.parameters.embedding == "other.weight"

@@ -172,10 +172,10 @@ class Parameters:
     They are looked up by name each time: a program may exchange a module in the middle of a training.
     """
 
-    def __init__(self, model: nn.Module, sizes: Sizes = SIZES) -> None:
+    def __init__(self, model: nn.Module, table: str | None = None, sizes: Sizes = SIZES) -> None:
         self.model, self.sizes = model, sizes
-        found = embedding_of(model)
-        self.embedding = None if found is None else f"{found[0]}.weight".lstrip(".")
+        guess = embedding_of(model) if table is None else (table,)
+        self.embedding = None if guess is None else f"{guess[0]}.weight".lstrip(".")
         self._values = self._found()
         self.groups = _grouped(list(self._values), sizes.groups)
 

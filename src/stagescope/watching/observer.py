@@ -45,7 +45,7 @@ class Observer:
         self.heads = None if heads is None else chosen_heads(heads, max(one.heads for one in seen))
         self.causal = all(float(one.weights.triu(1).abs().max()) < 1e-6 for one in seen)
         self.blocks = chosen_blocks(self.model, blocks)
-        self.numbers, self.parameters = HeadNumbers(self.probe, patterns), Parameters(self.model)
+        self.numbers, self.parameters = HeadNumbers(self.probe, patterns), Parameters(self.model, self._plan.table)
         self._predicts = logits is not None and int(self.probe.ids.max()) < logits.shape[-1]  # else they are hidden states
         self.vocabulary = int(logits.shape[-1]) if logits is not None and self._predicts else vocabulary_of(self.model)
         self._kinds = [(one.path, one.heads) for one in self._kept(seen)]
