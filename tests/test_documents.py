@@ -41,7 +41,17 @@ IDS = [path.name for path in DOCUMENTS]
 PATHS = re.compile(r"[\w./-]+\.(?:py|md|js|json|toml|cff|png)\b")
 NAMED = re.compile(r"\bstagescope(?:\.[a-z_]+)+\b")
 FILES = {path.name for part in ("src", "tests", "docs", "validation") for path in (ROOT / part).rglob("*.*")}
-GIVEN = {"sport.json", "cluster.py", "manifest.json", "predicted.json", "sweep.json", "zarr.json", "ledger.json", "ledger.md"}
+GIVEN = {
+    "config.json",
+    "sport.json",
+    "cluster.py",
+    "manifest.json",
+    "predicted.json",
+    "sweep.json",
+    "zarr.json",
+    "ledger.json",
+    "ledger.md",
+}
 """Files that a reader or a command makes."""
 
 
