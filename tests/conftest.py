@@ -1,5 +1,6 @@
 """Shared fixtures: small runs, and a private place for caches."""
 
+import gc
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -9,3 +10,11 @@ from hypothesis import settings
 
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=25)
 settings.load_profile("fixed")
+
+gc.set_threshold(20_000, 20, 20)  # else a tenth of the time is spent looking for cycles among a million objects of JAX and Numba
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: no need to look through them."""
+    gc.collect()
+    gc.freeze()

@@ -61,8 +61,9 @@ def _loaded() -> dict[Path, _Functions]:
         lines = os.fsdecode(_MAPS.read_bytes()).splitlines()
     except OSError:
         return {}
-    paths = {Path(line.split(maxsplit=5)[-1]) for line in lines}
-    found = {path: _functions(path) for path in sorted(paths) if _LIBRARIES.fullmatch(path.name)}
+    names = {line.split(maxsplit=5)[-1] for line in lines if ".so" in line}  # compiled code has thousands of lines
+    paths = [Path(name) for name in sorted(names) if _LIBRARIES.fullmatch(name.rpartition("/")[2])]
+    found = {path: _functions(path) for path in paths}
     return {path: functions for path, functions in found.items() if functions is not None}
 
 

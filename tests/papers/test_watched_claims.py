@@ -72,6 +72,7 @@ def test_a_rank_that_is_noisy_decides_nothing_at_the_bar(own):
     noise[: run.frames // 2] = 0
     row = verdicts(with_series(run, embedding_rank=run.series["embedding_rank"] + noise))[RANK]
     assert row.verdict == "inconclusive"
+    assert row.measured_error is not None
     assert row.measured_error > 0
 
 

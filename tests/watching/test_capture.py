@@ -2,13 +2,16 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from stagescope.errors import InputError
 from stagescope.watching.capture import Capture, Plan
+from stagescope.watching.observer import Observer
 from stagescope.watching.passing import attend, tried
+from stagescope.watching.probe import make_probe
 from tests.watching.models import (
     CONTEXT,
     HEADS,
@@ -241,3 +244,67 @@ def test_a_model_that_was_changed_is_refused():
 def test_no_plan_of_nothing():
     assert Plan.of([]).layers([]) == []
     assert Capture(3, CONTEXT).seen == []
+
+
+class HeadsFirst(FourAxes):
+    """(head, batch, query, key): which axis is which shows only in how they move."""
+
+    def attend(self, query, key, value):
+        turned = [part.transpose(0, 1) for part in (query, key, value)]
+        return super().attend(*turned).transpose(0, 1)
+
+
+def test_heads_in_the_first_axis_are_refused_where_there_are_as_many_as_sequences():
+    torch.manual_seed(0)
+    with pytest.raises(InputError, match="does not have the sequences in its first axis"):
+        tried(made(HeadsFirst), tokens(HEADS, 24), None)
+
+
+def test_a_softmax_over_features_is_no_attention():
+    class Linear(nn.Module):
+        """Linear attention: keys are normalised over their 24 features."""
+
+        def __init__(self):
+            super().__init__()
+            self.wte, self.head = nn.Embedding(VOCABULARY, 24), nn.Linear(24, VOCABULARY)
+
+        def forward(self, ids):
+            x = self.wte(ids)
+            return self.head(x.softmax(-1) * x.cumsum(1))
+
+    with pytest.raises(InputError, match="a softmax over 24 features is no attention"):
+        tried(Linear(), tokens(3, 24), None)
+
+
+def test_tokens_that_are_read_and_never_predicted():
+    class Padded(nn.Module):
+        """Three rows of the embedding, such as padding, have no logit."""
+
+        def __init__(self):
+            super().__init__()
+            self.wte, self.attn, self.head = nn.Embedding(VOCABULARY + 3, WIDTH), Fused(), nn.Linear(WIDTH, VOCABULARY)
+
+        def forward(self, ids):
+            return self.head(self.attn(self.wte(ids)))
+
+    torch.manual_seed(0)
+    frame = Observer(Padded(), tokens(4, 24)).frame()
+    assert np.isfinite(frame["loss"])
+    assert np.isfinite(frame["repeat_loss"])
+
+
+def test_the_token_embedding_is_the_one_that_gets_the_tokens():
+    class Odd(nn.Module):
+        """A table of places with more rows than there are tokens, and a name that tells nothing."""
+
+        def __init__(self):
+            super().__init__()
+            self.one, self.other = nn.Embedding(VOCABULARY + 20, WIDTH), nn.Embedding(VOCABULARY, WIDTH)
+            self.attn, self.head = Fused(), nn.Linear(WIDTH, VOCABULARY + 20)
+
+        def forward(self, ids):
+            return self.head(self.attn(self.one(torch.arange(ids.shape[1])) + self.other(ids)))
+
+    torch.manual_seed(0)
+    observer = Observer(Odd(), make_probe(tokens(4, 24), Odd(), vocabulary=VOCABULARY))
+    assert observer.parameters.embedding == "other.weight"

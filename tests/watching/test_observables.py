@@ -195,9 +195,9 @@ def test_large_embeddings_are_sampled_and_broken_ones_are_no_error():
     model = nn.ModuleDict({"wte": nn.Embedding(40, 3), "head": nn.Linear(3, 40)})
     table = model["wte"].weight.detach().numpy()[::6]
     expected = np.linalg.svd(table - table.mean(0), compute_uv=False)
-    np.testing.assert_allclose(Parameters(model, SMALL).numbers()["embedding_values"], expected, rtol=1e-4)
+    np.testing.assert_allclose(Parameters(model, sizes=SMALL).numbers()["embedding_values"], expected, rtol=1e-4)
     nn.init.constant_(model["wte"].weight, torch.inf)
-    found = Parameters(model, SMALL).numbers()
+    found = Parameters(model, sizes=SMALL).numbers()
     assert np.isnan(found["embedding_values"]).all()
     assert found["embedding_values"].shape == (3,)
     assert np.isnan(found["embedding_rank"])

@@ -2,6 +2,7 @@
 
 import errno
 import random
+import warnings
 
 import numpy as np
 import pytest
@@ -96,7 +97,7 @@ def test_training_is_the_same_after_an_error_in_the_probe(plain):
 
     def failing(model, ids):
         calls.append(1)
-        if len(calls) > 6:
+        if len(calls) > 8:
             _ = random.random(), torch.rand(2), np.random.rand()  # noqa: NPY002
             raise ValueError("the probe fails")
         return model(ids)
@@ -195,14 +196,18 @@ def test_an_error_of_the_program_leaves_a_run_that_resumes(tmp_path):
     with pytest.raises(RuntimeError, match="the program fails"):
         watching(model, stop=5, **options)
     assert ss.load(tmp_path / "run").status == "interrupted"
-    with pytest.warns(UserWarning, match="the run goes on after its record of step 5$"):
+    with pytest.warns(UserWarning, match="the run goes on after its record of step 5; give start=N"):
         watcher, losses = watching(model, resume=True, start=6, **options)
     assert len(losses) == STEPS - 6
     assert watcher.run.step.tolist() == list(range(STEPS + 1))
     assert watcher.run.status == "finished"
 
 
-LOST = {9: "; steps 6 to 8 were not recorded$", 3: "; records from step 3 to 5 are kept as they are$", None: "record of step 5$"}
+LOST = {
+    9: "; steps 6 to 8 were not recorded$",
+    3: "; records from step 3 to 5 are kept as they are$",
+    None: "record of step 5; give start=N",
+}
 
 
 @pytest.mark.parametrize("start", LOST)
@@ -476,3 +481,30 @@ def test_a_frame_is_small():
     frame = ss.watch(made(), probe=tokens(6, 64)).observer.frame()
     assert frame["pattern"].shape[:2] == (2, 4)
     assert sum(np.asarray(value, np.float32).nbytes for value in frame.values()) < 10_000
+
+
+def test_warnings_as_errors_do_not_stop_the_training(capsys):
+    """What cannot be warned of is printed."""
+    model = seeded()
+    watcher = ss.watch(model, probe=PROBE, steps=9, record=ss.Every(n=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        watcher.observer.forward = lambda model, ids: 1 / 0
+        watcher.step()
+    assert "training goes on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"patterns": 0}, "patterns is 0"),
+        ({"patterns": "a"}, "patterns is 'a'"),
+        ({"layers": []}, r"layers is \[\]"),
+        ({"layers": [1.5]}, r"layers is \[1.5\]"),
+        ({"heads": ["a", 1]}, "heads is"),
+        ({"start": "3"}, "start is '3'"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused_before_the_training(given, said):
+    with pytest.raises(ss.InputError, match=said):
+        ss.watch(seeded(), probe=PROBE, steps=9, **given)

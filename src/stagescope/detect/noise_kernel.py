@@ -120,7 +120,10 @@ def climb(curve, u, ds, du, noise, centres, widths, bounds, rounds, held):
         if gain <= 1e-9:
             break
         best, damping = value, damping * 0.2
-        heights[:], centres[:], widths[:] = fresh, trial_c, trial_w
+        for j in range(k + 2):  # in loops, because Numba takes seconds to compile an assignment to a slice
+            heights[j] = fresh[j]
+        for j in range(k):
+            centres[j], widths[j] = trial_c[j], trial_w[j]
         if gain < 1e-4:
             break
     return best

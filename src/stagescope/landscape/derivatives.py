@@ -16,6 +16,9 @@ from stagescope.spec import Described, digest
 DENSE = 500
 """Parameters up to which the whole Jacobian is formed; above it, only products with it are."""
 
+_COLUMNS = 16
+"""Columns of the Jacobian that are formed at once, at most."""
+
 
 class NotFinite(StagescopeError):
     """A derivative at a point so far out that numbers overflow."""
@@ -202,8 +205,14 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
         return jax.jvp(lambda x: forward(x, direction, data), (vector,), (direction,))[1]
 
     def jacobian(vector: Any, data: Any) -> Any:
-        """Column by column, a few at once: all at once would hold the intermediate values of every column in memory."""
-        return jax.lax.map(lambda e: forward(vector, e, data), jnp.eye(layout.size), batch_size=16).T
+        """Column by column, a few at once: all at once would hold the intermediate values of every column in memory.
+
+        Batches are of one size, the last one filled up with zeros: another size would be compiled a second time.
+        """
+        batches = -(-layout.size // _COLUMNS)
+        each = -(-layout.size // batches)
+        given = jnp.eye(batches * each, layout.size)
+        return jax.lax.map(lambda e: forward(vector, e, data), given, batch_size=each)[: layout.size].T
 
     jitted = {"velocity": velocity, "jacobian": jacobian, "jvp": forward, "vjp": backward, "second": second}
     return {name: jax.jit(function) for name, function in jitted.items()}

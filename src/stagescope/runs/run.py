@@ -30,7 +30,7 @@ def how_to_resume(folder: Path, spec: Spec) -> str:
     """What continues a run: the command, or for an objective that only the user has, the function."""
     if spec["field"] is None:
         how = _RESUMED.get(spec["source"]["kind"], "")
-        return "it was recorded elsewhere, so only the program that recorded it can continue it" + how.format(repr(str(folder)))
+        return "it was recorded by another program, and only that can continue it" + how.format(repr(str(folder)))
     if spec["field"]["type"] == "own":
         return f"continue with `stagescope resume {folder} --objective MODULE:NAME`, or ss.resume({str(folder)!r}, objective)"
     return f"continue with `stagescope resume {folder}`"

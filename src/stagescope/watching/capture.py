@@ -42,6 +42,7 @@ class Capture(torch.overrides.TorchFunctionMode):
         self.batch, self.length = batch, length
         self.seen: list[Seen] = []
         self.path: list[tuple[str, Tensor | None]] = []
+        self.tables: dict[str, Tensor] = {}
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -175,7 +176,10 @@ def named_modules(model: nn.Module, capture: Capture) -> Iterator[None]:
 
 
 def _enter(capture: Capture, path: str, module: nn.Module, args: tuple[Any, ...]) -> None:
-    capture.path.append((path, args[0] if args and isinstance(args[0], Tensor) else None))
+    given = args[0] if args and isinstance(args[0], Tensor) else None
+    capture.path.append((path, given))
+    if isinstance(module, nn.Embedding) and given is not None:
+        capture.tables[path] = given  # what each table of embeddings is asked for
 
 
 def _leave(capture: Capture, *_: Any) -> None:
@@ -185,10 +189,14 @@ def _leave(capture: Capture, *_: Any) -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """The layers of a model: name of each, and the places of its patterns among those of a pass."""
+    """The layers of a model: name of each, and the places of its patterns among those of a pass.
+
+    `table` is the path of the embedding that was asked for the token ids, where one was.
+    """
 
     names: tuple[str, ...]
     places: tuple[tuple[int, ...], ...]
+    table: str | None = None
 
     @classmethod
     def of(cls, seen: list[Seen]) -> "Plan":

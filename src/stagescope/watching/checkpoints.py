@@ -104,6 +104,7 @@ def _from_config(found: list[Checkpoint]) -> nn.Module:
         config = transformers.AutoConfig.from_pretrained(place.parent, local_files_only=True, trust_remote_code=False)
     except Exception as error:
         raise InputError(f"{place} names no model that transformers knows: {message(error).splitlines()[0]}; {how}") from None
+    config._attn_implementation = "eager"  # others may fetch a kernel
     named = (getattr(config, "architectures", None) or ["AutoModelForCausalLM"])[0]
     kind = getattr(transformers, named, None)
     if not (isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)):

@@ -76,7 +76,9 @@ def _last(run: Run, name: str) -> tuple[float | None, int | None]:
 def _lowest(run: Run, records: int) -> float | None:
     values = np.asarray(run.series["loss"], dtype=float) if "loss" in run.series else np.empty(0)
     good = values[np.isfinite(values)] if values.ndim == 1 else values[:0]
-    windows = np.lib.stride_tricks.sliding_window_view(good, min(records, len(good))) if len(good) else None
+    if 0 < len(good) < 10 * records:  # few records, as of checkpoints, are far apart
+        return float(good.min())
+    windows = np.lib.stride_tricks.sliding_window_view(good, records) if len(good) else None
     return None if windows is None else float(np.median(windows, axis=-1).min())
 
 

@@ -138,7 +138,7 @@ class HeadNumbers:
         left, right = flat[0], flat[1] - flat[1].mean(1, keepdim=True)
         inner = torch.linalg.qr(left, mode="r").R @ torch.linalg.qr(right, mode="r").R.transpose(-2, -1)
         if not bool(torch.isfinite(inner).all()):  # a training that diverged
-            return torch.full((len(inner), self.sizes.values), torch.nan)
+            return torch.full((len(inner), self.sizes.values), torch.nan, device=inner.device)
         values = torch.linalg.svdvals(inner)[:, : self.sizes.values] / (left.shape[1] * query.shape[-1] ** 0.5)
         return F.pad(values, (0, self.sizes.values - values.shape[1]), value=torch.nan)
 
@@ -172,10 +172,10 @@ class Parameters:
     They are looked up by name each time: a program may exchange a module in the middle of a training.
     """
 
-    def __init__(self, model: nn.Module, sizes: Sizes = SIZES) -> None:
+    def __init__(self, model: nn.Module, table: str | None = None, sizes: Sizes = SIZES) -> None:
         self.model, self.sizes = model, sizes
-        found = embedding_of(model)
-        self.embedding = None if found is None else f"{found[0]}.weight".lstrip(".")
+        guess = embedding_of(model) if table is None else (table,)
+        self.embedding = None if guess is None else f"{guess[0]}.weight".lstrip(".")
         self._values = self._found()
         self.groups = _grouped(list(self._values), sizes.groups)
 

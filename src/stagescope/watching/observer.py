@@ -32,6 +32,8 @@ class Observer:
         patterns: int = SHOWN,
         forward: Forward | None = None,
     ) -> None:
+        if isinstance(patterns, bool) or not isinstance(patterns, int) or patterns < 1:
+            raise InputError(f"patterns is {patterns!r}, expected how many tokens of a pattern are recorded, 1 or more")
         self.model = unwrapped(model)
         device = device_of(self.model)
         made = probe if isinstance(probe, Probe) else make_probe(probe, self.model, tokenizer)
@@ -43,7 +45,7 @@ class Observer:
         self.heads = None if heads is None else chosen_heads(heads, max(one.heads for one in seen))
         self.causal = all(float(one.weights.triu(1).abs().max()) < 1e-6 for one in seen)
         self.blocks = chosen_blocks(self.model, blocks)
-        self.numbers, self.parameters = HeadNumbers(self.probe, patterns), Parameters(self.model)
+        self.numbers, self.parameters = HeadNumbers(self.probe, patterns), Parameters(self.model, self._plan.table)
         self._predicts = logits is not None and int(self.probe.ids.max()) < logits.shape[-1]  # else they are hidden states
         self.vocabulary = int(logits.shape[-1]) if logits is not None and self._predicts else vocabulary_of(self.model)
         self._kinds = [(one.path, one.heads) for one in self._kept(seen)]
@@ -83,7 +85,9 @@ class Observer:
 
     def _repeat(self, twice: Tensor) -> dict[str, float]:
         half = self.probe.period
-        return {"repeat_loss": _cross(twice[:, half:-1], self.probe.repeated[:, half + 1 :])} if self.causal else {}
+        targets = self.probe.repeated[:, half + 1 :]
+        targets = targets.masked_fill(targets >= twice.shape[-1], -100)  # tokens that are read and never predicted
+        return {"repeat_loss": _cross(twice[:, half:-1], targets)} if self.causal else {}
 
     def _context_gain(self, logits: Tensor, places: int) -> tuple[float, float]:
         """How much the loss at some places rises if all tokens before the current one are those of another sequence.
@@ -162,7 +166,10 @@ def chosen_layers(paths: list[str], wanted: Collection[int | str] | None) -> lis
     if wanted is None:
         return list(range(len(paths)))
     found: set[int] = set()
-    for one in [wanted] if isinstance(wanted, str | int) else wanted:
+    listing = [wanted] if isinstance(wanted, str | int) else list(wanted)
+    if not listing or not all(isinstance(one, str | int) for one in listing):
+        raise InputError(f"layers is {listing!r}, expected numbers or parts of names; leave it out for all")
+    for one in listing:
         places = [i for i, path in enumerate(paths) if (i == one if isinstance(one, int) else one in path)]
         if not places:
             listed = ", ".join(f"{i} {path}" for i, path in enumerate(paths))
@@ -172,10 +179,10 @@ def chosen_layers(paths: list[str], wanted: Collection[int | str] | None) -> lis
 
 
 def chosen_heads(wanted: Collection[int], most: int) -> list[int]:
-    found = sorted({wanted} if isinstance(wanted, int) else set(wanted))
+    found = [wanted] if isinstance(wanted, int) else list(wanted)
     if not found or not all(isinstance(one, int) and 0 <= one < most for one in found):
-        raise InputError(f"heads is {list(found)}, expected numbers from 0 to {most - 1}")
-    return found
+        raise InputError(f"heads is {found}, expected numbers from 0 to {most - 1}")
+    return sorted(set(found))
 
 
 def chosen_blocks(model: nn.Module, wanted: Sequence[str]) -> dict[str, str]:
@@ -189,7 +196,7 @@ def chosen_blocks(model: nn.Module, wanted: Sequence[str]) -> dict[str, str]:
 
 def _array_name(path: str) -> str:
     name = path.replace(".", "_")
-    return f"{name}_" if name in AXES or name in SCALARS else name
+    return f"{name}_" if name in AXES or name in SCALARS or name in ("t", "step", "speed") else name
 
 
 def _parameter(model: nn.Module, path: str) -> np.ndarray:

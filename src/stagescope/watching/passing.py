@@ -9,6 +9,7 @@ import random
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -26,16 +27,23 @@ _TARGETS = ("targets", "labels", "target", "y")
 def unwrapped(model: nn.Module) -> nn.Module:
     """The model inside torch.compile, DataParallel and DistributedDataParallel."""
     while True:
-        if type(model).__name__ == "FullyShardedDataParallel":
-            raise InputError(
-                "a model in FullyShardedDataParallel cannot be watched: no process has all of it; watch one that is whole"
-            )
         inner = getattr(model, "_orig_mod", None)
         wraps = isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel)
         inner = model.module if inner is None and wraps else inner
         if not isinstance(inner, nn.Module):
-            return model
+            return _whole(model)
         model = inner
+
+
+def _whole(model: nn.Module) -> nn.Module:
+    """Refuse a model whose parameters lie in several processes: a pass in one of them would wait for the others."""
+    wrapped = any(type(module).__name__ == "FullyShardedDataParallel" for module in model.modules())
+    if wrapped or any(type(value).__name__ == "DTensor" or hasattr(value, "ds_id") for value in model.parameters()):
+        raise InputError(
+            "a model that is sharded (FullyShardedDataParallel, tensor parallelism, ZeRO-3) cannot be watched: no process has all"
+            " of it; watch one that is whole"
+        )
+    return model
 
 
 def device_of(model: nn.Module) -> torch.device:
@@ -159,4 +167,30 @@ def tried(model: nn.Module, ids: Tensor, forward: Forward | None) -> tuple[Forwa
             f"no attention is seen in {type(model).__name__}: it uses none of scaled_dot_product_attention, softmax over keys,"
             " nn.MultiheadAttention and flex_attention; compute its weights with torch.softmax, or record them with ss.Recorder"
         )
-    return forward, logits, Plan.of(capture.seen)
+    _check_axes(model, ids, forward, capture)
+    table = next((path for path, given in capture.tables.items() if given.shape == ids.shape and torch.equal(given, ids)), None)
+    return forward, logits, replace(Plan.of(capture.seen), table=table)
+
+
+def _check_axes(model: nn.Module, ids: Tensor, forward: Forward, first: Capture) -> None:
+    """Whether what is seen is attention: it follows the order of the sequences and the number of tokens."""
+    turned, shorter = Capture(*ids.shape), Capture(len(ids), ids.shape[1] - 2)
+    with without_trace(model), turned:
+        forward(model, ids.flip(0))
+    try:
+        with without_trace(model), shorter:
+            forward(model, ids[:, :-2])
+        follow = len(shorter.seen) == len(first.seen)
+    except Exception:  # a model of one length
+        follow = True
+    for one, other in zip(first.seen, turned.seen, strict=False):
+        if one.weights.shape != other.weights.shape or not torch.allclose(one.weights.flip(0), other.weights, atol=1e-5):
+            raise InputError(
+                f"the attention of {one.path or type(model).__name__} does not have the sequences in its first axis, so its heads"
+                " cannot be told apart; arrange its weights as (sequence, head, query, key), or record them with ss.Recorder"
+            )
+    if not follow:
+        raise InputError(
+            f"{len(first.seen)} tables of {ids.shape[1]} tokens are seen in {type(model).__name__}, and {len(shorter.seen)} of"
+            f" {ids.shape[1] - 2}: a softmax over {ids.shape[1]} features is no attention; give a probe of another length"
+        )

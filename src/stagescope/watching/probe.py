@@ -164,7 +164,10 @@ def _batch(given: Any, wanted: Any = None, *more: Any) -> tuple[Tensor, Tensor |
         raise InputError(f"the probe is a batch of {2 + len(more)} tensors; give its inputs, or a pair of inputs and targets")
     if targets is not None and ids.shape != targets.shape:
         raise InputError(f"inputs {tuple(ids.shape)} and targets {tuple(targets.shape)} of the probe differ in shape")
-    return ids, targets
+    if targets is not None and int(targets.max()) <= 1 < int(ids.max()):
+        raise InputError("the second tensor of the probe is a mask of 0 and 1; give {'input_ids': ..., 'attention_mask': ...}")
+    same = targets is not None and bool(((targets == ids) | (targets < 0)).all())  # labels that the model shifts by itself
+    return ids, None if same else targets
 
 
 def _cut(ids: Tensor, length: int) -> Tensor:
@@ -183,7 +186,10 @@ def _whole_rows(ids: Tensor, mask: Any) -> Tensor:
     if mask is None:
         return ids
     first = torch.as_tensor(mask).bool().cpu().cumprod(dim=1).sum(dim=1)  # tokens before the first padding
-    sizes = sorted({int(one) for one in first if one > 0}, key=lambda size: -size * min(SEQUENCES, int((first >= size).sum())))
+    sizes = sorted(
+        {int(one) for one in first if one > 0},
+        key=lambda size: (-min(size, LENGTH) * min(SEQUENCES, int((first >= size).sum())), -size),
+    )
     if not sizes:
         raise InputError("every sequence of the probe begins with padding; give a batch that is padded on the right")
     return ids[first >= sizes[0], : sizes[0]]

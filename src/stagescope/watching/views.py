@@ -106,7 +106,7 @@ def _table(run: Run, name: str) -> np.ndarray | None:
 def rank_view(run: Run) -> View | None:
     if not _known(run, "embedding_rank"):
         return None
-    about = "Effective rank of the token embedding: exp of the entropy of its singular values over their sum."
+    about = "Effective rank of the token embedding: (sum s^2)^2 / sum s^4 over its singular values s."
     made = [Curve("effective rank", _series(run, "embedding_rank"))]
     return curves("embedding-rank", "Embedding: effective rank", about, "rank", made)
 

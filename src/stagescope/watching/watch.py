@@ -4,6 +4,7 @@ Training is bitwise the same with and without: see `passing`. Whatever goes wron
 once, and never stops the training.
 """
 
+import sys
 import warnings
 import weakref
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +19,7 @@ from stagescope.errors import InputError, message
 from stagescope.runs.recorder import Recorder
 from stagescope.runs.run import Run
 from stagescope.watching.observer import SHOWN, Observer
-from stagescope.watching.passing import Forward
+from stagescope.watching.passing import Forward, unwrapped
 from stagescope.watching.pytorch import Tensor, nn
 from stagescope.watching.schedule import Schedule
 
@@ -90,7 +91,7 @@ class Watcher:
         self._release()
         kept = self.recorder.committed
         self.problem += " (nothing was recorded)" if kept is None else f" (records up to step {kept:,} are kept)"
-        warnings.warn(f"stagescope: {self.problem}", stacklevel=5)
+        _warn(self.problem, 6)
 
     def finish(self, status: str = "finished", reason: str = "") -> None:
         """Record the model once more, as it is now, and end the run. The context manager does it; twice does no harm."""
@@ -194,6 +195,7 @@ def watch(
     """
     if not isinstance(model, nn.Module):
         raise InputError(f"expected a PyTorch module to watch, got {type(model).__name__}; for other frameworks use ss.Recorder")
+    unwrapped(model)  # a model that cannot be watched is refused in every process
     if _other_process():
         return Idle()
     observer = Observer(
@@ -211,8 +213,12 @@ def watch(
         overwrite=overwrite,
         resume=resume,
     )
-    _check_same(recorder, observer.source(steps))
-    begin = _begin(recorder, start)
+    try:
+        _check_same(recorder, observer.source(steps))
+        begin = _begin(recorder, start)
+    except BaseException:
+        recorder.close()
+        raise
     _WATCHED.add(observer.model)
     return Watcher(observer, recorder, schedule, optimizer, begin)
 
@@ -221,20 +227,30 @@ def _check_same(recorder: Recorder, source: Mapping[str, Any]) -> None:
     """Refuse to continue a run with another model or probe."""
     for name in ("model", "layers", "heads", "vocabulary", "probe"):
         if recorder.source[name] != source[name]:
-            recorder.close()
             was, now = (one[name] if name != "probe" else one[name]["sha256"][:12] for one in (recorder.source, source))
             raise InputError(f"the run was recorded with {name} {was}, now it is {now}; give the same, or choose another folder")
 
 
 def _begin(recorder: Recorder, start: int | None) -> int:
     """The number of training steps that are done; says what a resumed run lacks."""
+    if start is not None and (isinstance(start, bool) or not isinstance(start, int) or start < 0):
+        raise InputError(f"start is {start!r}, expected how many steps the training has done, 0 or more")
     if recorder.last is None:
         return start or 0
     begin = recorder.last + 1 if start is None else start
     lost = f"; steps {recorder.last + 1:,} to {begin - 1:,} were not recorded" if begin > recorder.last + 1 else ""
     kept = f"; records from step {begin:,} to {recorder.last:,} are kept as they are" if begin <= recorder.last else ""
-    warnings.warn(f"stagescope: the run goes on after its record of step {recorder.last:,}{lost}{kept}", stacklevel=3)
+    assumed = "; give start=N if your training has done N steps" if start is None else ""
+    _warn(f"the run goes on after its record of step {recorder.last:,}{lost}{kept}{assumed}", 4)
     return begin
+
+
+def _warn(text: str, level: int) -> None:
+    """A warning, also where warnings are errors: the training must go on."""
+    try:
+        warnings.warn(f"stagescope: {text}", stacklevel=level)
+    except Warning:
+        print(f"stagescope: {text}", file=sys.stderr)
 
 
 def _other_process() -> bool:

@@ -105,6 +105,7 @@ def pinv(theta, out, shape, start, key, logp, prior, query, target, multiplicity
         loss += prior[n] * _residual(y, support, f, target[n], multiplicity, r[n])
         _attend(y, support, f, r[n], multiplicity, -scale_z * prior[n], dz[query[n]])
     for n in range(classes):
-        r[n] *= -scale_y * prior[n]
+        for j in range(outputs):  # not r[n] *= : Numba takes seconds to compile an assignment to a slice
+            r[n, j] *= -scale_y * prior[n]
     dy += dense.T @ np.linalg.solve(dense @ dense.T, r)
     return loss

@@ -63,15 +63,23 @@ def _part(logs, left, right, first, count):
 
 
 @njit(cache=True)
+def _negated(a, out, first):
+    """-a as columns of `out`. In loops, because Numba takes seconds to compile an assignment to a slice."""
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[i, first + j] = -a[i, j]
+
+
+@njit(cache=True)
 def laws(slopes, small, frame, embedding, attention):
     """B (d, d + 2 mk) and F (m, m) at a point of the small model with both stacks beside it."""
     (gm, gp), (w0, wq, wk), (s, u) = slopes, small, frame
     d, m, keys = len(gm), s.shape[1], u.shape[1]
     b = np.empty((d, d + 2 * keys))
-    b[:, :d] = -gm
+    _negated(gm, b, 0)
     for place in range(2):
         block, other = (wk, gp) if place == 0 else (wq, gp.T)
         whole = _times(block, u) + _times(s, _part(*attention, m * (1 - place), m))
-        b[:, d + place * keys : d + (place + 1) * keys] = -_times(other, _times(w0, whole))
+        _negated(_times(other, _times(w0, whole)), b, d + place * keys)
     every = _times(w0, s) + _part(*embedding, 0, d)
     return b, -_times(every.T, _times(gp, every))

@@ -130,6 +130,13 @@ def _scale(x, factor):
         x[j] *= factor
 
 
+@njit(cache=True)
+def _copy(out, x):
+    """In a loop, because Numba takes seconds to compile an assignment to a slice."""
+    for j in range(out.size):
+        out[j] = x[j]
+
+
 @njit(cache=True, fastmath=_FAST)
 def _collect(weights, lift, mean, out):
     """out += B (lift - mean)."""
@@ -178,7 +185,8 @@ def rows_gradient(counts, query, target, share, w0, w1, scores, space, d_w0, d_w
     vocab, kind, count, rows, loss, longest = len(w0), w0.dtype, query.size, len(weights), 0.0, 0.0
     tops, work, totals, factors = np.empty(_WIDE, kind), np.empty(vocab, kind), np.ones(rows, kind), np.zeros(rows, kind)
     w0_turned, w1_turned = np.ascontiguousarray(w0.T), np.ascontiguousarray(w1.T)
-    powers[:] = scores
+    for j in range(vocab):
+        _copy(powers[j], scores[j])
     weights[:], logits[:] = 0, 0
     for j in range(vocab):
         _raised(powers[j], False, tops, work)
@@ -199,7 +207,7 @@ def rows_gradient(counts, query, target, share, w0, w1, scores, space, d_w0, d_w
             total = _sum(here)
             loss += np.log(total) - kept
             factors[row] = share / total
-            scaled[row] = own
+            _copy(scaled[row], own)
             _scale(scaled[row], factors[row])
             _add(d_w1_turned[y], own, -share)
         scaled[size:] = 0

@@ -169,6 +169,15 @@ def _add_values(att, g, h, context, x, vocab, line, d_values):
 
 
 @njit(**_OPTIONS)
+def _add(out, block):
+    """Adds as much of each row as both have. In loops, because Numba takes seconds to compile an assignment to a slice."""
+    for h in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            for j in range(min(out.shape[2], block.shape[2])):
+                out[h, i, j] += block[h, i, j]
+
+
+@njit(**_OPTIONS)
 def content_pass(queries, values, tokens, soft, context, gradient, d_queries, d_values):
     """Mean cross-entropy over sequences and targets and, with `gradient`, its derivatives.
 
@@ -183,7 +192,7 @@ def content_pass(queries, values, tokens, soft, context, gradient, d_queries, d_
         bound += 2 * np.abs(values[h]).max()  # attention sums to one, and a row is the sum of two
     shift_scores, shift_logits = not 4 * np.abs(queries).max() <= SAFE, not bound <= SAFE
     padded = np.zeros((heads, size, width), kind)
-    padded[:, :, :vocab] = values
+    _add(padded, values)
     triangle, exact = np.empty(heads * (targets * context + targets * (targets - 1) // 2)), np.empty((targets, vocab))
     bits = np.empty(max(triangle.size, exact.size), np.int64)
     att, d_att = np.zeros((heads, rows, columns), kind), np.zeros((rows, columns), kind)
@@ -205,8 +214,8 @@ def content_pass(queries, values, tokens, soft, context, gradient, d_queries, d_
             _add_queries(att, d_att, h, context, x, vocab, row, block_queries)
             _add_values(att, z, h, context, x, vocab, line, block_values)
         if n % _BLOCK == _BLOCK - 1 or n == count - 1:
-            d_queries += block_queries
-            d_values += block_values[:, :, :vocab]
+            _add(d_queries, block_queries)
+            _add(d_values, block_values)
             block_queries[:], block_values[:] = 0, 0
     share = 1.0 / (count * targets)
     d_queries *= share
