@@ -6,8 +6,8 @@ whose own model is trained, where it is installed. `python -m benchmarks.watch`;
 
 All trainings go on side by side in one process on one thread, ten steps each in turn, so that what else the machine does falls on
 all of them; the making of the watcher and the end of the run count. At width 64 a step of the plain training takes about 28 ms on
-an idle core. The ratio of sums is what such a training pays; start, end and the value of context, which is measured at doublings
-of steps, weigh less in a longer one: the ratio in 3,000 steps stands below. Minima are of a step and of one with its record.
+an idle core. The ratio of sums is what such a training pays. Start, end and the value of context, which is measured at doublings
+of steps, weigh less in a longer one: the ratio in 3,000 steps stands below. Minima are those of a step, and of one with a record.
 """
 
 import argparse
