@@ -42,14 +42,25 @@ def test_killed_runs_open_and_resume_bit_for_bit(tmp_path, kind, kills):
     assert tally.holds
 
 
+def _interrupted(tmp_path, kind, number, code, tries=5):
+    """A run that got a signal; on a busy machine it may have ended before, and then another one is tried."""
+    for k in range(tries):
+        folder = tmp_path / f"run{k}"
+        process = killing.spawn(*killing.run_arguments(kind, folder))
+        killing.wait_for_commit(process, folder, None)
+        process.send_signal(number)
+        try:
+            return folder, killing.finish(process, code)
+        except killing.Unexpected:
+            if process.returncode != 0 or k == tries - 1:
+                raise
+    raise AssertionError("no try")
+
+
 @pytest.mark.parametrize(("kind", "number", "code"), [("flow", signal.SIGINT, 130), ("adam", signal.SIGTERM, 143)])
 def test_a_signal_leaves_a_resumable_run(tmp_path, kind, number, code):
     """Ctrl-C, and the signal of a batch system: what continues the run is printed."""
-    folder = tmp_path / "run"
-    process = killing.spawn(*killing.run_arguments(kind, folder))
-    killing.wait_for_commit(process, folder, None)
-    process.send_signal(number)
-    said = killing.finish(process, code)
+    folder, said = _interrupted(tmp_path, kind, number, code)
     assert said == f"stagescope: interrupted; continue with `stagescope resume {folder}`\n"
     assert ss.verify(folder) == []
     assert ss.load(folder).status == "interrupted"

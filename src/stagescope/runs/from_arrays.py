@@ -1,7 +1,7 @@
 """A run from plain arrays that were recorded elsewhere: no field, no dynamics, no parameters."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,7 @@ def _array(name: str, values: Any, clock: str, records: int) -> np.ndarray:
 
 def numbers(name: str, values: Any, smaller: str) -> np.ndarray:
     """A copy of what is given, in a type that can be stored; `smaller` says what to do where it is too large."""
-    shape = getattr(values, "shape", (len(values),) if isinstance(values, list | tuple) else ())
+    shape = values.shape if hasattr(values, "shape") else (len(values),) if isinstance(values, Sized) else ()
     require_stored(name, smaller, tuple(shape), getattr(values, "itemsize", 8))
     try:
         found = np.array(values)
