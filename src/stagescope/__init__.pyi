@@ -9,6 +9,7 @@ from .claims.comparison import agreement as agreement
 from .claims.comparison import beyond_chance as beyond_chance
 from .claims.inputs import Inputs as Inputs
 from .claims.ledger import Ledger as Ledger
+from .claims.over_runs import OverRuns as OverRuns
 from .claims.reference import Reference as Reference
 from .claims.reference import Tag as Tag
 from .corpora.corpus import TextCorpus as TextCorpus
@@ -28,6 +29,7 @@ from .dynamics.descent import HeavyBall as HeavyBall
 from .dynamics.evolve import Interrupted as Interrupted
 from .dynamics.evolve import evolve as evolve
 from .dynamics.flow import GradientFlow as GradientFlow
+from .dynamics.record import Around as Around
 from .dynamics.record import AtTimes as AtTimes
 from .dynamics.record import Every as Every
 from .dynamics.record import Graded as Graded
@@ -60,6 +62,9 @@ from .landscape.saddle_path import Predicted as Predicted
 from .landscape.saddle_path import SaddlePath as SaddlePath
 from .landscape.spectrum import Spectrum as Spectrum
 from .landscape.spectrum import spectrum as spectrum
+from .papers.answers import check as check
+from .papers.answers import saddle_ladder as saddle_ladder
+from .papers.answers import stages as stages
 from .papers.calibrate import calibrate as calibrate
 from .papers.continuing import continue_point as continue_point
 from .papers.focus_dilution.finite import TokenFinite as TokenFinite
@@ -96,18 +101,15 @@ from .papers.incremental.students.losses import held_out as held_out
 from .papers.incremental.students.losses import student_loss as student_loss
 from .papers.incremental.students.positional import PositionalHeads as PositionalHeads
 from .papers.incremental.students.positional_loss import HeadsLoss as HeadsLoss
-from .papers.incremental.students.transformer import Transformer as Transformer
-from .papers.incremental.students.transformer_loss import TransformerLoss as TransformerLoss
+from .papers.incremental.students.transformer.loss import TransformerLoss as TransformerLoss
+from .papers.incremental.students.transformer.model import Transformer as Transformer
 from .papers.paper import Kind as Kind
 from .papers.paper import Paper as Paper
 from .papers.predicting import CriticalScale as CriticalScale
 from .papers.predicting import critical_scale as critical_scale
 from .papers.predicting import saddle_path as saddle_path
 from .papers.reading import Reading as Reading
-from .papers.reading import check as check
 from .papers.reading import reading as reading
-from .papers.reading import saddle_ladder as saddle_ladder
-from .papers.reading import stages as stages
 from .papers.rebuild import replay as replay
 from .papers.rebuild import resume as resume
 from .papers.registry import run_study as run_study

@@ -13,12 +13,20 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba import extending
 from numba.core import caching
 from numba.core.ccallback import CFunc
+from numba.core.runtime.nrt import rtsys
 from numba.core.sigutils import normalize_signature
 
 import stagescope
 from stagescope.caches import cache_folder, processor, read_entry, say, write_entry
+
+intrinsic: Any = extending.intrinsic
+"""`numba.extending.intrinsic`: a function that writes its own machine code. Callers leave out its first argument."""
+
+LINEAR_ALGEBRA = (b"numba_xx", b"numba_ez")
+"""How the functions are called by which Numba's machine code reaches BLAS and LAPACK, which are SciPy's."""
 
 
 def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -81,7 +89,7 @@ class _Files(caching.IndexDataCacheFile):
 
     def __init__(self, place: str, name: str, stamp: Any, function: Any, options: Any) -> None:
         super().__init__(place, name, stamp)
-        self._of = function, options
+        self._of, self.linear_algebra = (function, options), False
 
     @cached_property
     def _stamp(self) -> tuple[Any, str]:
@@ -113,6 +121,7 @@ class _Files(caching.IndexDataCacheFile):
         data = read_entry(Path(self._data_path(name)))
         if data is None:
             raise FileNotFoundError(name)  # Numba compiles it then
+        self.linear_algebra = any(name in data for name in LINEAR_ALGEBRA)
         return pickle.loads(data)
 
     def _save_data(self, name: str, data: Any) -> None:
@@ -134,6 +143,8 @@ def _made_from(function: Any, options: Mapping[str, Any], seen: set[Any]) -> Ite
             found = function.__globals__.get(name)
             if hasattr(found, "py_func"):
                 yield from _made_from(found.py_func, found.targetoptions, seen)
+            elif hasattr(found, "_defn"):  # an intrinsic: what writes its machine code
+                yield from _made_from(found._defn, {}, seen)
             elif isinstance(found, int | float | complex | str | tuple | np.ndarray | np.generic):
                 yield repr(found.tolist() if isinstance(found, np.ndarray) else found)
 
@@ -151,9 +162,17 @@ class _KernelCache(caching.FunctionCache):
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp, function, options)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """None, so that it is compiled, where what is kept cannot be used, such as after another library was replaced."""
+        """None, so that it is compiled, where what is kept cannot be used, such as after another library was replaced.
+
+        Machine code needs Numba's memory only. Numba would make ready to compile first, with `refresh`: that loads most of
+        itself and scipy.linalg, a third of the time of a small run. It also checks that SciPy fits, for kernels that call it.
+        """
         try:
-            return super().load_overload(sig, target_context)
+            rtsys.initialize(target_context)
+            found = self._cache_file.load(self._index_key(sig, target_context.codegen()))
+            if found is not None and self._cache_file.linear_algebra:
+                target_context.refresh()
+            return None if found is None else self._impl.rebuild(target_context, found)
         except Exception as error:
             say(f"the compiled {self._py_func.__name__} in {self._cache_path} cannot be used ({error}); it is made again")
             return None

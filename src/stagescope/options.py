@@ -12,7 +12,7 @@ from stagescope.errors import InputError
 class Options(BaseModel):
     """Flat, typed options of a study; every field has a default and a description."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

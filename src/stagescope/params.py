@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -42,6 +43,10 @@ class Layout:
         return tuple(name for name, _ in self.shapes)
 
     def slices(self) -> dict[str, slice]:
+        return dict(self._places)
+
+    @cached_property
+    def _places(self) -> dict[str, slice]:
         found, start = {}, 0
         for name, shape in self.shapes:
             found[name] = slice(start, start + math.prod(shape))
@@ -55,6 +60,5 @@ class Layout:
 
     def unpack(self, vector: np.ndarray) -> dict[str, np.ndarray]:
         """Views into `vector` (last axis = parameters), not copies."""
-        lead = vector.shape[:-1]
-        where = self.slices()
+        lead, where = vector.shape[:-1], self._places
         return {name: vector[..., where[name]].reshape(lead + shape) for name, shape in self.shapes}

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -56,6 +56,11 @@ class Described(BaseModel):
         fields = {name: _describe(getattr(self, name)) for name in type(self).model_fields}
         return {"type": type_id(type(self).__module__, type(self).__name__), **fields}
 
+    @classmethod
+    def restored(cls, fields: Spec) -> Self:
+        """The object of a spec's fields. A type that got another default since older specs were written completes them here."""
+        return cls(**fields)
+
 
 def _describe(value: Any) -> Any:
     if isinstance(value, Described):
@@ -78,7 +83,7 @@ def build(spec: Any) -> Any:
         return fields
     if not isinstance(spec["type"], str) or spec["type"] not in Described.registry:
         raise missing_type(str(spec["type"])) or unknown("type in a spec", str(spec["type"]), Described.registry)
-    return Described.registry[spec["type"]](**fields)
+    return Described.registry[spec["type"]].restored(fields)
 
 
 def missing_type(name: str, more: Iterable[str] = ()) -> InputError | None:
@@ -100,6 +105,8 @@ def explain(error: ValidationError, kind: type[BaseModel], spelled: Callable[[st
     """Pydantic's findings as one sentence each, naming field, value and what was expected; fields as the caller spells them."""
     sentences = []
     for item in error.errors():
+        if item["type"] == "default_factory_not_called":  # the default depends on a field that is wrong itself
+            continue
         where = spelled(".".join(str(part) for part in item["loc"]))
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 _FUNCTIONS = (
@@ -57,8 +57,40 @@ def blas_threads() -> int | None:
 
 def _loaded() -> dict[Path, _Functions]:
     """The functions of every BLAS library of this process that can be asked."""
+    loads = _loads()
+    return _among(_MAPS) if loads is None else _remembered(_MAPS, loads)
+
+
+class _Loaded(ctypes.Structure):
+    """How the loader describes a library, up to the number of all that were ever loaded."""
+
+    _fields_ = [("addr", ctypes.c_void_p), ("name", ctypes.c_char_p), ("phdr", ctypes.c_void_p), ("phnum", ctypes.c_uint16)]
+    _fields_ += [("adds", ctypes.c_ulonglong)]
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Loaded), ctypes.c_size_t, ctypes.POINTER(ctypes.c_ulonglong))
+def _look(info, size, found):  # noqa: ANN001, ANN202 (the loader calls it)
+    found[0] = info[0].adds if size >= ctypes.sizeof(_Loaded) else 0
+    return 1
+
+
+def _loads() -> int | None:
+    """How many libraries were loaded so far, which takes microseconds; None where the loader cannot be asked."""
+    found = ctypes.c_ulonglong()
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).dl_iterate_phdr(_look, ctypes.byref(found))
+    return found.value or None
+
+
+@lru_cache(maxsize=1)
+def _remembered(maps: Path, loads: int) -> dict[Path, _Functions]:
+    """What `_among` found when so many libraries had been loaded."""
+    return _among(maps)
+
+
+def _among(maps: Path) -> dict[Path, _Functions]:
     try:
-        lines = os.fsdecode(_MAPS.read_bytes()).splitlines()
+        lines = os.fsdecode(maps.read_bytes()).splitlines()
     except OSError:
         return {}
     names = {line.split(maxsplit=5)[-1] for line in lines if ".so" in line}  # compiled code has thousands of lines

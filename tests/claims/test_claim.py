@@ -95,6 +95,7 @@ def test_ledger_json_and_text():
         "in_regime",
         "elsewhere",
         "cost",
+        "over_runs",
     }
     assert all(set(row) == keys for row in body["claims"])
     assert "1 confirmed, 1 violated" in str(ledger)

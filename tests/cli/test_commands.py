@@ -13,7 +13,7 @@ import stagescope as ss
 from stagescope.cli import demo as tour
 from stagescope.cli.commands import COMMANDS
 from stagescope.cli.main import CONFIG, run
-from stagescope.dynamics.evolve import Journey
+from stagescope.dynamics.journey import Journey
 from stagescope.options import option_words
 from stagescope.papers.registry import paper_of, papers, studies
 from tests.runs import samples
@@ -142,7 +142,7 @@ def test_check(made, ask):
     assert {"status", "claims"} <= set(found)
     keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason", "shown"}
     keys |= {"kind", "group", "calibrated", "predicted_error", "measured_error", "unit", "error"}
-    keys |= {"rules", "rare", "in_regime", "elsewhere", "cost"}
+    keys |= {"rules", "rare", "in_regime", "elsewhere", "cost", "over_runs"}
     assert all(set(claim) == keys for claim in found["claims"])
     assert {claim["verdict"] for claim in found["claims"]} <= {"confirmed", "violated", "inconclusive", "not applicable"}
 
@@ -230,7 +230,7 @@ def test_completion(ask):
 
 
 def test_demo(ask, tmp_path, monkeypatch):
-    """The tour ends with a report over the three studies. It may be taken twice: it replaces its own runs and report."""
+    """The tour ends with a report over all papers. It may be taken twice: it replaces its own runs and report."""
     monkeypatch.chdir(tmp_path)
     said = ask("demo", "--quiet")
     assert "confirmed" in said
@@ -260,16 +260,21 @@ def test_help_names_every_command(ask):
 HEAVY = ("numpy", "jax", "numba", "matplotlib", "scipy", "sksundae", "optax", "xarray", "zarr")
 
 
+PAPERS = tuple(f"stagescope.papers.{name.replace('-', '_')}" for name in papers())
+
+
 def imported(*words: str | Path) -> set[str]:
-    """The heavy packages that a command imports, asked in a process of its own."""
+    """The heavy packages and the papers that commands import, one after the other (";") in a process of its own."""
     code = f"""
 import sys
+from itertools import groupby
 from stagescope.cli.main import run
-try:
-    run(sys.argv[1:])
-except SystemExit:
-    pass
-print("imported:", *[name for name in {HEAVY!r} if name in sys.modules])
+for between, words in groupby(sys.argv[1:], lambda word: word == ";"):
+    try:
+        between or run(list(words))
+    except SystemExit:
+        pass
+print("imported:", *[name for name in {HEAVY + PAPERS!r} if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines()[-1].split()[1:])
@@ -277,7 +282,15 @@ print("imported:", *[name for name in {HEAVY!r} if name in sys.modules])
 
 @pytest.mark.parametrize("words", [("--help",), ("run", "--help"), ("run", "scan-snap", "--help"), ("nonsense",)], ids=" ".join)
 def test_help_imports_nothing_heavy(words):
-    assert imported(*words) == set()
+    assert imported(*words) & set(HEAVY) == set()
+
+
+def test_reading_a_run_imports_neither_jax_nor_another_paper(tmp_path):
+    run = tmp_path / "run"
+    made = ("run", "focus-dilution", "--until", 150, "--frames", 100, "--out", run, "--quiet")
+    found = imported(*made, ";", "check", run, "--quiet", ";", "ladder", run)
+    assert "stagescope.papers.focus_dilution" in found
+    assert found & {"jax", "optax", "matplotlib", *PAPERS} == {"stagescope.papers.focus_dilution"}
 
 
 def test_importing_the_package_imports_nothing_heavy():
@@ -288,11 +301,10 @@ def test_importing_the_package_imports_nothing_heavy():
 
 def test_a_flow_and_its_answers_never_import_jax(tmp_path):
     found = imported("run", "scan-snap", "--preset", "syn-small-flow", "--out", tmp_path / "run", "--quiet")
-    assert found & {"jax", "optax", "matplotlib", "xarray", "zarr"} == set()
+    assert found & {"jax", "optax", "matplotlib", "xarray", "zarr", *PAPERS} == {"stagescope.papers.scan_snap"}
     assert "numba" in found
-    assert imported("verify", tmp_path / "run") <= {"numpy"}
-    assert imported("info", tmp_path / "run") <= {"numpy"}
-    assert imported("export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "run.csv") <= {"numpy"}
+    export = ("export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "run.csv")
+    assert imported("verify", tmp_path / "run", ";", "info", tmp_path / "run", ";", *export) <= {"numpy"}
 
 
 def test_calibrate(monkeypatch, capsys):

@@ -122,7 +122,7 @@ def test_reasons_of_a_sweep_cannot_steer_a_terminal(tmp_path, capsys):
 @pytest.mark.parametrize(("rates", "opens"), [((), "heads part"), ((0.09771,), "embedding")])
 def test_the_legs_of_a_path_fit_into_80_columns(capsys, monkeypatch, rates, opens):
     monkeypatch.setenv("COLUMNS", "80")
-    legs = (Leg("(1,1)", 344.13, 885.21, 1.9491, "at infinity", opens, rates, 0.02125),)
+    legs = (Leg("(1,1)", 344.13, 885.21, 1.9491, opens, 0.02125, lambda: ("at infinity", rates)),)
     render.print_path(1e-6, 0, SaddlePath(legs, {}, (), 0.1, np.zeros(0), {}))
     out = capsys.readouterr().out
     line = next(line for line in out.splitlines() if "344.13" in line)

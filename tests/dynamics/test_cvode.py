@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics import cvode, flow
+from stagescope.dynamics import cvode, solver
 from stagescope.params import Layout
 
 RATES = {"W0": 1e150, "W1": 1e155}
@@ -46,7 +46,7 @@ def test_same_flow_with_and_without_python_in_between(vocab, width, through_pyth
 
 def test_same_failures(through_python, monkeypatch):
     runs = [evolved(rates=RATES)]
-    monkeypatch.setattr(flow, "MAX_STEPS", 100)
+    monkeypatch.setattr(solver, "MAX_STEPS", 100)
     runs.append(evolved(until=1e4, frames=3))
     through_python()
     runs.append(evolved(until=1e4, frames=3))
@@ -59,30 +59,6 @@ def test_same_failures(through_python, monkeypatch):
     assert tired[0] == "failed"
     assert "CVODE stopped at t=" in tired[1]
     assert (blown, tired) == (blown_too, tired_too)
-
-
-def test_a_look_at_ctrl_c_changes_no_number(monkeypatch):
-    often, seldom = [], []
-    for patience, found in ((7, often), (10**6, seldom)):
-        monkeypatch.setattr(cvode, "PATIENCE", patience)
-        found.append(evolved(frames=5))
-    for name in often[0].params:
-        np.testing.assert_array_equal(often[0].params[name], seldom[0].params[name])
-
-
-def test_every_restart_continues_bit_for_bit():
-    model, loss = problem()
-    params = model.init(0, 1e-2)
-    layout, field = Layout.of(params), loss.field()
-    vector = layout.pack(params)
-    dynamics, targets = ss.GradientFlow(segments=3).settled(field, layout, vector), np.linspace(0.0, 60.0, 20)
-    points = list(dynamics.walk(field, layout, dynamics.start(field, layout, vector), targets))
-    for i, point in enumerate(points[:-1]):
-        if point.state is not None:
-            again = list(dynamics.walk(field, layout, point.state, targets))
-            assert [p.position for p in again] == [p.position for p in points[i + 1 :]]
-            for a, b in zip(again, points[i + 1 :], strict=True):
-                np.testing.assert_array_equal(a.vector, b.vector)
 
 
 def test_a_refused_setting_frees_the_solver(monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.dynamics import evolve as evolving
+from stagescope.dynamics import sinks
 from stagescope.dynamics.loops import GradientLoop, loop_for
 from stagescope.params import Layout
 
@@ -52,10 +53,10 @@ def test_resumed_runs_end_bit_for_bit(name, tmp_path, monkeypatch):
     monkeypatch.setattr(evolving, "FIRST_COMMIT", 0.0)
     monkeypatch.setattr(evolving, "NEXT_COMMIT", 0.0)
     whole = ss.evolve(loss(batch=16), START, DESCENTS[name], record=ss.Every(n=5))
-    seen, commit = [], evolving._Disk.__init__
+    seen, commit = [], sinks.Disk.__init__
 
-    def stops(self, writer):
-        commit(self, writer)
+    def stops(self, writer, layout):
+        commit(self, writer, layout)
 
         def then(state, event):
             writer.commit(state, event)
@@ -66,7 +67,7 @@ def test_resumed_runs_end_bit_for_bit(name, tmp_path, monkeypatch):
         self.commit = then
 
     with monkeypatch.context() as patch:
-        patch.setattr(evolving._Disk, "__init__", stops)
+        patch.setattr(sinks.Disk, "__init__", stops)
         with pytest.raises(Halt):
             ss.evolve(loss(batch=16), START, DESCENTS[name], record=ss.Every(n=5), out=tmp_path / "run")
     assert 1 < ss.load(tmp_path / "run").frames < whole.frames

@@ -10,6 +10,7 @@ from stagescope.errors import InputError
 from stagescope.spec import build
 
 RECORDS = [ss.Uniform(frames=7), ss.LogSpaced(frames=9), ss.AtTimes(at=(0.1, 0.3)), ss.LogSpaced(frames=5, first=0.01)]
+RECORDS += [ss.Around(at=(0.2, 40.0), widths=(0.01, 3.0), frames=9)]
 
 
 @pytest.mark.parametrize("record", RECORDS)
@@ -42,3 +43,22 @@ def test_bad_records():
         ss.LogSpaced(first=10.0).times(5.0)
     with pytest.raises(InputError, match="frames"):
         ss.Uniform(frames=1)
+
+
+def test_frames_stand_close_around_chosen_times():
+    record = ss.Around(at=(50.0, 2000.0), widths=(2.0, 10.0), frames=50)
+    found = record.times(1000.0)
+    assert found[0] == 0
+    assert found[-1] == 1000
+    assert np.all(np.diff(found) > 0)
+    near = found[np.abs(found - 50) <= 2]
+    assert np.max(np.diff(near)) <= 0.1 + 1e-12  # 41 frames within the width; the time after the end is passed over
+    assert len(found) <= record.count(0)
+    far = np.diff(found[(found > 60) & (found < 150)])
+    assert np.all(far <= 0.2 * (found[(found > 60) & (found < 150)][1:] - 50))
+
+
+@pytest.mark.parametrize(("at", "widths"), [((1.0,), ()), ((-1.0,), (1.0,)), ((1.0,), (0.0,))])
+def test_times_without_a_width_are_refused(at, widths):
+    with pytest.raises(ss.InputError, match="as many widths as times"):
+        ss.Around(at=at, widths=widths)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from stagescope.watching.capture import Seen
+from stagescope.watching.head_scores import prefix_match
 from stagescope.watching.observables import AXES, HeadNumbers, Parameters, Sizes, _by_layer, _grouped
 from stagescope.watching.probe import Probe
 from tests.watching import slow
@@ -77,6 +78,13 @@ def test_against_a_slow_second_opinion(count, half, heads, seed):
             mine = mine[:, : heads[place]] if name == "agreement" else mine
             np.testing.assert_allclose(mine, expected, atol=2e-5, err_msg=name)
         assert all(np.isnan(value[place, heads[place] :]).all() for value in found.values())
+
+
+def test_the_score_of_patterns_at_hand_is_the_recorded_one():
+    probe, layers = probe_of(3, 12, 4, 5), random_layers(3, 12, [2], 5)
+    found = numbers(probe, layers)["prefix_match"][0]
+    for head, recorded in enumerate(found):
+        assert prefix_match(layers[0].weights[:3, head].double().numpy(), probe.ids.numpy()) == pytest.approx(recorded, abs=1e-6)
 
 
 def test_names_axes_and_types():

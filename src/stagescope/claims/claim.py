@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from stagescope.claims.comparison import Comparison, Regime
 from stagescope.claims.inputs import Inputs
+from stagescope.claims.over_runs import OverRuns
 from stagescope.errors import InputError, StagescopeError, message
 from stagescope.runs.run import Run
 
@@ -33,7 +34,7 @@ class Verdict:
 
     `calibrated` is False where the claim has no null: no input is known on which it must not be confirmed. `error` is the
     type of an error that the claim or its evidence raised and that is not one of Stagescope's: their code has a mistake.
-    `cost` names the companion runs that the verdict rests on.
+    `cost` names the companion runs that the verdict rests on, `over_runs` has the numbers of several runs where it is about them.
     """
 
     tag: str
@@ -57,6 +58,7 @@ class Verdict:
     in_regime: bool = False
     elsewhere: Elsewhere | None = None
     cost: str = ""
+    over_runs: OverRuns | None = None
 
     @property
     def counted(self) -> bool:
@@ -214,7 +216,7 @@ class Claim:
     def _row(
         self, regime: Regime, verdict: Outcome, reason: str, found: Comparison | None = None, error: str | None = None
     ) -> Verdict:
-        names = ("predicted", "measured", "tolerance", "predicted_error", "measured_error", "unit")
+        names = ("predicted", "measured", "tolerance", "predicted_error", "measured_error", "unit", "over_runs")
         return Verdict(
             tag=self.tag,
             statement=self.statement,

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.claims.over_runs import OverRuns
+
 CHANCE = 0.01
 """A pattern must be rarer than this under chance: one claim in a hundred would be confirmed by mistake."""
 
@@ -42,6 +44,7 @@ class Comparison:
         predicted_error: half the width of the 95 % interval of the prediction, where it is known.
         measured_error: the same for the measurement.
         unit: of all these numbers.
+        over_runs: the numbers of several runs, where the claim is about them together; the ledger draws them.
     """
 
     predicted: float | str | None
@@ -52,6 +55,7 @@ class Comparison:
     predicted_error: float | None = None
     measured_error: float | None = None
     unit: str | None = None
+    over_runs: OverRuns | None = None
 
     def __post_init__(self) -> None:
         _check_text("reason of a Comparison", self.reason)
@@ -72,6 +76,7 @@ def agreement(
     predicted_error: float = 0.0,
     measured_error: float = 0.0,
     unit: str | None = None,
+    over_runs: OverRuns | None = None,
 ) -> Comparison:
     """Whether two numbers agree to within a tolerance: decided only where their errors leave no doubt.
 
@@ -81,7 +86,7 @@ def agreement(
     holds = True if apart + error <= tolerance else False if apart - error > tolerance else None
     if holds is None:
         reason += f"; the difference is {apart:.3g} with an error of {error:.2g}: undecided at a tolerance of {tolerance:.3g}"
-    return Comparison(predicted, measured, tolerance, holds, reason, predicted_error, measured_error, unit)
+    return Comparison(predicted, measured, tolerance, holds, reason, predicted_error, measured_error, unit, over_runs)
 
 
 def at_least(

@@ -22,7 +22,7 @@ RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 class Command(BaseModel):
     """Arguments of one command."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     def run(self) -> int:
         raise AssertionError("abstract")

@@ -3,6 +3,8 @@
 import os
 import signal
 import sys
+from collections.abc import Callable
+from dataclasses import make_dataclass
 from typing import Annotated, Any, Literal, Union
 
 import tyro
@@ -13,7 +15,7 @@ from stagescope.cli import continue_command, predict_command, run_commands, swee
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
 from stagescope.errors import InputError, StagescopeError, sentence, unknown
-from stagescope.papers.registry import package_of, problems, studies
+from stagescope.papers.registry import package_of, studies, study
 from stagescope.papers.study import NamedSweep, Study
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread pool costs .2 s to start, and `evolve` uses one thread anyway
@@ -58,8 +60,7 @@ def run(arguments: list[str]) -> int:
     try:
         _refuse_repeats(arguments)
         _early_names(arguments)
-        command = tyro.cli(_tree(arguments), prog="stagescope", args=arguments, description=_DESCRIPTION, config=CONFIG)
-        return command.run()
+        return _parsed(arguments).run()
     except StagescopeError as error:
         print(f"stagescope: {error}", file=sys.stderr)
         return error.exit_code
@@ -83,6 +84,9 @@ def run(arguments: list[str]) -> int:
         return 1
 
 
+_WHOLE = "--tyro-print-completion"
+
+
 class Completion(Command):
     """Print a completion script: `stagescope completion bash > FILE`, then source it."""
 
@@ -90,7 +94,7 @@ class Completion(Command):
 
     def run(self) -> int:
         try:
-            return run(["--tyro-print-completion", self.shell])
+            return run([_WHOLE, self.shell])
         except SystemExit as end:
             return int(end.code or 0)
 
@@ -98,25 +102,41 @@ class Completion(Command):
 _DESCRIPTION = "A laboratory for how attention learns: exact flows, stages, claims with verdicts."
 
 
-def _tree(arguments: list[str]) -> Any:
-    """All commands; the verbs have one subcommand per study, its defaults those of the chosen preset.
+def _parsed(arguments: list[str]) -> Command:
+    """The command that is called, with its arguments. Parsers of others are not made: they would slow every command."""
+    name = next(iter(arguments), "")
+    if name in VERBS or name in COMMANDS:
+        kind = _of_studies(name, arguments) if name in VERBS else COMMANDS[name]
+        return tyro.cli(kind, prog=f"stagescope {name}", args=arguments[1:], config=CONFIG)
+    return tyro.cli(_tree(arguments), prog="stagescope", args=arguments, description=_DESCRIPTION, config=CONFIG)
 
-    Options of a verb that is not called, and of a study that is not named, are left out: unused parsers would slow every
-    command.
+
+def _tree(arguments: list[str]) -> Callable[[Command], Command]:
+    """A choice of all commands: whole for a completion script, otherwise their names and what each is for.
+
+    A function, and of plain classes: of other types tyro would read the sources, or load a checker of types.
     """
-    whole = "--tyro-print-completion" in arguments
-    preset = _preset(arguments)
-    branches = []
-    for verb, (kind, flags) in VERBS.items():
-        called = whole or arguments[:1] == [verb]
-        shown = flags if called else BaseModel
-        named = {name: whole or (called and name in arguments) for name in studies()}
-        leaves = [_command(_study_options(study, shown, preset, named[name]), name) for name, study in studies().items()]
-        made = create_model(kind.__name__, __base__=kind, __doc__=kind.__doc__, study=(_union(leaves), ...))
-        branches.append(_command(made, verb))
-    kinds = {**COMMANDS, "completion": Completion}
-    branches += [_command(kind, name) for name, kind in kinds.items()]
-    return _union(branches)
+    kinds: dict[str, type] = {**{verb: kind for verb, (kind, _) in VERBS.items()}, **COMMANDS, "completion": Completion}
+    if _WHOLE in arguments:
+        kinds |= {verb: _of_studies(verb, arguments) for verb in VERBS}
+    elif arguments[:1] != ["completion"]:
+        kinds = {name: make_dataclass(kind.__name__, (), namespace={"__doc__": kind.__doc__}) for name, kind in kinds.items()}
+
+    def chosen(command: Command) -> Command:
+        return command
+
+    chosen.__annotations__["command"] = _union([_command(kind, name) for name, kind in kinds.items()])
+    return chosen
+
+
+def _of_studies(verb: str, arguments: list[str]) -> type[Command]:
+    """A verb with a subcommand for each study; a study that is named has options, their defaults those of the chosen preset."""
+    (kind, flags), preset, whole = VERBS[verb], _preset(arguments), _WHOLE in arguments
+    named = [name for name in arguments[1:2] if not whole and not name.startswith("-")]
+    shown = {name: study(name) for name in named} or studies()
+    leaves = [_command(_study_options(each, flags, preset, whole or name in arguments), name) for name, each in shown.items()]
+    described = Field(description="" if named else None)  # without one tyro would search the sources for what is not shown here
+    return create_model(kind.__name__, __base__=kind, __doc__=kind.__doc__, study=(_union(leaves), described))
 
 
 def _union(kinds: list[Any]) -> Any:
@@ -125,7 +145,7 @@ def _union(kinds: list[Any]) -> Any:
     return Union[(*kinds, *padding)]
 
 
-def _command(kind: type[BaseModel], name: str) -> Any:
+def _command(kind: type, name: str) -> Any:
     return Annotated[kind, tyro.conf.subcommand(name, prefix_name=False)]
 
 
@@ -183,9 +203,7 @@ def _early_names(arguments: list[str]) -> None:
         raise unknown("command", verb, known)
     if verb not in VERBS or name.startswith("-"):
         return
-    if name not in studies():
-        raise unknown("study", name, studies(), more=problems())
-    preset = _preset(arguments)
-    presets = {**studies()[name].presets, **(studies()[name].sweeps if verb == "sweep" else {})}
+    found, preset = study(name), _preset(arguments)
+    presets = {**found.presets, **(found.sweeps if verb == "sweep" else {})}
     if preset is not None and preset not in presets:
         raise unknown(f"preset of {name}", preset, presets)

@@ -21,7 +21,7 @@ class Reproduce(Command):
 
     paper: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PAPER")]
     figure: str | None = Field(None, description="one figure by name (see `stagescope list`); default: all that take minutes")
-    full: bool = Field(False, description="also figures that take hours")
+    full: bool = Field(False, description="also figures that take an hour or more")
     sweep: Path | None = Field(None, description="folder of a sweep to draw, for a figure of a sweep; default: made in --out")
     out: Path = Field(description="folder for the figures")
     quiet: bool = Field(False, description="no progress bar")

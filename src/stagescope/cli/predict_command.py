@@ -39,7 +39,8 @@ class Predict(Command):
     """Predict the stages of a training and their times from the start, without a run. E_k and Q_k: the k-th singular value
     of the embedding or of the attention scores passes .1. A leg (r,rq): r embedding and rq attention directions are open.
     t_j of the regression flows: the loss passes halfway between two plateaus; --init-scale is the
-    initial noise of the logits or, with --noise weights, of the attention weights; "heads part": they begin to differ."""
+    initial noise of the logits or, with --noise weights, of the attention weights; "heads part": they begin to differ.
+    d_m of linear attention: the loss passes halfway between its levels m-1 and m."""
 
     study: Any
 
@@ -118,7 +119,7 @@ def _is_flow(found: "Study", preset: str) -> bool:
     if "until" not in found.options.model_fields:
         return False
     try:
-        found.check_use(found.configured(preset, until=found.options.model_fields["until"].default + 1))
+        found.check_use(found.configured(preset, until=(found.options.model_fields["until"].default or 0.0) + 1))
     except InputError:
         return False
     return True

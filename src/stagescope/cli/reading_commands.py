@@ -52,7 +52,7 @@ class Check(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.papers.reading import check
+        from stagescope.papers.answers import check
         from stagescope.papers.registry import watched_problems
         from stagescope.runs.store import load
         from stagescope.watching.source import is_watched
@@ -86,7 +86,8 @@ class Ladder(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.papers.reading import reading, saddle_ladder
+        from stagescope.papers.answers import saddle_ladder
+        from stagescope.papers.reading import reading
         from stagescope.runs.store import load
 
         stored, law = load(self.folder), objective(self.objective)

@@ -4,7 +4,7 @@ import difflib
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from pydantic import Field
@@ -22,6 +22,11 @@ from stagescope.memory import require_memory
 from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.progress import Progress
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+LARGE = 1000
+"""From so many tokens on, no matrix between all tokens is made where sums over pairs that occur give the same."""
 PartName = Literal["train", "held-out"]
 _SIGNS = {" ": "␣", "\n": "⏎", "\t": "⇥"}
 
@@ -119,6 +124,21 @@ class TextCorpus(Chain):
         """
         require_memory("the pairs of neighbouring tokens", "choose a smaller --vocab", self.size, self.size)
         return lagged_pairs(self.train, 1, self.size)
+
+    @cached_property
+    def sparse_pairs(self) -> "csr_array":
+        """The same as a sparse matrix: most tokens never follow each other."""
+        from scipy.sparse import coo_array
+
+        ones, following = np.ones(len(self.train)), np.roll(self.train, -1)
+        return coo_array((ones, (self.train, following)), shape=(self.size, self.size)).tocsr()
+
+    def floor(self) -> float:
+        """The entropy of a token given the last one; of many tokens it is summed over the pairs that occur."""
+        if self.size < LARGE:
+            return super().floor()
+        pairs = self.sparse_pairs
+        return float(-np.sum(pairs.data * np.log(pairs.data / np.repeat(self.counts, np.diff(pairs.indptr)))) / len(self.train))
 
     def _law(self) -> np.ndarray:
         return self.counts / self.counts.sum()

@@ -6,22 +6,26 @@ is set here is what flow.py sets through scikit-sundae, which remains the way fo
 
 import ctypes
 from functools import cache
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
+from stagescope.dynamics.dynamics import Point
 from stagescope.fields.field import Compiled
 
-BDF, NORMAL, ONE_STEP, UNPRECONDITIONED = 2, 1, 2, 0
+BDF, ONE_STEP, UNPRECONDITIONED = 2, 2, 0
 TOO_MUCH_WORK = -1
-PATIENCE = 100
-"""Steps between looks at Ctrl-C."""
+LOOK = 100
+"""Steps after which the solver returns where no frame is reached: it can then restart there, or be stopped by Ctrl-C."""
+PATIENCE, FRAMES = 250, 64
+"""Calls of the field and frames between looks at Ctrl-C."""
 _POINTER, _NUMBER, _INT = ctypes.c_void_p, ctypes.c_double, ctypes.c_int
 _FUNCTIONS = {
     "SUNContext_Create": (_INT, _INT, _POINTER),
     "SUNContext_ClearErrHandlers": (_INT, _POINTER),
     "SUNContext_Free": (_INT, _POINTER),
-    "N_VMake_Serial": (_POINTER, None, _POINTER, _POINTER),
+    "N_VMake_Serial": (_POINTER, ctypes.c_int64, _POINTER, _POINTER),
     "N_VDestroy": (None, _POINTER),
     "SUNLinSol_SPGMR": (_POINTER, _POINTER, _INT, _INT, _POINTER),
     "SUNLinSolFree": (_INT, _POINTER),
@@ -35,30 +39,43 @@ _FUNCTIONS = {
     "CVode": (_INT, _POINTER, _NUMBER, _POINTER, _POINTER, _INT),
     "CVodeFree": (None, _POINTER),
 }
-"""What each returns and takes; None is the library's own kind of integer."""
+"""What each returns and takes. The first of N_VMake_Serial may be shorter in the library, which then reads its lower half."""
 
 
 @cache
 def functions() -> Any:
     """The functions of `_FUNCTIONS` by name, or None where the library cannot be called directly."""
-    from stagescope.fields.compiled import sundials
+    from stagescope.fields.compiled import provide, sundials
 
     library = sundials()
     if library is None:
         return None
-    from sksundae._cy_cvode import config
+    from stagescope.dynamics.travel_kernel import CALLED
 
-    index = ctypes.c_int64 if config["SUNDIALS_INT_TYPE"] == "long int" else ctypes.c_int32
-    for name, (result, *arguments) in _FUNCTIONS.items():
-        function = getattr(library, name, None)
-        if function is None:
-            return None
-        function.restype, function.argtypes = result, [argument or index for argument in arguments]
+    try:
+        for name, (result, *arguments) in _FUNCTIONS.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+        for name in CALLED:
+            provide(library, name)
+    except AttributeError:
+        return None
     return library
 
 
+def message(flag: int) -> str:
+    """What a flag of the solver means; only a failure needs it, and pays for the import."""
+    from sksundae._cy_cvode import CVMESSAGES
+
+    return CVMESSAGES.get(flag, str(flag))
+
+
 class Cvode:
-    """One integration: BDF with matrix-free GMRES. Use it in a `with` statement, which frees what the library allocates."""
+    """One integration: BDF with matrix-free GMRES. Use it in a `with` statement, which frees what the library allocates.
+
+    With `weights`, those of the squares in a speed, frames come with their loss and speed, and sums over vectors are those of
+    `sums_kernel`. Without, all bits are those of version 0.1.
+    """
 
     def __init__(
         self,
@@ -67,15 +84,21 @@ class Cvode:
         span: tuple[float, float],
         tolerances: tuple[float, float | None],
         krylov: int,
+        weights: np.ndarray | None = None,
     ) -> None:
         self._c, self._field = functions(), field
-        self.y = np.array(theta)
-        self._reached, self._end = _NUMBER(span[0]), span[1]
-        self._at = ctypes.byref(self._reached)
+        self.y, self._velocity = np.array(theta), np.empty_like(theta)
+        self._reached, self._end = np.array([span[0]]), span[1]
+        self._at = self._reached.ctypes.data
+        self._weights = np.empty(0) if weights is None else weights
         self._context, self._memory = _POINTER(), _POINTER()
         self._c.SUNContext_Create(0, ctypes.byref(self._context))
         self._c.SUNContext_ClearErrHandlers(self._context)  # a failure is reported once, as the outcome
-        self._vector = self._c.N_VMake_Serial(self.y.size, self.y.ctypes.data, self._context)
+        self._vector, self._out = (self._c.N_VMake_Serial(a.size, a.ctypes.data, self._context) for a in (self.y, self._velocity))
+        if weights is not None:
+            from stagescope.dynamics.sums_kernel import quicken
+
+            quicken(self._c, self._vector)
         self._linear = self._c.SUNLinSol_SPGMR(self._vector, UNPRECONDITIONED, krylov, self._context)
         self._memory.value = self._c.CVodeCreate(BDF, self._context)
         try:
@@ -83,7 +106,7 @@ class Cvode:
             self._set("CVodeSetUserData", field.held.ctypes.data)
             self._set("CVodeSStolerances", *tolerances)
             self._set("CVodeSetLinearSolver", self._linear, None)
-            self._set("CVodeSetMaxNumSteps", PATIENCE)
+            self._set("CVodeSetMaxNumSteps", LOOK)
             self._set("CVodeSetStopTime", span[1])
         except BaseException:
             self.free()
@@ -96,16 +119,30 @@ class Cvode:
 
     @property
     def t(self) -> float:
-        return self._reached.value
+        return float(self._reached[0])
 
-    def step(self, stop: float, most: int) -> int:
-        """Integrate to `stop` in at most `most` steps; a negative flag means failure."""
-        flag = TOO_MUCH_WORK
-        for _ in range(0, most, PATIENCE):
-            flag = self._c.CVode(self._memory, stop, self._vector, self._at, NORMAL)
-            if flag != TOO_MUCH_WORK:
-                break
-        return flag
+    @property
+    def evaluations(self) -> int:
+        """How often the field was called."""
+        from stagescope.dynamics.travel_kernel import evaluations
+
+        return evaluations(self._memory.value)
+
+    def travel(self, stops: np.ndarray, most: float) -> tuple[int, list[Point]]:
+        """Go on through the stops for a while, at most until the field was called `most` times: a flag, and frames.
+
+        A negative flag means failure, except `TOO_MUCH_WORK`: `LOOK` steps have reached no stop.
+        """
+        from stagescope.dynamics.travel_kernel import travel
+
+        stops = stops[:FRAMES]
+        vectors, (losses, speeds) = np.empty((stops.size, self.y.size)), np.empty((2, stops.size))
+        solver = self._memory.value, self._vector, self.y
+        field = self._field.address(), self._out, self._velocity, self._field.held, self._weights
+        most = min(most, self.evaluations + PATIENCE)
+        done, flag = travel(solver, field, stops, most, self._reached, vectors, losses, speeds)
+        known: Any = (losses[:done].tolist(), speeds[:done].tolist()) if self._weights.size else (repeat(None), repeat(None))
+        return flag, list(map(Point, stops[:done].tolist(), vectors[:done].copy(), repeat(True), repeat(None), *known))
 
     def one_step(self) -> int:
         """One step of the solver's own choice, at most to the end of the span; a negative flag means failure."""
@@ -121,5 +158,6 @@ class Cvode:
         """Give back what the library allocated."""
         self._c.CVodeFree(ctypes.byref(self._memory))
         self._c.SUNLinSolFree(self._linear)
-        self._c.N_VDestroy(self._vector)
+        for vector in (self._vector, self._out):
+            self._c.N_VDestroy(vector)
         self._c.SUNContext_Free(ctypes.byref(self._context))

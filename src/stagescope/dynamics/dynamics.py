@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import field_validator
@@ -40,14 +40,18 @@ class SolveFailed(StagescopeError):
         self.status = status
 
 
-@dataclass(frozen=True)
-class Point:
-    """Where a walk is: `frame` marks a position to record, a `state` one it can be continued from."""
+class Point(NamedTuple):
+    """Where a walk is: `frame` marks a position to record, a `state` one it can be continued from.
+
+    Loss and speed are there where they came with the step.
+    """
 
     position: float
     vector: np.ndarray
     frame: bool
     state: State | None
+    loss: float | None = None
+    speed: float | None = None
 
 
 class Dynamics(Described):
@@ -90,6 +94,10 @@ class Dynamics(Described):
     @abstractmethod
     def times(self, position: float) -> dict[str, float]:
         """The clock series (`t`, `step`) at a position."""
+
+    def waiting(self, frames: int) -> int:
+        """How many of so many frames wait in memory at most until there is a state that can be continued from."""
+        return 1
 
     def settled(self, field: Field, layout: Layout, vector: np.ndarray) -> "Dynamics":
         """This dynamics with every choice that depends on the initial state made, so that the spec is complete."""
@@ -171,5 +179,5 @@ def _rms(block: np.ndarray) -> float:
 
 
 def check_finite(vector: np.ndarray, where: str) -> None:
-    if not np.all(np.isfinite(vector)):
+    if not math.isfinite(vector.dot(vector)) and not np.all(np.isfinite(vector)):
         raise SolveFailed("diverged", f"diverged at {where}: parameters are no longer finite; lower the rates")

@@ -44,10 +44,8 @@ class Forked(Dynamics):
         """Of a descent, the steps of both parts."""
         return getattr(self.after, "steps", None)
 
-    @property
-    def segments(self) -> int:
-        """Of a flow, how often it restarts."""
-        return getattr(self.after, "segments", 1)
+    def waiting(self, frames: int) -> int:
+        return max(self.before.waiting(frames), self.after.waiting(frames))
 
     def shortened(self, steps: int) -> "Forked":
         """The same steps, so many of them."""
@@ -103,7 +101,7 @@ class Forked(Dynamics):
                     if point.position == at:
                         here = point.state or {"theta": point.vector, "position": np.array(at)}
                         state = self._turned(field, layout, here)
-                        yield Point(point.position, point.vector, frame=at in targets, state=state)
+                        yield point._replace(frame=bool(at in targets), state=state)
                         break
                     yield point
         yield from self.after.walk(field, layout, state, targets)

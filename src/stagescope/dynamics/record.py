@@ -1,7 +1,7 @@
 """When to keep a frame, and when to stop: values, not callbacks."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +70,42 @@ class Graded(Record):
         return np.unique(np.concatenate([grid, np.geomspace(grid[10] * 1e-3, grid[10], self.early)]))
 
 
+class Around(Record):
+    """Frames at equal ratios, and around some times others, near each other within its width and at equal ratios beyond.
+
+    For runs with long plateaus and short changes at times that are about known: `at` are these times, `widths` how long each
+    change takes. Those outside of the run are passed over.
+    """
+
+    at: Numbers
+    widths: Numbers
+    frames: int = Limits(default=200, ge=3)
+
+    @model_validator(mode="after")
+    def _valid(self) -> "Around":
+        if len(self.at) != len(self.widths) or min((*self.at, *self.widths), default=1.0) <= 0:
+            raise ValueError(f"give as many widths as times, all above 0; got {self.at} and {self.widths}")
+        return self
+
+    def count(self, steps: int) -> int:
+        return self.frames + NEAR * len(self.at)
+
+    def times(self, until: float) -> np.ndarray:
+        inside = [pair for pair in zip(self.at, self.widths, strict=True) if pair[0] < until]
+        near = [time + width * _NEAR for time, width in inside]
+        found = np.unique(np.concatenate([LogSpaced(frames=self.frames).times(until), *near]))
+        kept = found[(found >= 0) & (found <= until)]
+        apart = np.concatenate([np.diff(kept) > TOGETHER * until, [True]])
+        return kept[apart]
+
+
+TOGETHER = 1e-9
+"""Two frames nearer than this share of the run are one."""
+NEAR = 101
+"""Frames around one time: 41 within its width, and 30 on each side at ratios of 1.15, up to 66 widths."""
+_NEAR = np.unique(np.concatenate([np.linspace(-1, 1, 41), *(sign * 1.15 ** np.arange(1, 31) for sign in (-1, 1))]))
+
+
 class AtTimes(Record):
     """Frames at chosen positions of the clock."""
 
@@ -129,10 +165,12 @@ PER_FRAME = 100
 """Numbers that a frame takes besides its parameters: names, clocks, loss and the objects that hold them."""
 
 
-def require_frames(record: Record | None, steps: int | None, size: int, out: Path | None = None, segments: int = 1) -> None:
+def require_frames(
+    record: Record | None, steps: int | None, size: int, out: Path | None = None, waiting: Callable[[int], int] = int
+) -> None:
     """Refuse more frames than fit in memory or, with `out`, on its disk; `size` is how many parameters a frame has.
 
-    In a folder, frames wait in memory for the end of one of the `segments` of a flow.
+    In a folder, `waiting` says how many of the frames are in memory at a time.
     """
     if record is None:
         return
@@ -142,8 +180,7 @@ def require_frames(record: Record | None, steps: int | None, size: int, out: Pat
     if isinstance(record, Every) and steps is not None:
         remedy = f"take fewer --steps than {steps:,}, or choose --record log where there is such an option"
     require_memory(f"the times of {asked:,} frames", remedy, asked)
-    waiting = kept if out is None else -(-kept // segments) if steps is None else 1
-    require_memory(f"the {kept:,} recorded frames", remedy, waiting, PER_FRAME + size)
+    require_memory(f"the {kept:,} recorded frames", remedy, kept if out is None else waiting(kept), PER_FRAME + size)
     if out is not None:
         require_disk(f"the {kept:,} recorded frames", remedy, out, kept, size)
 

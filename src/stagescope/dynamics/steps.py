@@ -1,5 +1,6 @@
 """A flow one step of the solver at a time, for walks that look at the flow as it goes."""
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -8,7 +9,7 @@ from io import StringIO
 import numpy as np
 
 from stagescope.dynamics import cvode
-from stagescope.dynamics.flow import KRYLOV
+from stagescope.dynamics.solver import KRYLOV
 from stagescope.errors import StagescopeError
 from stagescope.fields.field import Compiled, FlatField
 
@@ -72,6 +73,6 @@ def between(share: float, h: float, ends: tuple[np.ndarray, np.ndarray], velocit
     moved = y1 - y0
     first, last = (h * velocity - moved for velocity in velocities)
     line = y0 + s * moved
-    if np.linalg.norm(first) + np.linalg.norm(last) > np.linalg.norm(moved):
+    if math.sqrt(first @ first) + math.sqrt(last @ last) > math.sqrt(moved @ moved):
         return line
     return line + s * (1 - s) * ((1 - s) * first - s * last)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 FlatField = Callable[[np.ndarray, np.ndarray], float | None]
 """Reads a flat parameter vector, writes its velocity into the second argument; returns the loss where it comes with it."""
+TaylorField = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+"""(vector, lines (k, n), order) -> Taylor terms (order + 1, k, n) of F at unit rates along lines through a flat vector."""
 StepGradient = Callable[[np.ndarray, int, np.ndarray], None]
 """Writes the gradient that one step of a descent sees, at a flat parameter vector, into the last argument."""
 
@@ -26,9 +28,9 @@ StepGradient = Callable[[np.ndarray, int, np.ndarray], None]
 class Compiled:
     """A flat field that is also machine code, for solvers that then need no Python between themselves and the kernel.
 
-    `address()` is that of the C function SUNDIALS calls, int f(double t, N_Vector y, N_Vector velocity, void *held): 0, or
-    -1 where the velocity is not finite, with t and |y| left in the last two places of `held`. That is all it needs, work
-    space included, so one field serves one solver.
+    `address()` is that of the C function SUNDIALS calls, int f(double t, N_Vector y, N_Vector velocity, void *held): 0, with
+    the loss left in the third last place of `held`, or -1 where the velocity is not finite, with t and |y| in the last two.
+    `held` is all it needs, work space included, so one field serves one solver.
     """
 
     call: FlatField
@@ -69,10 +71,6 @@ class OnBlocks(ABC):
     def data(self) -> Any:
         """Arrays that are read; passed as arguments so that they are not compiled in."""
         return None
-
-    def form(self) -> Spec:
-        """What the expression depends on besides parameters and data: equal forms share compiled code. By default, all."""
-        return self.describe()
 
     def draw(self, step: int) -> Any:
         """The data of one step where steps are stochastic; None where every step sees the same data."""
@@ -156,6 +154,15 @@ class Field(OnBlocks):
             out[:] = run(vector, data)
 
         return flat
+
+    def taylor(self, layout: Layout) -> TaylorField | None:
+        """Derivatives of F along lines by code of the model's own; None where they come from the law."""
+        return None
+
+    def weights(self, layout: Layout) -> np.ndarray:
+        """The multiplicity of each entry of a flat vector: what its square counts in a norm."""
+        counts = self.multiplicity
+        return layout.pack({name: np.broadcast_to(counts.get(name, 1.0), shape) for name, shape in layout.shapes})
 
     def speed(self, velocity: Params) -> float:
         """|F| over all coordinates of the unreduced model."""

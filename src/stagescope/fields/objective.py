@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError
-from stagescope.fields.field import Field, FlatField, OnBlocks, floats, naming_blocks
+from stagescope.fields.field import Field, FlatField, OnBlocks, TaylorField, floats, naming_blocks
 from stagescope.params import Layout, Params
 from stagescope.spec import Spec
 
@@ -84,9 +84,6 @@ class GradientField(Field):
     def describe(self) -> Spec:
         return self.source.describe()
 
-    def form(self) -> Spec:
-        return self.source.form()
-
     @property
     def data(self) -> Any:
         return self.source.data
@@ -112,6 +109,10 @@ class GradientField(Field):
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
         kernel = getattr(self.source, "flat", None)
         return kernel(layout, rates) if kernel is not None else super().flat(layout, rates)
+
+    def taylor(self, layout: Layout) -> TaylorField | None:
+        kernel = getattr(self.source, "taylor", None)
+        return kernel(layout) if kernel is not None else None
 
 
 class JaxObjective(Objective):

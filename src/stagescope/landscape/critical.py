@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,12 +52,17 @@ class CriticalPoint:
     params: Mapping[str, np.ndarray]
     residual: float
     distance: float
-    spectrum: Spectrum
+    find_spectrum: Callable[[], Spectrum]
     gradient: bool
     loss: float | None
     t: float | None = None
     stopped: str = ""
     led_away: bool = False
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """Computed when it is first used: of a large model that takes longer than the search."""
+        return self.find_spectrum()
 
     @property
     def found(self) -> bool:
@@ -168,7 +174,7 @@ def _described(near: Derivatives, ended: Ended, start: np.ndarray, least_length:
         params=point,
         residual=float(np.linalg.norm(near.velocity(vector))),
         distance=float(np.linalg.norm(vector - start)) / length,
-        spectrum=spectrum_at(near, vector, FASTEST),
+        find_spectrum=lambda: spectrum_at(near, vector, FASTEST),
         gradient=objective is not None,
         loss=float(objective.value(point)) if objective is not None else None,
         t=t,

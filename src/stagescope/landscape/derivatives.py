@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError, StagescopeError, unknown
-from stagescope.fields.field import Field, FlatField
+from stagescope.fields.field import Field, FlatField, TaylorField
 from stagescope.fields.objective import Objective, as_field
 from stagescope.params import Layout, Params
 from stagescope.spec import Described, digest
 
 DENSE = 500
 """Parameters up to which the whole Jacobian is formed; above it, only products with it are."""
+ALL_RATES = 1600
+"""Parameters up to which all rates are computed where the model has its own derivatives: about two seconds at this size."""
 
 _COLUMNS = 16
 """Columns of the Jacobian that are formed at once, at most."""
@@ -25,7 +27,7 @@ class NotFinite(StagescopeError):
 
 
 class Derivatives:
-    """theta' = F(theta) with block rates, J = F', and F''[v, v], by automatic differentiation of the definition.
+    """theta' = F(theta) with block rates, J = F', and F''[v, v], by the model's own code where it has some, otherwise by JAX.
 
     Of a gradient field, J = -D H with the diagonal D = rate / multiplicity: it has the real spectrum of the symmetric
     -D^(1/2) H D^(1/2), and eigenvectors D^(1/2) times those. `products` counts those with J and J^T; a whole J is one of each
@@ -51,14 +53,21 @@ class Derivatives:
     def dense(self) -> bool:
         return self.layout.size <= DENSE
 
+    @property
+    def all_rates(self) -> bool:
+        """Whether the whole Jacobian and all its rates take less time than the fastest of them by iteration."""
+        return self.dense or (self._taylor is not None and self.layout.size <= ALL_RATES)
+
+    @cached_property
+    def _taylor(self) -> TaylorField | None:
+        return self.field.taylor(self.layout)
+
     @cached_property
     def roots(self) -> np.ndarray | None:
         """D^(1/2) of a gradient field, entry by entry; None for a law that is no gradient."""
         if self.field.objective is None:
             return None
-        weights = self.field.multiplicity
-        parts = [np.broadcast_to(self.rates[n] / weights.get(n, 1.0), shape).ravel() for n, shape in self.layout.shapes]
-        return np.sqrt(np.concatenate(parts))
+        return np.sqrt(self._spread(self.rates) / self._spread(self.field.multiplicity))
 
     def symmetric(self, vector: np.ndarray) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
         """Products with D^(-1/2) J D^(1/2) of a gradient field, and D^(1/2); a frozen block neither moves nor is moved."""
@@ -82,7 +91,13 @@ class Derivatives:
 
     @cached_property
     def _functions(self) -> dict[str, Any]:
+        if self._taylor is not None:
+            return _along_lines(self._taylor, self._spread(self.rates), self._spread(self.field.multiplicity))
         return _compiled(_Source(self.field.objective or self.field), self.layout, tuple(self.rates.items()))
+
+    def _spread(self, numbers: Mapping[str, Any]) -> np.ndarray:
+        """Numbers of blocks, or of their entries, as a flat vector; 1 where a block has none."""
+        return np.concatenate([np.broadcast_to(numbers.get(name, 1.0), shape).ravel() for name, shape in self.layout.shapes])
 
     def velocity(self, vector: np.ndarray) -> np.ndarray:
         """F, by the field's kernel where it has one."""
@@ -91,7 +106,7 @@ class Derivatives:
         return out
 
     def law(self, vector: np.ndarray) -> np.ndarray:
-        """F, by code that is compiled once for equal forms."""
+        """F, by code that is compiled once for equal descriptions."""
         return self.velocity(vector) if hasattr(self.field.objective, "flat") else self._call("velocity", vector)
 
     @cached_property
@@ -133,22 +148,37 @@ class Derivatives:
 
     def series(self, vector: np.ndarray, displacement: np.ndarray, order: int) -> np.ndarray:
         """Taylor terms of F at `vector` for a displacement, one row each: F, J d, F''[d, d]/2, ... up to `order`."""
-        source = _Source(self.field.objective or self.field)
-        return np.array(_series(source, self.layout, tuple(self.rates.items()), order)(vector, displacement, self.field.data))
+        return np.array(self._functions["series"](order)(vector, displacement, self.field.data))
 
 
 class _Source:
-    """An objective or field as a key: described ones are equal if their forms are, others only to themselves."""
+    """An objective or field as a key: described ones are equal if their descriptions are, others only to themselves."""
 
     def __init__(self, what: Objective | Field) -> None:
         self.what = what
-        self._key = digest(what.form()) if isinstance(what, Described) else id(what)
+        self._key = digest(what.describe()) if isinstance(what, Described) else id(what)
 
     def __hash__(self) -> int:
         return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Source) and other._key == self._key
+
+
+def _along_lines(taylor: TaylorField, rates: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
+    """What `_compiled` gives, by Taylor terms of F at unit rates. There F' = -H / weights with a symmetric H."""
+
+    def first(vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        return taylor(vector, direction[None], 1)[1, 0]
+
+    return {
+        "velocity": lambda vector, data: rates * taylor(vector, np.zeros((1, len(vector))), 0)[0, 0],
+        "jacobian": lambda vector, data: rates[:, None] * taylor(vector, np.eye(len(vector)), 1)[1].T,
+        "jvp": lambda vector, direction, data: rates * first(vector, direction),
+        "vjp": lambda vector, direction, data: weights * first(vector, rates * direction / weights),
+        "second": lambda vector, direction, data: 2 * rates * taylor(vector, direction[None], 2)[2, 0],
+        "series": lambda order: lambda vector, displacement, data: rates * taylor(vector, displacement[None], order)[:, 0],
+    }
 
 
 def _velocity(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...]) -> Callable[[Any, Any], Any]:
@@ -190,7 +220,7 @@ def _series(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...
 
 @lru_cache(maxsize=64)
 def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], ...]) -> dict[str, Any]:
-    """Compiled once for equal forms: those differ only in the vectors and data they are called with."""
+    """Compiled once for equal descriptions."""
     from stagescope.autodiff import jax, jnp
 
     velocity = _velocity(source, layout, rates)
@@ -215,7 +245,8 @@ def _compiled(source: _Source, layout: Layout, rates: tuple[tuple[str, float], .
         return jax.lax.map(lambda e: forward(vector, e, data), given, batch_size=each)[: layout.size].T
 
     jitted = {"velocity": velocity, "jacobian": jacobian, "jvp": forward, "vjp": backward, "second": second}
-    return {name: jax.jit(function) for name, function in jitted.items()}
+    found: dict[str, Any] = {name: jax.jit(function) for name, function in jitted.items()}
+    return found | {"series": lambda order: _series(source, layout, rates, order)}
 
 
 def _block_rates(layout: Layout, rates: Mapping[str, float]) -> dict[str, float]:

@@ -45,8 +45,8 @@ class PathRule:
 RULE = PathRule()
 
 
-def general_path(what: Objective | Field, start: Params, until: float) -> SaddlePath:
-    """The path from a start near a critical point of any loss, computed with eta and with half of it."""
+def general_path(what: Objective | Field, start: Params, until: float, seen: float = np.inf) -> SaddlePath:
+    """The path from a start near a critical point of any loss, computed with eta and with half of it, whatever was `seen`."""
     near = _checked(what, start)
     law = Law(near)
     y = near.layout.pack(start) / law.roots
@@ -273,7 +273,7 @@ class _Path:
         for k, stop in enumerate(self.stops):
             begin, leave = times[k] or 0.0, times[k + 1]
             label = f"{k + 1} {stop.kind}"
-            yield Leg(label, begin, leave, stop.loss, stop.state, stop.opens, stop.rates, stop.local)
+            yield Leg(label, begin, leave, stop.loss, stop.opens, stop.local, lambda at=(stop.state, stop.rates): at)
 
 
 def _endless(leg: Moved) -> bool:

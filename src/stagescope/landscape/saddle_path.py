@@ -1,7 +1,8 @@
 """The saddle path: the stages of a training and their times, predicted from the start without a run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -15,6 +16,8 @@ ORDER, BAR, SOLVER = 1.5, 2.5, 1e-4
 relative error of a time by the solver and the products."""
 Place = Literal["settled", "passed", "at infinity"]
 """Whether the path comes to rest at the critical point of a leg, leaves before that, or there is none at a finite place."""
+AtRest = tuple[Place, tuple[float, ...]]
+"""The state of a leg, and the rates at its critical point."""
 
 
 @dataclass(frozen=True)
@@ -24,17 +27,28 @@ class Leg:
     `loss` is the loss at the end; of a general path, that of the critical or slow point of the leg. `rates` are those of what
     opens there at the critical point, fastest first; they are empty where the path has not settled. `local_rate` is the
     fastest rate of what opens when the flow is linearised at the path itself, where what opens has grown to the size eta. The
-    last leg has no `t_out`.
+    last leg has no `t_out`. State and rates come from `at_rest`, which is called when they are first used: it may take a search.
     """
 
     label: str
     t_in: float
     t_out: float | None
     loss: float
-    state: Place
     opens: str | None
-    rates: tuple[float, ...]
     local_rate: float | None
+    at_rest: Callable[[], AtRest]
+
+    @cached_property
+    def _at_rest(self) -> AtRest:
+        return self.at_rest()
+
+    @property
+    def state(self) -> Place:
+        return self._at_rest[0]
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        return self._at_rest[1]
 
     def json(self) -> dict[str, Any]:
         names = ("label", "t_in", "t_out", "loss", "state", "local_rate")

@@ -87,9 +87,9 @@ def spectrum_at(near: Derivatives, vector: np.ndarray, fastest: int) -> Spectrum
 
 
 def eigen(near: Derivatives, vector: np.ndarray, fastest: int) -> Modes:
-    """All modes of J where the model is small, else the fastest by iteration, or all again where that does not converge."""
+    """All modes of J where that takes less time, else the fastest by iteration, or all again where that does not converge."""
     size = near.layout.size
-    if near.dense or fastest >= size - 1:
+    if near.all_rates or fastest >= size - 1:
         return dense_eigen(near.jacobian(vector), near.roots)
     if near.roots is None:
         modes = _arnoldi(lambda x: near.jvp(vector, x), size, fastest)

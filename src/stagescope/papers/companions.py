@@ -1,6 +1,6 @@
 """Companion runs: what a claim makes beside a run, each once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from stagescope.errors import InputError, StagescopeError, message
@@ -32,6 +32,16 @@ class Companions:
         if isinstance(self._made[key], StagescopeError):
             raise self._made[key]
         return self._made[key]
+
+    def each(self, make: Callable[..., Made], values: Iterable[Any]) -> "list[Made | StagescopeError]":
+        """What `make(value)` gives for each value, for a claim over several runs; the error where one could not be made."""
+        return [self._tried(make, value) for value in values]
+
+    def _tried(self, make: Callable[..., Made], value: Any) -> "Made | StagescopeError":
+        try:
+            return self.get(make, value)
+        except StagescopeError as error:
+            return error
 
 
 def _key(make: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:

@@ -10,8 +10,9 @@ import numpy as np
 
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.dynamics import Dynamics
-from stagescope.dynamics.evolve import Origin, evolve
+from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.fork import Forked
+from stagescope.dynamics.journey import Origin
 from stagescope.dynamics.record import AtTimes, Record, Spliced, Stop
 from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Field

@@ -32,9 +32,10 @@ class Kind:
     """How runs of some types of field are read.
 
     `fields` are types of objectives or fields, each as "package.module:Type". `read` makes the `Reading` of a run, `claims`
-    gives the paper's claims on such runs, `views` lists what the page shows of a reading. `path(objective, start, until)` is
-    the saddle path from a start where the model has a structured one. `rung(family, label, value)` gives the critical points
-    of a rung of the model's ladder for objectives that depend on a number, and a start among them at a value.
+    gives the paper's claims on such runs, `views` lists what the page shows of a reading. `path(objective, start, until, seen)`
+    is the saddle path from a start where the model has a structured one; it may end at the first event after the time `seen`.
+    `rung(family, label, value)` gives the critical points of a rung of the model's ladder for objectives that depend on a number,
+    and a start among them at a value.
     """
 
     fields: tuple[str, ...]
@@ -42,7 +43,7 @@ class Kind:
     claims: Callable[[], tuple[Any, ...]] = tuple
     views: Callable[[Any], list[Any]] = field(default=Later("stagescope.views.any_run:any_views"))
     cost: Cost = field(default_factory=Cost)
-    path: Callable[[Any, Any, float], Any] | None = None
+    path: Callable[[Any, Any, float, float], Any] | None = None
     rung: Callable[[Callable[[float], Any], tuple[int, ...], float], Any] | None = None
 
 

@@ -38,12 +38,14 @@ def saddle_path(
     scale: float | Mapping[str, float] = 1e-3,
     seed: int = 0,
     until: float = UNTIL,
+    seen: float = np.inf,
 ) -> SaddlePath:
     """The saddle path of gradient flow from a start, or from the start that the model draws at `scale` with `seed`.
 
     No run is made. The start may be as small as 1e-60 and smaller. What cannot be predicted is in the notes of the path. A
     model whose paper knows its structure has a path of its own events; any other loss, of up to 500 parameters, has the
     events "escape k", at which its loss is halfway between two places of the path (`SaddlePath.crossings` reads a run so).
+    Beside a run that ends at the time `seen`, a path may end at the first event after it: what follows takes the most time.
     """
     if not 0 < until < np.inf:
         raise InputError(f"until is {until}, but a path needs an end time above 0")
@@ -58,7 +60,7 @@ def saddle_path(
     if not all(np.all(np.isfinite(block)) for block in blocks.values()):
         raise InputError("the start has entries that are not finite")
     kind = _kind(what)
-    return (general_path if kind is None or kind.path is None else kind.path)(what, blocks, until)
+    return (general_path if kind is None or kind.path is None else kind.path)(what, blocks, until, seen)
 
 
 def planned_path(plan: Setup) -> SaddlePath:
@@ -71,7 +73,8 @@ def planned_path(plan: Setup) -> SaddlePath:
 def predicted(run: Run, what: Objective | Field | None = None) -> SaddlePath:
     """The saddle path from the first frame of a run; an `InputError` where its motion is not the one that paths are about.
 
-    Paths are of gradient flows whose blocks all move at rate 1. Steps of a finite size, other rates and forks are refused.
+    It may end at the first event that comes clearly after the run. Paths are of gradient flows whose blocks all move at rate 1.
+    Steps of a finite size, other rates and forks are refused.
     """
     dynamics = run.spec["dynamics"]
     rates = set() if dynamics is None else set(dynamics.get("rates", {}).values())
@@ -86,7 +89,7 @@ def predicted(run: Run, what: Objective | Field | None = None) -> SaddlePath:
     if run.time[0] != 0:
         raise InputError(f"the first frame of the run is at t={run.time[0]:g}, and a saddle path begins at t=0")
     field = field_of(run.spec, what)
-    return saddle_path(field.objective or field, run.at(0))
+    return saddle_path(field.objective or field, run.at(0), seen=float(run.time[-1]))
 
 
 def _kind(what: Any) -> Kind | None:

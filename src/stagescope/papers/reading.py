@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from stagescope.claims.claim import Claim, Verdict
+from stagescope.claims.claim import Claim
 from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import Claims, own_claims, refuse_taken
 from stagescope.detect.plateaus import LIMITS, curve_notes, curve_transitions, loss_stages, read_curves
@@ -20,10 +20,12 @@ from stagescope.fields.objective import Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
 from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.papers.companions import Companions
+from stagescope.papers.known import ending, keep, keep_objective, known, only_objective
 from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.predicting import predicted
 from stagescope.papers.rebuild import after_fork, ended, field_of, forked
 from stagescope.papers.registry import kind_of, missing, study
+from stagescope.papers.verdicts import Verdicts
 from stagescope.progress import progress_for
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
@@ -31,8 +33,6 @@ from stagescope.views.any_run import any_views
 from stagescope.views.view import Maker
 
 Made = TypeVar("Made")
-KEPT = 4
-"""Readings that a run keeps: its own, and those of copies of it that `dataclasses.replace` made."""
 _SHARED = ("curves", "field", "law", "_companions", "_predicted")
 """Parts of a reading that do not depend on how the run ended."""
 
@@ -51,7 +51,7 @@ class Reading:
     def __init__(self, run: Run, kind: Kind | None = None, what: Objective | Field | None = None) -> None:
         self.run, self.kind, self.what = run, kind, what
         self._companions = Companions()
-        self._verdicts: dict[int, tuple[Claim, Verdict]] = {}
+        self._verdicts = Verdicts()
 
     @cached_property
     def field(self) -> Field:
@@ -92,7 +92,7 @@ class Reading:
     def free_stages(self) -> Stages:
         """Stages of the loss alone: plateaus and transitions. Any run with a frame has them."""
         run, lacking = self.run, missing(self.type)
-        _need_frames(run)
+        self.need_frames()
         notes = {} if lacking is None else {"paper": f"stages by the loss alone: {lacking}"}
         notes |= curve_notes(run.clock, run.time, self.searched)
         return loss_stages(run.status, run.clock, run.time, run.series.get("loss"), self.transitions, notes)
@@ -103,7 +103,7 @@ class Reading:
 
         Where the paper's cannot be read, such as without its text, they are those of the loss alone, and a note says why.
         """
-        _need_frames(self.run)
+        self.need_frames()
         fork = {} if (why := forked(self.run)) is None else {"fork": why}
         try:
             return replace(self.stages, transitions=self.transitions, notes={**self.stages.notes, **fork})
@@ -142,7 +142,7 @@ class Reading:
             )
         own = own_claims(claims)
         refuse_taken(own, () if self.kind is None else self.kind.claims())
-        _need_frames(self.run)
+        self.need_frames()
         if not own:
             return self.with_elsewhere(self.ledger) if elsewhere else self.ledger
         if (error := missing(self.type)) is not None:
@@ -154,20 +154,8 @@ class Reading:
     def with_elsewhere(self, ledger: Ledger) -> Ledger:
         """A ledger in which claims that this run cannot decide have the verdict of a run beside it that can."""
         with progress_for(self.progress) as bar:
-            return replace(ledger, verdicts=tuple(self._elsewhere(row) for row in bar.each(ledger.verdicts, "beside", "claims")))
-
-    def _elsewhere(self, row: Verdict) -> Verdict:
-        if row.elsewhere is None:
-            return row
-        claim = next((claim for claim, verdict in self._verdicts.values() if verdict is row), None)
-        if claim is None:  # a row that another kind of evidence decided
-            return row
-        try:
-            beside = self.companion(self.beside, dict(row.elsewhere.options))
-            found = beside.judge([claim]).verdicts[0]
-        except Exception as error:  # a run with other options may fail in any way; this one's ledger stands
-            found = claim.without_evidence(error)
-        return replace(row, elsewhere=replace(row.elsewhere, verdict=found))
+            rows = bar.each(ledger.verdicts, "beside", "claims")
+            return replace(ledger, verdicts=tuple(self._verdicts.elsewhere(row, self) for row in rows))
 
     def beside(self, changes: dict[str, Any]) -> "Reading":
         """The reading of a run of the same study and seed with some options changed."""
@@ -184,20 +172,7 @@ class Reading:
         Where code that computes the evidence has a mistake, all of them are inconclusive, and their rows say why. An error of
         Stagescope's own, such as a text that cannot be found, names a remedy and is raised.
         """
-        claims = tuple(claims)
-        new = [claim for claim in claims if id(claim) not in self._verdicts]
-        evidence = None
-        try:
-            evidence = self.evidence if new else None
-        except StagescopeError:
-            raise
-        except (Exception, SystemExit) as error:
-            self._verdicts |= {id(claim): (claim, claim.without_evidence(error)) for claim in new}
-        with progress_for(self.progress) as bar:
-            for claim in bar.each(new, "claims", "claims"):
-                if id(claim) not in self._verdicts:
-                    self._verdicts[id(claim)] = claim, claim.judge(self.run, evidence)
-        return Ledger(self.run.status, self.run.clock, tuple(self._verdicts[id(claim)][1] for claim in claims))
+        return Ledger(self.run.status, self.run.clock, self._verdicts.of(tuple(claims), self))
 
     @property
     def prediction(self) -> SaddlePath | None:
@@ -255,9 +230,18 @@ class Reading:
         """What `make(*arguments)` gives, such as a run beside this one; made once. See `Companions`."""
         return self._companions.get(make, *arguments)
 
+    def companions(self, make: Callable[..., Made], values: Iterable[Any]) -> list[Made | StagescopeError]:
+        """What `make(value)` gives for each value, each made once: the runs of a claim over several, or their errors."""
+        return self._companions.each(make, values)
+
     def adopt(self, other: "Reading") -> None:
         """Take over what another reading of the same arrays has computed and that does not depend on how the run ended."""
         vars(self).update({name: value for name, value in vars(other).items() if name in _SHARED})
+
+    def need_frames(self) -> None:
+        """Refuse a run without frames."""
+        if self.run.frames == 0:
+            raise InputError("the run has no frames")
 
     @property
     def type(self) -> str:
@@ -276,9 +260,9 @@ class Reading:
 def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Reading:
     """The reading of a run: curves, stages, ladder, ledger and views, each computed when first used, and once.
 
-    `stages`, `check`, `saddle_ladder`, `report` and sweeps all use it. It is the same object each time, also for a copy of
-    the run by `dataclasses.replace`. A copy with other arrays has a reading of its own; a copy that ended otherwise has one
-    that shares the curves and the companion runs.
+    `stages`, `check`, `saddle_ladder`, `report` and sweeps all use it. It is the same object each time, also for a copy of the
+    run by `dataclasses.replace`, and for a small run of a paper that is opened again. A copy with other arrays has a reading
+    of its own; a copy that ended otherwise has one that shares the curves and the companion runs.
 
     Args:
         run: any run, or the folder of one.
@@ -291,37 +275,16 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
     run = load(run) if isinstance(run, str | Path) else run
     if not isinstance(run, Run):
         raise InputError(f"expected a run or its folder, got {type(run).__name__}")
-    kept: list[Reading] = run.memo.setdefault("readings", [])
-    what = _only_objective(run) if what is None else what
-    same = [known for known in kept if _same_arrays(known.run, run) and known.what is what]
-    for known in same:
-        if _ending(known.run) == _ending(run):
-            return known
-    made = _made(run, what)
-    given = _objectives(run)
-    if what is not None and len(given) < 2 and not any(each is what for each in given):
-        run.memo["objectives"].append((run.spec, what))
-    if same and type(same[0]) is type(made):
-        made.adopt(same[0])
-    kept.insert(0, made)
-    del kept[KEPT:]
-    return made
-
-
-def _objectives(run: Run) -> list[Objective | Field]:
-    """The objectives that were given for a run so far."""
-    return [what for spec, what in run.memo.setdefault("objectives", []) if spec is run.spec]
-
-
-def _only_objective(run: Run) -> Objective | Field | None:
-    """The objective of a run for which one was given; None for two, because nobody knows which is meant."""
-    given = _objectives(run)
-    return given[0] if len(given) == 1 else None
-
-
-def _need_frames(run: Run) -> None:
-    if run.frames == 0:
-        raise InputError("the run has no frames")
+    what = only_objective(run) if what is None else what
+    alike = known(run, what)
+    found = next((each for each in alike if ending(each.run) == ending(run)), None)
+    if found is None:
+        found = _made(run, what)
+        keep_objective(run, what)
+        if alike and type(alike[0]) is type(found):
+            found.adopt(alike[0])
+    keep(found, run)
+    return found
 
 
 def _made(run: Run, what: Objective | Field | None) -> Reading:
@@ -331,62 +294,3 @@ def _made(run: Run, what: Objective | Field | None) -> Reading:
     made = Reading(run, kind, what) if kind is None or what is not None else kind.read(run)
     made.kind = kind
     return made
-
-
-def _same_arrays(read: Run, run: Run) -> bool:
-    """Whether a run that was read has the arrays of another, and was made in the same way."""
-    arrays = all(getattr(read, part) is getattr(run, part) for part in ("params", "series", "spec"))
-    return arrays and all(getattr(read, part) == getattr(run, part) for part in ("clock", "seed", "study", "config"))
-
-
-def _ending(run: Run) -> tuple[str, str]:
-    """What a ledger says of how a run ended: the reason only where it did not reach its end."""
-    return run.status, "" if run.done else run.reason
-
-
-def stages(run: Run | str | Path) -> Stages:
-    """Events and stages of a run, and the transitions of its recorded curves; an event that was not reached is None.
-
-    Every run with a frame has stages: those of its paper, otherwise plateaus and transitions of its loss.
-    """
-    return reading(run).told_stages
-
-
-def check(
-    run: Run | str | Path,
-    claims: Claims = (),
-    elsewhere: bool = False,
-    *,
-    control: Run | str | Path | None = None,
-    progress: bool | None = False,
-) -> Ledger:
-    """The ledger: every claim of the run's paper with its verdict, then your own claims.
-
-    Args:
-        run: any run; one of no paper needs claims of your own.
-        claims: a `Claim`, several, or "module:NAME" of some. Their functions get `ss.reading(run).evidence`: what the paper
-            prepares for its claims, and the reading itself for a run of no paper. It always has the run as `run`.
-        elsewhere: where this run is out of a claim's regime and the claim names options of the study with which it is not,
-            make that run too and show its verdict. Each such run costs about as much as this one.
-        control: of a watched model, another watched run in which there is nothing to learn, such as the same training on
-            shuffled text. Claims find it as `evidence.control`, which is None without one.
-        progress: a bar over the claims, since some make companion runs; None shows it on a terminal.
-
-    A claim whose function raises an error is inconclusive, and its row says why.
-    """
-    found = reading(run)
-    with found.showing(progress):
-        return found.check(claims, elsewhere, control)
-
-
-def saddle_ladder(run: Run | str | Path, what: Objective | Field | None = None, progress: bool | None = False) -> Ladder:
-    """The critical points a run passed, what opens at each, and when it was and should have been left.
-
-    A model that is known to pass critical points of small models inside it has a ladder of its own. Any other run, also of
-    your own objective, which then is given as `what`, is searched for critical points where it is slow: `progress` shows how
-    far that is.
-    """
-    found = reading(run, what)
-    _need_frames(found.run)
-    with found.showing(progress):
-        return found.ladder

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
@@ -11,9 +12,10 @@ import numpy as np
 
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.dynamics import TinyStart
-from stagescope.dynamics.evolve import Journey, Origin, evolve, proceed
+from stagescope.dynamics.evolve import evolve, frames, proceed
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.fork import Forked
+from stagescope.dynamics.journey import Journey, Origin
 from stagescope.dynamics.record import Record
 from stagescope.errors import DamagedRun, InputError, StagescopeError, message
 from stagescope.fields.field import Field
@@ -21,7 +23,7 @@ from stagescope.fields.objective import JaxObjective, Objective, as_field
 from stagescope.landscape.push import Pushed
 from stagescope.own import fingerprint, imported, member, parts
 from stagescope.papers.registry import load_type, missing
-from stagescope.params import Layout
+from stagescope.params import Layout, Params
 from stagescope.runs import manifest as manifests
 from stagescope.runs import store
 from stagescope.runs.run import DONE, Run
@@ -115,7 +117,7 @@ def field_of(spec: Spec, what: Objective | Field | None = None) -> Field:
 
 def rebuilt(spec: Any) -> Any:
     """The object that a spec describes; the papers whose types it names are loaded first."""
-    names = list(_types(spec))
+    names = list(types_of(spec))
     for name in names:
         load_type(name)
     for name in names:
@@ -124,7 +126,7 @@ def rebuilt(spec: Any) -> Any:
     return build(spec)
 
 
-def _types(spec: Any) -> Iterator[str]:
+def types_of(spec: Any) -> Iterator[str]:
     """The ids of all types in a spec."""
     if isinstance(spec, dict):
         if isinstance(spec.get("type"), str):
@@ -132,24 +134,41 @@ def _types(spec: Any) -> Iterator[str]:
         spec = list(spec.values())
     if isinstance(spec, list):
         for item in spec:
-            yield from _types(item)
+            yield from types_of(item)
 
 
 def replay(run: Run, record: Record, what: Objective | Field | None = None, progress: bool | None = False) -> Run:
     """The same motion from the first recorded frame to the last, with other frames kept."""
+    law, start, motion = field_of(run.spec, what), run.at(0), _motion(run)
+    with _no_tiny_start():
+        again = evolve(law, start, **motion, record=record, seed=run.seed or 0, progress=progress)
+    return ended(again, "the replay of this run")
+
+
+def replayed(run: Run, record: Record) -> Iterator[tuple[dict[str, float], Params]]:
+    """The frames of `replay` one after another, each as its clock and its parameters; none is kept."""
+    start = run.at(0)
+    layout = Layout.of(start)
+    with _no_tiny_start():
+        for clock, vector in frames(field_of(run.spec), start, **_motion(run), record=record):
+            yield clock, layout.unpack(vector)
+
+
+def _motion(run: Run) -> dict[str, Any]:
+    """The dynamics of a run up to its last recorded frame, and where it ends."""
     dynamics = build(run.spec["dynamics"])
-    until = None
     if "step" in run.series:
-        dynamics = dynamics.shortened(int(run.step[-1]))
-    else:
-        until = float(run.t[-1])
-    law = field_of(run.spec, what)
+        return {"dynamics": dynamics.shortened(int(run.step[-1]))}
+    return {"dynamics": dynamics, "until": float(run.t[-1])}
+
+
+@contextmanager
+def _no_tiny_start() -> Iterator[None]:
     try:
-        again = evolve(law, run.at(0), dynamics, until=until, record=record, seed=run.seed or 0, progress=progress)
+        yield
     except TinyStart as tiny:
         why = "so its events are not reliable; make it again from 1e-14 or more"
         raise StagescopeError(f"this run began where rounding decides ({tiny.args[0].partition(', but')[0]}), {why}") from None
-    return ended(again, "the replay of this run")
 
 
 def forked(run: Run) -> str | None:
@@ -171,8 +190,8 @@ def after_fork(run: Run) -> Run:
     if forked(run) is None:
         return run
     position = run.series["step" if "step" in run.series else "t"]
-    frames = np.flatnonzero(position > run.spec["dynamics"]["at"])
-    return replace(run.only(frames), spec={**run.spec, "dynamics": last_motion(run.spec)}) if len(frames) else run
+    later = np.flatnonzero(position > run.spec["dynamics"]["at"])
+    return replace(run.only(later), spec={**run.spec, "dynamics": last_motion(run.spec)}) if len(later) else run
 
 
 def ended(run: Run, what: str = "the companion run") -> Run:

@@ -97,6 +97,17 @@ def is_ours(name: str) -> bool:
     return name in {module.rpartition(".")[2].replace("_", "-") for module in _our_modules()}
 
 
+@cache
+def _alone(name: str) -> Paper | None:
+    """A paper of this package, loaded without any other; None where there is none of this name, or `problems` says why not."""
+    if not is_ours(name):
+        return None
+    try:
+        return _checked(Later(f"{stagescope.papers.__name__}.{name.replace('-', '_')}:PAPER").load(), None, {}, {})
+    except (Exception, SystemExit):
+        return None
+
+
 def papers() -> dict[str, Paper]:
     """All papers by name."""
     return _found()[0]
@@ -114,7 +125,10 @@ def studies() -> dict[str, Study]:
 
 
 def study(name: str) -> Study:
-    """A study by name."""
+    """A study by name. Where it is that of a paper of ours, no other paper is loaded."""
+    paper = _alone(name)
+    if paper is not None and name in {each.name for each in paper.studies}:
+        return next(each for each in paper.studies if each.name == name)
     if name not in studies():
         raise unknown("study", name, studies(), more=problems())
     return studies()[name]
@@ -133,10 +147,18 @@ def paper_of(study: str) -> Paper:
     return next(paper for paper in papers().values() if study in {each.name for each in paper.studies})
 
 
+def _read_as(identity: str) -> tuple[Kind, str, Study] | None:
+    """How runs of a type of field are read, the module that has the type, and the study; None for a type of no paper."""
+    owner, _, _ = identity.rpartition("/")
+    return _kinds(owner).get(identity) if owner else None
+
+
 @cache
-def _kinds() -> dict[str, tuple[Kind, str, Study]]:
-    """For the id of each type of field: how its runs are read, the module that has the type, and the study."""
-    every = ((kind, *split_target(field), each) for each in studies().values() for kind in each.kinds for field in kind.fields)
+def _kinds(owner: str) -> dict[str, tuple[Kind, str, Study]]:
+    """That of each type of field: of a paper of ours alone where it is the owner, otherwise of all papers."""
+    paper = _alone(owner)
+    among = studies().values() if paper is None else paper.studies
+    every = ((kind, *split_target(field), each) for each in among for kind in each.kinds for field in kind.fields)
     return {type_id(module, name): (kind, module, study) for kind, module, name, study in every}
 
 
@@ -190,7 +212,7 @@ _SOURCES: Mapping[str, Kind] = {"watched": _WATCHED, "checkpoints": _WATCHED}
 
 def kind_of(identity: str) -> Kind | None:
     """How runs of a type of field, or of a kind of source, are read; None where nothing says so."""
-    found = _kinds().get(identity)
+    found = _read_as(identity)
     return found[0] if found else _SOURCES.get(identity)
 
 
@@ -199,9 +221,10 @@ def load_type(identity: str) -> None:
     if "/" not in identity:
         for module in _PROCESSES:
             import_module(module)
-    if identity not in _kinds():
+    found = _read_as(identity)
+    if found is None:
         return
-    _, module, study = _kinds()[identity]
+    _, module, study = found
     try:
         import_module(module)
         if isinstance(study.setup, Later):
@@ -214,7 +237,9 @@ def missing(identity: str) -> InputError | None:
     """The error for a type that is not there; None for a type that is known to a paper, or imported."""
     from stagescope.spec import missing_type
 
-    lacking = None if identity in _kinds() else missing_type(identity, problems())
+    if _read_as(identity) or missing_type(identity, ()) is None:
+        return None
+    lacking = missing_type(identity, problems())
     if lacking and is_ours(identity.rpartition("/")[0]):
         return InputError("; ".join((f"this version of Stagescope has no type {identity!r}, which this run needs", *problems())))
     return lacking

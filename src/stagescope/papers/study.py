@@ -132,7 +132,8 @@ class Study:
         progress: bool | None = None,
     ) -> "Run":
         """Set up and evolve; the manifest keeps the options as the run's config."""
-        from stagescope.dynamics.evolve import Origin, evolve
+        from stagescope.dynamics.evolve import evolve
+        from stagescope.dynamics.journey import Origin
 
         if not 0 <= seed < 2**63:
             raise InputError(f"seed is {seed}, but must be >= 0 and below 2^63")

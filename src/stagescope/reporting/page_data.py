@@ -7,6 +7,7 @@ from typing import Any
 
 import stagescope
 from stagescope.claims.claim import Verdict
+from stagescope.claims.over_runs import OverRuns
 from stagescope.detect.stage import Stage
 from stagescope.errors import InputError
 from stagescope.landscape.ladder import Rung
@@ -154,7 +155,14 @@ def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
     errors = {name: number(getattr(row, name)) for name in ("predicted_error", "measured_error")}
     about = {"kind": row.kind, "counted": row.counted, "unit": label(row.unit or ""), "calibrated": row.calibrated}
     span = span_of(row, portrait.stages, portrait.run)
-    return {**texts, **cells, **errors, **about, "span": None if span is None else list(span)}
+    over = None if row.over_runs is None else _over_runs(row.over_runs)
+    return {**texts, **cells, **errors, **about, "span": None if span is None else list(span), "over_runs": over}
+
+
+def _over_runs(found: OverRuns) -> dict[str, Any]:
+    numbers = {name: list(getattr(found, name)) for name in ("x", "measured", "predicted")}
+    texts = {name: label(getattr(found, name)) for name in ("x_axis", "y_axis")}
+    return {**numbers, **texts, "names": _labels(found.names), "log_x": found.log_x, "log_y": found.log_y}
 
 
 def _rung(rung: Rung) -> dict[str, Any]:

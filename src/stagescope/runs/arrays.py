@@ -97,7 +97,7 @@ def crc32c() -> Callable[[bytes], int]:
 def read(folder: Path, fetch: Callable[[str], bytes], frames: int, chunk: int) -> np.ndarray:
     """The first `frames` frames of an array; `fetch` gives the bytes of a file inside its folder."""
     column = column_of(fetch("zarr.json"), folder / "zarr.json")
-    parts = []
+    found = np.empty((frames, *column.shape), column.dtype)
     for number in range(-(-frames // chunk)):
         name = chunk_name(column, number)
         data = fetch(name)
@@ -105,9 +105,10 @@ def read(folder: Path, fetch: Callable[[str], bytes], frames: int, chunk: int) -
         if len(data) != size + 4 * column.checksum:
             found, expected = f"{len(data):,} bytes", f"{size + 4 * column.checksum:,}"
             raise DamagedRun(f"{folder / name}: has {found}, expected {expected}; restore it from a copy")
-        parts.append(np.frombuffer(data[:size], dtype=_TYPES[column.dtype]).reshape(chunk, *column.shape))
-    found = np.concatenate(parts) if parts else np.empty((0, *column.shape), _TYPES[column.dtype])
-    return np.ascontiguousarray(found[:frames], dtype=column.dtype)
+        part = np.frombuffer(data[:size], dtype=_TYPES[column.dtype]).reshape(chunk, *column.shape)
+        first = number * chunk
+        found[first : first + chunk] = part[: frames - first]
+    return found
 
 
 def _text(body: dict[str, Any]) -> bytes:

@@ -37,10 +37,10 @@ def how_to_resume(folder: Path, spec: Spec) -> str:
 
 
 class Arrays(Mapping[str, np.ndarray]):
-    """Recorded arrays by name, time first, read when first used."""
+    """Recorded arrays by name, time first, read when first used. Of a stored run, those of equal `origin` have equal bytes."""
 
-    def __init__(self, names: tuple[str, ...], read: Callable[[str], np.ndarray]) -> None:
-        self._names, self._read = names, read
+    def __init__(self, names: tuple[str, ...], read: Callable[[str], np.ndarray], origin: str | None = None) -> None:
+        self._names, self._read, self.origin = names, read, origin
         self._seen: dict[str, np.ndarray] = {}
 
     @classmethod

@@ -45,7 +45,7 @@ MARK = "Made with Stagescope"
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a paper, or one it lacks. One that is `full` takes hours and is made only by name or with `--full`.
+    """One figure of a paper, or one it lacks. One that is `full` takes an hour or more and is made only by name or with `--full`.
 
     `cost` says in words how long it takes, where that is worth knowing; `needs` names a corpus that must be at hand. A figure
     of a named `sweep` of its study computes its numbers from the table of that sweep, any other with a progress bar at hand.
@@ -120,7 +120,7 @@ def save(draw: Callable[[], "Drawing"], stem: Path) -> None:
 
 
 def chosen(figures: Mapping[str, Figure], name: str | None, full: bool = False) -> list[Figure]:
-    """One figure by name, or all of them that can be made here; those that take hours only with `full`."""
+    """One figure by name, or all of them that can be made here; those that take an hour or more only with `full`."""
     if name is None:
         return [figure for figure in figures.values() if (full or not figure.full) and not figure.lacking]
     if name not in figures:

@@ -130,3 +130,24 @@ def _positional(content: np.ndarray, entropy: np.ndarray, even: float, threshold
     value = (1 - content) * (1 - np.exp(np.minimum(entropy - even, 0.0)))
     narrow = (even - entropy) / thresholds.narrow
     return Score(value, np.zeros_like(value), np.minimum(narrow, thresholds.content / np.maximum(content, 1e-9)))
+
+
+def prefix_keys(tokens: np.ndarray) -> np.ndarray:
+    """Which keys stand right after an earlier occurrence of the query's token (sequence, query, key)."""
+    same = (tokens[:, :, None] == np.roll(tokens, 1, axis=1)[:, None, :]) & np.tri(tokens.shape[1], dtype=bool)
+    same[:, :, 0] = False
+    return same
+
+
+def prefix_match(weights: np.ndarray, tokens: np.ndarray) -> float:
+    """Mean attention to `prefix_keys`, of causal patterns (sequence, query, key); the mean is over the queries that have one.
+
+    The number that is recorded of every head of a watched model. `even_patterns` gives what chance gives.
+    """
+    same = prefix_keys(tokens)
+    return float(np.sum(weights * same) / max(int(same.any(axis=-1).sum()), 1))
+
+
+def even_patterns(count: int, length: int) -> np.ndarray:
+    """Causal attention that is even over all keys a query sees (sequence, query, key)."""
+    return np.broadcast_to(np.tri(length) / np.arange(1, length + 1)[:, None], (count, length, length))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.watching.capture import Seen
+from stagescope.watching.head_scores import prefix_keys
 from stagescope.watching.probe import Probe, embedding_of
 from stagescope.watching.pytorch import Tensor, nn, torch
 from stagescope.watching.pytorch import functional as F
@@ -71,9 +72,7 @@ class HeadNumbers:
         The mean is over the queries that have such a key.
         """
         ids = self.probe.ids
-        before = torch.roll(ids, 1, dims=1)
-        same = (ids[:, :, None] == before[:, None, :]) & torch.ones(self.length, self.length, device=ids.device).tril().bool()
-        same[:, :, 0] = False
+        same = torch.from_numpy(prefix_keys(ids.cpu().numpy())).to(ids.device)
         return (same.float() / same.any(-1).sum().clamp_min(1)).flatten()
 
     @cached_property

@@ -97,6 +97,10 @@ def test_every_claim_holds_on_the_papers_settings(preset):
     for name, tolerance in {"origin": 0.02, "attention-rate": 0.02, "embedding-rate": 0.09, "second-order": 0.05}.items():
         assert found[name].measured / found[name].predicted == pytest.approx(1, abs=tolerance), name
     assert found["eps-law"].measured == pytest.approx(1, abs=0.02)
+    over = found["eps-law"].over_runs
+    assert over.runs == 3
+    assert over.measured == pytest.approx(over.predicted, rel=0.02)
+    assert over.measured[0] < over.measured[2]
     assert found["recurrence"].measured >= 1
     for name in ("origin", "attention-rate", "embedding-rate", "eps-law", "second-order", "directions", "frozen"):
         assert found[name].unit

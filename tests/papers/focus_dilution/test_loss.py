@@ -7,8 +7,14 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.fields.objective import Objective
+from stagescope.landscape.derivatives import DENSE
+from stagescope.papers.focus_dilution.family import escape_matrices
 from stagescope.papers.focus_dilution.stages import passes
+from stagescope.papers.focus_dilution.tangents import many_lines
+from stagescope.papers.focus_dilution.taylor import along_lines
 from stagescope.papers.published import published
+from stagescope.params import Layout
+from stagescope.spec import build
 from tests.processes.test_markov_chain import chains
 
 SEEDS = st.integers(0, 1000)
@@ -28,6 +34,83 @@ def test_kernel_equals_definition(chain, seed):
     kernel, definition = loss.grad(params), Objective.grad(loss, params)
     for name in params:
         np.testing.assert_allclose(kernel[name], definition[name], atol=1e-12, rtol=0)
+
+
+def many(tokens, seed=0):
+    """A chain of many tokens that is not lazy."""
+    rng = np.random.default_rng(seed)
+    rows = rng.random((tokens, tokens)) ** 4
+    return ss.MarkovChain(rows=rows / rows.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize(("tokens", "width", "key_width", "size"), [(17, 1, 1, 0.7), (30, 5, 3, 0.7), (64, 8, 9, 0.4)])
+def test_kernel_by_blocks_equals_definition(tokens, width, key_width, size):
+    model, loss = problem(many(tokens), width, key_width)
+    params = model.init(1, size)
+    assert loss.kernel == "blocked"
+    assert loss.value(params) == pytest.approx(Objective.value(loss, params), abs=1e-12)
+    kernel, definition = loss.grad(params), Objective.grad(loss, params)
+    for name in params:
+        np.testing.assert_allclose(kernel[name], definition[name], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("tokens", [2, 16, 17, 41])
+def test_kernels_agree_also_on_large_exponents(tokens):
+    """At size 9 scores and logits are in the hundreds, so the largest of a row is subtracted; weights are those of the rates."""
+    model = ss.TokenAttention(vocab=tokens, width=3, key_width=2, scale=2.0)
+    plain, blocked = (ss.TokenPopulation(model=model, process=many(tokens), kernel=kernel) for kernel in ("plain", "blocked"))
+    for size in (0.0, 0.5, 9.0):
+        params = model.init(3, size)
+        layout = Layout.of(params)
+        found = []
+        for loss in (plain, blocked):
+            flat, velocity = loss.flat(layout, {"W0": 1.0, "W1": 0.5, "WQ": 2.0, "WK": 0.0}), np.empty(layout.size)
+            found.append((flat(layout.pack(params), velocity), velocity))
+            assert flat(layout.pack(params), velocity) == found[-1][0], "a second call in the same room"
+        assert found[0][0] == pytest.approx(found[1][0], rel=1e-12)
+        cancelled = 1e6 if size == 9.0 else 1e3  # terms of this size cancel in dL/dPhi times K and WQ
+        np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12, atol=1e-15 * cancelled)
+
+
+@pytest.mark.parametrize(("tokens", "width", "key_width"), [(17, 1, 1), (64, 8, 9)])
+def test_the_kernel_of_products_equals_the_recipe(tokens, width, key_width):
+    model, loss = problem(many(tokens), width, key_width)
+    sizes = tokens, width, key_width
+    at, *lines = (Layout.of(model.init(0, 0.5)).pack(model.init(seed, 0.5)) for seed in range(4))
+    given = sizes, 2.0, loss.process.stationary, loss.process.transition
+    for order in (0, 1, 2):
+        found, known = (make(*given)(at, np.array(lines), order) for make in (many_lines, along_lines))
+        np.testing.assert_allclose(found, known, atol=1e-12, rtol=0)
+
+
+def test_all_rates_of_a_model_with_its_own_derivatives_beyond_500_parameters():
+    model, loss = problem(many(100), width=3, key_width=2)
+    point = ss.critical_point(loss, model.init(0, 0.0))
+    assert point.spectrum.complete
+    assert len(point.rates) == 612 > DENSE
+    expected = np.linalg.svd(escape_matrices(loss, model.init(0, 0.0))["embedding"], compute_uv=False)[0]
+    assert point.rates[0] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
+def test_numbers_that_are_not_finite_stay_so(bad):
+    model, loss = problem(many(20))
+    params = model.init(0, 0.5)
+    params["W0"][3, 1] = bad
+    assert not np.isfinite(loss.value(params))
+    assert not any(np.isfinite(block).any() for block in loss.grad(params).values())
+
+
+def test_only_a_spec_of_many_tokens_names_its_kernel():
+    """Runs that older versions stored have no kernel in their spec, and go on with the one they began with."""
+    for tokens, kernel in ((16, "plain"), (17, "blocked")):
+        _, loss = problem(many(tokens))
+        spec = loss.describe()
+        assert (loss.kernel, spec.get("kernel", "plain")) == (kernel, kernel)
+        assert build(spec) == loss
+        old = build({name: value for name, value in spec.items() if name != "kernel"})
+        assert old.kernel == "plain"
+        assert "kernel" not in old.describe()
 
 
 @given(chains(), SEEDS)

@@ -10,6 +10,7 @@ from stagescope.landscape.graded import Graded
 from stagescope.papers.focus_dilution.family import slopes
 from stagescope.papers.focus_dilution.saddle_path.laws_kernel import population_slopes
 from stagescope.papers.focus_dilution.saddle_path.state import State
+from stagescope.papers.focus_dilution.saddle_path.walk import LATER
 from stagescope.papers.focus_dilution.stages import passes
 from tests.processes.test_markov_chain import chains
 
@@ -105,6 +106,27 @@ def test_legs_are_joined_and_end_at_the_floor(path):
     assert path.legs[1].loss == pytest.approx(1.208, abs=2e-3)
     assert path.legs[-1].loss == pytest.approx(REF.floor(), abs=1e-4)
     assert {leg.state for leg in path.legs} <= {"settled", "passed", "at infinity"}
+
+
+def test_beside_a_run_a_path_ends_at_the_first_event_after_it(path):
+    """What comes before is the same; what comes later is not known, and nothing is called absent."""
+    order = path.sequence
+    middle = (path[order[1]].t + path[order[2]].t) / 2
+    found = ss.saddle_path(loss_of(), scale=1e-5, seen=middle)
+    assert LATER * middle < path[order[2]].t
+    assert found.sequence == order[:3]
+    for name in order[:3]:
+        assert found[name] == path[name]
+    assert [leg.t_out for leg in found.legs[:2]] == [leg.t_out for leg in path.legs[:2]]
+    later = found[order[3]]
+    assert later.t is None
+    assert not later.absent
+    assert LATER * middle < later.beyond < (path[order[3]].t or 0.0)
+    assert "followed to the first event well after" in later.reason
+
+
+def test_a_path_that_ends_before_is_whole_beside_a_run(path):
+    assert ss.saddle_path(loss_of(), scale=1e-5, seen=2 * path[path.sequence[-1]].t).json() == path.json()
 
 
 def test_what_is_not_reached_has_a_reason(path):

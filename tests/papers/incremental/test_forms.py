@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.detect.levels import plateaus, transitions
 from stagescope.papers.incremental.forms import RegressionForms, wkb_times
-from stagescope.papers.incremental.transitions import plateaus, transitions
 from stagescope.papers.published import published
 
 REFERENCE = published("stagescope.papers.incremental")

@@ -105,7 +105,7 @@ def test_features_listed_from_the_farthest(tmp_path):
     ("options", "words"),
     [
         ({"layers": 2}, "belongs to --model transformer"),
-        ({"precision": "float32"}, "it is float64"),
+        ({"model": "mirror", "precision": "float32"}, "the regression models are float64"),
         ({"init": "xavier"}, "belongs to --model content"),
         ({"model": "content", "init": "xavier", "init_scale": 0.1}, "the scale is that of --init xavier"),
         ({"model": "transformer", "rate_attention": 0.1}, "one step size"),

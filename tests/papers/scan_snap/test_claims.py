@@ -116,7 +116,7 @@ def test_several_unequal_common_tokens_can_grow_and_are_out_of_regime(tmp_path):
     assert row.verdict == "inconclusive"
     seen = Evidence.of(run)
     assert not seen.symmetric
-    assert np.any((seen.curves.scores[-1] - seen.curves.scores[0])[seen.curves.common] > 0)
+    assert np.any((seen.curves.z[-1] - seen.curves.z[0])[seen.curves.supports.common] > 0)
 
 
 def test_a_single_common_token_falls_whatever_the_classes():

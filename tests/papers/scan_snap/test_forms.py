@@ -106,7 +106,7 @@ def test_gradient_falls_short_of_theorem_4_like_one_over_m():
             t0 = forms.transition_time(int(outputs), 5, 100.0)
             made = {"num_last": 5, "num_common": 1, "vocab": int(outputs), "rate_y": 100.0, "decoder": decoder, "until": t0}
             curves = ss.class_attention(ss.run_study("scan-snap", **made))
-            scores.append(curves.scores[-1][curves.common].mean())
+            scores.append(curves.z[-1, curves.supports.common].mean())
         assert (1 - expected.tolerance) * low < scores[0] / scores[1] < (1 + expected.tolerance) * high
 
 

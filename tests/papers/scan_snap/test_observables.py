@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.dynamics.record import Every
 from stagescope.papers.published import published
+from stagescope.papers.rebuild import replay
+from stagescope.papers.scan_snap.observables import law_of
+from stagescope.papers.scan_snap.reading import dense_attention, natural_grid
 
 REFERENCE = published("stagescope.papers.scan_snap")
 
@@ -38,3 +42,50 @@ def test_flow_entropy_against_the_rate_ratio():
     for ratio, value in expected.value.items():
         run = ss.run_study("scan-snap", rate_y=float(ratio), rate_z=1.0)
         assert ss.class_attention(run).entropy[-1].mean() == pytest.approx(value, abs=expected.tolerance), ratio
+
+
+@pytest.mark.parametrize("options", [{}, {"num_last": 1}, {"num_next_per_last": 2, "columns": "all", "init_scale": 0.3}])
+def test_what_classes_read_from_the_decoder_is_its_definition(options):
+    """Pulls g = Y (e - alpha), own-minus-other logits, and the wrong probability on targets of others, against dense sums."""
+    run = ss.run_study("scan-snap", num_common=2, num_unique=3, until=20.0, frames=5, progress=False, **options)
+    curves, law = ss.class_attention(run), law_of(run)
+    on, target, weights = curves.supports, law.rows["target"], law.model.multiplicity
+    classes = np.arange(len(target))
+    for frame in range(run.frames):
+        y = run.params["Y"][frame]
+        logits = on.dense(on.features(curves.c[frame])) @ y
+        alpha = weights * np.exp(logits) / np.sum(weights * np.exp(logits), axis=1, keepdims=True)
+        residual = -alpha
+        residual[classes, target] += 1
+        np.testing.assert_allclose(curves.readout.pulls[frame], (residual @ y.T)[on.of, on.key], rtol=1e-10, atol=1e-14)
+        others = np.zeros_like(alpha)
+        others[:, target if len(target) > 1 else slice(None)] = 1
+        others[classes, target] = 0
+        contrast = -others / others.sum(axis=1, keepdims=True)
+        contrast[classes, target] = 1
+        np.testing.assert_allclose(curves.readout.directions[frame], (y @ contrast.T)[on.key, on.of], rtol=1e-10, atol=1e-14)
+        alpha[classes, target] = 0
+        share = np.mean(alpha[:, target].sum(axis=1) / alpha.sum(axis=1))
+        assert curves.readout.on_targets[frame] == pytest.approx(share, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    "options", [{"frames": 12}, {"optimizer": "heavy-ball", "length": 16, "batch": 8, "record": "log", "frames": 5}]
+)
+def test_a_replay_that_keeps_entries_only_is_the_replay_that_keeps_all(options):
+    run = ss.run_study("scan-snap", num_common=2, num_unique=3, progress=False, **options)
+    kept = dense_attention(run)
+    assert len(kept.time) > run.frames
+    whole = ss.class_attention(replay(run, Every() if "length" in options else natural_grid(run)))
+    for name in ("time", "c", "z", "dz", "farthest", "fastest"):
+        np.testing.assert_array_equal(getattr(kept, name), getattr(whole, name))
+    np.testing.assert_array_equal(kept.readout.pulls, whole.readout.pulls)
+
+
+def test_many_classes_take_the_memory_of_their_tokens():
+    """60 classes of 3 tokens: nothing that is kept has a number for every class and token."""
+    run = ss.run_study("scan-snap", num_last=60, num_common=1, num_unique=2, until=5.0, frames=4, progress=False)
+    curves = ss.class_attention(run)
+    kept = [value for value in vars(curves).values() if isinstance(value, np.ndarray)]
+    assert max(value.size for value in kept) == run.frames * 60 * 3
+    assert curves.attention.shape == (run.frames, 60, 121)

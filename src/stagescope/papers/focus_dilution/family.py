@@ -51,8 +51,8 @@ class Place:
         small, s, u, turned = self.small, self.S, self.U, np.swapaxes(self.S, -1, -2)
         return {"W0": small["W0"] @ s, "W1": turned @ small["W1"], "WQ": turned @ small["WQ"] @ u, "WK": turned @ small["WK"] @ u}
 
-    def at(self, frame: int) -> "Place":
-        """The member of one frame."""
+    def at(self, frame: int | np.ndarray) -> "Place":
+        """The member of one frame, or those of several."""
         return Place(self.small, self.S[frame], self.U[frame], self.r, self.rq)
 
     @property
@@ -149,20 +149,24 @@ def slopes(loss: TokenLoss, small: Params) -> tuple[np.ndarray, np.ndarray]:
     pi, product = loss.process.stationary, small["W0"] @ small["W1"]
     attention = loss.model.attention(small, pi)
     surprise = pi[:, None] * (softmax(attention @ product) - loss.process.transition)
-    lift = surprise @ product.T
-    return attention.T @ surprise, loss.model.scale * attention * (lift - np.sum(attention * lift, axis=1, keepdims=True))
+    lift = surprise @ np.swapaxes(product, -1, -2)
+    by_scores = loss.model.scale * attention * (lift - np.sum(attention * lift, axis=-1, keepdims=True))
+    return np.swapaxes(attention, -1, -2) @ surprise, by_scores
 
 
 def escape_matrices(loss: TokenLoss, small: Params) -> dict[str, np.ndarray]:
     """The two small matrices whose singular values are rates: B (d, d + 2 rq) and F (r, r) [FD:ladder].
 
     B = [-GM, -GP K, -GP^T Q] with Q = W0 WQ, K = W0 WK; F = -W0^T GP W0. They linearise the flow across the small model
-    at any of its points, critical or not.
+    at any of its points, critical or not; of the population loss, at many points at once (frames first).
     """
     gm, gp = slopes(loss, small)
-    w0 = small["W0"]
+    w0, turned = small["W0"], np.swapaxes(gp, -1, -2)
     query, keys = w0 @ small["WQ"], w0 @ small["WK"]
-    return {"embedding": np.hstack([-gm, -gp @ keys, -gp.T @ query]), "attention": -w0.T @ gp @ w0}
+    return {
+        "embedding": np.concatenate([-gm, -gp @ keys, -turned @ query], axis=-1),
+        "attention": -np.swapaxes(w0, -1, -2) @ gp @ w0,
+    }
 
 
 def openings(matrices: dict[str, np.ndarray], r: int) -> dict[str, list[Opening]]:

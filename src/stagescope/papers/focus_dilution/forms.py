@@ -21,8 +21,13 @@ def attention_rate(pi: np.ndarray, transition: np.ndarray, scale: float) -> floa
 
     Attention opens at rate |c|; its first bracket decides the sign: c > 0 focuses on the frequent token, c < 0 moves away.
     """
+    return opening_rate(pi, (transition - pi) @ np.log(pi), scale)
+
+
+def opening_rate(pi: np.ndarray, excess: np.ndarray, scale: float) -> float:
+    """The same, given (P - pi) l."""
     square = float(np.sum(pi**2))
-    drive = float(np.sum(pi**2 * ((transition - pi) @ np.log(pi))))
+    drive = float(np.sum(pi**2 * excess))
     spread = float(np.sum(pi * (pi - square) ** 2))
     return scale * plateau_amplitude(pi) ** 2 / square**2 * drive * spread
 

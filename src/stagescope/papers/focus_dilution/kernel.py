@@ -4,15 +4,10 @@ At these sizes, making matrix views and wrapping negative indices would cost mor
 place in a flat array, its rows one after the other, and places and sizes are unsigned.
 """
 
-from functools import cache
-from typing import Any
-
 import numpy as np
-from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 
-from stagescope.fields.compiled import SIGNATURE, entries, sundials
-from stagescope.fields.flat_kernel import FAST, softmax, square
-from stagescope.kernels import cfunc, njit
+from stagescope.fields.flat_kernel import FAST, softmax
+from stagescope.kernels import njit
 
 WEIGHTS, _TABLES = slice(4, 8), 8
 _D, _M = np.uint64(4), np.uint64(8)
@@ -22,12 +17,11 @@ _D, _M = np.uint64(4), np.uint64(8)
 def hold(sizes, scale, pi, transition):
     """All that `gradient` reads beside the parameters, and room to work in: one array, since every argument has its price.
 
-    In order: sizes d, m, mk; scale; weights of the four blocks, 1 here; pi; log pi; P; room for nine matrices; where and how
-    far out the velocity was not finite, if it was.
+    In order: sizes d, m, mk; scale; weights of the four blocks, 1 here; pi; log pi; P; room for nine matrices.
     """
     d, m, mk = sizes
     room = np.zeros(3 * d * d + 2 * d * m + 4 * d * mk)
-    return np.concatenate([sizes, [scale], np.ones(4), pi, np.log(pi), np.ravel(transition), room, [np.nan, np.nan]])
+    return np.concatenate([sizes, [scale], np.ones(4), pi, np.log(pi), np.ravel(transition), room])
 
 
 @njit(cache=True, fastmath=FAST)
@@ -167,28 +161,3 @@ def gradient(theta, out, held):
     if d == _D and m == _M and mk == _M:
         return _gradient(theta, out, held, _D, _M, _M)
     return _gradient(theta, out, held, d, m, mk)
-
-
-def address():
-    """Of `gradient` as SUNDIALS calls it."""
-    return _for_sundials().address
-
-
-@cache
-def _for_sundials() -> Any:
-    """Compiled at the first call, or read from Numba's cache, and kept."""
-    if sundials() is None:
-        raise RuntimeError("SUNDIALS cannot be called directly here, so nothing can call this")
-
-    @cfunc(SIGNATURE)
-    def velocity(t, y, out, held):
-        d, m, mk = held[0], held[1], held[2]
-        size, room = int(2 * m * (d + mk)), int(_TABLES + 2 * d + 4 * d * d + 2 * d * m + 4 * d * mk)
-        theta, found, table = carray(entries(y), size), carray(entries(out), size), carray(held, room + 2)
-        gradient(theta, found, table)
-        if np.isfinite(square(found)):
-            return 0
-        table[room], table[room + 1] = t, np.sqrt(square(theta))
-        return -1
-
-    return velocity

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from types import ModuleType
+from typing import Any, Literal, Self
 
 import numpy as np
+from pydantic import Field as Limits
 from pydantic import SerializeAsAny, model_validator
 
-from stagescope.fields.field import Compiled
+from stagescope.fields.field import Compiled, TaylorField
 from stagescope.fields.objective import Objective
 from stagescope.fields.of_model import OfModel
 from stagescope.papers.focus_dilution.model import TokenAttention
@@ -16,6 +18,15 @@ from stagescope.processes.markov_chain import Chain
 from stagescope.spec import Described, Spec
 
 BLOCKS = ("W0", "W1", "WQ", "WK")
+MOST_BY_LOOPS = 16
+"""Tokens up to which loops over all pairs are the fastest way; with more, a gradient is computed by blocks of queries."""
+
+
+Kernel = Literal["plain", "blocked"]
+
+
+def _by_size(fields: dict[str, Any]) -> Kernel:
+    return "plain" if fields["model"].vocab <= MOST_BY_LOOPS else "blocked"
 
 
 class TokenLoss(OfModel, Described, Objective):
@@ -32,15 +43,25 @@ class TokenLoss(OfModel, Described, Objective):
 
 
 class TokenPopulation(TokenLoss):
-    """L = - sum_i pi_i sum_k P_ik log softmax(A_i W0 W1)_k, counts replaced by pi (s -> infinity) [FD:population]."""
+    """L = - sum_i pi_i sum_k P_ik log softmax(A_i W0 W1)_k, counts replaced by pi (s -> infinity) [FD:population].
+
+    `kernel` computes the gradient; the two differ in rounding. It is by blocks above 16 tokens, and only there is it in a spec:
+    runs of more tokens that were begun before there was a choice go on as they began.
+    """
+
+    kernel: Kernel = Limits(default_factory=_by_size)
+
+    def describe(self) -> Spec:
+        found = super().describe()
+        return found if self.kernel != "plain" else {name: value for name, value in found.items() if name != "kernel"}
+
+    @classmethod
+    def restored(cls, fields: Spec) -> Self:
+        return super().restored({"kernel": "plain", **fields})
 
     @property
     def data(self) -> Any:
         return {"pi": self.process.stationary, "transition": self.process.transition, "scale": self.model.scale}
-
-    def form(self) -> Spec:
-        """The chain and the scale of the scores enter as data alone."""
-        return {"type": type(self).__name__, "shapes": {name: list(shape) for name, shape in self.model.shapes.items()}}
 
     def loss(self, params: Any, data: Any) -> Any:
         from stagescope.autodiff import jax, jnp
@@ -58,27 +79,40 @@ class TokenPopulation(TokenLoss):
         return self._kernel(params)[1]
 
     def _kernel(self, params: Params) -> tuple[float, dict[str, np.ndarray]]:
-        from stagescope.papers.focus_dilution.kernel import gradient
-
         layout = Layout.of({name: params[name] for name in BLOCKS})
         out = np.empty(layout.size)
-        return gradient(layout.pack(params), out, self._held.copy()), layout.unpack(out)
+        return self._module.gradient(layout.pack(params), out, self._held.copy()), layout.unpack(out)
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
         """The kernel with everything but parameters bound; each has its own work space."""
-        from stagescope.papers.focus_dilution.kernel import WEIGHTS, address, gradient
+        from stagescope.fields.direct import direct
 
         held = self._held.copy()
-        held[WEIGHTS] = [-rates[name] for name in BLOCKS]
+        held[self._module.WEIGHTS] = [-rates[name] for name in BLOCKS]
+        return direct(self._module.gradient, layout.size, held)
 
-        def flat(vector: np.ndarray, out: np.ndarray) -> float:
-            return gradient(vector, out, held)
+    def taylor(self, layout: Layout) -> TaylorField:
+        """Taylor terms of -grad L along lines, without JAX."""
+        if self.model.vocab > MOST_BY_LOOPS:
+            from stagescope.papers.focus_dilution.tangents import many_lines as along_lines
+        else:
+            from stagescope.papers.focus_dilution.taylor import along_lines
 
-        return Compiled(flat, address, held)
+        return along_lines(self._sizes, self.model.scale, self.process.stationary, self.process.transition)
+
+    @property
+    def _sizes(self) -> tuple[int, int, int]:
+        """Tokens, width and key width."""
+        return (*self.model.shapes["W0"], self.model.shapes["WQ"][1])
+
+    @property
+    def _module(self) -> ModuleType:
+        if self.kernel == "plain":
+            from stagescope.papers.focus_dilution import kernel
+        else:
+            from stagescope.papers.focus_dilution import blocked_kernel as kernel
+        return kernel
 
     @cached_property
     def _held(self) -> np.ndarray:
-        from stagescope.papers.focus_dilution.kernel import hold
-
-        sizes = (*self.model.shapes["W0"], self.model.shapes["WQ"][1])
-        return hold(sizes, self.model.scale, self.process.stationary, self.process.transition)
+        return self._module.hold(self._sizes, self.model.scale, self.process.stationary, self.process.transition)

@@ -1,4 +1,7 @@
-"""What a focus-dilution run shows: singular values, attention rows, entropies, embedding norms."""
+"""What a focus-dilution run shows: singular values, attention rows, entropies, embedding norms.
+
+Attention of all frames is (frames, d, d), too much for many tokens. What is read off it there, is read frame by frame.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.fields.softmax import softmax
-from stagescope.papers.focus_dilution.loss import TokenLoss
+from stagescope.papers.focus_dilution.loss import MOST_BY_LOOPS, TokenLoss
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
 
@@ -39,6 +42,33 @@ class TokenCurves:
         return self.law.model.attention(self.params, self.pi)
 
     @cached_property
+    def _rows(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Of rows of attention, without the matrices: what `attention_rows` gives of each frame, and the largest changes from
+        frame to frame. None for few tokens."""
+        if len(self.pi) <= MOST_BY_LOOPS:
+            return None
+        from stagescope.papers.focus_dilution.attention_kernel import attention_rows
+
+        blocks, count = [self.params[name] for name in ("W0", "WQ", "WK")], len(self.pi)
+        found, changes, before = np.empty((len(blocks[0]), 4, count)), [], np.zeros((count, count))
+        with np.errstate(over="ignore", invalid="ignore"):  # rows that are not finite are nan
+            for out, w0, wq, wk in zip(found, *blocks, strict=True):
+                key = np.ascontiguousarray(self.law.model.scale * (w0 @ wk).T)
+                changes.append(attention_rows(w0 @ wq, key, self.pi, self.frequent, before, out))
+        whole = np.all(np.isfinite(found[:, 0]), axis=1)
+        return found, np.where(whole[1:] & whole[:-1], changes[1:], np.nan)
+
+    @property
+    def on_frequent(self) -> np.ndarray:
+        """Attention of each query type on the most frequent token (frames, d)."""
+        return self.attention[:, :, self.frequent] if self._rows is None else self._rows[0][:, 0]
+
+    @cached_property
+    def _changes(self) -> np.ndarray:
+        """The largest change of an entry of attention from frame to frame (frames - 1,)."""
+        return np.abs(np.diff(self.attention, axis=0)).max(axis=(1, 2)) if self._rows is None else self._rows[1]
+
+    @cached_property
     def embedding_values(self) -> np.ndarray:
         """Singular values of W0 (frames, .)."""
         return np.linalg.svd(self.params["W0"], compute_uv=False)
@@ -67,14 +97,12 @@ class TokenCurves:
     @cached_property
     def entropy(self) -> np.ndarray:
         """Entropy of each attention row (frames, d), in nats."""
-        a = self.attention
-        return -np.sum(a * np.log(np.where(a > 0, a, 1.0)), axis=2)
+        return _entropy(self.attention) if self._rows is None else self._rows[0][:, 2]
 
     @cached_property
     def probe_entropy(self) -> np.ndarray:
         """Entropy of softmax(Phi) rows (frames, d): log d where a row is flat."""
-        b = softmax(self.scores)
-        return -np.sum(b * np.log(np.where(b > 0, b, 1.0)), axis=2)
+        return _entropy(softmax(self.scores)) if self._rows is None else self._rows[0][:, 3]
 
     @cached_property
     def stable_rank(self) -> np.ndarray:
@@ -92,11 +120,16 @@ class TokenCurves:
 
         Growth of a singular value below 1e-3, or of WQ WK^T below its start, does not count.
         """
-        shares = np.abs(np.diff(self.attention, axis=0)).max(axis=(1, 2)) / 0.01
+        shares = self._changes / 0.01
         keys = self.key_values[:, :1]
         grown = [np.log(np.maximum(values, 1e-3)) for values in (self.embedding_values, self.score_values)]
         grown.append(np.log(np.maximum(keys, max(keys[0, 0], np.finfo(float).tiny))))
         return np.maximum(shares, np.abs(np.diff(np.hstack(grown), axis=0)).max(axis=1) / 0.05)
+
+
+def _entropy(rows: np.ndarray) -> np.ndarray:
+    """In nats, over the last axis."""
+    return -np.sum(rows * np.log(np.where(rows > 0, rows, 1.0)), axis=-1)
 
 
 def token_curves(run: Run) -> TokenCurves:

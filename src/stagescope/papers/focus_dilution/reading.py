@@ -40,10 +40,14 @@ class Refinement:
     pieces: float = 2.0  # a run is replayed while some stretch between frames should be cut into more pieces than this
     replays: int = 3  # at most so often
     most_frames: int = 6000  # at most so many frames
-    most_entries: float = 4e7  # and at most so many numbers of attention in all frames, .3 GB
+    most_entries: float = 4e7  # and at most so many numbers of attention in all frames: a tenth of a second or more of reading
 
 
 REFINEMENT = Refinement()
+
+
+BESIDE = 1e-8
+"""Relative tolerance of flows beside a run: claims read times off them, to a part in a thousand."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,9 @@ SAMPLES = Samples()
 
 
 def _refined(run: Run) -> TokenCurves:
-    """Curves of a run, replayed (which is exact) until little moves between two frames; works for flows and descents.
+    """Curves of a run, replayed until little moves between two frames.
 
+    A replay of a descent is exact; one of a flow is within its tolerance, as a restart falls on the next frame.
     What batches move between two frames is noise, and more frames would not make it less.
     """
     seen, curves = run, token_curves(run)
@@ -69,8 +74,9 @@ def _refined(run: Run) -> TokenCurves:
         pieces = _pieces(position, curves)
         if np.max(pieces, initial=1) <= REFINEMENT.pieces:
             break
-        stretches = zip(position[:-1], position[1:], np.ceil(pieces).astype(int), strict=True)
-        wanted = np.concatenate([np.linspace(a, b, n + 1) for a, b, n in stretches])
+        cut, counts = pieces > 1, np.ceil(pieces).astype(int)
+        stretches = zip(position[:-1][cut], position[1:][cut], counts[cut], strict=True)
+        wanted = np.concatenate([position, *(np.linspace(a, b, n + 1) for a, b, n in stretches)])
         wanted = np.unique(np.rint(wanted) if "step" in seen.series else wanted)
         if len(wanted) == len(position):
             break
@@ -90,12 +96,17 @@ def _same_motion(run: Run, again: Run) -> bool:
 
 
 def _pieces(position: np.ndarray, curves: TokenCurves) -> np.ndarray:
-    """Into how many pieces to cut each stretch between frames, so that each is short and little moves in it."""
+    """Into how many pieces to cut each stretch between frames, so that each is short and little moves in it.
+
+    A run that has as many frames as are read already is not cut: a replay takes as long as the run.
+    """
     length, last = np.diff(position), position[-1]
+    most = min(REFINEMENT.most_frames, REFINEMENT.most_entries / len(curves.pi) ** 2)
+    if len(position) >= most:
+        return np.ones(len(length))
     short = np.clip(REFINEMENT.next * position[1:], REFINEMENT.shortest * last, REFINEMENT.longest * last)
     noisy = getattr(curves.law, "batch", None) is not None
     pieces = np.maximum(1.0, length / short if noisy else np.maximum(curves.moves(), length / short))
-    most = min(REFINEMENT.most_frames, REFINEMENT.most_entries / curves.attention[0].size)
     return np.maximum(1.0, pieces * min(1.0, most / max(1.0, float(pieces.sum()))))
 
 
@@ -181,7 +192,8 @@ class FocusDilutionReading(Reading):
         return self._flow(moved, self.run.at(0), until, "the flow on a chain with another asymmetry")
 
     def _flow(self, law: Any, start: Params, until: float, what: str) -> TokenCurves:
-        made = evolve(law, start, GradientFlow(), until=until, record=Uniform(frames=1000), progress=False)
+        frames = Uniform(frames=round(1 / REFINEMENT.longest) + 2)  # so near that no late stretch between frames is cut
+        made = evolve(law, start, GradientFlow(rtol=BESIDE), until=until, record=frames, progress=False)
         return _refined(ended(made, what))
 
     @property

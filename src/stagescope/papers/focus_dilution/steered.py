@@ -70,7 +70,7 @@ def _held(seed: int) -> Run:
     run, law = drawn.run(), drawn.law()
     curves = token_curves(run)
     begin, end = (_opened(curves.embedding_values, which) for which in (0, 1))
-    rare = np.delete(curves.attention[begin : end + 1, :, curves.frequent], curves.frequent, axis=1)
+    rare = np.delete(curves.on_frequent[begin : end + 1], curves.frequent, axis=1)
     first = begin + int(np.argmax(rare, axis=0).min())
     return _steered(run, law, first, np.repeat(curves.attention[first][None], run.frames - first, axis=0))
 

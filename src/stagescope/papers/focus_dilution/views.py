@@ -12,8 +12,11 @@ from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, singular_values, speed_view
 from stagescope.views.curves import NAMED, curves, left_out, many_curves
 from stagescope.views.plane import MOST_POINTS, plane
-from stagescope.views.subsample import OBSERVED, shown
+from stagescope.views.subsample import OBSERVED, Shown, shown
 from stagescope.views.view import Level, Maker, Points, View
+
+BETWEEN = OBSERVED / 4
+"""Most entries of a view of matrices between all tokens: 40 MB, all frames of 1000 up to 70 tokens."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,18 @@ class _Seen:
         return np.argsort(-self.curves.pi, kind="stable").tolist()
 
 
+def _seen(some: Shown) -> _Seen:
+    return _Seen(token_curves(some.run), some.frames)
+
+
 def token_views(reading: Reading) -> list[Maker]:
     """Loss, attention, focus and dilution of its rows, singular values, norms, and the embedding."""
     run = reading.run
-    vocab = len(run.params["W0"][0])
-    some = shown(run, vocab**2, OBSERVED)
-    seen = _Seen(token_curves(some.run), some.frames)
+    rows = run.params["W0"][0]
+    seen, few = (_seen(shown(run, size, most)) for size, most in ((rows.size, OBSERVED), (len(rows) ** 2, BETWEEN)))
     return [
         partial(_loss, run, seen),
-        partial(_attention, seen),
+        partial(_attention, few),
         partial(_focus, seen),
         partial(_entropy, seen),
         partial(_values, seen, "W0", "embedding-values", "E_k"),
@@ -50,7 +56,7 @@ def token_views(reading: Reading) -> list[Maker]:
         partial(_row_norms, seen),
         partial(_values, seen, "W1", "output-values", None),
         partial(norms_view, run),
-        partial(_scores, seen),
+        partial(_scores, few),
         partial(_excess, run, seen),
         partial(speed_view, run),
     ]
@@ -96,7 +102,7 @@ def _focus(seen: _Seen) -> View:
     found, most = seen.curves, seen.curves.frequent
     base = Level(f"frequency of token {most}", float(found.pi[most]))
     about = f"Attention of each query type on token {most}, the most frequent. Rising is focus, returning is dilution."
-    made = many_curves(found.attention[:, :, most], [f"query {i}" for i in seen.tokens], first=seen.often)
+    made = many_curves(found.on_frequent, [f"query {i}" for i in seen.tokens], first=seen.often)
     title, about, axis = "Focus and dilution, row by row", about + left_out(len(found.pi)), f"attention on token {most}"
     return curves("focus", title, about, axis, made, levels=[base], frames=seen.frames)
 
@@ -123,10 +129,14 @@ def _values(seen: _Seen, name: str, slot: str, events: str | None) -> View:
 
 
 def _score_values(found: TokenCurves) -> np.ndarray:
-    """Singular values of Phi; frame by frame where a frame has numbers that are not finite."""
-    if all(np.isfinite(block).all() for block in found.params.values()):
+    """Singular values of Phi; nan where a frame has numbers that are not finite."""
+    good = np.all([np.isfinite(block).all(axis=(1, 2)) for block in found.params.values()], axis=0)
+    if good.all():
         return found.score_values
-    return singular_values(found.scores)
+    known = TokenCurves(found.time[good], {name: block[good] for name, block in found.params.items()}, found.law).score_values
+    values = np.full((len(good), known.shape[1]), np.nan)
+    values[good] = known
+    return values
 
 
 def _row_norms(seen: _Seen) -> View:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.detect.levels import Plateau, no_ladder, noise_near
 from stagescope.errors import InputError
 from stagescope.papers.incremental.stages import Heads
 from stagescope.papers.incremental.task import NO_COMPANIONS, Clock, Companions, EqualHeads, Task
-from stagescope.papers.incremental.transitions import Plateau, no_ladder, noise_near
 from stagescope.papers.rebuild import rebuilt
 from stagescope.runs.run import Run
 

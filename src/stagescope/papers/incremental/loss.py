@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -29,6 +29,8 @@ class Sequences:
 
     tokens: np.ndarray
     soft: np.ndarray
+    kept: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What a kernel made of them, for the next step that sees them."""
 
     @classmethod
     def of(cls, tokens: np.ndarray, laws: np.ndarray | None) -> "Sequences":

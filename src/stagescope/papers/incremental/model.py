@@ -1,6 +1,7 @@
 """The base of all students of a lagged chain: a context, targets after it, and the positions that each target sees."""
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -34,7 +35,7 @@ class LaggedModel(Described):
         """Positions that some target sees."""
         return self.context + self.targets - 1
 
-    @property
+    @cached_property
     def visible(self) -> np.ndarray:
         """Which positions each target sees (L, P + L - 1): those before it."""
         return np.arange(self.positions) < self.context + np.arange(self.targets)[:, None]

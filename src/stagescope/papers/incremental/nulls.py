@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from stagescope.claims.inputs import Inputs
+from stagescope.detect.levels import transitions
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import LogSpaced
@@ -20,7 +21,6 @@ from stagescope.papers.incremental.regression.loss import RegressionLoss
 from stagescope.papers.incremental.regression.model import RegressionHeads
 from stagescope.papers.incremental.regression.observables import head_curves
 from stagescope.papers.incremental.stages import HEADS
-from stagescope.papers.incremental.transitions import transitions
 from stagescope.runs.run import Arrays, Run
 
 FIXED = 40.0

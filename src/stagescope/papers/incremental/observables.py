@@ -13,6 +13,7 @@ from stagescope.papers.incremental.loss import LaggedLoss
 from stagescope.papers.incremental.specialisation import GroupMass, agreement
 from stagescope.papers.incremental.students.positional import PositionalHeads
 from stagescope.papers.rebuild import rebuilt
+from stagescope.processes.strategies import Strategies
 from stagescope.runs.run import Run
 
 
@@ -168,37 +169,33 @@ class LagCurves(GroupMass):
         return self.levels.losses - self.levels.bayes
 
     @cached_property
-    def _classes(self) -> list[np.ndarray]:
-        return [fit.law(self.contexts, self.law.model.context) for fit in self.levels.fits]
+    def classes(self) -> Strategies:
+        """The best members of the classes F_0 .. F_k on the contexts."""
+        context = self.law.model.context
+        return Strategies({f"F_{j}": fit.law(self.contexts, context) for j, fit in enumerate(self.levels.fits)})
 
     @cached_property
-    def _teachers(self) -> list[np.ndarray]:
+    def teachers(self) -> Strategies:
+        """The truncated teachers T_0 .. T_k on the contexts [ISA:truncated]."""
         process, context = self.law.process, self.law.model.context
-        return [process.predictive(self.contexts, context, groups=j) for j in range(len(process.groups) + 1)]
+        counts = range(len(process.groups) + 1)
+        return Strategies({f"T_{j}": process.predictive(self.contexts, context, groups=j) for j in counts})
+
+    def logs(self, frame: int) -> np.ndarray:
+        """Log probabilities that the model gives on the contexts at a frame (sequences, L, d)."""
+        return log_softmax(self.law.model.logits(self.at(frame), self.contexts))
 
     def divergences(self, frame: int) -> np.ndarray:
         """Mean KL(F_j || model) for j = 0..k: the model predicts as the class of the least one."""
-        return self._divergences(frame, self._classes)
+        return self.classes.divergences(self.logs(frame))
 
     def truncated_divergences(self, frame: int) -> np.ndarray:
-        """Mean KL(T_j || model) from the truncated teachers T_j, j = 0..k [ISA:truncated]."""
-        return self._divergences(frame, self._teachers)
-
-    def _divergences(self, frame: int, laws: list[np.ndarray]) -> np.ndarray:
-        return self._each_divergence(frame, laws).mean(axis=1)
-
-    def _each_divergence(self, frame: int, laws: list[np.ndarray]) -> np.ndarray:
-        """KL(law || model) of each sequence (laws, sequences)."""
-        logs = log_softmax(self.law.model.logits(self.at(frame), self.contexts))
-        return np.array([np.mean(np.sum(p * (np.log(np.maximum(p, 1e-300)) - logs), axis=-1), axis=1) for p in laws])
+        """Mean KL(T_j || model) from the truncated teachers T_j, j = 0..k."""
+        return self.teachers.divergences(self.logs(frame))
 
     def nearest(self, frame: int) -> tuple[int, bool]:
         """The class that a frame predicts as, and whether it is nearer than every other by more than two standard errors."""
-        each = self._each_divergence(frame, self._classes)
-        best = int(np.argmin(each.mean(axis=1)))
-        apart = np.delete(each, best, axis=0) - each[best]
-        error = 2 * apart.std(axis=1, ddof=1) / np.sqrt(apart.shape[1])
-        return best, bool(np.all(apart.mean(axis=1) > error))
+        return self.classes.nearest(self.logs(frame))
 
     @cached_property
     def rungs(self) -> np.ndarray:

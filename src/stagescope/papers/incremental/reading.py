@@ -8,6 +8,7 @@ import numpy as np
 
 from stagescope.claims.claim import Claim
 from stagescope.claims.ledger import Ledger
+from stagescope.detect.levels import transitions
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import LogSpaced
@@ -23,7 +24,6 @@ from stagescope.papers.incremental.stages import Heads, detect
 from stagescope.papers.incremental.stopping.claims import StoppingEvidence
 from stagescope.papers.incremental.students.positional_loss import HeadsLoss
 from stagescope.papers.incremental.task import Companions, Curve, EqualHeads, Task
-from stagescope.papers.incremental.transitions import transitions
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import ended
 from stagescope.runs.run import Run

@@ -1,4 +1,7 @@
-"""The stages of incremental learning: transitions t_j, plateaus, competing and cooperating heads [ISA:stages]."""
+"""The stages of incremental learning: transitions t_j, plateaus, competing and cooperating heads [ISA:stages].
+
+The transitions are crossings of the levels of the restricted classes [ISA:transitions].
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.detect.levels import PLATEAU, Plateau, crossings, no_ladder, plateaus, widened
 from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.incremental.specialisation import agreement
-from stagescope.papers.incremental.transitions import PLATEAU, Plateau, crossings, no_ladder, plateaus, widened
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,12 @@ class IncrementalOptions(Options):
     width: int = Field(255, ge=1, description="width of the transformer's stream, a multiple of --heads")
     mlp: int = Field(64, ge=0, description="hidden units of the transformer's MLP; 0: none")
     dropout: float = Field(0.1, ge=0, lt=1, description="share of the stream that each step of the transformer drops")
-    places: Literal["learned", "sinusoidal", "one-hot"] = Field("learned", description="position encoding of the transformer")
+    places: Literal["learned", "sinusoidal", "one-hot", "rotary", "relative"] = Field(
+        "learned", description="position encoding of the transformer"
+    )
     precision: Literal["float32", "float64"] | None = Field(
-        None, description="of the passes of content heads (default: float64) and of the transformer (default: float32)"
+        None,
+        description="of steps of heads, of passes of content heads (both: float64 by default) and of the transformer (float32)",
     )
     sequences: int = Field(3000, ge=1, description="training sequences, drawn once; with --fresh those of the recorded loss")
     targets: int = Field(10, ge=1, description="predicted tokens per sequence")
@@ -170,7 +173,7 @@ STUDY = Study(
     kinds=(
         Kind(fields=(f"{_HERE}.students.positional_loss:HeadsLoss",), **_STUDENTS, cost=Cost(slow_ladder=True)),
         Kind(
-            fields=(f"{_HERE}.students.content_loss:ContentLoss", f"{_HERE}.students.transformer_loss:TransformerLoss"),
+            fields=(f"{_HERE}.students.content_loss:ContentLoss", f"{_HERE}.students.transformer.loss:TransformerLoss"),
             **_STUDENTS,
             cost=Cost(slow_claims=True, slow_ladder=True),
         ),

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stagescope.detect.levels import transitions
 from stagescope.papers.incremental.forms import RegressionForms
-from stagescope.papers.incremental.transitions import transitions
 
 
 @dataclass(frozen=True)

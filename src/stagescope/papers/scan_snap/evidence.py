@@ -13,6 +13,7 @@ from stagescope.papers.scan_snap.loss import Pairing, PairwisePinv
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
 from stagescope.papers.scan_snap.sampled import PairwiseSampled
 from stagescope.papers.scan_snap.stages import LEVELS
+from stagescope.params import Params
 from stagescope.runs.run import Run
 
 
@@ -24,6 +25,7 @@ class Limits:
     sign: float = 1e-9  # a velocity this small, relative to the largest, is rounding of the right-hand side
     batch_sign: float = 0.05  # the same for steps on batches, of the largest change: what one batch in twenty does
     conserved: float = 1e-9  # drift of row sums relative to the largest parameter: rounding
+    conserved_single: float = 1e-5  # the same of steps in float32, which round to 6e-8: about 100 roundings
     length_slope: float = 0.1  # absolute error of the slope -1/2; three lengths with 200 contexts each
     relative: float = 0.05  # closed forms in their limit, and steps against their flow: 5 % of the number predicted
     growth: float = 0.1  # B(t0): 10 %, because it is integrated from two such numbers
@@ -61,10 +63,13 @@ def not_moved(predicted: float | str, tolerance: float | str) -> Comparison:
 
 @dataclass(frozen=True)
 class Companions:
-    """How to make companion runs: the flow at other rates to another end time, the flow instead of steps, other batches."""
+    """How to make companion runs: the flow at other rates to another end time, the flow instead of steps, other batches.
 
-    rates: Callable[[dict[str, float], float], Run]
-    flow: Callable[[float], Run]
+    Of a flow there is the end only; one that breaks down raises `SolveFailed`.
+    """
+
+    rates: Callable[[dict[str, float], float], Params]
+    flow: Callable[[float], Params]
     replicas: Callable[[], list[ClassAttention]]
 
 
@@ -133,7 +138,7 @@ class Evidence:
     @cached_property
     def still(self) -> bool:
         """Whether scores changed only by the rounding of the integrator."""
-        return float(np.max(np.abs(self.curves.scores - self.curves.scores[:1]))) <= LIMITS.motion
+        return float(np.max(self.curves.farthest)) <= LIMITS.motion
 
     @property
     def material(self) -> bool:
@@ -165,7 +170,7 @@ class Evidence:
     @cached_property
     def overlap(self) -> float:
         """The largest |eigenvalue| of F^T F - I at the start; the paper assumes that it is below 1/K [SnS:assumption-2]."""
-        f = features_of(self.curves.attention[0])
+        f = self.features(0)
         return float(np.max(np.abs(np.linalg.eigvalsh(f @ f.T - np.eye(self.classes)))))
 
     @property
@@ -176,14 +181,10 @@ class Evidence:
     def end(self) -> float:
         return float(self.curves.time[-1])
 
-    @cached_property
-    def winners(self) -> np.ndarray:
-        """The distinct token of each class with most attention at the end (K,), as columns."""
-        return np.argmax(np.where(self.curves.distinct, self.curves.attention[-1], 0.0), axis=1)
-
-    def winner(self, quantity: np.ndarray) -> np.ndarray:
-        """A quantity (frames, classes, keys) at each class's winner (frames, classes)."""
-        return quantity[:, np.arange(self.classes), self.winners]
+    def features(self, frame: int) -> np.ndarray:
+        """f_n at a frame, as a matrix (K, keys)."""
+        on = self.curves.supports
+        return on.dense(on.features(self.curves.c[frame]))
 
     def at(self, curve: np.ndarray, when: float) -> float:
         return float(np.interp(when, self.curves.time, curve))
@@ -196,6 +197,11 @@ class Evidence:
     def final_entropy(self) -> float:
         """Entropy on distinct tokens at the end, mean over classes, in nats."""
         return float(self.curves.mean(self.curves.entropy)[-1])
+
+    def entropy_at(self, params: Params) -> float:
+        """Entropy on distinct tokens at some parameters, mean over classes, in nats."""
+        on = self.curves.supports
+        return float(self.curves.mean(on.entropy(on.attention(params["Z"][on.row, on.key]))))
 
     def spread(self, measure: Callable[[ClassAttention], np.ndarray | float]) -> tuple[np.ndarray, np.ndarray]:
         """A measure of the run and half the width of its 95 % interval: over other batches, or 0 where there are no batches.
@@ -211,75 +217,38 @@ class Evidence:
         return found.mean(axis=0), factor * found.std(axis=0, ddof=1)
 
     @cached_property
-    def _contrast(self) -> np.ndarray:
-        """For each class, its own output minus the mean of the others' targets (K, columns).
-
-        With a single target, the mean is over the outputs that are never targets.
-        """
-        target = self.law.rows["target"]
-        weights = np.zeros((self.classes, self.curves.decoder.shape[2]))
-        weights[:, target if len(np.unique(target)) > 1 else slice(None)] = 1.0
-        weights[np.arange(self.classes), target] = 0.0
-        weights = -weights / weights.sum(axis=1, keepdims=True)
-        weights[np.arange(self.classes), target] = 1.0
-        return weights
+    def _features(self) -> np.ndarray:
+        """f_n at all frames (frames, entries)."""
+        return self.curves.supports.features(self.curves.c)
 
     @cached_property
     def logit_gaps(self) -> np.ndarray:
         """A class's own logit minus the mean logit of the other classes' targets, mean over classes."""
-        return np.mean(np.einsum("tnl,tnl->tn", features_of(self.curves.attention), self._directions), axis=1)
-
-    @cached_property
-    def _directions(self) -> np.ndarray:
-        """Y times the contrast of each class (frames, classes, keys): what the own-minus-other logit reads."""
-        return np.einsum("tlj,nj->tnl", self.curves.decoder, self._contrast)
-
-    def _probabilities(self, frame: int) -> np.ndarray:
-        """What each class gives to every column of outputs, at a frame (K, columns)."""
-        logits = features_of(self.curves.attention[frame]) @ self.curves.decoder[frame]
-        odds = np.exp(logits - logits.max(axis=1, keepdims=True)) * self.law.model.multiplicity
-        return odds / odds.sum(axis=1, keepdims=True)
-
-    def on_targets(self, frame: int) -> float:
-        """Of the probability that a class gives wrongly, the share on targets of other classes, mean over classes."""
-        target, wrong = self.law.rows["target"], self._probabilities(frame)
-        wrong[np.arange(self.classes), target] = 0.0
-        every = np.maximum(wrong.sum(axis=1), np.finfo(float).tiny)  # it can underflow
-        return float(np.mean(wrong[:, np.unique(target)].sum(axis=1) / every))
+        return np.mean(self.curves.supports.sums(self._features * self.curves.readout.directions), axis=1)
 
     def leverage(self, frame: int, tokens: np.ndarray) -> np.ndarray:
-        """kappa = |1 - f_l (f.g) / g_l| for one token l of each class, at a frame (K,).
+        """kappa = |1 - f_l (f.g) / g_l| for one token l of each class, given as entries, at a frame (K,).
 
         The score of a token moves as f_l (g_l - f_l f.g), g = Y (e - alpha). Where common tokens are weak the two pulls nearly
         cancel, and a small error of f or g is a large one, 1/kappa times as large, of this motion.
         """
-        y, f = self.curves.decoder[frame], features_of(self.curves.attention[frame])
-        rows = np.arange(self.classes)
-        residual = -self._probabilities(frame)
-        residual[rows, self.law.rows["target"]] += 1
-        g = residual @ y.T
-        pull = g[rows, tokens]
-        pull = np.where(pull == 0, np.inf, pull)
-        return np.maximum(np.abs(1 - f[rows, tokens] * np.sum(f * g, axis=1) / pull), LIMITS.motion)
+        f, g = self._features[frame], self.curves.readout.pulls[frame]
+        pull = np.where(g[tokens] == 0, np.inf, g[tokens])
+        return np.maximum(np.abs(1 - f[tokens] * self.curves.supports.sums(f * g) / pull), LIMITS.motion)
 
     def memory(self, when: float, tokens: np.ndarray) -> float:
         """The relative error of the motion of these tokens if the decoder is taken to be learned at the features of now.
 
         It was learned on the way here, while f_l changed; that change is 1/kappa times as large in the motion of the score.
         """
-        frame, rows = self.frame(when), np.arange(self.classes)
-        f = features_of(self.curves.attention[[0, frame]])[:, rows, tokens]
+        frame = self.frame(when)
+        f = self._features[[0, frame]][:, tokens]
         return float(np.max(np.abs(np.log(f[1] / f[0])) / self.leverage(frame, tokens)))
 
     @cached_property
     def drifts(self) -> np.ndarray:
         """|int Y . df|, mean over classes: how much of the logits the motion of attention made, which theorem 1 neglects."""
-        steps = np.diff(features_of(self.curves.attention), axis=0)
-        middle = (self._directions[1:] + self._directions[:-1]) / 2
-        made = np.cumsum(np.einsum("tnl,tnl->tn", steps, middle), axis=0)
+        directions = self.curves.readout.directions
+        middle = (directions[1:] + directions[:-1]) / 2
+        made = np.cumsum(self.curves.supports.sums(np.diff(self._features, axis=0) * middle), axis=0)
         return np.concatenate([[0.0], np.mean(np.abs(made), axis=1)])
-
-
-def features_of(attention: np.ndarray) -> np.ndarray:
-    """f_n = c_n/|c_n|_2."""
-    return attention / np.linalg.norm(attention, axis=-1, keepdims=True)

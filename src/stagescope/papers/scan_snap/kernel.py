@@ -1,12 +1,52 @@
 """Numba kernels of the scan-and-snap population law, with the hand-derived gradient of Lemma 1 [SnS:lemma-1].
 
-Contexts are stored by class (start, key, logp): only the support of a class is ever touched. All functions read a flat
-(Y, Z) and write `scale_y`, `scale_z` times the per-coordinate gradient of the loss, and return the loss.
+Contexts are stored by class (start, key, logp): only the support of a class is ever touched. Both laws read a flat (Y, Z) and
+what `hold` gives, write the scales times the per-coordinate gradient of the loss, and return the loss.
 """
 
 import numpy as np
 
 from stagescope.kernels import njit
+
+SCALES = slice(5, 7)
+
+
+def hold(shape, start, key, logp, prior, query, target, multiplicity):
+    """All that the laws read except the parameters, and work space.
+
+    In order: keys, outputs, queries, classes, length of all supports; scales of Y and Z, 1 here; integers by their bits: starts,
+    keys, queries, targets; logp, prior, multiplicity; work space for r (outputs), f and g (keys).
+    """
+    keys, outputs = shape[:2]
+    whole = np.concatenate([start, key, query, target]).astype(np.int64).view(np.float64)
+    room = np.zeros(outputs + 2 * keys)
+    return np.concatenate([shape, [prior.size, key.size], np.ones(2), whole, logp, prior, multiplicity, room])
+
+
+@njit(cache=True)
+def _parts(held):
+    """The arrays in `held`."""
+    keys, outputs, classes, length = int(held[0]), int(held[1]), int(held[3]), int(held[4])
+    at = 7
+    start = held[at : at + classes + 1].view(np.int64)
+    at += classes + 1
+    key = held[at : at + length].view(np.int64)
+    at += length
+    query, target = held[at : at + classes].view(np.int64), held[at + classes : at + 2 * classes].view(np.int64)
+    at += 2 * classes
+    logp, prior = held[at : at + length], held[at + length : at + length + classes]
+    at += length + classes
+    multiplicity, r = held[at : at + outputs], held[at + outputs : at + 2 * outputs]
+    at += 2 * outputs
+    return start, key, query, target, logp, prior, multiplicity, r, held[at : at + keys], held[at + keys : at + 2 * keys]
+
+
+@njit(cache=True)
+def _blocks(theta, held):
+    """Y (keys, outputs) and Z (queries, keys) in a flat vector."""
+    keys, outputs, queries = int(held[0]), int(held[1]), int(held[2])
+    split = keys * outputs
+    return theta[:split].reshape(keys, outputs), theta[split:].reshape(queries, keys)
 
 
 @njit(cache=True)
@@ -28,11 +68,14 @@ def _features(z, key, logp, f):
 @njit(cache=True)
 def _residual(y, key, f, target, multiplicity, r):
     """r = e_target - softmax(Y^T f), per output; returns the cross-entropy of this class."""
-    r[:] = 0.0
+    for j in range(r.size):
+        r[j] = 0.0
     for i in range(key.size):
         for j in range(r.size):
             r[j] += f[i] * y[key[i], j]
-    top = r.max()
+    top = -np.inf
+    for j in range(r.size):
+        top = max(top, r[j])
     own = r[target]
     total = 0.0
     for j in range(r.size):
@@ -45,9 +88,8 @@ def _residual(y, key, f, target, multiplicity, r):
 
 
 @njit(cache=True)
-def _attend(y, key, f, r, multiplicity, weight, out):
+def _attend(y, key, f, r, multiplicity, weight, g, out):
     """out += weight diag(f)(I - f f^T) g with g = Y (e_target - alpha), summed over all outputs."""
-    g = np.empty(key.size)
     mean = 0.0
     for i in range(key.size):
         total = 0.0
@@ -60,15 +102,13 @@ def _attend(y, key, f, r, multiplicity, weight, out):
 
 
 @njit(cache=True)
-def gradient(theta, out, shape, start, key, logp, prior, query, target, multiplicity, scale_y, scale_z):
+def gradient(theta, out, held):
     """Loss and gradient: -dL/dY = sum_n p_n f_n (e_n - alpha_n)^T, -dL/dz_m = sum_n p_n diag(f_n)(I - f_n f_n^T) g_n."""
-    keys, outputs, queries = shape
-    split = keys * outputs
-    y, z = theta[:split].reshape(keys, outputs), theta[split:].reshape(queries, keys)
-    dy, dz = out[:split].reshape(keys, outputs), out[split:].reshape(queries, keys)
-    out[:] = 0.0
-    r = np.empty(outputs)
-    buffer = np.empty(keys)
+    (y, z), (dy, dz) = _blocks(theta, held), _blocks(out, held)
+    start, key, query, target, logp, prior, multiplicity, r, buffer, g = _parts(held)
+    scale_y, scale_z = held[5], held[6]
+    for i in range(out.size):  # not out[:] = : Numba takes seconds to compile an assignment to a slice
+        out[i] = 0.0
     loss = 0.0
     for n in range(prior.size):
         support = key[start[n] : start[n + 1]]
@@ -77,24 +117,23 @@ def gradient(theta, out, shape, start, key, logp, prior, query, target, multipli
         loss += prior[n] * _residual(y, support, f, target[n], multiplicity, r)
         for i in range(support.size):
             step = -scale_y * prior[n] * f[i]
-            for j in range(outputs):
+            for j in range(r.size):
                 dy[support[i], j] += step * r[j]
-        _attend(y, support, f, r, multiplicity, -scale_z * prior[n], dz[query[n]])
+        _attend(y, support, f, r, multiplicity, -scale_z * prior[n], g, dz[query[n]])
     return loss
 
 
 @njit(cache=True)
-def pinv(theta, out, shape, start, key, logp, prior, query, target, multiplicity, scale_y, scale_z):
+def pinv(theta, out, held):
     """The modified decoder: f_n in the step of Y replaced by column n of F (F^T F)^-1 [SnS:lemma-3]."""
-    keys, outputs, queries = shape
-    split = keys * outputs
-    y, z = theta[:split].reshape(keys, outputs), theta[split:].reshape(queries, keys)
-    dy, dz = out[:split].reshape(keys, outputs), out[split:].reshape(queries, keys)
-    out[:] = 0.0
-    classes = prior.size
+    (y, z), (dy, dz) = _blocks(theta, held), _blocks(out, held)
+    start, key, query, target, logp, prior, multiplicity, _, buffer, g = _parts(held)
+    scale_y, scale_z = held[5], held[6]
+    for i in range(out.size):
+        out[i] = 0.0
+    classes, outputs = prior.size, dy.shape[1]
     r = np.empty((classes, outputs))
-    dense = np.zeros((classes, keys))
-    buffer = np.empty(keys)
+    dense = np.zeros((classes, dy.shape[0]))
     loss = 0.0
     for n in range(classes):
         support = key[start[n] : start[n + 1]]
@@ -103,9 +142,12 @@ def pinv(theta, out, shape, start, key, logp, prior, query, target, multiplicity
         for i in range(support.size):
             dense[n, support[i]] = f[i]
         loss += prior[n] * _residual(y, support, f, target[n], multiplicity, r[n])
-        _attend(y, support, f, r[n], multiplicity, -scale_z * prior[n], dz[query[n]])
+        _attend(y, support, f, r[n], multiplicity, -scale_z * prior[n], g, dz[query[n]])
     for n in range(classes):
-        for j in range(outputs):  # not r[n] *= : Numba takes seconds to compile an assignment to a slice
+        for j in range(outputs):
             r[n, j] *= -scale_y * prior[n]
-    dy += dense.T @ np.linalg.solve(dense @ dense.T, r)
+    try:
+        dy += dense.T @ np.linalg.solve(dense @ dense.T, r)
+    except Exception:  # F^T F is singular or not finite: reported as a velocity that is not finite
+        dy[0, 0] = np.nan
     return loss

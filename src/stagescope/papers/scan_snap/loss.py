@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from pydantic import model_validator
 
-from stagescope.fields.field import Field, FlatField
+from stagescope.fields.field import Compiled, Field
 from stagescope.fields.objective import Objective
 from stagescope.fields.of_model import OfModel
 from stagescope.papers.scan_snap.model import PairwiseAttention
@@ -73,18 +73,21 @@ class LimitPairing(Pairing):
     def data(self) -> Any:
         return self.arrays
 
-    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
-        from stagescope.papers.scan_snap import kernel as pairwise_kernel
+    @cached_property
+    def _held(self) -> np.ndarray:
+        from stagescope.papers.scan_snap.kernel import hold
+
+        return hold(*self.kernel_arguments)
+
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
+        from stagescope.fields.direct import direct
+        from stagescope.papers.scan_snap.kernel import SCALES, gradient, pinv
 
         if layout.names != ("Y", "Z"):
             raise ValueError(f"the kernel reads blocks in the order Y, Z; got {', '.join(layout.names)}")
-        kernel: Any = pairwise_kernel.pinv if isinstance(self, PairwisePinv) else pairwise_kernel.gradient
-        arguments, scale_y, scale_z = self.kernel_arguments, -rates["Y"], -rates["Z"]
-
-        def flat(vector: np.ndarray, out: np.ndarray) -> None:
-            kernel(_read_only(vector), out, *arguments, scale_y, scale_z)
-
-        return flat
+        held = self._held.copy()
+        held[SCALES] = -rates["Y"], -rates["Z"]
+        return direct(pinv if isinstance(self, PairwisePinv) else gradient, layout.size, held)
 
 
 class PairwisePopulation(LimitPairing, Objective):
@@ -104,11 +107,11 @@ class PairwisePopulation(LimitPairing, Objective):
         return self._kernel(params)[1]
 
     def _kernel(self, params: Params) -> tuple[float, dict[str, np.ndarray]]:
-        from stagescope.papers.scan_snap import kernel as pairwise_kernel
+        from stagescope.papers.scan_snap.kernel import gradient
 
-        layout, kernel = Layout.of({"Y": params["Y"], "Z": params["Z"]}), cast(Any, pairwise_kernel.gradient)
+        layout = Layout.of({"Y": params["Y"], "Z": params["Z"]})
         out = np.empty(layout.size)
-        return kernel(_read_only(layout.pack(params)), out, *self.kernel_arguments, 1.0, 1.0), layout.unpack(out)
+        return gradient(layout.pack(params), out, self._held.copy()), layout.unpack(out)
 
 
 class PairwisePinv(LimitPairing, Field):
@@ -153,11 +156,3 @@ def _log_sum(logits: Any, multiplicity: Any) -> Any:
     from stagescope.autodiff import jax
 
     return jax.scipy.special.logsumexp(logits, b=multiplicity, axis=1)
-
-
-def _read_only(vector: np.ndarray) -> np.ndarray:
-    """A read-only view: CVODE passes read-only arrays, and with one kind of argument the kernel is compiled once."""
-    if vector.flags.writeable:
-        vector = vector.view()
-        vector.flags.writeable = False
-    return vector

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from stagescope.papers.scan_snap.loss import Pairing
-from stagescope.papers.scan_snap.model import attention
-from stagescope.papers.scan_snap.observables import distinct_entropy, law_of
+from stagescope.papers.scan_snap.observables import law_of
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.setup import setup
 from stagescope.papers.scan_snap.study import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
+from stagescope.papers.scan_snap.supports import Supports
 from stagescope.papers.study import final_loss
 from stagescope.runs.run import Run
 
@@ -22,13 +22,9 @@ def numbers(run: Run) -> dict[str, float]:
 
 def _attention(law: Pairing, z: np.ndarray) -> dict[str, float]:
     """Entropy of class attention on distinct tokens, and its mass on common ones; means over classes, weighted by the prior."""
-    keys, process = law.model.keys, law.process
-    table = process.table(keys)
-    common = process.common_in(keys)
-    found = attention(z[law.rows["query"]], table)
-    entropy = distinct_entropy(found, (table > 0) & ~common)
-    weights = process.weights
-    return {"entropy": float(entropy @ weights), "common_mass": float((found * common).sum(axis=1) @ weights)}
+    on, weights = Supports.of_law(law), law.process.weights
+    found = on.attention(z[on.row, on.key])
+    return {"entropy": float(on.entropy(found) @ weights), "common_mass": float(on.sums(found * on.common) @ weights)}
 
 
 def many(options: Sequence[Any], seeds: Sequence[int]) -> list[dict[str, float] | None]:

@@ -1,40 +1,83 @@
 """Observables of a scan-and-snap run: class attention c_n, its speed, common mass, entropy on distinct tokens."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from stagescope.fields.field import Field
+from stagescope.memory import require_memory
 from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.scan_snap.loss import Pairing
-from stagescope.papers.scan_snap.model import attention
-from stagescope.papers.scan_snap.process import SequenceClasses
-from stagescope.params import Layout
+from stagescope.papers.scan_snap.supports import Supports
+from stagescope.params import Layout, Params
 from stagescope.runs.run import Run
+from stagescope.spec import Spec
 
 CORNERS = 20
 """Corners per decade of time of the polygon along which the way of attention is measured: sides of 12 % of the time."""
 
 
 @dataclass(frozen=True)
-class ClassAttention:
-    """Attention of every class over a run, in the long-sequence limit.
+class Readout:
+    """What the classes read from the decoder Y: `directions` and `pulls` are (frames, entries), as `Supports` orders them.
 
-    `attention` is c_{l|n} (frames, classes, keys); `scores` and their velocity z_ml, dz_ml/dt are those of the class's
-    query, and `decoder` is Y (frames, keys, columns). Masks say which keys are distinct tokens of a class and which are common.
+    `directions` are y_l of a class's own output minus the mean of the other classes' targets, or of all other outputs where
+    there is one target; `pulls` are g = Y (e - alpha). `on_targets` (frames,) is, of the probability that a class gives
+    wrongly, the share on targets of other classes, mean over classes.
+    """
+
+    directions: np.ndarray
+    pulls: np.ndarray
+    on_targets: np.ndarray
+
+
+@dataclass(frozen=True)
+class ClassAttention:
+    """Attention of every class over a run, in the long-sequence limit, on the tokens of the classes.
+
+    `c` is c_{l|n}, `z` and `dz` are the scores z_ml of the class's query and their velocity: all (frames, entries), as
+    `supports` orders them. `farthest` and `fastest` (frames,) are the largest |z - z(0)| and |dz/dt| of all scores.
     """
 
     time: np.ndarray
     clock: str
-    attention: np.ndarray
-    scores: np.ndarray
-    velocity: np.ndarray
-    decoder: np.ndarray
+    supports: Supports
     prior: np.ndarray
-    table: np.ndarray
-    distinct: np.ndarray
-    common: np.ndarray
+    c: np.ndarray
+    z: np.ndarray
+    dz: np.ndarray
+    farthest: np.ndarray
+    fastest: np.ndarray
+    read: Callable[[], Readout] = field(repr=False)
+
+    @property
+    def attention(self) -> np.ndarray:
+        """c_{l|n} as matrices (frames, classes, keys), made when asked for: they are large where there are many classes."""
+        size = (len(self.c), self.supports.classes, self.supports.keys)
+        require_memory("attention of all classes on all tokens", "read `c`, which has the tokens of each class only", *size)
+        return self.supports.dense(self.c)
+
+    @cached_property
+    def table(self) -> np.ndarray:
+        """P(l|n) (classes, keys)."""
+        return self.supports.dense(self.supports.chance)
+
+    @cached_property
+    def common(self) -> np.ndarray:
+        """Which keys are common tokens of a class (classes, keys)."""
+        return self.supports.dense(self.supports.common)
+
+    @cached_property
+    def distinct(self) -> np.ndarray:
+        """Which keys are distinct tokens of a class (classes, keys)."""
+        return self.supports.dense(~self.supports.common)
+
+    @cached_property
+    def readout(self) -> Readout:
+        """What the classes read from the decoder."""
+        return self.read()
 
     def mean(self, per_class: np.ndarray) -> np.ndarray:
         """The average over classes, weighted by their prior, of a quantity (frames, classes)."""
@@ -43,26 +86,31 @@ class ClassAttention:
     @cached_property
     def common_mass(self) -> np.ndarray:
         """Attention on common tokens (frames, classes)."""
-        return np.sum(self.attention * self.common, axis=2)
+        return self.supports.sums(self.c * self.supports.common)
 
     @cached_property
     def top_common(self) -> np.ndarray:
-        return np.max(self.attention * self.common, axis=2)
+        return self.supports.tops(self.c * self.supports.common)
 
     @cached_property
     def top_distinct(self) -> np.ndarray:
-        return np.max(self.attention * self.distinct, axis=2)
+        return self.supports.tops(self.c * ~self.supports.common)
+
+    @cached_property
+    def winners(self) -> np.ndarray:
+        """The distinct token of each class with most attention at the end (classes,), as entries."""
+        return self.supports.argtops(np.where(self.supports.common, -1.0, self.c[-1]))
 
     @cached_property
     def speed(self) -> np.ndarray:
         """|dc_n/dt|_1 from the right-hand side: dc = c (dz - c.dz)."""
-        drift = np.sum(self.attention * self.velocity, axis=2, keepdims=True)
-        return np.sum(np.abs(self.attention * (self.velocity - drift)), axis=2)
+        drift = self.supports.sums(self.c * self.dz)[:, self.supports.of]
+        return self.supports.sums(np.abs(self.c * (self.dz - drift)))
 
     @cached_property
     def moved(self) -> np.ndarray:
         """Share of attention that is on other tokens than at the start, |c - c(0)|_1 / 2, mean over classes (frames,)."""
-        return self.mean(np.abs(self.attention - self.attention[:1]).sum(axis=2)) / 2
+        return self.mean(self.supports.sums(np.abs(self.c - self.c[:1]))) / 2
 
     @cached_property
     def path(self) -> np.ndarray:
@@ -71,7 +119,7 @@ class ClassAttention:
         It is measured along a polygon with `CORNERS` corners per decade of time, so that the jitter of single steps is no way.
         """
         corners = _corners(self.time)
-        sides = self.mean(np.abs(np.diff(self.attention[corners], axis=0)).sum(axis=2)) / 2
+        sides = self.mean(self.supports.sums(np.abs(np.diff(self.c[corners], axis=0)))) / 2
         return np.interp(self.time, self.time[corners], np.concatenate([[0.0], np.cumsum(sides)]))
 
     @cached_property
@@ -88,7 +136,7 @@ class ClassAttention:
     @cached_property
     def entropy(self) -> np.ndarray:
         """Entropy of c_n renormalised on the class's distinct tokens (frames, classes), in nats."""
-        return distinct_entropy(self.attention, self.distinct)
+        return self.supports.entropy(self.c)
 
 
 def _corners(time: np.ndarray) -> np.ndarray:
@@ -97,13 +145,6 @@ def _corners(time: np.ndarray) -> np.ndarray:
         return np.arange(len(time))
     wanted = np.geomspace(time[1], time[-1], max(2, int(CORNERS * np.log10(time[-1] / time[1]))))
     return np.unique([0, *np.searchsorted(time, wanted * (1 - 1e-12)), len(time) - 1])
-
-
-def distinct_entropy(attention: np.ndarray, distinct: np.ndarray) -> np.ndarray:
-    """Entropy in nats of attention (..., classes, keys), renormalised on the distinct tokens of each class."""
-    own = attention * distinct
-    share = own / own.sum(axis=-1, keepdims=True)
-    return -np.sum(share * np.log(np.where(share > 0, share, 1.0)), axis=-1)
 
 
 def law_of(run: Run) -> Pairing:
@@ -116,40 +157,94 @@ def law_of(run: Run) -> Pairing:
 def class_attention(run: Run) -> ClassAttention:
     """Class attention at every frame of a run."""
     law = law_of(run)
-    process: SequenceClasses = law.process
-    keys = law.model.keys
-    table = process.table(keys)
-    rows = law.rows["query"]
-    scores = run.params["Z"][:, rows]
-    common = process.common_in(keys)
+    frames = (run.at(frame) for frame in range(run.frames))
+    return follow(law, run.spec["dynamics"], run.clock, zip(run.time, frames, strict=True), lambda: read_frames(law, run))
+
+
+def follow(
+    law: Pairing, dynamics: Spec, clock: str, frames: Iterable[tuple[float, Params]], read: Callable[[], Readout]
+) -> ClassAttention:
+    """Class attention along frames, each a time and its parameters, of which nothing else is kept.
+
+    The velocity of a flow is its right-hand side. Momentum and Adam do not move along the current gradient, so that of a
+    descent is the difference of its frames.
+    """
+    supports, flow = Supports.of_law(law), None
+    times, z, dz, farthest, fastest, first = [], [], [], [], [], None
+    for time, params in frames:
+        first = np.array(params["Z"]) if first is None else first
+        if not times and dynamics["type"] == "GradientFlow":
+            flow = _scores_velocity(law, dynamics, params)
+        times.append(time)
+        z.append(params["Z"][supports.row, supports.key])
+        farthest.append(np.max(np.abs(params["Z"] - first)))
+        if flow is not None:
+            moved = flow(params)
+            dz.append(moved[supports.row, supports.key])
+            fastest.append(np.max(np.abs(moved)))
+    at, scores = np.array(times, dtype=float), np.array(z)
+    if flow is None:
+        dz = np.gradient(scores, at, axis=0) if len(at) > 1 else np.zeros_like(scores)
     return ClassAttention(
-        time=run.time,
-        clock=run.clock,
-        attention=attention(scores, np.broadcast_to(table, scores.shape)),
-        scores=scores,
-        velocity=velocities(run, law)["Z"][:, rows],
-        decoder=run.params["Y"],
-        prior=process.weights,
-        table=table,
-        distinct=(table > 0) & ~common,
-        common=common,
+        time=at,
+        clock=clock,
+        supports=supports,
+        prior=law.process.weights,
+        c=supports.attention(scores),
+        z=scores,
+        dz=np.array(dz),
+        farthest=np.array(farthest),
+        fastest=np.array(fastest),
+        read=read,
     )
 
 
-def velocities(run: Run, law: Pairing) -> dict[str, np.ndarray]:
-    """d(params)/d(clock) at every frame: from the right-hand side of a flow, from the steps taken by a descent.
+def _scores_velocity(law: Pairing, dynamics: Spec, params: Params) -> Callable[[Params], np.ndarray]:
+    """dZ/dt of a flow, from its parameters."""
+    law_of_motion = law if isinstance(law, Field) else law.field()  # pyright: ignore[reportAttributeAccessIssue]
+    layout = Layout.of(params)
+    flat = law_of_motion.flat(layout, {name: dynamics["rates"].get(name, 1.0) for name in layout.names})
+    out = np.empty(layout.size)
 
-    Momentum and Adam do not move along the current gradient, so the velocity of a descent is the difference of its frames.
-    """
-    if run.spec["dynamics"]["type"] != "GradientFlow":
-        if run.frames < 2:
-            return {name: np.zeros_like(run.params[name]) for name in run.params}
-        return {name: np.gradient(run.params[name], run.time, axis=0) for name in run.params}
-    field = law if isinstance(law, Field) else law.field()  # pyright: ignore[reportAttributeAccessIssue]
-    layout = Layout.of(run.at(0))
-    rates = {name: run.spec["dynamics"]["rates"].get(name, 1.0) for name in layout.names}
-    flat = field.flat(layout, rates)
-    out = np.empty((run.frames, layout.size))
+    def velocity(params: Params) -> np.ndarray:
+        flat(layout.pack(params), out)
+        return layout.unpack(out)["Z"]
+
+    return velocity
+
+
+class Reader:
+    """Reads the decoder frame by frame; `readout` is what was read so far."""
+
+    def __init__(self, law: Pairing) -> None:
+        self.supports, self.multiplicity = Supports.of_law(law), law.model.multiplicity
+        self.target = law.rows["target"]
+        rival = np.zeros(len(self.multiplicity), dtype=np.int64)
+        several = len(np.unique(self.target)) > 1
+        rival[self.target if several else slice(None)] = 1
+        rival[self.target] = 2
+        self.rival, self.rows = rival, []
+
+    def see(self, params: Params) -> None:
+        from stagescope.papers.scan_snap.readout_kernel import read_decoder
+
+        on = self.supports
+        f = on.features(on.attention(params["Z"][on.row, on.key]))
+        directions, pulls = np.empty_like(f), np.empty_like(f)
+        y = np.ascontiguousarray(params["Y"])
+        y.setflags(write=False)
+        share = read_decoder(y, on.start, on.key, f, self.target, self.rival, self.multiplicity, directions, pulls)
+        self.rows.append((directions, pulls, share))
+
+    @property
+    def readout(self) -> Readout:
+        directions, pulls, shares = zip(*self.rows, strict=True)
+        return Readout(np.array(directions), np.array(pulls), np.array(shares))
+
+
+def read_frames(law: Pairing, run: Run) -> Readout:
+    """What the classes read from the decoder at every frame of a run."""
+    reader = Reader(law)
     for frame in range(run.frames):
-        flat(layout.pack(run.at(frame)), out[frame])
-    return layout.unpack(out)
+        reader.see(run.at(frame))
+    return reader.readout

@@ -1,22 +1,26 @@
 """The reading of a scan-and-snap run: its class attention, its stages, and the companion runs that its claims need."""
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NoReturn
 
 import numpy as np
 
 from stagescope.detect.stage import Stages
-from stagescope.dynamics.evolve import evolve
+from stagescope.dynamics.evolve import frames
 from stagescope.dynamics.flow import GradientFlow
-from stagescope.dynamics.record import Every, LogSpaced, Record
+from stagescope.dynamics.record import Every, LogSpaced, Record, Uniform
 from stagescope.keys import key
 from stagescope.papers.reading import Reading
-from stagescope.papers.rebuild import ended, replay
+from stagescope.papers.rebuild import replayed
 from stagescope.papers.scan_snap.evidence import LIMITS, REPLICAS, Companions, Evidence
 from stagescope.papers.scan_snap.loss import PairwisePopulation
-from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
+from stagescope.papers.scan_snap.observables import ClassAttention, Reader, class_attention, follow, law_of
 from stagescope.papers.scan_snap.sampled import PairwiseSampled
 from stagescope.papers.scan_snap.stages import Averages, detect
+from stagescope.params import Layout, Params
 from stagescope.runs.run import Run
 from stagescope.spec import build
 
@@ -44,10 +48,23 @@ def dense_attention(run: Run) -> ClassAttention:
     if _fine(curves) or run.frames < 2:
         return curves
     if run.clock == "t" and "step" not in run.series:
-        return class_attention(replay(run, _natural_grid(run)))
+        return _replayed_attention(run, natural_grid(run))
     if np.all(np.diff(run.step) == 1):
         return curves
-    return class_attention(replay(run, _steps_kept(run)))
+    return _replayed_attention(run, _steps_kept(run))
+
+
+def _replayed_attention(run: Run, record: Record) -> ClassAttention:
+    """Class attention of a replay, of which only the tokens of the classes are kept."""
+    law = law_of(run)
+    reader = Reader(law)
+
+    def seen() -> Iterator[tuple[float, Params]]:
+        for clock, params in replayed(run, record):
+            reader.see(params)
+            yield clock[run.clock], params
+
+    return follow(law, run.spec["dynamics"], run.clock, seen(), lambda: reader.readout)
 
 
 def _steps_kept(run: Run) -> Record:
@@ -56,7 +73,7 @@ def _steps_kept(run: Run) -> Record:
     return Every() if int(run.step[-1]) <= most else LogSpaced(frames=most)
 
 
-def _natural_grid(run: Run) -> LogSpaced:
+def natural_grid(run: Run) -> LogSpaced:
     """Equally many frames per decade, from well before the shortest time scale, 1 / (largest rate), to the end."""
     last = float(run.t[-1])
     rates = [rate for rate in (1.0, *run.spec["dynamics"]["rates"].values()) if rate > 0]
@@ -65,7 +82,7 @@ def _natural_grid(run: Run) -> LogSpaced:
 
 
 def _fine(curves: ClassAttention) -> bool:
-    moved = curves.mean(np.abs(np.diff(curves.attention, axis=0)).sum(axis=2))
+    moved = curves.mean(curves.supports.sums(np.abs(np.diff(curves.c, axis=0))))
     speed = curves.mean(curves.speed)
     changed = np.abs(np.diff(speed)) / (speed.max() or 1.0)
     return bool(np.max(moved, initial=0) < RESOLUTION.move and np.max(changed, initial=0) < RESOLUTION.speed)
@@ -74,8 +91,11 @@ def _fine(curves: ClassAttention) -> bool:
 def _winners(run: Run, curves: ClassAttention) -> list[str]:
     """The name of the strongest distinct token of each class at the end."""
     law = law_of(run)
-    tops = np.argmax(np.where(curves.distinct, curves.attention[-1], 0.0), axis=1)
-    return [law.process.label(law.model.keys[column]) for column in tops]
+    return [law.process.label(law.model.keys[column]) for column in curves.supports.key[curves.winners]]
+
+
+def _not_read() -> NoReturn:
+    raise NotImplementedError("the decoder of a replica is not read")
 
 
 class ScanSnapReading(Reading):
@@ -92,7 +112,7 @@ class ScanSnapReading(Reading):
     @cached_property
     def stages(self) -> Stages:
         run, curves = self.run, self.curves
-        moves = bool(np.max(np.abs(curves.scores - curves.scores[:1])) > LIMITS.motion)
+        moves = bool(np.max(curves.farthest) > LIMITS.motion)
         others = [Averages.of(each) for each in self.replicas]
         named = _winners(run, curves)
         facts = {"moves": moves, "winners": named, "clock": run.clock, "status": run.status}
@@ -106,7 +126,7 @@ class ScanSnapReading(Reading):
         return [self.companion(self.replica, number) for number in range(REPLICAS)]
 
     def replica(self, number: int) -> ClassAttention:
-        """The same steps on other batches. A random start is drawn anew, because seeds differ in it too."""
+        """The same steps on other batches, without their decoder. A random start is drawn anew: seeds differ in it too."""
         law, run = self.law, self.run
         seed = int(key(law.seed, "replica", number).integers(2**62))
         scale = (run.config or {}).get("init_scale", 0.0)
@@ -114,7 +134,9 @@ class ScanSnapReading(Reading):
         dynamics = build(run.spec["dynamics"]).shortened(int(run.step[-1]))
         other, last = law.model_copy(update={"seed": seed}), int(run.step[-1])
         record = Every() if last <= RESOLUTION.replica else LogSpaced(frames=RESOLUTION.replica)
-        return class_attention(ended(evolve(other, start, dynamics, record=record, progress=False)))
+        layout = Layout.of(start)
+        each = ((clock[run.clock], layout.unpack(vector)) for clock, vector in frames(other, start, dynamics, record=record))
+        return follow(law, run.spec["dynamics"], run.clock, each, _not_read)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -125,14 +147,19 @@ class ScanSnapReading(Reading):
         )
         return Evidence.of(self.run, self.curves, companions if self.run.frames > 1 else None)
 
-    def at_rates(self, rates: dict[str, float], until: float) -> Run:
-        """The flow from the same start at other rates, to another end time."""
-        dynamics = build(self.run.spec["dynamics"]).model_copy(update={"rates": rates})
-        return evolve(self.field, self.run.at(0), dynamics, until=until, progress=False)
+    def at_rates(self, rates: dict[str, float], until: float) -> Params:
+        """Where the flow from the same start ends at other rates, at another time."""
+        return self._end(self.field, build(self.run.spec["dynamics"]), rates, until)
 
-    def as_flow(self, until: float) -> Run:
-        """The gradient flow instead of the run's steps: same start, same rates, contexts in the long-sequence limit."""
+    def as_flow(self, until: float) -> Params:
+        """Where the gradient flow ends instead of the run's steps: same start and rates, contexts in the long-sequence limit."""
         law = self.law
         limit = PairwisePopulation(model=law.model, process=law.process) if isinstance(law, PairwiseSampled) else law
-        dynamics = GradientFlow(rates=self.run.spec["dynamics"]["rates"])
-        return evolve(limit, self.run.at(0), dynamics, until=until, progress=False)
+        return self._end(limit, GradientFlow(), self.run.spec["dynamics"]["rates"], until)
+
+    def _end(self, law: Any, flow: GradientFlow, rates: dict[str, float], until: float) -> Params:
+        """The last frame of a flow that nobody continues: its integrator restarts only if it is long."""
+        free = {"segments": None, "restart_evaluations": None, "restart_frames": None}
+        start, straight = self.run.at(0), flow.model_copy(update={"rates": rates, **free})
+        last = deque(frames(law, start, straight, until=until, record=Uniform(frames=2)), maxlen=1)[0]
+        return Layout.of(start).unpack(last[1])

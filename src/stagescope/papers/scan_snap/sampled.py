@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field as Limits
@@ -23,12 +23,14 @@ class PairwiseSampled(Pairing, Objective):
     """Mean cross-entropy of `batch` contexts of `length` tokens, drawn anew every step from (seed, step) [SnS:model].
 
     `value` and `grad`, and so the recorded loss, are those of the long-sequence limit [SnS:lemma-2]: exact and without
-    batch noise. A descent takes its steps on the batches.
+    batch noise. A descent takes its steps on the batches. `precision` is that of the steps of gradient descent and heavy
+    ball; batches are the same in both, and all that is read of a run is float64.
     """
 
     length: int = Limits(ge=2)
     batch: int = Limits(ge=1)
     seed: int = Limits(default=0, ge=0, lt=2**63)
+    precision: Literal["float64", "float32"] = "float64"
 
     @model_validator(mode="after")
     def _columns(self) -> "PairwiseSampled":
@@ -108,26 +110,42 @@ class PairwiseSampled(Pairing, Objective):
 
     def fused(self, layout: Layout, decay: float, lr: Mapping[str, float]) -> Steps:
         """Momentum SGD: one kernel call for many steps."""
-        from stagescope.papers.scan_snap.sampled_kernel import heavy_ball
+        return self._steps(layout, decay, lr, self.seed)
 
-        def steps(theta: np.ndarray, memory: np.ndarray, first: int, count: int) -> int:
+    def _steps(self, layout: Layout, decay: float, lr: Mapping[str, float], seed: int) -> Steps:
+        sizes, rates = (seed, self.length, self.batch), (decay, lr["Y"], lr["Z"])
+
+        def double(theta: np.ndarray, memory: np.ndarray, first: int, count: int) -> int:
+            from stagescope.papers.scan_snap.sampled_kernel import heavy_ball
+
             now, pull = layout.unpack(theta), layout.unpack(memory)
             blocks = (now["Y"], now["Z"], pull["Y"], pull["Z"])
-            sizes = (self.seed, self.length, self.batch)
-            return heavy_ball(*blocks, first, count, *sizes, self.tables, self._columns_of_classes, decay, lr["Y"], lr["Z"])
+            return heavy_ball(*blocks, first, count, *sizes, self.tables, self._columns_of_classes, *rates)
 
-        return steps
+        def single(theta: np.ndarray, memory: np.ndarray, first: int, count: int) -> int:
+            from stagescope.papers.scan_snap.single_kernel import heavy_ball_single, padded
+
+            given = [layout.unpack(vector)[name] for vector in (theta, memory) for name in ("Y", "Z")]
+            y, z, my, mz = blocks = [padded(block) if n % 2 == 0 else block.astype(np.float32) for n, block in enumerate(given)]
+            places, single_rates = (self.tables, self._columns_of_classes), (np.float32(rate) for rate in rates)
+            taken = heavy_ball_single(y, z, my, mz, given[0].shape[1], first, count, *sizes, *places, *single_rates)
+            for before, after in zip(given, blocks, strict=True):
+                before[:] = after[:, : before.shape[1]]
+            return taken
+
+        return single if self.precision == "float32" else double
 
     def train_many(
         self, seeds: np.ndarray, scale: float, lr_y: np.ndarray, lr_z: np.ndarray, steps: int, decay: float = 0.9
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Final Y and Z of many runs that differ in seed and rates, and the steps each took, in one kernel call."""
-        from stagescope.papers.scan_snap.sampled_kernel import heavy_ball_many
-
-        starts = [self.model.init(int(seed), scale) for seed in seeds]
-        y, z = (np.stack([start[name] for start in starts]) for name in ("Y", "Z"))
-        rates = np.asarray(lr_y, dtype=float), np.asarray(lr_z, dtype=float)
-        seeds = np.asarray(seeds, dtype=np.int64)
-        sizes, columns = (self.length, self.batch), self._columns_of_classes
-        taken = heavy_ball_many(y, z, steps, seeds, *sizes, self.tables, columns, decay, *rates)
-        return y, z, taken
+        """Final Y and Z of many runs that differ in seed and rates, and the steps each took, one kernel call a run."""
+        ends, taken = [], []
+        for seed, rate_y, rate_z in zip(np.asarray(seeds).tolist(), lr_y, lr_z, strict=True):
+            start = self.model.init(seed, scale)
+            layout = Layout.of(start)
+            theta = layout.pack(start)
+            advance = self._steps(layout, decay, {"Y": float(rate_y), "Z": float(rate_z)}, seed)
+            taken.append(advance(theta, np.zeros_like(theta), 0, steps))
+            ends.append(layout.unpack(theta))
+        y, z = (np.stack([end[name] for end in ends]) for name in ("Y", "Z"))
+        return y, z, np.array(taken)

@@ -43,15 +43,19 @@ def inverse_table(law, upper, guide):
 @njit(cache=True, inline="always")
 def _pick(bits, upper, guide):
     """The token of 32 random bits. The loop rarely runs, because few buckets of the guide hold a bound."""
-    i = guide[bits >> np.uint64(20)]
+    i = np.uint64(guide[bits >> np.uint64(20)])  # unsigned: no place counts from the end
     while bits >= upper[i]:
-        i += 1
+        i += np.uint64(1)
     return i
 
 
 @njit(cache=True)
 def draw_counts(seed, step, length, start, upper, guide, class_upper, class_guide, sizes, counts):
-    """Draw one batch: the number of samples of each class, then their token counts (batch, widest), class after class."""
+    """Draw one batch: the number of samples of each class, then their token counts (batch, widest), class after class.
+
+    Two random numbers are four tokens. Each of the four has counters of its own, because adding to a counter waits for the
+    last addition to it.
+    """
     state = _mix(_mix(np.uint64(seed) + _GOLDEN) ^ (np.uint64(step) * _GOLDEN))
     half = np.uint64(32)
     sizes[:] = 0
@@ -59,19 +63,27 @@ def draw_counts(seed, step, length, start, upper, guide, class_upper, class_guid
         state += _GOLDEN
         sizes[_pick(_mix(state) >> half, class_upper, class_guide)] += 1
     counts[:] = 0
+    room = np.zeros((3, counts.shape[1]), np.int32)
+    second, third, fourth = room[0], room[1], room[2]
     row = 0
     for n in range(sizes.size):
         own, first = upper[start[n] : start[n + 1]], guide[n]
         for _ in range(sizes[n]):
             here = counts[row]
-            for _ in range(length // 2):
-                state += _GOLDEN
-                bits = _mix(state)
+            for _ in range(length // 4):
+                bits, more = _mix(state + _GOLDEN), _mix(state + _GOLDEN + _GOLDEN)
+                state += _GOLDEN + _GOLDEN
                 here[_pick(bits >> half, own, first)] += 1
-                here[_pick(bits & _LOW, own, first)] += 1
-            if length % 2:
-                state += _GOLDEN
-                here[_pick(_mix(state) >> half, own, first)] += 1
+                second[_pick(bits & _LOW, own, first)] += 1
+                third[_pick(more >> half, own, first)] += 1
+                fourth[_pick(more & _LOW, own, first)] += 1
+            for i in range(own.size):
+                here[i] += second[i] + third[i] + fourth[i]
+                second[i] = third[i] = fourth[i] = 0
+            for k in range(length % 4):
+                if k % 2 == 0:
+                    state += _GOLDEN
+                here[_pick(_mix(state) >> half if k % 2 == 0 else _mix(state) & _LOW, own, first)] += 1
             row += 1
 
 
@@ -88,7 +100,7 @@ def _highest(x):
 
 
 @njit(cache=True, fastmath=_FAST)
-def _exp_rows(x, total, bits):
+def _exp_rows(x, total):
     """x <- exp(x - max of its row), at least e^-700; total <- 1/sum of a row."""
     rows, columns = x.shape
     for b in range(rows):
@@ -96,7 +108,7 @@ def _exp_rows(x, total, bits):
         top = _highest(here)
         for j in range(columns):
             here[j] = max(here[j] - top, -700.0)
-        exp_double(here, bits)
+        exp_double(here)
         whole = 0.0
         for j in range(columns):
             whole += here[j]
@@ -122,7 +134,6 @@ def accumulate(y, z, dy, dz, sizes, counts, start, key, query, target):
     """dy, dz += gradient of the batch's mean cross-entropy."""
     batch, widest = counts.shape
     outputs, share = y.shape[1], 1.0 / batch
-    bits = np.empty(outputs, np.int64)
     rows_, step_ = np.empty(widest * outputs), np.empty(widest * outputs)
     f_, g_ = np.empty(batch * widest), np.empty(batch * widest)
     e_, total, own = np.empty(batch * outputs), np.empty(batch), np.empty(widest)
@@ -156,7 +167,7 @@ def accumulate(y, z, dy, dz, sizes, counts, start, key, query, target):
             for i in range(width):
                 f[b, i] *= norm
         np.dot(f, rows, e)
-        _exp_rows(e, total, bits)
+        _exp_rows(e, total)
         np.dot(e, rows.T, g)
         line = dz[query[n]]
         own[:] = 0.0
@@ -179,9 +190,9 @@ def accumulate(y, z, dy, dz, sizes, counts, start, key, query, target):
 
 
 @njit(cache=True, fastmath=_FAST)
-def _move(x, memory, lr, momentum):
+def move(x, memory, lr, momentum):
     """x -= lr memory, memory *= momentum in one pass; returns the sum of squares of x."""
-    total = 0.0
+    total = x.dtype.type(0.0)
     for i in range(x.shape[0]):
         here, pull = x[i], memory[i]
         for j in range(x.shape[1]):
@@ -207,17 +218,6 @@ def heavy_ball(y, z, my, mz, first, steps, seed, length, batch, tables, layout, 
     for k in range(steps):
         draw_counts(seed, first + k, length, start, upper, guide, class_upper, class_guide, sizes, counts)
         accumulate(y, z, my, mz, sizes, counts, start, key, query, target)
-        if not _move(y, my, lr_y, momentum) + _move(z, mz, lr_z, momentum) < 1e30:
+        if not move(y, my, lr_y, momentum) + move(z, mz, lr_z, momentum) < 1e30:
             return k
     return steps
-
-
-@njit(cache=True)
-def heavy_ball_many(y, z, steps, seeds, length, batch, tables, layout, momentum, lr_y, lr_z):
-    """Many runs (first axis) of the same problem, each with its seed and rates, in place; returns the steps each one took."""
-    taken = np.empty(seeds.size, np.int64)
-    for run in range(seeds.size):
-        my, mz = np.zeros_like(y[run]), np.zeros_like(z[run])
-        rates = lr_y[run], lr_z[run]
-        taken[run] = heavy_ball(y[run], z[run], my, mz, 0, steps, seeds[run], length, batch, tables, layout, momentum, *rates)
-    return taken

@@ -37,7 +37,10 @@ def _law(options: ScanSnapOptions, model: Any, process: SequenceClasses, seed: i
         raise InputError("sampled contexts (--length) need steps: choose --optimizer gd, heavy-ball or adam")
     if options.decoder == "pinv":
         raise InputError("the modified decoder is a law of the long-sequence limit: leave out --length")
-    return PairwiseSampled(model=model, process=process, length=options.length, batch=options.batch, seed=seed)
+    if options.precision == "float32" and options.optimizer == "adam":
+        raise InputError("steps in float32 are those of gd and heavy-ball: leave out --precision, or choose another --optimizer")
+    drawn = {"length": options.length, "batch": options.batch, "seed": seed, "precision": options.precision}
+    return PairwiseSampled(model=model, process=process, **drawn)
 
 
 def _process(options: ScanSnapOptions) -> tuple[SequenceClasses, dict[str, Any]]:

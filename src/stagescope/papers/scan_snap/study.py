@@ -42,6 +42,9 @@ class ScanSnapOptions(Options):
     lr: motion.StepSize = Field(1.0, description="step size of a descent; rates are relative to it")
     length: int | None = Field(None, ge=2, description="tokens per sampled context; default: the long-sequence limit, exact")
     batch: int = Field(128, ge=1, description="contexts per step (with --length)")
+    precision: Literal["float64", "float32"] = Field(
+        "float64", description="of steps of gd and heavy-ball (with --length); the batches are the same"
+    )
     momentum: motion.Momentum = 0.9
     method: motion.Method = "auto"
     rtol: motion.Tolerance = 1e-10
@@ -76,7 +79,7 @@ GENERATOR = ("num_last", "num_next_per_last", "num_common", "num_common_per_last
 def check_use(options: ScanSnapOptions) -> None:
     motion.refuse_unused_motion(options, options.optimizer)
     if options.length is None:
-        refuse_unused(options, ("batch",), "contexts are sampled only with --length")
+        refuse_unused(options, ("batch", "precision"), "contexts are sampled only with --length")
     if options.classes is not None:
         refuse_unused(options, GENERATOR, "the classes come from --classes")
 

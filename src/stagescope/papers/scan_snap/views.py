@@ -97,18 +97,18 @@ def _excess(run: Run, law: Pairing) -> View | None:
 
 
 def _attention(seen: _Seen) -> View:
-    found = seen.curves
+    found, attention = seen.curves, seen.curves.attention
     cells = np.where(found.common, 1, np.where(found.distinct, 2, 0)).astype(np.uint8)
     return matrix(
         "attention",
         "Class attention",
         "c_n in the long-sequence limit: row = class (query -> target), column = token of its contexts.",
-        found.attention,
+        attention,
         rows=seen.classes,
         columns=seen.keys,
         row_axis="class",
         column_axis="token",
-        high=largest(found.attention),
+        high=largest(attention),
         marks=Marks(("common token", "distinct token"), cells),
         frames=seen.frames,
     )
@@ -141,14 +141,15 @@ def _entropy(seen: _Seen) -> View:
 def _tokens(seen: _Seen) -> View:
     """The two strongest distinct tokens of the first classes by name; their other tokens are drawn faintly."""
     found, named, faint = seen.curves, [], []
-    last = np.nan_to_num(found.attention[-1])
+    on, last = found.supports, np.nan_to_num(found.c[-1])
     for n, name in enumerate(seen.classes[:CLASSES]):
-        own = sorted(np.flatnonzero(found.distinct[n]).tolist(), key=lambda key, n=n: -last[n, key])
-        for place, key in enumerate(own):
-            curve = Curve(f"token {seen.keys[key]}", found.attention[:, n, key], f"class {name}", faint=place > 1)
+        entries = np.arange(on.start[n], on.start[n + 1])
+        own = sorted(entries[~on.common[entries]].tolist(), key=lambda entry: -last[entry])
+        for place, entry in enumerate(own):
+            curve = Curve(f"token {seen.keys[on.key[entry]]}", found.c[:, entry], f"class {name}", faint=place > 1)
             (faint if curve.faint else named).append(curve)
-        shared = np.flatnonzero(found.common[n])
-        faint += [Curve(f"common {seen.keys[key]}", found.attention[:, n, key], f"class {name}", faint=True) for key in shared]
+        shared = entries[on.common[entries]]
+        faint += [Curve(f"common {seen.keys[on.key[e]]}", found.c[:, e], f"class {name}", faint=True) for e in shared]
     made = [*named, *faint][:MOST]
     about = "Attention of each class on its tokens. The two distinct tokens that end strongest are named."
     more = left_out(len(seen.classes), CLASSES, "classes") + left_out(len(named) + len(faint))

@@ -5,6 +5,7 @@
  */
 
 import { brief, clockText, count, el, nameOf, setText } from "./dom.js";
+import { overRunsFigure } from "./over_runs.js";
 import { KINDS, badge, cellText, kindText } from "./verdicts.js";
 
 /** @typedef {import("./types.js").Panel} Panel */
@@ -179,7 +180,7 @@ class LedgerTable {
     );
     const row = el("tr", { class: span ? "leads" : "", data: { verdict: verdict.verdict, run } }, [
       el("td", {}, badge(verdict.verdict)),
-      el("td", { class: "claim-text" }, [el("div", {}, title), why]),
+      el("td", { class: "claim-text" }, [el("div", {}, title), why, overRunsFigure(verdict.over_runs)]),
       ...numbers,
       el("td", { class: "seen" }, seen),
     ]);

@@ -24,8 +24,12 @@
  * @typedef {{tag: string, statement: string, regime: string, predicted: Cell, measured: Cell, tolerance: Cell,
  *   predicted_error: number|null, measured_error: number|null, unit: string, kind: string|null, counted: boolean,
  *   verdict: "confirmed"|"violated"|"inconclusive"|"not applicable", reason: string, calibrated: boolean,
- *   span: [number, number]|null}} Verdict
+ *   span: [number, number]|null, over_runs?: OverRuns|null}} Verdict
  *   `kind`: identity, prediction or pattern. `counted`: neither an identity nor rarely decided. `calibrated`: it has a null. `span`: from when to when the run shows it, on the run's clock.
+ *   `over_runs`: the numbers of several runs, where the claim is about them together.
+ * @typedef {{x: number[], measured: (number|null)[], predicted: (number|null)[], x_axis: string, y_axis: string, names: string[],
+ *   log_x: boolean, log_y: boolean}} OverRuns
+ *   One entry a run; `predicted` and `names` may be empty.
  * @typedef {{label: string, t: number, residual: number|null, distance: number|null, loss: number|null, opening: string|null,
  *   rates: number[], measured_rate: number|null, local_rate: number|null, cosines: number[],
  *   predicted_escape: number|null, measured_escape: number|null, remainder: number|null, law: string, note: string}} Rung

@@ -7,6 +7,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.detect.stage import Event
+from stagescope.papers.answers import check
 from stagescope.papers.focus_dilution.text import claims as theory
 from stagescope.papers.focus_dilution.text import evidence as regimes
 from stagescope.papers.focus_dilution.text import nulls
@@ -15,7 +16,7 @@ from stagescope.papers.focus_dilution.text.model import AttentionVariant
 from stagescope.papers.focus_dilution.text.reading import bigram_flow, separability
 from stagescope.papers.focus_dilution.text.stages import TextHistory
 from stagescope.papers.focus_dilution.text.variant import TextVariant
-from stagescope.papers.reading import check, reading
+from stagescope.papers.reading import reading
 from stagescope.spec import build
 
 SMALL = {"vocab": 30, "width": 8, "window": 128, "batch": 128, "watched": 256, "frames": 200}
@@ -100,6 +101,7 @@ def evidence(run=None, **given):
         "r": 0.01,
         "learned": 1.0,
         "useless": None,
+        "too_long": None,
         "failures": list,
     }
     return SimpleNamespace(**{**base, **given})
@@ -126,6 +128,17 @@ def history(embeddings, attentions, **given):
 )
 def test_order(embeddings, attentions, holds):
     assert theory._order(evidence(history=history(embeddings, attentions))).holds is holds
+
+
+@pytest.mark.parametrize(("vocab", "until", "long"), [(200, 4400.0, False), (3000, 4400.0, True), (10_000, 1.0, True)])
+def test_the_bigram_flow_of_many_types_is_not_made(vocab, until, long):
+    curves = SimpleNamespace(pi=np.full(vocab, 1 / vocab), time=np.array([0.0, until]))
+    found = regimes.TextEvidence(None, curves, None, None, None).too_long  # type: ignore[arg-type]
+    assert (found is not None) == long
+    if long:
+        row = theory._bigram(evidence(curves=curves, too_long=found))
+        assert row.holds is None
+        assert f"{vocab:,} types" in row.reason
 
 
 def test_the_bigram_flow_may_be_off():

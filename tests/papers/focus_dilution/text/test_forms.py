@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.corpora import corpus as corpora
 from stagescope.errors import InputError
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.forms import attention_rate
@@ -74,9 +75,16 @@ def test_a_sign_within_three_errors_is_undecided(corpus, rate, sign):
     assert replace(predict(corpus, 12), c_windows=rate, c_error=0.1).sign == sign
 
 
-def test_two_singular_values_of_a_large_matrix_are_those_of_all(corpus):
-    matrix = corpus.pairs / corpus.pairs.sum()
-    assert text_forms._ratio(matrix, large=10) == pytest.approx(text_forms._ratio(matrix), rel=1e-9)
+@pytest.mark.parametrize("window", [1, 12])
+def test_predictions_of_a_large_vocabulary_need_no_matrix(corpus, monkeypatch, window):
+    """Sums that slide along the text, and over the pairs that occur, give what the matrices between all types give."""
+    matrices, floor = predict(corpus, window), corpus.floor()
+    monkeypatch.setattr(text_forms, "LARGE", 2)
+    monkeypatch.setattr(corpora, "LARGE", 2)
+    sums = predict(corpus, window)
+    assert corpus.floor() == pytest.approx(floor, rel=1e-12)
+    for name in ("c_bigram", "separability", "separability_residual"):
+        assert getattr(sums, name) == pytest.approx(getattr(matrices, name), rel=1e-9), name
 
 
 def test_the_table_of_predictions_may_be_made_in_parts(corpus):

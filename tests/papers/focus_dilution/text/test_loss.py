@@ -1,12 +1,17 @@
-"""The loss on windows of a text: kernel against definition, count rows against counting, forms against each other."""
+"""The loss on windows of a text: kernel against definition, supports against counting, forms against each other."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import stagescope as ss
+from stagescope.papers.focus_dilution.text.dense import Dense
 from stagescope.papers.focus_dilution.text.loss import TextCausal, TextCounts
 from stagescope.papers.focus_dilution.text.model import AttentionVariant
+from stagescope.papers.focus_dilution.text.support import Supported
 from stagescope.papers.focus_dilution.text.variant import TextVariant
+from stagescope.spec import build
 
 BLOCKS = ("W0", "W1", "WQ", "WK")
 
@@ -25,9 +30,11 @@ def loss_of(kind, corpus, model, **choices):
     return kind(model=model, process=corpus, **{"length": 20, "batch": 16, "watched": 300, "precision": "float64", **choices})
 
 
+@pytest.mark.parametrize("batch", [1, 45], ids=["pairs", "table"])
 @pytest.mark.parametrize("kind", [TextCounts, TextCausal])
-def test_kernel_is_the_definition(corpus, model, kind):
-    law, params = loss_of(kind, corpus, model, watched=40), model.init(1, 0.8)
+def test_kernel_is_the_definition(corpus, model, kind, batch):
+    law, params = loss_of(kind, corpus, model, watched=40, batch=batch), model.init(1, 0.8)
+    assert law.passes.table == (batch == 45)
     definition = law._autodiff
     expected = definition.grad(params, law.data)
     assert law.value(params) == pytest.approx(float(definition.value(params, law.data)), rel=1e-13)
@@ -55,14 +62,78 @@ def test_scores_far_apart_do_not_underflow(corpus, model):
     assert single.value(params) == pytest.approx(exact.value(params), rel=1e-4)
 
 
-def test_count_rows_are_counts(corpus, model):
+@pytest.mark.parametrize("size", [1e-2, 100.0], ids=["small", "large"])
+def test_logits_of_any_size(corpus, model, size):
+    """Large logits are shifted by the largest one, of real types alone: 30 types fill two panels of 16 but for two places."""
+    params = model.init(3, 1.0)
+    params["W1"] = size * (params["W1"] - 3 * np.abs(params["W0"]).mean())
+    support, dense = (loss_of(TextCounts, corpus, model, kernel=kernel) for kernel in ("support", "dense"))
+    assert support.value(params) == pytest.approx(dense.value(params), rel=1e-12)
+    expected = dense.grad(params)
+    for name, found in support.grad(params).items():
+        np.testing.assert_allclose(found, expected[name], atol=1e-12 * np.max(np.abs(expected[name])))
+    single = loss_of(TextCounts, corpus, model, precision="float32")
+    assert single.value(params) == pytest.approx(dense.value(params), rel=1e-5)
+
+
+def test_a_number_that_is_not_finite_is_seen(corpus, model):
+    params = model.init(0, 0.5)
+    for name in params:
+        law = loss_of(TextCounts, corpus, model, precision="float32")
+        found = law.of_windows({**params, name: np.full_like(params[name], np.nan)}, law.seen)
+        assert np.isnan(found[0]), name
+
+
+def test_supports_are_counts(corpus, model):
     law = loss_of(TextCounts, corpus, model)
     starts = law.minibatch(0)
-    work = law.rows(starts)
+    found = law.passes.count(corpus.train, *law.spans(starts))
     for row, first in enumerate(starts.tolist()):
-        window = corpus.train[first : first + 20]
-        np.testing.assert_array_equal(work.counts[row], np.bincount(window, minlength=30))
-        assert (work.query[row], work.target[row]) == (window[-1], corpus.train[first + 20])
+        window, here = corpus.train[first : first + 20], slice(*found.begins[row : row + 2].tolist())
+        assert len(set(found.types[here])) == here.stop - here.start
+        counts = np.zeros(30)
+        counts[found.types[here]] = found.counts[here]
+        np.testing.assert_array_equal(counts, np.bincount(window, minlength=30))
+        assert (found.query[row], found.target[row]) == (window[-1], corpus.train[first + 20])
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    vocab=st.integers(2, 70),
+    width=st.integers(1, 35),
+    inner=st.integers(1, 20),
+    length=st.integers(1, 40),
+    contexts=st.integers(1, 140),
+    unknown=st.sampled_from([0.0, 0.5, 0.97, 1.0]),
+    table=st.booleans(),
+)
+def test_supports_give_what_dense_counts_give(seed, vocab, width, inner, length, contexts, unknown, table):
+    """Random windows, some of one type only; the dense kernel is tested against the definition."""
+    draw = np.random.default_rng(seed)
+    tokens = np.where(draw.random(500) < unknown, 0, draw.integers(0, vocab, 500)).astype(np.uint16)
+    model = ss.TokenAttention(vocab=vocab, width=width, key_width=inner, scale=0.7)
+    params, begin = model.init(seed, 0.9), draw.integers(0, 500 - length, contexts)
+    support, dense = Supported(model, "float64", length, vocab**2 if table else 0), Dense(model, "float64")
+    (loss, found), (exact, expected) = (
+        kind.gradient(params, kind.count(tokens, begin, begin + length)) for kind in (support, dense)
+    )
+    assert loss == pytest.approx(exact, rel=1e-12)
+    for name, block in expected.items():
+        np.testing.assert_allclose(found[name], block, atol=1e-12 * max(1.0, np.max(np.abs(block))))
+
+
+def test_a_run_of_version_0_1_0_keeps_its_kernel(corpus, model):
+    """A spec that names no kernel is that of an older run."""
+    spec = loss_of(TextCounts, corpus, model).describe()
+    assert build(spec).kernel == "support"
+    assert build({name: value for name, value in spec.items() if name != "kernel"}).kernel == "dense"
+
+
+def test_long_windows_are_few_at_once(corpus):
+    model = ss.TokenAttention(vocab=60_000, width=1, scale=1.0)
+    passes = Supported(model, "float32", 50_000, 1)
+    assert (passes.at_once, passes.table) == (83, False)
 
 
 def test_all_positions_are_the_mean_of_all_prefixes(corpus, model):
@@ -146,12 +217,14 @@ def test_a_flow_is_refused(corpus, model):
         ss.evolve(loss_of(TextCounts, corpus, model), model.init(0, 0.1), ss.GradientFlow(), until=1.0, progress=False)
 
 
-@pytest.mark.parametrize("optimizer", [ss.GD(), ss.Adam()])
-def test_steps_in_pieces_are_the_same_steps(corpus, model, tmp_path, monkeypatch, optimizer):
+@pytest.mark.parametrize(("optimizer", "kernel"), [(ss.GD(), "support"), (ss.Adam(), "support"), (ss.GD(), "dense")])
+def test_steps_in_pieces_are_the_same_steps(corpus, model, tmp_path, monkeypatch, optimizer, kernel):
     """A run that is interrupted and resumed ends bit for bit as one that was left alone."""
     from stagescope.dynamics import evolve as evolving
 
-    law, dynamics = loss_of(TextCounts, corpus, model, precision="float32"), ss.Descent(optimizer=optimizer, lr=0.01, steps=30)
+    precision = "float64" if kernel == "dense" else "float32"  # dense in float32 would be compiled for this alone
+    law = loss_of(TextCounts, corpus, model, precision=precision, kernel=kernel)
+    dynamics = ss.Descent(optimizer=optimizer, lr=0.01, steps=30)
     whole = ss.evolve(law, model.init(0, 0.1), dynamics, progress=False)
     walk = evolving.Journey.walk
 

@@ -1,5 +1,7 @@
 """Curves of a run on a text against the matrices themselves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -49,3 +51,30 @@ def test_rare_types_are_the_rarer_half(run):
     assert len(found.rare) == 10
     assert found.pi[found.rare].max() <= np.delete(found.pi, found.rare).min()
     assert found.mean_entropy[0] == pytest.approx(found.entropy[0] @ found.pi)
+
+
+def test_rows_of_a_frame_that_is_not_finite_are_nan(run):
+    found = text_curves(run)
+    params = {name: np.array(block) for name, block in found.params.items()}
+    params["WQ"][3] = np.nan
+    other = replace(found, params=params)
+    assert np.isnan(other.entropy[3]).all()
+    np.testing.assert_array_equal(other.entropy[4], found.entropy[4])
+
+
+def test_one_type_that_is_not_finite_spoils_all_rows(run):
+    """Every row has a score of it."""
+    found = text_curves(run)
+    params = {name: np.array(block) for name, block in found.params.items()}
+    params["W0"][3, -1, 0] = np.nan
+    assert np.isnan(replace(found, params=params).on_frequent[3]).all()
+
+
+def test_scores_far_apart(run):
+    """Entropy near 0, of attention on a single type, with scores that no exponential could hold."""
+    found = text_curves(run)
+    far = replace(found, params={**found.params, "WQ": 1e5 * found.params["WQ"]})
+    exact = far.attention(range(20))
+    np.testing.assert_allclose(far.on_itself, np.diagonal(exact, axis1=1, axis2=2), atol=1e-12)
+    logs = np.log(exact, where=exact > 0, out=np.zeros_like(exact))
+    np.testing.assert_allclose(far.entropy, -np.sum(exact * logs, axis=2), atol=1e-12)

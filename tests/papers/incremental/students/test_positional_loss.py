@@ -6,6 +6,7 @@ import pytest
 import stagescope as ss
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.loops import CompiledLoop, GradientLoop
+from stagescope.papers.incremental.students.positional_kernel import lists
 from stagescope.papers.incremental.students.positional_loss import HeadsLoss
 from stagescope.params import Layout
 from stagescope.spec import build
@@ -60,6 +61,49 @@ def test_kernel_equals_the_definition(vocab, count, context, targets, sequences,
         for name in params:
             np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-12 * max(1.0, scale))
         assert not found["a"][:, ~model.visible].any()
+
+
+@pytest.mark.parametrize(("vocab", "count", "context", "targets", "sequences", "labels"), SIZES)
+def test_steps_in_single_precision_are_close(vocab, count, context, targets, sequences, labels):
+    """Within 1e-6 of the largest slope; 5e-6 where logits of some hundreds cancel. Loss and gradient elsewhere are double."""
+    model = ss.PositionalHeads(vocab=vocab, heads=count, context=context, targets=targets)
+    chain = ss.LaggedChain.spans(vocab, spans=(2, 1), scale=2.0)
+    exact = HeadsLoss(model=model, process=chain, sequences=sequences, labels=labels)
+    single = exact.model_copy(update={"precision": "float32"})
+    for scale, bound in ((0.3, 1e-6), (400.0, 5e-6)):
+        params = some_params(model, scale)
+        assert single.value(params) == exact.value(params)
+        expected, found = exact.grad(params), single._step_gradient(params, 0)
+        for name in params:
+            gap = np.abs(found[name] - expected[name]).max()
+            assert 0 < gap < bound * np.abs(expected[name]).max() or gap == np.abs(expected[name]).max() == 0
+            np.testing.assert_array_equal(single.grad(params)[name], expected[name])
+            np.testing.assert_array_equal(exact._step_gradient(params, 0)[name], expected[name])
+
+
+@pytest.mark.parametrize(("count", "block"), [(1, 1), (10, 4), (8, 4), (5, 9)])
+def test_lists_name_every_sequence_once(count, block):
+    """Each position of each block: its sequences in their order, under the row of their token."""
+    tokens = np.random.default_rng(0).integers(0, 3, (4, count)).astype(np.uint32)
+    rows, order, runs, starts = lists(tokens, 3, min(block, count))
+    np.testing.assert_array_equal(rows, (3 * np.arange(4)[:, None] + tokens).T)
+    for b, s in np.ndindex(runs.shape[:2]):
+        first = b * min(block, count)
+        found = []
+        for k in range(list(runs[b, s]).index(-1)):
+            here = order[starts[b, s, k] : starts[b, s, k + 1]]
+            assert list(here) == sorted(here)
+            found += [(first + int(n), int(runs[b, s, k])) for n in here]
+        assert sorted(found) == [(n, int(rows[n, s])) for n in range(first, min(first + block, count))]
+
+
+def test_lists_are_made_once_for_all_steps():
+    loss, params = heads(), some_params()
+    loss._step_gradient(params, 0)
+    kept = dict(loss.all.kept)
+    loss._step_gradient(params, 1)
+    assert kept
+    assert all(loss.all.kept[name] is made for name, made in kept.items())
 
 
 def test_gradient_by_finite_differences():
@@ -144,9 +188,10 @@ def test_recording_never_changes_a_run_and_masked_scores_stay_zero(draws):
     assert every.clock == "step"
 
 
-def test_equal_heads_stay_equal():
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_equal_heads_stay_equal(precision):
     model = ss.PositionalHeads(vocab=5, heads=3, context=4, targets=3)
-    loss = HeadsLoss(model=model, process=CHAIN, sequences=60)
+    loss = HeadsLoss(model=model, process=CHAIN, sequences=60, precision=precision)
     run = ss.evolve(loss, model.init(0, 0.0), Descent(optimizer=ss.Adam(), lr=0.05, steps=200), record=ss.Uniform(frames=2))
     for name in ("a", "V"):
         np.testing.assert_array_equal(run.params[name][-1, 0], run.params[name][-1, 1])
@@ -168,8 +213,11 @@ def test_held_out_loss_of_recorded_frames():
 
 
 def test_describes_itself_and_refuses_a_flow_of_batches():
-    loss = heads(batch=9, labels="soft")
+    loss = heads(batch=9, labels="soft", precision="float32")
     assert build(loss.describe()) == loss
+    assert loss.judge(20).precision == "float32"
+    old = {name: value for name, value in loss.describe().items() if name != "precision"}
+    assert build(old).precision == "float64"
     with pytest.raises(ss.InputError, match="draws a batch for every step, and a flow has none"):
         ss.evolve(loss, MODEL.init(), ss.GradientFlow(), until=1.0)
 

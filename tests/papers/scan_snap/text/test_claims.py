@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 import stagescope as ss
-from stagescope.papers.reading import check, reading, stages
+from stagescope.papers.answers import check, stages
+from stagescope.papers.reading import reading
 from stagescope.papers.scan_snap.text import nulls
 from stagescope.papers.scan_snap.text.claims import CLAIMS
 from stagescope.papers.scan_snap.text.evidence import TextEvidence, late_motion

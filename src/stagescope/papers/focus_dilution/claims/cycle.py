@@ -46,7 +46,7 @@ def _cycles(evidence: Evidence) -> list[RowCycle]:
     first, second = evidence.embeddings[0], evidence.second
     assert first is not None
     window = (first, float(curves.time[-1]) if second is None else second)
-    base, attention = float(curves.pi[curves.frequent]), curves.attention[:, :, curves.frequent]
+    base, attention = float(curves.pi[curves.frequent]), curves.on_frequent
     return row_cycles(curves.time, attention, base, window, float(np.sign(evidence.rate)), curves.frequent, LIMITS.smallest)
 
 
@@ -54,7 +54,10 @@ def _gamma(evidence: Evidence, row: int) -> np.ndarray:
     """The embedding of a row along the condensed direction, in every frame."""
     curves, first = evidence.curves, evidence.embeddings[0]
     assert first is not None
-    return curves.params["W0"][:, row] @ np.linalg.svd(curves.params["W0"][int(np.searchsorted(curves.time, first))])[2][0]
+    return (
+        curves.params["W0"][:, row]
+        @ np.linalg.svd(curves.params["W0"][int(np.searchsorted(curves.time, first))], full_matrices=False)[2][0]
+    )
 
 
 def _driven(evidence: Evidence) -> np.ndarray | None:
@@ -125,7 +128,7 @@ def _recurrence(evidence: Evidence) -> Comparison:
     curves, sign, unit = evidence.curves, float(np.sign(evidence.rate)), "rows"
     if evidence.second is None:
         return Comparison(1.0, None, "at least", None, "E2 was not reached", unit=unit)
-    attention = curves.attention[:, :, curves.frequent]
+    attention = curves.on_frequent
     found = list(row_turns(curves.time, attention, evidence.embeddings[0], evidence.second, sign, curves.frequent))
     again = []
     for row in range(len(curves.pi)):

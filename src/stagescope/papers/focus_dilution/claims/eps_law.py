@@ -4,7 +4,9 @@ import numpy as np
 
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.claims.over_runs import OverRuns
 from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, reaching_second
+from stagescope.papers.focus_dilution.ladder import saddle_visit
 from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit
 from stagescope.papers.focus_dilution.nulls import OTHER_PERSISTENCE
 
@@ -39,8 +41,8 @@ def _eps_law(evidence: Evidence) -> Comparison:
     run's distance from the points still does to their rates at eps/100 is the error of the prediction.
     """
     unit = "of the prediction"
-    visits = [evidence.visit(*label) for label in LABELS]
-    rates = [visit.small.opening.rate for visit in visits if visit is not None and visit.small.opening is not None]
+    visits = {label: evidence.visit(*label) for label in LABELS}
+    rates = [visit.small.opening.rate for visit in visits.values() if visit is not None and visit.small.opening is not None]
     legs = _legs(evidence)
     if legs is None or evidence.second is None or evidence.companion is None or len(rates) < 3:
         return Comparison(1.0, None, DELAY, None, "E2 was not reached, or nothing opens at one of the saddles", unit=unit)
@@ -53,12 +55,28 @@ def _eps_law(evidence: Evidence) -> Comparison:
             return Comparison(1.0, None, DELAY, None, words, unit=unit)
         found.append(legs)
     early, late = (found[1] - found[0]) / per_decade, (found[2] - found[1]) / per_decade
-    doubts = np.array([abs(distance_shift(smaller.visit(*label))) for label in LABELS])
+    doubts = np.array([abs(distance_shift(_again(smaller, label, visit))) for label, visit in visits.items()])
     worst = int(np.argmax(np.abs(late - 1)))
     shown = ", ".join(f"{name} {ratio:.3f}" for name, ratio in zip(LEGS, late, strict=True))
     errors = {"predicted_error": float(doubts.max()), "measured_error": float(np.abs(late - early).max())}
     reason = f"delay per decade of eps over ln 10/rate: {shown}"
-    return agreement(1.0, float(late[worst]), DELAY, reason, **errors, unit=unit)
+    over = _over_starts(evidence.start, found, per_decade)
+    return agreement(1.0, float(late[worst]), DELAY, reason, **errors, unit=unit, over_runs=over)
+
+
+def _over_starts(start: float, found: list[np.ndarray], per_decade: np.ndarray) -> OverRuns:
+    """E2 of the three runs over the size of their starts; predicted from that of the smallest start."""
+    decades = np.arange(len(found))
+    predicted = found[-1].sum() - (decades[-1] - decades) * per_decade.sum()
+    at, legs = start * 10.0**-decades, [each.sum() for each in found]
+    return OverRuns(tuple(at), tuple(legs), tuple(predicted), "initial rms", "E2 (t)", log_x=True)
+
+
+def _again(smaller: Evidence, label: tuple[int, int], visit: SaddleVisit | None) -> SaddleVisit | None:
+    """The visit of the first stay at a label from a smaller start, of the same critical point where it comes near that."""
+    stay = next((stay for stay in smaller.stays if (stay.r, stay.rq) == label), None)
+    known = None if visit is None else visit.small
+    return None if stay is None else saddle_visit(smaller.trajectory, smaller.law, stay, known)
 
 
 def distance_shift(visit: SaddleVisit | None) -> float:

@@ -63,7 +63,8 @@ def _focus_direction(evidence: Evidence) -> Comparison:
         when = passes(curves.time, curves.score_values[:, :1], size)[0]
         if when is None or (evidence.second is not None and when > evidence.second):
             return Comparison(sign, None, LIMITS.cosine, None, f"sv_1(Phi) stays below {size:.2g} before E2", unit="cosine")
-        phi = curves.scores[min(int(np.searchsorted(curves.time, when)), len(curves.time) - 1)]
+        frame = min(int(np.searchsorted(curves.time, when)), len(curves.time) - 1)
+        phi = curves.law.model.scores({name: block[frame] for name, block in curves.params.items()})
         target = np.outer(evidence.pi, evidence.pi)
         found.append(float(np.sum(phi * target) / np.linalg.norm(phi) / np.linalg.norm(target)))
     word, limit = "focus" if sign > 0 else "defocus", 1.5 * found[0] - 0.5 * found[1]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -170,7 +171,7 @@ def _times(evidence: Evidence) -> Comparison:
 def _time(evidence: Evidence, found: Beside, name: str) -> Comparison:
     measured, (t, low, high) = found.times[name], found.predicted(name) or (0.0, 0.0, 0.0)
     before, after = around(evidence.curves.time, measured)
-    errors = {"predicted_error": (high - low) / 2, "measured_error": (after - before) / 2}
+    errors: Any = {"predicted_error": (high - low) / 2, "measured_error": (after - before) / 2}
     return agreement(t, measured, found.room * t, f"measured/predicted = {measured / t:.4f}", **errors, unit="t")
 
 

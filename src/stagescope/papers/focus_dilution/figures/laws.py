@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.landscape.ladder import Ladder
+from stagescope.papers.answers import saddle_ladder
 from stagescope.papers.focus_dilution.evidence import Evidence, visited
 from stagescope.papers.focus_dilution.figures.numbers import REFERENCE, seen, shown, side_by_side
 from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
@@ -18,7 +19,7 @@ from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.process import LazyChain, asymmetric_law
 from stagescope.papers.focus_dilution.stages import passes
-from stagescope.papers.reading import reading, saddle_ladder
+from stagescope.papers.reading import reading
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
 from stagescope.views.figure import Numbers, rounded

@@ -12,11 +12,12 @@ import numpy as np
 
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.record import AtTimes
+from stagescope.papers.answers import stages
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, stays
 from stagescope.papers.published import published
-from stagescope.papers.reading import reading, stages
+from stagescope.papers.reading import reading
 from stagescope.papers.rebuild import replay
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
@@ -131,7 +132,7 @@ def _outside(when: float | None, low: float, high: float) -> float | None:
 @side_by_side("attention")
 def attention(preset: str, curves: TokenCurves, found: Stages) -> Numbers:
     """Attention A_i0 on the frequent token by query row: base, focus, dilution, and the second cycle [FD:focus]."""
-    kept, rows = shown(curves), curves.attention[:, :, curves.frequent]
+    kept, rows = shown(curves), curves.on_frequent
     peaks, troughs = first_cycle(curves, found)
     measured = {name: REFERENCE[f"{name}s"].value[preset] for name in ("peak", "trough")}
     gaps = [abs(peaks[row] - value) for row, value in measured["peak"].items()]
@@ -156,7 +157,7 @@ def attention(preset: str, curves: TokenCurves, found: Stages) -> Numbers:
 
 def first_cycle(curves: TokenCurves, found: Stages) -> tuple[dict[str, float], dict[str, float]]:
     """Highest attention on the frequent token from E1 to E2, and lowest from there to E2, of every other row."""
-    rows = curves.attention[:, :, curves.frequent]
+    rows = curves.on_frequent
     inside = np.flatnonzero((curves.time >= found.events["E1"]) & (curves.time <= found.events["E2"]))
     peaks, troughs = {}, {}
     for row in range(len(curves.pi)):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stagescope.landscape.ladder import NEAR, Rung
-from stagescope.papers.focus_dilution.ladder.points import NO_RATE, nearest_point, small_point
+from stagescope.papers.focus_dilution.ladder.points import NO_RATE, SmallPoint, nearest_point, small_point
 from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit, Trajectory
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
 from stagescope.papers.focus_dilution.stages import Stay, passes
@@ -47,8 +47,13 @@ def _speeds(loss: TokenPopulation, frames: Params) -> np.ndarray:
     return np.linalg.norm(velocities, axis=1)
 
 
-def saddle_visit(run: Trajectory, loss: TokenPopulation, stay: Stay) -> SaddleVisit:
-    """The visit of the point that the small model's flow reaches, or of a saddle of the small model that is nearer to the run."""
+def saddle_visit(run: Trajectory, loss: TokenPopulation, stay: Stay, known: SmallPoint | None = None) -> SaddleVisit:
+    """The visit of the point that the small model's flow reaches, or of a saddle of the small model that is nearer to the run.
+
+    Where the run comes near a point that is known, such as from a run with another start, none is searched for.
+    """
+    if known is not None and (visit := SaddleVisit(run, stay, known)).distance <= SEARCH.there:
+        return visit
     begin = int(np.clip(np.searchsorted(run.time, stay.start), 0, len(run.time) - 1))
     length = (run.time[-1] if stay.stop is None else stay.stop) - stay.start
     until = max(float(SEARCH.longer * length), float(run.time[-1]))

@@ -37,7 +37,8 @@ class Trajectory:
     speed: np.ndarray
     events: Mapping[str, float | None]
 
-    def at(self, frame: int) -> dict[str, np.ndarray]:
+    def at(self, frame: int | np.ndarray) -> dict[str, np.ndarray]:
+        """The blocks of one frame, or of several."""
         return {name: block[frame] for name, block in self.params.items()}
 
     def frame(self, when: float) -> int:
@@ -152,18 +153,22 @@ class SaddleVisit:
         return tuple(found)
 
     def _window(self, rise: Rise, opening: Opening) -> Window:
-        frames = [int(np.argmin(np.abs(self.time - t))) for t in rise.times(RISE.samples)]
-        here = [self._matrix(i, opening) for i in frames]
+        frames = self._frames(rise.times(RISE.samples))
+        here = self._matrices(frames, opening)
         at = escape_matrices(self.small.loss, self.small.point.params)[opening.block]
         left, rates, right = np.linalg.svd(at)
-        drift = np.mean([np.linalg.norm(matrix - at, 2) for matrix in here]) / rates[0]
-        shifts = [float(left[:, 0] @ (matrix - at) @ right[0] / rates[0]) for matrix in here]
-        nearness = float(drift), float(self.distances[frames].max()), (shifts[0], float(np.mean(shifts)))
+        drift = np.mean(np.linalg.norm(here - at, 2, axis=(1, 2))) / rates[0]
+        shifts = left[:, 0] @ (here - at) @ right[0] / rates[0]
+        nearness = float(drift), float(self.distances[frames].max()), (float(shifts[0]), float(np.mean(shifts)))
         return Window(rise, np.mean(here, axis=0), *nearness)
 
-    def _matrix(self, frame: int, opening: Opening) -> np.ndarray:
-        """The escape matrix of an opening's block at the run itself."""
-        projected = self.places.at(frame).projected(self.trajectory.at(frame))
+    def _frames(self, times: np.ndarray) -> np.ndarray:
+        """The frames next to some times."""
+        return np.argmin(np.abs(self.time - np.asarray(times)[:, None]), axis=1)
+
+    def _matrices(self, frames: np.ndarray, opening: Opening) -> np.ndarray:
+        """The escape matrices of an opening's block at the run itself, in some frames."""
+        projected = self.places.at(frames).projected(self.trajectory.at(frames))
         return escape_matrices(self.small.loss, projected)[opening.block]
 
     def wandering(self, start: float, stop: float) -> float:
@@ -173,9 +178,9 @@ class SaddleVisit:
         """
         opening = self.small.opening
         assert opening is not None
-        times = np.linspace(start, stop, RISE.samples)
-        rates = [np.linalg.norm(self._matrix(int(np.argmin(np.abs(self.time - t))), opening), 2) for t in times]
-        return float(np.mean(np.abs(np.array(rates) - opening.rate)) * (stop - start))
+        frames = self._frames(np.linspace(start, stop, RISE.samples))
+        rates = np.linalg.norm(self._matrices(frames, opening), 2, axis=(1, 2))
+        return float(np.mean(np.abs(rates - opening.rate)) * (stop - start))
 
     @cached_property
     def window(self) -> Window | None:

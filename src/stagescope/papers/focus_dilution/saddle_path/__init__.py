@@ -9,7 +9,7 @@ from stagescope.landscape.saddle_path import SOLVER, SaddlePath, of_two_sizes, u
 from stagescope.papers.focus_dilution.counts import TokenCounts
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss
 from stagescope.papers.focus_dilution.saddle_path.legs import Path
-from stagescope.papers.focus_dilution.saddle_path.walk import walk
+from stagescope.papers.focus_dilution.saddle_path.walk import enough, walk
 from stagescope.papers.focus_dilution.sampled import TokenSampled
 from stagescope.params import Params
 
@@ -29,24 +29,41 @@ RULE = PathRule()
 UNTRIED = "of paths on finite or sampled contexts E1 alone was compared with a flow"
 
 
-def token_path(loss: TokenLoss, start: Params, until: float) -> SaddlePath:
-    """The path from a start near the origin, followed up to the time `until`.
+def token_path(loss: TokenLoss, start: Params, until: float, seen: float = np.inf) -> SaddlePath:
+    """The path from a start near the origin, followed up to the time `until`, or to the first event after the time `seen`.
 
     It is computed twice, with eta and with half of it: times are extrapolated, and the interval is a multiple of the difference.
     """
     _check(loss, start)
     eta = _eta(start)
-    coarse, fine = (Path(list(walk(loss, start, size, until)), loss) for size in (eta, eta / 2))
+    coarse, fine = _both(loss, start, eta, until, seen)
     ending = fine.walked[-1].ending
     assert ending is not None
     end = _reach(fine, until) if ending.final else float(fine.time[-1])
     error = SOLVER + _rms(start)  # what lies outside the path is left out to second order: a share of its own size
     reason = f"{ending.reason}, which is known up to t={end:.2g}" if ending.final else ending.reason
     shared = {"reason": reason, "end": end, "absent": ending.final, "error": error}
-    events = {name: of_two_sizes(coarse.events[name], when, **shared) for name, when in fine.events.items()}
+    events = {name: of_two_sizes(*_times(coarse, fine, name, seen), **shared) for name in fine.events}
     notes = [UNTRIED] * isinstance(loss, TokenCounts) + unsure(events)
     along = {"time": coarse.time, "sizes": coarse.sizes, "rates": coarse.rates, "losses": coarse.losses}
     return SaddlePath(tuple(coarse.legs()), events, tuple(notes), eta, **along)
+
+
+def _both(loss: TokenLoss, start: Params, eta: float, until: float, seen: float) -> tuple[Path, Path]:
+    """The paths with eta and with half of it, up to an event whose interval lies after `seen`; without one, to their ends."""
+    coarse, fine = (Path(list(walk(loss, start, size, until, seen)), loss) for size in (eta, eta / 2))
+    lows = [of_two_sizes(coarse.events[name], when, "").low for name, when in fine.events.items()]
+    clear = any(low is not None and low > seen for low in lows)
+    if clear or not any(path.walked[-1].ending == enough(seen) for path in (coarse, fine)):
+        return coarse, fine
+    return _both(loss, start, eta, until, np.inf)
+
+
+def _times(coarse: Path, fine: Path, name: str, seen: float) -> tuple[float | None, float | None]:
+    """When an event comes with both sizes; None for both where one of them is not followed so far, an event less."""
+    found = coarse.events[name], fine.events[name]
+    short = [path.walked[-1].ending for path, when in zip((coarse, fine), found, strict=True) if when is None]
+    return (None, None) if enough(seen) in short else found
 
 
 def _reach(path: Path, until: float) -> float:

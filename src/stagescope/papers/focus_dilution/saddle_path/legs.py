@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.dynamics.steps import Stopped
-from stagescope.landscape.saddle_path import Leg
+from stagescope.landscape.saddle_path import AtRest, Leg, Place
 from stagescope.papers.focus_dilution.family import escape_matrices, project
 from stagescope.papers.focus_dilution.ladder.points import NO_RATE
 from stagescope.papers.focus_dilution.loss import TokenLoss
@@ -76,22 +76,25 @@ class Path:
     def _leg(self, stay: Stay, following: Stay | None) -> Leg:
         end = float(self.time[-1]) if stay.stop is None else stay.stop
         opens, local = self._opening(stay, following)
+        return Leg(
+            label=stay.label,
+            t_in=stay.start,
+            t_out=stay.stop,
+            loss=float(np.interp(end, self.time, self.losses)),
+            opens=opens,
+            local_rate=local,
+            at_rest=lambda: self._at_rest(stay, opens, local),
+        )
+
+    def _at_rest(self, stay: Stay, opens: str | None, local: float | None) -> AtRest:
         rates, endless = self._point_rates(stay, opens)
         if local is None:
             last = self.walked[-1]
             near = last.speed < SETTLED or (last.ending is not None and last.ending.final)
         else:
             near = bool(rates) and abs(local - rates[0]) <= RULE.settled * rates[0]
-        return Leg(
-            label=stay.label,
-            t_in=stay.start,
-            t_out=stay.stop,
-            loss=float(np.interp(end, self.time, self.losses)),
-            state="at infinity" if endless else "settled" if near else "passed",
-            opens=opens,
-            rates=tuple(rates) if near and not endless else (),
-            local_rate=local,
-        )
+        state: Place = "at infinity" if endless else "settled" if near else "passed"
+        return state, tuple(rates) if near and not endless else ()
 
     def _opening(self, stay: Stay, following: Stay | None) -> tuple[str | None, float | None]:
         """What opens at the end of a stay, and its rate when the last pattern of this kind joined the path before."""

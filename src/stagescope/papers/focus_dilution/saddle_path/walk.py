@@ -11,6 +11,7 @@ from stagescope.landscape.graded import Graded
 from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.focus_dilution.saddle_path.small_flow import SmallModel
 from stagescope.papers.focus_dilution.saddle_path.state import Laws, State
+from stagescope.papers.focus_dilution.stages import THRESHOLDS
 from stagescope.params import Params
 
 SETTLED = 1e-8
@@ -26,6 +27,8 @@ STEPS = 6000
 """Steps of the solver after which a leg is given up that lasts longer than all before it; others may take ten times as many."""
 LONG = 10.0
 """A leg that lasts this many times longer than all before it may be one that never settles."""
+LATER = 1.25
+"""An event this many times later than what was seen is clearly after it: the interval of an earlier one may reach back before."""
 REACHED = 1e-9
 """E-folds below eta from which on a pattern has reached it."""
 
@@ -36,6 +39,12 @@ class Ending:
 
     reason: str
     final: bool = False
+
+
+def enough(seen: float) -> Ending:
+    """The end of a path of which no more is asked."""
+    why = f"beside a run the path is followed to the first event well after t={seen:.4g}"
+    return Ending(f"{why}; `stagescope predict` follows it to its end")
 
 
 @dataclass(frozen=True)
@@ -63,8 +72,8 @@ class Walked:
         return float(self.speeds[-1])
 
 
-def walk(loss: TokenLoss, start: Params, eta: float, until: float) -> Iterator[Walked]:
-    """The legs from a start near the origin."""
+def walk(loss: TokenLoss, start: Params, eta: float, until: float, seen: float = np.inf) -> Iterator[Walked]:
+    """The legs from a start near the origin; the last one ends at the first event clearly after the time `seen`."""
     state, t = State.at(start), 0.0
     leg = _origin(loss, state, np.log(eta), until)
     while True:
@@ -72,7 +81,7 @@ def walk(loss: TokenLoss, start: Params, eta: float, until: float) -> Iterator[W
         if leg.opened is None:
             return
         t = float(leg.time[-1])
-        leg = _leg(loss, leg.state.opened(leg.opened), t, np.log(eta), until)
+        leg = _leg(loss, leg.state.opened(leg.opened), t, np.log(eta), until, seen)
 
 
 def _origin(loss: TokenLoss, state: State, eta: float, until: float) -> Walked:
@@ -127,6 +136,7 @@ class _Leg:
         self.point = self.model.packed(state.small)
         self.velocity, self.loss = self.model.velocity(self.point)
         self.laws = self._laws(self.point)
+        self.events: int | None = None
         self.record: list[tuple[float, np.ndarray, list[float], Laws, float, float]] = []
         self._keep()
 
@@ -147,11 +157,12 @@ class _Leg:
 
     @property
     def speed(self) -> float:
-        return float(np.linalg.norm(self.velocity))
+        return math.sqrt(self.velocity @ self.velocity)
 
     def limits(self) -> dict[str, float]:
         """An attention pattern of size a makes scores of about scale |W0|^2 a^2 / 2."""
-        size = float(np.linalg.norm(self.model.unpacked(self.point)["W0"]))
+        w0 = self.model.unpacked(self.point)["W0"]
+        size = math.sqrt(np.vdot(w0, w0))
         return {"embedding": self.eta, "attention": min(self.eta, float(np.log(2 * SCORES / (self.scale * size**2)) / 2))}
 
     def advance(self, t: float, point: np.ndarray) -> str | None:
@@ -170,6 +181,18 @@ class _Leg:
             self.t, self.point, self.velocity, self.laws, self.loss = t, point, velocity, last, value
         self._keep()
         return opened
+
+    def shows_event(self) -> bool:
+        """Whether an event has come since the point before that of the first call."""
+        if self.events is None:
+            self.events = self._events(self.record[-2][1])
+        return self._events(self.point) > self.events
+
+    def _events(self, point: np.ndarray) -> int:
+        """Singular values of W0 and of Phi above the level of events."""
+        small = self.model.unpacked(point)
+        matrices = (small["W0"], self.model.loss.model.scores(small)) if self.model.rq else (small["W0"],)
+        return sum(int(np.sum(np.linalg.svd(matrix, compute_uv=False) > THRESHOLDS.level)) for matrix in matrices)
 
     def ending(self, until: float) -> Ending | None:
         """Why the path ends where the small flow has settled; None where something opens before `until`, inside or outside.
@@ -227,7 +250,7 @@ class _Leg:
         return Walked(state, self.model, opened=opened, ending=ending, **kept)
 
 
-def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float) -> Walked:
+def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float, seen: float) -> Walked:
     leg = _Leg(loss, state, t, eta)
     for name in BLOCKS:
         if leg.limits()[name] - leg.stacks[name].top <= REACHED:
@@ -237,6 +260,8 @@ def _leg(loss: TokenLoss, state: State, t: float, eta: float, until: float) -> W
             opened = leg.advance(now, point)
             if opened:
                 return leg.ended(opened)
+            if leg.t > LATER * seen and leg.shows_event():
+                return leg.ended(None, enough(seen))
             why = leg.ending(until) if leg.speed < SETTLED else leg.endless(t, until)
             if why:
                 return leg.ended(None, why)

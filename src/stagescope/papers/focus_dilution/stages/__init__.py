@@ -101,7 +101,7 @@ def detect(curves: "TokenCurves", sign: float, *, tolerance: float, clock: str, 
     first, second = times["E1"], times.get("E2")
     begun = {name for name, when in times.items() if when == time[0]}
     times["onset"] = onset(time, curves.key_values[:, 0], end if second is None else second)
-    base, on_frequent = float(curves.pi[curves.frequent]), curves.attention[:, :, curves.frequent]
+    base, on_frequent = float(curves.pi[curves.frequent]), curves.on_frequent
     least = max(THRESHOLDS.gain, THRESHOLDS.solver_errors * tolerance)
     window = (np.inf if first is None else first, end if second is None else second)
     rows = row_cycles(time, on_frequent, base, window, sign, curves.frequent, least, draws.batches)
@@ -138,7 +138,7 @@ def first_move(curves: "TokenCurves") -> float | None:
     inside = (time > midway) & (time <= stop)
     if not inside.any():
         return None
-    mean = curves.attention[:, :, curves.frequent] @ curves.pi
+    mean = curves.on_frequent @ curves.pi
     moved = mean[inside] - np.interp(midway, time, mean)
     return float(moved[np.argmax(np.abs(moved))])
 

@@ -60,6 +60,7 @@ def estimates(
 ) -> dict[str, Event]:
     """Every event with its interval; `begun` are openings that are there at the start."""
     chain = _chain(curves, times, draws)
+    openings = {name: when for name, when in times.items() if _opening(name)}
     own = {**_hovering(curves, times), **_own_errors(curves, times, rows, named, draws)} if draws.batches else {}
     found = {}
     for name, when in times.items():
@@ -68,7 +69,7 @@ def estimates(
         elif when is None:
             found[name] = Event.missing(how=draws.how)
         else:
-            before, sample = _inherited(name, when, times, chain, draws)
+            before, sample = _inherited(name, when, openings, chain, draws)
             half = math.hypot(before, own.get(name, 0.0), sample)
             low, high = around(curves.time, when)
             found[name] = Event(when, max(0.0, min(low, when - half)), max(high, when + half), how=draws.how)
@@ -112,12 +113,12 @@ def _hovering(curves: "TokenCurves", times: Times) -> dict[str, float]:
     return found
 
 
-def _inherited(name: str, when: float, times: Times, chain: Mapping[str, float], draws: Draws) -> tuple[float, float]:
+def _inherited(name: str, when: float, openings: Times, chain: Mapping[str, float], draws: Draws) -> tuple[float, float]:
     """Errors from batches and from the sample: the event's own, or those of the last opening before it."""
-    last = name if _opening(name) else _last_opening(times, when)[1]
+    last = name if _opening(name) else _last_opening(openings, when)[1]
     sample = draws.sample.get(name, draws.sample.get(last, 0.0))
     if name.startswith(FIRST_CYCLE):
-        last = _last_opening(times, when, but="Q1")[1]
+        last = _last_opening(openings, when, but="Q1")[1]
     return chain.get(last, 0.0), sample
 
 
@@ -143,7 +144,7 @@ def _own_errors(
     for cycle in rows:
         if cycle.focus is None:
             continue
-        row = curves.attention[:, cycle.row, curves.frequent]
+        row = curves.on_frequent[:, cycle.row]
         noise = TWO_SIDED * float(np.interp(cycle.focus, curves.time, flutter(curves.time, row))) / cycle.gain
         fall = (float(curves.time[-1]) if cycle.half is None else cycle.half) - cycle.focus
         near = {"focus": (cycle.focus, fall * min(1.0, 2 * noise) ** 0.5), "dilution": (cycle.half, fall * 2 * noise)}

@@ -80,6 +80,8 @@ def _bigram(evidence: TextEvidence) -> Comparison:
     tolerance, unit = TOLERANCES.times, "ln of a ratio"
     if evidence.run.clock != "t":
         return Comparison(0.0, None, tolerance, None, NO_FLOW, unit=unit)
+    if evidence.too_long is not None:
+        return Comparison(0.0, None, tolerance, None, evidence.too_long, unit=unit)
     flow, text = evidence.flow_history.opened, evidence.history.estimates
     shown = [_beside(name, text.get(name, Event.missing()), flow.get(name)) for name in ("E2", "E3", "Q2")]
     here, there = text.get("E2", Event.missing()), flow.get("E2")

@@ -32,9 +32,14 @@ class TextLimits:
     # Least share by which the held-out loss must end below the entropy of the types: Adam moves rows, norms and entropies on
     # words in random order too, where this share is 0.
     useful: float = 0.05
+    # Pairs of types that the bigram flow may go through in all its steps: about an hour. 22,000 steps of 200 types have 9e8.
+    pairs: float = 1e11
+    types: int = 4096  # of the bigram flow: a matrix between them has 128 MiB
 
 
 TEXT_LIMITS = TextLimits()
+FLOW_STEP = 0.2
+"""Largest step of a descent in place of a flow: the edge of stability of these losses is near .3."""
 WATCHED = 4096
 """Positions of the held-out loss: the error of a mean loss is then about 1 %."""
 ADAM = Regime(False, "Adam has no flow time and does not align W0 with pi")
@@ -114,6 +119,15 @@ class TextEvidence:
     @cached_property
     def start(self) -> float:
         return initial_rms(self.run)
+
+    @property
+    def too_long(self) -> str | None:
+        """Why there is no flow of the bigram chain: it goes through all pairs of types at every step. None where there is."""
+        vocab, steps = len(self.curves.pi), int(np.ceil(float(self.curves.time[-1]) / FLOW_STEP))
+        if vocab <= TEXT_LIMITS.types and steps * vocab**2 <= TEXT_LIMITS.pairs:
+            return None
+        what = f"the bigram flow would go through all pairs of {vocab:,} types in {steps:,} steps"
+        return f"{what}, which takes hours or gigabytes; choose a smaller --vocab or fewer --steps"
 
     @cached_property
     def flow_history(self) -> TextHistory:

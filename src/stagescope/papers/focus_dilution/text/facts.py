@@ -13,10 +13,9 @@ from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import Graded
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.papers.focus_dilution.text.evidence import TEXT_LIMITS
+from stagescope.papers.focus_dilution.text.evidence import FLOW_STEP, TEXT_LIMITS
 from stagescope.papers.focus_dilution.text.forms import Predictions, predict
 from stagescope.papers.focus_dilution.text.observables import text_curves
-from stagescope.papers.focus_dilution.text.reading import FLOW_STEP
 from stagescope.papers.focus_dilution.text.stages import TextHistory
 from stagescope.papers.focus_dilution.text.study import TextFocusOptions
 from stagescope.papers.rebuild import ended

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.corpora.corpus import TextCorpus
+from stagescope.corpora.corpus import LARGE, TextCorpus
 from stagescope.corpora.kernel import window_pairs
 from stagescope.errors import InputError
 from stagescope.fields.softmax import softmax
 from stagescope.keys import key
 from stagescope.papers.focus_dilution.family import plateau_amplitude
-from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
+from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate, opening_rate
 
 STRETCHES = 100
 """Overlapping windows are not independent: standard errors are those of means over this many stretches of the text."""
@@ -51,9 +51,16 @@ def predict(corpus: TextCorpus, window: int) -> Predictions:
     """All predictions from one pass over the train part."""
     mean, error = window_attention_rate(corpus, window)
     attention, residual = separability(corpus, window)
+    return Predictions(window, condensation_rate(corpus.stationary), _bigram_rate(corpus), mean, error, attention, residual)
+
+
+def _bigram_rate(corpus: TextCorpus) -> float:
+    """`attention_rate` of the bigram chain."""
     pi = corpus.stationary
-    bigram = attention_rate(pi, corpus.transition, 1.0)
-    return Predictions(window, condensation_rate(pi), bigram, mean, error, attention, residual)
+    if corpus.vocab < LARGE:
+        return attention_rate(pi, corpus.transition, 1.0)
+    after = corpus.sparse_pairs @ np.log(pi) / corpus.counts
+    return opening_rate(pi, after - pi @ np.log(pi), 1.0)
 
 
 def window_attention_rate(corpus: TextCorpus, window: int) -> tuple[float, float]:
@@ -113,6 +120,8 @@ def separability(corpus: TextCorpus, window: int) -> tuple[float, float]:
     Small: the first mode grows alone, and a plateau follows. Large: modes grow together, and there are no stages.
     """
     _refuse_short(corpus, window)
+    if corpus.vocab >= LARGE:
+        return _large_ratio(corpus, window, 0.0), _large_ratio(corpus, window, 1.0)
     last = corpus.pairs / corpus.pairs.sum()
     joint = window_pairs(corpus.train, window, corpus.vocab) / (window * (len(corpus.train) - window))
     attention = _excess(joint)
@@ -123,14 +132,35 @@ def _excess(joint: np.ndarray) -> np.ndarray:
     return joint - joint.sum(axis=1, keepdims=True) / len(joint)
 
 
-def _ratio(matrix: np.ndarray, large: int = 1000) -> float:
-    """sigma_2 / sigma_1; of `large` matrices only two singular values are computed, because all would take minutes."""
-    if len(matrix) < large:
-        values = np.linalg.svd(matrix, compute_uv=False)
-    else:
-        from scipy.sparse.linalg import svds
-
-        start = key(0, "separability").standard_normal(len(matrix))
-        found: Any = svds(matrix, k=2, v0=start, return_singular_vectors=False)
-        values = np.sort(found)[::-1]
+def _ratio(matrix: np.ndarray) -> float:
+    """sigma_2 / sigma_1."""
+    values = np.linalg.svd(matrix, compute_uv=False)
     return float(values[1] / values[0])
+
+
+def _large_ratio(corpus: TextCorpus, window: int, residual: float) -> float:
+    """The same of E[h (y - 1/d)^T], h = u + residual e_q, which is only multiplied with vectors: sums slide along the text."""
+    from scipy.sparse.linalg import LinearOperator, svds
+
+    stream, size = corpus.train, corpus.vocab
+    last, count = corpus.sparse_pairs / len(stream), len(stream) - window
+    covered = np.minimum(np.arange(len(stream)), count - 1)
+
+    def times(x: np.ndarray) -> np.ndarray:
+        y = x.ravel() - x.mean()
+        sums = np.concatenate([[0.0], np.cumsum(y[stream[window:]])])
+        own = sums[covered + 1] - sums[np.maximum(np.arange(len(stream)) - window + 1, 0)]
+        own[len(stream) - 1] = 0.0  # no window has the last token: there is none after it
+        return np.bincount(stream, own, minlength=size) / (window * count) + residual * (last @ y)
+
+    def times_turned(x: np.ndarray) -> np.ndarray:
+        found = np.bincount(stream[window:], _sliding_mean(x.ravel()[stream], window), minlength=size) / count
+        found += residual * (last.T @ x.ravel())
+        return found - found.mean()
+
+    operator: Any = LinearOperator
+    product = operator((size, size), matvec=times, rmatvec=times_turned, dtype=float)
+    start = key(0, "separability").standard_normal(size)
+    found: Any = svds(product, k=2, v0=start, return_singular_vectors=False)
+    values = np.sort(found)
+    return float(values[0] / values[1])

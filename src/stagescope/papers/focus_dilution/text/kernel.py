@@ -1,225 +1,208 @@
-"""Numba kernel of the focus-dilution loss on contexts of a text, with its gradient in W0, W1 and Phi [FD:text-counts].
+"""Numba kernel of the focus-dilution loss on contexts of a text, with its gradient [FD:text-counts].
 
-A context enters only through its counts n and its last token i: with B = n e, e_j = exp(Phi_ij - max_j Phi_ij), attention is
-B / sum(B), features are B W0 / sum(B), logits features W1. Some contexts at a time are multiplied (by BLAS) and led back, so that
-all that is made of them stays in the nearest caches. Divisors are put on rows of features, which are short, not on rows of types.
+A context enters only through its counts n and its last token i: attention is a ~ n exp(Phi_i), features are a W0, logits are
+features W1. Attention is zero on types that are absent, so everything between scores and features, forward and backward, is on
+the support of a context: rows of W0 are gathered by type. Only the output is over all types.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
-from numba.extending import overload
+from numba import uintp
 
-from stagescope.fields.exp_kernel import exp_single
+from stagescope.fields.exp_kernel import exp_number
+from stagescope.fields.lanes import LANES, load, multiply_add, plus, spread, spread_from, store, total
 from stagescope.kernels import njit
+from stagescope.papers.focus_dilution.text.output_kernel import FLOOR, ROWS, clear, dot, fold, output
 
-_FAST = {"contract", "reassoc"}
-ROWS = 128
-FLOOR = np.float32(-60.0)
-"""Powers in float32 stop at e^-60, so that no product of them is a denormal number, which are slow."""
-LEAST = 1e-16
-"""Where n . e is below this, what stopped there may count: the context is shifted by its own largest score."""
-SAFE = 50.0**2
-"""Logits whose square is below this need no shift: their powers neither overflow nor reach the floor."""
-_WIDE = 16
+_NONE, _ONE, _TWO, _THREE, _FOUR, _LANES = (uintp(k) for k in (0, 1, 2, 3, 4, LANES))
+
+
+class Supports(NamedTuple):
+    """Contexts by their supports: `types` and `counts` of context r are at begins[r] .. begins[r + 1]; (R,) query and target.
+
+    `attention` is room for as many numbers.
+    """
+
+    begins: np.ndarray
+    types: np.ndarray
+    counts: np.ndarray
+    attention: np.ndarray
+    query: np.ndarray
+    target: np.ndarray
+
+
+class Blocks(NamedTuple):
+    """W0, W1^T, queries and keys by type (d, .), and Phi (d, d) or nothing; or the derivatives in them.
+
+    Rows are padded with zeros to whole lanes, and W1^T to whole panels. Queries and keys are used only where there is no Phi.
+    """
+
+    w0: np.ndarray
+    w1: np.ndarray
+    query: np.ndarray
+    key: np.ndarray
+    scores: np.ndarray
 
 
 @njit(cache=True)
-def _largest(x, tops):
-    """The maximum, in many chains side by side, because compilers do not vectorise a single one."""
-    whole = x.size - x.size % _WIDE
-    tops[:] = x[0]
-    for j in range(0, whole, _WIDE):
-        for lane in range(_WIDE):
-            tops[lane] = x[j + lane] if x[j + lane] > tops[lane] else tops[lane]
-    top = x[0]
-    for j in range(whole, x.size):
-        top = max(top, x[j])
-    for lane in range(_WIDE):
-        top = max(top, tops[lane])
+def count_supports(tokens, starts, stops, tally, rows):
+    """Context r is tokens[starts[r]:stops[r]]; its last token is the query, the token after it the target.
+
+    `tally` (d,) is room for the counts of one context, zero before and after. A type is put down when it comes first.
+    """
+    begins, types, counts, _, query, target = rows
+    place = _NONE
+    for row in range(starts.size):
+        first, stop = place, uintp(stops[row])
+        for at in range(uintp(starts[row]), stop):
+            token = uintp(tokens[at])
+            types[place] = token
+            place += uintp(tally[token] == 0)
+            tally[token] += 1
+        for s in range(first, place):
+            counts[s] = tally[uintp(types[s])]
+            tally[uintp(types[s])] = 0
+        begins[row + 1], query[row], target[row] = place, tokens[stop - _ONE], tokens[stop]
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def _weigh(lo, hi, counts, top, attention):
+    """Scores at lo .. hi of `attention` <- counts exp(scores - top), over their sum."""
+    found = attention.dtype.type(0)
+    for s in range(lo, hi):
+        value = attention[s] - top
+        attention[s] = counts[s] * exp_number(attention.dtype.type(FLOOR) if value < FLOOR else value)
+        found += attention[s]
+    factor = 1 / found
+    for s in range(lo, hi):
+        attention[s] *= factor
+
+
+@njit(cache=True)
+def _gather(lo, hi, types, table, place, out):
+    """out_s <- table[types_s], of a row of a table that begins at a place; returns the largest."""
+    top = out.dtype.type(-np.inf)
+    for s in range(lo, hi):
+        out[s] = table[place + types[s]]
+        top = max(top, out[s])
     return top
 
 
-def _powers(x, top, work):
-    """x <- exp(x - top), in float32 not below e^-60."""
-    raise NotImplementedError("only inside compiled code")
-
-
-@overload(_powers)
-def _powers_for(x, top, work):
-    if x.dtype != types.float32:
-
-        def exact(x, top, work):
-            for j in range(x.size):
-                x[j] = np.exp(x[j] - top)
-
-        return exact
-
-    def single(x, top, work):
-        for j in range(x.size):
-            value = x[j] - top
-            x[j] = value if value > FLOOR else FLOOR
-        exp_single(x, work)
-
-    return single
-
-
-@njit(cache=True, fastmath={"contract"})
-def _raised(x, small, tops, work):
-    """x <- exp(x - shift); returns the shift: none where all of x is known to be small, else the largest entry."""
-    shift = x[0] * 0 if small else _largest(x, tops)
-    _powers(x, shift, work)
-    return shift
-
-
-@njit(cache=True, fastmath=_FAST)
-def _sum(x):
-    total = x[0] * 0
-    for j in range(x.size):
-        total += x[j]
-    return total
-
-
-@njit(cache=True, fastmath=_FAST)
-def _dot(x, y):
-    total = x[0] * 0
-    for j in range(x.size):
-        total += x[j] * y[j]
-    return total
+@njit(cache=True)
+def _score(lo, hi, types, query, place, key, out):
+    """out_s <- query . key[types_s], of the query at a place of an array; returns the largest."""
+    wide, top = uintp(key.shape[1]), out.dtype.type(-np.inf)
+    for s in range(lo, hi):
+        found, first = spread(out.dtype.type(0)), types[s] * wide
+        for c in range(_NONE, wide, _LANES):
+            found = multiply_add(load(query, place + c), load(key, first + c), found)
+        out[s] = total(found)
+        top = max(top, out[s])
+    return top
 
 
 @njit(cache=True)
-def count_spans(tokens, starts, stops, counts, query, target):
-    """Row r counts tokens[starts[r]:stops[r]]; its last token is the query, the token after it the target."""
-    for row in range(starts.size):
-        here = counts[row]
-        here[:] = 0
-        for place in range(starts[row], stops[row]):
-            here[tokens[place]] += 1
-        query[row], target[row] = tokens[stops[row] - 1], tokens[stops[row]]
-
-
-@njit(cache=True, fastmath=_FAST)
-def _weigh(n, e, scores, out):
-    """out <- n e; returns the sum."""
-    total = e[0] * 0
-    for j in range(out.size):
-        out[j] = n[j] * e[j]
-        total += out[j]
-    return _shifted(n, scores, out) if total < LEAST else total
-
-
-@njit(cache=True)
-def _shifted(n, scores, out):
-    """The same weights shifted by the strongest type that is present."""
-    top = -np.inf
-    for j in range(n.size):
-        if n[j] > 0:
-            top = max(top, scores[j])
-    total = scores[0] * 0
-    for j in range(n.size):
-        out[j] = n[j] * np.exp(min(scores[j] - top, 0.0))
-        total += out[j]
-    return total
-
-
-@njit(cache=True, fastmath=_FAST)
-def _scale(x, factor):
-    for j in range(x.size):
-        x[j] *= factor
+def _mix(lo, hi, weights, types, table, out, place):
+    """out[place:] <- sum_s weights_s table[types_s], in four sums side by side."""
+    wide = uintp(table.shape[1])
+    for c in range(_NONE, wide, _LANES):
+        a = b = x = y = spread(weights.dtype.type(0))
+        s = lo
+        while s + _FOUR <= hi:
+            a = multiply_add(spread_from(weights, s), load(table, types[s] * wide + c), a)
+            b = multiply_add(spread_from(weights, s + _ONE), load(table, types[s + _ONE] * wide + c), b)
+            x = multiply_add(spread_from(weights, s + _TWO), load(table, types[s + _TWO] * wide + c), x)
+            y = multiply_add(spread_from(weights, s + _THREE), load(table, types[s + _THREE] * wide + c), y)
+            s += _FOUR
+        while s < hi:
+            a = multiply_add(spread_from(weights, s), load(table, types[s] * wide + c), a)
+            s += _ONE
+        store(out, place + c, plus(plus(a, b), plus(x, y)))
 
 
 @njit(cache=True)
-def _copy(out, x):
-    """In a loop, because Numba takes seconds to compile an assignment to a slice."""
-    for j in range(out.size):
-        out[j] = x[j]
-
-
-@njit(cache=True, fastmath=_FAST)
-def _collect(weights, lift, mean, out):
-    """out += B (lift - mean)."""
-    for j in range(out.size):
-        out[j] += weights[j] * (lift[j] - mean)
-
-
-@njit(cache=True, fastmath=_FAST)
-def _divided(slope, factor, target, share, total):
-    """slope <- dL/d(features) / total, from powers W1^T and the target's column of W1."""
-    for k in range(slope.size):
-        slope[k] = (factor * slope[k] - share * target[k]) / total
-
-
-@njit(cache=True, fastmath=_FAST)
-def _add(out, x, factor):
-    for k in range(out.size):
-        out[k] += factor * x[k]
-
-
-class Space(NamedTuple):
-    """Room for a pass: made once, because fresh memory costs more than what is done with it."""
-
-    powers: np.ndarray
-    weights: np.ndarray
-    logits: np.ndarray
-    lift: np.ndarray
-    features: np.ndarray
-    scaled: np.ndarray
-    slopes: np.ndarray
-    part: np.ndarray
-
-    @classmethod
-    def of(cls, vocab, width, precision):
-        shapes = [(vocab, vocab), *[(ROWS, vocab)] * 3, *[(ROWS, width)] * 3, (vocab, width)]
-        return cls(*(np.zeros(shape, dtype=precision) for shape in shapes))
+def _lead_back(lo, hi, weights, types, slopes, place, w0, d_w0, mean):
+    """d_W0[types_s] += weights_s slope, weights_s <- weights_s (slope . W0[types_s] - mean), of the slope at a place; by twos."""
+    wide, nothing, even = uintp(w0.shape[1]), spread(weights.dtype.type(0)), hi - ((hi - lo) & _ONE)
+    for s in range(lo, even, _TWO):
+        x = y = nothing
+        a, b = types[s] * wide, types[s + _ONE] * wide
+        u, v = spread_from(weights, s), spread_from(weights, s + _ONE)
+        for c in range(_NONE, wide, _LANES):
+            slope = load(slopes, place + c)
+            x, y = multiply_add(slope, load(w0, a + c), x), multiply_add(slope, load(w0, b + c), y)
+            store(d_w0, a + c, multiply_add(u, slope, load(d_w0, a + c)))
+            store(d_w0, b + c, multiply_add(v, slope, load(d_w0, b + c)))
+        weights[s] *= total(x) - mean
+        weights[s + _ONE] *= total(y) - mean
+    for s in range(even, hi):
+        x, a, u = nothing, types[s] * wide, spread_from(weights, s)
+        for c in range(_NONE, wide, _LANES):
+            slope = load(slopes, place + c)
+            x = multiply_add(slope, load(w0, a + c), x)
+            store(d_w0, a + c, multiply_add(u, slope, load(d_w0, a + c)))
+        weights[s] *= total(x) - mean
 
 
 @njit(cache=True)
-def rows_gradient(counts, query, target, share, w0, w1, scores, space, d_w0, d_w1_turned, d_scores):
-    """`share` times the summed loss of count rows; its derivatives are added to the last arguments.
+def _pull(lo, hi, pulls, types, query, place, key, d_query, d_key):
+    """d_key[types_s] += pulls_s query, d_query += sum_s pulls_s key[types_s]; both queries are at a place of an array."""
+    wide = uintp(key.shape[1])
+    for c in range(_NONE, wide, _LANES):
+        own, found = load(query, place + c), load(d_query, place + c)
+        for s in range(lo, hi):
+            at, weight = types[s] * wide + c, spread_from(pulls, s)
+            found = multiply_add(weight, load(key, at), found)
+            store(d_key, at, multiply_add(weight, own, load(d_key, at)))
+        store(d_query, place + c, found)
 
-    They are those in W0 (through the output alone), W1^T and Phi. Rows beyond the last one meet factors of zero.
-    """
-    powers, weights, logits, lift, features, scaled, slopes, part = space
-    vocab, kind, count, rows, loss, longest = len(w0), w0.dtype, query.size, len(weights), 0.0, 0.0
-    tops, work, totals, factors = np.empty(_WIDE, kind), np.empty(vocab, kind), np.ones(rows, kind), np.zeros(rows, kind)
-    w0_turned, w1_turned = np.ascontiguousarray(w0.T), np.ascontiguousarray(w1.T)
-    for j in range(vocab):
-        _copy(powers[j], scores[j])
-    weights[:], logits[:] = 0, 0
-    for j in range(vocab):
-        _raised(powers[j], False, tops, work)
-        longest = max(longest, _dot(w1_turned[j], w1_turned[j]))
-    for first in range(0, count, rows):
-        size = min(rows, count - first)
-        for row in range(size):
-            i = query[first + row]
-            totals[row] = _weigh(counts[first + row], powers[i], scores[i], weights[row])
-        np.dot(weights, w0, features)
-        for row in range(size):
-            _scale(features[row], 1 / totals[row])
-        np.dot(features, w1, logits)
-        for row in range(size):
-            here, own, y = logits[row], features[row], target[first + row]
-            kept = here[y]
-            kept -= _raised(here, _dot(own, own) * longest < SAFE, tops, work)
-            total = _sum(here)
-            loss += np.log(total) - kept
-            factors[row] = share / total
-            _copy(scaled[row], own)
-            _scale(scaled[row], factors[row])
-            _add(d_w1_turned[y], own, -share)
-        scaled[size:] = 0
-        np.dot(logits.T, scaled, part)
-        d_w1_turned += part
-        np.dot(logits, w1_turned, slopes)
-        for row in range(size):
-            _divided(slopes[row], factors[row], w1_turned[target[first + row]], share, totals[row])
-        slopes[size:] = 0
-        np.dot(weights.T, slopes, part)
-        d_w0 += part
-        np.dot(slopes, w0_turned, lift)
-        for row in range(size):
-            _collect(weights[row], lift[row], _dot(features[row], slopes[row]), d_scores[query[first + row]])
+
+@njit(cache=True, inline="always")
+def _forward(rows, first, last, given, space):
+    """Attention of some contexts on their supports, and their features."""
+    (begins, types, counts, attention, query, _), (w0, _, queries, keys, scores) = rows, given
+    features, table = space.features, scores.reshape(scores.size)
+    wide, inner, vocab = uintp(w0.shape[1]), uintp(keys.shape[1]), uintp(len(scores))
+    clear(features, last - first)
+    for r in range(first, last):
+        lo, hi, i = begins[r], begins[r + _ONE], uintp(query[r])
+        if vocab:
+            top = _gather(lo, hi, types, table, i * vocab, attention)
+        else:
+            top = _score(lo, hi, types, queries, i * inner, keys, attention)
+        _weigh(lo, hi, counts, top, attention)
+        _mix(lo, hi, attention, types, w0, features, (r - first) * wide)
+
+
+@njit(cache=True, inline="always")
+def _backward(rows, first, last, given, slopes, space):
+    """From dL/d(features) to the derivatives in W0 (through the output alone), and in Phi or in queries and keys."""
+    (begins, types, _, attention, query, _), (w0, _, queries, keys, _) = rows, given
+    d_w0, _, d_query, d_key, d_scores = slopes
+    table = d_scores.reshape(d_scores.size)
+    wide, inner, vocab = uintp(w0.shape[1]), uintp(keys.shape[1]), uintp(len(d_scores))
+    for r in range(first, last):
+        lo, hi, i, row = begins[r], begins[r + _ONE], uintp(query[r]), r - first
+        mean = dot(space.slopes[row], space.features[row])
+        _lead_back(lo, hi, attention, types, space.slopes, row * wide, w0, d_w0, mean)
+        if vocab:
+            for s in range(lo, hi):
+                table[i * vocab + types[s]] += attention[s]
+        else:
+            _pull(lo, hi, attention, types, queries, i * inner, keys, d_query, d_key)
+
+
+@njit(cache=True)
+def rows_gradient(rows, share, given, slopes, space):
+    """`share` times the summed loss of contexts; its derivatives are added to `slopes`."""
+    loss, count, vocab, steepest = 0.0, uintp(rows.query.size), uintp(len(given.w0)), 0.0
+    for k in range(vocab):
+        steepest = max(steepest, dot(given.w1[k], given.w1[k]))
+    fold(given.w1, space.panels)
+    for first in range(_NONE, count, uintp(ROWS)):
+        last = min(first + uintp(ROWS), count)
+        _forward(rows, first, last, given, space)
+        loss += output(rows.target[first:last], vocab, share, given.w1, steepest, slopes.w1, space)
+        _backward(rows, first, last, given, slopes, space)
     return share * loss

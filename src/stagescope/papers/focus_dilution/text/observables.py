@@ -1,10 +1,10 @@
 """What a focus-dilution run on a text shows: singular values, attention rows by query word, entropies, embedding norms.
 
-With hundreds of types the matrices of all frames together are large, so attention is made frame by frame and only what the
-curves need is kept.
+With many types the matrices of all frames together are large, so everything is made frame by frame, attention some rows at a
+time, and only what the curves need is kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,29 +48,29 @@ class TextCurves:
         """The less frequent half of the types."""
         return np.argsort(self.pi, kind="stable")[: len(self.pi) // 2]
 
-    @cached_property
-    def _factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """W0 WQ and W0 WK (frames, d, .), whose product times the scale is Phi."""
-        w0 = self.params["W0"]
-        return w0 @ self.params["WQ"], w0 @ self.params["WK"]
+    def _factors(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """W0 WQ and W0 WK (d, .) of one frame after another; their product times the scale is Phi."""
+        for w0, wq, wk in zip(*(self.params[name] for name in ("W0", "WQ", "WK")), strict=True):
+            yield w0 @ wq, w0 @ wk
 
     @cached_property
     def embedding_values(self) -> np.ndarray:
         """Singular values of W0 (frames, .)."""
-        return _values(_triangles(self.params["W0"]))
+        return _values(np.array([_triangle(w0) for w0 in self.params["W0"]]))
 
     @cached_property
     def score_values(self) -> np.ndarray:
         """Singular values of Phi (frames, .), of two small factors: Phi is never formed."""
-        query, key = (_triangles(factor) for factor in self._factors)
-        return self.model.scale * _values(query @ np.swapaxes(key, 1, 2))
+        small = [_triangle(query) @ _triangle(key).T for query, key in self._factors()]
+        return self.model.scale * _values(np.array(small))
 
     @cached_property
     def alignment(self) -> np.ndarray:
         """cos(Phi, pi pi^T) (frames,): +1 where attention focuses on frequent types, -1 where it moves away from them."""
-        query, key = self._factors
-        along = np.einsum("i,kiq,kjq,j->k", self.pi, query, key, self.pi, optimize=True)
-        square = np.einsum("kpq,kqp->k", np.swapaxes(query, 1, 2) @ query, np.swapaxes(key, 1, 2) @ key)
+        found = [
+            ((self.pi @ query) @ (self.pi @ key), np.sum((query.T @ query) * (key.T @ key))) for query, key in self._factors()
+        ]
+        along, square = np.array(found).T
         return along / np.maximum(np.sqrt(np.maximum(square, 0)) * np.sum(self.pi**2), np.finfo(float).tiny)
 
     @cached_property
@@ -91,12 +91,12 @@ class TextCurves:
     @cached_property
     def _rows(self) -> np.ndarray:
         """Of every frame's attention (d, d): its column of the most frequent type, its diagonal, its entropies (frames, 3, d)."""
-        return np.array([self._seen(k) for k in range(len(self.time))])
+        from stagescope.papers.focus_dilution.attention_kernel import attention_rows
 
-    def _seen(self, frame: int) -> np.ndarray:
-        attention = self.model.attention({name: self.params[name][frame] for name in ("W0", "WQ", "WK")}, self.pi)
-        logs = np.log(attention, out=np.zeros_like(attention), where=attention > 0)
-        return np.array([attention[:, self.frequent], np.diagonal(attention), -np.einsum("ij,ij->i", attention, logs)])
+        found, nothing = np.empty((len(self.time), 3, len(self.pi))), np.empty((0, 0))
+        for out, (query, key) in zip(found, self._factors(), strict=True):
+            attention_rows(query, np.ascontiguousarray(self.model.scale * key.T), self.pi, self.frequent, nothing, out)
+        return found
 
     @property
     def on_frequent(self) -> np.ndarray:
@@ -120,13 +120,13 @@ class TextCurves:
 
     def attention(self, tokens: Sequence[int]) -> np.ndarray:
         """Attention of some query types on every type (frames, queries, d), for windows with the frequencies pi."""
-        query, key = self._factors
-        return softmax(self.model.scale * query[:, list(tokens)] @ np.swapaxes(key, 1, 2) + np.log(self.pi))
+        rows, logs = list(tokens), np.log(self.pi)
+        return np.array([softmax(self.model.scale * query[rows] @ key.T + logs) for query, key in self._factors()])
 
 
-def _triangles(matrices: np.ndarray) -> np.ndarray:
-    """The triangular factors of tall matrices (frames, d, m): small, with the same singular values."""
-    return np.asarray(np.linalg.qr(matrices, mode="r"))
+def _triangle(matrix: np.ndarray) -> np.ndarray:
+    """The triangular factor of a tall matrix (d, m): small, with the same singular values."""
+    return np.asarray(np.linalg.qr(matrix, mode="r"))
 
 
 def _values(matrices: np.ndarray) -> np.ndarray:

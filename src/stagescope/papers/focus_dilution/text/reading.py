@@ -15,16 +15,13 @@ from stagescope.keys import key
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.focus_dilution.text import forms, stages
-from stagescope.papers.focus_dilution.text.evidence import TextEvidence
+from stagescope.papers.focus_dilution.text.evidence import FLOW_STEP, TextEvidence
 from stagescope.papers.focus_dilution.text.observables import TextCurves, text_curves
 from stagescope.papers.focus_dilution.text.variant import TextVariant
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import ended, rebuilt
 from stagescope.runs.run import Run
 from stagescope.spec import build
-
-FLOW_STEP = 0.2
-"""Largest step of a descent in place of a flow: the edge of stability of these losses is near .3."""
 
 
 def probes(run: Run, curves: TextCurves, most: int = 3) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """Times of incremental learning: t_1 in closed form, and the model against the regression flow from the same logits."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def _first(evidence: Evidence) -> Comparison:
     if forms is None or event.time is None or event.low is None:
         return Comparison("-", None, limit, None, "t_1 was not reached" if forms else "there is no closed form", unit="t")
     reason = f"t_1 measured/predicted {event.time / forms.first_time:.3f}"
-    errors = {"predicted_error": forms.first_error, "measured_error": event.time - event.low}
+    errors: Any = {"predicted_error": forms.first_error, "measured_error": event.time - event.low}
     return agreement(forms.first_time, event.time, limit * forms.first_time, reason, **errors, unit="t")
 
 

@@ -18,7 +18,7 @@ def _figure(name: str, title: str, compute: Any, draw: str, cost: str, *, full: 
     return Figure(name, title, compute, drawn, cost=f"about {cost} on 2 cores", full=full)
 
 
-def _hours(name: str, title: str, compute: Any, draw: str, cost: str) -> Figure:
+def _long(name: str, title: str, compute: Any, draw: str, cost: str) -> Figure:
     return _figure(name, title, compute, draw, cost, full=True)
 
 
@@ -33,27 +33,27 @@ FIGURES = {
     figure.name.removeprefix("-"): figure
     for figure in (
         _figure("1", f"{_HEADS}: loss and divergences", numbers.minimal, "losses", "2 min"),
-        _hours("2", "Transformer of one layer: attention", numbers.one_layer, "attention", "1 h"),
-        _hours("3", "Transformer of one layer: divergences", numbers.one_layer, "divergences", "1 h"),
+        _figure("2", "Transformer of one layer: attention", numbers.one_layer, "attention", "10 min"),
+        _figure("3", "Transformer of one layer: divergences", numbers.one_layer, "divergences", "10 min"),
         _figure("4", f"{_HEADS}: initial noise and ratios", numbers.inits_and_ratios, "inits_and_ratios", "12 min"),
         _figure("5", "Number of training sequences", numbers.sizes, "sizes", "6 min"),
         _figure("6", f"{_ONLINE}: loss and divergences", numbers.online, "losses", "5 min"),
         _figure("7", f"{_ONLINE}: divergences", numbers.online, "divergences", "5 min"),
-        _hours("8", f"{_FAR}: loss and divergences", numbers.reversed_importance, "losses", "1 h"),
-        _hours("9", f"{_FAR}: attention", numbers.reversed_importance, "attention", "1 h"),
+        _figure("8", f"{_FAR}: loss and divergences", numbers.reversed_importance, "losses", "10 min"),
+        _figure("9", f"{_FAR}: attention", numbers.reversed_importance, "attention", "10 min"),
         _flows("10", "Regression flow, mirror law", flows.flow, "flow", "10 s"),
-        _hours("11", f"{_TWO}: loss and divergences", numbers.two_layers, "losses", "3 h"),
-        _hours("12", f"{_TWO}: attention of the first", numbers.two_layers, "attention", "3 h"),
+        _long("11", f"{_TWO}: loss and divergences", numbers.two_layers, "losses", "65 min"),
+        _long("12", f"{_TWO}: attention of the first", numbers.two_layers, "attention", "65 min"),
         _figure("13", f"{_WEIGHTS}: loss and divergences", numbers.weighted, "losses", "3 min"),
         _figure("14", f"{_WEIGHTS}: attention", numbers.weighted, "attention", "3 min"),
         _figure("15", f"{_OVERLAP}: loss and final attention", numbers.overlapping, "overlapping", "4 min"),
         _figure("16", f"{_OVERLAP}: attention of three heads", numbers.overlapping, "attention", "4 min"),
         _figure("17", f"{_OVERLAP}: attention of four heads", numbers.overlapping, "attention_of_last", "4 min"),
-        _hours("18", f"{_SGD}: divergences", numbers.sgd, "divergences", "6 h"),
-        _hours("19", f"{_SGD}: attention", numbers.sgd, "attention", "6 h"),
+        _long("18", f"{_SGD}: divergences", numbers.sgd, "divergences", "75 min"),
+        _long("19", f"{_SGD}: attention", numbers.sgd, "attention", "75 min"),
         _flows("-clock", "Model and flow on one clock", flows.clocks, "clocks", "1 min"),
         _flows("-escape", "Escape from plateau 1 against the initial noise", flows.escapes, "escapes", "20 s"),
-        _flows("-encodings", "One task, three position encodings", encodings.encodings, "encodings", "5 min"),
+        _flows("-encodings", "One task, five position encodings", encodings.encodings, "encodings", "5 min"),
         STOPPING,
     )
 }

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.detect.levels import plateaus, transitions
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes, LogSpaced
@@ -19,7 +20,6 @@ from stagescope.papers.incremental.regression.model import RegressionHeads
 from stagescope.papers.incremental.regression.observables import HeadCurves, head_curves
 from stagescope.papers.incremental.regression.sampled import RegressionSampled
 from stagescope.papers.incremental.task import Curve
-from stagescope.papers.incremental.transitions import plateaus, transitions
 from stagescope.papers.reading import reading
 from stagescope.papers.rebuild import ended
 from stagescope.papers.registry import run_study

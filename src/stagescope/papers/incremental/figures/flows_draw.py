@@ -7,7 +7,6 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from stagescope.papers.incremental.figures.draw import DARK, heads_by_lag
-from stagescope.papers.incremental.stages import HEADS
 from stagescope.views.figure import COLORS, GREY, Numbers
 
 VERDICTS = {
@@ -98,48 +97,62 @@ def escapes(numbers: Numbers) -> Drawing:
 
 def encodings(numbers: Numbers) -> Drawing:
     panels = numbers["panels"]
-    drawing, axes = plt.subplots(2, 3, figsize=(12.0, 6.6), layout="constrained")
-    _curves(axes[0, 0], panels)
-    _agreement(axes[0, 1], panels)
-    _verdicts(axes[0, 2], panels)
-    for axis, panel in zip(axes[1], panels, strict=True):
-        heads_by_lag(axis, panel["lags"], panel["groups"], f"{panel['encoding']}: attention at step {panel['step'][-1]}")
+    drawing = plt.figure(figsize=(12.6, 7.0), layout="constrained")
+    parts: Any = drawing.subfigures(2, 1, height_ratios=(1.5, 1))
+    above, below = parts
+    axes = above.subplots(1, 3, width_ratios=(1.2, 1, 1))
+    _curves(axes[0], panels)
+    _times(axes[1], numbers["times"], panels[0][0]["step"][-1])
+    _verdicts(axes[2], panels)
+    for axis, drawn in zip(below.subplots(1, len(panels)), panels, strict=True):
+        heads_by_lag(axis, drawn[0]["lags"], drawn[0]["groups"], f"{drawn[0]['encoding']}, seed 0, at the end")
     drawing.suptitle(numbers["title"], x=0.01, ha="left")
     return drawing
 
 
-def _curves(axis: Any, panels: list[Numbers]) -> None:
-    for panel, color in zip(panels, COLORS, strict=False):
-        axis.plot(panel["step"], panel["excess"], color=color, label=panel["encoding"])
-        for name, when in panel["events"].items():
-            if when is not None and name.startswith("t"):
-                axis.plot(when, np.interp(when, panel["step"], panel["excess"]), "o", color=color, ms=4.5)
-    for j, level in enumerate(panels[0]["levels"]):
+def _curves(axis: Any, panels: list[list[Numbers]]) -> None:
+    for drawn, color in zip(panels, COLORS, strict=False):
+        for panel in drawn:
+            axis.plot(panel["step"], panel["excess"], color=color, lw=0.6, alpha=0.5)
+        middle = np.median([panel["excess"] for panel in drawn], axis=0)
+        axis.plot(drawn[0]["step"], middle, color=color, lw=1.8, label=drawn[0]["encoding"])
+    for j, level in enumerate(panels[0][0]["levels"]):
         axis.axhline(level, color=GREY, lw=0.9, ls="--", zorder=0)
         axis.text(1.01, level, f"$l_{j}$", fontsize=8, va="center", color=DARK, transform=axis.get_yaxis_transform())
-    axis.set(xscale="log", xlim=(5, panels[0]["step"][-1]), xlabel="step", ylabel="loss above Bayes (nats)")
-    axis.set_title("loss; dots: transitions $t_1, t_2, t_3$")
+    axis.set(xscale="log", xlim=(5, panels[0][0]["step"][-1]), xlabel="step", ylabel="loss above Bayes (nats)")
+    axis.set_title("loss: seeds, and their median")
     axis.legend()
 
 
-def _agreement(axis: Any, panels: list[Numbers]) -> None:
-    for panel, color in zip(panels, COLORS, strict=False):
-        axis.plot(panel["step"], panel["agreement"], color=color, label=panel["encoding"])
-    for level in (HEADS.alike, HEADS.apart):
-        axis.axhline(level, color=GREY, lw=0.9, ls="--", zorder=0)
-    axis.set(xscale="log", xlim=(5, panels[0]["step"][-1]), ylim=(0, 1.03), xlabel="step", ylabel="agreement of heads")
-    axis.set_title(f"heads compete above {HEADS.alike}, cooperate below {HEADS.apart}")
+def _times(axis: Any, times: Numbers, end: float) -> None:
+    """A mark a seed; bars from the least to the largest, with the median. Not reached: a triangle beyond the end."""
+    beyond = 1.35 * end
+    for column, (found, color) in enumerate(zip(times.values(), COLORS, strict=False)):
+        for place, row in enumerate(found.values()):
+            x = column + 0.26 * (place - 1)
+            low, high, middle = (beyond if step is None else step for step in (*row["interval"], row["median"]))
+            axis.plot([x, x], [low, high], color=color, lw=1.2)
+            axis.plot([x - 0.1, x + 0.1], [middle, middle], color=color, lw=2.2)
+            for step in row["steps"]:
+                mark = {"marker": "o", "mfc": "white"} if step is not None else {"marker": "^", "mfc": color}
+                axis.plot(x, beyond if step is None else step, **mark, mec=color, ms=4.5, ls="")
+    axis.axhline(end, color=GREY, lw=0.9, ls="--", zorder=0)
+    axis.set_xticks(range(len(times)), list(times), rotation=30, ha="right")
+    axis.set(yscale="log", ylabel="step", title="$t_1, t_2, t_3$ of each seed; triangles: not reached")
 
 
-def _verdicts(axis: Any, panels: list[Numbers]) -> None:
-    tags = [tag for tag in panels[0]["verdicts"] if any(p["verdicts"][tag]["verdict"] != "not applicable" for p in panels)]
+def _verdicts(axis: Any, panels: list[list[Numbers]]) -> None:
+    """A mark a seed."""
+    everyone = [panel for drawn in panels for panel in drawn]
+    tags = [tag for tag in everyone[0]["verdicts"] if any(p["verdicts"][tag]["verdict"] != "not applicable" for p in everyone)]
     for row, tag in enumerate(tags):
-        for column, panel in enumerate(panels):
-            mark, color = VERDICTS[panel["verdicts"][tag]["verdict"]]
-            axis.plot(column, row, marker=mark, color=color, ms=8, ls="")
+        for column, drawn in enumerate(panels):
+            for place, panel in enumerate(drawn):
+                mark, color = VERDICTS[panel["verdicts"][tag]["verdict"]]
+                axis.plot(column + 0.8 * ((place + 0.5) / len(drawn) - 0.5), row, marker=mark, color=color, ms=4.5, ls="")
     for name, (mark, color) in VERDICTS.items():
         axis.plot([], [], marker=mark, color=color, ls="", label=name)
     axis.set_yticks(range(len(tags)), [tag.removeprefix("ISA:") for tag in tags])
-    axis.set_xticks(range(len(panels)), [panel["encoding"] for panel in panels])
-    axis.set(xlim=(-0.5, len(panels) - 0.5), ylim=(len(tags) - 0.5, -0.5), title="verdicts on the claims")
-    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, fontsize=7.5)
+    axis.set_xticks(range(len(panels)), [drawn[0]["encoding"] for drawn in panels], rotation=30, ha="right")
+    axis.set(xlim=(-0.5, len(panels) - 0.5), ylim=(len(tags) - 0.5, -0.5), title="verdicts on the claims, by seed")
+    axis.legend(loc="upper center", bbox_to_anchor=(0.4, -0.22), ncols=2, fontsize=7.5)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from stagescope.detect.events import first_crossing
+from stagescope.detect.levels import transitions
 from stagescope.errors import InputError
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
-from stagescope.papers.incremental.transitions import transitions
 from stagescope.papers.rebuild import ended
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress

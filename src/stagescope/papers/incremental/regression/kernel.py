@@ -4,15 +4,10 @@ Matrices lie in flat arrays, row after row; offsets and sizes are unsigned. R is
 formed before it is multiplied: expanding R s_h into products of heads would lose its last digits where the fit is close.
 """
 
-from functools import cache
-from typing import Any
-
 import numpy as np
-from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 
-from stagescope.fields.compiled import SIGNATURE, entries, sundials
-from stagescope.fields.flat_kernel import FAST, softmax, square
-from stagescope.kernels import cfunc, njit
+from stagescope.fields.flat_kernel import FAST, softmax
+from stagescope.kernels import njit
 
 RATES, _TABLES = slice(5, 7), 7
 
@@ -21,12 +16,11 @@ def hold(sizes, copies, mirror, gains, places):
     """All that `velocity` reads except the parameters, and its work space.
 
     In order: heads, positions, features; copies of each head; 1 for the mirror law, 0 for the gradient; rates of a and V, 1
-    here; gains; positions of the features; work space for s (H, N), R (k, N) and u (N); time and |theta| where the velocity
-    is not finite.
+    here; gains; positions of the features; work space for s (H, N), R (k, N) and u (N).
     """
     heads, positions, features = sizes
     room = np.zeros((heads + features + 1) * positions)
-    return np.concatenate([sizes, [copies, float(mirror)], np.ones(2), gains, places, room, [np.nan, np.nan]])
+    return np.concatenate([sizes, [copies, float(mirror)], np.ones(2), gains, places, room])
 
 
 @njit(cache=True, fastmath=FAST)
@@ -87,28 +81,3 @@ def velocity(theta, out, held):
             for j in range(positions):
                 out[goal + j] = rate_a * held[s + j] * (held[u + j] - mean)
     return loss
-
-
-def address():
-    """Of `velocity` as SUNDIALS calls it."""
-    return _for_sundials().address
-
-
-@cache
-def _for_sundials() -> Any:
-    """Compiled, or read from Numba's cache, at the first call, and kept."""
-    if sundials() is None:
-        raise RuntimeError("SUNDIALS cannot be called directly here, so nothing can call this")
-
-    @cfunc(SIGNATURE)
-    def move(t, y, out, held):
-        heads, positions, features = int(held[0]), int(held[1]), int(held[2])
-        size, room = heads * (positions + features), _TABLES + 2 * features + (heads + features + 1) * positions
-        theta, found, table = carray(entries(y), size), carray(entries(out), size), carray(held, room + 2)
-        velocity(theta, found, table)
-        if np.isfinite(square(found)):
-            return 0
-        table[room], table[room + 1] = t, np.sqrt(square(theta))
-        return -1
-
-    return move

@@ -56,17 +56,14 @@ class Regression(OfModel, Described):
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
         """The kernel with everything but parameters bound; each has its own work space."""
-        from stagescope.papers.incremental.regression.kernel import RATES, address, velocity
+        from stagescope.fields.direct import direct
+        from stagescope.papers.incremental.regression.kernel import RATES, velocity
 
         if layout.names != BLOCKS:
             raise ValueError(f"the kernel reads blocks in the order a, V, got {', '.join(layout.names)}")
         held = self._held.copy()
         held[RATES] = [rates[name] for name in BLOCKS]
-
-        def flat(vector: np.ndarray, out: np.ndarray) -> float:
-            return velocity(vector, out, held)
-
-        return Compiled(flat, address, held)
+        return direct(velocity, layout.size, held)
 
 
 class RegressionLoss(Regression, Objective):

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from stagescope.detect.levels import transitions
 from stagescope.errors import InputError
-from stagescope.landscape.saddle_path import Leg, Predicted, SaddlePath, of_two_sizes, unsure
+from stagescope.landscape.saddle_path import Leg, Place, Predicted, SaddlePath, of_two_sizes, unsure
 from stagescope.papers.incremental.forms import RegressionForms
 from stagescope.papers.incremental.regression.equal_heads import EqualHeadsPath, Parted
 from stagescope.papers.incremental.regression.loss import Regression
-from stagescope.papers.incremental.transitions import transitions
 from stagescope.params import Params
 
 
@@ -76,8 +76,11 @@ def wanted_eta(size: float) -> float:
     return max(RULE.eta, needed)
 
 
-def regression_path(law: Regression, start: Params, until: float) -> SaddlePath:
-    """Events t_1 .. t_k: the loss passes halfway between two plateaus, as for runs [ISA:transitions]."""
+def regression_path(law: Regression, start: Params, until: float, seen: float = np.inf) -> SaddlePath:
+    """Events t_1 .. t_k: the loss passes halfway between two plateaus, as for runs [ISA:transitions].
+
+    All of them, whatever was `seen`.
+    """
     model = law.model
     mean, apart, log_size = head_deviations(start)
     forms = RegressionForms(model.gains, model.positions, model.heads * model.copies, law.mirror)
@@ -144,7 +147,8 @@ def _legs(
         loss = float(levels[j]) if end is None else float(np.interp(_slowest(curve, begin, end), *curve))
         rate = found.place.rate if parts and found is not None else None
         opens = "heads part" if parts and not last else None
-        legs.append(Leg(f"plateau {j}", begin, end, loss, "at infinity" if j else "passed", opens, (), rate))
+        state: Place = "at infinity" if j else "passed"
+        legs.append(Leg(f"plateau {j}", begin, end, loss, opens, rate, lambda state=state: (state, ())))
     return legs
 
 
@@ -160,7 +164,7 @@ def _slowest(curve: tuple[np.ndarray, np.ndarray], begin: float, end: float) -> 
     return float(time[1:][inside[int(np.argmax(falls))]])
 
 
-def no_path(law: Any, start: Params, until: float) -> SaddlePath:
+def no_path(law: Any, start: Params, until: float, seen: float = np.inf) -> SaddlePath:
     """Of students and sampled models: why nothing is predicted."""
     raise InputError(
         f"the start of {type(law).__name__} is no critical point, and the path of equal heads is that of the regression flows; "

@@ -22,7 +22,7 @@ _LANES = 16
 
 
 @njit(**_OPTIONS)
-def _attend(queries, x, context, shift, triangle, bits, row, att):
+def _attend(queries, x, context, shift, triangle, row, att):
     """att[h, t, s] <- softmax over s < context + t of the scores; `triangle` holds them without gaps for the exponential."""
     heads, size, targets = queries.shape[0], queries.shape[1], x.size - context
     vocab, at = size - x.size + 1, 0
@@ -40,7 +40,7 @@ def _attend(queries, x, context, shift, triangle, bits, row, att):
                 for s in range(seen):
                     scores[s] = max(scores[s] - top, -700.0)
             at += seen
-    exp_double(triangle, bits)
+    exp_double(triangle)
     at = 0
     for h in range(heads):
         for t in range(targets):
@@ -78,7 +78,7 @@ def _logits(att, r, context, targets, z):
 
 
 @njit(**_OPTIONS)
-def _residuals(z, x, law, context, shift, exact, bits):
+def _residuals(z, x, law, context, shift, exact):
     """z <- softmax(z) - label for each target; returns the sum of their cross-entropies."""
     loss, targets, vocab = 0.0, exact.shape[0], exact.shape[1]
     for t in range(targets):
@@ -98,7 +98,7 @@ def _residuals(z, x, law, context, shift, exact, bits):
         if shift:
             for j in range(vocab):
                 exact[t, j] = max(exact[t, j], -700.0)
-    exp_double(exact.reshape(exact.size), bits)
+    exp_double(exact.reshape(exact.size))
     for t in range(targets):
         total = 0.0
         for j in range(vocab):
@@ -194,7 +194,6 @@ def content_pass(queries, values, tokens, soft, context, gradient, d_queries, d_
     padded = np.zeros((heads, size, width), kind)
     _add(padded, values)
     triangle, exact = np.empty(heads * (targets * context + targets * (targets - 1) // 2)), np.empty((targets, vocab))
-    bits = np.empty(max(triangle.size, exact.size), np.int64)
     att, d_att = np.zeros((heads, rows, columns), kind), np.zeros((rows, columns), kind)
     r, z, line = np.zeros((heads, columns, width), kind), np.zeros((rows, width), kind), np.empty(width, kind)
     sums, row = np.empty(size), np.empty(size, kind)
@@ -203,10 +202,10 @@ def content_pass(queries, values, tokens, soft, context, gradient, d_queries, d_
     loss, no_law = 0.0, np.empty(0)
     for n in range(count):
         x = tokens[n]
-        _attend(queries, x, context, shift_scores, triangle, bits, sums, att)
+        _attend(queries, x, context, shift_scores, triangle, sums, att)
         _gather(padded, x, vocab, r)
         _logits(att, r, context, targets, z)
-        loss += _residuals(z, x, soft[n] if soft.size else no_law, context, shift_logits, exact, bits)
+        loss += _residuals(z, x, soft[n] if soft.size else no_law, context, shift_logits, exact)
         if not gradient:
             continue
         for h in range(heads):

@@ -9,8 +9,8 @@ from stagescope.papers.incremental.students.content import ContentHeads
 from stagescope.papers.incremental.students.content_loss import ContentLoss
 from stagescope.papers.incremental.students.positional import PositionalHeads
 from stagescope.papers.incremental.students.positional_loss import HeadsLoss
-from stagescope.papers.incremental.students.transformer import Transformer
-from stagescope.papers.incremental.students.transformer_loss import TransformerLoss
+from stagescope.papers.incremental.students.transformer.loss import TransformerLoss
+from stagescope.papers.incremental.students.transformer.model import Transformer
 
 
 def student_loss(model: LaggedModel, process: LaggedChain, **choices: Any) -> LaggedLoss:
@@ -20,7 +20,8 @@ def student_loss(model: LaggedModel, process: LaggedChain, **choices: Any) -> La
         ContentHeads: ContentLoss,
         Transformer: TransformerLoss,
     }
-    return losses[type(model)](model=model, process=process, **choices)
+    engine = {"engine": "kernel"} if isinstance(model, Transformer) else {}
+    return losses[type(model)](model=model, process=process, **engine, **choices)
 
 
 def held_out(model: LaggedModel, process: LaggedChain, sequences: int = 3000, seed: int = 0, **choices: Any) -> LaggedLoss:

@@ -28,8 +28,8 @@ def check_student(options: "IncrementalOptions") -> None:
     else:
         refuse_unused(options, ("rate_attention",), "the transformer has one step size, --rate-values")
         refuse_unused(options, ("init_scale",), "the transformer starts at the scale of its layers")
-    if options.model not in ("content", "transformer"):
-        refuse_unused(options, ("precision",), "it is float64; choose --model content or transformer")
+    if options.model not in STUDENTS:
+        refuse_unused(options, ("precision",), "the regression models are float64; choose --model heads, content or transformer")
     if options.model != "content":
         refuse_unused(options, ("init",), "it belongs to --model content")
     elif options.init == "xavier":

@@ -1,28 +1,74 @@
-"""Numba kernel of positional heads on sampled sequences: value and gradient by gathers and scatters of rows.
+"""Numba kernel of positional heads on sampled sequences: value and gradient by sums of rows.
 
 With W[s, x, t] = sum_h attention[h, t, s] V_h[:, x], the logits of a sequence are sum_s W[s, x_s]: one row of W per position,
-whatever the number of heads. A row holds several targets side by side, so that every inner loop is long and contiguous; the
-gradient in W is the transpose, one row added per position, and is folded back into attention and values once at the end.
-Targets are taken a few at a time so that the rows of one position stay in the first-level cache.
+whatever the number of heads. A row holds several targets side by side. The gradient in W is the transpose: row (s, x) is the sum
+of the residuals of all sequences with x at s, and is folded back into attention and values once at the end. Both sums are taken
+for a few columns at a time, which stay in registers. Targets are taken a few at a time so that W stays in the cache.
+
+W, logits and residuals are in the precision of `values`, single or double; sums over heads and the loss are double.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 
-from stagescope.fields.exp_kernel import exp_double
+from stagescope.fields.exp_kernel import exp_any
+from stagescope.fields.rows_kernel import BYTES, sum_rows
 from stagescope.kernels import njit
+from stagescope.papers.incremental.loss import Sequences
 
 _OPTIONS = {"cache": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
-_ROWS, _BLOCK = 2048, 3200
-"""Numbers in the rows of one position, and in the logits of one block of sequences: 16 and 25 KB."""
-SAFE = 500.0
+_ROWS, _BLOCK, _SEQUENCES, _MANY = 512, 3200, 128, 5 * BYTES
+"""Registers in the rows of one position, numbers exponentiated at once, sequences between two scatters, bytes summed at once."""
+SAFE, SAFE_SINGLE = 500.0, 70.0
 """Logits within +- this are exponentiated as they are; beyond, each target's largest one is subtracted first."""
 
 
+Lists = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def lists(tokens: np.ndarray, vocab: int, block: int) -> Lists:
+    """What sums of rows read of tokens (P + L, N), which does not change from step to step.
+
+    rows (N, P + L): the row of W of each token. For each block of sequences and position, the sequences sorted by token: `order`
+    holds their places in the block, `runs` the row of W of each token that is there, `starts` where in `order` its sequences
+    begin; a run of -1 ends the list.
+    """
+    (many, count), blocks = tokens.shape, -(-tokens.shape[1] // block)
+    rows, order = np.empty((count, many), np.uint32), np.empty(count * many, np.uint32)
+    runs = np.empty((blocks, many, min(vocab, block) + 1), np.int32)
+    starts = np.empty(runs.shape, np.int64)
+    for b, first in enumerate(range(0, count, block)):
+        _sort(tokens, first, min(block, count - first), vocab, rows, order, runs[b], starts[b])
+    return rows, order, runs, starts
+
+
 @njit(**_OPTIONS)
-def _rows(attention, values, context, t0, t1, w):
-    """w[s, x, t] = sum_h attention[h, t, s] values[h, x] for the targets t0 .. t1 - 1, zero where s is not seen."""
-    heads, vocab = values.shape[:2]
-    w[:] = 0.0
+def _sort(tokens, first, count, vocab, rows, order, runs, starts):
+    """The lists of one block of sequences."""
+    at = np.empty(vocab, np.int64)
+    for s in range(tokens.shape[0]):
+        for x in range(vocab):
+            at[x] = 0
+        for n in range(first, first + count):
+            at[tokens[s, n]] += 1
+            rows[n, s] = s * vocab + tokens[s, n]
+        here, place = 0, first * tokens.shape[0] + s * count
+        for x in range(vocab):
+            if at[x]:
+                runs[s, here], starts[s, here] = s * vocab + x, place
+                here, place, at[x] = here + 1, place + at[x], place
+        runs[s, here], starts[s, here] = -1, place
+        for n in range(count):
+            x = tokens[s, first + n]
+            order[at[x]] = n
+            at[x] += 1
+
+
+@njit(**_OPTIONS)
+def _rows(attention, values, context, targets, w):
+    """w[s, x, t] = sum_h attention[h, t, s] values[h, x] for the targets t0 .. t1 - 1, zero as it was where s is not seen."""
+    (t0, t1), (heads, vocab) = targets, values.shape[:2]
     for s in range(w.shape[0]):
         for t in range(max(t0, s - context + 1), t1):
             for x in range(vocab):
@@ -34,94 +80,130 @@ def _rows(attention, values, context, t0, t1, w):
 
 
 @njit(**_OPTIONS)
-def _gather(w, tokens, first, whole, hidden, z):
-    """z[n] = sum_s w[s, x_s]; `whole` positions are seen by every target, position s >= whole not by the first hidden[s]."""
-    z[:] = 0.0
-    s = 0
-    while s + 3 < whole:  # four rows at once: z is read and written once for all of them
-        for n in range(z.shape[0]):
-            k, here = first + n, z[n]
-            a, b = w[s, tokens[s, k]], w[s + 1, tokens[s + 1, k]]
-            c, d = w[s + 2, tokens[s + 2, k]], w[s + 3, tokens[s + 3, k]]
-            for j in range(here.size):
-                here[j] += (a[j] + b[j]) + (c[j] + d[j])
-        s += 4
-    while s < w.shape[0]:
-        for n in range(z.shape[0]):
-            row, here = w[s, tokens[s, first + n]][hidden[s] :], z[n][hidden[s] :]
-            for j in range(here.size):
-                here[j] += row[j]
-        s += 1
+def _gather(w, rows, context, targets, z):
+    """z[n] <- sum_s w[s, x_s]. Columns of targets that do not see s are zero in w."""
+    (t0, t1), (_, vocab, width), count, tokens = targets, w.shape, z.shape[0], rows.shape[1]
+    z, w, rows, whole, q = z.reshape(z.size), w.reshape(w.size), rows.reshape(rows.size), (context + t0) // 4 * 4, 0
+    while q < width:
+        many = q + _MANY // z.itemsize <= width
+        step = (_MANY if many else BYTES) // z.itemsize
+        seen = context + min(t1 - 1, t0 + (q + step - 1) // vocab)
+        for n in range(count):
+            i, p = n * tokens, n * width + q
+            if many:
+                sum_rows(z, p, w, q, width, rows, i, i + whole, 5, 1, 0)
+                sum_rows(z, p, w, q, width, rows, i + whole, i + seen, 5, 0, 1)
+            else:
+                sum_rows(z, p, w, q, width, rows, i, i + whole, 1, 1, 0)
+                sum_rows(z, p, w, q, width, rows, i + whole, i + seen, 1, 0, 1)
+        q += step
 
 
 @njit(**_OPTIONS)
-def _scatter(g, tokens, first, hidden, z):
-    """g[s, x_s] += z[n]: the transpose of `_gather`."""
-    for s in range(g.shape[0]):
-        for n in range(z.shape[0]):
-            row, here = g[s, tokens[s, first + n]][hidden[s] :], z[n][hidden[s] :]
-            for j in range(here.size):
-                row[j] += here[j]
+def _scatter(z, order, runs, starts, context, targets, g):
+    """g[s, x] += the sum of z[n] over the sequences with x at s. Columns of targets that do not see s are of no use in g."""
+    (t0, t1), (vocab, width) = targets, g.shape[1:]
+    z, g, q = z.reshape(z.size), g.reshape(g.size), 0
+    while q < width:
+        many = q + _MANY // z.itemsize <= width
+        step = (_MANY if many else BYTES) // z.itemsize
+        for s in range(context + min(t1 - 1, t0 + (q + step - 1) // vocab)):
+            k = 0
+            while runs[s, k] >= 0:
+                p, i, last = runs[s, k] * width + q, starts[s, k], starts[s, k + 1]
+                if many:
+                    sum_rows(g, p, z, q, width, order, i, last, 5, 0, 1)
+                else:
+                    sum_rows(g, p, z, q, width, order, i, last, 1, 0, 1)
+                k += 1
+        q += step
 
 
 @njit(**_OPTIONS)
-def _label_logits(z, tokens, soft, first, context, t0, vocab):
+def _label_logits(z, tokens, soft, first, context, targets, vocab):
     """The sum of the labels' logits: those of the tokens drawn, or the mean under the true law."""
-    total = 0.0
+    (t0, t1), total = targets, 0.0
     for n in range(z.shape[0]):
         here = z[n]
         if soft.size:
             law = soft[first + n, t0 * vocab :]
-            for j in range(here.size):
+            for j in range((t1 - t0) * vocab):
                 total += here[j] * law[j]
         else:
-            for i in range(here.size // vocab):
+            for i in range(t1 - t0):
                 total += here[i * vocab + tokens[context + t0 + i, first + n]]
     return total
 
 
 @njit(**_OPTIONS)
-def _shift(z, vocab):
-    """Subtracts each target's largest logit, cuts at -700, and returns the sum of what was subtracted."""
-    total = 0.0
+def _shift(z, targets, vocab):
+    """Subtracts each target's largest logit, cuts at what can be exponentiated, and returns the sum of what was subtracted."""
+    total, least = 0.0, -700.0 if z.itemsize == 8 else -80.0
     for n in range(z.shape[0]):
-        for i in range(z.shape[1] // vocab):
+        for i in range(targets):
             row = z[n, i * vocab : (i + 1) * vocab]
             top = row.max()
             total += top
             for j in range(vocab):
-                row[j] = max(row[j] - top, -700.0)
+                row[j] = max(row[j] - top, least)
     return total
 
 
 @njit(**_OPTIONS)
-def _residuals(z, tokens, soft, first, context, t0, vocab, wanted):
+def _residuals(z, rows, soft, first, context, targets, vocab, wanted, sums):
     """z <- z / sum z - label for each target; returns the sum of log sum z where it is wanted."""
-    total = 0.0
+    (t0, t1), total, single = targets, 0.0, z.itemsize == 4
+    count, one = t1 - t0, z.dtype.type(1)
     for n in range(z.shape[0]):
-        for i in range(z.shape[1] // vocab):
-            row = z[n, i * vocab : (i + 1) * vocab]
-            whole = 0.0
+        for i in range(count):
+            row, whole = z[n, i * vocab : (i + 1) * vocab], z.dtype.type(0)
             for j in range(vocab):
                 whole += row[j]
             if wanted:
-                total += np.log(whole)
-            share = 1.0 / whole
-            for j in range(vocab):
-                row[j] *= share
-            if not soft.size:
-                row[tokens[context + t0 + i, first + n]] -= 1.0
+                total += np.log(np.float64(whole))
+            sums[n * count + i] = whole
+    if single:  # a product instead of a quotient for each number: as exact as single precision is
+        for k in range(z.shape[0] * count):
+            sums[k] = 1 / sums[k]
+    for n in range(z.shape[0]):
+        for i in range(count):
+            row, whole = z[n, i * vocab : (i + 1) * vocab], sums[n * count + i]
+            if single:
+                for j in range(vocab):
+                    row[j] *= whole
+            else:
+                for j in range(vocab):
+                    row[j] /= whole
         if soft.size:
             here, law = z[n], soft[first + n, t0 * vocab :]
-            for j in range(here.size):
+            for j in range(count * vocab):
                 here[j] -= law[j]
+        else:
+            for t in range(context + t0, context + t1):
+                z[n, rows[first + n, t] - (context + t0) * vocab] -= one
     return total
 
 
 @njit(**_OPTIONS)
-def _fold(g, attention, values, context, t0, t1, share, d_attention, d_values):
+def _softmax(loss, z, piece, tokens, rows, soft, first, context, targets, vocab, shift, wanted):
+    """z <- softmax(z) - label for sequences from the first on, a piece at a time; returns `loss` + their cross-entropies."""
+    count = targets[1] - targets[0]
+    sums = np.empty(piece * count, z.dtype)
+    for start in range(0, z.shape[0], piece):
+        part = z[start : start + piece]
+        if wanted:
+            loss -= _label_logits(part, tokens, soft, first + start, context, targets, vocab)
+        if shift:
+            loss += _shift(part, count, vocab)
+        exp_any(part.reshape(part.size))
+        loss += _residuals(part, rows, soft, first + start, context, targets, vocab, wanted, sums)
+    return loss
+
+
+@njit(**_OPTIONS)
+def _fold(g, attention, values, context, targets, share, d_attention, d_values):
     """The gradient in w, times `share`, taken back to attention and values; every head by the same operations."""
-    heads, vocab = values.shape[:2]
+    (t0, t1), (heads, vocab) = targets, values.shape[:2]
     for s in range(g.shape[0]):
         for t in range(max(t0, s - context + 1), t1):
             for h in range(heads):
@@ -135,40 +217,50 @@ def _fold(g, attention, values, context, t0, t1, share, d_attention, d_values):
 
 
 @njit(**_OPTIONS)
-def heads_pass(attention, values, tokens, soft, context, wanted, gradient, d_attention, d_values):
-    """Mean cross-entropy over sequences and targets (0 unless `wanted`) and, with `gradient`, its derivatives.
+def _some_targets(loss, attention, values, tokens, lists, soft, context, cut, choices, d_attention, d_values):
+    """`loss` + the sum of the cross-entropies of some targets; adds their gradient in the values, writes that in attention."""
+    (rows, order, runs, starts), (t0, t1, piece, block), (shift, wanted, gradient) = lists, cut, choices
+    count, vocab, kind, now = rows.shape[0], values.shape[1], values.dtype, (t0, t1)
+    columns, seen, lanes = (t1 - t0) * vocab, context + t1 - 1, BYTES // values.itemsize
+    width = ((columns + lanes - 1) // lanes | 1) * lanes  # an odd number of registers: rows begin in all sets of the cache
+    w, g, logits = np.zeros((seen, vocab, width), kind), np.zeros((seen, vocab, width), kind), np.empty((block, width), kind)
+    _rows(attention, values, context, now, w)
+    for b in range(runs.shape[0]):
+        first = b * block
+        z = logits[: min(block, count - first)]
+        _gather(w, rows[first:], context, now, z)
+        loss = _softmax(loss, z, piece, tokens, rows, soft, first, context, now, vocab, shift, wanted)
+        if gradient:
+            _scatter(z, order, runs[b], starts[b], context, now, g)
+    if gradient:
+        _fold(g, attention, values, context, now, 1.0 / (count * attention.shape[1]), d_attention, d_values)
+    return loss
 
-    attention (H, L, P + L - 1), values (H, token, output), tokens (P + L, N), soft (N, L x output) or empty for labels that
-    are the tokens themselves.
-    """
-    targets, vocab, count = attention.shape[1], values.shape[1], tokens.shape[1]
-    d_attention[:], d_values[:] = 0.0, 0.0
-    bound = 0.0
-    for h in range(values.shape[0]):
-        bound += np.abs(values[h]).max()  # attention sums to one, so no logit is larger
-    step, share, loss = max(1, _ROWS // vocab**2), 1.0 / (count * targets), 0.0
+
+def cuts(targets: int, vocab: int, count: int, lanes: int) -> Iterator[tuple[int, int, int, int]]:
+    """Targets from .. to that are taken at once; how many sequences are exponentiated and how many are gathered at once."""
+    step = max(1, _ROWS * lanes // vocab**2)
     for t0 in range(0, targets, step):
         t1 = min(targets, t0 + step)
-        width, seen = (t1 - t0) * vocab, context + t1 - 1
-        hidden = np.zeros(seen, np.int64)
-        for s in range(context + t0, seen):
-            hidden[s] = (s - context + 1 - t0) * vocab
-        w = np.empty((seen, vocab, width))
-        g = np.zeros((seen, vocab, width))
-        _rows(attention, values, context, t0, t1, w)
-        block = max(4, _BLOCK // width)
-        whole_block, bits = np.empty((block, width)), np.empty(block * width, np.int64)
-        for first in range(0, count, block):
-            z = whole_block[: min(block, count - first)]
-            _gather(w, tokens, first, context + t0, hidden, z)
-            if wanted:
-                loss -= _label_logits(z, tokens, soft, first, context, t0, vocab)
-            if not bound <= SAFE:
-                loss += _shift(z, vocab)
-            exp_double(z.reshape(z.size), bits)
-            loss += _residuals(z, tokens, soft, first, context, t0, vocab, wanted)
-            if gradient:
-                _scatter(g, tokens, first, hidden, z)
-        if gradient:
-            _fold(g, attention, values, context, t0, t1, share, d_attention, d_values)
-    return loss * share
+        piece = max(4, _BLOCK // ((t1 - t0) * vocab))
+        yield t0, t1, piece, min(count, piece * max(1, _SEQUENCES // piece))
+
+
+def heads_pass(
+    attention: np.ndarray, values: np.ndarray, on: Sequences, context: int, wanted: bool, gradient: bool
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mean cross-entropy over sequences and targets (0 unless `wanted`) and, with `gradient`, its derivatives.
+
+    attention (H, L, P + L - 1), values (H, token, output). The lists of the sequences are kept with them.
+    """
+    targets, vocab, count, lanes = attention.shape[1], values.shape[1], on.tokens.shape[1], BYTES // values.itemsize
+    d_attention, d_values, loss = np.zeros_like(attention), np.zeros(values.shape), 0.0
+    bound = sum(float(np.abs(head).max()) for head in values)  # attention sums to one, so no logit is larger
+    choices = not bound <= (SAFE if lanes == 4 else SAFE_SINGLE), wanted, gradient
+    for cut in cuts(targets, vocab, count, lanes):
+        name = "rows", vocab, cut[3]
+        if name not in on.kept:
+            on.kept[name] = lists(on.tokens, vocab, cut[3])
+        data = on.tokens, on.kept[name], on.soft
+        loss = _some_targets(loss, attention, values, *data, context, cut, choices, d_attention, d_values)
+    return loss * (1.0 / (count * targets)), d_attention, d_values

@@ -1,7 +1,7 @@
 """Positional heads on sequences of a lagged chain or on windows of a text: the mean cross-entropy [ISA:loss]."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,9 +11,14 @@ from stagescope.params import Params
 
 
 class HeadsKernel(SequenceLoss):
-    """The loss of PositionalHeads on any sequences, by a kernel [ISA:loss]."""
+    """The loss of PositionalHeads on any sequences, by a kernel [ISA:loss].
+
+    `precision` is that of the steps of a descent: of logits, residuals and their sums over sequences. Parameters, sums over
+    heads, `value`, `grad` and all that is read of a run are float64 in both.
+    """
 
     model: PositionalHeads  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
+    precision: Literal["float32", "float64"] = "float64"
 
     def predict(self, params: Any, data: Any) -> Any:
         """Rows of V gathered by token, mixed by attention."""
@@ -24,16 +29,15 @@ class HeadsKernel(SequenceLoss):
         return jnp.einsum("hts,hnsj->ntj", attention, rows)
 
     def _kernel(self, params: Params, on: Sequences, wanted: bool = True, gradient: bool = True) -> Found:
-        """The kernel's derivatives in attention and values, taken back through the softmax."""
+        """The kernel's derivatives in attention and values, taken back through the softmax. Only steps do without the loss."""
         from stagescope.papers.incremental.students.positional_kernel import heads_pass
 
         attention = self.model.attention(params)
         values = np.ascontiguousarray(np.swapaxes(np.asarray(params["V"], dtype=float), 1, 2))
-        d_attention, d_values = np.full_like(attention, np.nan), np.full_like(values, np.nan)
         if not (np.isfinite(attention).all() and np.isfinite(values).all()):  # the kernel's exponential takes numbers only
-            return np.nan, {"a": d_attention, "V": d_values}
-        sizes = self.model.context, wanted, gradient
-        loss = heads_pass(attention, values, on.tokens, on.soft, *sizes, d_attention, d_values)
+            return np.nan, {"a": np.full_like(attention, np.nan), "V": np.full_like(values, np.nan)}
+        cast = values if wanted else values.astype(self.precision)
+        loss, d_attention, d_values = heads_pass(attention, cast, on, self.model.context, wanted, gradient)
         centred = d_attention - np.sum(attention * d_attention, axis=-1, keepdims=True)
         return loss, {"a": attention * centred, "V": np.swapaxes(d_values, 1, 2)}
 

@@ -9,7 +9,7 @@ from stagescope.papers.incremental.students.content import ContentHeads
 from stagescope.papers.incremental.students.losses import student_loss
 from stagescope.papers.incremental.students.options import OF_TRANSFORMERS
 from stagescope.papers.incremental.students.positional import PositionalHeads
-from stagescope.papers.incremental.students.transformer import Transformer
+from stagescope.papers.incremental.students.transformer.model import Transformer
 from stagescope.papers.incremental.study import IncrementalOptions
 from stagescope.params import Params
 

@@ -69,5 +69,5 @@ class TextHeads(HeadsKernel):
 
     def judge(self) -> Self:
         """The same loss on the held-out part."""
-        chosen = {"model": self.model, "process": self.process, "watched": self.watched}
+        chosen = {"model": self.model, "process": self.process, "watched": self.watched, "precision": self.precision}
         return type(self)(**chosen, batch=None, seed=self.seed, part="held-out")

@@ -23,7 +23,7 @@ def promised(evidence: Evidence) -> tuple[float, float]:
     """
     curves, end = evidence.curves, evidence.end
     gaps = [evidence.at(evidence.logit_gaps, when) for when in (THIRD * end, end)]
-    z = float(np.mean(curves.scores[-1][curves.common] - curves.scores[0][curves.common]))
+    z = float(np.mean((curves.z[-1] - curves.z[0])[curves.supports.common]))
     if not min(gaps) > 0 or not z < 0:
         return 0.0, 0.0
     u = np.expm1(min(-4 * z, 700.0))  # beyond it the exponential overflows
@@ -40,7 +40,9 @@ def _gradient_adds(evidence: Evidence) -> float:
     g_l - f_l f.g, is f_l f_c^2 times sum over m != n of -A_m . (e_n - alpha_n): the probability that class n gives to the
     targets of other classes. It is w times all that it gives wrongly, and w grows while other outputs are unlearned.
     """
-    before, now = (evidence.on_targets(evidence.frame(when)) for when in (THIRD * evidence.end, evidence.end))
+    before, now = (
+        float(evidence.curves.readout.on_targets[evidence.frame(when)]) for when in (THIRD * evidence.end, evidence.end)
+    )
     return max(float(np.log(now / before)) / -np.log(THIRD), 0.0) if before > 0 else 0.0
 
 
@@ -88,16 +90,16 @@ def _settled_regime(evidence: Evidence) -> Regime:
     )
 
 
-def _shares(attention: np.ndarray, distinct: np.ndarray) -> np.ndarray:
-    own = attention * distinct
-    return own / own.sum(axis=-1, keepdims=True)
+def _shares(curves: ClassAttention, frame: int) -> np.ndarray:
+    """Attention of a frame, renormalised on the distinct tokens of each class (entries,)."""
+    own = curves.c[frame] * ~curves.supports.common
+    return own / curves.supports.sums(own)[curves.supports.of]
 
 
 def _last_decade(curves: ClassAttention) -> float:
     """Share of the attention on distinct tokens that changed places in the last decade of time, mean over classes."""
     early = int(np.argmin(np.abs(curves.time - curves.time[-1] / 10)))
-    now, then = (_shares(curves.attention[frame], curves.distinct) for frame in (-1, early))
-    return float(np.abs(now - then).sum(axis=1) @ curves.prior) / 2
+    return float(curves.supports.sums(np.abs(_shares(curves, -1) - _shares(curves, early))) @ curves.prior) / 2
 
 
 def _fixed(evidence: Evidence) -> Comparison:

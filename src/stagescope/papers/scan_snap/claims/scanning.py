@@ -1,5 +1,7 @@
 """What attention does while it scans: theorem 2 about the signs of scores, and the order among distinct tokens."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from stagescope.claims.claim import claim
@@ -9,6 +11,7 @@ from stagescope.papers.scan_snap import nulls
 from stagescope.papers.scan_snap.claims.beside import one_query_each, symmetric_commons
 from stagescope.papers.scan_snap.evidence import ADAM, BATCHES, LIMITS, Evidence, not_moved, regime_of, undecided
 from stagescope.papers.scan_snap.observables import ClassAttention
+from stagescope.papers.scan_snap.supports import Supports
 
 PERMUTATIONS = 999
 
@@ -40,12 +43,12 @@ def _common_regime(evidence: Evidence) -> Regime:
 
 
 def _changes(curves: ClassAttention) -> np.ndarray:
-    """Change of every score since the start (classes, keys)."""
-    return curves.scores[-1] - curves.scores[0]
+    """Change of every score since the start (entries,)."""
+    return curves.z[-1] - curves.z[0]
 
 
 def _grown(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-    """Change of every score since the start and its error, in units of the largest change (classes, keys).
+    """Change of every score since the start and its error, in units of the largest change (entries,).
 
     Without batches there is no error. With batches there are two: the spread over other batches, and the bias of contexts of
     L tokens. A token that a context shows L P(l|n) times has f_l^2 / (L P(l|n)) of the pull as bias, against a growth of
@@ -54,10 +57,10 @@ def _grown(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
     mean, error = evidence.spread(_changes)
     largest = float(np.max(np.abs(mean)))
     if evidence.sampled:
-        table, length = evidence.curves.table, evidence.run.spec["field"]["length"]
-        top = np.max(np.where(evidence.curves.distinct, table, 0.0), axis=1)
-        kappa = evidence.leverage(-1, evidence.winners)
-        error = np.hypot(error, largest * table / (top**2 * length * kappa)[:, None])
+        on, length = evidence.curves.supports, evidence.run.spec["field"]["length"]
+        top = on.tops(np.where(on.common, 0.0, on.chance))
+        kappa = evidence.leverage(-1, evidence.curves.winners)
+        error = np.hypot(error, largest * on.chance / (top**2 * length * kappa)[on.of])
     return mean / largest, error / largest
 
 
@@ -70,8 +73,9 @@ def _sign(evidence: Evidence, wanted: float, which: np.ndarray, what: str) -> Co
         change, error = _grown(evidence)
         tolerance = LIMITS.batch_sign
     else:
-        moves = (curves.velocity if evidence.is_flow else curves.scores - curves.scores[:1])[1:]
-        change = wanted * np.min(wanted * moves, axis=0) / np.max(np.abs(moves))  # the most wrong of all frames
+        moves = (curves.dz if evidence.is_flow else curves.z - curves.z[:1])[1:]
+        largest = np.max((curves.fastest if evidence.is_flow else curves.farthest)[1:])
+        change = wanted * np.min(wanted * moves, axis=0) / largest  # the most wrong of all frames
         error, tolerance = np.zeros_like(change), LIMITS.sign
     wrong, error = -wanted * change[which], error[which]
     holds = True if np.all(wrong + error <= tolerance) else False if np.any(wrong - error > tolerance) else None
@@ -83,50 +87,49 @@ def _sign(evidence: Evidence, wanted: float, which: np.ndarray, what: str) -> Co
 
 
 def _distinct_grow(evidence: Evidence) -> Comparison:
-    return _sign(evidence, 1.0, evidence.curves.distinct, "scores of distinct tokens")
+    return _sign(evidence, 1.0, ~evidence.curves.supports.common, "scores of distinct tokens")
 
 
 def _common_fall(evidence: Evidence) -> Comparison:
-    return _sign(evidence, -1.0, evidence.curves.common, "scores of common tokens")
+    return _sign(evidence, -1.0, evidence.curves.supports.common, "scores of common tokens")
 
 
 def _order(evidence: Evidence) -> Comparison:
     """Of two distinct tokens of a class, the rarer one must not grow more; judged against shuffled tokens."""
     if evidence.still:
         return not_moved("above chance", "above")
-    curves = evidence.curves
-    pairs = [_pairs(curves, n) for n in range(evidence.classes)]
-    total = sum(len(rare) for rare, _ in pairs)
+    on = evidence.curves.supports
+    owned = [low + np.flatnonzero(~on.common[low:high]) for low, high in pairwise(on.start)]
+    rare, frequent = _pairs(on, owned)
+    total = len(rare)
     if total == 0:
         return undecided("no two distinct tokens of a class differ in P(l|n)", "above chance", "above")
     change = evidence.spread(_changes)[0]
-    measured = _kept(change, pairs, total)
-    random = key(evidence.run.seed or 0, "claims", "order")
-    chance = [_kept(_shuffled(change, curves.distinct, random), pairs, total) for _ in range(PERMUTATIONS)]
+    tie = 1e-9 * float(np.max(np.abs(change)))
+
+    def kept(growth: np.ndarray) -> float:
+        return int(np.count_nonzero(growth[frequent] - growth[rare] >= -tie)) / total
+
+    measured, random = kept(change), key(evidence.run.seed or 0, "claims", "order")
+    chance = [kept(_shuffled(change, owned, random)) for _ in range(PERMUTATIONS)]
     reason = f"{measured:.1%} of {total} pairs of distinct tokens keep the order of P(l|n)"
     least = -np.inf if evidence.sampled else LIMITS.order  # batches and short contexts may swap any number of close pairs
     return beyond_chance(measured, np.array(chance), reason, least=least, unit="share of pairs")
 
 
-def _pairs(curves: ClassAttention, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of distinct tokens of a class, (rarer, more frequent), as flat places of (classes, keys)."""
-    own = np.flatnonzero(curves.distinct[n])
-    rare, frequent = np.meshgrid(own, own, indexing="ij")
-    keep = curves.table[n, frequent] - curves.table[n, rare] > 1e-12
-    width = curves.table.shape[1]
-    return n * width + rare[keep], n * width + frequent[keep]
+def _pairs(on: Supports, owned: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of distinct tokens of a class, (rarer, more frequent), as entries; `owned` are the distinct ones of each class."""
+    found = [np.array(np.meshgrid(own, own, indexing="ij")).reshape(2, -1) for own in owned]
+    rare, frequent = np.concatenate(found, axis=1)
+    keep = on.chance[frequent] - on.chance[rare] > 1e-12
+    return rare[keep], frequent[keep]
 
 
-def _kept(growth: np.ndarray, pairs: list[tuple[np.ndarray, np.ndarray]], total: int) -> float:
-    flat, tie = growth.ravel(), 1e-9 * float(np.max(np.abs(growth)))
-    return sum(int(np.sum(flat[frequent] - flat[rare] >= -tie)) for rare, frequent in pairs) / total
-
-
-def _shuffled(growth: np.ndarray, distinct: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def _shuffled(growth: np.ndarray, owned: list[np.ndarray], random: np.random.Generator) -> np.ndarray:
     """Growth with the distinct tokens of each class shuffled."""
     out = growth.copy()
-    for n, own in enumerate(distinct):
-        out[n, own] = random.permutation(growth[n, own])
+    for own in owned:
+        out[own] = random.permutation(growth[own])
     return out
 
 

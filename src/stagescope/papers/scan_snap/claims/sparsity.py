@@ -2,6 +2,7 @@
 
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime
+from stagescope.dynamics.dynamics import SolveFailed
 from stagescope.papers.scan_snap import nulls
 from stagescope.papers.scan_snap.claims.beside import slow_attention
 from stagescope.papers.scan_snap.claims.identities import flow_regime
@@ -32,10 +33,11 @@ def _sparsity(evidence: Evidence) -> Comparison:
     if evidence.still or evidence.companions is None:
         return undecided("attention has not moved", "rise > 0", tolerance)
     faster = {**evidence.rates, "Y": 3 * evidence.rates["Y"]}
-    companion = evidence.companions.rates(faster, evidence.end)
-    if not companion.done:
-        return undecided(f"the companion flow {companion.reason}", "rise > 0", tolerance)
-    here, there = evidence.final_entropy, Evidence.of(companion).final_entropy
+    try:
+        companion = evidence.companions.rates(faster, evidence.end)
+    except SolveFailed as failure:
+        return undecided(f"the companion flow {failure}", "rise > 0", tolerance)
+    here, there = evidence.final_entropy, evidence.entropy_at(companion)
     ratio = f"eta_Y/eta_Z = {evidence.ratio:.3g}"
     reason = f"entropy on distinct tokens is {here:.5f} nats at {ratio} and {there:.5f} at three times this ratio"
     rise = there - here
@@ -61,10 +63,12 @@ def _finite_step_regime(evidence: Evidence) -> Regime:
 
 def _finite_step(evidence: Evidence) -> Comparison:
     assert evidence.companions is not None
-    tolerance, flow = LIMITS.relative, evidence.companions.flow(float(evidence.run.time[-1]))
-    if not flow.done:
-        return undecided(f"the companion flow {flow.reason}", "> 0", tolerance)
-    here, there = evidence.final_entropy, Evidence.of(flow).final_entropy
+    tolerance = LIMITS.relative
+    try:
+        flow = evidence.companions.flow(float(evidence.run.time[-1]))
+    except SolveFailed as failure:
+        return undecided(f"the companion flow {failure}", "> 0", tolerance)
+    here, there = evidence.final_entropy, evidence.entropy_at(flow)
     lost = float(evidence.curves.mean(evidence.curves.entropy)[0]) - there
     if lost <= LIMITS.entropy:
         return undecided("the flow does not get sparser", "> 0", tolerance)

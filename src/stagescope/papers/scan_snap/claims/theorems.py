@@ -14,7 +14,7 @@ from stagescope.papers.scan_snap.claims.assumptions import (
     trusted,
 )
 from stagescope.papers.scan_snap.claims.beside import fast_gradient, fast_modified
-from stagescope.papers.scan_snap.evidence import LIMITS, Evidence, features_of, not_moved, undecided
+from stagescope.papers.scan_snap.evidence import LIMITS, Evidence, not_moved, undecided
 
 
 def chi_identity(evidence: Evidence) -> Comparison:
@@ -24,14 +24,14 @@ def chi_identity(evidence: Evidence) -> Comparison:
     on a token has a relative error of the size of the change of its f_l, and its growth one that is 1/kappa as large.
     """
     curves, when = evidence.curves, min(evidence.t0, evidence.end)
-    now, parts, seconds = evidence.frame(when), [], evidence.winners.copy()
+    now, parts, seconds, on = evidence.frame(when), [], curves.winners.copy(), curves.supports
     for n in range(evidence.classes):
-        own = np.flatnonzero(curves.distinct[n])
-        first, second = [*own[np.argsort(-curves.attention[-1, n, own], kind="stable")][:2], -1, -1][:2]
-        if second < 0 or np.isclose(curves.table[n, first], curves.table[n, second], rtol=1e-3):
+        own = on.start[n] + np.flatnonzero(~on.common[on.start[n] : on.start[n + 1]])
+        first, second = [*own[np.argsort(-curves.c[-1, own], kind="stable")][:2], -1, -1][:2]
+        if second < 0 or np.isclose(on.chance[first], on.chance[second], rtol=1e-3):
             continue
-        ratio = (curves.attention[[0, now], n, first] / curves.attention[[0, now], n, second]) ** 2 - 1
-        chi = np.expm1(2 * (curves.scores[now, n, first] - curves.scores[0, n, first]))
+        ratio = (curves.c[[0, now], first] / curves.c[[0, now], second]) ** 2 - 1
+        chi = np.expm1(2 * (curves.z[now, first] - curves.z[0, first]))
         if abs(chi) <= LIMITS.motion or abs(ratio[0]) <= LIMITS.motion:
             return not_moved(1.0, LIMITS.relative)
         parts.append((ratio[1] / ratio[0] - 1) / chi)
@@ -39,7 +39,7 @@ def chi_identity(evidence: Evidence) -> Comparison:
     if not parts:
         return undecided("no class has two distinct tokens that differ in P(l|n)", 1.0, LIMITS.relative)
     found = float(np.mean(parts))
-    error = max(evidence.memory(when, evidence.winners), evidence.memory(when, seconds))
+    error = max(evidence.memory(when, curves.winners), evidence.memory(when, seconds))
     reason = f"at t={when:.4g}, r(t)/r(0) - 1 is {found:.3f} times chi(t) - 1"
     return agreement(1.0, found, LIMITS.relative, reason, predicted_error=error, unit="of chi - 1")
 
@@ -63,15 +63,17 @@ def lemma_4(evidence: Evidence) -> Comparison:
     curves = evidence.curves
     now = evidence.frame(min(evidence.t0, evidence.end))
     when, query = float(curves.time[now]), evidence.law.rows["query"]
-    f = features_of(curves.attention[[0, now]])
+    then, f = evidence.features(0), evidence.features(now)
     strength = float(forms.gamma(when, evidence.outputs, evidence.classes, evidence.rates["Y"]))
     facts = (strength, evidence.outputs, query, evidence.rates["Z"])
-    lemma = forms.attention_velocity(f[1], *facts)[query]
-    earlier = forms.attention_velocity(f[1], *facts, learned=f[0])[query]
+    lemma = forms.attention_velocity(f, *facts)[query]
+    earlier = forms.attention_velocity(f, *facts, learned=then)[query]
     size = float(np.linalg.norm(lemma))
     if size <= LIMITS.motion * evidence.rates["Z"] or evidence.still:
         return not_moved(0.0, LIMITS.growth)
-    apart = float(np.linalg.norm(curves.velocity[now] - lemma)) / size
+    moving = np.zeros((int(query.max()) + 1, curves.supports.keys))
+    moving[curves.supports.row, curves.supports.key] = curves.dz[now]
+    apart = float(np.linalg.norm(moving[query] - lemma)) / size
     error = float(np.linalg.norm(earlier - lemma)) / size
     reason = (
         f"at t={when:.4g}, dz/dt differs from the lemma by {apart:.2%}; with a decoder from the start it differs by {error:.2%}"
@@ -103,11 +105,12 @@ def _predicted_growth(evidence: Evidence, when: float) -> tuple[float, float]:
     drive *= forms.small_vocabulary(share, evidence.outputs) / (classes if evidence.own_query else 1)
     u = 4 * drive / forms.start_constant(p, squares, classes)
     now = evidence.frame(when)
-    grown = curves.table[0] * np.exp(curves.scores[now, 0] - curves.scores[0, 0])
+    own = slice(0, curves.supports.start[1])
+    grown = curves.supports.chance[own] * np.exp(curves.z[now, own] - curves.z[0, own])
     norm = float(np.sum(grown**2))
-    weight = float(grown[curves.common[0]][0] ** 2) / norm
+    weight = float(grown[curves.supports.common[own]][0] ** 2) / norm
     change = 2 * abs(np.log(norm / squares)) + (classes - 1) * abs(weight - share) / (1 + (classes - 1) * share)
-    change += evidence.memory(when, np.argmax(curves.common, axis=1))
+    change += evidence.memory(when, curves.supports.argtops(curves.supports.common))
     gaps = np.interp(when, evidence.curves.time, evidence.drifts / np.maximum(evidence.logit_gaps, 1e-300))
     error = (change / 2 + 2 * float(gaps)) * u / ((1 + u) * np.log1p(u))
     return 0.25 * float(np.log1p(u)), error
@@ -118,7 +121,7 @@ def theorem_4(evidence: Evidence) -> Comparison:
     missing = _no_growth(evidence)
     if missing:
         return undecided(missing, 1.0, tolerance)
-    scores = np.mean(curves.scores[:, curves.common], axis=1)
+    scores = np.mean(curves.z[:, curves.supports.common], axis=1)
     growth, error = _predicted_growth(evidence, evidence.t0)
     factor = evidence.at(scores, evidence.t0) / -growth
     reason = f"z_ct(t0) is {factor:.3f} times the corrected -B(t0) = {-growth:.3g}, which neglects {error:.1%}"
@@ -133,8 +136,8 @@ def sandwich(evidence: Evidence) -> Comparison:
         return undecided(missing, "inside", LIMITS.growth)
     if evidence.still:
         return not_moved("inside", LIMITS.growth)
-    grown = evidence.winner(curves.scores) - evidence.winner(curves.scores)[:1]
-    lower = evidence.winner(curves.attention)[0] ** 2 / np.sum(curves.attention[0] ** 2, axis=1)
+    grown = (curves.z - curves.z[:1])[:, curves.winners]
+    lower = curves.c[0, curves.winners] ** 2 / curves.supports.sums(curves.c[0] ** 2)
     growth, error = _predicted_growth(evidence, evidence.t0)
     error = float(np.hypot(error, chi_identity(evidence).predicted_error or 0.0))  # the bounds are those of theorem 3
     growth /= 1 if evidence.own_query else evidence.classes
@@ -155,14 +158,14 @@ def transition(evidence: Evidence) -> Comparison:
     """
     curves, tolerance = evidence.curves, LIMITS.transition
     steep = forms.steepest_time(evidence.outputs, evidence.classes, evidence.rates["Y"]) / evidence.t0
-    found = top(curves.time, curves.mean(evidence.winner(curves.velocity)))
+    found = top(curves.time, curves.mean(curves.dz[:, curves.winners]))
     if evidence.still or found.time is None or found.low is None or found.high is None:
         return undecided("the growth of the winning tokens has not passed its peak", steep, tolerance)
     now = evidence.frame(found.time)
-    f = features_of(curves.attention[0])
+    f = evidence.features(0)
     overlap = 0.0 if evidence.modified else float(np.max(f @ f.T - np.eye(evidence.classes)))
-    fallen = np.abs(curves.scores[now] - curves.scores[0])[curves.common]
-    motion = evidence.memory(found.time, evidence.winners) + 4 * float(np.max(fallen, initial=0.0))
+    fallen = np.abs(curves.z[now] - curves.z[0])[curves.supports.common]
+    motion = evidence.memory(found.time, curves.winners) + 4 * float(np.max(fallen, initial=0.0))
     error, ratio = float(np.hypot(overlap / (1 - overlap), motion)), found.time / evidence.t0
     reason = (
         f"the winning tokens grow fastest at {ratio:.3f} times K ln M / eta_Y (t={found.time:.4g}), gamma at {steep:.3f} times it"

@@ -6,16 +6,17 @@ from typing import Any
 import numpy as np
 
 from stagescope.detect.events import peak
+from stagescope.papers.answers import stages
 from stagescope.papers.published import published
-from stagescope.papers.reading import stages
 from stagescope.papers.registry import run_study
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.evidence import Evidence
-from stagescope.papers.scan_snap.model import PairwiseAttention, attention
-from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, distinct_entropy
+from stagescope.papers.scan_snap.model import PairwiseAttention
+from stagescope.papers.scan_snap.observables import ClassAttention, class_attention
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.papers.scan_snap.sampled import PairwiseSampled
 from stagescope.papers.scan_snap.study import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
+from stagescope.papers.scan_snap.supports import Supports
 from stagescope.progress import Progress
 from stagescope.views.figure import Numbers, rounded
 
@@ -26,9 +27,10 @@ def overview(progress: Progress) -> Numbers:
     curves, events = class_attention(run), stages(run).events
     moments = {"start": 0.0, **{name: events[name] for name in ("onset", "winner", "snap")}, "end": float(run.t[-1])}
     held = {name: when for name, when in moments.items() if when is not None}
-    own = np.flatnonzero(curves.table[0] > 0)
-    bars = {name: [float(np.interp(when, run.t, curves.attention[:, 0, i])) for i in own] for name, when in held.items()}
-    return {"times": held, "attention": {n: rounded(v) for n, v in bars.items()}, "common": curves.common[0, own].tolist()}
+    own = range(curves.supports.start[1])
+    bars = {name: [float(np.interp(when, run.t, curves.c[:, i])) for i in own] for name, when in held.items()}
+    common = curves.supports.common[: len(own)].tolist()
+    return {"times": held, "attention": {n: rounded(v) for n, v in bars.items()}, "common": common}
 
 
 def growth_factors(progress: Progress) -> Numbers:
@@ -39,7 +41,7 @@ def growth_factors(progress: Progress) -> Numbers:
         made = {"num_last": 10, "num_common": 1, "vocab": 1000, "rate_y": rate_y, "rate_z": 0.5, "decoder": "pinv"}
         run = run_study("scan-snap", until=until, record="uniform", frames=351, progress=False, **made)
         seen = Evidence.of(run)
-        chi = np.exp(2 * seen.winner(seen.curves.scores)).mean(axis=1)
+        chi = np.exp(2 * seen.curves.z[:, seen.curves.winners]).mean(axis=1)
         table = seen.curves.table[0]
         start = forms.start_constant(float(table[seen.curves.common[0]][0]), float(np.sum(table**2)), 10)
         upper = np.exp(2 * forms.growth(forms.driving(run.t, 1000, 10, rate_y, 0.5) / 10, start))
@@ -65,8 +67,9 @@ def syn_small(progress: Progress) -> Numbers:
     panels, found = [], _seeds(progress, "figure-4", "rate_y", (1.0, 10.0))
     for rate_y, runs in found.items():
         first, entropies = runs[0], [curves.mean(curves.entropy) for curves in runs]
-        aligned = np.mean([first.attention[:, n, first.table[n] > 0] for n in range(2)], axis=0)
-        panel = {"rate_y": rate_y, "attention": rounded(aligned), "common": first.common[0, first.table[0] > 0].tolist()}
+        halves = np.split(first.c, 2, axis=1)
+        common = first.supports.common[: first.supports.start[1]].tolist()
+        panel = {"rate_y": rate_y, "attention": rounded(np.mean(halves, axis=0)), "common": common}
         at_99 = [float(values[99]) for values in entropies]
         panel |= {"entropy": rounded(entropies), "entropy_at_99": [float(np.mean(at_99)), float(np.std(at_99))]}
         panels.append(panel)
@@ -91,7 +94,7 @@ def adam(progress: Progress) -> Numbers:
     for lr, runs in _seeds(progress, "figure-5", "lr", (0.1, 0.5, 1.0)).items():
         shares = []
         for curves in runs:
-            own = np.stack([curves.attention[-1, n, curves.distinct[n]] for n in range(2)])
+            own = curves.c[-1, ~curves.supports.common].reshape(2, -1)
             shares.append((own / own.sum(axis=1, keepdims=True)).mean(axis=0))
         mean = np.mean(shares, axis=0)
         panels.append({"lr": lr, "share": rounded(mean), "spread": rounded(np.std(shares, axis=0)), "top": int(np.argmax(mean))})
@@ -99,31 +102,31 @@ def adam(progress: Progress) -> Numbers:
 
 
 def syn_medium(progress: Progress) -> dict[int, dict[str, Any]]:
-    """The 640 runs of figure 6, by number of queries: final attention (160 runs, classes, keys)."""
+    """The 640 runs of figure 6, by number of queries: final attention (160 runs, entries)."""
     return {last: medium_runs(last) for last in progress.each(MEDIUM_LAST, "640 runs of 100 steps", "sizes")}
 
 
 @cache
 def medium_runs(last: int) -> dict[str, Any]:
-    """160 runs of Syn-Medium with `last` queries, ordered (eta_Z, ratio, seed), in one kernel call; for figures 6, 11 and 12.
+    """160 runs of Syn-Medium with `last` queries, ordered (eta_Z, ratio, seed), for figures 6, 11 and 12.
 
-    Every run has its own seed, so that the errors of different cells are independent.
+    Every run has its own seed, so that the errors of different cells are independent. Steps are made in float32: entropies are
+    those of float64 to 1e-4 nats, a hundredth of the spread over seeds.
     """
     grid = np.array([(z, z * ratio) for z in MEDIUM_Z for ratio in MEDIUM_RATIO for _ in range(SEEDS)], dtype=float)
     process = SequenceClasses.synthetic(last, 2, 10, 10)
-    problem = PairwiseSampled(model=PairwiseAttention.every_output(process), process=process, length=128, batch=128)
+    model = PairwiseAttention.every_output(process)
+    problem = PairwiseSampled(model=model, process=process, length=128, batch=128, precision="float32")
     _, z, _ = problem.train_many(np.arange(len(grid)), process.vocab**-0.5, grid[:, 1], grid[:, 0], steps=100)
-    table = process.table(process.keys)
-    scores = z[:, problem.rows["query"]]
-    final = attention(scores, np.broadcast_to(table, scores.shape))
-    return {"attention": final, "distinct": (table > 0) & ~process.common_in(process.keys), "vocab": process.vocab}
+    on = Supports.of_law(problem)
+    return {"attention": on.attention(z[:, on.row, on.key]), "supports": on, "vocab": process.vocab}
 
 
 def entropy_grid(progress: Progress) -> Numbers:
     """Figure 6: entropy on distinct tokens over eta_Z and eta_Y/eta_Z, against the 64 published means."""
     cells = {}
     for last, runs in syn_medium(progress).items():
-        entropy = distinct_entropy(runs["attention"], runs["distinct"]).mean(axis=1)
+        entropy = runs["supports"].entropy(runs["attention"]).mean(axis=1)
         blocks = entropy.reshape(len(MEDIUM_Z), len(MEDIUM_RATIO), SEEDS)
         for i, rate_z in enumerate(MEDIUM_Z):
             for j, ratio in enumerate(MEDIUM_RATIO):
@@ -174,7 +177,7 @@ def recall(lasts: tuple[int, ...]) -> Any:
         for last, runs in syn_medium(progress).items():
             if last not in lasts:
                 continue
-            values = runs["attention"][:, runs["distinct"]] * runs["vocab"]
+            values = runs["attention"][:, ~runs["supports"].common] * runs["vocab"]
             blocks = values.reshape(len(MEDIUM_Z), len(MEDIUM_RATIO), -1)
             curves = {
                 f"{z}|{ratio}": rounded([(blocks[i, j] > level).mean() for level in thresholds], 4)
@@ -227,6 +230,6 @@ def transition(classes: int, outputs: int, rate_y: float, rate_z: float = 1.0) -
     made = {"num_last": classes, "num_common": 1, "vocab": outputs, "rate_y": rate_y, "rate_z": rate_z}
     run = run_study("scan-snap", until=until, frames=300, progress=False, **made)
     seen = Evidence.of(run)
-    top = peak(run.t, seen.curves.mean(seen.winner(seen.curves.velocity)))
+    top = peak(run.t, seen.curves.mean(seen.curves.dz[:, seen.curves.winners]))
     assert top is not None, "the winner's growth did not pass its peak within 4 t0"
     return top[0]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.later import Later
-from stagescope.papers.reading import check, stages
+from stagescope.papers.answers import check, stages
 from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.registry import run_study
 from stagescope.papers.scan_snap.text.evidence import late_entropy, late_motion

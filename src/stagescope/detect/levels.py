@@ -1,4 +1,4 @@
-"""Transitions and plateaus of a loss that descends a ladder of known levels l_0 > l_1 > ... > l_k [ISA:transitions].
+"""Transitions and plateaus of a loss that descends a ladder of known levels l_0 > l_1 > ... > l_k.
 
 For any clock and any loss: the levels are |R|^2/2 of the regression flow, or the losses of restricted classes. Every loss that
 falls far enough crosses the levels, also one without stages. A crossing is the end of a stage only if the loss rests before
@@ -184,7 +184,7 @@ def no_ladder(levels: np.ndarray) -> str | None:
         return None
     j = int(flat[0]) + 1
     sizes = f"level {j} ({levels[j]:.4g}) is not below level {j - 1} ({levels[j - 1]:.4g})"
-    return f"levels do not decrease: {sizes}, so group {j} has no visible effect; raise its importance or change its feature"
+    return f"levels do not decrease: {sizes}, so step {j} cannot be seen in the loss"
 
 
 def _check(time: np.ndarray, loss: np.ndarray, levels: np.ndarray) -> None:

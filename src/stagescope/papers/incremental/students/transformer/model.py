@@ -18,8 +18,10 @@ class Transformer(LaggedModel):
     """x = E[token] + position; in each layer x += heads(norm(x)), x += MLP(norm(x)); logits = norm(x) U + u [ISA:transformer].
 
     LayerNorm comes before each part and before the output. The MLP is ReLU with biases; the maps of the heads have none. Position
-    encodings (`places`) are `learned`, `sinusoidal` (fixed sines and cosines) or `one-hot` (the s-th unit vector). Dropout falls
-    on what heads and MLP add to the stream. Parts are switched off by `mlp=0`, `norm="none"`, `residual=False`, `dropout=0`.
+    encodings (`places`) are `learned`, `sinusoidal` (fixed sines and cosines) or `one-hot` (the s-th unit vector), all added to
+    the tokens; `rotary`, which turns queries and keys by angles that grow with the position; or `relative`, a learned number B
+    for each head and lag that is added to the scores. Dropout falls on what heads and MLP add to the stream. Parts are switched
+    off by `mlp=0`, `norm="none"`, `residual=False`, `dropout=0`.
 
     Before the first layer there is no dropout, so its norm, queries, keys and values depend on (token, position) alone: they are
     computed once per pair and gathered. The last layer computes only the rows that are scored.
@@ -28,7 +30,7 @@ class Transformer(LaggedModel):
     layers: Literal[1, 2] = 1
     width: int = Limits(default=255, ge=1)
     mlp: int = Limits(default=64, ge=0)
-    places: Literal["learned", "sinusoidal", "one-hot"] = "learned"
+    places: Literal["learned", "sinusoidal", "one-hot", "rotary", "relative"] = "learned"
     norm: Literal["layer", "none"] = "layer"
     residual: bool = True
     dropout: float = Limits(default=0.1, ge=0, lt=1)
@@ -39,6 +41,8 @@ class Transformer(LaggedModel):
             raise ValueError(f"width {self.width} is not a multiple of the {self.heads} heads")
         if self.places == "one-hot" and self.width < self.positions:
             raise ValueError(f"one-hot positions need a width of at least {self.positions}, got {self.width}")
+        if self.places == "rotary" and self.width < 2 * self.heads:
+            raise ValueError(f"rotary positions need a width of at least 2 for each of the {self.heads} heads, got {self.width}")
         return self
 
     @property
@@ -49,6 +53,8 @@ class Transformer(LaggedModel):
             found["P"] = (self.positions, wide)
         for i in range(1, self.layers + 1):
             found |= {f"{name}{i}": (heads, wide, part) for name in "QKV"} | {f"O{i}": (heads, part, wide)}
+            if self.places == "relative":
+                found[f"B{i}"] = (heads, self.positions)
             if self.mlp:
                 found |= {f"M{i}": (wide, self.mlp), f"m{i}": (self.mlp,), f"N{i}": (self.mlp, wide), f"n{i}": (wide,)}
         if self.norm == "layer":
@@ -64,17 +70,17 @@ class Transformer(LaggedModel):
     def axes(self) -> dict[str, tuple[str, ...]]:
         named = {"E": ("token", "stream"), "P": ("position", "stream"), "U": ("stream", "output"), "u": ("output",)}
         named |= dict.fromkeys("QKV", ("head", "stream", "inner")) | {"O": ("head", "inner", "stream")}
-        named |= {"M": ("stream", "unit"), "m": ("unit",), "N": ("unit", "stream")}
+        named |= {"B": ("head", "lag"), "M": ("stream", "unit"), "m": ("unit",), "N": ("unit", "stream")}
         return {name: named.get(name.rstrip("12"), ("stream",)) for name in self.shapes}
 
     def init(self, seed: int = 0) -> dict[str, np.ndarray]:
-        """Embeddings standard normal, matrices uniform within +- 1/sqrt(inputs), biases 0, gains 1."""
+        """Embeddings standard normal, matrices uniform within +- 1/sqrt(inputs), biases (also of lags) 0, gains 1."""
         found = {}
         for name, shape in self.shapes.items():
             draw = key(seed, "init", name)
             if name in ("E", "P"):
                 found[name] = draw.normal(size=shape)
-            elif len(shape) > 1:
+            elif len(shape) > 1 and name[0] != "B":
                 inputs = self.width if name[0] == "O" else shape[-2]  # all heads together are the inputs of O
                 found[name] = draw.uniform(-1.0, 1.0, size=shape) / np.sqrt(inputs)
             else:
@@ -83,12 +89,23 @@ class Transformer(LaggedModel):
 
     @cached_property
     def fixed_places(self) -> np.ndarray:
-        """Position encodings that are not learned (positions, width)."""
+        """What is added to the tokens and not learned (positions, width); nothing for rotary and relative positions."""
+        if self.places in ("rotary", "relative"):
+            return np.zeros((self.positions, self.width))
         if self.places == "one-hot":
             return np.eye(self.positions, self.width)
-        half = (self.width + 1) // 2
-        angles = np.arange(self.positions)[:, None] / 10000.0 ** (np.arange(half) / half)
+        angles = self._angles((self.width + 1) // 2)
         return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)[:, : self.width]
+
+    def _angles(self, count: int) -> np.ndarray:
+        """Angles that grow with the position, at `count` rates from 1 down to 1/10000 (positions, count)."""
+        return np.arange(self.positions)[:, None] / 10000.0 ** (np.arange(count) / count)
+
+    @cached_property
+    def turns(self) -> tuple[np.ndarray, np.ndarray]:
+        """cos and sin of the angles of rotary positions (positions, half of a head); an odd last entry is not turned."""
+        angles = self._angles(self.width // self.heads // 2)
+        return np.cos(angles), np.sin(angles)
 
     def forward(self, params: Any, tokens: Any, kept: Any = None) -> tuple[Any, Any]:
         """Logits (B, L, d) and the attention of the first layer (H, B, L, N) on tokens (B, N), traceable by JAX.
@@ -100,15 +117,16 @@ class Transformer(LaggedModel):
         everywhere = np.arange(self.positions)
         place = params["P"] if self.places == "learned" else jnp.asarray(self.fixed_places, params["E"].dtype)
         pairs = params["E"][:, None] + place  # (token, position, stream): every input of the first layer
-        x, attention = pairs[tokens[:, self._rows(1)], self._rows(1)], None
+        x, attention = pairs[tokens[:, self.rows(1)], self.rows(1)], None
         parts = iter(kept if kept is not None else ())
         for i in range(1, self.layers + 1):
-            rows = self._rows(i)
+            rows = self.rows(i)
             normed = self._norm(params, f"heads{i}", pairs if i == 1 else x)
             x = x if i == 1 else x[:, rows]
 
             def project(name: str, at: np.ndarray, normed: Any = normed, i: int = i) -> Any:
                 part = jnp.einsum("ysw,hwp->hysp", normed[:, at], params[f"{name}{i}"])
+                part = self._turned(part, at) if name in "QK" and self.places == "rotary" else part
                 if i > 1:
                     return part  # (head, sequence, position, inner)
                 flat = part.reshape(self.heads, -1, part.shape[-1])  # one index gathers faster than two
@@ -117,6 +135,9 @@ class Transformer(LaggedModel):
             scores = jnp.einsum(
                 "hbqp,hbsp->hbqs", project("Q", rows) / np.sqrt(self.width // self.heads), project("K", everywhere)
             )
+            if self.places == "relative":
+                lags = np.maximum(rows[:, None] - everywhere, 0)
+                scores = scores + params[f"B{i}"][:, None, lags]
             weights = jax.nn.softmax(jnp.where(everywhere <= rows[:, None], scores, -jnp.inf), axis=-1)
             attention = weights if attention is None else attention
             mixed = jnp.einsum("hbqs,hbsp->hbqp", weights, project("V", everywhere))
@@ -126,9 +147,28 @@ class Transformer(LaggedModel):
                 x = self._add(x, units @ params[f"N{i}"] + params[f"n{i}"], parts)
         return self._norm(params, "out", x) @ params["U"] + params["u"], attention
 
-    def _rows(self, layer: int) -> np.ndarray:
+    def _turned(self, part: Any, at: np.ndarray) -> Any:
+        """Queries or keys (..., positions, inner), each turned by the angles of its position."""
+        from stagescope.autodiff import jnp
+
+        cos, sin = (jnp.asarray(table[at], part.dtype) for table in self.turns)
+        half = cos.shape[-1]
+        one, two, rest = part[..., :half], part[..., half : 2 * half], part[..., 2 * half :]
+        return jnp.concatenate([one * cos - two * sin, two * cos + one * sin, rest], axis=-1)
+
+    def rows(self, layer: int) -> np.ndarray:
         """Positions that a layer computes: all, in the last one those that are scored."""
         return np.arange(self.context - 1 if layer == self.layers else 0, self.positions)
+
+    @property
+    def parts(self) -> int:
+        """Parts that a layer adds to the stream."""
+        return 2 if self.mlp else 1
+
+    @property
+    def threshold(self) -> int:
+        """Of 2^16 random numbers, how many mean that an entry is dropped."""
+        return round(self.dropout * 2**16)
 
     def draw_kept(self, draw: np.random.Generator, sequences: int) -> tuple[np.ndarray, ...] | None:
         """Which entries survive dropout, for each part that is added to the stream (B, rows, width); None where all do."""
@@ -136,10 +176,10 @@ class Transformer(LaggedModel):
             return None
         found = []
         for i in range(1, self.layers + 1):
-            shape = (sequences, len(self._rows(i)), self.width)
-            for _ in range(2 if self.mlp else 1):
+            shape = (sequences, len(self.rows(i)), self.width)
+            for _ in range(self.parts):
                 bits = np.frombuffer(draw.bytes(2 * math.prod(shape)), dtype="<u2").reshape(shape)
-                found.append(bits >= round(self.dropout * 2**16))
+                found.append(bits >= self.threshold)
         return tuple(found)
 
     def _norm(self, params: Any, name: str, x: Any) -> Any:

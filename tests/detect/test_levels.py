@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.papers.incremental.transitions import crossings, plateaus, transitions, widened
+from stagescope.detect.levels import crossings, plateaus, transitions, widened
 
 LEVELS = np.array([3.0, 2.0, 1.0, 0.0])
 

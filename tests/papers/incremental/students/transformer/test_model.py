@@ -24,6 +24,16 @@ def normed(model, params, name, x):
     return centred / np.sqrt(centred.var(axis=-1, keepdims=True) + 1e-5) * params[f"gain_{name}"] + params[f"shift_{name}"]
 
 
+def turned(rows, model):
+    """Rotary positions as complex numbers: entries i and i + half of row s are turned by s / 10000^(i / half)."""
+    if model.places != "rotary":
+        return rows
+    half = rows.shape[1] // 2
+    angles = np.arange(len(rows))[:, None] / 10000 ** (np.arange(half) / half)
+    both = (rows[:, :half] + 1j * rows[:, half : 2 * half]) * np.exp(1j * angles)
+    return np.concatenate([both.real, both.imag, rows[:, 2 * half :]], axis=1)
+
+
 def written_out(model, params, row, kept=None):
     """All rows of one sequence through all layers, one head and one row at a time."""
     n = model.positions
@@ -41,8 +51,10 @@ def written_out(model, params, row, kept=None):
         part, seen = np.zeros_like(x), np.zeros((model.heads, n, n))
         for h in range(model.heads):
             q, k, v = (y @ params[f"{name}{i}"][h] for name in "QKV")
+            q, k = (turned(row, model) for row in (q, k))
             for t in range(n):
-                weights = np.exp(k[: t + 1] @ q[t] / np.sqrt(model.width / model.heads))
+                bias = params[f"B{i}"][h, t::-1] if model.places == "relative" else 0.0
+                weights = np.exp(k[: t + 1] @ q[t] / np.sqrt(model.width / model.heads) + bias)
                 seen[h, t, : t + 1] = weights / weights.sum()
                 part[t] += seen[h, t] @ v @ params[f"O{i}"][h]
         first = seen if first is None else first
@@ -56,10 +68,10 @@ def written_out(model, params, row, kept=None):
 
 KINDS = [
     {},
-    {"layers": 2},
+    {"layers": 2, "places": "relative"},
     {"places": "sinusoidal", "mlp": 0},
     {"places": "one-hot", "norm": "none", "layers": 2},
-    {"residual": False, "norm": "none", "mlp": 0},
+    {"places": "rotary", "width": 10, "residual": False, "norm": "none", "mlp": 0},
 ]
 
 
@@ -114,6 +126,10 @@ def test_init_and_places():
     waves = transformer(places="sinusoidal").fixed_places
     np.testing.assert_allclose(waves[:, :3] ** 2 + waves[:, 3:] ** 2, 1)
     assert "P" not in transformer(places="sinusoidal").shapes
+    relative = transformer(places="relative", layers=2)
+    assert relative.shapes["B2"] == (2, 4)
+    assert not relative.init(0)["B2"].any()
+    assert relative.axes["B2"] == ("head", "lag")
 
 
 def test_bad_sizes():
@@ -121,5 +137,7 @@ def test_bad_sizes():
         transformer(width=7)
     with pytest.raises(ss.InputError, match="one-hot positions need a width of at least 4, got 2"):
         transformer(width=2, places="one-hot")
+    with pytest.raises(ss.InputError, match="rotary positions need a width of at least 2 for each of the 2 heads, got 2"):
+        transformer(width=2, places="rotary")
     with pytest.raises(ss.InputError, match="layers"):
         transformer(layers=3)

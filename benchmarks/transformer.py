@@ -1,0 +1,218 @@
+"""A training step of the preset `transformer` (batch 3000, float32, AdamW, clip 1) against PyTorch, one thread each.
+
+Sides, on the same sequences from the same parameters, checked to give the same gradient without dropout:
+- eager: the model as one writes it, every row through every layer;
+- best: the fastest of several ways to write it with our own tricks (only scored rows, tables of (token, position) pairs, output
+  projection folded into the values, chunks that share the tables), also through torch.compile.
+CPU time, the sides alternating, minima. Needs `stagescope[benchmarks]` and a C++ compiler.
+"""
+
+import json
+import os
+import time
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+import stagescope as ss
+from stagescope.dynamics.loops import loop_for
+from stagescope.params import Layout
+
+ROUNDS = 5
+CHUNKS = (500, 200, 100)
+
+
+class Eager(torch.nn.Module):
+    """The model as one writes it."""
+
+    def __init__(self, model, start) -> None:
+        super().__init__()
+        self.model = model
+        self.blocks = torch.nn.ParameterDict(
+            {n: torch.nn.Parameter(torch.tensor(b, dtype=torch.float32)) for n, b in start.items()}
+        )
+        self.keep = 0.0
+
+    def norm(self, name, x):
+        return F.layer_norm(x, (self.model.width,), self.blocks[f"gain_{name}"], self.blocks[f"shift_{name}"])
+
+    def drop(self, x):
+        return F.dropout(x, self.keep)
+
+    def mlp(self, x):
+        b = self.blocks
+        return F.relu(self.norm("mlp1", x) @ b["M1"] + b["m1"]) @ b["N1"] + b["n1"]
+
+    def logits(self, x):
+        return self.norm("out", x) @ self.blocks["U"] + self.blocks["u"]
+
+    def forward(self, tokens, *tables):
+        del tables  # there are none
+        model, b = self.model, self.blocks
+        x = b["E"][tokens] + b["P"]
+        y, shape = self.norm("heads1", x), (len(tokens), model.positions, model.heads, -1)
+        q, k, v = ((y @ b[f"{n}1"].transpose(0, 1).flatten(1)).view(shape).transpose(1, 2) for n in "QKV")
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        x = x + self.drop(mixed @ b["O1"].flatten(0, 1))
+        x = x + self.drop(self.mlp(x))
+        return self.logits(x)[:, model.context - 1 :]
+
+
+class Tables(Eager):
+    """Queries, keys and values once for each (token, position) pair, and scored rows only; `folded`: O is in the values."""
+
+    def __init__(self, model, start, folded: bool, scores: bool = False) -> None:
+        super().__init__(model, start)
+        self.folded, self.scores = folded, scores
+        hidden = ~torch.tensor(model.visible)
+        self.mask = torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf)
+
+    def tables(self):
+        """Inputs, queries and keys, or scores, and values, by pair."""
+        model, b, first = self.model, self.blocks, self.model.context - 1
+        part = model.width // model.heads
+        pairs = (b["E"] + b["P"][:, None]).flatten(0, 1)
+        y = self.norm("heads1", pairs)
+        q, k, v = (y @ b[f"{n}1"] for n in "QKV")  # (head, pair, inner)
+        v = v @ b["O1"] if self.folded else v
+        if self.scores:
+            return pairs, (q[:, first * model.vocab :] @ k.transpose(1, 2) / part**0.5).flatten(1), v.transpose(0, 1).flatten(1)
+        return pairs, (q / part**0.5).transpose(0, 1).flatten(1), k.transpose(0, 1).flatten(1), v.transpose(0, 1).flatten(1)
+
+    def forward(self, tokens, *tables):
+        pairs, *found = tables
+        model, first, heads = self.model, self.model.context - 1, self.model.heads
+        at = tokens + model.vocab * torch.arange(model.positions)
+        asks = at[:, first:]
+
+        def by_head(where, table):
+            return F.embedding(where, table).unflatten(2, (heads, -1)).transpose(1, 2)
+
+        if self.scores:
+            where = (asks - first * model.vocab)[:, :, None] * len(pairs) + at[:, None]
+            scores = found[0][:, where.flatten()].view(heads, *where.shape).transpose(0, 1)
+        else:
+            scores = by_head(asks, found[0]) @ by_head(at, found[1]).transpose(2, 3)
+        weights = torch.softmax(scores + self.mask, dim=-1)
+        if self.folded:
+            rows = F.embedding(at, found[-1]).view(len(tokens), model.positions * heads, -1)
+            mixed = weights.permute(0, 2, 3, 1).flatten(2) @ rows
+        else:
+            mixed = (weights @ by_head(at, found[-1])).transpose(1, 2).flatten(2) @ self.blocks["O1"].flatten(0, 1)
+        x = F.embedding(asks, pairs) + self.drop(mixed)
+        x = x + self.drop(self.mlp(x))
+        return self.logits(x)
+
+
+class Side:
+    """Steps of one way to write it, in chunks whose gradients add up; tables are made once a step, and so are their gradients."""
+
+    def __init__(self, module, chunk: int, compiled: bool = False) -> None:
+        self.module, self.chunk = module, chunk
+        self.call = torch.compile(self._loss) if compiled else self._loss
+        self.optimizer = torch.optim.AdamW(module.parameters(), lr=0.003, weight_decay=0.01)
+
+    def _loss(self, tokens, targets, *tables):
+        return F.cross_entropy(self.module(tokens, *tables).flatten(0, 1), targets.flatten(), reduction="sum")
+
+    def gradient(self, tokens, dropout: float) -> float:
+        """Of the mean loss, and its value."""
+        self.module.keep, model = dropout, self.module.model
+        total, made = 0.0, self.module.tables() if isinstance(self.module, Tables) else ()
+        leaves = [table.detach().requires_grad_() for table in made]
+        self.optimizer.zero_grad()
+        for part in tokens.split(self.chunk):
+            targets = part[:, model.context :].contiguous()
+            loss = self.call(part[:, : model.positions].contiguous(), targets, *leaves) / (len(tokens) * targets.shape[1])
+            loss.backward()
+            total += float(loss.detach())
+        if made:
+            torch.autograd.backward(made, [leaf.grad for leaf in leaves])
+        return total
+
+    def step(self, tokens) -> None:
+        self.gradient(tokens, 0.1)
+        torch.nn.utils.clip_grad_norm_(self.module.parameters(), 1.0)
+        self.optimizer.step()
+
+
+def sides(model, start) -> dict[str, Side]:
+    found = {"eager": Side(Eager(model, start), 3000)}
+    for folded in (False, True):
+        for chunk in CHUNKS:
+            found[f"tables{', folded' * folded}, chunks of {chunk}"] = Side(Tables(model, start, folded), chunk)
+        found[f"tables{', folded' * folded}, compiled, chunks of 500"] = Side(Tables(model, start, folded), 500, True)
+    found["tables, folded, scores, chunks of 500"] = Side(Tables(model, start, True, scores=True), 500)
+    return found
+
+
+def _cpu(work) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    plan = ss.study("incremental")
+    setup = plan.setup(plan.configured("transformer"), 0)
+    loss, layout = setup.what, Layout.of(setup.params)
+    assert isinstance(loss, ss.TransformerLoss)
+    assert isinstance(setup.dynamics, ss.Descent)
+    batch = loss.minibatch(0)
+    assert batch is not None
+    tokens = torch.tensor(batch.by_sequence.astype(np.int64))
+    value, expected = loss._kernel(setup.params, batch)
+    found = {}
+    for name, side in sides(loss.model, setup.params).items():
+        theirs = side.gradient(tokens, 0.0)
+        assert abs(theirs - value) < 1e-4, f"{name}: loss {theirs} instead of {value}"
+        for block, gradient in expected.items():
+            gap = np.abs(side.module.blocks[block].grad.numpy() - gradient).max() / np.abs(gradient).max()
+            assert gap < 2e-3, f"{name}: the gradient in {block} differs by {gap:.1e} of its largest entry"
+        side.step(tokens)
+        found[name] = side, min(_cpu(lambda side=side: side.step(tokens)) for _ in range(2))
+        print(f"{found[name][1]:.3f} s  {name}", flush=True)
+    best = min((name for name in found if name != "eager"), key=lambda name: found[name][1])
+    loop = loop_for(setup.dynamics, loss.field(), layout)
+    carry, _ = loop.advance(loop.restore(loop.start(layout.pack(setup.params))), 0, 1)
+    rows = [
+        (
+            _cpu(lambda: loop.advance(carry, 1, 1)),
+            _cpu(lambda: found["eager"][0].step(tokens)),
+            _cpu(lambda: found[best][0].step(tokens)),
+            _peak(),
+        )
+        for _ in range(ROUNDS)
+    ]
+    ours, eager, tuned, peak = (float(number) for number in np.min(rows, axis=0))
+    work = flops(loss.model, len(tokens))
+    share = work * peak / ours
+    print(f"step of batch 3000: {ours:.3f} s; PyTorch eager {eager:.3f} s, best ({best}) {tuned:.3f} s")
+    print(f"{work / 1e9:.1f} GFlop of products at {share:.0%} of the speed of a large product, {1e-9 / peak:.0f} GFlop/s")
+    print(json.dumps({"ratio_eager": eager / ours, "ratio_best": tuned / ours, "seconds_step": ours, "share_of_peak": share}))
+
+
+def _peak() -> float:
+    """Seconds per operation of a large product in the BLAS of NumPy."""
+    a = np.ones((1024, 1024), np.float32)
+    return _cpu(lambda: a @ a) / (2 * 1024**3)
+
+
+def flops(model, batch: int) -> float:
+    """Operations in matrix products of a step, forward and back: pairs that are seen, values, MLP, output."""
+    width, seen, rows = model.width, model.visible.sum(), batch * model.targets
+    mixed = 2 * batch * model.heads * seen * width
+    mlp, out = 4 * rows * width * model.mlp, 2 * rows * width * model.vocab
+    pairs = model.vocab * model.positions
+    table = 2 * model.vocab**2 * seen * width
+    projections = 2 * width**2 * (3 * pairs + model.vocab * model.targets)
+    return 3.0 * (mixed + mlp + out + table + projections)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Integration from one restart to the next: by CVODE, or by SciPy's integrators as the second opinion."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from math import inf, isfinite
+
+import numpy as np
+
+from stagescope.dynamics import cvode
+from stagescope.dynamics.dynamics import Point, SolveFailed, check_finite
+from stagescope.fields.field import Compiled, FlatField
+from stagescope.threads import hold
+
+KRYLOV = 20
+MAX_STEPS = 200_000
+"""Steps without a frame, of one integration by CVODE."""
+SCIPY = {"lsoda": "LSODA", "dop853": "DOP853", "radau": "Radau"}
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A field and how it is integrated; every solver of this file gives the same points to within the tolerances."""
+
+    flat: FlatField
+    method: str
+    tolerances: tuple[float, float | None]
+    what: str
+    """How messages call the field."""
+    enough: int | None
+    """Evaluations of the field after which an integration ends, at a stop or between two; None: at the last stop only."""
+    weights: np.ndarray | None
+    """Of the squares in a speed; None where loss and speed are not asked for."""
+
+    def points(self, theta: np.ndarray, span: tuple[float, float], stops: np.ndarray) -> Iterator[Point]:
+        """The flow at the stops, as frames. The last point is where to restart, and no frame if it is between stops."""
+        near = sum(1 for stop in stops.tolist() if _at_once(span[0], stop))
+        yield from (Point(stop, theta, frame=True, state=None) for stop in stops[:near].tolist())
+        if near == len(stops):
+            return
+        for point in self._solve()(self, theta, span, stops[near:]):
+            if point.speed is None or not isfinite(point.speed):  # else all parameters are finite
+                check_finite(point.vector, f"t={point.position:g}")
+            yield point
+
+    def _solve(self) -> "Callable[[Solver, np.ndarray, tuple[float, float], np.ndarray], Iterator[Point]]":
+        if self.method in SCIPY:
+            return _scipy
+        for stream in ("ERROR", "WARNING"):  # SUNDIALS prints to stderr; its message is in the result as well
+            os.environ.setdefault(f"SUNLOGGER_{stream}_FILENAME", os.devnull)
+        return _directly if isinstance(self.flat, Compiled) and cvode.functions() is not None else _through_python
+
+    def diverged(self, t: float, norm: float) -> SolveFailed:
+        return SolveFailed("diverged", f"diverged at t={t:g}: the {self.what} is not finite at |theta|={norm:.3g}")
+
+    def stopped(self, t: float, y: np.ndarray, message: object) -> SolveFailed:
+        name = self.method if self.method in SCIPY else "CVODE"
+        return SolveFailed("failed", f"{name} stopped at t={t:g}, |theta|={_norm(y):.3g}: {message}")
+
+
+def _at_once(start: float, stop: float) -> bool:
+    """A frame a few roundings after a restart: no integrator can take so small a step, and nothing moves in it."""
+    return bool(stop - start <= 1e-13 * abs(stop))
+
+
+def _norm(vector: np.ndarray) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.linalg.norm(vector))
+
+
+class _Guarded:
+    """A right-hand side that ends the solve at the first value that is not finite, and counts."""
+
+    def __init__(self, solver: Solver) -> None:
+        self._solver, self.count = solver, 0
+
+    def __call__(self, t: float, y: np.ndarray, out: np.ndarray) -> None:
+        self.count += 1
+        self._solver.flat(y, out)
+        if not isfinite(out.dot(out)):
+            raise self._solver.diverged(t, _norm(y))
+
+
+def _directly(solver: Solver, theta: np.ndarray, span: tuple[float, float], stops: np.ndarray) -> Iterator[Point]:
+    """With no Python between solver and kernel: a third of the time."""
+    field, enough, done, looks, flag = solver.flat, solver.enough or inf, 0, 0, 0
+    assert isinstance(field, Compiled)
+    with cvode.Cvode(field, theta, span, solver.tolerances, KRYLOV, solver.weights) as way:
+        while done < len(stops) and way.evaluations < enough:
+            flag, frames = way.travel(stops[done:], enough)
+            yield from frames
+            done, looks = done + len(frames), 0 if frames else looks + 1
+            if flag < 0 and (flag != cvode.TOO_MUCH_WORK or looks * cvode.LOOK >= MAX_STEPS):
+                t, norm = field.held[-2:]
+                raise solver.diverged(t, norm) if isfinite(t) else solver.stopped(way.t, way.y, cvode.message(flag))
+        if done < len(stops) and flag == cvode.TOO_MUCH_WORK:
+            yield Point(way.t, way.y.copy(), frame=False, state=None)
+
+
+def _through_python(solver: Solver, theta: np.ndarray, span: tuple[float, float], stops: np.ndarray) -> Iterator[Point]:
+    from sksundae.cvode import CVODE
+
+    guarded, enough, done, looks = _Guarded(solver), solver.enough or inf, 0, 0
+    (rtol, atol), look = solver.tolerances, min(cvode.LOOK, MAX_STEPS) if solver.enough else MAX_STEPS
+    way = CVODE(guarded, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, rtol=rtol, atol=atol, max_num_steps=look)
+    way.init_step(span[0], theta)
+    while done < len(stops) and guarded.count < enough:
+        stop = float(stops[done])
+        with np.errstate(over="ignore", invalid="ignore"), redirect_stdout(StringIO()):  # a failure is reported once
+            found = way.step(stop, tstop=span[1])
+        done, looks = (done + 1, 0) if found.success else (done, looks + 1)
+        if found.success:
+            yield Point(stop, np.array(found.y), frame=True, state=None)
+        elif found.status != cvode.TOO_MUCH_WORK or looks * look >= MAX_STEPS:
+            raise solver.stopped(found.t, found.y, found.message)
+        elif guarded.count >= enough:
+            yield Point(float(found.t), np.array(found.y), frame=False, state=None)
+
+
+def _scipy(solver: Solver, theta: np.ndarray, span: tuple[float, float], stops: np.ndarray) -> Iterator[Point]:
+    from scipy import integrate
+
+    hold()  # SciPy brings a BLAS of its own
+    guarded, enough, done = _Guarded(solver), solver.enough or inf, 0
+
+    def rhs(t: float, y: np.ndarray) -> np.ndarray:
+        out = np.empty_like(y)
+        guarded(t, np.ascontiguousarray(y), out)
+        return out
+
+    rtol, atol = solver.tolerances
+    way = getattr(integrate, SCIPY[solver.method])(rhs, span[0], theta, span[1], rtol=rtol, atol=atol)
+    while done < len(stops) and (way.t >= stops[done] or guarded.count < enough):
+        stop = float(stops[done])
+        if way.t >= stop:
+            yield Point(stop, np.array(way.y if stop == way.t else way.dense_output()(stop)), frame=True, state=None)
+            done += 1
+            continue
+        with np.errstate(over="ignore", invalid="ignore"):  # a blow-up is reported once, as the outcome
+            message = way.step()
+        if way.status == "failed":
+            raise solver.stopped(way.t, way.y, message)
+    if done < len(stops):
+        yield Point(float(way.t), np.array(way.y), frame=False, state=None)

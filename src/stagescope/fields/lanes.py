@@ -1,0 +1,172 @@
+"""Sixteen numbers side by side, for Numba kernels on rows that are gathered by their number.
+
+A loop over a short row costs more in checks than in arithmetic when it is compiled by itself. Here a stretch of a row is one
+value that stays in registers: it is loaded from a place of a contiguous array, multiplied, added and stored.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import models, register_model
+
+from stagescope.kernels import intrinsic
+
+LANES = 16
+_FAST = ("contract",)
+_INDEX = ir.IntType(32)
+
+
+def padded(width: int) -> int:
+    """The least multiple of `LANES` that is not below a width."""
+    return -(-width // LANES) * LANES
+
+
+class Lanes(types.Type):
+    """The Numba type of `LANES` numbers."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Lanes({dtype})")
+
+
+@register_model(Lanes)
+class _Model(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Lanes) -> None:
+        super().__init__(manager, kind, ir.VectorType(manager.lookup(kind.dtype).get_value_type(), LANES))
+
+
+def _place(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [place], inbounds=True)
+
+
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
+    """Where the lanes from a place of an array on are."""
+    first = _place(context, builder, kind, array, place)
+    return builder.bitcast(first, context.get_value_type(Lanes(kind.dtype)).as_pointer())
+
+
+@intrinsic
+def load(typing: Any, array: Any, place: Any) -> Any:
+    """The lanes from a place of a contiguous array on; places of an array of several axes are counted in order."""
+
+    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        found = builder.load(_pointer(context, builder, array, *values))
+        found.align = array.dtype.bitwidth // 8
+        return found
+
+    return Lanes(array.dtype)(array, types.intp), made
+
+
+@intrinsic
+def store(typing: Any, array: Any, place: Any, lanes: Any) -> Any:
+    """Put lanes into a contiguous array, from a place on."""
+
+    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        builder.store(values[2], _pointer(context, builder, array, *values[:2])).align = array.dtype.bitwidth // 8
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, lanes), made
+
+
+@intrinsic
+def prefetch(typing: Any, array: Any, place: Any) -> Any:
+    """Ask for the line of memory with a place of a contiguous array, which is needed soon."""
+
+    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        first = builder.bitcast(_place(context, builder, array, *values), ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [first.type, _INDEX, _INDEX, _INDEX])
+        asked = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(asked, [first, _INDEX(0), _INDEX(3), _INDEX(1)])  # to read, into all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), made
+
+
+def _spread(builder: Any, number: Any) -> Any:
+    one = builder.insert_element(ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined), number, _INDEX(0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_INDEX, LANES), [0] * LANES))
+
+
+@intrinsic
+def spread(typing: Any, number: Any) -> Any:
+    """The same number in all lanes."""
+    return Lanes(number)(number), lambda context, builder, signature, values: _spread(builder, values[0])
+
+
+@intrinsic
+def spread_from(typing: Any, array: Any, place: Any) -> Any:
+    """The number at a place of a contiguous array in all lanes."""
+
+    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _spread(builder, builder.load(_place(context, builder, array, *values)))
+
+    return Lanes(array.dtype)(array, types.intp), made
+
+
+@intrinsic
+def reaching(typing: Any, array: Any, place: Any, least: Any, number: Any) -> Any:
+    """A number in lanes where the unsigned integer of a contiguous array is at least so large, 0 in the others."""
+
+    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        numbers = builder.load(_pointer(context, builder, array, *values[:2]))
+        numbers.align = array.dtype.bitwidth // 8
+        kept = builder.icmp_unsigned(">=", numbers, _spread(builder, values[2]))
+        chosen = _spread(builder, values[3])
+        return builder.select(kept, chosen, ir.Constant(chosen.type, None))
+
+    return Lanes(number)(array, types.intp, array.dtype, number), made
+
+
+@intrinsic
+def multiply_add(typing: Any, x: Any, y: Any, z: Any) -> Any:
+    """x y + z, lane by lane, rounded once where the processor can."""
+
+    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.fadd(builder.fmul(values[0], values[1], flags=_FAST), values[2], flags=_FAST)
+
+    return z(x, y, z), made
+
+
+@intrinsic
+def plus(typing: Any, x: Any, y: Any) -> Any:
+    """x + y, lane by lane."""
+    return x(x, y), lambda context, builder, signature, values: builder.fadd(*values)
+
+
+@intrinsic
+def larger(typing: Any, x: Any, y: Any) -> Any:
+    """The larger of x and y, lane by lane; y where one is no number."""
+
+    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", *values), *values)
+
+    return x(x, y), made
+
+
+def _halved(combine: Any) -> Any:
+    """Combine both halves of all lanes until one number is left."""
+
+    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        found, size = values[0], LANES
+        while size > 1:
+            size //= 2
+            halves = (list(range(size)), list(range(size, 2 * size)))
+            kind = ir.VectorType(_INDEX, size)
+            found = combine(builder, *(builder.shuffle_vector(found, found, ir.Constant(kind, half)) for half in halves))
+        return builder.extract_element(found, _INDEX(0))
+
+    return made
+
+
+@intrinsic
+def total(typing: Any, x: Any) -> Any:
+    """The sum of all lanes."""
+    return x.dtype(x), _halved(lambda builder, low, high: builder.fadd(low, high))
+
+
+@intrinsic
+def largest(typing: Any, x: Any) -> Any:
+    """The largest of all lanes."""
+    return x.dtype(x), _halved(lambda builder, low, high: builder.select(builder.fcmp_ordered(">", low, high), low, high))

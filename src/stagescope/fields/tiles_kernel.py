@@ -1,0 +1,143 @@
+"""Products of small matrices as tiles of registers, for Numba kernels: what BLAS is slow at, because they are many and small.
+
+A tile is written in LLVM's vectors of 32 bytes, as Numba's loops leave its sums in memory. Rows are given by their addresses, so
+they are read, and sums added, where they are.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+
+from stagescope.kernels import intrinsic, njit
+
+BYTES = 32
+"""Bytes of a vector."""
+ROWS = 4
+"""Rows of a tile: two vectors of each are eight sums, as many as a processor needs under way."""
+ASKED = 3
+"""Rows on the other side of a tile of inner products: twelve sums."""
+
+
+class _Maker:
+    """The code of one tile: vectors of one kind of number."""
+
+    def __init__(self, builder: Any, kind: Any) -> None:
+        self.builder, self.number = builder, ir.FloatType() if kind == types.float32 else ir.DoubleType()
+        self.vector, self.word = ir.VectorType(self.number, BYTES // self.size), ir.IntType(64)
+
+    @property
+    def size(self) -> int:
+        return 4 if isinstance(self.number, ir.FloatType) else 8
+
+    def at(self, address: Any, kind: Any) -> Any:
+        return self.builder.inttoptr(address, kind.as_pointer())
+
+    def load(self, address: Any, kind: Any) -> Any:
+        return self.builder.load(self.at(address, kind), align=min(self.size, 8))
+
+    def save(self, value: Any, address: Any) -> None:
+        self.builder.store(value, self.at(address, value.type), align=self.size)
+
+    def split(self, values: Any, count: int) -> list[Any]:
+        return [self.builder.extract_value(values, i) for i in range(count)]
+
+    def plus(self, address: Any, count: Any, each: Any) -> Any:
+        return self.builder.add(address, self.builder.mul(count, each))
+
+    def all(self, number: Any) -> Any:
+        """A vector of one number."""
+        first = self.builder.insert_element(ir.Constant(self.vector, ir.Undefined), number, ir.IntType(32)(0))
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), self.vector.count), [0] * self.vector.count)
+        return self.builder.shuffle_vector(first, ir.Constant(self.vector, ir.Undefined), mask)
+
+    def room(self, count: int) -> list[Any]:
+        """Sums, all zero; the compiler keeps them in registers."""
+        found = [cgutils.alloca_once(self.builder, self.vector) for _ in range(count)]
+        for place in found:
+            self.builder.store(ir.Constant(self.vector, [0.0] * self.vector.count), place)
+        return found
+
+    def add(self, place: Any, one: Any, two: Any) -> None:
+        name = f"llvm.fma.v{self.vector.count}f{8 * self.size}"
+        fused = cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(self.vector, [self.vector] * 3), name)
+        self.builder.store(self.builder.call(fused, [one, two, self.builder.load(place)]), place)
+
+    def totals(self, places: list[Any]) -> Any:
+        """The sums of the numbers of four vectors of float32, as one vector: neighbours first, halves last."""
+        first, second = (self._neighbours(*places[i : i + 2]) for i in (0, 2))
+        both, word = self._neighbours(first, second), ir.VectorType(ir.IntType(32), 4)
+        halves = (self.builder.shuffle_vector(both, both, ir.Constant(word, list(range(i, i + 4)))) for i in (0, 4))
+        return self.builder.fadd(*halves)
+
+    def _neighbours(self, a: Any, b: Any) -> Any:
+        """a0 + a1, a2 + a3, b0 + b1, b2 + b3 in each half: what a processor adds without crossing its halves."""
+        word = ir.VectorType(ir.IntType(32), 8)
+        masks = ([i, i + 2, i + 8, i + 10, i + 4, i + 6, i + 12, i + 14] for i in (0, 1))
+        return self.builder.fadd(*(self.builder.shuffle_vector(a, b, ir.Constant(word, mask)) for mask in masks))
+
+
+@intrinsic
+def add_products(typing: Any, kind: Any, out: Any, weights: Any, strides: Any, rows: Any, counts: Any) -> Any:
+    """out[i] += sum_h sum_k weights[i, h, k] rows[h, k] on the width of two vectors, with i < ROWS.
+
+    out: ROWS addresses, and the column to be added to all of them and to `rows`; weights: addresses of the first one of each i,
+    strides: bytes from h to h + 1 and k to k + 1; rows: the address of the first row's address, counts: of h, of k, and of
+    addresses from h to h + 1. `kind` is any array of these numbers.
+    """
+    del typing
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        make = _Maker(builder, signature.args[0].dtype)
+        _, out, weights, strides, rows, counts = arguments
+        (*targets, column), firsts = make.split(out, ROWS + 1), make.split(weights, ROWS)
+        (by_head, along), (heads, count, apart) = make.split(strides, 2), make.split(counts, 3)
+        sums = make.room(2 * ROWS)
+        with cgutils.for_range(builder, heads) as head:
+            mine = [make.plus(first, head.index, by_head) for first in firsts]
+            listed = make.plus(rows, builder.mul(head.index, apart), make.word(8))
+            with cgutils.for_range(builder, count) as loop:
+                row = builder.add(make.load(make.plus(listed, loop.index, make.word(8)), make.word), column)
+                both = [make.load(builder.add(row, make.word(BYTES * i)), make.vector) for i in (0, 1)]
+                for i in range(ROWS):
+                    weight = make.all(make.load(make.plus(mine[i], loop.index, along), make.number))
+                    for side in (0, 1):
+                        make.add(sums[2 * i + side], weight, both[side])
+        for i, target in enumerate(targets):
+            for side in (0, 1):
+                place = builder.add(builder.add(target, column), make.word(BYTES * side))
+                make.save(builder.fadd(make.load(place, make.vector), builder.load(sums[2 * i + side])), place)
+        return context.get_dummy_value()
+
+    return types.void(kind, out, weights, strides, rows, counts), code
+
+
+@intrinsic
+def inner_products(typing: Any, kind: Any, asks: Any, asked: Any, vectors: Any, out: Any) -> Any:
+    """out[j] <- rows asks[0 .. ROWS - 1] of float32 times row asked[j], over so many vectors; all are addresses."""
+    del typing
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        make = _Maker(builder, signature.args[0].dtype)
+        _, asks, asked, vectors, out = arguments
+        left, right = make.split(asks, ROWS), make.split(asked, ASKED)
+        sums = make.room(ROWS * ASKED)
+        with cgutils.for_range(builder, vectors) as loop:
+            step = builder.mul(loop.index, make.word(BYTES))
+            seen = [make.load(builder.add(row, step), make.vector) for row in right]
+            for i, row in enumerate(left):
+                mine = make.load(builder.add(row, step), make.vector)
+                for j in range(ASKED):
+                    make.add(sums[ROWS * j + i], mine, seen[j])
+        for j, target in enumerate(make.split(out, ASKED)):
+            make.save(make.totals([builder.load(place) for place in sums[ROWS * j : ROWS * (j + 1)]]), target)
+        return context.get_dummy_value()
+
+    return types.void(kind, asks, asked, vectors, out), code
+
+
+@njit(cache=True, error_model="numpy")
+def address(block, row):
+    """Of a row of the last axis, counted through all axes before it."""
+    return np.int64(block.ctypes.data) + row * block.shape[block.ndim - 1] * block.itemsize

@@ -1,0 +1,261 @@
+"""The kernel for many tokens: loss and gradient of kernel.py [FD:population], a block of queries at a time.
+
+What a block needs of attention, logits and their gradients stays in the caches; P is the only d x d matrix. Tokens lie along
+the rows of all matrices, and all work is of two kinds: combinations of rows (`spread`) and their inner products
+(`_contract`). They take four rows or two by four at once, so numbers of rows are padded with zeros to multiples of four, and rows
+to whole cache lines, at which they also begin: elsewhere it takes a quarter longer.
+
+Attention is e_ij = pi_j exp(Phi_ij) over its sum t_i. The block is never divided by t_i: H and dL/dH are, which are short.
+"""
+
+import numpy as np
+
+from stagescope.fields.exp_kernel import exp_double
+from stagescope.fields.flat_kernel import FAST
+from stagescope.fields.tile_kernel import COLUMNS, ROWS, add_tile
+from stagescope.kernels import njit
+
+WEIGHTS = slice(4, 8)
+OPTIONS = {"cache": True, "fastmath": FAST, "error_model": "numpy"}
+_TABLES, LINE, BLOCK = 8, 8, 8
+"""Numbers before the tables, in a cache line, and queries in a block."""
+SAFE, _LEAST = 300.0, -700.0
+"""Exponents within +- SAFE are taken as they are; else each row's largest one is subtracted, and _LEAST is the smallest."""
+
+
+def hold(sizes, scale, pi, transition):
+    """All that `gradient` reads beside the parameters, and room to work in.
+
+    In order: sizes d, m, mk; scale; weights of the four blocks, 1 here; pi; sums of the rows of P; P, all padded; room.
+    """
+    d = sizes[0]
+    wide, tall, keys = padded(*sizes)
+    law = np.zeros((wide + 2, wide))
+    law[0, :d], law[1, :d], law[2 : d + 2, :d] = pi, transition.sum(axis=1), transition
+    room = np.zeros(4 * (tall + keys + BLOCK) * wide + 4 * tall * max(keys, BLOCK) + LINE)
+    return np.concatenate([sizes, [scale], np.ones(4), law.ravel(), room])
+
+
+@njit(**OPTIONS)
+def padded(d, m, mk):
+    return (d + 7) // 8 * 8, (m + 3) // 4 * 4, (mk + 3) // 4 * 4
+
+
+@njit(**OPTIONS)
+def spread(a, at, down, across, b, out, fresh):
+    """out_i = sum_k a_ik b_k, or added to it; a_ik is the number `at` + i `down` + k `across` of a flat array."""
+    inner, wide = b.shape
+    rows, sums = b.reshape(b.size), out.reshape(out.size)
+    for i in range(0, out.shape[0], ROWS):
+        for j in range(0, wide, COLUMNS):
+            add_tile(sums, i * wide + j, wide, fresh, a, at + i * down, down, across, rows, j, inner)
+
+
+@njit(**OPTIONS)
+def _contract(a, b, out, at, down, across):
+    """out_ik = a_i . b_k, places in `out` as in `spread`."""
+    for i in range(0, a.shape[0], 2):
+        first, second = a[i], a[i + 1]
+        for k in range(0, b.shape[0], 4):
+            b0, b1, b2, b3 = b[k], b[k + 1], b[k + 2], b[k + 3]
+            x0 = x1 = x2 = x3 = y0 = y1 = y2 = y3 = 0.0
+            for j in range(b0.size):
+                x, y = first[j], second[j]
+                x0 += x * b0[j]
+                x1 += x * b1[j]
+                x2 += x * b2[j]
+                x3 += x * b3[j]
+                y0 += y * b0[j]
+                y1 += y * b1[j]
+                y2 += y * b2[j]
+                y3 += y * b3[j]
+            s = at + i * down + k * across
+            out[s], out[s + across], out[s + 2 * across], out[s + 3 * across] = x0, x1, x2, x3
+            s += down
+            out[s], out[s + across], out[s + 2 * across], out[s + 3 * across] = y0, y1, y2, y3
+
+
+@njit(**OPTIONS)
+def longest(rows, work):
+    """The length of the longest column; inf where one is not finite."""
+    for j in range(work.size):
+        work[j] = 0.0
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        for j in range(work.size):
+            work[j] += row[j] * row[j]
+    total, top = 0.0, 0.0
+    for j in range(work.size):
+        total += work[j]
+        top = max(top, work[j])
+    return np.sqrt(top) if np.isfinite(total) else np.inf
+
+
+@njit(**OPTIONS)
+def exponentials(block, d, tops, safe):
+    """block_i <- exp(block_i - tops_i), tops_i the largest entry of the row; 0 where it is safe without."""
+    for i in range(block.shape[0]):
+        row, tops[i] = block[i], 0.0
+        if not safe:
+            tops[i] = row[:d].max()
+            for j in range(row.size):
+                row[j] = max(min(row[j] - tops[i], 0.0), _LEAST)
+    exp_double(block.reshape(block.size))
+
+
+@njit(**OPTIONS)
+def _weigh(pi, e, sums):
+    """e_i <- pi e_i, and the sums t_i."""
+    for i in range(e.shape[0]):
+        row, total = e[i], 0.0
+        for j in range(row.size):
+            row[j] *= pi[j]
+            total += row[j]
+        sums[i] = total
+
+
+@njit(**OPTIONS)
+def _products(a, b, out):
+    """out_i = a_i . b_i."""
+    for i in range(a.shape[0]):
+        x, y, total = a[i], b[i], 0.0
+        for j in range(x.size):
+            total += x[j] * y[j]
+        out[i] = total
+
+
+@njit(**OPTIONS)
+def _surprise(d, pi, mass, law, z, own, tops):
+    """The loss; turns exponentials into dL/dlogits_i = pi_i (softmax_i - P_i), rows of P summing to `mass`, one or nearly so."""
+    loss = 0.0
+    for i in range(z.shape[0]):
+        row, likely, total = z[i], law[i], 0.0
+        for j in range(d):
+            total += row[j]
+        loss += pi[i] * (mass[i] * (tops[i] + np.log(total)) - own[i])
+        share, weight = pi[i] * mass[i] / total, pi[i]
+        for j in range(row.size):
+            row[j] = share * row[j] - weight * likely[j]
+    return loss
+
+
+@njit(**OPTIONS)
+def _divide(short, sums):
+    """short_i <- short_i / t_i."""
+    for i in range(sums.size):
+        row, share = short[i], 1.0 / sums[i]
+        for k in range(row.size):
+            row[k] *= share
+
+
+@njit(**OPTIONS)
+def _unattend(e, lift, means):
+    """e_i <- e_i (lift_i - mean_i)."""
+    for i in range(e.shape[0]):
+        row, x, mean = e[i], lift[i], means[i]
+        for j in range(row.size):
+            row[j] *= x[j] - mean
+
+
+@njit(**OPTIONS)
+def four(room, at, rows, wide):
+    """Four matrices, one after the other."""
+    size = rows * wide
+    a, b, c, d = room[at : at + size], room[at + size :], room[at + 2 * size :], room[at + 3 * size :]
+    shape = rows, wide
+    return a.reshape(shape), b[:size].reshape(shape), c[:size].reshape(shape), d[:size].reshape(shape)
+
+
+@njit(**OPTIONS)
+def _block(first, d, safe, tables, by_width, by_key, by_query, short):
+    """The loss of queries from `first` on; adds to the gradients in W0^T, W1 and K^T, and writes that in Q^T.
+
+    With R = dL/dlogits: dL/dW1 = H^T R, dL/dH = R W1^T, X = dL/dH W0^T, and dL/dPhi_ij = A_ij (X_ij - H_i . dL/dH_i).
+    """
+    (w0, w1, dw0, dw1), (q, k, dq, dk), (e, z, _, spare), (h, dh) = by_width, by_key, by_query, short
+    sums, tops, own = spare[0, :BLOCK], spare[1, :BLOCK], spare[2, :BLOCK]
+    last, tall, wide = first + BLOCK, h.shape[1], e.shape[1]
+    pi, mass, law = tables[0, first:last], tables[1, first:last], tables[first + 2 : last + 2]
+    queries, flat, slope = q.reshape(q.size), h.reshape(h.size), dh.reshape(dh.size)
+    spread(queries, first, 1, wide, k, e, True)
+    exponentials(e, d, tops, safe[0])
+    _weigh(tables[0], e, sums)
+    _contract(e, w0, flat, 0, tall, 1)
+    _divide(h, sums)
+    spread(flat, 0, tall, 1, w1, z, True)
+    _products(law, z, own)
+    exponentials(z, d, tops, safe[1])
+    loss = _surprise(d, pi, mass, law, z, own, tops)
+    spread(flat, 0, 1, tall, z, dw1, False)
+    _contract(z, w1, slope, 0, tall, 1)
+    _divide(dh, sums)
+    spread(slope, 0, 1, tall, e, dw0, False)
+    spread(slope, 0, tall, 1, w0, z, True)
+    _products(h, dh, own)
+    _unattend(e, z, own)
+    _contract(e, k, dq.reshape(dq.size), first, 1, wide)
+    spread(queries, first, wide, 1, e, dk, False)
+    return loss
+
+
+@njit(**OPTIONS)
+def _copy(source, factor, goal):
+    """goal_ik = factor source_ik, as far as both go."""
+    for i in range(min(source.shape[0], goal.shape[0])):
+        for k in range(min(source.shape[1], goal.shape[1])):
+            goal[i, k] = factor * source[i, k]
+
+
+@njit(**OPTIONS)
+def turn(source, factor, goal):
+    """goal_ki = factor source_ik, as far as both go."""
+    for i in range(min(source.shape[0], goal.shape[1])):
+        for k in range(min(source.shape[1], goal.shape[0])):
+            goal[k, i] = factor * source[i, k]
+
+
+@njit(**OPTIONS)
+def _named(vector, d, m, mk):
+    """W0, W1, WQ and WK, or their gradients, in a vector of all parameters."""
+    w1, wq, wk = d * m, 2 * d * m, 2 * d * m + m * mk
+    first, second = vector[:w1].reshape(d, m), vector[w1:wq].reshape(m, d)
+    return first, second, vector[wq:wk].reshape(m, mk), vector[wk:].reshape(m, mk)
+
+
+@njit(**OPTIONS)
+def gradient(theta, out, held):
+    """Loss; writes weights[b] x gradient of block b (order W0, W1, WQ, WK) into `out`. `held` is from `hold`."""
+    d, m, mk = int(held[0]), int(held[1]), int(held[2])
+    wide, tall, keys = padded(d, m, mk)
+    end = _TABLES + (wide + 2) * wide
+    tables, room = held[_TABLES:end].reshape(wide + 2, wide), held[end + -(held.ctypes.data // 8 + end) % LINE :]
+    by_width, by_key = four(room, 0, tall, wide), four(room, 4 * tall * wide, keys, wide)
+    by_query = four(room, 4 * (tall + keys) * wide, BLOCK, wide)
+    h, dh, wq, wk = four(room, 4 * (tall + keys + BLOCK) * wide, max(keys, BLOCK), tall)
+    (w0, w1, dw0, dw1), (q, k, dq, dk), work = by_width, by_key, by_query[1][0]
+    queries, turned = wq.reshape(wq.size), wk.reshape(wk.size)
+    given, found = _named(theta, d, m, mk), _named(out, d, m, mk)
+    turn(given[0], 1.0, w0)
+    _copy(given[1], 1.0, w1)
+    turn(given[2], held[3], wq)  # Q has the scale of the scores
+    turn(given[3], 1.0, wk)
+    spread(queries, 0, tall, 1, w0, q, True)
+    spread(turned, 0, tall, 1, w0, k, True)
+    scores, logits = longest(q, work) * longest(k, work), longest(w0, work) * longest(w1, work)
+    if not (scores < np.inf and logits < np.inf):
+        out[:] = np.nan
+        return np.nan
+    for sums in (dw0, dw1, dk):
+        sums[:] = 0.0
+    loss, safe, short = 0.0, (scores <= SAFE, logits <= SAFE), (h[:BLOCK], dh[:BLOCK])
+    for first in range(0, wide, BLOCK):
+        loss += _block(first, d, safe, tables, by_width, by_key, by_query, short)
+    spread(queries, 0, 1, tall, dq, dw0, False)
+    spread(turned, 0, 1, tall, dk, dw0, False)
+    _contract(dq, w0, queries, 0, tall, 1)
+    _contract(dk, w0, turned, 0, tall, 1)
+    turn(dw0, held[4], found[0])
+    _copy(dw1, held[5], found[1])
+    turn(wq, held[6] * held[3], found[2])
+    turn(wk, held[7], found[3])
+    return loss

@@ -1,0 +1,1 @@
+"""The full student: model, loss, and its pass by Numba and BLAS."""

@@ -1,0 +1,172 @@
+"""Numba loops of the transformer's pass: rows of the stream, and labels. Products of matrices are left to BLAS.
+
+All arrays are of one precision, single or double, except sums over sequences. Rows of the stream, and what is added to all of
+them, are padded with zeros to whole `LANES`.
+"""
+
+import numpy as np
+
+from stagescope.fields.lanes import LANES, load, multiply_add, plus, reaching, spread, store, total
+from stagescope.kernels import njit
+
+_OPTIONS = {"cache": True, "fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}
+_GOLDEN, _MIX_A, _MIX_B = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xBF58476D1CE4E5B9),
+    np.uint64(0x94D049BB133111EB),
+)  # SplitMix64
+_WEYL, _MIX_C, _MIX_D = np.uint64(0x9E3779B9), np.uint64(0x21F0AAAD), np.uint64(0xD35A2D97)  # a mixer of 32 bits
+
+
+@njit(**_OPTIONS)
+def draw_numbers(key, first, width, numbers):
+    """Random numbers of 16 bits for rows `first`, first + 1, ..: a hash of (key, row) starts a sequence whose steps are mixed.
+
+    A step has 32 bits: the low ones are for an entry of the first half of the width, the high ones for one of the second half.
+    """
+    low = np.uint64(0xFFFFFFFF)
+    half = (width + 1) // 2
+    words = np.empty(half, np.uint32)
+    for i in range(numbers.shape[0]):
+        z = key + np.uint64(first + i + 1) * _GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * _MIX_A
+        z = (z ^ (z >> np.uint64(27))) * _MIX_B
+        z = z ^ (z >> np.uint64(31))
+        salt, line = z >> np.uint64(32), numbers[i]
+        for j in range(half):
+            w = (z + np.uint64(j) * _WEYL) & low
+            w = ((w ^ (w >> np.uint64(16))) * _MIX_C) & low
+            w = ((w ^ (w >> np.uint64(15)) ^ salt) * _MIX_D) & low
+            words[j] = np.uint32(w ^ (w >> np.uint64(15)))
+        for j in range(half):
+            line[j] = np.uint16(words[j])
+        for j in range(width - half):
+            line[half + j] = np.uint16(words[j] >> np.uint32(16))
+
+
+@njit(**_OPTIONS)
+def add_part(x, rows, part, bias, numbers, threshold, scale, residual, inside, width, out, size):
+    """out[i] <- x[rows[i]] + what dropout keeps of part[i] + bias, minus its mean; size[i] is its 1/deviation.
+
+    An entry is kept, and multiplied by `scale`, where its number reaches the threshold. `inside` is 1 in the width and 0 beyond;
+    nothing is subtracted where it is 0 everywhere.
+    """
+    wide, centred, none = out.shape[1], inside[0] > 0, spread(out.dtype.type(0))
+    for i in range(out.shape[0]):
+        here, there, sums, squares = i * wide, rows[i] * wide, none, none
+        for j in range(0, wide, LANES):
+            old = load(x, there + j) if residual else none
+            new = plus(load(part, here + j), load(bias, j))
+            new = multiply_add(new, reaching(numbers, here + j, threshold, scale), old)
+            store(out, here + j, new)
+            sums = plus(sums, new)
+        size[i] = 1
+        if centred:
+            mean = spread(-total(sums) / out.dtype.type(width))
+            for j in range(0, wide, LANES):
+                new = multiply_add(mean, load(inside, j), load(out, here + j))
+                store(out, here + j, new)
+                squares = multiply_add(new, new, squares)
+            deviation = np.sqrt(total(squares) / out.dtype.type(width) + out.dtype.type(1e-5))  # as in PyTorch's LayerNorm
+            size[i] = out.dtype.type(1) / deviation
+
+
+@njit(**_OPTIONS)
+def take_part(g, numbers, threshold, scale, part, d_bias):
+    """part[i] <- what dropout kept of g[i], and its sum over rows is added to d_bias."""
+    wide, none = part.shape[1], spread(part.dtype.type(0))
+    sums = np.zeros(wide, part.dtype)
+    for i in range(part.shape[0]):
+        for j in range(0, wide, LANES):
+            new = multiply_add(load(g, i * wide + j), reaching(numbers, i * wide + j, threshold, scale), none)
+            store(part, i * wide + j, new)
+            store(sums, j, plus(load(sums, j), new))
+    for j in range(d_bias.size):
+        d_bias[j] += sums[j]
+
+
+@njit(**_OPTIONS)
+def scale_rows(z, size, offset, rectify):
+    """z[i] <- size[i] z[i] + offset, and nothing below zero where it is rectified; what is not a number stays so."""
+    for i in range(z.shape[0]):
+        line, factor = z[i], size[i]
+        for j in range(offset.size):
+            line[j] = line[j] * factor + offset[j]
+        if rectify:
+            for j in range(offset.size):
+                line[j] = 0 if line[j] < 0 else line[j]
+
+
+@njit(**_OPTIONS)
+def unscale_rows(g, z, size, offset, width, rectified, d_offset, pull):
+    """Back through `scale_rows`: g[i] <- size[i] g[i]; pull[i] is how far a row of the stream is pulled along itself."""
+    total, nothing = np.zeros(offset.size, g.dtype), g.dtype.type(0)
+    for i in range(g.shape[0]):
+        line, seen, factor, along = g[i], z[i], size[i], nothing
+        if rectified:
+            for j in range(offset.size):
+                line[j] = line[j] if seen[j] > 0 else nothing
+        for j in range(offset.size):
+            total[j] += line[j]
+        for j in range(offset.size):
+            along += line[j] * (seen[j] - offset[j])
+        for j in range(offset.size):
+            line[j] *= factor
+        pull[i] = factor * factor * along / width
+    for j in range(offset.size):
+        d_offset[j] += total[j]
+
+
+@njit(**_OPTIONS)
+def pull_rows(g, more, pull, x, fresh):
+    """g[i] <- g[i] + more[i] - pull[i] x[i], without the first where it is fresh."""
+    for i in range(g.shape[0]):
+        line, new, old, factor = g[i], more[i], x[i], pull[i]
+        if fresh:
+            for j in range(line.size):
+                line[j] = new[j] - factor * old[j]
+        else:
+            for j in range(line.size):
+                line[j] += new[j] - factor * old[j]
+
+
+@njit(**_OPTIONS)
+def add_rows(out, rows, g):
+    """out[rows[i]] += g[i]."""
+    wide = g.shape[1]
+    for i in range(rows.size):
+        for j in range(0, wide, LANES):
+            store(out, rows[i] * wide + j, plus(load(out, rows[i] * wide + j), load(g, i * wide + j)))
+
+
+@njit(**_OPTIONS)
+def shift_logits(z, low, shifted, tops):
+    """Each row minus its largest logit, no lower than `low`."""
+    for i in range(z.shape[0]):
+        top = z[i].max()
+        tops[i] = top
+        for j in range(z.shape[1]):
+            shifted[i, j] = max(z[i, j] - top, low)
+
+
+@njit(**_OPTIONS)
+def residuals(z, tops, p, drawn, law):
+    """p <- p/sum - label, where p are exponentials of shifted logits; returns the sum of the cross-entropies."""
+    loss = 0.0
+    for i in range(z.shape[0]):
+        total = p.dtype.type(0)
+        for j in range(z.shape[1]):
+            total += p[i, j]
+        loss += np.log(np.float64(total)) + tops[i]
+        share = 1 / total
+        for j in range(z.shape[1]):
+            p[i, j] *= share
+        if law.size:
+            mine = law[i * z.shape[1] : (i + 1) * z.shape[1]]
+            for j in range(z.shape[1]):
+                loss -= mine[j] * z[i, j]
+                p[i, j] -= p.dtype.type(mine[j])
+        else:
+            loss -= z[i, drawn[i]]
+            p[i, drawn[i]] -= 1
+    return loss
