@@ -26,7 +26,9 @@ AT_LEAST = {
     "five-minutes.md": 12,
     "focus-dilution.md": 1,
     "fork.md": 4,
+    "markov-icl.md": 3,
     "incremental.md": 2,
+    "linear-icl.md": 2,
     "own-objective.md": 10,
     "predict.md": 5,
     "report.md": 3,
@@ -77,7 +79,8 @@ def test_the_claim_of_the_page_asks_for_a_loss_where_there_is_one():
 
 
 def test_the_schema_names_every_key_of_predictions_branches_and_graphs():
-    path = SaddlePath((Leg("1", 0.0, None, 1.0, "passed", None, (), None),), {"E1": Predicted(1.0)}, (), 0.1, np.zeros(0), {})
+    leg = Leg("1", 0.0, None, 1.0, None, None, lambda: ("passed", ()))
+    path = SaddlePath((leg,), {"E1": Predicted(1.0)}, (), 0.1, np.zeros(0), {})
     point, fold = BranchPoint(0.3, 1.0, 0, (), {}, {"logits": ()}, {}), Crossing(0.3, 1.0, "fold", "it turns back")
     graph = SaddleGraph((Node(1, 1.0, 0, "minimum", (), {}),), (Edge(1, None, 0.1, 1, 0.0),), ())
     answers = (

@@ -1,12 +1,15 @@
 """Compiled kernels in their private cache: loaded when intact, compiled when not, never fatal."""
 
 import importlib.util
+import os
 import shutil
 import stat
+import subprocess
 import sys
 
 import pytest
 from numba import types
+from numba.extending import intrinsic
 
 from stagescope import caches, kernels
 from stagescope.kernels import cfunc, njit
@@ -152,5 +155,42 @@ def test_a_callback_is_kept_too(tmp_path, monkeypatch):
     assert cfunc(signature)(negative)._cache_hits == 1
 
 
+def test_the_code_of_an_intrinsic_counts():
+    """It may be in another file than the kernel that names it."""
+
+    def made(number):
+        space = {"types": types}
+        exec(f"def give(typing, x):\n    return types.int64(x), lambda *_: {number}\ndef kernel(x):\n    return tool(x)", space)
+        space["tool"] = intrinsic(space["give"])
+        return list(kernels._made_from(space["kernel"], {}, set()))
+
+    assert made(1) == made(1)
+    assert made(1) != made(2)
+
+
 def test_without_cache_nothing_is_kept():
     assert njit(cache=False)(lambda x: x)._cache.cache_path is None
+
+
+def test_kept_code_is_loaded_without_what_compiles_it(tmp_path):
+    """A kernel that calls BLAS is loaded as Numba does it, which looks at SciPy first."""
+    (tmp_path / "products.py").write_text(f"{SOURCE}\n@njit(cache=True)\ndef product(a, b):\n    return a @ b\n")
+    code = """
+import sys, numpy, products
+assert products.double(2.0) == 4.0
+ready = "numba.np.arraymath" in sys.modules
+assert products.product(numpy.eye(2), numpy.ones((2, 2))).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+print(ready, "numba.np.arraymath" in sys.modules)
+print(*(sum(kernel.stats.cache_hits.values()) for kernel in (products.double, products.product)))
+"""
+    env = {
+        **os.environ,
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}",
+    }
+    env.pop(caches.VARIABLE, None)
+    printed = [
+        subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    ]
+    assert printed == [["True", "True", "0", "0"], ["False", "True", "1", "1"]]

@@ -14,6 +14,7 @@ import pytest
 
 import stagescope as ss
 from stagescope import memory
+from stagescope.dynamics import flow
 
 CHAIN = ss.LaggedChain.spans(5, (2, 1))
 SIZES = {"vocab": 5, "heads": 3, "context": 3, "targets": 4}
@@ -31,8 +32,9 @@ def test_numbers_and_limit(monkeypatch):
 
 
 def test_frames_in_a_folder_need_room_on_its_disk_and_not_in_memory(monkeypatch, tmp_path):
-    """The same for a study and for `evolve`: a flow holds the frames of one segment, a descent one frame."""
+    """The same for a study and for `evolve`: a flow holds the frames up to a restart, a descent one frame."""
     monkeypatch.setattr(memory, "LIMIT", 8 * 60_000)
+    monkeypatch.setattr(flow, "WAITING", 30_000)
     usage = types.SimpleNamespace(free=10**9)
     monkeypatch.setattr(memory.shutil, "disk_usage", lambda _: usage)
     for options in ({"until": 1.0}, {"optimizer": "gd", "steps": 5000, "record": "uniform"}):
@@ -67,11 +69,14 @@ def test_frames_in_a_folder_need_room_on_its_disk_and_not_in_memory(monkeypatch,
         ({"model": "content", "spans": (20000, 2), "steps": 1}, "parameters .* shorter spans"),
         ({"model": "transformer", "width": 300000}, "parameters .* smaller width"),
         ({"model": "transformer", "mlp": 10**9}, "parameters .* smaller width"),
-        ({"model": "transformer", "spans": (3000, 2), "frames": 10, "layers": 2}, "stream .* less padding"),
-        ({"model": "transformer", "spans": (3000, 2), "frames": 10, "targets": 100, "width": 6}, "attention .* fewer heads"),
+        ({"model": "transformer", "spans": (40000, 2), "frames": 10, "layers": 2}, "attention .* less padding"),
+        (
+            {"model": "transformer", "spans": (3000, 2), "sequences": 100, "targets": 20000, "width": 6},
+            "attention .* fewer heads",
+        ),
         (
             {"model": "transformer", "width": 3, "pad": 10**7, "sequences": 1, "frames": 3, "steps": 1},
-            "inputs of the first layer",
+            "attention .* less padding",
         ),
         ({"model": "mirror", "frames": 10**9}, "times of 1,000,000,000 frames"),
         ({"model": "mirror", "frames": 10**8}, "recorded frames .* fewer --frames"),

@@ -25,10 +25,10 @@ def digests(run: ss.Run) -> dict[str, str]:
     return found
 
 
-def same_events(found: dict, expected: dict) -> None:
+def same_events(found: dict, expected: dict, rel: float = 1e-9) -> None:
     assert list(found) == list(expected)
     for name, when in expected.items():
-        assert found[name] == (None if when is None else pytest.approx(when, rel=1e-9)), name
+        assert found[name] == (None if when is None else pytest.approx(when, rel=rel)), name
 
 
 def same_libraries(folder: Path) -> bool:
@@ -150,7 +150,8 @@ def test_an_old_sweep_opens(name):
 def test_a_row_of_an_old_sweep_can_be_run_again():
     sweep = ss.load_sweep(OLD / "sweep-finished")
     row = sweep.find({"pi.0": 0.5, "persistence": 0.6})
-    same_events(dict(ss.stages(sweep.recreate(row, progress=False)).events), row["events"])
+    again = dict(ss.stages(sweep.recreate(row, progress=False)).events)
+    same_events(again, row["events"], rel=1e-7)  # a flow of today restarts elsewhere, and differs within its tolerance
 
 
 def test_the_diagram_of_an_old_sweep(tmp_path):

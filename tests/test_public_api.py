@@ -30,8 +30,8 @@ SaddleGraph saddle_graph
 ForkDifference fork fork_difference
 Branch BranchPoint Crossing continue_point
 from_tensorboard to_json_lines to_tensorboard
-Comparison Kind Paper Reading Reference Regime Study Tag reading
-Graded Heads LightningWatch Recorder TrainerWatch Watcher heads read_checkpoints watch
+Comparison Kind OverRuns Paper Reading Reference Regime Study Tag reading
+Around Graded Heads LightningWatch Recorder TrainerWatch Watcher heads read_checkpoints watch
 Audit Finding audit audit_hashes
 """
 

@@ -1,5 +1,7 @@
 """BLAS has one thread inside, and as many as before afterwards, whatever happens inside."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -80,3 +82,20 @@ def test_the_library_of_numpy_is_found():
     found = threads.blas_threads()
     assert found is None or found >= 1
     assert found is not None or not threads._MAPS.exists()
+
+
+def test_libraries_are_looked_for_again_after_another_was_loaded(monkeypatch):
+    found = []
+    monkeypatch.setattr(threads, "_among", lambda maps: found.append(maps) or {})
+    threads._remembered.cache_clear()
+    for loads in (5, 5, 6, None, None):
+        monkeypatch.setattr(threads, "_loads", lambda loads=loads: loads)
+        threads._loaded()
+    assert len(found) == 4
+    threads._remembered.cache_clear()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the loader is not asked")
+def test_the_loader_counts_what_it_loads():
+    code = "from stagescope.threads import _loads; before = _loads(); import numpy; "
+    subprocess.run([sys.executable, "-c", f"{code}assert 0 < before < _loads()"], check=True)

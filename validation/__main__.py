@@ -15,6 +15,8 @@ MODULES = (
     "incremental",
     "incremental_figures",
     "incremental_stopping",
+    "linear_icl",
+    "markov_icl",
     "text_focus",
     "text_snap",
     "text_incremental",

@@ -22,12 +22,14 @@ from stagescope.papers.calibrate import calibrate
 from stagescope.papers.registry import studies
 from validation import how_sure
 
-FIRST, AGAIN = 120_000, {"scan-snap": 150_000, "focus-dilution": 160_000}
+FIRST, AGAIN = 120_000, {"scan-snap": 150_000, "focus-dilution": 160_000, "linear-icl": 210_000}
 """First seed, and that of a study whose rules were changed after a first table."""
 RENEWED = {"focus-dilution": 185_000, "incremental": 190_000}
 """First seed of claims that were added or changed later."""
 DRAWS, ON_TEXT, ON_RENEWAL, WORKERS = (80, 80), (45, 30), 30, 2
 """Draws of each family of inputs and of each null, those of a study on text and of a renewal, and processes."""
+FEWER = {"linear-icl": (30, 30)}
+"""Draws of a study that was added later."""
 KEEP = Path(__file__).parent / "draws"
 
 
@@ -36,7 +38,8 @@ def main(names: Iterable[str] = ()) -> bool:
     KEEP.mkdir(exist_ok=True)
     good = True
     for name in names or studies():
-        (draws, nulls), first = ON_TEXT if name.startswith("text-") else DRAWS, AGAIN.get(name, FIRST)
+        draws, nulls = ON_TEXT if name.startswith("text-") else FEWER.get(name, DRAWS)
+        first = AGAIN.get(name, FIRST)
         found = calibrate(name, draws, first, nulls=nulls, keep=KEEP / f"{name}-{first}.jsonl", workers=WORKERS)
         good &= _written(name, found)
     how_sure.main()

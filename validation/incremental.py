@@ -6,11 +6,11 @@ The seeds and draws of the features are not those that thresholds and tolerances
 import numpy as np
 
 import stagescope as ss
+from stagescope.detect.levels import plateaus, transitions
 from stagescope.papers.incremental.companions import companions
 from stagescope.papers.incremental.figures.published import tolerance, value
 from stagescope.papers.incremental.observables import lag_curves
 from stagescope.papers.incremental.stages import HEADS
-from stagescope.papers.incremental.transitions import plateaus, transitions
 from stagescope.spec import build
 
 LADDER = ((31, 41, {}), (32, 42, {}), (33, 43, {}), (34, 44, {"reverse": True, "steps": 1500}))

@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 
 import stagescope as ss
+from stagescope.detect.levels import plateaus, transitions
 from stagescope.papers.incremental.forms import RegressionForms, wkb_times
-from stagescope.papers.incremental.transitions import plateaus, transitions
 from stagescope.papers.published import published
 
 LAWS = {"exact": ss.RegressionLoss, "mirror": ss.MirrorFlow}

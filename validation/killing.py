@@ -21,7 +21,7 @@ from stagescope.runs import manifest as manifests
 from stagescope.runs.store import load
 
 KINDS = {
-    "flow": ("--num-last", "30", "--until", "3000", "--rtol", "1e-12", "--frames", "80"),
+    "flow": ("--num-last", "60", "--until", "3000", "--rtol", "1e-12", "--frames", "80"),
     "heavy-ball": ("--optimizer", "heavy-ball", "--steps", "500000"),
     "adam": ("--optimizer", "adam", "--lr", "0.01", "--steps", "400000"),
 }
@@ -29,7 +29,10 @@ KINDS = {
 GRACE = 1.0
 """A kill within so many seconds after the folder appeared may find no checkpoint but that of the start."""
 PATIENCE = 120.0
-_COMMAND = (sys.executable, "-c", "from stagescope.cli.main import main; main()")
+RESTART = 100
+"""Evaluations between two restarts of the flow, which would have none by default: it takes seconds."""
+_RESTARTS = f"from stagescope.dynamics import flow; flow.FEWEST = flow.MOST = {RESTART}"
+_COMMAND = (sys.executable, "-c", f"{_RESTARTS}; from stagescope.cli.main import main; main()")
 _PYTHON = (sys.executable, "-c", "import sys, stagescope as ss; ss.resume(sys.argv[1], progress=False)")
 _ONE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1",

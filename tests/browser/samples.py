@@ -8,6 +8,7 @@ import numpy as np
 
 from stagescope.claims.claim import Verdict
 from stagescope.claims.ledger import Ledger
+from stagescope.claims.over_runs import OverRuns
 from stagescope.detect.stage import Stage, Stages
 from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.runs.run import Arrays, Run
@@ -105,10 +106,12 @@ def verdicts(text: Text = plain) -> tuple[Verdict, ...]:
         verdict="confirmed",
         reason=text("within tolerance"),
         shown=(text("focus"),),
+        over_runs=OverRuns((1.0, 10.0, 100.0), (2.0, 3.0, None), (2.1, 3.1, 4.1), text("scale"), text("delay"), log_x=True),
     )
     dilution = replace(focus, statement=text("attention dilutes"), measured=0.9, verdict="violated", shown=(text("dilution"),))
+    dilution = replace(dilution, over_runs=None)
     nothing = {"predicted": None, "measured": None, "tolerance": None, "shown": ()}
-    open_ = replace(focus, statement=text("rates are equal"), verdict="inconclusive", reason=text("no rate"), **nothing)
+    open_ = replace(dilution, statement=text("rates are equal"), verdict="inconclusive", reason=text("no rate"), **nothing)
     other = replace(open_, statement=text("speaks of Adam"), verdict="not applicable", reason=text("this is a flow"))
     return (focus, dilution, open_, other)
 

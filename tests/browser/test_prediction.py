@@ -21,9 +21,9 @@ def predicted(name="first", text=str):
         text("none"): Predicted(None, reason=text("nothing grows"), beyond=np.inf, absent=True),
     }
     legs = (
-        Leg(text("(0,0)"), 0.0, 4.0, 1.0, "settled", "embedding", (0.2,), 0.2),
-        Leg("(1,0)", 4.0, 30.0, 0.5, "passed", None, (), None),
-        Leg("(2,0)", 30.0, None, 0.5, "passed", None, (), None),
+        Leg(text("(0,0)"), 0.0, 4.0, 1.0, "embedding", 0.2, lambda: ("settled", (0.2,))),
+        Leg("(1,0)", 4.0, 30.0, 0.5, None, None, lambda: ("passed", ())),
+        Leg("(2,0)", 30.0, None, 0.5, None, None, lambda: ("passed", ())),
     )
     path = SaddlePath(legs, events, (), 0.02, time, {}, losses=np.array([1.1, 0.6, 0.1]))
     return replace(made, prediction=path, views=with_predicted_loss(made.views, path, made.run))

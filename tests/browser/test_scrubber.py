@@ -175,6 +175,16 @@ def test_the_ledger_says_everything(seen):
         assert words in ledger
 
 
+def test_a_claim_over_several_runs_has_a_small_figure(seen):
+    seen.panel("ledger").scroll_into_view_if_needed()
+    figure = seen.page.locator(".ledger svg.over-runs")
+    figure.wait_for()
+    assert figure.count() == 1
+    assert figure.locator("circle.said").count() == 3
+    assert figure.locator("circle.seen-in-run").count() == 2
+    assert figure.locator("circle.seen-in-run title").first.text_content() == "scale 1: measured 2"
+
+
 def test_a_rung_jumps_to_its_time(seen):
     seen.panel("ladder").scroll_into_view_if_needed()
     rung = seen.page.locator(".ladder tr[data-rung]").nth(1)

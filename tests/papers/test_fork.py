@@ -191,8 +191,8 @@ def test_an_interrupted_fork_resumes_bit_for_bit(tmp_path, stop_after, kind, poi
     """The fork is at frame 20, which both kinds reach after point 12 and before point 25."""
     run, what = (of(kind), VALLEY) if kind in MOTIONS else (of_study(kind), None)
     options: dict[str, Any] = {"at": "frame=20", "freeze": (list(run.params)[-1],)}
-    options |= {"changes": {"rtol": 1e-9}, "until": 35.0} if kind == "kernel flow" else {"changes": {"lr": 0.02}, "steps": 50}
-    options |= {"perturb": 1e-3} if kind == "kernel flow" else {}
+    flow: dict[str, Any] = {"changes": {"rtol": 1e-9, "restart_frames": 5}, "until": 35.0, "perturb": 1e-3}
+    options |= flow if kind == "kernel flow" else {"changes": {"lr": 0.02}, "steps": 50}
     whole, _ = forked(run, what, **options)
     stop_after(points)
     with pytest.raises(ss.Interrupted):

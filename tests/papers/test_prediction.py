@@ -18,7 +18,9 @@ PLAIN = predicting.saddle_path
 def asked(monkeypatch):
     """Every start that a path is computed from; the paths are followed to t = 30 alone."""
     starts = []
-    monkeypatch.setattr(predicting, "saddle_path", lambda what, start: starts.append(start) or PLAIN(what, start, until=30.0))
+    monkeypatch.setattr(
+        predicting, "saddle_path", lambda what, start, **_: starts.append(start) or PLAIN(what, start, until=30.0)
+    )
     return starts
 
 

@@ -24,7 +24,7 @@ from stagescope.runs.manifest import read as read_manifest
 from stagescope.runs.saving import save
 from tests.runs import samples
 
-OURS = ["focus-dilution", "incremental", "scan-snap"]
+OURS = ["focus-dilution", "incremental", "linear-icl", "markov-icl", "scan-snap"]
 STUDY = Study(
     name="toy",
     title="A toy",
@@ -42,7 +42,7 @@ PAPER = Paper(
 
 
 def clear():
-    for cached in (registry._found, registry._kinds, registry.tags, registry._watched):
+    for cached in (registry._found, registry._alone, registry._kinds, registry.tags, registry._watched):
         cached.cache_clear()
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from stagescope.papers.registry import papers, studies, tags
 
 ROOT = Path(__file__).parent.parent.parent / "src" / "stagescope"
-CITED = re.compile(r"[\[\"']((?:SnS|flow|FD|ISA):[a-z0-9-]+)[\]\"']")
+PREFIXES = "|".join(sorted({tag.partition(":")[0] for tag in tags()}))
+CITED = re.compile(rf"[\[\"']((?:{PREFIXES}):[a-z0-9-]+)[\]\"']")
 
 
 def cited() -> set[str]:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
+from stagescope.papers.predicting import saddle_path
 from stagescope.papers.reading import reading
 from stagescope.reporting.portrait import portrait
 from stagescope.reporting.prediction import legs_as_stages, predicted_events
@@ -40,7 +41,10 @@ def test_events_are_listed_with_those_of_the_run(found):
     rows = {row["name"]: row for row in predicted_events(found.prediction, found.stages, found.run)}
     assert rows["E1"]["measured"] == pytest.approx(rows["E1"]["t"], rel=5e-3)
     assert rows["E2"]["said"] == "after the end of the run"
-    assert rows["E4"]["said"].startswith("does not come: on ")
+    assert rows["E4"]["said"].startswith("beside a run the path is followed to the first event well after")
+    whole = saddle_path(reading(found.run).law, found.run.at(0))
+    rows_of_all = {row["name"]: row for row in predicted_events(whole, found.stages, found.run)}
+    assert rows_of_all["E4"]["said"].startswith("does not come: on ")
     assert list(rows)[:3] == ["E1", "Q1", "E2"]
     written = text(found)
     assert "## Predicted from the start" in written

@@ -53,6 +53,8 @@ KNOWN = {
     "focus-dilution": r"[EQ]\d|focus\*|dilution\*",
     "scan-snap": "onset|winner|peak|slow|snap",
     "incremental": r"t\d|t\*|onset|plateau \d|plateau \*",
+    "linear-icl": r"d\d|d\*",
+    "markov-icl": r"t\d|match|lag|uniform|bigram",
     "text-snap": "prior|peak|snap",
     "text-incremental": r"t\d|t\*",
     "text-focus": r"[EQ]\d|rows focus|rows dilute|entropy \*|rare norms \*",

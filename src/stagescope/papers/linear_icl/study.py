@@ -1,0 +1,95 @@
+"""Linear attention in context (arXiv 2501.16265): merged heads learn at once, separate heads one direction at a time."""
+
+from typing import Any
+
+from pydantic import Field
+
+from stagescope.later import Later
+from stagescope.options import Options, refuse_unused
+from stagescope.papers import motion
+from stagescope.papers.paper import Kind
+from stagescope.papers.study import NamedSweep, Study
+
+
+class LinearOptions(Options):
+    """Linear attention on in-context linear regression: heads with merged or separate keys and queries."""
+
+    eigenvalues: tuple[float, ...] = Field((0.4, 0.3, 0.2, 0.1), description="of the covariance of the inputs, largest first")
+    context: int = Field(31, ge=1, description="pairs (x, y) in a context")
+    contexts: tuple[int, ...] = Field((), description="several lengths, equally likely, in place of --context")
+    heads: int = Field(5, ge=1, description="attention heads")
+    rank: int = Field(1, ge=1, description="rows of the keys and queries of a head")
+    merged: bool = Field(False, description="one key-query matrix for each head, in place of keys and queries")
+    init_scale: motion.InitScale = 0.01
+    optimizer: motion.Optimizer = "flow"
+    until: float | None = Field(None, gt=0, description="end time of the flow; default: 1.5 times the last drop predicted")
+    method: motion.Method = "auto"
+    rtol: motion.Tolerance = 1e-11
+    steps: motion.Steps = 3000
+    lr: motion.StepSize = 0.02
+    momentum: motion.Momentum = 0.9
+    batch: int | None = Field(None, ge=1, description="new sequences a step sees; default: the exact loss")
+    frames: motion.Frames = Field(200, description="frames at equal ratios; a flow has about 100 more around each drop predicted")
+
+
+_HIGHEST = tuple(k / 36 for k in range(8, 0, -1))
+PRESETS: dict[str, dict[str, Any]] = {
+    "ref": {},
+    "flat": {"eigenvalues": (0.35, 0.3, 0.2, 0.15), "heads": 6},
+    "three": {"eigenvalues": (1.0, 0.5, 0.25), "context": 10, "heads": 4},
+    "white": {"eigenvalues": (0.25, 0.25, 0.25, 0.25), "heads": 8},
+    "eight": {"eigenvalues": _HIGHEST, "heads": 9, "init_scale": 0.02},
+    "merged": {"merged": True, "heads": 8, "init_scale": 1e-3},
+}
+
+
+def check_use(options: LinearOptions) -> None:
+    """Refuse what would have no effect."""
+    motion.refuse_unused_motion(options, options.optimizer)
+    if options.merged:
+        refuse_unused(options, ("rank",), "merged heads have no rank")
+    if options.contexts:
+        refuse_unused(options, ("context",), "the lengths come from --contexts")
+    if options.optimizer == "flow":
+        refuse_unused(options, ("batch",), "a flow has no steps; choose an --optimizer")
+
+
+_HERE = "stagescope.papers.linear_icl"
+STUDY = Study(
+    name="linear-icl",
+    title="Linear attention in context: abrupt or in stages, by how keys and queries are parametrised",
+    options=LinearOptions,
+    presets=PRESETS,
+    setup=Later(f"{_HERE}.setup:setup"),
+    check_use=check_use,
+    kinds=(
+        Kind(
+            fields=(f"{_HERE}.loss:LinearPopulation", f"{_HERE}.sampled:LinearSampled"),
+            read=Later(f"{_HERE}.reading:LinearReading"),
+            claims=Later(f"{_HERE}.claims:CLAIMS").load,
+            views=Later(f"{_HERE}.views:linear_views"),
+            path=Later(f"{_HERE}.path:linear_path"),
+        ),
+    ),
+    tags=("LIN:task", "LIN:model", "LIN:loss", "LIN:flow", "LIN:levels", "LIN:stages"),
+    figures=Later(f"{_HERE}.figures:FIGURES").load,
+    ledger=("ref", "flat", "three", "white", "eight", "merged"),
+    inputs=Later(f"{_HERE}.nulls:inputs"),
+    sweeps={
+        "scale": NamedSweep(
+            "when the drops come over the initial scale: the first as 1/s",
+            preset="ref",
+            grid={"init_scale": "1e-3:1e-1:7:log"},
+            seeds=5,
+            color="d1",
+        ),
+        "spectrum": NamedSweep(
+            "when the drops come over the second eigenvalue: order is lost where it nears the first",
+            preset="ref",
+            grid={"eigenvalues.1": ".21:.39:7"},
+            seeds=5,
+            color="d2",
+        ),
+    },
+    tour={"ref": "Linear attention in context: one direction after the other, each a drop of the loss."},
+)

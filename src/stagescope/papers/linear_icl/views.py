@@ -1,0 +1,111 @@
+"""Views of a run of linear attention: who wins which direction and when, and M against principal component regression."""
+
+from functools import partial
+
+import numpy as np
+
+from stagescope.papers.linear_icl import forms
+from stagescope.papers.linear_icl.observables import LinearCurves
+from stagescope.papers.linear_icl.reading import LinearReading
+from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
+from stagescope.views.curves import MOST, curves, left_out, many_curves
+from stagescope.views.subsample import CELLS, shown
+from stagescope.views.view import Curve, Level, Maker, View
+
+
+def linear_views(reading: LinearReading) -> list[Maker]:
+    """Loss, heads, competition, directions, M beside regression, speed and norms. They show the frames of the run itself."""
+    run = reading.run
+    seen = LinearCurves.of(run, reading.law)
+    return [
+        partial(_loss, reading, seen),
+        partial(_values, reading, seen),
+        partial(_competition, reading, seen),
+        partial(_directions, seen),
+        partial(_map, reading),
+        partial(_distance, seen),
+        partial(speed_view, run),
+        partial(norms_view, run),
+    ]
+
+
+def _loss(reading: LinearReading, seen: LinearCurves) -> View | None:
+    about = "Squared error of the answer. A level l_m is the loss of regression on m principal components."
+    names = [0, seen.task.dim] if seen.model.merged else range(len(seen.levels))
+    levels = tuple(Level(f"l_{m}", float(value)) for m, value in zip(names, seen.levels, strict=True))
+    return loss_view(reading.run, levels, about)
+
+
+def _heads(seen: LinearCurves) -> list[str]:
+    return [f"head {h + 1}" for h in range(seen.model.heads)]
+
+
+def _values(reading: LinearReading, seen: LinearCurves) -> View:
+    about = "|v_h| of every head. One rises at each drop; levels are the final values of a head of rank one with one direction."
+    values = np.abs(np.asarray(seen.params["v"]))
+    levels = (
+        []
+        if seen.model.merged
+        else [Level(f"v of direction {i + 1}", forms.head_value(seen.task, (i,))) for i in range(seen.model.reach)]
+    )
+    made = many_curves(values, _heads(seen), first=np.argsort(-values[-1]).tolist())
+    return curves("head-values", "Values of the heads", about + left_out(seen.model.heads), "|v|", made, levels=levels, log=True)
+
+
+def _competition(reading: LinearReading, seen: LinearCurves) -> View | None:
+    """At each time, the blow-up times T_h that the cascade gives the heads still silent: the lowest line wins."""
+    found = reading.evidence.predicted
+    if not found:
+        return None
+    waits = np.full((len(seen.time), seen.model.heads), np.nan)
+    for drop in found:
+        waits[seen.time >= drop.since] = drop.waits
+    waits = np.where(np.isfinite(waits), waits, np.nan)
+    winners = "; ".join(_said(m, drop, reading) for m, drop in enumerate(found[:8]))
+    about = f"When each silent head would blow up, predicted from the start after each drop. The least one wins: {winners}."
+    order = np.argsort(
+        [min((d.waits[h] for d in found if np.isfinite(d.waits[h])), default=np.inf) for h in range(seen.model.heads)]
+    )
+    made = [*many_curves(waits, _heads(seen), first=order.tolist()), Curve("now", np.asarray(seen.time), faint=True)]
+    return curves("competition", "Head competition", about, "predicted blow-up time T_h", made[: MOST + 1], log=True)
+
+
+def _said(m: int, drop, reading: LinearReading) -> str:  # noqa: ANN001 (a Drop)
+    times = reading.evidence.times
+    measured = times[m] if m < len(times) else None
+    seen = "-" if measured is None else f"{measured:.5g}"
+    return f"d{m + 1} head {drop.head + 1} at {drop.time:.5g} (measured {seen})"
+
+
+def _directions(seen: LinearCurves) -> View:
+    about = "M_ii over its final value 1/(lambda_i a_i): the share of each direction that is learned."
+    names = [f"direction {i + 1}, lambda {value:.3g}" for i, value in enumerate(seen.task.spectrum)]
+    made = many_curves(seen.learned, names)
+    return curves(
+        "directions", "Learned directions", about + left_out(seen.task.dim), "share", made, levels=[Level("learned", 1.0)]
+    )
+
+
+def _map(reading: LinearReading) -> View:
+    """M of each frame, each entry over that of full regression on its row."""
+    some = shown(reading.run, reading.law.model.dim**2, CELLS)
+    seen = LinearCurves.of(some.run, reading.law)
+    names = tuple(f"e_{i + 1}" for i in range(seen.task.dim))
+    values = seen.whole / forms.final_map(seen.task)[:, None]
+    about = (
+        "M in the eigenbasis, each row over 1/(lambda_i a_i). Regression on m principal components has 1 on the first m places."
+    )
+    labels = {"rows": names, "columns": names, "row_axis": "direction", "column_axis": "query direction"}
+    return matrix("map", "Map M", about, values, signed=True, frames=some.frames, **labels)
+
+
+def _distance(seen: LinearCurves) -> View:
+    """How far M is from regression on m components, for every m."""
+    top = float(forms.final_map(seen.task)[0])
+    maps = np.array([forms.regression_map(seen.task, m) for m in range(seen.task.dim + 1)])
+    far = np.array([np.max(np.abs(seen.whole - each), axis=(1, 2)) for each in maps]).T / top
+    about = "Largest entry by which M differs from least squares on m principal components, over M_11. A dip is a plateau."
+    names = [f"{m} components" for m in range(seen.task.dim + 1)]
+    return curves(
+        "regression", "Distance from principal component regression", about, "of M_11", many_curves(far, names), log=True
+    )

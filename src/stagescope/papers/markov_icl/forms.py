@@ -1,0 +1,117 @@
+"""Closed forms on an infinite context: what moves first, how small the gradient on a plateau is, and when it is left.
+
+All of them are integrals over the prior, by its own quadrature, so they hold to rounding for the task that is trained.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stagescope.fields.softmax import log_softmax, softmax
+from stagescope.papers.markov_icl.levels import Class, class_of
+from stagescope.papers.markov_icl.loss import LinearPopulation
+from stagescope.papers.markov_icl.process import ChainPrior
+
+GROWN = 0.9
+"""Share of its value on the plateau that the match has at the time t_b."""
+
+
+def common_gain(prior: ChainPrior) -> float:
+    """a' at zero: E |pi|^2 - 1/k [MIC:start]."""
+    return float(prior.weights @ np.sum(prior.marginal**2, axis=1)) - 1 / prior.tokens
+
+
+def lag_gains(prior: ChainPrior, lags: int) -> np.ndarray:
+    """g_d = E sum_ij pi_i^2 P_ij (P^d)_ij - E |pi|^2 / k: how b grows by each lag from zero in R [MIC:start]."""
+    squares, powers = prior.marginal**2, prior.powers(lags)
+    joint = np.einsum("c,ci,cij,dcij->d", prior.weights, squares, prior.transitions, powers, optimize=True)
+    return joint - float(prior.weights @ squares.sum(axis=1)) / prior.tokens
+
+
+def chi_squares(prior: ChainPrior, lags: int) -> np.ndarray:
+    """c_d = E sum_ij pi_i^2 P_ij [(P^d)_ij / pi_j - 1]: the same for S, where unigrams are known [MIC:chi-square]."""
+    pi, powers = prior.marginal, prior.powers(lags)
+    weights = prior.weights[:, None, None] * (pi**2)[:, :, None] * prior.transitions
+    return np.einsum("cij,dcij->d", weights / pi[:, None, :], powers, optimize=True) - weights.sum()
+
+
+def effective_lags(v: np.ndarray, lag: int = 1) -> float:
+    """sum_d e^{v_d} / e^{v_lag}: the lags that the one which wins competes with; their number for an even start."""
+    return float(np.exp(v - v[lag]).sum())
+
+
+def two_step(gains: np.ndarray, v: np.ndarray, rho: float) -> float:
+    """t = D sqrt(2 / (rho C (g_1 - <g>))): b grows at C/D and attention on lag 1 with it [MIC:two-step].
+
+    C/D is the mean of the gains under the attention of the start, <g>.
+    """
+    mean = float(softmax(v) @ gains)
+    lead = float(gains[1] - mean)
+    if mean <= 0 or lead <= 0:
+        return np.nan
+    return float(np.sqrt(2 * effective_lags(v) / (rho * mean * lead)))
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """The unigram plateau of R from scores v of the lags: a and b at the optimum of their class, v drifts [MIC:plateau-law]."""
+
+    law: LinearPopulation
+    v: np.ndarray
+
+    @cached_property
+    def held(self) -> Class:
+        return class_of(self.law, softmax(self.v))
+
+    @cached_property
+    def least(self) -> tuple[float, np.ndarray]:
+        """Loss of the class, and its a and b."""
+        return self.held.least()
+
+    @property
+    def match(self) -> float:
+        """b*."""
+        return float(self.least[1][1])
+
+    @cached_property
+    def pull(self) -> np.ndarray:
+        """G_d: what attention on lag d would take off the loss, for a match of one."""
+        held, k = self.held, self.law.model.tokens
+        wrong = held.law - np.exp(log_softmax(np.tensordot(self.least[1], held.features, axes=1)))
+        weighted = (held.weights[:, None] * wrong).reshape(-1, k, k)
+        return np.einsum("cij,dcij->d", weighted, self.law.tables["powers"], optimize=True)
+
+    @cached_property
+    def lead(self) -> float:
+        """gamma_1 = G_1 - <G>."""
+        return float(self.pull[1] - softmax(self.v) @ self.pull)
+
+    @property
+    def leads(self) -> bool:
+        """Whether lag 1 is the first to grow without bound: v_d' = rho b A_d (G_d - <G>), so e^{-v_d} falls at G_d - <G>."""
+        ahead = np.exp(self.v - self.v.max()) * (self.pull - softmax(self.v) @ self.pull)
+        return int(np.argmax(ahead)) == 1
+
+    def time(self, rho: float) -> float:
+        """t_2 = D / (rho b* gamma_1); NaN where lag 1 does not lead."""
+        product = rho * self.match * self.lead
+        return effective_lags(self.v) / product if product > 0 else np.nan
+
+    def drift(self, rho: float) -> float:
+        """|F| at the class optimum with the rate rho of v: only the scores of the lags move, each by O(1/D)."""
+        attention = softmax(self.v)
+        return float(rho * abs(self.match) * np.linalg.norm(attention * (self.pull - attention @ self.pull)))
+
+    def grown(self, until: float) -> float:
+        """t_b: when b first has GROWN of b* with the attention of the start held; infinite if not before `until`."""
+        from scipy.integrate import solve_ivp
+
+        goal = GROWN * self.match
+
+        def reached(_: float, parts: np.ndarray) -> float:
+            return float(parts[1] - goal)
+
+        reached.terminal = True  # pyright: ignore[reportFunctionMemberAccess]
+        found = solve_ivp(lambda _, parts: self.held.slope(parts), (0.0, until), np.zeros(2), "LSODA", events=reached, rtol=1e-6)
+        return float(found.t[-1]) if found.status == 1 else np.inf

@@ -1,0 +1,96 @@
+"""From the options of in-context Markov chains to what `evolve` needs."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stagescope.dynamics.record import LogSpaced, Record
+from stagescope.errors import InputError
+from stagescope.papers.markov_icl.finite import FiniteExact, FiniteSampled
+from stagescope.papers.markov_icl.forms import Plateau, chi_squares, lag_gains, two_step
+from stagescope.papers.markov_icl.loss import LinearPopulation
+from stagescope.papers.markov_icl.model import LinearMatch, ReadoutMatch, SoftmaxMatch, TwoHeadMatch
+from stagescope.papers.markov_icl.process import ChainPrior
+from stagescope.papers.markov_icl.study import NODES, MarkovOptions, check_use, lags, length, sampled
+from stagescope.papers.markov_icl.windows import SoftmaxPopulation, TwoHeadPopulation
+from stagescope.papers.setup import make_dynamics, make_record
+from stagescope.papers.study import Setup
+
+LATER = {LinearPopulation: 3.0, SoftmaxPopulation: 15.0}
+"""The flow goes on for so many times the law of t_2: a softmax comes to its entropy like 1/t only."""
+SETTLES = 1000.0
+"""And at least for so long: with fast lags the match is what takes time."""
+SLOWEST = {"S3": 800.0, "F": 1500.0}
+"""End of the flow over 1/rho where there is no law: S3 for each lag, F for the shortest sequences, which are the slowest."""
+FIRST = 1e-3
+"""Time of the first frame: unigrams of F are there at .1 to 1, those of R at 5 to 30."""
+
+
+def setup(options: MarkovOptions, seed: int) -> Setup:
+    check_use(options)
+    law = _law(options, seed)
+    flow = options.optimizer == "flow"
+    if flow and sampled(options):
+        raise InputError("sampled sequences need steps: choose --optimizer gd, heavy-ball or adam")
+    rates = {name: options.ratio if name == "v" else 1.0 for name in law.model.shapes}
+    start = law.model.init(seed, options.init_scale, options.init_match)
+    return Setup(
+        what=law,
+        params=start,
+        dynamics=make_dynamics(options, rates=rates),
+        until=(options.until or _until(law, start["v"], options.ratio)) if flow else None,
+        record=_record(options),
+    )
+
+
+def _record(options: MarkovOptions) -> Record | None:
+    if options.optimizer == "flow" and options.record in ("auto", "log"):
+        return LogSpaced(frames=options.frames, first=FIRST if options.until is None else min(FIRST, options.until * 1e-4))
+    return make_record(options)
+
+
+def prior(options: MarkovOptions) -> ChainPrior:
+    return ChainPrior(
+        tokens=options.tokens,
+        concentration=options.prior,
+        doubly_stochastic=options.doubly_stochastic,
+        order=2 if options.model == "S3" else 1,
+        nodes=options.nodes or NODES[options.model],
+        draws=options.draws,
+        seed=options.chain_seed,
+    )
+
+
+def _law(options: MarkovOptions, seed: int) -> Any:
+    size: dict[str, int] = {"tokens": options.tokens, "lags": lags(options)}
+    chains = prior(options)
+    if options.model == "R":
+        form = "free" if options.whole_match else "parts"
+        return LinearPopulation(model=LinearMatch(**size, form=form), process=chains)
+    if options.model == "S":
+        return SoftmaxPopulation(model=SoftmaxMatch(**size), process=chains)
+    if options.model == "S3":
+        return TwoHeadPopulation(model=TwoHeadMatch(**size), process=chains)
+    form = "free" if options.whole_match else "entries"
+    model = ReadoutMatch(**size) if options.model == "T" else LinearMatch(**size, form=form)
+    if not sampled(options):
+        return FiniteExact(model=model, process=chains, length=length(options))
+    drawn = {"batch": options.batch or 64, "watched": options.watched, "seed": seed}
+    return FiniteSampled(model=model, process=chains, length=length(options), **drawn)
+
+
+def _until(law: Any, v: np.ndarray, rho: float) -> float:
+    """The end of a flow whose end is not given."""
+    if isinstance(law, FiniteExact):
+        return SLOWEST["F"] / min(rho, 1.0)
+    if isinstance(law, TwoHeadPopulation):
+        return SLOWEST["S3"] * law.model.lags / min(rho, 1.0)
+    gains = (chi_squares if isinstance(law, SoftmaxPopulation) else lag_gains)(law.process, law.model.lags)
+    times = [two_step(gains, v, rho)]
+    if isinstance(law, LinearPopulation) and not law.process.doubly_stochastic:
+        times.append(Plateau(law, v).time(rho))
+    found = np.nanmax(times) if np.isfinite(times).any() else math.nan
+    if not math.isfinite(found):
+        raise InputError("lag 1 does not lead here, so t_2 has no law; give the end of the flow with --until")
+    return max(SETTLES, float(f"{LATER[type(law)] * found:.3g}"))

@@ -1,0 +1,87 @@
+"""Stages, rungs and claims of runs, and nulls on which the claims are not confirmed."""
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.papers.markov_icl import nulls
+from stagescope.papers.markov_icl.claims import CLAIMS
+from stagescope.papers.reading import reading
+
+SMALL = {"lags": 40, "nodes": 12, "frames": 200}
+
+
+@pytest.fixture(scope="module")
+def slow():
+    return ss.run_study("markov-icl", ratio=0.02, **SMALL)
+
+
+def verdicts(run, *tags):
+    found = reading(run).judge([claim for claim in CLAIMS if claim.tag in tags])
+    return {row.tag: row.verdict for row in found}
+
+
+def test_stages_of_r(slow):
+    found = ss.stages(slow)
+    assert [stage.name for stage in found] == ["uniform", "unigram", "bigram"]
+    assert found.events["t1"] < found.events["match"] < found.events["lag"] < found.events["t2"] < found.events["onset"]
+    assert found.events["t2"] / reading(slow).evidence.plateau_time == pytest.approx(1, rel=0.12)
+
+
+def test_claims_of_r(slow):
+    tags = ("MIC:order", "MIC:levels", "MIC:layers", "MIC:lag-gradient", "MIC:plateau-law", "MIC:doubly-stochastic")
+    assert verdicts(slow, *tags) == dict.fromkeys(tags, "confirmed")
+
+
+def test_the_plateau_is_a_near_stationary_rung(slow):
+    rung = ss.saddle_ladder(slow)["unigram"]
+    assert rung.law == "drift"
+    assert rung.rates == ()
+    assert not rung.found
+    assert rung.residual * 40 == pytest.approx(0.118, rel=0.02)
+    assert rung.predicted_escape == pytest.approx(rung.measured_escape, rel=0.12)
+    assert rung.loss == pytest.approx(slow.series["loss"][np.argmin(np.abs(slow.t - rung.t))], abs=5e-4)
+
+
+def test_fast_lags_violate_the_order_of_layers():
+    run = ss.run_study("markov-icl", ratio=100.0, **SMALL)
+    assert verdicts(run, "MIC:layers") == {"MIC:layers": "violated"}
+
+
+def test_softmax_begins_at_the_near_stationary_point():
+    run = ss.run_study("markov-icl", model="S", ratio=1.0, lags=4, nodes=8, frames=100)
+    tags = ("MIC:near-stationary", "MIC:two-step", "MIC:induction", "MIC:levels", "MIC:order")
+    assert verdicts(run, *tags) == dict.fromkeys(tags, "confirmed")
+    assert ss.stages(run).states["t1"] == "at the start"
+    assert ss.saddle_ladder(run)["unigram"].residual == pytest.approx(run.series["speed"][0], rel=1e-9)
+
+
+def test_adam_has_no_plateau():
+    run = ss.run_study("markov-icl", "adam", lags=40, steps=250)
+    assert verdicts(run, "MIC:adam") == {"MIC:adam": "confirmed"}
+    row = next(iter(reading(run).judge([claim for claim in CLAIMS if claim.tag == "MIC:adam"])))
+    assert row.over_runs.runs == 4
+
+
+CHEAP = [nulls.BACKWARDS, nulls.OTHER_PRIOR, nulls.FAST_LAGS, nulls.STRETCHED, nulls.STRETCHED_TWO_STEP, nulls.HURRIED]
+
+
+@pytest.mark.parametrize("null", CHEAP, ids=lambda null: null.name)
+def test_no_claim_is_confirmed_on_its_null(null):
+    run = null.make(7)
+    judged = [claim for claim in CLAIMS if null in claim.nulls and claim.tag != "MIC:start-noise"]
+    assert judged
+    assert "confirmed" not in [row.verdict for row in reading(run).judge(judged)]
+
+
+def test_a_start_may_be_given():
+    from stagescope.papers.markov_icl.loss import LinearPopulation
+    from stagescope.papers.markov_icl.model import LinearMatch
+    from stagescope.papers.markov_icl.process import ChainPrior
+
+    loss = LinearPopulation(model=LinearMatch(tokens=2, lags=40), process=ChainPrior(nodes=12))
+    start = {"W": np.array([0.0, 1.0]), "v": np.zeros(40)}
+    run = ss.evolve(loss, start, ss.GradientFlow(rates={"v": 0.1}), until=3e4, progress=False)
+    found = reading(run).evidence
+    assert found.time("t2")[0] == pytest.approx(found.plateau_time, rel=0.05)  # page: .99 from b = 1
+    assert verdicts(run, "MIC:plateau-law") == {"MIC:plateau-law": "inconclusive"}

@@ -1,0 +1,42 @@
+"""Figures are drawn from numbers of the shape that they compute."""
+
+import numpy as np
+import pytest
+
+from stagescope.papers.markov_icl.figures import FIGURES
+from stagescope.papers.markov_icl.figures.numbers import MixedPrior
+from stagescope.papers.markov_icl.process import ChainPrior
+from tests.papers.drawing import drawn
+
+CURVES = {
+    "time": [0.0, 1.0, 2.0],
+    "loss": [0.7, 0.6, 0.5],
+    "match": [0.0, 1.0, 2.0],
+    "score": [0.0, 1.0, 2.0],
+    "previous": [0.1, 0.2, 0.9],
+    "first": [0.1, 0.2, 0.9],
+    "second": [0.1, 0.1, 0.9],
+    "levels": {"uniform": 0.7, "bigram": 0.5},
+    "compared": [0.0, 1.0, 2.0],
+    "kl": [[0.0, 0.2], [0.1, 0.1], [0.2, 0.0]],
+    "strategies": ["uniform", "bigram"],
+}
+ROWS = [{"ratio": 0.1, "lags": n, "doubly": d, "t2": 10.0 * n, "law": 11.0 * n} for n in (12, 25) for d in (False, True)]
+NUMBERS = {
+    "minimal": CURVES,
+    "strategies": {"full": CURVES, "doubly stochastic": CURVES},
+    "n-grams": CURVES,
+    "plateau": {"rows": ROWS},
+    "mixture": {"share": [0.0, 1.0], "t2": [100.0, 50.0]},
+}
+
+
+@pytest.mark.parametrize("name", list(FIGURES))
+def test_figures_are_drawn(name):
+    assert drawn(FIGURES[name], lambda progress: NUMBERS[name])
+
+
+def test_a_mixture_lies_between_its_priors():
+    found = MixedPrior(nodes=6, share=0.3)
+    parts = ChainPrior(nodes=6).entropies, ChainPrior(nodes=6, doubly_stochastic=True).entropies
+    np.testing.assert_allclose(found.entropies, 0.7 * parts[0] + 0.3 * parts[1], atol=1e-12)
