@@ -105,7 +105,7 @@ def taylor_laws(evidence: Evidence) -> TaylorLaws | None:
     if evidence.model != "R" or not evidence.flow or evidence.lags > MOST_LAGS or not inside.size:
         return None
     near = Derivatives(evidence.law, evidence.start, evidence.run.spec["dynamics"].get("rates", {}))
-    packed = [near.layout.pack(evidence.curves.at(frame)) for frame in inside]
+    packed = [near.layout.pack(evidence.curves.at(frame)) for frame in inside.tolist()]
     slowest = int(np.argmin([np.linalg.norm(near.velocity(each)) for each in packed]))
     wanted = float(v[0, 1] + np.log(effective_lags(v[0])))
     place, begin = near.layout.slices()["v"].start + 1, float(time[inside[slowest]])
