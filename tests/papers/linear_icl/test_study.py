@@ -68,6 +68,8 @@ def test_steps_on_batches_follow_the_flow():
         ({"contexts": (3, 4), "context": 5}, "the lengths come from --contexts"),
         ({"init_scale": 0.0}, "give --until"),
         ({"eigenvalues": (0.1, 0.2)}, "list the largest first"),
+        ({"eigenvalues": (1e200, 1.0)}, "others overflow"),
+        ({"eigenvalues": (1e-300,)}, "others overflow"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, said):
