@@ -42,7 +42,8 @@
  *   ledger: Verdict[]|null, ladder: Rung[]|null, prediction: PredictedEvent[]|null, provenance: Facts[], views: View[]}} RunData
  * @typedef {{title: string, clock: string, log_time?: boolean, runs: RunData[]}} SceneData
  *   `log_time`: the page opens with a logarithmic axis of time.
- * @typedef {{title: string, version: string, scenes: SceneData[]}} PageData
+ * @typedef {{title: string, version: string, scenes: SceneData[], play?: import("./play_types.js").PlayData}} PageData
+ *   `play`: studies of these runs that can be played.
  *
  * @typedef {{columns: string[], rows: (string|number|null)[][]}} Table
  * @typedef {{element: HTMLElement, tools?: HTMLElement, show: (time: number) => void, recolour?: () => void,
