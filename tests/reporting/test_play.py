@@ -4,6 +4,7 @@ import json
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,8 @@ from stagescope.papers.scan_snap import forms as sns_forms
 from stagescope.papers.scan_snap.observables import class_attention
 from stagescope.papers.scan_snap.stages import Averages, find
 from stagescope.params import Layout
-from stagescope.reporting.play_data import laws_script, play_data, playable
+from stagescope.reporting.play_data import laws_script, play_data, play_of_runs, playable
+from tests.browser import samples
 
 HERE = Path(__file__).parent
 STUDIES = ("focus-dilution", "linear-icl", "scan-snap")
@@ -248,6 +250,25 @@ def test_configurations_that_cannot_be_run_are_refused(tmp_path, capsys):
     assert "is a configuration of linear-icl" in capsys.readouterr().err
 
 
+def test_a_stored_run_with_odd_settings_has_no_play_tab():
+    """Its settings may be those of a stranger: what is no option, or out of reach, is not played."""
+    blank = samples.portrait().run
+    for odd in (
+        {"width": "wide"},
+        {"pi": "x"},
+        {"seed": "0"},
+        {"seed": 11},
+        {"width": 64},
+        {"optimizer": "gd"},
+        {"pi": [[1], 2]},
+    ):
+        assert play_of_runs([replace(blank, study="focus-dilution", config={"seed": 0, **odd})]) is None, odd
+    good = play_of_runs([replace(blank, study="focus-dilution", config={"seed": 1, "pi0": 0.55, "until": 1500.0})])
+    assert good["studies"][0]["start"]["preset"] == "delta"
+    assert good["studies"][0]["start"]["options"]["seed"] == 1
+    assert play_of_runs([blank]) is None
+
+
 def test_what_a_paper_declares_is_checked():
     assert set(playable()) == set(STUDIES)
     with pytest.raises(InputError, match="these can"):
@@ -256,5 +277,7 @@ def test_what_a_paper_declares_is_checked():
         play_data(["focus-dilution"], "Play", {"focus-dilution": {"width": 64}})
     with pytest.raises(InputError, match="with form 'population' only"):
         play_data(["focus-dilution"], "Play", {"focus-dilution": {"form": "finite"}})
+    with pytest.raises(InputError, match="9 numbers"):
+        play_data(["linear-icl"], "Play", {"linear-icl": {"eigenvalues": [0.1] * 9}})
     with pytest.raises(InputError, match="cannot be read"):
         Playable(script="stagescope:nothing.js", sliders=(Slider("seed", 0, 9),)).text()

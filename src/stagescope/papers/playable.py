@@ -28,6 +28,7 @@ class Slider:
         whole: only whole numbers.
         where: options that must have a value (True) or none (False) for this slider to be there: {"pi0": True}.
         like: the option whose value is used while this one has none.
+        longest: most elements of a list.
         more: folded away with the others that are rarely moved.
     """
 
@@ -39,6 +40,7 @@ class Slider:
     whole: bool = False
     where: Mapping[str, bool] = field(default_factory=dict)
     like: str = ""
+    longest: int = 8
     more: bool = False
 
 

@@ -2,11 +2,10 @@
 
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stagescope.errors import InputError
+from stagescope.errors import needed
 from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.bundle import viewer_script, viewer_style
 from stagescope.reporting.page import document
@@ -16,8 +15,6 @@ from stagescope.runs.files import publish
 
 if TYPE_CHECKING:
     from stagescope.reporting.play_widget import PlayWidget
-
-WIDGET = "a widget needs the package anywidget: pip install 'stagescope[widget]', or give a path and open the page"
 
 
 def play(
@@ -41,8 +38,7 @@ def play(
     play_of(study)
     start = {study: {**options, "seed": seed, **({"preset": preset} if preset else {})}}
     if path is None and in_notebook():
-        if find_spec("anywidget") is None:
-            raise InputError(WIDGET)
+        needed("anywidget", "widget", "a playground in a notebook (a page needs nothing: give a path)")
         from stagescope.reporting.play_widget import PlayWidget
 
         return PlayWidget.of(play_data([study], study, start), laws_script([study]))

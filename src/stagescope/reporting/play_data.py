@@ -43,15 +43,25 @@ def play_of_runs(runs: Sequence[Run]) -> dict[str, Any] | None:
     """The data of a Play tab: studies of these runs that can be played, each from the settings of its first run."""
     start: dict[str, Settings] = {}
     for run in runs:
-        name, config = run.study, dict(run.config or {})
-        play = studies()[name].play if name in studies() else None
-        if name is None or play is None or name in start or not play.fits(config) or outside(play, config):
+        found = studies().get(run.study or "")
+        if found is None or found.play is None or found.name in start:
             continue
-        start[name] = {
-            "preset": _nearest(studies()[name], play, config),
-            **{option: config[option] for option in _moved(play) if option in config},
-        }
+        config = _settings(found, run.config or {})
+        if config is None or not found.play.fits(config) or outside(found.play, config):
+            continue
+        moved = {option: config[option] for option in _moved(found.play) if config.get(option) is not None}
+        start[found.name] = {"preset": _nearest(found, found.play, config), **moved}
     return play_data(list(start), "Play", start) if start else None
+
+
+def _settings(found: Study, config: Settings) -> dict[str, Any] | None:
+    """The options of a stored run, checked: somebody else may have written them. None where they are not options."""
+    seed = config.get("seed", 0)
+    try:
+        options = found.configured(**{name: config[name] for name in found.options.model_fields if name in config})
+    except InputError:
+        return None
+    return {**options.model_dump(mode="json"), "seed": seed} if type(seed) is int else None
 
 
 def _moved(play: Playable) -> set[str]:
@@ -68,7 +78,7 @@ def _nearest(found: Study, play: Playable, config: Settings) -> str:
 def laws_script(names: Sequence[str]) -> str:
     """The laws of some studies as one script: each in a scope of its own, by the name of its study."""
     parts = [f"{json.dumps(name)}: (() => {{\n{_law(play_of(name)[1])}\nreturn {{ prepare, settle }};\n}})()" for name in names]
-    return "globalThis.stagescopeLaws = {\n" + ",\n".join(parts) + "\n};\n"
+    return "globalThis.stagescopeLaws = {\n...globalThis.stagescopeLaws,\n" + ",\n".join(parts) + "\n};\n"
 
 
 def _law(play: Playable) -> str:
@@ -136,8 +146,11 @@ def outside(play: Playable, options: Settings) -> list[tuple[Slider, Any]]:
     for slider in play.sliders:
         value = options.get(slider.option.partition(".")[0])
         several = value if isinstance(value, list | tuple) else [value]
-        shown = all(bool(options.get(name)) == given for name, given in slider.where.items())
-        found += [(slider, one) for one in several if shown and one is not None and not slider.low <= one <= slider.high]
+        if not all(bool(options.get(name)) == given for name, given in slider.where.items()):
+            continue
+        if len(several) > slider.longest:
+            found.append((slider, f"{len(several)} numbers"))
+        found += [(slider, one) for one in several[: slider.longest] if one is not None and not slider.low <= one <= slider.high]
     return found
 
 

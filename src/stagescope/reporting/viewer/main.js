@@ -8,7 +8,7 @@ import { DONE, statusBanner } from "./facts.js";
 import { helpDialog, listenToKeys } from "./keys.js";
 import { confess, setTheme, titleRow } from "./page_head.js";
 import { Panels } from "./panels.js";
-import { PlayTab } from "./play_tab.js";
+import { PlayTab, TAB_KEYS } from "./play_tab.js";
 import { ADVICE, BINDINGS } from "./report_keys.js";
 import { scrubberOf } from "./scrubber.js";
 import { hashWriter, readHash, Settings } from "./state.js";
@@ -56,7 +56,7 @@ class Page {
       theme: () => this.turnTheme(),
       help: () => this.help.showModal(),
       scenes: (step) => this.choose((this.index + step + this.tabs.length) % this.tabs.length),
-    });
+    }, ({ keys }) => !this.playing || TAB_KEYS.includes(keys[0])); // prettier-ignore
   }
 
   header() {

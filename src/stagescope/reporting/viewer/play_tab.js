@@ -2,6 +2,9 @@
 
 import { Playground } from "./play_ground.js";
 
+/** Keys of a report that hold in this tab; the others would move the runs behind it. */
+export const TAB_KEYS = ["s", "d", "?"];
+
 const PREFIX = "play-"; // of its names in the address of a report
 
 export class PlayTab {
