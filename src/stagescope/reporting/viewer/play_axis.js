@@ -31,8 +31,8 @@ function byChange(time, way) {
   const end = time.length - 1;
   const whole = way[end] || 1;
   const shares = time.map((t, i) => STEADY * (t / time[end]) + (1 - STEADY) * (way[end] ? way[i] / whole : t / time[end]));
-  const at = (/** @type {number} */ t) => interpolate(time, shares, t);
-  const value = (/** @type {number} */ share) => interpolate(shares, time, share);
+  const at = (/** @type {number} */ t) => valueBetween(time, shares, t);
+  const value = (/** @type {number} */ share) => valueBetween(shares, time, share);
   return { at, value, ticks: (length, gap) => roundTimes(at, value, Math.max(2, Math.floor(length / gap))), says: "time t, by change" };
 }
 
@@ -49,7 +49,7 @@ function roundTimes(at, value, count) {
 }
 
 /** @param {Float64Array} xs ascending @param {Float64Array} ys @param {number} x */
-function interpolate(xs, ys, x) {
+function valueBetween(xs, ys, x) {
   let low = 0;
   let high = xs.length - 1;
   if (x <= xs[0]) return ys[0];

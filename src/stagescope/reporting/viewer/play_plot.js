@@ -21,7 +21,7 @@ const NAMED_CURVES = 12; // curves that have a name and a colour
 const MOST_DECADES = 6; // of a logarithmic axis that are shown
 
 /** Where the curves of a panel are among those that are observed; the loss is apart. @param {PlayPanel[]} panels @param {string} slot */
-function placesOf(panels, slot) {
+function curvePlaces(panels, slot) {
   let first = 0;
   for (const panel of panels.slice(1)) {
     if (panel.slot === slot) return { first, count: panel.curves.length };
@@ -61,7 +61,7 @@ export class PlayPlot {
     this.element.dataset.slot = panel.slot;
     setText(this.title, panel.title);
     setText(this.unit, panel.axis);
-    const places = placesOf(scenery.panels, panel.slot);
+    const places = curvePlaces(scenery.panels, panel.slot);
     const curves = curvesAt(scenery.played, places);
     const pen = this.pen();
     if (!pen) return;
