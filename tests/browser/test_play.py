@@ -96,6 +96,27 @@ def test_every_study_and_preset_is_drawn(visit, page):
     seen.until(RESTS)
 
 
+def test_two_hundred_moves(visit, page):
+    """Of all sliders in turn, each to a place of its own; `python -m benchmarks.play` says how long a move takes."""
+    seen = visit(page, "#study=focus-dilution&until=40&width=4")
+    seen.until(RESTS)
+    moves, wrong = seen.page.evaluate(
+        """() => { const {ground} = stagescope, wrong = [], before = ground.spent.length;
+            for (let i = 0; i < 200; i++) {
+                const sliders = [...document.querySelectorAll('[data-option]:not([data-option=until])')];
+                const slider = sliders[i % sliders.length];
+                slider.value = String(Math.round(Number(slider.max) * ((i * 0.618) % 1)));
+                slider.dispatchEvent(new Event('input', {bubbles: true}));
+                const sum = ground.settings.options.pi.reduce((sum, p) => sum + p, 0);
+                const finite = ground.played.curves.every(curve => curve.every(Number.isFinite));
+                if (ground.failure || !finite || Math.abs(sum - 1) > 1e-9) wrong.push([slider.dataset.option, ground.failure]);
+            }
+            return [ground.spent.length - before, wrong]; }"""
+    )
+    assert (moves, wrong) == (200, [])
+    seen.until(RESTS)
+
+
 def test_the_tab_of_a_report_plays_its_runs(visit, tmp_path):
     run = ss.run_study("focus-dilution", persistence=0.5, seed=2, until=60, frames=30, progress=False)
     path = write([_portrait(run), samples.portrait("other")], tmp_path / "report.html")

@@ -56,7 +56,7 @@ export class PlayAnswers {
     if (!found) return `Preview at tolerance ${played.tolerance}.`;
     const share = (/** @type {number} */ value) => `${short(100 * value, 2)} %`;
     const missing = found.missing ? ` ${found.missing} of the events ${found.missing === 1 ? "is" : "are"} in one of them only.` : "";
-    return `Error of this preview: at tolerance 0.001 event times differ from those shown, at 0.00001, by at most ${share(found.events)}, the last loss by ${short(found.loss, 2)}; by the order of the method about ${share(found.fineEvents)} and ${short(found.fineLoss, 2)} are left.${missing} The command computes it to 10 digits.`;
+    return `Error of this preview: at tolerance 0.001 event times differ from those shown, at 0.00001, by at most ${share(found.events)}, the last loss by ${short(found.loss, 2)}; by the order of the method about ${share(found.fineEvents)} and ${short(found.fineLoss, 2)} are left.${missing} The command computes it to a relative tolerance of ${this.ground.settings.options.rtol ?? 1e-10}.`;
   }
 
   /** @param {Law} law @param {Played} played @param {number} frame @param {Palette} palette */

@@ -38,12 +38,12 @@ function byChange(time, way) {
 
 /** Round times at about equal distances. @param {(t: number) => number} at @param {(share: number) => number} value @param {number} count */
 function roundTimes(at, value, count) {
+  const end = value(1);
   const found = [0];
   for (let i = 1; i <= count; i++) {
-    const t = value(i / count);
-    const digits = [1, 2, 3, 4].find((n) => Math.abs(at(Number(t.toPrecision(n))) - i / count) < 0.2 / count) ?? 4;
-    const tick = Number(t.toPrecision(digits));
-    if (at(tick) - at(found[found.length - 1]) > 0.6 / count && at(tick) <= 1) found.push(tick);
+    const rounded = [1, 2, 3, 4].map((digits) => Number(value(i / count).toPrecision(digits)));
+    const tick = rounded.find((t) => t <= end && Math.abs(at(t) - i / count) < 0.2 / count) ?? value(i / count);
+    if (at(tick) - at(found[found.length - 1]) > 0.6 / count) found.push(tick);
   }
   return found;
 }
