@@ -1,13 +1,14 @@
 """Commands that make what a paper shows, and say what there is."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from pydantic import Field
 
-from stagescope.cli.command import Command, OwnClaims, answer
+from stagescope.cli.command import Command, OwnClaims, answer, print_json
 from stagescope.errors import InputError
 from stagescope.papers.registry import paper_of, problems, study
 from stagescope.progress import progress_for
@@ -20,7 +21,7 @@ class Reproduce(Command):
     """Make a paper's figures (PDF, SVG, PNG, numbers as JSON) and its ledger from nothing."""
 
     paper: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PAPER")]
-    figure: str | None = Field(None, description="one figure by name (see `stagescope list`); default: all that take minutes")
+    figure: str | None = Field(None, description="a figure by name (see `stagescope list STUDY`); default: all that take minutes")
     full: bool = Field(False, description="also figures that take an hour or more")
     sweep: Path | None = Field(None, description="folder of a sweep to draw, for a figure of a sweep; default: made in --out")
     out: Path = Field(description="folder for the figures")
@@ -67,18 +68,30 @@ class Reproduce(Command):
 
 
 class List(Command):
-    """Studies, presets, figures and claims."""
+    """The studies there are; or of one study its presets, named sweeps, figures and claims."""
 
-    study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = Field(None, description="only this one")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = Field(None, description="show this one")
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print all of it as JSON")
 
     def run(self) -> int:
-        from stagescope.cli.render import catalogue
+        from stagescope.cli.render_catalogue import catalogue, print_catalogue, print_studies
 
+        if self.study is None and not self.json_:
+            _complain(problems())
+            print_studies()
+            return 0
         found = catalogue(None if self.study is None else study(self.study).name)
-        for problem in (*problems(), *(problem for each in found.values() for problem in each["problems"])):
-            print(f"stagescope: {problem}", file=sys.stderr)
-        return answer(found, self.json_, "print_catalogue")
+        _complain((*problems(), *(problem for each in found.values() for problem in each["problems"])))
+        if self.json_:
+            print_json(found)
+        else:
+            print_catalogue(found)
+        return 0
+
+
+def _complain(sentences: Iterable[str]) -> None:
+    for each in sentences:
+        print(f"stagescope: {each}", file=sys.stderr)
 
 
 class Calibrate(Command):

@@ -17,6 +17,7 @@ from stagescope.cli.command import (
     RunFolder,
     answer,
     objective,
+    print_json,
     print_notes,
 )
 from stagescope.errors import printable
@@ -27,20 +28,28 @@ LONG_SECONDS = 20.0
 
 
 class Stages(Command):
-    """Events and stages of a run, with intervals; events that were not reached are listed with a reason."""
+    """The stages of a run, and its events with intervals. A stage is a stretch of a run in which one thing is learned."""
 
     folder: RunFolder
+    all: bool = Field(False, description="list events that were not reached too, with the reason")
     objective: OwnObjective = OWN_OBJECTIVE
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
+        from stagescope.cli.render import print_stages
         from stagescope.papers.reading import reading
 
-        return answer(reading(self.folder, objective(self.objective)).told_stages, self.json_, "print_stages")
+        found = reading(self.folder, objective(self.objective)).told_stages
+        if self.json_:
+            print_json(found.json())
+        else:
+            print_stages(found, self.all)
+        return 0
 
 
 class Check(Command):
-    """Put the paper's claims, and your own, to a run: the ledger of verdicts."""
+    """Put the claims of the paper, and your own, to a run: the ledger of verdicts. A claim is a sentence of the paper that a run
+    can confirm or violate."""
 
     folder: RunFolder
     claims: OwnClaims = OWN_CLAIMS
@@ -78,7 +87,7 @@ class Heads(Command):
 
 
 class Ladder(Command):
-    """The critical points a run passed, what opens at each, and when it should have been and was left."""
+    """The critical points a run passed, each a rung: what opens at it, and when it should have been left and was left."""
 
     folder: RunFolder
     objective: OwnObjective = OWN_OBJECTIVE

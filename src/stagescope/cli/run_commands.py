@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from stagescope.cli.answers import info, outcome
-from stagescope.cli.command import OWN_OBJECTIVE, Command, OwnObjective, RunFolder, answer, objective, print_json
+from stagescope.cli.command import OWN_OBJECTIVE, Arguments, Command, OwnObjective, RunFolder, answer, objective, print_json
 from stagescope.errors import InputError, NotARun, printable
 from stagescope.papers.registry import study
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stagescope.runs.manifest import Manifest
 
 
-class RunFlags(BaseModel):
+class RunFlags(Arguments):
     """What every study's run understands besides its own options."""
 
     study_name: ClassVar[str] = ""
@@ -40,7 +40,8 @@ class RunFlags(BaseModel):
 
 
 class Run(Command):
-    """Run a study and store it. Ctrl-C, SIGTERM and SIGHUP leave a run that `stagescope resume` continues."""
+    """Run a study (one question of a paper) and store the run in a folder. --preset chooses named options. Ctrl-C, SIGTERM and
+    SIGHUP leave a run that `stagescope resume` continues."""
 
     study: Any
 
