@@ -153,7 +153,6 @@ def test_runs_of_different_length_share_the_union_of_frames(show):
     assert seen.slider.get_attribute("max") == "5"  # 0, 1, 2, 3, 4 and 6
     seen.press("End")
     assert seen.page.evaluate("() => window.stagescope.time()") == 6.0
-    seen.settle()
     assert "frame 5 of 5" in seen.panel("attention").inner_text()
 
 
@@ -161,15 +160,12 @@ def test_two_scenes_have_a_scrubber_each(show):
     """Steps are never put on the clock of flow time."""
     flow, adam = portrait("flow"), portrait("adam", clock="step", frames=21, until=200)
     seen = show(flow, adam)
-    tabs = seen.page.get_by_role("tab")
-    assert tabs.count() == 2
+    assert seen.page.get_by_role("tab").count() == 2
     seen.scrub(10)
-    tabs.nth(1).click()
-    seen.settle()
+    seen.tab(1)
     assert seen.page.evaluate("() => window.stagescope.scene().clock") == "step"
     assert seen.page.locator("input[type=range]:visible").get_attribute("max") == "20"
-    tabs.nth(0).click()
-    seen.settle()
+    seen.tab(0)
     assert seen.page.evaluate("() => window.stagescope.scene().clock") == "t"
     assert seen.page.evaluate("() => window.stagescope.scene().position") == 10
 
@@ -186,9 +182,8 @@ def test_real_runs_of_each_paper(visit, papers):
     path, runs = papers
     seen = visit(path)
     frames = []
-    for tab in seen.page.get_by_role("tab").all():
-        tab.click()
-        seen.settle()
+    for number in range(seen.page.get_by_role("tab").count()):
+        seen.tab(number)
         seen.whole()
         seen.press("End")
         seen.whole()
@@ -197,8 +192,7 @@ def test_real_runs_of_each_paper(visit, papers):
         frames += seen.page.evaluate("() => window.stagescope.scene().runs.map(run => run.time.length)")
     assert sorted(frames) == sorted(run.frames for run in runs)
 
-    seen.page.get_by_role("tab").first.click()
-    seen.until("frames => window.stagescope.scene().times.length === frames", runs[0].frames)
+    seen.tab(0)
     seen.scrub(31)
     truth = token_curves(runs[0]).attention[31]  # by value, against the model
     for row, column in np.ndindex(truth.shape):

@@ -45,8 +45,7 @@ def test_a_link_opens_at_the_same_place(visit, sample):
 
 def test_the_scene_is_in_the_address(visit, sample):
     seen = visit(sample)
-    seen.page.get_by_role("tab").nth(1).click()
-    seen.until("() => window.stagescope.scene().clock === 'step'")
+    seen.tab(1)
     seen.press("End")
     hash = address(seen, "scene=1", "frame=20")
     fresh = visit(sample, hash=hash)
