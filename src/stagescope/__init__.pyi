@@ -133,7 +133,10 @@ from .papers.scan_snap.text.transformer import TextTransformerLoss as TextTransf
 from .papers.study import Study as Study
 from .processes.markov_chain import Chain as Chain
 from .processes.markov_chain import MarkovChain as MarkovChain
+from .reporting.exporting import export as export
+from .reporting.report import Page as Page
 from .reporting.report import report as report
+from .reporting.static import figures as figures
 from .reporting.summary import Summary as Summary
 from .reporting.summary import summary as summary
 from .runs.from_arrays import from_arrays as from_arrays

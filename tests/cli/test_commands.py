@@ -247,7 +247,7 @@ def test_demo(ask, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     said = ask("demo", "--quiet")
-    assert len(said.splitlines()) <= 28
+    assert len(said.splitlines()) <= 24
     assert max(map(len, said.splitlines())) <= 80
     for study, *_ in tour.tour():
         assert f"{study.name}: " in said

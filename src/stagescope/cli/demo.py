@@ -35,8 +35,8 @@ def demo(out: Path, quiet: bool = False, show: bool = False) -> int:
         for line in _lines(portraits[-1]):
             console.print(Padding(Text(line), (0, 0, 0, 2)))
     made = write(portraits, out / "report.html", title=TITLE)
-    console.print(Text(f"The page with all of it: {made} (offline; `stagescope demo --open` shows it)", style="bold"))
-    console.print(Text(f"Each run is a folder in {out}: try `stagescope stages`, `check` or `ladder` with one."))
+    console.print(Text(f"The page with all of it: {made}", style="bold"))
+    console.print(Text(f"Each run is a folder in {out}/: look with `stagescope stages`, `check`, `ladder`."))
     if show:
         open_page(made)
     return 0

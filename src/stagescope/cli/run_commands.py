@@ -131,31 +131,32 @@ class Info(Command):
 
 
 class Export(Command):
-    """Write the recorded arrays of a run for other tools."""
+    """Write a run for other tools: the recorded arrays, and with --derived what its views show (attention, singular values,
+    entropies, masses)."""
 
     folder: RunFolder
-    to: Literal["npz", "csv", "netcdf", "jsonl", "tensorboard"] = Field(
-        description="npz: all arrays; csv: one row a frame, series only; netcdf: all, named axes; jsonl: scalars, one object a"
-        " frame, as W&B has them; tensorboard: scalars, a log directory"
+    to: Literal["csv", "npz", "parquet", "netcdf", "jsonl", "tensorboard"] = Field(
+        description="csv, parquet: one row a frame, series; npz: all arrays; netcdf: all, named axes; jsonl: scalars, one object"
+        " a frame, as W&B has them; tensorboard: scalars, a log directory"
     )
+    derived: bool = Field(False, description="also what the views of the run show, as columns or arrays")
     out: Path | None = Field(
         None, description="file to write, for tensorboard a folder; default: the run's name with the format's suffix"
     )
     overwrite: bool = Field(False, description="replace an existing file")
 
     def run(self) -> int:
-        from stagescope.runs.export import export
+        from stagescope.runs.export import SUFFIX, export
         from stagescope.runs.store import load
 
-        found = load(self.folder)
-        if self.to not in ("jsonl", "tensorboard"):
-            print(export(found, self.to, self.out, self.overwrite))
+        if self.to in SUFFIX and not self.derived:  # without a paper, and so without what is slow to import
+            print(export(load(self.folder), self.to, self.out, self.overwrite))
             return 0
-        from stagescope.watching.scalars import notes, to_json_lines
-        from stagescope.watching.tensorboard import to_tensorboard
+        from stagescope.reporting.exporting import noted_export
 
-        print((to_json_lines if self.to == "jsonl" else to_tensorboard)(found, self.out, self.overwrite))
-        for note in notes(found):
+        path, notes = noted_export(self.folder, self.to, self.out, derived=self.derived, overwrite=self.overwrite)
+        print(path)
+        for note in notes:
             print(printable(f"note: {note}"), file=sys.stderr)
         return 0
 
