@@ -5,6 +5,8 @@ from html import escape
 
 CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;white-space:normal"
 SHORT = f"{CELL};white-space:nowrap"
+LONGEST = 600
+"""Characters of a cell."""
 FEW = 22
 """Characters of a cell that stays on one line."""
 
@@ -35,11 +37,12 @@ def note(text: str) -> str:
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of texts."""
     top = "".join(f'<th style="{SHORT}">{escaped(head)}</th>' for head in heads)
-    body = "".join(
-        "<tr>" + "".join(f'<td style="{SHORT if len(cell) <= FEW else CELL}">{escaped(cell)}</td>' for cell in row) + "</tr>"
-        for row in rows
-    )
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f'<table style="font-size:90%"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _cell(text: str) -> str:
+    return f'<td style="{SHORT if len(text) <= FEW else CELL}">{escaped(text, LONGEST)}</td>'
 
 
 def folded(summary: str, inside: str) -> str:

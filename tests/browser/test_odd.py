@@ -125,7 +125,7 @@ def test_many_frames_are_counted(show):
     seen = show(replace(made, run=run(time, loss), views=(whole, thin)))
     assert "1,200 of 100,000 frames" in seen.panel("attention").inner_text()
     assert "of 100,000 frames" not in seen.panel("loss").inner_text()
-    assert seen.slider.get_attribute("max") == str(MANY - 1)
+    assert seen.frames == MANY
     seen.scrub(77_777)
     at = int(np.argmin(np.abs(kept - 77_777)))
     assert seen.value("attention", 0, 0, 1, 1)["value"] == pytest.approx(values[at, 0, 1, 1], abs=0.01)
@@ -137,7 +137,7 @@ def test_two_runs_on_one_clock(show):
     """Each run shows its own frame nearest to the time, and prints its number."""
     first, second = portrait("first", frames=41, until=20.0), portrait("second", frames=11, until=20.0, seed=1)
     seen = show(first, second)
-    assert seen.slider.get_attribute("max") == "40"
+    assert seen.frames == 41
     seen.scrub(17)  # t = 8.5: frame 18 of the first; of the second, t = 8 is nearer than 10
     assert "frame 18 of 41" in seen.panel("attention").inner_text()
     assert "frame 5 of 11" in seen.panel("attention").inner_text()
@@ -150,7 +150,7 @@ def test_two_runs_on_one_clock(show):
 def test_runs_of_different_length_share_the_union_of_frames(show):
     first, second = portrait("first", frames=5, until=4.0), portrait("second", frames=4, until=6.0)
     seen = show(first, second)
-    assert seen.slider.get_attribute("max") == "5"  # 0, 1, 2, 3, 4 and 6
+    assert seen.frames == 6  # 0, 1, 2, 3, 4 and 6
     seen.press("End")
     assert seen.page.evaluate("() => window.stagescope.time()") == 6.0
     assert "frame 5 of 5" in seen.panel("attention").inner_text()
@@ -164,7 +164,7 @@ def test_two_scenes_have_a_scrubber_each(show):
     seen.scrub(10)
     seen.tab(1)
     assert seen.page.evaluate("() => window.stagescope.scene().clock") == "step"
-    assert seen.page.locator("input[type=range]:visible").get_attribute("max") == "20"
+    assert seen.frames == 21
     seen.tab(0)
     assert seen.page.evaluate("() => window.stagescope.scene().clock") == "t"
     assert seen.page.evaluate("() => window.stagescope.scene().position") == 10
@@ -231,9 +231,7 @@ def damaged(text: str, block: int) -> str:
 
 def test_a_damaged_file_says_what_to_do(visit, tmp_path):
     path = tmp_path / "page.html"
-    text = page([portrait()])
-    blocks = text.count('id="block-')
-    path.write_text(damaged(text, blocks - 1), encoding="utf-8")
+    path.write_text(damaged(page([portrait()]), 0), encoding="utf-8")
     seen = visit(path)
     seen.whole()
     assert "Make the report anew" in seen.page.locator(".failure").first.inner_text()

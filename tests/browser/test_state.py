@@ -22,7 +22,7 @@ def state(seen) -> dict:
     return seen.page.evaluate(
         """() => { const scene = window.stagescope.scene(), look = getComputedStyle(document.documentElement);
             return {clock: scene.clock, position: scene.position, theme: look.backgroundColor,
-                axis: scene.logTime ? 'log' : 'time', log: scene.isLog('loss'), speed: scene.settings.get('speed')}; }"""
+                axis: scene.scale.kind, log: scene.isLog('loss'), speed: scene.settings.get('speed')}; }"""
     )
 
 
@@ -113,6 +113,8 @@ def test_the_address_overrides_the_axes(visit, spread):
     seen.press("x", "l")
     assert (state(seen)["axis"], state(seen)["log"]) == ("log", True)
     address(seen, "axis=log", "loss=log")
+    seen.press("x")
+    assert state(seen)["axis"] == "change"
     seen.press("x", "l")
     fresh = visit(spread, hash=address(seen, "axis=time", "loss=linear"))
     assert (state(fresh)["axis"], state(fresh)["log"]) == ("time", False)

@@ -129,12 +129,20 @@ class Watched:
     @property
     def position(self) -> int:
         """Where the scrubber stands, as its slider says."""
-        return int(self.slider.input_value())
+        return int(self.slider.get_attribute("aria-valuetext").split()[1].replace(",", "")) - 1
+
+    @property
+    def frames(self) -> int:
+        """How many frames the scrubber goes over."""
+        return int(self.page.locator(".slider:visible").get_attribute("aria-valuetext").split()[3].strip(",").replace(",", ""))
 
     def scrub(self, position: int) -> None:
         """Move the slider as a pointer does: its value, then the event."""
         self.slider.evaluate(
-            "(slider, to) => { slider.value = String(to); slider.dispatchEvent(new Event('input', {bubbles: true})); }", position
+            """(slider, to) => { const scene = window.stagescope.scene();
+                slider.value = String(scene.scale.share(scene.times[Math.min(to, scene.times.length - 1)]));
+                slider.dispatchEvent(new Event('input', {bubbles: true})); }""",
+            position,
         )
         self.settle()
 

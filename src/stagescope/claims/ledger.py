@@ -202,7 +202,8 @@ def _number(value: float | str | None, error: float | None = None) -> str:
 
 def _cells(row: Verdict) -> tuple[str, ...]:
     """A row of the table in a notebook."""
-    numbers = _number(row.predicted, row.predicted_error), _number(row.measured, row.measured_error), _number(row.tolerance)
+    tolerance = f"{_number(row.tolerance)} {row.unit or ''}" if isinstance(row.tolerance, float) else _number(row.tolerance)
+    numbers = _number(row.predicted, row.predicted_error), _number(row.measured, row.measured_error), tolerance
     return (f"{_SYMBOL[row.verdict]} {row.verdict}", f"{row.statement} [{row.tag}{_aside(row)}]", *numbers, row.reason)
 
 

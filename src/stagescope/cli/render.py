@@ -68,8 +68,7 @@ def print_stages(found: Stages, whole: bool = False) -> None:
     aside = [stage for stage in found if stage.aside]
     for stage in found if len(aside) <= MANY_HEADS else [stage for stage in found if not stage.aside]:
         stop = "end" if stage.stop is None else f"{stage.stop:.5g}"
-        track = "" if stage.name.startswith(stage.track) else f", {stage.track}"
-        name = Text.assemble((stage.name, "bold"), track)
+        name = Text.assemble((stage.name, "bold"), stage.label.removeprefix(stage.name))
         stages.add_row(name, f"{stage.start:.5g}", stop, Text(stage.evidence))
     show(stages)
     if len(aside) > MANY_HEADS:

@@ -105,13 +105,17 @@ def _draw(found: Portrait, loss: Curves, attention: Matrices | None) -> "Drawing
 
 
 def _small(figure: "SubFigure", found: Portrait, view: Matrices, shown: list[tuple[int, str]]) -> None:
-    """Small pictures side by side, or one above the other where they are wide."""
+    """Small pictures side by side, or one above the other where they are wide, with names of axes and one colour bar."""
     wide = len(view.columns) > WIDE * len(view.rows)
     grid = (len(shown), 1) if wide else (1, len(shown))
-    for axes, (place, what) in zip(figure.subplots(*grid, squeeze=False).flat, shown, strict=True):
-        matrix_on(axes, view, place)
+    every, image = figure.subplots(*grid, squeeze=False), None
+    for axes, (place, what) in zip(every.flat, shown, strict=True):
+        image = matrix_on(axes, view, place)
+        axes.set_xlabel(plain(view.column_axis), fontsize=8)
+        axes.set_ylabel(plain(view.row_axis), fontsize=8)
         axes.label_outer()
         caption = (plain(what, 14), f"{found.run.clock} = {times(found, view)[place]:.3g}")
         axes.set_title((", " if wide else "\n").join(filter(None, caption)), fontsize=8, loc="left" if wide else "center")
-    if any(view.panels):
-        figure.suptitle(plain(view.panels[0]), fontsize=8)
+    figure.colorbar(image, ax=every, shrink=0.9, aspect=25, pad=0.02).ax.tick_params(labelsize=7)
+    head = plain(view.panels[0], 30)
+    figure.suptitle(plain(view.title, 50) + (f" ({head})" if head else ""), fontsize=9)

@@ -48,7 +48,10 @@ class FocusDilutionOptions(Options):
     momentum: motion.Momentum = 0.9
     method: motion.Method = "auto"
     rtol: motion.Tolerance = 1e-10
-    frames: motion.Frames = Field(1000, description="number of recorded frames, equally spaced")
+    record: Literal["uniform", "by-change"] = Field(
+        "uniform", description="spacing of the recorded frames; by-change: dense where attention changes, found by a pilot run"
+    )
+    frames: motion.Frames = Field(1000, description="number of recorded frames")
 
     def with_elements(self, name: str, elements: Mapping[int, Any]) -> tuple[Any, ...]:
         """The other probabilities of pi keep their proportions, so that it still sums to 1."""

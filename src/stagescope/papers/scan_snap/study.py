@@ -48,7 +48,7 @@ class ScanSnapOptions(Options):
     momentum: motion.Momentum = 0.9
     method: motion.Method = "auto"
     rtol: motion.Tolerance = 1e-10
-    record: Literal["auto", "log", "uniform", "every-step"] = Field("auto", description="spacing of the recorded frames")
+    record: motion.AutoSpacing = "auto"
     frames: motion.Frames = 400
 
 

@@ -110,7 +110,10 @@ class Page {
     const stage = await opening;
     if (this.index !== index) return; // another tab was chosen meanwhile
     this.present = stage;
-    if (position !== undefined) stage.scene.go(position);
+    if (position !== undefined) {
+      stage.scene.scale.zoom(zoomInHash(), false);
+      stage.scene.go(position);
+    }
     this.body.replaceChildren(stage.element);
     this.dock.replaceChildren(stage.scrubber.element);
     await stage.panels.first();
@@ -125,6 +128,10 @@ class Page {
     const panels = new Panels(this.store, scene);
     const scrubber = scrubberOf(scene);
     scene.on(() => {
+      this.redraw();
+      this.writeHash();
+    });
+    scene.scale.on(() => {
       this.redraw();
       this.writeHash();
     });
@@ -182,9 +189,16 @@ class Page {
     const hash = new URLSearchParams();
     if (this.data.scenes.length > 1) hash.set("scene", String(this.index));
     hash.set("frame", String(this.present?.scene.position ?? 0));
+    if (this.present?.scene.scale.window) hash.set("zoom", this.present.scene.scale.window.map((time) => time.toPrecision(8)).join("~"));
     this.settings.write(hash);
     return hash;
   }
+}
+
+/** The stretch of time in the address; null for all. @returns {[number, number]|null} */
+function zoomInHash() {
+  const [from, to] = (readHash().get("zoom") ?? "").split("~").map(parseFloat);
+  return Number.isFinite(from) && to > from && Number.isFinite(to) ? [from, to] : null;
 }
 
 /** @param {string} title @param {number} index @param {() => void} choose */
