@@ -35,8 +35,8 @@ class Diagram(NamedTuple):
         """What a notebook shows: the figure, its notes, and where the files are."""
         try:
             picture = base64.b64encode(self.figure.read_bytes()).decode()
-        except OSError as error:
-            return block(title("Diagram", f"{self.figure} cannot be read: {error.strerror}"))
+        except (OSError, ValueError) as error:  # it was moved since
+            return block(title("Diagram", f"{self.figure} cannot be read: {error}"))
         shown = f'<img alt="the diagram" style="max-width:100%" src="data:image/png;base64,{picture}">'
         files = f"{self.figure.with_suffix('')}.{{pdf,svg,png,json}}; interactive page: {self.page}"
         return block(shown, *map(note, self.notes), note(files))

@@ -5,7 +5,7 @@ import io
 import warnings
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stagescope.markup import block, escaped
 from stagescope.papers.reading import reading
@@ -108,7 +108,8 @@ def _small(figure: "SubFigure", found: Portrait, view: Matrices, shown: list[tup
     """Small pictures side by side, or one above the other where they are wide, with names of axes and one colour bar."""
     wide = len(view.columns) > WIDE * len(view.rows)
     grid = (len(shown), 1) if wide else (1, len(shown))
-    every, image = figure.subplots(*grid, squeeze=False), None
+    every = figure.subplots(*grid, squeeze=False)
+    image: Any = None
     for axes, (place, what) in zip(every.flat, shown, strict=True):
         image = matrix_on(axes, view, place)
         axes.set_xlabel(plain(view.column_axis), fontsize=8)
