@@ -58,7 +58,7 @@ def hostile():
     yield Diagram(Path(HOSTILE), Path(HOSTILE), {}, (HOSTILE,))
 
 
-@pytest.mark.parametrize("shown", hostile(), ids=lambda shown: type(shown).__name__)
+@pytest.mark.parametrize("shown", [*hostile()], ids=lambda shown: type(shown).__name__)
 def test_text_of_anybody_is_escaped(shown):
     seen = Seen(shown._repr_html_())
     assert set(seen.tags) <= ALLOWED - {"img"}
