@@ -159,9 +159,8 @@ class Run:
         `ss.reading(run).to_pandas()` has the curves that were derived from it too.
         """
         pandas = needed("pandas", "pandas", "run.to_pandas()")
-        from stagescope.runs.export import columns
-
-        return pandas.DataFrame(columns(self)).set_index(self.clock)
+        series = {name: values for name, values in self.series.items() if values.ndim == 1}
+        return pandas.DataFrame(series).set_index(self.clock)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: figure, stages and ledger. The summary comes through the public names, and is made once."""
