@@ -70,7 +70,8 @@ def _stages(found: Portrait, low: float, high: float) -> list[str]:
         f"extra x ticks={{{','.join(f'{start:.9g}' for start in begun)}}}",
         f"extra x tick labels={{{','.join(f'{{{name}}}' for name in begun.values())}}}",
         "extra x tick style={grid=major, major grid style={gray, thin}, xticklabel pos=upper, "
-        "tick label style={rotate=60, anchor=south west, font=\\tiny}}, title style={yshift=24pt}",
+        "tick label style={rotate=60, anchor=south west, font=\\tiny}}, title style={yshift=24pt}, "
+        "xlabel style={at={(axis description cs:.5,-.12)}, anchor=north}",
     ]
 
 
@@ -87,8 +88,10 @@ def _matrices(found: Portrait, view: Matrices, name: str) -> tuple[list[str], di
         f"width={0.95 / (len(shown) + 1):.3f}\\linewidth, height={0.95 / (len(shown) + 1):.3f}\\linewidth, scale only axis",
         f"y dir=reverse, enlargelimits=false, point meta min={low:.9g}, point meta max={high:.9g}",
         "colormap={signed}{color=(stagescope1) color=(white) color=(stagescope0)}" if diverging else "colormap/viridis",
-        f"xlabel={{{tex(view.column_axis)}}}, ylabel={{{tex(view.row_axis)}}}, tick style={{draw=none}}, font=\\scriptsize",
+        f"xlabel={{{tex(view.column_axis)}}}, ylabel={{{tex(view.row_axis)}}}, tick style={{draw=none}}",
         f"{_ticks('x', view.columns)}, {_ticks('y', view.rows)}",
+        "colorbar style={y dir=normal}, title style={align=center, font=\\tiny}, label style={font=\\scriptsize}, "
+        "tick label style={font=\\scriptsize}",
     ]
     plots = []
     for panel in panels:
@@ -96,12 +99,12 @@ def _matrices(found: Portrait, view: Matrices, name: str) -> tuple[list[str], di
             when = f"{found.run.clock} = {times(found, view)[place]:.4g}"
             column = _word(f"{view.panels[panel]} {what or when}", columns)
             columns[column] = np.asarray(view.values[place, panel], dtype=float).ravel()
-            title = ", ".join(filter(None, (view.panels[panel], what, when)))
+            title = r"\\".join(tex(part) for part in (view.panels[panel], what, when) if part)
             last = ", colorbar" if panel == panels[-1] and place == shown[-1][0] else ""
-            plots.append(f"\\nextgroupplot[title={{{tex(title)}}}{last}]")
+            plots.append(f"\\nextgroupplot[title={{{title}}}{last}]")
             read = f"table[col sep=comma, x=column, y=row, meta={column}] {{{name}.csv}};"
             plots.append(f"\\addplot[matrix plot*, mesh/cols={across}, point meta=explicit] {read}")
-    heading = rf"\node[anchor=south west] at (group c1r1.north west) [yshift=14pt] {{{tex(view.title)}}};"
+    heading = rf"\node[anchor=south west] at (group c1r1.north west) [yshift=24pt] {{{tex(view.title)}}};"
     return [rf"\begin{{groupplot}}[{', '.join(shared)}]", *plots, r"\end{groupplot}", heading], columns
 
 
