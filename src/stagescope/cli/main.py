@@ -15,6 +15,7 @@ from stagescope.cli import continue_command, predict_command, run_commands, swee
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
 from stagescope.cli.first_screen import Wrapped, first_screen
+from stagescope.cli.run_config import expanded
 from stagescope.errors import InputError, StagescopeError, sentence, unknown
 from stagescope.papers.registry import package_of, studies, study
 from stagescope.papers.study import NamedSweep, Study
@@ -62,6 +63,7 @@ def run(arguments: list[str]) -> int:
         first_screen((*VERBS, *COMMANDS, "completion"))
         return 0
     try:
+        arguments = expanded(arguments)
         _refuse_repeats(arguments)
         _early_names(arguments)
         return _parsed(arguments).run()

@@ -43,7 +43,8 @@
  *   `change`: where each frame lies on the scale by change, 0 to 1, and whose change it is.
  * @typedef {{title: string, clock: string, log_time?: boolean, runs: RunData[]}} SceneData
  *   `log_time`: the page opens with a logarithmic axis of time.
- * @typedef {{title: string, version: string, scenes: SceneData[]}} PageData
+ * @typedef {{title: string, version: string, scenes: SceneData[], play?: import("./play_types.js").PlayData}} PageData
+ *   `play`: studies of these runs that can be played.
  *
  * @typedef {{columns: string[], rows: (string|number|null)[][]}} Table
  * @typedef {{element: HTMLElement, tools?: HTMLElement, show: (time: number) => void, recolour?: () => void,
