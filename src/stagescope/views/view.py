@@ -11,11 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from stagescope.claims.ledger import Ledger
+from stagescope.claims.reference import Reference
 from stagescope.detect.stage import Stages
 from stagescope.errors import InputError
 from stagescope.landscape.ladder import Ladder
 from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.runs.run import Run
+from stagescope.views.explained import Explained
 
 
 @dataclass(frozen=True)
@@ -129,3 +131,5 @@ class Portrait:
     provenance: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     prediction: SaddlePath | None = None
+    explained: Explained | None = None
+    reference: Reference | None = None

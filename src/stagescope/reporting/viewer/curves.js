@@ -74,7 +74,7 @@ export class CurvesPlot {
     new ResizeObserver(() => this.resize()).observe(this.plot);
     scene.onMark(() => this.showMark());
     scene.settings.on((name) => {
-      if (name === this.slot) this.rebuild();
+      if (name === this.slot || name === "guided") this.rebuild();
     });
     scene.scale.on(() => this.rescale());
   }

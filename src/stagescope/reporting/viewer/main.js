@@ -3,19 +3,22 @@
 import { Store } from "./blocks.js";
 import { openScene } from "./clock.js";
 import { themeNow } from "./colours.js";
+import { aboutOf } from "./about.js";
 import { count, el, nameOf } from "./dom.js";
 import { DONE, statusBanner } from "./facts.js";
+import { Guide } from "./guide.js";
 import { helpDialog, listenToKeys } from "./keys.js";
 import { confess, setTheme, titleRow } from "./page_head.js";
 import { Panels } from "./panels.js";
 import { ADVICE, BINDINGS } from "./report_keys.js";
 import { scrubberOf } from "./scrubber.js";
 import { hashWriter, readHash, Settings } from "./state.js";
+import { glossaryOf, listenForTerms } from "./terms.js";
 
 /** @typedef {import("./types.js").PageData} PageData */
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./scrubber.js").Scrubber} Scrubber */
-/** @typedef {{scene: Scene, panels: Panels, scrubber: Scrubber, element: HTMLElement}} Shown one scene, ready to show */
+/** @typedef {{scene: Scene, panels: Panels, scrubber: Scrubber, guide: Guide, element: HTMLElement}} Shown one scene, ready to show */
 
 class Page {
   /** @param {PageData} data */
@@ -38,6 +41,7 @@ class Page {
 
   async start() {
     document.body.append(this.help);
+    listenForTerms();
     const root = /** @type {HTMLElement} */ (document.getElementById("page"));
     root.replaceChildren(this.header(), this.body);
     root.after(this.dock);
@@ -52,6 +56,7 @@ class Page {
       scrubber: () => this.stage.scrubber,
       theme: () => this.turnTheme(),
       help: () => this.help.showModal(),
+      guide: () => this.stage.guide.toggle(),
       scenes: (step) => this.choose((this.index + step + this.tabs.length) % this.tabs.length),
     });
   }
@@ -67,7 +72,7 @@ class Page {
           )
         : null;
     return el("header", { class: "page-head" }, [
-      titleRow(title, version, { theme: () => this.turnTheme(), help: () => this.help.showModal() }),
+      titleRow(title, version, { theme: () => this.turnTheme(), help: () => this.help.showModal(), guide: () => this.stage.guide.toggle() }),
       tabs,
     ]);
   }
@@ -94,6 +99,7 @@ class Page {
    * @param {number} [position]
    */
   async choose(index, position) {
+    this.present?.guide.stop();
     this.present?.scrubber.stop();
     this.index = index;
     this.tabs.forEach((button, i) => {
@@ -115,7 +121,7 @@ class Page {
       stage.scene.go(position);
     }
     this.body.replaceChildren(stage.element);
-    this.dock.replaceChildren(stage.scrubber.element);
+    this.dock.replaceChildren(stage.guide.element, stage.scrubber.element);
     await stage.panels.first();
     this.redraw();
     this.writeHash();
@@ -135,8 +141,11 @@ class Page {
       this.redraw();
       this.writeHash();
     });
-    const parts = [runsOf(scene, this.data.title, () => panels.toNotes()), statusBanner(scene), panels.element];
-    return { scene, panels, scrubber, element: el("div", { class: "scene-body" }, parts) };
+    const about = aboutOf(scene);
+    if (about) glossaryOf(scene).mark(about);
+    const parts = [runsOf(scene, this.data.title, () => panels.toNotes()), about, statusBanner(scene), panels.element];
+    const guide = new Guide(scene, scrubber, panels);
+    return { scene, panels, scrubber, guide, element: el("div", { class: "scene-body" }, parts) };
   }
 
   /** Draws the present frame at the next chance, once, however often it is asked for. */

@@ -11,6 +11,7 @@ import { ledgerPanel } from "./ledger.js";
 import { pointsPanel } from "./points.js";
 import { predictionPanel } from "./prediction.js";
 import { csvButton } from "./saving.js";
+import { glossaryOf } from "./terms.js";
 import { timelinePanel } from "./timeline.js";
 import { notesOf, provenancePanel } from "./facts.js";
 
@@ -129,6 +130,7 @@ class Framed {
    */
   constructor(scene, slot, title, about, width, make, cost = 0) {
     this.scene = scene;
+    this.glossary = glossaryOf(scene);
     this.slot = slot;
     this.make = make;
     this.cost = cost;
@@ -153,6 +155,7 @@ class Framed {
         if (panel.table) this.tools.append(csvButton(panel.table, () => `${this.slot}-frame-${this.scene.position + 1}`, FIGURES));
         this.body.replaceChildren(panel.element);
         this.body.setAttribute("aria-busy", "false");
+        this.glossary.mark(this.element);
         panel.show(this.scene.time);
       },
       (error) => {
@@ -184,6 +187,7 @@ export class Panels {
       const { view } = views[0];
       const make = () => panelOf(store, scene, views);
       const framed = new Framed(scene, view.slot, view.title, view.about, width, make, costOf(views));
+      framed.element.dataset.kind = view.kind;
       framed.body.before(...thinned(scene, views));
       return framed;
     });
@@ -235,6 +239,16 @@ export class Panels {
 
   recolour() {
     for (const { panel } of this.framed) panel?.recolour?.();
+  }
+
+  /** What a guided tour shows: the curves of a slot and the first maps; null ends it. @param {string|null} lead */
+  choose(lead) {
+    const curves = this.framed.find(({ slot }) => slot === lead) ?? this.framed[0];
+    const maps = this.framed.find(({ element }) => element.dataset.kind === "matrices");
+    for (const framed of this.framed) {
+      framed.element.toggleAttribute("data-guided", lead !== null && (framed === curves || framed === maps));
+      if (framed.element.hasAttribute("data-guided")) void framed.load();
+    }
   }
 
   toNotes() {

@@ -41,7 +41,7 @@ export function plotOptions(plot) {
       y: { range: () => [0, 1] },
     },
     axes: [
-      { ...axisOptions(() => plot.x, 80, "width"), grid: { show: false }, size: 26, label: plot.timeName },
+      { ...axisOptions(() => plot.x, 80, "width"), grid: { show: false }, size: document.body.classList.contains("guided") ? 34 : 26, label: plot.timeName },
       { ...axisOptions(() => y, 34, "height"), size: labelled, label: brief(plot.views[0].view.axis, 50) },
     ],
     series: [{}, ...lines.map((line) => seriesOptions(line, trace))],
@@ -51,12 +51,13 @@ export function plotOptions(plot) {
 
 /** @param {() => Axis} axis @param {number} gap pixels between two numbers @param {"width"|"height"} side */
 function axisOptions(axis, gap, side) {
-  const font = `11px ${PLOT_FONT}`;
+  const large = document.body.classList.contains("guided");
+  const font = `${large ? 16 : 11}px ${PLOT_FONT}`;
   const ticks = (/** @type {uPlot} */ u) => axisTicks(axis(), u.bbox[side] / devicePixelRatio, gap);
   return {
     font,
     labelFont: font,
-    labelSize: 18,
+    labelSize: large ? 26 : 18,
     labelGap: 0,
     gap: 4,
     stroke: () => inks().muted,
@@ -72,7 +73,7 @@ function seriesOptions(line, trace) {
   const rest = { fill: null, band: null, gaps: null, flags: 0 };
   return {
     show: line.on,
-    width: line.faint ? 1 : 1.75,
+    width: (line.faint ? 1 : 1.75) * (document.body.classList.contains("guided") ? 2 : 1),
     stroke: line.colour,
     dash: line.dash,
     points: { show: false },

@@ -3,6 +3,7 @@
 import { category } from "./colours.js";
 import { clockText, el, nameOf } from "./dom.js";
 import { lanesOf, ribbonsOf } from "./stages.js";
+import { glossaryOf, tipOn } from "./terms.js";
 
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./stages.js").Moment} Moment */
@@ -80,6 +81,7 @@ export function segmentButton(scene, run, segment, named) {
     { type: "button", class: "segment", title: `${label}\n${segment.evidence}`, "aria-label": label, on: { click: go } },
     named ? nameOf(segment.name, 40) : null,
   );
+  tipOn(button, glossaryOf(scene).meaning(segment.name));
   button.addEventListener("dblclick", () => zoomTo(scene, segment.start, segment.stop));
   const put = () => place(button, scene, segment.start, segment.stop);
   scene.scale.on(put);

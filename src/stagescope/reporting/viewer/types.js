@@ -35,13 +35,20 @@
  *   predicted_escape: number|null, measured_escape: number|null, remainder: number|null, law: string, note: string}} Rung
  * @typedef {{name: string, t: number|null, low: number|null, high: number|null, measured: number|null, said: string}} PredictedEvent
  *   `said`: why an event is not predicted, or did not come.
+ * @typedef {{title: string, start: number, stop: number|null, text: string}} Caption
+ * @typedef {{title: string, rows: string[], columns: string[], values: (number|null)[][]}} SmallTable
+ * @typedef {{sentence: string, table: SmallTable|null, captions: Caption[], lead: string,
+ *   paper: {text: string, arxiv: string}|null}} About
+ *   What a run is and what happens when, in words; `lead`: the slot of curves that a guided tour shows.
  * @typedef {{title: string, rows?: [string, string][], text?: string}} Facts
  * @typedef {{name: string, status: string, reason: string, clock: string, frames: number, time: Block,
- *   change: {of: string, at: Block}|null, notes: string[], stages: Stage[], events: Object<string, number|null>, event_notes: Object<string, string>,
+ *   change: {of: string, at: Block}|null, about: About|null, notes: string[], stages: Stage[], events: Object<string, number|null>, event_notes: Object<string, string>,
  *   event_states: Object<string, string>, event_intervals: Object<string, [number, number]|null>,
  *   ledger: Verdict[]|null, ladder: Rung[]|null, prediction: PredictedEvent[]|null, provenance: Facts[], views: View[]}} RunData
  *   `change`: where each frame lies on the scale by change, 0 to 1, and whose change it is.
- * @typedef {{title: string, clock: string, log_time?: boolean, runs: RunData[]}} SceneData
+ * @typedef {{title: string, clock: string, log_time?: boolean, runs: RunData[], glossary: Object<string, string>,
+ *   differs: [string, string[]][]}} SceneData
+ *   `glossary`: symbols and what they mean. `differs`: options and their values in each run.
  *   `log_time`: the page opens with a logarithmic axis of time.
  * @typedef {{title: string, version: string, scenes: SceneData[]}} PageData
  *
