@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from stagescope.claims.claim import Verdict
+from stagescope.papers.registry import tags
 from stagescope.views.explained import GLOSSARY, Explained, SmallTable, captions, plain
-from stagescope.views.view import Portrait
+from stagescope.views.view import Matrices, Points, Portrait
 
 LONGEST = 2000
 """Characters of a name or a label that travel; the page shows fewer and puts the rest into a tooltip."""
+IDENTITIES, OTHERS = "identities: they cannot fail, and are not counted", "other claims"
+MOST_TOKENS = 1000
+"""Tokens that are listed for their colours; more than eight have none."""
 MOST_OPTIONS = 12
 """Options in which runs differ that are listed."""
 
@@ -61,6 +66,22 @@ def glossary(group: Sequence[Portrait]) -> dict[str, str]:
     """Symbols of all pages, then those of the papers of a scene."""
     own = [portrait.explained.glossary for portrait in group if portrait.explained is not None]
     return {label(symbol): label(says) for found in (GLOSSARY, *own) for symbol, says in found.items()}
+
+
+def claim_group(row: Verdict) -> str:
+    """Where a claim stands in its theory, such as a saddle or a stage; identities, which cannot fail, are by themselves."""
+    if row.kind == "identity":
+        return IDENTITIES
+    known = tags().get(row.tag)
+    return label(known.number) if known is not None else OTHERS
+
+
+def tokens_of(group: Sequence[Portrait]) -> list[str]:
+    """Tokens of a scene in the order of their colours: that of the matrices between tokens, or of points."""
+    views = [view for portrait in group for view in portrait.views]
+    names = [name for view in views if isinstance(view, Matrices) and view.tokens for name in view.rows]
+    names = names or [name for view in views if isinstance(view, Points) and view.tokens for name in view.labels]
+    return [label(name) for name in dict.fromkeys(names)][:MOST_TOKENS]
 
 
 def differing(group: Sequence[Portrait]) -> list[list[Any]]:

@@ -48,7 +48,7 @@ class Page {
     this.settings.on((name) => this.changed(name));
     this.settings.restore(readHash());
     this.paint();
-    await this.choose(this.sceneInHash(), Number(readHash().get("frame")) || 0);
+    await this.choose(this.sceneInHash(), placeInHash());
     window.addEventListener("hashchange", () => this.follow());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
     listenToKeys(BINDINGS, {
@@ -96,9 +96,9 @@ class Page {
   /**
    * Shows a scene, building it when it is first asked for.
    * @param {number} index
-   * @param {number} [position]
+   * @param {ReturnType<typeof placeInHash>} [place] where to go in it
    */
-  async choose(index, position) {
+  async choose(index, place) {
     this.present?.guide.stop();
     this.present?.scrubber.stop();
     this.index = index;
@@ -116,9 +116,9 @@ class Page {
     const stage = await opening;
     if (this.index !== index) return; // another tab was chosen meanwhile
     this.present = stage;
-    if (position !== undefined) {
-      stage.scene.scale.zoom(zoomInHash(), false);
-      stage.scene.go(position);
+    if (place) {
+      stage.scene.scale.zoom(place.window, false);
+      stage.scene.go(place.frame);
     }
     this.body.replaceChildren(stage.element);
     this.dock.replaceChildren(stage.guide.element, stage.scrubber.element);
@@ -191,7 +191,7 @@ class Page {
   /** The address was changed by hand or by a link. */
   async follow() {
     this.settings.restore(readHash());
-    await this.choose(this.sceneInHash(), Number(readHash().get("frame")) || 0);
+    await this.choose(this.sceneInHash(), placeInHash());
   }
 
   hash() {
@@ -204,10 +204,13 @@ class Page {
   }
 }
 
-/** The stretch of time in the address; null for all. @returns {[number, number]|null} */
-function zoomInHash() {
-  const [from, to] = (readHash().get("zoom") ?? "").split("~").map(parseFloat);
-  return Number.isFinite(from) && to > from && Number.isFinite(to) ? [from, to] : null;
+/** Frame and stretch of time in the address. It is read before a scene is opened: meanwhile it may be written anew. */
+function placeInHash() {
+  const hash = readHash();
+  const [from, to] = (hash.get("zoom") ?? "").split("~").map(parseFloat);
+  /** @type {[number, number]|null} */
+  const window = Number.isFinite(from) && to > from && Number.isFinite(to) ? [from, to] : null;
+  return { frame: Number(hash.get("frame")) || 0, window };
 }
 
 /** @param {string} title @param {number} index @param {() => void} choose */

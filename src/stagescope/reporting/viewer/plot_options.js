@@ -2,7 +2,7 @@
 
 import { inks } from "./colours.js";
 import { brief, short } from "./dom.js";
-import { PLOT_FONT, drawLevels, drawMoments, drawPredicted, drawRibbon, levelRoom } from "./plot.js";
+import { PLOT_FONT, drawLevels, drawMoments, drawPredicted, drawRibbon, drawRungs } from "./plot.js";
 import { axisTicks, polylines } from "./traces.js";
 
 /** @typedef {import("./curves.js").CurvesPlot} CurvesPlot */
@@ -10,6 +10,7 @@ import { axisTicks, polylines } from "./traces.js";
 /** @typedef {import("./traces.js").Axis} Axis */
 
 const LETTER = 6.2; // pixels of a digit
+const LEAST_LETTERS = 6; // beside an axis, so that plots below each other begin at one place
 const RIGHT_EDGE = 18; // pixels to the right of a plot: half of the last number under it
 
 /**
@@ -22,18 +23,22 @@ export function plotOptions(plot) {
   const trace = tracer(plot);
   const predicted = plot.slot === "loss" ? plot.scene.runs.flatMap(({ data }) => data.prediction ?? []) : [];
   const labelled = (/** @type {uPlot} */ _, /** @type {string[]|null} */ marks) =>
-    14 + LETTER * Math.max(3, ...(marks ?? []).map((mark) => mark.length));
+    14 + LETTER * Math.max(LEAST_LETTERS, ...(marks ?? []).map((mark) => mark.length));
   const behind = (/** @type {uPlot} */ u) => {
     const { x } = plot;
     drawMoments(u.ctx, moments, x, u.bbox, devicePixelRatio);
     drawLevels(u.ctx, levels, y, u.bbox, devicePixelRatio);
     drawPredicted(u.ctx, predicted, x, u.bbox, devicePixelRatio);
   };
-  const above = (/** @type {uPlot} */ u) => drawRibbon(u.ctx, ribbon, plot.x, u.bbox, devicePixelRatio);
+  const ladders = plot.slot === "loss" ? plot.scene.runs.map(({ data }) => data.ladder ?? []) : [];
+  const above = (/** @type {uPlot} */ u) => {
+    drawRibbon(u.ctx, ribbon, plot.x, u.bbox, devicePixelRatio);
+    drawRungs(u.ctx, ladders, ribbon, plot.x, u.bbox, devicePixelRatio);
+  };
   return {
     width: plot.width,
     height: plot.height,
-    padding: [ribbon.height + 8, Math.max(RIGHT_EDGE, levelRoom(levels)), 0, 0],
+    padding: [ribbon.height + (ladders.some((rungs) => rungs.length) ? 14 : 8), RIGHT_EDGE, 0, 0],
     legend: { show: false },
     cursor: { show: false },
     scales: {

@@ -34,7 +34,7 @@ export function presentWords(scene) {
   const lines = told.map(({ data, short: name }) => {
     const [title, text, rung] = [el("bdi", { class: "present-title" }), el("bdi"), el("bdi", { class: "present-rung" })];
     const whose = several ? el("bdi", { class: "present-run", text: brief(name, 40) }) : null;
-    const element = el("p", {}, [whose, title, " ", text, " ", rung]);
+    const element = el("p", { class: several ? "one-line" : null }, [whose, title, " ", text, " ", rung]);
     return { data, title, text, rung, element };
   });
   const show = () => {

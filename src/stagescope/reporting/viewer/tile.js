@@ -8,7 +8,7 @@ import { brief, el, nameOf, short } from "./dom.js";
 import { markPath } from "./shapes.js";
 
 /** @typedef {import("./matrix.js").Matrices} Matrices */
-/** @typedef {{x: number, y: number, anchor: "end"|"middle"|"start", turned: boolean, text: string}} Label */
+/** @typedef {{x: number, y: number, anchor: "end"|"middle"|"start", turned: boolean, text: string, of: string}} Label */
 /** @typedef {{left: number, top: number, width: number, height: number, cellWidth: number, cellHeight: number}} Grid */
 
 const FEW = 10; // rows and columns up to which cells are large and have numbers
@@ -66,8 +66,10 @@ export class Tile {
    * @param {number} panel
    * @param {string} caption
    * @param {string} spoken what a screen reader calls it
+   * @param {(token: string) => (() => string)|null} colour of a row or column that is a token
    */
-  constructor(matrices, panel, caption, spoken) {
+  constructor(matrices, panel, caption, spoken, colour) {
+    this.colour = colour;
     this.matrices = matrices;
     this.panel = panel;
     this.place = -1;
@@ -195,6 +197,7 @@ export class Tile {
         anchor: "end",
         turned: false,
         text: fitted(view.rows[row], left - 6),
+        of: view.rows[row],
       });
     }
     const flat = view.columns.every((name) => pen.measureText(brief(name, LONGEST_LABEL)).width <= cellWidth - 3);
@@ -203,8 +206,8 @@ export class Tile {
       const x = left + (column + 0.5) * cellWidth;
       labels.push(
         flat
-          ? { x, y: top + height + this.font + 2, anchor: "middle", turned: false, text: brief(view.columns[column], LONGEST_LABEL) }
-          : { x: x + 3.5, y: top + height + 5, anchor: "end", turned: true, text: fitted(view.columns[column], bottom - 6) },
+          ? { x, y: top + height + this.font + 2, anchor: "middle", turned: false, text: brief(view.columns[column], LONGEST_LABEL), of: view.columns[column] }
+          : { x: x + 3.5, y: top + height + 5, anchor: "end", turned: true, text: fitted(view.columns[column], bottom - 6), of: view.columns[column] },
       );
     }
     return labels;
@@ -251,8 +254,11 @@ export class Tile {
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.font = `${this.font}px system-ui`; // as it was measured
     context.fillStyle = ink.muted;
-    for (const { x, y, anchor, turned, text } of labels) {
+    for (const { x, y, anchor, turned, text, of } of labels) {
+      const own = this.matrices.view.tokens ? this.colour(of) : null;
       context.save();
+      if (own) context.font = `700 ${this.font}px system-ui`;
+      if (own) context.fillStyle = own();
       context.translate(x, y);
       if (turned) context.rotate(-Math.PI / 2);
       context.textAlign = anchor === "end" ? "right" : "center";
