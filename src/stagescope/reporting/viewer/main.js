@@ -10,6 +10,7 @@ import { Guide } from "./guide.js";
 import { helpDialog, listenToKeys } from "./keys.js";
 import { confess, setTheme, titleRow } from "./page_head.js";
 import { Panels } from "./panels.js";
+import { PlayTab, TAB_KEYS } from "./play_tab.js";
 import { ADVICE, BINDINGS } from "./report_keys.js";
 import { scrubberOf } from "./scrubber.js";
 import { hashWriter, readHash, Settings } from "./state.js";
@@ -34,7 +35,9 @@ class Page {
     this.drawing = false;
     this.help = helpDialog(BINDINGS, ADVICE);
     this.tabs = data.scenes.map((scene, i) => tab(scene.title, i, () => this.choose(i)));
-    this.body = el("div", { class: "scene", id: "scene", role: data.scenes.length > 1 ? "tabpanel" : null });
+    this.playTab = data.play ? new PlayTab(data.play, () => this.writeHash()) : null;
+    if (this.playTab) this.tabs.push(tab("Play", this.tabs.length, () => this.choose(data.scenes.length)));
+    this.body = el("div", { class: "scene", id: "scene", role: this.tabs.length > 1 ? "tabpanel" : null });
     this.dock = el("footer", { class: "dock" });
     this.writeHash = hashWriter(() => this.hash());
   }
@@ -56,15 +59,15 @@ class Page {
       scrubber: () => this.stage.scrubber,
       theme: () => this.turnTheme(),
       help: () => this.help.showModal(),
-      guide: () => this.stage.guide.toggle(),
+      guide: () => this.tour(),
       scenes: (step) => this.choose((this.index + step + this.tabs.length) % this.tabs.length),
-    });
+    }, ({ keys }) => !this.playing || TAB_KEYS.includes(keys[0])); // prettier-ignore
   }
 
   header() {
-    const { title, scenes, version } = this.data;
+    const { title, version } = this.data;
     const tabs =
-      scenes.length > 1
+      this.tabs.length > 1
         ? el(
             "div",
             { class: "tabs", role: "tablist", "aria-label": "scenes", on: { keydown: (event) => this.tabKeys(event) } },
@@ -72,7 +75,7 @@ class Page {
           )
         : null;
     return el("header", { class: "page-head" }, [
-      titleRow(title, version, { theme: () => this.turnTheme(), help: () => this.help.showModal(), guide: () => this.stage.guide.toggle() }),
+      titleRow(title, version, { theme: () => this.turnTheme(), help: () => this.help.showModal(), guide: () => this.tour() }),
       tabs,
     ]);
   }
@@ -108,6 +111,11 @@ class Page {
     });
     if (this.tabs.length > 1) this.tabs[index].scrollIntoView({ block: "nearest", inline: "nearest" });
     this.body.setAttribute("aria-labelledby", `tab-${index}`);
+    this.dock.hidden = this.playing;
+    if (this.playing) {
+      this.playTab?.show(this.body, readHash());
+      return this.writeHash();
+    }
     let opening = this.opened.get(index);
     if (!opening) {
       opening = this.open(index);
@@ -126,6 +134,16 @@ class Page {
     this.redraw();
     this.writeHash();
     void stage.panels.rest();
+  }
+
+  /** The guided tour of the scene that is shown. */
+  tour() {
+    if (!this.playing) this.present?.guide.toggle();
+  }
+
+  /** Whether the playground is shown instead of a scene. */
+  get playing() {
+    return this.playTab !== null && this.index === this.data.scenes.length;
   }
 
   /** @param {number} index @returns {Promise<Shown>} */
@@ -171,6 +189,7 @@ class Page {
   }
 
   recolour() {
+    this.playTab?.recolour();
     for (const opening of this.opened.values()) {
       opening.then(({ panels, scrubber }) => {
         panels.recolour();
@@ -185,7 +204,7 @@ class Page {
 
   sceneInHash() {
     const index = Number(readHash().get("scene")) || 0;
-    return this.data.scenes[index] ? index : 0;
+    return this.tabs[index] ? index : 0;
   }
 
   /** The address was changed by hand or by a link. */
@@ -196,9 +215,11 @@ class Page {
 
   hash() {
     const hash = new URLSearchParams();
-    if (this.data.scenes.length > 1) hash.set("scene", String(this.index));
-    hash.set("frame", String(this.present?.scene.position ?? 0));
-    if (this.present?.scene.scale.window) hash.set("zoom", this.present.scene.scale.window.map((time) => time.toPrecision(8)).join("~"));
+    if (this.tabs.length > 1) hash.set("scene", String(this.index));
+    if (this.playing) this.playTab?.write(hash);
+    else hash.set("frame", String(this.present?.scene.position ?? 0));
+    const zoom = this.playing ? null : this.present?.scene.scale.window;
+    if (zoom) hash.set("zoom", zoom.map((time) => time.toPrecision(8)).join("~"));
     this.settings.write(hash);
     return hash;
   }

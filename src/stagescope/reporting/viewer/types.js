@@ -51,7 +51,8 @@
  *   differs: [string, string[]][], tokens: string[]}} SceneData
  *   `glossary`: symbols and what they mean. `differs`: options and their values in each run. `tokens`: in the order of their colours.
  *   `log_time`: the page opens with a logarithmic axis of time.
- * @typedef {{title: string, version: string, scenes: SceneData[]}} PageData
+ * @typedef {{title: string, version: string, scenes: SceneData[], play?: import("./play_types.js").PlayData}} PageData
+ *   `play`: studies of these runs that can be played.
  *
  * @typedef {{columns: string[], rows: (string|number|null)[][]}} Table
  * @typedef {{element: HTMLElement, tools?: HTMLElement, show: (time: number) => void, recolour?: () => void,
