@@ -55,7 +55,7 @@ chromium: $(VENV)/.dev
 	$(BIN)/python -m tests.browser.chromium
 
 test: lint chromium $(AXE_CORE)
-	$(BIN)/pytest
+	$(BIN)/pytest --durations=30
 
 validate: $(VENV)/.dev
 	$(BIN)/python -m validation

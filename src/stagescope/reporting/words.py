@@ -96,4 +96,8 @@ def _value(value: Any) -> str:
     """A setting as it is shown: of a file its name alone."""
     if isinstance(value, str):
         return label(Path(value).name if Path(value).is_absolute() else value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return label(" ".join(map(_value, value)))
     return "–" if value is None else label(json.dumps(value, default=str))

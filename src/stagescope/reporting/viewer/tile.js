@@ -57,6 +57,7 @@ function inkOn(pixel) {
 /** A number as a cell has room for it: 0.42, 1.2, 35. @param {number} value */
 function cellNumber(value) {
   const size = Math.abs(value);
+  if (size < 0.005) return "0.00"; // without a sign
   return size < 1.0005 ? value.toFixed(2).replace("-", "\u2212") : short(value, 3);
 }
 
