@@ -122,6 +122,7 @@ _READING = {
     "read": Later(f"{_HERE}.reading:FocusDilutionReading"),
     "claims": Later(f"{_HERE}.claims:CLAIMS").load,
     "views": Later(f"{_HERE}.views:token_views"),
+    "explain": Later(f"{_HERE}.explain:explain"),
     "path": Later(f"{_HERE}.saddle_path:token_path"),
     "rung": Later(f"{_HERE}.continuation:token_rung"),
 }
@@ -172,6 +173,6 @@ STUDY = Study(
             Later(f"{_HERE}.continuation.boundary:stall"),
         ),
     },
-    tour={"ref": "Gradient flow of one attention layer on a Markov chain of four tokens."},
+    tour={"ref": "Gradient flow of one attention layer on a chain of four tokens."},
     play=PLAY,
 )

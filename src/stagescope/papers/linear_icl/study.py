@@ -83,6 +83,7 @@ STUDY = Study(
             read=Later(f"{_HERE}.reading:LinearReading"),
             claims=Later(f"{_HERE}.claims:CLAIMS").load,
             views=Later(f"{_HERE}.views:linear_views"),
+            explain=Later(f"{_HERE}.explain:explain"),
             path=Later(f"{_HERE}.path:linear_path"),
         ),
     ),
@@ -106,6 +107,6 @@ STUDY = Study(
             color="d2",
         ),
     },
-    tour={"ref": "Linear attention in context: one direction after the other, each a drop of the loss."},
+    tour={"ref": "Directions are learned one after another, each a drop of the loss."},
     play=PLAY,
 )

@@ -132,6 +132,7 @@ STUDY = Study(
             read=Later(f"{_HERE}.reading:MarkovReading"),
             claims=Later(f"{_HERE}.claims:CLAIMS").load,
             views=Later(f"{_HERE}.views:views"),
+            explain=Later(f"{_HERE}.explain:explain"),
         ),
     ),
     tags=("MIC:task", "MIC:model", "MIC:stages"),
@@ -147,5 +148,5 @@ STUDY = Study(
             color="t2_over_law",
         ),
     },
-    tour={"ref": "Two layers on chains of two tokens: the match first, then a plateau, then attention at lag 1."},
+    tour={"ref": "Two layers, chains of two tokens: the match, a plateau, then lag 1."},
 )

@@ -118,6 +118,7 @@ STUDY = Study(
             read=Later(f"{_HERE}.reading:ScanSnapReading"),
             claims=Later(f"{_HERE}.claims:CLAIMS").load,
             views=Later(f"{_HERE}.views:pairwise_views"),
+            explain=Later(f"{_HERE}.explain:explain"),
         ),
     ),
     tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),
@@ -136,8 +137,8 @@ STUDY = Study(
         ),
     },
     tour={
-        "syn-small-flow": "Gradient flow on two classes with ten common and ten distinct tokens each.",
-        "syn-small-flow-10": "The same with the decoder ten times faster than attention: it ends less sparse.",
+        "syn-small-flow": "Two classes with ten common and ten distinct tokens each.",
+        "syn-small-flow-10": "The same with a decoder ten times as fast: it ends less sparse.",
     },
     play=PLAY,
 )
