@@ -22,8 +22,9 @@ from numba import njit
 
 import stagescope as ss
 from benchmarks.scan_snap_alternatives import LAYOUTS, jax_steps, torch_steps
+from stagescope.fields.lanes import LANES
 from stagescope.papers.scan_snap.sampled_kernel import accumulate, heavy_ball, move
-from stagescope.papers.scan_snap.single_kernel import accumulate_single, heavy_ball_single, padded
+from stagescope.papers.scan_snap.single_kernel import accumulate_single, heavy_ball_single, padded, workspace
 
 BATCH = LENGTH = 128
 STEPS, ROUNDS, MOMENTUM = 40, 7, 0.9
@@ -46,9 +47,10 @@ def steps_double(y, z, my, mz, sizes, counts, layout, outputs, lr, momentum):
 
 @njit
 def steps_single(y, z, my, mz, sizes, counts, layout, outputs, lr, momentum):
+    size, work = np.float32(np.inf), workspace(counts.shape[1], counts.shape[2], y.shape[1], outputs)
     for k in range(len(sizes)):
-        accumulate_single(y, z, my, mz, sizes[k], counts[k], *layout, outputs)
-        move(y, my, lr, momentum)
+        accumulate_single(y, z, my, mz, sizes[k], counts[k], *layout, size, work)
+        size = move(y, my, lr, momentum)
         move(z, mz, lr, momentum)
 
 
@@ -58,7 +60,7 @@ class Kernel:
     def __init__(self, task: ss.PairwiseSampled, batches: list, single: bool) -> None:
         self.task, self.single = task, single
         sizes, counts = (np.stack(each) for each in zip(*batches, strict=True))
-        spare = -counts.shape[2] % 8 if single else 0
+        spare = -counts.shape[2] % LANES if single else 0
         self.batches = sizes, np.pad(counts, ((0, 0), (0, 0), (0, spare)))
         self.layout = (task.kernel_arguments[1], task.kernel_arguments[2], task.rows["query"], task.rows["target"])
 
