@@ -48,6 +48,7 @@ def main(names: Iterable[str] = ()) -> bool:
 
 def renew(names: Iterable[str]) -> bool:
     """Draws of the claims whose rules are not those of the table; whether every claim is calibrated."""
+    KEEP.mkdir(exist_ok=True)
     good = True
     for name in names:
         claims = studies()[name].claims()
