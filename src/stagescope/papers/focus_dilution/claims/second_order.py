@@ -83,8 +83,8 @@ def _second_order(evidence: Evidence) -> Comparison:
     limit, near = _slope(x, y, 2), _slope(x[:3], y[:3], 1)
     shown, told = ", ".join(map(_stated, measured / predicted)), _stated(limit, near)
     reason = f"D measured/predicted is {shown} where D is {', '.join(f'{mark:g}' for mark in MARKS)}; {told} in the limit"
-    errors = {"predicted_error": _lag(predicted, visit.amplitude[frames]), "measured_error": abs(limit - near)}
-    found = agreement(1.0, limit, SECOND, reason, **errors, unit=unit)
+    lag, bend = _lag(predicted, visit.amplitude[frames]), abs(limit - near)
+    found = agreement(1.0, limit, SECOND, reason, predicted_error=lag, measured_error=bend, unit=unit)
     return Comparison(1.0, told, SECOND, found.holds, reason, unit=unit) if told == UNSTATED else found
 
 
