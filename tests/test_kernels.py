@@ -25,13 +25,13 @@ def double(x):
 
 @pytest.fixture
 def double(tmp_path, monkeypatch):
-    """Imports the kernel anew, as another process would."""
+    """Imports the kernel anew, as another process would, from its file or from a copy."""
     monkeypatch.delenv(caches.VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = tmp_path / "doubling.py"
     path.write_text(SOURCE)
 
-    def fresh():
+    def fresh(path=path):
         spec = importlib.util.spec_from_file_location("doubling", path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -59,6 +59,16 @@ def test_a_kernel_is_compiled_once_and_kept_in_private(double, tmp_path):
     for path in files(tmp_path):
         assert path.is_relative_to(tmp_path / "cache" / "stagescope" / "numba")
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_another_copy_of_the_source_finds_it(double, tmp_path):
+    """A fresh clone, or an environment made anew."""
+    double()(2.0)
+    (tmp_path / "clone").mkdir()
+    path = shutil.copyfile(tmp_path / "doubling.py", tmp_path / "clone" / "doubling.py")
+    os.utime(path, (0, 0))
+    kernel = double(path)
+    assert (kernel(3.0), hits(kernel)) == (6.0, 1)
 
 
 @pytest.mark.parametrize("suffix", [".nbc", ".nbi"])

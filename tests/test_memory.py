@@ -93,7 +93,7 @@ def test_too_large_a_run_is_refused_at_once(options, words):
     with pytest.raises(ss.InputError, match=r"would take [0-9.,]+ GiB .* numbers\), above [0-9.]+ GiB; .*") as error:
         ss.run_study("incremental", **options, progress=False)
     assert re.search(words, str(error.value)), str(error.value)
-    assert time.process_time() - begin < 5  # imports included, on a busy machine
+    assert time.process_time() - begin < 20  # imports included, on a busy machine
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_an_absurd_option_of_any_study_is_refused_at_once(small_machine, study, 
     with pytest.raises(ss.InputError) as error:
         ss.run_study(study, **options, progress=False)
     assert re.search(words, str(error.value)), str(error.value)
-    assert time.process_time() - begin < 5  # imports and a text included, on a busy machine
+    assert time.process_time() - begin < 20  # imports and a text included, on a busy machine
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from_tensorboard to_json_lines to_tensorboard
 Comparison Kind OverRuns Paper Reading Reference Regime Study Tag reading
 Around Graded Heads LightningWatch Recorder TrainerWatch Watcher heads read_checkpoints watch
 Audit Finding audit audit_hashes
+Playable Slider play
 """
 
 

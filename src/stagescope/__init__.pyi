@@ -105,6 +105,8 @@ from .papers.incremental.students.transformer.loss import TransformerLoss as Tra
 from .papers.incremental.students.transformer.model import Transformer as Transformer
 from .papers.paper import Kind as Kind
 from .papers.paper import Paper as Paper
+from .papers.playable import Playable as Playable
+from .papers.playable import Slider as Slider
 from .papers.predicting import CriticalScale as CriticalScale
 from .papers.predicting import critical_scale as critical_scale
 from .papers.predicting import saddle_path as saddle_path
@@ -133,6 +135,7 @@ from .papers.scan_snap.text.transformer import TextTransformerLoss as TextTransf
 from .papers.study import Study as Study
 from .processes.markov_chain import Chain as Chain
 from .processes.markov_chain import MarkovChain as MarkovChain
+from .reporting.play import play as play
 from .reporting.report import report as report
 from .reporting.summary import Summary as Summary
 from .reporting.summary import summary as summary

@@ -4,7 +4,9 @@ import difflib
 import traceback
 import unicodedata
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories that a terminal obeys instead of showing: control and format characters, half pairs, separators of lines."""
@@ -64,6 +66,15 @@ def sentence(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {text}{where}"
+
+
+def needed(package: str, extra: str, work: str) -> ModuleType:
+    """A package that only some work needs, imported; where it is missing, the error names the extra that brings it."""
+    try:
+        return import_module(package)
+    except ImportError:
+        remedy = f"pip install 'stagescope[{extra}]'"
+        raise InputError(f"{work} needs the package {package.replace('_', '-')}, which is not installed; {remedy}") from None
 
 
 def unknown(kind: str, name: str, known: Iterable[str], more: Iterable[str] = ()) -> InputError:

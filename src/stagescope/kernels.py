@@ -4,9 +4,10 @@ Numba keeps pickles and machine code, and executes both. By default it keeps the
 """
 
 import hashlib
+import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any
@@ -61,12 +62,18 @@ def cache_of(function: Callable[..., Any], options: Mapping[str, Any] = MappingP
 
 
 class _Place(caching.UserProvidedCacheLocator):
-    """A folder for each source folder, in one for each version of this package and of Numba and each kind of processor."""
+    """A folder for each source file, known by its bytes, in one for each version of this package and of Numba and each kind of
+    processor: another copy of the package, such as a fresh clone, finds what this one compiled."""
 
     def __init__(self, function: Any, file: str) -> None:
         self._py_file, self._lineno = file, function.__code__.co_firstlineno
         made_by = f"{stagescope.__version__}-{numba.__version__}-{processor()}"
-        self._cache_path = str((cache_folder("numba") or Path()) / made_by / self.get_suitable_cache_subpath(file))
+        name = f"{Path(file).stem}-{self.get_source_stamp()[:16]}"
+        self._cache_path = str((cache_folder("numba") or Path()) / made_by / name)
+
+    def get_source_stamp(self) -> str:
+        found = os.stat(self._py_file)
+        return _digest(self._py_file, found.st_mtime_ns, found.st_size)
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> "_Place":
@@ -74,6 +81,12 @@ class _Place(caching.UserProvidedCacheLocator):
 
     def ensure_cache_path(self) -> None:
         """It is made when the first file is written."""
+
+
+@cache
+def _digest(file: str, changed: int, size: int) -> str:
+    """Of the bytes of a file; read again when it was changed."""
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
 class _Kept(caching.CompileResultCacheImpl):

@@ -60,7 +60,7 @@ def test_tab_reaches_every_control_and_shows_where_it_is(visit, sample):
     assert wanted > 20
     reached, unseen = set(), []
     for _ in range(wanted + 5):
-        seen.press("Tab")
+        seen.page.keyboard.press("Tab")  # moves the focus at once: nothing to wait for
         found = seen.page.evaluate(
             """() => { const one = document.activeElement; if (!one || one === document.body) return null;
                 const style = getComputedStyle(one);
@@ -161,8 +161,6 @@ def test_the_theme_follows_the_system_and_the_key_turns_it(visit, sample):
     before = paper(dark)
     light.press("d")
     dark.press("d")
-    light.settle()
-    dark.settle()
     assert paper(light) == before
     assert paper(dark) != before
 
@@ -175,7 +173,6 @@ def test_help_opens_and_closes_by_keyboard(visit, sample):
     assert not seen.page.get_by_role("dialog").is_visible()
     assert seen.position == 0
     seen.press("ArrowRight")
-    seen.settle()
     assert seen.position == 1
 
 

@@ -30,7 +30,7 @@ def test_stages_events_and_arrays_are_on_the_page(page, visit):
 
 def test_an_event_is_a_place_to_go_to(page, visit):
     run, path = page
-    seen = visit(path).page
-    seen.locator(".chip[data-event='transition 1']").click()
+    seen = visit(path)
+    seen.click(seen.page.locator(".chip[data-event='transition 1']"))
     nearest = int(np.argmin(np.abs(run.time - ss.stages(run).events["transition 1"])))
-    assert f"frame {nearest + 1} of {run.frames}" in seen.locator(".player").inner_text()
+    assert f"frame {nearest + 1} of {run.frames}" in seen.page.locator(".player").inner_text()

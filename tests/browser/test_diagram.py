@@ -139,19 +139,18 @@ def test_a_click_opens_a_cell_and_arrows_move_on(visit, page):
         """async () => { const [cells, picture] = [await stagescope.cells(), await stagescope.picture()];
             return picture.point(cells.findIndex(cell => cell.x === 0.4 && cell.y === 0.5)); }"""
     )
-    seen.page.locator(".diagram-svg").click(position={"x": x, "y": y})
+    seen.click(seen.page.locator(".diagram-svg"), position={"x": x, "y": y})
     text = side.text_content()
     assert "not reached, by the median seed" in text
     assert "3 of 5 seeds: not reached by t = 400" in text
     assert "to beyond the end of the runs" in text
     assert "stagescope recreate sweep --at pi.0=0.4 persistence=0.5 --seed 0" in text
     assert "stagescope run focus-dilution" in text
-    side.get_by_role("button", name="seed 3").click()
+    seen.click(side.get_by_role("button", name="seed 3"))
     assert "--seed 3" in side.text_content()
     seen.press("ArrowLeft")
     assert "pi.0 = 0.35" in side.text_content()
-    for _ in range(8):
-        seen.press("ArrowUp")
+    seen.press(*["ArrowUp"] * 8)
     assert "diverged: the loss is not finite at t = 12.5 (5 runs)" in side.text_content()
     seen.press("Escape")
     assert "Click a cell" in side.text_content()
@@ -166,7 +165,7 @@ def test_hovering_shows_value_interval_and_reason(visit, page):
                 return picture.point(cells.findIndex(cell => cell.x === x && Math.abs(cell.y - y) < 1e-9)); }""",
             [x, y],
         )
-        seen.page.locator(".diagram-svg").hover(position={"x": at[0], "y": at[1]})
+        seen.hover(seen.page.locator(".diagram-svg"), position={"x": at[0], "y": at[1]})
         return seen.page.locator(".tip").text_content()
 
     assert "95 % interval: 96.92 to beyond" in over(0.4, 0.5)
@@ -254,8 +253,7 @@ def test_a_click_is_seen_to_do_something_on_a_narrow_page(visit, page):
     """Beside the diagram where there is room, else scrolled to."""
     for width in (1000, 600):
         seen = visit(page, width=width, height=700)
-        seen.page.locator(".diagram-svg").click(position={"x": 200, "y": 150})
-        seen.settle()
+        seen.click(seen.page.locator(".diagram-svg"), position={"x": 200, "y": 150})
         top = seen.page.evaluate("() => document.querySelector('.cell').getBoundingClientRect().top")
         assert 0 <= top < 620
 
@@ -282,8 +280,7 @@ def test_hostile_names_are_text(visit, tmp_path):
                 hash=f"#cell=0.3&cell={quote(label(text('adam')))}",
             )
         )
-        pages[-1].page.locator(".diagram-svg").hover(position={"x": 300, "y": 200})
-        pages[-1].settle()
+        pages[-1].hover(pages[-1].page.locator(".diagram-svg"), position={"x": 300, "y": 200})
     tame, wild = pages
     ticks = {"line": 0, "text": 0}  # long names leave less room for them
     assert kinds(wild) | ticks == kinds(tame) | ticks

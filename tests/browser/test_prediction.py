@@ -64,7 +64,7 @@ def test_a_reason_takes_a_few_lines_of_a_narrow_page(show):
 def test_a_click_goes_to_the_event_of_the_run(show):
     seen = show(predicted())
     seen.whole()
-    seen.panel("prediction").locator("button.jump").first.click()
+    seen.click(seen.panel("prediction").locator("button.jump").first)
     assert seen.page.evaluate("stagescope.time()") == 5.0
 
 

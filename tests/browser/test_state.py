@@ -22,7 +22,7 @@ def state(seen) -> dict:
     return seen.page.evaluate(
         """() => { const scene = window.stagescope.scene(), look = getComputedStyle(document.documentElement);
             return {clock: scene.clock, position: scene.position, theme: look.backgroundColor,
-                axis: scene.logTime ? 'log' : 'time', log: scene.isLog('loss'), speed: scene.settings.get('speed')}; }"""
+                axis: scene.scale.kind, log: scene.isLog('loss'), speed: scene.settings.get('speed')}; }"""
     )
 
 
@@ -45,8 +45,7 @@ def test_a_link_opens_at_the_same_place(visit, sample):
 
 def test_the_scene_is_in_the_address(visit, sample):
     seen = visit(sample)
-    seen.page.get_by_role("tab").nth(1).click()
-    seen.until("() => window.stagescope.scene().clock === 'step'")
+    seen.tab(1)
     seen.press("End")
     hash = address(seen, "scene=1", "frame=20")
     fresh = visit(sample, hash=hash)
@@ -114,6 +113,8 @@ def test_the_address_overrides_the_axes(visit, spread):
     seen.press("x", "l")
     assert (state(seen)["axis"], state(seen)["log"]) == ("log", True)
     address(seen, "axis=log", "loss=log")
+    seen.press("x")
+    assert state(seen)["axis"] == "change"
     seen.press("x", "l")
     fresh = visit(spread, hash=address(seen, "axis=time", "loss=linear"))
     assert (state(fresh)["axis"], state(fresh)["log"]) == ("time", False)

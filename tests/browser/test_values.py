@@ -45,7 +45,7 @@ def test_cells_have_the_recorded_values(visit, sample, frame):
 
         box = canvases.nth(head).bounding_box()
         at = {"x": (column + 0.5) * box["width"] / 5, "y": (row + 0.5) * box["height"] / 5}
-        canvases.nth(head).hover(position=at)
+        seen.hover(canvases.nth(head), position=at)
         tip = seen.panel("attention").locator(".tip")
         value, within = read(tip.locator("b").inner_text())
         assert abs(value - expected) <= (1e-6 * expected if exact else within + 1e-12)

@@ -43,12 +43,11 @@ def test_heads_stand_in_rows_of_their_layer(visit, pages):
 def test_the_timeline_names_heads_and_leads_to_their_stages(visit, pages):
     seen = visit(pages["tame"])
     timeline = seen.panel("timeline")
-    timeline.scroll_into_view_if_needed()
+    seen.whole()
     names = timeline.locator(".timeline-run").first.locator(".timeline-name").all_text_contents()
     assert names == ["the run", "learning rate", "attention", "layer 0 head 1", "layer 1 head 0"]
     button = timeline.get_by_role("button", name="stage induction").first
-    button.click()
-    seen.settle()
+    seen.click(button)
     assert (
         250
         < seen.page.evaluate("() => Number(document.querySelector('.readout-time').textContent.replace(/[^0-9.]/g, ''))")

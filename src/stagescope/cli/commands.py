@@ -7,6 +7,7 @@ from stagescope.cli.corpus_command import Corpus
 from stagescope.cli.fork_command import Fork
 from stagescope.cli.graph_command import Graph
 from stagescope.cli.import_command import Import
+from stagescope.cli.play_command import Play
 
 COMMANDS: dict[str, type[Command]] = {
     "diagram": sweep_commands.Diagram,
@@ -24,6 +25,7 @@ COMMANDS: dict[str, type[Command]] = {
     "import": Import,
     "export": run_commands.Export,
     "report": reading_commands.Report,
+    "play": Play,
     "figures": reading_commands.Figures,
     "reproduce": paper_commands.Reproduce,
     "corpus": Corpus,

@@ -14,6 +14,7 @@ import stagescope
 from stagescope.cli import continue_command, predict_command, run_commands, sweep_commands
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
+from stagescope.cli.run_config import expanded
 from stagescope.errors import InputError, StagescopeError, sentence, unknown
 from stagescope.papers.registry import package_of, studies, study
 from stagescope.papers.study import NamedSweep, Study
@@ -58,6 +59,7 @@ def run(arguments: list[str]) -> int:
         print(f"stagescope {stagescope.__version__}")
         return 0
     try:
+        arguments = expanded(arguments)
         _refuse_repeats(arguments)
         _early_names(arguments)
         return _parsed(arguments).run()

@@ -29,6 +29,9 @@ class RunFlags(BaseModel):
 
     out: Path = Field(description="folder of the new run")
     preset: str | None = Field(None, description="named settings; options given here override them")
+    config: Path | None = Field(
+        None, description="a run configuration (JSON), such as the page of `stagescope play` saves; options given override it"
+    )
     seed: int = Field(0, description="seed of the initial parameters and of all draws")
     overwrite: bool = Field(False, description="replace a run in --out (never anything else)")
     resume_or_start: bool = Field(

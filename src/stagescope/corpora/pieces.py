@@ -11,7 +11,7 @@ import numpy as np
 
 from stagescope.corpora.files import SEPARATOR
 from stagescope.corpora.vocabulary import UNKNOWN, most_frequent
-from stagescope.errors import InputError
+from stagescope.errors import InputError, needed
 
 RARE = 5e-4
 """Characters that together make up less than this share of the text are <unk>, as is usual for byte-pair encoding."""
@@ -72,6 +72,7 @@ def _without_lacking(words: tuple[str, ...], tokens: np.ndarray, starts: np.ndar
 
 def _learned(types: tuple[str, ...], counts: np.ndarray, size: int) -> tuple[list[str], list[tuple[str, str]]]:
     """The characters and the merges, in the order in which they were learned."""
+    needed("tokenizers", "text", "a vocabulary of pieces of words")
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())

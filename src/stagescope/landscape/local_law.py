@@ -70,6 +70,22 @@ def drift_law(near: Derivatives, here: np.ndarray, size: float, horizon: float, 
     return higher if higher.order is not None else LocalLaw(None, min(found, higher.remainder), why=higher.why)
 
 
+def carried(near: Derivatives, here: np.ndarray, order: int, goal: Callable[[np.ndarray], float], horizon: float) -> float | None:
+    """The time in which the Taylor polynomial of F of an order at a point carries it to where `goal` of the vector is zero.
+
+    F at the point is kept, so it need not be critical. None where it does not come there by the horizon, or in `LAW.calls`.
+    """
+
+    def law(displacement: np.ndarray) -> np.ndarray:
+        return near.series(here, displacement, order).sum(axis=0)
+
+    try:
+        times, _, reached = _followed(law, np.zeros_like(here), 1.0, horizon, LAW.calls, lambda moved: goal(here + moved))
+    except _UsedUp:
+        return None
+    return float(times[-1]) if reached else None
+
+
 def _least(
     near: Derivatives, place: tuple[np.ndarray, np.ndarray], orders: range, bound: float, limits: tuple[float, float, int]
 ) -> LocalLaw:
@@ -153,8 +169,10 @@ def _straight(jacobian: np.ndarray, velocity: np.ndarray, size: float, horizon: 
     return times[: last + 1], found[: last + 1], bool(long.size)
 
 
-def _followed(law: Law, start: np.ndarray, size: float, horizon: float, calls: int) -> Path:
-    """The path of a law, by a solver that may use so many calls of it."""
+def _followed(
+    law: Law, start: np.ndarray, size: float, horizon: float, calls: int, goal: Callable[[np.ndarray], float] | None = None
+) -> Path:
+    """The path of a law until it is `size` long, or at the goal, by a solver that may use so many calls of it."""
     from scipy.integrate import solve_ivp
 
     made = 0
@@ -166,7 +184,8 @@ def _followed(law: Law, start: np.ndarray, size: float, horizon: float, calls: i
             raise _UsedUp
         return law(displacement)
 
-    left: Any = lambda _, displacement: float(np.linalg.norm(displacement)) - size  # noqa: E731
+    end = goal or (lambda displacement: float(np.linalg.norm(displacement)) - size)
+    left: Any = lambda _, displacement: end(displacement)  # noqa: E731
     left.terminal, left.direction = True, 1
     method = "LSODA" if len(start) <= DENSE else "RK45"  # of many parameters, its implicit steps take too long
     bounds: Any = {"rtol": LAW.accuracy, "atol": LAW.accuracy**2 * size}

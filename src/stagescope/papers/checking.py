@@ -9,6 +9,7 @@ from stagescope.errors import InputError, unknown
 from stagescope.ids import type_id
 from stagescope.options import Options
 from stagescope.papers.paper import FORMS, Cost, Kind, Paper
+from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.study import Boundary, NamedSweep, Study
 
 
@@ -78,6 +79,23 @@ def _check_study(study: Study) -> None:
             f"the sweep {name!r} of {it}", sweep, options=_is(Mapping), grid=_is(Mapping), measures=_several(str), table=_optional
         )
     _check_presets(study)
+    _check_play(study)
+
+
+def _check_play(study: Study) -> None:
+    """Sliders and fixed options of a study that can be played are options that exist."""
+    play, it = study.play, f"the play of its study {study.name!r:.60}"
+    if play is None:
+        return
+    _is(Playable)(it, play)
+    _expect(it, play, script=_is(str), sliders=_several(Slider), fixed=_is(Mapping), draws=_optional, constants=_call)
+    known = {*study.options.model_fields, "seed"}
+    for name in (*(slider.option.partition(".")[0] for slider in play.sliders), *play.fixed):
+        if name not in known:
+            raise unknown(f"option of {study.name} in its play:", str(name), known)
+    for slider in play.sliders:
+        if not slider.low < slider.high or (slider.log and slider.low <= 0):
+            raise InputError(f"{it} has the slider {slider.option!r} from {slider.low:g} to {slider.high:g}; expected low < high")
 
 
 def _check_presets(study: Study) -> None:

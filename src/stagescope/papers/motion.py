@@ -25,8 +25,10 @@ Momentum = Annotated[float, Field(ge=0, lt=1, description="momentum of heavy-bal
 WeightDecay = Annotated[float, Field(ge=0, description="weight decay of adamw")]
 Clip = Annotated[float | None, Field(gt=0, description="longest gradient; default: any")]
 InitScale = Annotated[float, Field(ge=0, description="standard deviation of the initial parameters")]
-Spacing = Annotated[Literal["log", "uniform", "every-step"], Field(description="spacing of the recorded frames")]
-Frames = Annotated[int, Field(ge=3, description="number of recorded frames (log and uniform)")]
+_SPACING = "spacing of the recorded frames; by-change: dense where attention changes, found by a pilot run"
+Spacing = Annotated[Literal["log", "uniform", "every-step", "by-change"], Field(description=_SPACING)]
+AutoSpacing = Annotated[Literal["auto", "log", "uniform", "every-step", "by-change"], Field(description=_SPACING)]
+Frames = Annotated[int, Field(ge=3, description="number of recorded frames (not of every-step)")]
 
 OF_FLOWS = ("until", "method", "rtol")
 OF_STEPS = ("steps", "lr", "momentum", "weight_decay", "clip")

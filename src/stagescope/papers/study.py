@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from stagescope.errors import InputError, unknown
 from stagescope.options import Options, option
 from stagescope.papers.paper import Kind
+from stagescope.papers.playable import Playable
 
 if TYPE_CHECKING:
     from stagescope.claims.claim import Claim
@@ -82,7 +83,7 @@ class Study:
     a run that reached its end, by name: numbers, words and None are columns NAME.KEY of the table, lists and mappings stay in
     the row. `tour` are presets that `stagescope demo` shows, each with a sentence. `inputs` are drawn by seed to calibrate the
     claims: settings the paper is about; the nulls are part of the claims. `boundaries` are lines of theory by name, which a
-    phase diagram can show.
+    phase diagram can show. `play` says how its flow is played in a page, if it can be.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Study:
     tour: Mapping[str, str] = field(default_factory=dict)
     inputs: "Callable[[], tuple[Inputs, ...]]" = tuple
     boundaries: Mapping[str, Boundary] = field(default_factory=dict)
+    play: Playable | None = None
 
     def claims(self) -> "tuple[Claim, ...]":
         """The claims on its runs, each once."""
@@ -139,6 +141,10 @@ class Study:
             raise InputError(f"seed is {seed}, but must be >= 0 and below 2^63")
         options.prepare(progress)
         plan = self.setup(options, seed)
+        if getattr(options, "record", None) == "by-change":
+            from stagescope.papers.by_change import frames_by_change
+
+            plan = frames_by_change(plan, self.kinds, getattr(options, "frames", 400), progress)
         config = {"study": self.name, "seed": seed, **options.model_dump(mode="json"), **plan.facts}
         return evolve(
             plan.what,

@@ -49,11 +49,16 @@ def _visit(module: str, folder: Path, bodies: dict[str, str], above: tuple[str, 
         for name in filter(None, map(str.strip, names.split(","))):
             if name not in known:
                 raise BundleError(f"{module}.js imports {name} from {other}.js, which exports: {', '.join(sorted(known))}")
-    body = _EXPORT.sub("", _IMPORT.sub("", text))
+    bodies[module] = unexported(_IMPORT.sub("", text), f"{module}.js")
+
+
+def unexported(text: str, what: str) -> str:
+    """A module without `export`, to stand inside another script; it must not import anything."""
+    body = _EXPORT.sub("", text)
     left = _LEFT.search(body)
     if left:
-        raise BundleError(f"{module}.js: cannot bundle {left.group()!r}; use import {{ a }} and export function, const or class")
-    bodies[module] = body
+        raise BundleError(f"{what}: cannot bundle {left.group()!r}; use import {{ a }} and export function, const or class")
+    return body
 
 
 def _source(module: str, folder: Path, above: tuple[str, ...]) -> str:
@@ -72,7 +77,7 @@ def embeddable(text: str, what: str) -> str:
 
 @cache
 def viewer_script(entry: str) -> str:
-    """`main` shows runs, `diagram` a sweep."""
+    """`main` shows runs, `diagram` a sweep, `play` and `play_widget` a playground."""
     return bundle(entry=entry)
 
 

@@ -16,6 +16,7 @@ import stagescope
 from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.bundle import uplot_file, viewer_script, viewer_style
 from stagescope.reporting.page_data import clean, page_data
+from stagescope.reporting.play_data import laws_script, play_of_runs
 from stagescope.views.view import Portrait
 
 GENERATOR = '<meta name="generator" content="Stagescope'
@@ -30,8 +31,11 @@ def page(
     blocks = Blocks()
     named = title or default_title([portrait.name for portrait in portraits])
     data = page_data(portraits, named, blocks, exact=exact, done=done)
-    styles = [uplot_file("uPlot.min.css"), viewer_style("style", "panels")]
-    return document(named, data, blocks, [uplot_file("uPlot.iife.js")], viewer_script("main"), styles)
+    styles, libraries = [uplot_file("uPlot.min.css"), viewer_style("style", "panels", "play")], [uplot_file("uPlot.iife.js")]
+    if played := play_of_runs([portrait.run for portrait in portraits]):
+        data["play"] = played
+        libraries.append(laws_script([study["name"] for study in played["studies"]]))
+    return document(named, data, blocks, libraries, viewer_script("main"), styles)
 
 
 def document(

@@ -17,6 +17,7 @@ from stagescope.reporting.prediction import legs_as_stages, predicted_events
 from stagescope.reporting.scenes import bounds, by_slot, listed, scenes_of, shared, starts_log
 from stagescope.reporting.spans import span_of
 from stagescope.runs.run import Run
+from stagescope.views.change import Change, change_of
 from stagescope.views.view import Curves, Matrices, Points, Portrait, View
 
 LONGEST = 2000
@@ -61,6 +62,7 @@ def _tell_apart(scenes: list[dict[str, Any]]) -> None:
 def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Blocks, exact: bool) -> dict[str, Any]:
     """`common` is what all views of a slot start with, in every run of the scene."""
     run, found, path = portrait.run, portrait.stages, portrait.prediction
+    views = [_view(view, run, blocks, exact) | common[view.slot] for view in portrait.views]
     return {
         "name": label(portrait.name),
         "status": label(run.status),
@@ -68,6 +70,7 @@ def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Block
         "clock": run.clock,
         "frames": run.frames,
         "time": blocks.f64(run.time),
+        "change": _change(change_of(run, portrait.views), blocks),
         "notes": [label(note) for note in portrait.notes],
         "stages": [_stage(stage, run) for stage in (*(found or ()), *(legs_as_stages(path, run) if path else ()))],
         "events": {label(name): number(when) for name, when in found.events.items()} if found else {},
@@ -78,8 +81,12 @@ def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Block
         "ladder": None if portrait.ladder is None else [_rung(rung) for rung in portrait.ladder],
         "prediction": None if path is None else [_predicted(row) for row in predicted_events(path, found, run)],
         "provenance": [_facts(name, value) for name, value in portrait.provenance.items()],
-        "views": [_view(view, run, blocks, exact) | common[view.slot] for view in portrait.views],
+        "views": views,
     }
+
+
+def _change(found: Change | None, blocks: Blocks) -> dict[str, Any] | None:
+    return None if found is None else {"of": label(found.of), "at": blocks.f64(found.at)}
 
 
 def _ends(interval: tuple[float, float] | None) -> list[float] | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import DamagedRun, InputError
+from stagescope.errors import DamagedRun, InputError, needed
 
 _TYPES = {"float64": "<f8", "float32": "<f4", "int64": "<i8"}
 
@@ -87,11 +87,7 @@ def encode(column: Column, frames: list[Any], chunk: int) -> bytes:
 
 def crc32c() -> Callable[[bytes], int]:
     """The checksum of Zarr's codec of this name; zarr brings it along."""
-    try:
-        from google_crc32c import value
-    except ImportError:
-        raise InputError("a checksum needs the package google-crc32c; pip install 'stagescope[xarray]'") from None
-    return value
+    return needed("google_crc32c", "xarray", "a checksum").value
 
 
 def read(folder: Path, fetch: Callable[[str], bytes], frames: int, chunk: int) -> np.ndarray:

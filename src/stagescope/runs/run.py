@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.errors import InputError, printable
+from stagescope.errors import InputError, needed, printable
 from stagescope.params import Params
 from stagescope.spec import Spec, digest
 
@@ -145,10 +145,7 @@ class Run:
         An axis has one size in a dataset and bears the name of no array: where a second array has an axis of the same name and
         another size, that axis is called ARRAY_AXIS.
         """
-        try:
-            import xarray
-        except ImportError:
-            raise InputError("xarray is not installed; pip install 'stagescope[xarray]'") from None
+        xarray = needed("xarray", "xarray", "a dataset with named axes")
         arrays = {**self.series, **self.params}
         axes = _one_size_each(self.clock, arrays, self.axes)
         data = {name: (axes[name], value) for name, value in arrays.items()}

@@ -8,7 +8,7 @@ from typing import Any
 
 from stagescope.claims.own import forget, own_claims
 from stagescope.dynamics.evolve import Interrupted
-from stagescope.errors import InputError, StoreError
+from stagescope.errors import InputError, StoreError, needed
 from stagescope.papers.registry import study as study_named
 from stagescope.runs.files import Lock, refuse_foreign, store_errors
 from stagescope.sweeping import notes
@@ -94,6 +94,7 @@ def sweep(
         table = ss.sweep("focus-dilution", grid={"pi.0": ".4:.7:7"}, seeds=5, out="sweeps/pi0")
         table.statistics("E2")
     """
+    needed("distributed", "sweep", "a sweep")
     terms = Terms(workers, scheduler, timeout, keep_runs, retry_failed, remeasure, yes)
     folder, found = Path(out), study_named(study)
     stored = load_plan(folder) if (folder / FILE).exists() else None

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-from stagescope.errors import InputError
+from stagescope.errors import InputError, needed
 from stagescope.memory import require_stored
 from stagescope.runs.files import opened, store_errors
 
@@ -42,30 +42,25 @@ _WIDE = (2, 3, 9)
 """Those whose numbers do not fit into a float of 4 bytes."""
 
 
+_WANTED = ("tensorboard", "reading or writing event files of TensorBoard")
+"""The extra, and the work that needs it."""
+
+
 def event_type() -> Any:
     """The type of what a record holds."""
-    try:
-        return import_module("tensorboard.compat.proto.event_pb2").Event
-    except ImportError:
-        raise _needs("tensorboard") from None
+    needed("tensorboard", *_WANTED)
+    return import_module("tensorboard.compat.proto.event_pb2").Event
 
 
 def masked_sum() -> Callable[[bytes], int]:
     """The checksum of the format: CRC32C, turned by 15 bits, and a constant added."""
-    try:
-        value = import_module("google_crc32c").value
-    except ImportError:
-        raise _needs("google-crc32c") from None
+    value = needed("google_crc32c", *_WANTED).value
 
     def masked(data: bytes) -> int:
         found = value(data)
         return ((found >> 15 | found << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
     return masked
-
-
-def _needs(package: str) -> InputError:
-    return InputError(f"event files of TensorBoard need the package {package}; pip install 'stagescope[tensorboard]'")
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import InputError, message
+from stagescope.errors import InputError, message, needed
 from stagescope.watching.pytorch import Tensor, nn, torch
 
 SEQUENCES, LENGTH, REPEATED = 6, 64, 2
@@ -219,10 +219,9 @@ class Coder:
     @classmethod
     def of(cls, given: Any) -> "Coder":
         if isinstance(given, str | Path):
-            from tokenizers import Tokenizer
-
+            tokenizers = needed("tokenizers", "text", "a tokenizer.json")
             try:
-                return cls(Tokenizer.from_file(str(given)))
+                return cls(tokenizers.Tokenizer.from_file(str(given)))
             except Exception as error:
                 raise InputError(f"{given} is no tokenizer.json: {message(error)}") from None
         return cls(given)

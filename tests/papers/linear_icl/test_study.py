@@ -114,3 +114,10 @@ def test_a_task_of_one_direction_and_one_head():
     run = ss.run_study("linear-icl", eigenvalues=(1.0,), context=1, heads=1, progress=False)
     assert ss.reading(run).stages.events["d1"] is not None
     assert run.series["loss"][-1] == pytest.approx(forms.levels(task)[-1], abs=1e-5)
+
+
+def test_a_head_has_one_place_and_so_one_colour_in_all_views(ref):
+    found = {view.slot: view for view in (make() for make in ss.reading(ref).views) if view is not None}
+    names = {slot: [curve.name for curve in found[slot].curves if curve.name != "now"] for slot in ("head-values", "competition")}
+    assert names["head-values"] == names["competition"]
+    assert len(set(names["competition"])) == 5

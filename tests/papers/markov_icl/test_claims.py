@@ -6,6 +6,7 @@ import pytest
 import stagescope as ss
 from stagescope.papers.markov_icl import nulls
 from stagescope.papers.markov_icl.claims import CLAIMS
+from stagescope.papers.markov_icl.ladder import taylor_laws
 from stagescope.papers.reading import reading
 
 SMALL = {"lags": 40, "nodes": 12, "frames": 200}
@@ -85,3 +86,13 @@ def test_a_start_may_be_given():
     found = reading(run).evidence
     assert found.time("t2")[0] == pytest.approx(found.plateau_time, rel=0.05)  # page: .99 from b = 1
     assert verdicts(run, "MIC:plateau-law") == {"MIC:plateau-law": "inconclusive"}
+
+
+def test_taylor_laws_at_the_slowest_frame():
+    """v_1 = ln D at 4162, 3599, 3533 by the orders 1, 2, 3, measured 3898 (page, section 6; frames decide the slowest)."""
+    run = ss.run_study("markov-icl", lags=25, ratio=0.1)
+    found = taylor_laws(reading(run).evidence)
+    np.testing.assert_allclose(found.predicted, [4162, 3599, 3533], rtol=0.002)
+    assert found.measured == pytest.approx(3898, rel=0.01)
+    assert "3601, 3535" in ss.saddle_ladder(run)["unigram"].note
+    assert taylor_laws(reading(ss.run_study("markov-icl", lags=31, nodes=4, until=5.0, frames=10)).evidence) is None

@@ -23,7 +23,7 @@ CURVES = {
 }
 ROWS = [{"ratio": 0.1, "lags": n, "doubly": d, "t2": 10.0 * n, "law": 11.0 * n} for n in (12, 25) for d in (False, True)]
 NUMBERS = {
-    "minimal": CURVES,
+    "minimal": {**CURVES, "moments": [{"t": float(t), "attention": [0.5, 0.3, 0.2]} for t in range(3)]},
     "strategies": {"full": CURVES, "doubly stochastic": CURVES},
     "n-grams": CURVES,
     "plateau": {"rows": ROWS},

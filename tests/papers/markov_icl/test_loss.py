@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from stagescope.errors import InputError
 from stagescope.fields.objective import Objective
 from stagescope.papers.markov_icl.finite import FiniteExact, FiniteSampled
-from stagescope.papers.markov_icl.forms import Plateau, chi_squares, common_gain, lag_gains
+from stagescope.papers.markov_icl.forms import Plateau, chi_squares, common_gain, lag_gains, second_chi_squares
 from stagescope.papers.markov_icl.levels import class_of, levels, one_lag
 from stagescope.papers.markov_icl.loss import LinearPopulation
 from stagescope.papers.markov_icl.model import LinearMatch, ReadoutMatch, SoftmaxMatch, TwoHeadMatch
 from stagescope.papers.markov_icl.process import ChainPrior, sampled
+from stagescope.papers.markov_icl.window_kernel import kinds_of_windows
 from stagescope.papers.markov_icl.windows import SoftmaxPopulation, TwoHeadPopulation
 from stagescope.params import Layout
 from stagescope.spec import build
@@ -161,3 +162,51 @@ def test_what_does_not_fit_is_refused():
         TwoHeadPopulation(model=TwoHeadMatch(tokens=2, lags=4), process=TWO)
     with pytest.raises(InputError, match="take fewer lags"):
         SoftmaxPopulation(model=SoftmaxMatch(tokens=2, lags=30), process=TWO)
+
+
+def _same_as_the_definition(loss, params):
+    assert loss.value(params) == pytest.approx(Objective.value(loss, params), abs=1e-12)
+    for name, block in Objective.grad(loss, params).items():
+        np.testing.assert_allclose(loss.grad(params)[name], block, atol=1e-12)
+    layout = Layout.of(params)
+    out = np.empty(layout.size)
+    loss.flat(layout, {"W": 2.0, "v": 0.5})(layout.pack(params), out)
+    np.testing.assert_allclose(layout.unpack(out)["v"], -0.5 * loss.grad(params)["v"], atol=1e-12)
+    np.testing.assert_allclose(layout.unpack(out)["W"], -2.0 * loss.grad(params)["W"], atol=1e-12)
+
+
+@pytest.mark.parametrize(("tokens", "length", "lags", "form"), [(2, 7, 4, "entries"), (2, 5, 5, "free"), (3, 4, 4, "parts")])
+def test_the_tree_of_prefixes_is_the_sum_over_all_sequences(tokens, length, lags, form):
+    model = LinearMatch(tokens=tokens, lags=lags, form=form)
+    loss = FiniteExact(model=model, process=ChainPrior(tokens=tokens, concentration=0.7), length=length)
+    for seed in range(2):
+        _same_as_the_definition(loss, model.init(seed, 1.5, 1.0))
+
+
+@pytest.mark.parametrize(("prior", "lags"), [(TWO, 7), (THREE, 4)])
+def test_kinds_of_windows_are_the_sum_over_all_windows(prior, lags):
+    loss = SoftmaxPopulation(model=SoftmaxMatch(tokens=prior.tokens, lags=lags), process=prior)
+    for seed, match in enumerate((-3.0, 0.4, 40.0)):
+        params = {"W": np.array([match]), "v": loss.model.init(seed, 1.0)["v"]}
+        _same_as_the_definition(loss, params)
+        np.testing.assert_allclose(loss.log_laws(params), loss.logs(params, loss.data), atol=1e-12)
+
+
+def test_windows_of_one_kind_are_equally_likely_and_few():
+    kinds, members, ends = kinds_of_windows(2, 12)
+    law = ChainPrior(nodes=3).windows(12)
+    np.testing.assert_allclose(law, law[:, members[kinds]], rtol=1e-10)
+    assert len(members) == sum(ends) < 300  # of 4096 windows
+    np.testing.assert_array_equal(np.sort(members % 2), members % 2)  # by their newest token first
+
+
+def test_information_beyond_bigrams_is_the_gradient_at_the_bigram_point():
+    """c'_d: page, section 4, and -dL/db_2 of S3 with its first head at lag 1 and b_1 large."""
+    found = second_chi_squares(ChainPrior(order=2, nodes=10), 9)
+    np.testing.assert_allclose(found[2:], [0.0655, -0.0052, 0.0037, 0.0133, 0.0079, 0.0017, 0.0077], atol=6e-5)
+    prior = ChainPrior(order=2, nodes=3)
+    loss = TwoHeadPopulation(model=TwoHeadMatch(tokens=2, lags=4), process=prior)
+    scores = np.array([[0.0, 60.0, 0.0, 0.0], [0.3, -0.2, 0.5, 0.1]])
+    slope = -loss.grad({"W": np.array([200.0, 0.0]), "v": scores})["W"][1]
+    weights = np.exp(scores[1]) / np.exp(scores[1]).sum()
+    assert slope == pytest.approx(weights @ second_chi_squares(prior, 4), rel=1e-9)

@@ -11,6 +11,7 @@ from stagescope.later import Later
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import motion
 from stagescope.papers.paper import Cost, Kind
+from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.study import Boundary, NamedSweep, Study
 
 
@@ -48,7 +49,10 @@ class FocusDilutionOptions(Options):
     momentum: motion.Momentum = 0.9
     method: motion.Method = "auto"
     rtol: motion.Tolerance = 1e-10
-    frames: motion.Frames = Field(1000, description="number of recorded frames, equally spaced")
+    record: Literal["uniform", "by-change"] = Field(
+        "uniform", description="spacing of the recorded frames; by-change: dense where attention changes, found by a pilot run"
+    )
+    frames: motion.Frames = Field(1000, description="number of recorded frames")
 
     def with_elements(self, name: str, elements: Mapping[int, Any]) -> tuple[Any, ...]:
         """The other probabilities of pi keep their proportions, so that it still sums to 1."""
@@ -92,6 +96,28 @@ def check_use(options: FocusDilutionOptions) -> None:
 
 
 _HERE = "stagescope.papers.focus_dilution"
+_GIVEN, _FAMILY = {"pi0": False}, {"pi0": True}
+_SCALES = ("init_scale_w0", "init_scale_w1", "init_scale_wq", "init_scale_wk")
+PLAY = Playable(
+    script=f"{_HERE}:play.js",
+    sliders=(
+        Slider("persistence", -0.3, 0.95),
+        Slider("pi.*", 0.01, 0.95, where=_GIVEN),
+        Slider("pi0", 0.1, 0.9, where=_FAMILY),
+        Slider("tokens", 2, 8, 1, whole=True, where=_FAMILY),
+        Slider("delta", -0.1, 0.1, 0.001, where=_FAMILY),
+        Slider("scale", 0.1, 20, 200, log=True),
+        Slider("width", 1, 12, 1, whole=True),
+        Slider("init_scale", 1e-6, 0.3, 200, log=True),
+        Slider("seed", 0, 9, 1, whole=True),
+        Slider("until", 10, 1e4, 200, log=True),
+        Slider("key_width", 1, 12, 1, whole=True, like="width", more=True),
+        *(Slider(name, 1e-6, 0.3, 200, log=True, like="init_scale", more=True) for name in _SCALES),
+    ),
+    fixed={"form": "population", "optimizer": "flow", "transition": None, "shape": ()},
+    draws=Later(f"{_HERE}.playing:draws"),
+    constants=Later(f"{_HERE}.playing:constants"),
+)
 _READING = {
     "read": Later(f"{_HERE}.reading:FocusDilutionReading"),
     "claims": Later(f"{_HERE}.claims:CLAIMS").load,
@@ -147,4 +173,5 @@ STUDY = Study(
         ),
     },
     tour={"ref": "Gradient flow of one attention layer on a Markov chain of four tokens."},
+    play=PLAY,
 )

@@ -8,6 +8,7 @@ from stagescope.later import Later
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import motion
 from stagescope.papers.paper import Kind
+from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.study import NamedSweep, Study
 
 
@@ -55,6 +56,20 @@ def check_use(options: LinearOptions) -> None:
 
 
 _HERE = "stagescope.papers.linear_icl"
+PLAY = Playable(
+    script=f"{_HERE}:play.js",
+    sliders=(
+        Slider("eigenvalues.*", 0.02, 1),
+        Slider("context", 1, 1000, 200, log=True, whole=True),
+        Slider("heads", 1, 10, 1, whole=True),
+        Slider("rank", 1, 4, 1, whole=True, where={"merged": False}),
+        Slider("init_scale", 1e-4, 0.3, 200, log=True),
+        Slider("seed", 0, 9, 1, whole=True),
+        Slider("until", 10, 1e5, 200, log=True),
+    ),
+    fixed={"optimizer": "flow", "batch": None, "contexts": ()},
+    draws=Later(f"{_HERE}.playing:draws"),
+)
 STUDY = Study(
     name="linear-icl",
     title="Linear attention in context: abrupt or in stages, by how keys and queries are parametrised",
@@ -92,4 +107,5 @@ STUDY = Study(
         ),
     },
     tour={"ref": "Linear attention in context: one direction after the other, each a drop of the loss."},
+    play=PLAY,
 )

@@ -40,6 +40,11 @@ def _heads(seen: LinearCurves) -> list[str]:
     return [f"head {h + 1}" for h in range(seen.model.heads)]
 
 
+def _order(seen: LinearCurves) -> list[int]:
+    """Heads by their value at the end, largest first: one order for all views, so that a head has one colour."""
+    return np.argsort(-np.abs(np.asarray(seen.params["v"])[-1]), kind="stable").tolist()
+
+
 def _values(reading: LinearReading, seen: LinearCurves) -> View:
     about = "|v_h| of every head. One rises at each drop; levels are the final values of a head of rank one with one direction."
     values = np.abs(np.asarray(seen.params["v"]))
@@ -48,7 +53,7 @@ def _values(reading: LinearReading, seen: LinearCurves) -> View:
         if seen.model.merged
         else [Level(f"v of direction {i + 1}", forms.head_value(seen.task, (i,))) for i in range(seen.model.reach)]
     )
-    made = many_curves(values, _heads(seen), first=np.argsort(-values[-1]).tolist())
+    made = many_curves(values, _heads(seen), first=_order(seen))
     return curves("head-values", "Values of the heads", about + left_out(seen.model.heads), "|v|", made, levels=levels, log=True)
 
 
@@ -63,10 +68,7 @@ def _competition(reading: LinearReading, seen: LinearCurves) -> View | None:
     waits = np.where(np.isfinite(waits), waits, np.nan)
     winners = "; ".join(_said(m, drop, reading) for m, drop in enumerate(found[:8]))
     about = f"When each silent head would blow up, predicted from the start after each drop. The least one wins: {winners}."
-    order = np.argsort(
-        [min((d.waits[h] for d in found if np.isfinite(d.waits[h])), default=np.inf) for h in range(seen.model.heads)]
-    )
-    made = [*many_curves(waits, _heads(seen), first=order.tolist()), Curve("now", np.asarray(seen.time), faint=True)]
+    made = [*many_curves(waits, _heads(seen), first=_order(seen)), Curve("now", np.asarray(seen.time), faint=True)]
     return curves("competition", "Head competition", about, "predicted blow-up time T_h", made[: MOST + 1], log=True)
 
 

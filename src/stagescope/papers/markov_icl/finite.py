@@ -12,7 +12,7 @@ from pydantic import SerializeAsAny, model_validator
 from stagescope.errors import InputError
 from stagescope.keys import key
 from stagescope.memory import require_memory
-from stagescope.papers.markov_icl.loss import InContext
+from stagescope.papers.markov_icl.loss import ByKernel, InContext, Kernel
 from stagescope.papers.markov_icl.model import LinearMatch, MatchModel, ReadoutMatch
 from stagescope.papers.markov_icl.sequences import Enumerated, linear_logits, readout_logits
 
@@ -56,7 +56,7 @@ class FiniteLoss(InContext):
         return -jnp.sum(data["weights"] * jnp.mean(chosen, axis=1))
 
 
-class FiniteExact(FiniteLoss):
+class FiniteExact(ByKernel, FiniteLoss):
     """Over all k^T sequences, with the prior integrated out [MIC:enumeration].
 
     Where the model treats all tokens alike, the first token is taken to be 0: the others are its copies.
@@ -84,6 +84,14 @@ class FiniteExact(FiniteLoss):
             half = tokens[:, 0] == 0
             tokens, weights = tokens[half], self.process.tokens * weights[half]
         return {"tokens": tokens, "weights": weights}
+
+    def kernel(self) -> Kernel | None:
+        from stagescope.papers.markov_icl.prefix_kernel import WEIGHTS, gradient, hold
+
+        if not isinstance(self.model, LinearMatch):
+            return None
+        size = self.model.tokens, self.model.lags, self.length
+        return Kernel(gradient, hold(*size, self.model.place_of_form, self.data["weights"]), WEIGHTS)
 
 
 class FiniteSampled(FiniteLoss):

@@ -36,6 +36,24 @@ def chi_squares(prior: ChainPrior, lags: int) -> np.ndarray:
     return np.einsum("cij,dcij->d", weights / pi[:, None, :], powers, optimize=True) - weights.sum()
 
 
+def second_chi_squares(prior: ChainPrior, lags: int) -> np.ndarray:
+    """c'_d of S3: how b_2 grows by each lag of the second head where bigrams are known [MIC:second-chi-square].
+
+    The first head is at lag 1 and b_1 is large, so layer 2 sees the places s whose x_{s-1} is the current token i. With m the
+    token before it, c'_d = E sum_mi pi(m, i) sum_j P(j | m, i) [q_d(m | i, j) - q_d(m | i)], where q_d is the law of x_{s-d}
+    given x_{s-1} = i and x_s = j, and given x_{s-1} = i alone.
+    """
+    k, count, eye = prior.tokens, prior.chains, np.eye(prior.tokens)
+    pairs, after = prior.contexts.reshape(count, k, k), prior.transitions.reshape(count, k, k, k)
+    query = prior.weights[:, None, None, None] * pairs[..., None] * after
+    joint, found = np.einsum("cij,jm->cmij", pairs, eye), []
+    for lag in range(lags):
+        gain = joint / pairs[:, None] - (joint.sum(axis=3) / prior.marginal[:, None, :])[..., None]
+        found.append(float(np.sum(query * gain)))
+        joint = np.einsum("cij,im->cmij", pairs, eye) if lag == 0 else np.einsum("cmhi,chij->cmij", joint, after)
+    return np.array(found)
+
+
 def effective_lags(v: np.ndarray, lag: int = 1) -> float:
     """sum_d e^{v_d} / e^{v_lag}: the lags that the one which wins competes with; their number for an even start."""
     return float(np.exp(v - v[lag]).sum())

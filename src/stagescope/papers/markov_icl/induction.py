@@ -8,6 +8,7 @@ import numpy as np
 
 from stagescope.fields.softmax import softmax
 from stagescope.papers.markov_icl.finite import FiniteLoss
+from stagescope.papers.markov_icl.sequences import causal
 from stagescope.papers.markov_icl.windows import SoftmaxPopulation
 from stagescope.params import Params
 from stagescope.watching.head_scores import even_patterns, prefix_match
@@ -52,10 +53,8 @@ def _alone(tokens: np.ndarray) -> np.ndarray:
 
 def layer_two(law: FiniteLoss, params: Params, tokens: np.ndarray) -> np.ndarray:
     """Causal attention of layer 2 of model T (sequences, query, key)."""
-    length, v = tokens.shape[1], np.asarray(params["v"], dtype=float)
-    lag = np.arange(length)[:, None] - np.arange(length)
-    seen = (lag >= 0) & (lag < len(v))
-    first = softmax(np.where(seen, v[np.clip(lag, 0, len(v) - 1)], -np.inf))
+    length = tokens.shape[1]
+    first = causal(np.asarray(params["v"], dtype=float), length)
     h = np.einsum("ts,nsm->ntm", first, (tokens[..., None] == np.arange(law.model.tokens)).astype(float))
     scores = np.einsum("ntm,nsm->nts", np.asarray(params["W"], dtype=float)[tokens], h)
     return softmax(np.where(np.tri(length, dtype=bool), scores, -np.inf))

@@ -70,7 +70,7 @@ def _chain(k, held, w, mass, law, mixed, lift, own, logits):
 
 
 @njit(cache=True, fastmath=FAST)
-def _read(theta, held, k, form, w, own):
+def read_match(theta, held, k, form, w, own):
     """W from the parameters; its gradient is set to zero."""
     for i in range(k):
         for m in range(k):
@@ -85,7 +85,7 @@ def _read(theta, held, k, form, w, own):
 
 
 @njit(cache=True, fastmath=FAST)
-def _write(out, held, k, form, weight, own):
+def write_match(out, held, k, form, weight, own):
     """The gradient of W; of a and b, the sums over all entries and over the diagonal; of two entries, means over their equals."""
     if form == FREE:
         for place in range(k * k):
@@ -123,14 +123,14 @@ def gradient(theta, out, held):
         held[attention + d] = theta[first + d]
     softmax(lags, held, attention)
     _mix(size, lags, held, attention, powers, mixed)
-    _read(theta, held, k, form, w, own)
+    read_match(theta, held, k, form, w, own)
     for n in range(size):
         held[lift + n] = 0.0
     loss = 0.0
     for c in range(chains):
         place = c * square
         loss += _chain(k, held, w, mass + c * k, law + place, mixed + place, lift + place, own, logits)
-    _write(out, held, k, form, held[4], own)
+    write_match(out, held, k, form, held[4], own)
     mean = 0.0
     for d in range(lags):
         row, total = powers + d * size, 0.0

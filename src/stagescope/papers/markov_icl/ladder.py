@@ -8,9 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stagescope.detect.events import first_crossing
 from stagescope.fields.softmax import softmax
+from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.ladder import Rung
+from stagescope.landscape.local_law import carried
 from stagescope.papers.markov_icl.evidence import Evidence
+from stagescope.papers.markov_icl.forms import effective_lags
 from stagescope.papers.markov_icl.levels import class_of
 from stagescope.papers.markov_icl.model import LinearMatch
 from stagescope.params import Params
@@ -49,7 +53,7 @@ def _unigram(evidence: Evidence) -> Rung | None:
         rates=(),
         predicted_escape=place.leaves if np.isfinite(place.leaves) else None,
         measured_escape=evidence.time("t2")[0],
-        note=f"near-stationary, no critical point: {size}; {place.why}; no linear rate",
+        note=f"near-stationary, no critical point: {size}; {place.why}; no linear rate{_taylor_words(evidence)}",
         law="drift",
         order=1,
     )
@@ -75,6 +79,53 @@ def _in_class(evidence: Evidence) -> Place | None:
     return Place(
         frame, {**evidence.start, "W": in_form(evidence.law.model, parts)}, level, leaves, "only the scores of the lags move"
     )
+
+
+ORDERS = (1, 2, 3)
+"""Of the Taylor laws: the third differs from the second by a few per cent (science page, section 6)."""
+MOST_LAGS = 30
+"""Up to so many lags they take some seconds; with 100 lags it would be 20."""
+
+
+@dataclass(frozen=True)
+class TaylorLaws:
+    """When v at lag 1 has grown by ln D, so that lag 1 has as much attention as all others: by the Taylor polynomials of F at the
+    slowest frame before t_2, which is no critical point, and in the run. None where it does not come."""
+
+    frame: int
+    predicted: tuple[float | None, ...]
+    measured: float | None
+
+
+def taylor_laws(evidence: Evidence) -> TaylorLaws | None:
+    """Orders 1, 2 and 3 at the slowest frame between t_1 and t_2 of a flow of R; None where there is none, or are many lags."""
+    time, v = evidence.curves.time, np.asarray(evidence.curves.params["v"], dtype=float)
+    first, last = (evidence.time(name)[0] for name in ("t1", "t2"))
+    inside = np.flatnonzero((time >= (first or 0.0)) & (time < (last or time[-1])))
+    if evidence.model != "R" or not evidence.flow or evidence.lags > MOST_LAGS or not inside.size:
+        return None
+    near = Derivatives(evidence.law, evidence.start, evidence.run.spec["dynamics"].get("rates", {}))
+    packed = [near.layout.pack(evidence.curves.at(frame)) for frame in inside.tolist()]
+    slowest = int(np.argmin([np.linalg.norm(near.velocity(each)) for each in packed]))
+    wanted = float(v[0, 1] + np.log(effective_lags(v[0])))
+    place, begin = near.layout.slices()["v"].start + 1, float(time[inside[slowest]])
+
+    def goal(vector: np.ndarray) -> float:
+        return float(vector[place] - wanted)
+
+    after = [carried(near, packed[slowest], order, goal, float(time[-1])) for order in ORDERS]
+    predicted = tuple(None if each is None else begin + each for each in after)
+    return TaylorLaws(int(inside[slowest]), predicted, first_crossing(time, v[:, 1], wanted, rising=True))
+
+
+def _taylor_words(evidence: Evidence) -> str:
+    found = taylor_laws(evidence)
+    if found is None:
+        return ""
+    said = ", ".join("never" if when is None else f"{when:.4g}" for when in found.predicted)
+    seen = "not" if found.measured is None else f"at {found.measured:.4g}"
+    begin = f"By the field at the slowest frame (t = {evidence.curves.time[found.frame]:.4g}) to order 1, 2, 3"
+    return f". {begin}, v at lag 1 has grown by ln D at {said}; in the run {seen}"
 
 
 def _bigram(evidence: Evidence) -> Rung | None:

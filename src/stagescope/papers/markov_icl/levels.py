@@ -13,7 +13,7 @@ from stagescope.fields.softmax import log_softmax
 from stagescope.papers.markov_icl.finite import FiniteLoss
 from stagescope.papers.markov_icl.loss import LinearPopulation
 from stagescope.papers.markov_icl.model import LinearMatch
-from stagescope.papers.markov_icl.sequences import strategies
+from stagescope.papers.markov_icl.sequences import pairs_before, strategies
 
 NEWTON, ENOUGH = 200, 1e-13
 """Steps at most, and the squared length of a Newton step at which the loss no longer changes in double precision."""
@@ -86,8 +86,7 @@ def _finite(law: FiniteLoss, attention: np.ndarray) -> Class:
     weights = np.where((lag >= 0) & (lag < len(attention)), attention[np.clip(lag, 0, len(attention) - 1)], 0.0)
     lost = weights.sum(axis=1) == 0  # nothing attended is there yet: only the place itself
     weights[lost, lost] = 1.0
-    h = np.einsum("ts,nsm->ntm", weights / weights.sum(axis=1, keepdims=True), here)
-    pairs = np.cumsum(h[..., :, None] * here[..., None, :], axis=1)
+    pairs = pairs_before(tokens, weights / weights.sum(axis=1, keepdims=True), k)
     features = np.stack([pairs.sum(axis=2), np.einsum("ntm,ntmj->ntj", here, pairs)])[:, :, :-1]
     shares = np.repeat(data["weights"][:, None], length - 1, axis=1) / (length - 1)
     return Class(features.reshape(2, -1, k), here[:, 1:].reshape(-1, k), shares.ravel())

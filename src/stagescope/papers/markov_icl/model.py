@@ -4,7 +4,7 @@ Layer 1 gives h_s = sum_d A_d e_{x_{s-d}}, A = softmax(v) over the lags. Layer 2
 tokens leaves W = a 11^T + b I as it is: two numbers stand for k^2.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from pydantic import Field as Limits
@@ -73,6 +73,11 @@ class LinearMatch(MatchModel):
         """Entries of W that each number stands for."""
         k = self.tokens
         return {"W": np.array([k * k - k, k], dtype=float)} if self.form == "entries" else {}
+
+    @property
+    def place_of_form(self) -> int:
+        """The form as kernels know it."""
+        return get_args(Form).index(self.form)
 
     def square(self, w: Any) -> Any:
         """W as a matrix (k, k), also of JAX arrays."""

@@ -12,8 +12,9 @@ from stagescope.fields.softmax import log_softmax
 from stagescope.papers.markov_icl.finite import FiniteExact, FiniteLoss
 from stagescope.papers.markov_icl.levels import Levels, levels
 from stagescope.papers.markov_icl.loss import InContext, LinearPopulation
-from stagescope.papers.markov_icl.sequences import strategies
-from stagescope.papers.markov_icl.windows import TwoHeadPopulation
+from stagescope.papers.markov_icl.model import LinearMatch
+from stagescope.papers.markov_icl.sequences import causal, pairs_before, strategies
+from stagescope.papers.markov_icl.windows import SoftmaxPopulation, TwoHeadPopulation
 from stagescope.papers.rebuild import rebuilt
 from stagescope.processes.strategies import Strategies
 from stagescope.runs.run import Run
@@ -95,8 +96,13 @@ class MatchCurves:
         return self.logs_of(self.at(frame))
 
     def logs_of(self, params: dict[str, np.ndarray]) -> np.ndarray:
-        """The same for any parameters."""
-        return _linear_logs(self.law, params) if isinstance(self.law, LinearPopulation) else self._logs(params)
+        """The same for any parameters. Where it is a few products of arrays, JAX is not asked."""
+        law = self.law
+        if isinstance(law, LinearPopulation):
+            return _linear_logs(law, params)
+        if isinstance(law, SoftmaxPopulation):
+            return law.log_laws(params)
+        return _finite_logs(law, params) if isinstance(law.model, LinearMatch) else self._logs(params)
 
     @cached_property
     def _compared(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -123,6 +129,13 @@ class MatchCurves:
 def _linear_logs(law: LinearPopulation, params: dict[str, np.ndarray]) -> np.ndarray:
     mixed = np.tensordot(law.model.attention(params), law.tables["powers"], axes=1)
     return log_softmax(law.model.square(params["W"]) @ mixed)
+
+
+def _finite_logs(law: FiniteLoss, params: dict[str, np.ndarray]) -> np.ndarray:
+    tokens, model, v = _tokens(law), law.model, np.asarray(params["v"], dtype=float)
+    assert isinstance(model, LinearMatch)
+    pairs = pairs_before(tokens, causal(v, law.length), model.tokens)
+    return log_softmax(np.einsum("ntm,ntmj->ntj", model.square(params["W"])[tokens], pairs)[:, :-1])
 
 
 def _tokens(law: FiniteLoss) -> np.ndarray:

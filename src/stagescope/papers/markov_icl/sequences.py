@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
+from stagescope.fields.softmax import softmax
 from stagescope.memory import require_memory
 from stagescope.papers.markov_icl.process import ChainPrior
 
@@ -17,6 +18,19 @@ def by_lag(v: Any, length: int) -> Any:
     lag = np.arange(length)[:, None] - np.arange(length)
     seen = (lag >= 0) & (lag < v.shape[0])
     return jax.nn.softmax(jnp.where(seen, v[np.clip(lag, 0, v.shape[0] - 1)], -jnp.inf), axis=1)
+
+
+def causal(v: np.ndarray, length: int) -> np.ndarray:
+    """The same of plain numbers."""
+    lag = np.arange(length)[:, None] - np.arange(length)
+    seen = (lag >= 0) & (lag < len(v))
+    return softmax(np.where(seen, v[np.clip(lag, 0, len(v) - 1)], -np.inf))
+
+
+def pairs_before(tokens: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
+    """C_t = sum_{s <= t} h_s x e_{x_s} (N, T, k, k) with layer 1 given by its weights (T, T): what F reads [MIC:model-f]."""
+    here = (tokens[..., None] == np.arange(k)).astype(float)
+    return np.cumsum((weights @ here)[..., :, None] * here[..., None, :], axis=1)
 
 
 def linear_logits(params: Any, tokens: Any, model: Any) -> Any:

@@ -45,7 +45,7 @@ class MarkovOptions(Options):
     momentum: motion.Momentum = 0.9
     method: motion.Method = "auto"
     rtol: motion.Tolerance = 1e-9
-    record: Literal["auto", "log", "uniform", "every-step"] = Field("auto", description="spacing of the recorded frames")
+    record: motion.AutoSpacing = "auto"
     frames: motion.Frames = 400
 
 

@@ -26,6 +26,7 @@ TAGS = {
     "MIC:stages": Tag("stages", "t_j: half of the step between two levels; a stage is the nearest strategy by KL"),
     "MIC:start": Tag("start of R", "a' = E|pi|^2 - 1/k, b' = sum_d A_d g_d; v does not move at b = 0"),
     "MIC:chi-square": Tag("unigram point of S", "-dL/db = sum_d A_d c_d, c_d the chi-square information of lag d"),
+    "MIC:second-chi-square": Tag("bigram point of S3", "-dL/db_2 = sum_d A2_d c'_d: the information of a lag beyond bigrams"),
     "MIC:order": Tag("stages", "uniform, then unigram, then bigram predictions"),
     "MIC:levels": Tag("plateaus", "plateau losses are levels of classes (R, F) or entropies (S)"),
     "MIC:layers": Tag("stages", "b has half of its plateau value before A_1 has twice its start"),

@@ -11,8 +11,9 @@ from pydantic import model_validator
 
 from stagescope.errors import InputError
 from stagescope.memory import require_memory, require_work
-from stagescope.papers.markov_icl.loss import InContext
+from stagescope.papers.markov_icl.loss import ByKernel, InContext, Kernel
 from stagescope.papers.markov_icl.model import SoftmaxMatch, TwoHeadMatch
+from stagescope.params import Params
 
 
 def digits(tokens: int, lags: int) -> np.ndarray:
@@ -56,7 +57,7 @@ class WindowLoss(InContext):
         return self.tables
 
 
-class SoftmaxPopulation(WindowLoss):
+class SoftmaxPopulation(ByKernel, WindowLoss):
     """Model S: p(j|i) = sum_w pi(w) e^{b h_i(w)} [x_s = j] / Z, h_i(w) = sum_d A_d [x_{s-d} = i] [MIC:model-s].
 
     At b = 0 it is the unigram estimator for every A; with A at lag 1 and b to infinity the bigram one.
@@ -82,6 +83,23 @@ class SoftmaxPopulation(WindowLoss):
         from stagescope.autodiff import jnp
 
         return -jnp.sum(data["mass"][:, :, None] * data["next"] * self.logs(params, data))
+
+    def log_laws(self, params: Params) -> np.ndarray:
+        """log p(j|i) of every chain (C, k, k) as `logs`, of plain numbers."""
+        h = self.tables["digits"] @ self.model.attention(params)
+        scores = float(params["W"][0]) * h
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True)).reshape(len(h), -1, len(h))
+        windows = self.tables["windows"]
+        sums = np.stack([windows[:, :, j] @ weights[:, :, j].T for j in range(len(h))], axis=2)
+        with np.errstate(divide="ignore"):
+            return np.log(sums) - np.log(sums.sum(axis=2, keepdims=True))
+
+    def kernel(self) -> Kernel:
+        from stagescope.papers.markov_icl.window_kernel import WEIGHTS, gradient, hold
+
+        tables, size = self.tables, (self.process.tokens, self.model.lags)
+        windows = tables["windows"].reshape(self.process.chains, -1)
+        return Kernel(gradient, hold(*size, tables["mass"], tables["next"], windows), WEIGHTS)
 
 
 class TwoHeadPopulation(WindowLoss):

@@ -9,6 +9,7 @@ from stagescope.later import Later
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import motion
 from stagescope.papers.paper import Kind
+from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.study import NamedSweep, Study
 
 
@@ -48,7 +49,7 @@ class ScanSnapOptions(Options):
     momentum: motion.Momentum = 0.9
     method: motion.Method = "auto"
     rtol: motion.Tolerance = 1e-10
-    record: Literal["auto", "log", "uniform", "every-step"] = Field("auto", description="spacing of the recorded frames")
+    record: motion.AutoSpacing = "auto"
     frames: motion.Frames = 400
 
 
@@ -85,6 +86,25 @@ def check_use(options: ScanSnapOptions) -> None:
 
 
 _HERE = "stagescope.papers.scan_snap"
+PLAY = Playable(
+    script=f"{_HERE}:play.js",
+    sliders=(
+        Slider("rate_y", 0.1, 100, 200, log=True),
+        Slider("rate_z", 0.1, 100, 200, log=True),
+        Slider("num_last", 1, 5, 1, whole=True),
+        Slider("num_next_per_last", 1, 2, 1, whole=True),
+        Slider("num_common", 0, 20, 1, whole=True),
+        Slider("num_unique", 1, 20, 1, whole=True),
+        Slider("common_p", 0.1, 10, 200, log=True),
+        Slider("umin", 0.01, 1),
+        Slider("umax", 0.01, 2),
+        Slider("until", 1, 1e4, 200, log=True),
+        Slider("num_common_per_last", 0, 10, 1, whole=True, more=True),
+        Slider("vocab", 10, 5000, 200, log=True, whole=True, more=True),
+    ),
+    fixed={"classes": None, "decoder": "gradient", "columns": "merged", "init_scale": 0.0, "optimizer": "flow", "length": None},
+    constants=Later(f"{_HERE}.playing:constants"),
+)
 STUDY = Study(
     name="scan-snap",
     title="Scan and snap: common tokens are dropped, distinct ones win, attention freezes",
@@ -119,4 +139,5 @@ STUDY = Study(
         "syn-small-flow": "Gradient flow on two classes with ten common and ten distinct tokens each.",
         "syn-small-flow-10": "The same with the decoder ten times faster than attention: it ends less sparse.",
     },
+    play=PLAY,
 )

@@ -21,9 +21,11 @@ export function axisTools(scene, views) {
     parts.push(chooser("values", ["linear", "log"], () => (scene.isLog(slot) ? "log" : "linear"), set, settings));
   }
   if (first?.slot === slot) {
-    const names = clock === "step" ? ["step", "log step"] : ["time", "log time"];
-    const set = (/** @type {string} */ value) => settings.set("axis", value === names[1] ? "log" : "time");
-    parts.push(chooser("horizontal axis", names, () => names[scene.logTime ? 1 : 0], set, settings));
+    const { kinds } = scene.scale;
+    const word = clock === "step" ? "step" : "time";
+    const names = kinds.map((kind) => ({ time: word, log: `log ${word}`, change: "by change" })[kind]);
+    const set = (/** @type {string} */ value) => settings.set("axis", kinds[names.indexOf(value)]);
+    parts.push(chooser("horizontal axis", names, () => names[kinds.indexOf(scene.scale.kind)], set, settings));
   }
   return parts.length ? el("div", { class: "tools" }, parts) : undefined;
 }

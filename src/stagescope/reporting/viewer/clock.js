@@ -6,6 +6,7 @@
  */
 
 import { clockText, count } from "./dom.js";
+import { placesOf, Scale } from "./scale.js";
 
 /** @typedef {import("./types.js").SceneData} SceneData */
 /** @typedef {import("./types.js").RunData} RunData */
@@ -13,8 +14,8 @@ import { clockText, count } from "./dom.js";
 /** @typedef {import("./blocks.js").Store} Store */
 /** @typedef {import("./state.js").Settings} Settings */
 /**
- * @typedef {{data: RunData, time: Float64Array, short: string}} SceneRun
- *   `short` is the run's name without what the names of all runs begin with.
+ * @typedef {{data: RunData, time: Float64Array, places: Float64Array|null, short: string}} SceneRun
+ *   `places` of its frames on the scale by change; `short` is its name without what the names of all runs begin with.
  */
 /** @typedef {{frame: number, at: number, place: number}} Shown frame of the run, its time, place in the view's arrays */
 
@@ -85,6 +86,13 @@ export class Scene {
     this.settings = settings;
     this.data = data;
     this.times = union(runs.map((run) => run.time));
+    const last = this.times.length ? this.times[this.times.length - 1] : 0;
+    /** @type {[number, number][]} */
+    const stages = runs.flatMap(({ data }) =>
+      data.stages.flatMap(({ start, stop, track }) => (track ? [] : [/** @type {[number, number]} */ ([start, stop ?? last])])),
+    );
+    const of = runs.find(({ data }) => data.change)?.data.change?.of ?? "";
+    this.scale = new Scale(this.times, placesOf(this.times, runs), of, data.log_time === true, stages, settings);
     this.position = 0;
     /** @type {[number, number]|null} */
     this.marked = null;
@@ -103,10 +111,9 @@ export class Scene {
     this.markers = [];
   }
 
-  /** Whether time runs on a logarithmic axis: as the reader chose, else as suits the runs. */
-  get logTime() {
-    const chosen = this.settings.get("axis");
-    return chosen === "auto" ? this.data.log_time === true : chosen === "log";
+  /** The axis of time, as it is seen now. */
+  get axis() {
+    return this.scale.axis;
   }
 
   /** Whether values are on a logarithmic axis: as the reader chose, else as suits them. @param {string} slot */
@@ -165,6 +172,7 @@ export class Scene {
     const to = Math.max(0, Math.min(this.times.length - 1, Math.round(position) || 0));
     if (to === this.position) return;
     this.position = to;
+    this.scale.follow(this.time);
     for (const listener of this.listeners) listener(this.time);
   }
 
@@ -199,12 +207,18 @@ export class Scene {
  */
 export async function openScene(store, data, settings) {
   const times = await Promise.all(data.runs.map((run) => store.get(run.time)));
+  const places = await Promise.all(data.runs.map((run) => (run.change ? store.get(run.change.at) : null)));
   /** @type {Map<View, Int32Array>} */
   const frames = new Map();
   for (const view of data.runs.flatMap((run) => run.views)) {
     if (view.frames) frames.set(view, /** @type {Int32Array} */ (await store.get(view.frames)));
   }
   const names = shortNames(data.runs.map(({ name }) => name));
-  const runs = data.runs.map((run, i) => ({ data: run, time: /** @type {Float64Array} */ (times[i]), short: names[i] }));
+  const runs = data.runs.map((run, i) => ({
+    data: run,
+    time: /** @type {Float64Array} */ (times[i]),
+    places: /** @type {Float64Array|null} */ (places[i]),
+    short: names[i],
+  }));
   return new Scene(data, runs, frames, settings);
 }

@@ -1,6 +1,8 @@
 /** The pointer on a plot: a click or a drag moves the scrubber, hovering names the nearest curve. */
 
 import { brief, setText, short } from "./dom.js";
+import { ribbonsOf } from "./stages.js";
+import { zoomTo } from "./track.js";
 
 /** @typedef {import("./curves.js").CurvesPlot} CurvesPlot */
 
@@ -18,8 +20,13 @@ export function pointAt(plot, over) {
     plot.scene.goTime(timeAt(event));
   });
   over.addEventListener("pointermove", (event) => {
-    if (event.buttons & 1) plot.scene.goTime(timeAt(event));
+    if (event.buttons & 1 && event.isPrimary) plot.scene.goTime(timeAt(event));
     nameNearest(plot, over, event, timeAt(event));
+  });
+  over.addEventListener("dblclick", (event) => {
+    const time = timeAt(/** @type {PointerEvent} */ (event));
+    const stage = ribbonsOf(plot.scene).flatMap(({ segments }) => segments).find(({ start, stop }) => start <= time && time < stop);
+    if (stage) zoomTo(plot.scene, stage.start, stage.stop);
   });
   over.addEventListener("pointerleave", () => (plot.tag.style.visibility = "hidden"));
 }

@@ -3,7 +3,7 @@
  * Scrubbing redraws nothing: the cursor, the dots on the curves and the highlighted span are elements that move.
  */
 
-import { brief, clockText, count, el, full } from "./dom.js";
+import { brief, count, el, full } from "./dom.js";
 import { axisTools } from "./axis_tools.js";
 import { curveLegend } from "./curve_legend.js";
 import { pointAt } from "./curve_pointer.js";
@@ -11,7 +11,9 @@ import { levelsOf, linesOf } from "./lines.js";
 import { levelName, levelPlaces, ribbonRows } from "./plot.js";
 import { plotOptions } from "./plot_options.js";
 import { momentsOf, ribbonsOf } from "./stages.js";
-import { extent, timeAxis, valueAxis } from "./traces.js";
+import { zoomByAxis, zoomByPinch } from "./zoom.js";
+import { extent, valueAxis } from "./traces.js";
+import { timeName } from "./time_axis.js";
 
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./traces.js").Axis} Axis */
@@ -72,8 +74,9 @@ export class CurvesPlot {
     new ResizeObserver(() => this.resize()).observe(this.plot);
     scene.onMark(() => this.showMark());
     scene.settings.on((name) => {
-      if (name === "axis" || name === this.slot) this.rebuild();
+      if (name === this.slot) this.rebuild();
     });
+    scene.scale.on(() => this.rescale());
   }
 
   /** @returns {Panel} */
@@ -92,15 +95,21 @@ export class CurvesPlot {
     const { scene, views, lines, levels } = this;
     const log = scene.isLog(this.slot) && views.some(({ view }) => view.log);
     const ends = extent([...lines.map((line) => line.values), levels.map((level) => level.value)], log);
-    return [timeAxis(scene.times, scene.logTime), valueAxis(ends, log)];
+    return [scene.axis, valueAxis(ends, log)];
   }
 
-  /** What the axis of time is called, and where it begins if zero has no place on it. */
+  /** What the axis of time is called. */
   get timeName() {
-    const { clock, times } = this.scene;
-    if (!this.x.log) return clock;
-    const skipped = times[0] <= 0 ? `, from the first frame after 0, ${clockText(clock, this.x.min)}` : "";
-    return `${clock} (log scale${skipped})`;
+    return timeName(this.scene);
+  }
+
+  /** Another scale or window of time: the lines are traced again, the plot stays. */
+  rescale() {
+    this.x = this.scene.axis;
+    if (!this.uplot) return;
+    this.uplot.axes[0].label = this.timeName;
+    this.uplot.redraw(true, true);
+    this.settle();
   }
 
   rebuild() {
@@ -119,6 +128,10 @@ export class CurvesPlot {
     u.under.append(this.band);
     u.over.append(this.now, ...this.marks, ...this.names.values(), this.tag);
     pointAt(this, u.over);
+    const strip = el("div", { class: "axis-strip" });
+    u.over.append(strip);
+    zoomByAxis(this.scene, strip, u.over);
+    zoomByPinch(this.scene, u.over);
     this.colourMarks();
     this.settle();
   }
@@ -175,11 +188,12 @@ export class CurvesPlot {
     this.legend.show(time);
     if (!this.uplot) return;
     this.now.style.transform = `translateX(${this.across(time)}px)`;
+    const { min, max } = this.x;
     const height = this.area()[1];
     this.dots.forEach((line, i) => {
       const { at, place } = this.scene.frameAt(line.run, line.view, time);
       const share = this.y.at(line.values[place]);
-      const seen = line.on && share >= -0.01 && share <= 1.01;
+      const seen = line.on && share >= -0.01 && share <= 1.01 && !(at > max) && !(at < min && !this.x.log);
       this.marks[i].style.visibility = seen ? "visible" : "hidden";
       if (seen) this.marks[i].style.transform = `translate(${this.across(at)}px, ${height * (1 - share)}px)`;
     });

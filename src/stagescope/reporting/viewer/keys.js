@@ -24,11 +24,12 @@ function taken(event) {
  * @template Actions
  * @param {Binding<Actions>[]} bindings
  * @param {Actions} actions
+ * @param {(binding: Binding<Actions>) => boolean} active whether a binding holds now
  */
-export function listenToKeys(bindings, actions) {
+export function listenToKeys(bindings, actions, active = () => true) {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || taken(event)) return;
-    const binding = bindings.find(({ keys }) => keys.includes(event.key));
+    const binding = bindings.find((one) => one.keys.includes(event.key) && active(one));
     if (!binding) return;
     event.preventDefault();
     binding.does(actions, event);

@@ -5,7 +5,7 @@
 
 import { category, inks } from "./colours.js";
 import { brief, clockText, el, nameOf, short, svgEl } from "./dom.js";
-import { axisTicks, timeAxis } from "./traces.js";
+import { axisTicks } from "./traces.js";
 
 /** @typedef {import("./types.js").Panel} Panel */
 /** @typedef {import("./types.js").Rung} Rung */
@@ -32,14 +32,15 @@ function ratioOf({ measured_rate, rates }) {
  * Moments of a rung along the axis; one that lies beyond its ends stands at the end.
  * @param {Rung} rung
  * @param {Axis} axis
+ * @param {number} last frame
  * @returns {RungDot[]}
  */
-function dotsOf(rung, axis) {
+function dotsOf(rung, axis, last) {
   const moments = { slowest: rung.t, predicted: rung.predicted_escape, measured: rung.measured_escape };
   return Object.entries(moments).flatMap(([name, value]) => {
     if (value === null || Number.isNaN(value)) return [];
     const share = value <= axis.min ? 0 : value >= axis.max ? 1 : axis.at(value);
-    return [{ name, value, share, beyond: value > axis.max }];
+    return [{ name, value, share, beyond: value > last }];
   });
 }
 
@@ -109,7 +110,7 @@ class RunLadder {
     const chart = svgEl("svg", {
       class: "times",
       role: "img",
-      "aria-label": dotsOf(rung, this.axis())
+      "aria-label": dotsOf(rung, this.axis(), this.last)
         .map((dot) => dotText(this.scene.clock, dot))
         .join(", "),
     });
@@ -139,15 +140,20 @@ class RunLadder {
     this.scene.mark(left !== null && left > rung.t ? [rung.t, left] : [rung.t, rung.t]);
   }
 
+  /** The last time of the scene. */
+  get last() {
+    return this.scene.times[this.scene.times.length - 1];
+  }
+
   axis() {
-    return timeAxis(this.scene.times, this.scene.logTime);
+    return this.scene.axis;
   }
 
   /** Draws the moments of all rungs along the axis the reader chose. */
   draw() {
     const axis = this.axis();
     this.rungs.forEach((rung, i) => {
-      const dots = dotsOf(rung, axis);
+      const dots = dotsOf(rung, axis, this.last);
       const [predicted, measured] = ["predicted", "measured"].map((name) => dots.find((dot) => dot.name === name));
       const line = (/** @type {number} */ from, /** @type {number} */ to, /** @type {Object<string, string|number>} */ look) =>
         svgEl("line", { x1: percent(from), x2: percent(to), y1: "50%", y2: "50%", ...look });
@@ -202,7 +208,7 @@ export function ladderPanel(scene) {
     legend.replaceChildren(ladderLegend());
     for (const ladder of ladders) ladder.draw();
   };
-  scene.settings.on((name) => name === "axis" && draw());
+  scene.scale.on(draw);
   draw();
   return {
     element: el("div", { class: "ladder" }, [legend, ...ladders.map((ladder) => ladder.element)]),

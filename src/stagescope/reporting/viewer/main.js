@@ -8,6 +8,7 @@ import { DONE, statusBanner } from "./facts.js";
 import { helpDialog, listenToKeys } from "./keys.js";
 import { confess, setTheme, titleRow } from "./page_head.js";
 import { Panels } from "./panels.js";
+import { PlayTab, TAB_KEYS } from "./play_tab.js";
 import { ADVICE, BINDINGS } from "./report_keys.js";
 import { scrubberOf } from "./scrubber.js";
 import { hashWriter, readHash, Settings } from "./state.js";
@@ -31,7 +32,9 @@ class Page {
     this.drawing = false;
     this.help = helpDialog(BINDINGS, ADVICE);
     this.tabs = data.scenes.map((scene, i) => tab(scene.title, i, () => this.choose(i)));
-    this.body = el("div", { class: "scene", id: "scene", role: data.scenes.length > 1 ? "tabpanel" : null });
+    this.playTab = data.play ? new PlayTab(data.play, () => this.writeHash()) : null;
+    if (this.playTab) this.tabs.push(tab("Play", this.tabs.length, () => this.choose(data.scenes.length)));
+    this.body = el("div", { class: "scene", id: "scene", role: this.tabs.length > 1 ? "tabpanel" : null });
     this.dock = el("footer", { class: "dock" });
     this.writeHash = hashWriter(() => this.hash());
   }
@@ -53,13 +56,13 @@ class Page {
       theme: () => this.turnTheme(),
       help: () => this.help.showModal(),
       scenes: (step) => this.choose((this.index + step + this.tabs.length) % this.tabs.length),
-    });
+    }, ({ keys }) => !this.playing || TAB_KEYS.includes(keys[0])); // prettier-ignore
   }
 
   header() {
-    const { title, scenes, version } = this.data;
+    const { title, version } = this.data;
     const tabs =
-      scenes.length > 1
+      this.tabs.length > 1
         ? el(
             "div",
             { class: "tabs", role: "tablist", "aria-label": "scenes", on: { keydown: (event) => this.tabKeys(event) } },
@@ -102,6 +105,11 @@ class Page {
     });
     if (this.tabs.length > 1) this.tabs[index].scrollIntoView({ block: "nearest", inline: "nearest" });
     this.body.setAttribute("aria-labelledby", `tab-${index}`);
+    this.dock.hidden = this.playing;
+    if (this.playing) {
+      this.playTab?.show(this.body, readHash());
+      return this.writeHash();
+    }
     let opening = this.opened.get(index);
     if (!opening) {
       opening = this.open(index);
@@ -110,7 +118,10 @@ class Page {
     const stage = await opening;
     if (this.index !== index) return; // another tab was chosen meanwhile
     this.present = stage;
-    if (position !== undefined) stage.scene.go(position);
+    if (position !== undefined) {
+      stage.scene.scale.zoom(zoomInHash(), false);
+      stage.scene.go(position);
+    }
     this.body.replaceChildren(stage.element);
     this.dock.replaceChildren(stage.scrubber.element);
     await stage.panels.first();
@@ -119,12 +130,21 @@ class Page {
     void stage.panels.rest();
   }
 
+  /** Whether the playground is shown instead of a scene. */
+  get playing() {
+    return this.playTab !== null && this.index === this.data.scenes.length;
+  }
+
   /** @param {number} index @returns {Promise<Shown>} */
   async open(index) {
     const scene = await openScene(this.store, this.data.scenes[index], this.settings);
     const panels = new Panels(this.store, scene);
     const scrubber = scrubberOf(scene);
     scene.on(() => {
+      this.redraw();
+      this.writeHash();
+    });
+    scene.scale.on(() => {
       this.redraw();
       this.writeHash();
     });
@@ -155,6 +175,7 @@ class Page {
   }
 
   recolour() {
+    this.playTab?.recolour();
     for (const opening of this.opened.values()) {
       opening.then(({ panels, scrubber }) => {
         panels.recolour();
@@ -169,7 +190,7 @@ class Page {
 
   sceneInHash() {
     const index = Number(readHash().get("scene")) || 0;
-    return this.data.scenes[index] ? index : 0;
+    return this.tabs[index] ? index : 0;
   }
 
   /** The address was changed by hand or by a link. */
@@ -180,11 +201,20 @@ class Page {
 
   hash() {
     const hash = new URLSearchParams();
-    if (this.data.scenes.length > 1) hash.set("scene", String(this.index));
-    hash.set("frame", String(this.present?.scene.position ?? 0));
+    if (this.tabs.length > 1) hash.set("scene", String(this.index));
+    if (this.playing) this.playTab?.write(hash);
+    else hash.set("frame", String(this.present?.scene.position ?? 0));
+    const zoom = this.playing ? null : this.present?.scene.scale.window;
+    if (zoom) hash.set("zoom", zoom.map((time) => time.toPrecision(8)).join("~"));
     this.settings.write(hash);
     return hash;
   }
+}
+
+/** The stretch of time in the address; null for all. @returns {[number, number]|null} */
+function zoomInHash() {
+  const [from, to] = (readHash().get("zoom") ?? "").split("~").map(parseFloat);
+  return Number.isFinite(from) && to > from && Number.isFinite(to) ? [from, to] : null;
 }
 
 /** @param {string} title @param {number} index @param {() => void} choose */

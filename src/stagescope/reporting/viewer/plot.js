@@ -52,6 +52,7 @@ export function drawRibbon(pen, ribbon, x, box, unit) {
   const clip = (/** @type {number} */ t) => box.left + box.width * Math.min(1, Math.max(0, x.at(t) || 0));
   const height = ribbon.lane * unit;
   for (const [segment, row] of ribbon.rows.flatMap(({ segments, top }) => segments.map((one) => /** @type {const} */ ([one, top])))) {
+    if (segment.stop <= x.min || segment.start >= x.max) continue;
     const left = clip(segment.start);
     const width = Math.max(unit, clip(segment.stop) - left - unit);
     const top = box.top - (ribbon.height + 4 - row - segment.lane * (ribbon.lane + 1)) * unit;

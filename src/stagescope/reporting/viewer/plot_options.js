@@ -18,17 +18,18 @@ const RIGHT_EDGE = 18; // pixels to the right of a plot: half of the last number
  * @returns {object}
  */
 export function plotOptions(plot) {
-  const { x, y, lines, levels, moments, ribbon } = plot;
+  const { y, lines, levels, moments, ribbon } = plot;
   const trace = tracer(plot);
   const predicted = plot.slot === "loss" ? plot.scene.runs.flatMap(({ data }) => data.prediction ?? []) : [];
   const labelled = (/** @type {uPlot} */ _, /** @type {string[]|null} */ marks) =>
     14 + LETTER * Math.max(3, ...(marks ?? []).map((mark) => mark.length));
   const behind = (/** @type {uPlot} */ u) => {
+    const { x } = plot;
     drawMoments(u.ctx, moments, x, u.bbox, devicePixelRatio);
     drawLevels(u.ctx, levels, y, u.bbox, devicePixelRatio);
     drawPredicted(u.ctx, predicted, x, u.bbox, devicePixelRatio);
   };
-  const above = (/** @type {uPlot} */ u) => drawRibbon(u.ctx, ribbon, x, u.bbox, devicePixelRatio);
+  const above = (/** @type {uPlot} */ u) => drawRibbon(u.ctx, ribbon, plot.x, u.bbox, devicePixelRatio);
   return {
     width: plot.width,
     height: plot.height,
@@ -40,18 +41,18 @@ export function plotOptions(plot) {
       y: { range: () => [0, 1] },
     },
     axes: [
-      { ...axisOptions(x, 80, "width"), grid: { show: false }, size: 26, label: plot.timeName },
-      { ...axisOptions(y, 34, "height"), size: labelled, label: brief(plot.views[0].view.axis, 50) },
+      { ...axisOptions(() => plot.x, 80, "width"), grid: { show: false }, size: 26, label: plot.timeName },
+      { ...axisOptions(() => y, 34, "height"), size: labelled, label: brief(plot.views[0].view.axis, 50) },
     ],
     series: [{}, ...lines.map((line) => seriesOptions(line, trace))],
     hooks: { drawAxes: [behind], draw: [above] },
   };
 }
 
-/** @param {Axis} axis @param {number} gap pixels between two numbers @param {"width"|"height"} side */
+/** @param {() => Axis} axis @param {number} gap pixels between two numbers @param {"width"|"height"} side */
 function axisOptions(axis, gap, side) {
   const font = `11px ${PLOT_FONT}`;
-  const ticks = (/** @type {uPlot} */ u) => axisTicks(axis, u.bbox[side] / devicePixelRatio, gap);
+  const ticks = (/** @type {uPlot} */ u) => axisTicks(axis(), u.bbox[side] / devicePixelRatio, gap);
   return {
     font,
     labelFont: font,
@@ -61,22 +62,29 @@ function axisOptions(axis, gap, side) {
     stroke: () => inks().muted,
     grid: { stroke: () => inks().line, width: 1 },
     ticks: { stroke: () => inks().line, width: 1, size: 4 },
-    splits: (/** @type {uPlot} */ u) => ticks(u).map((value) => axis.at(value)),
+    splits: (/** @type {uPlot} */ u) => ticks(u).map((value) => axis().at(value)),
     values: (/** @type {uPlot} */ u) => ticks(u).map((value) => short(value, 6)),
   };
 }
 
 /** @param {Line} line @param {(u: uPlot, line: Line) => Path2D} trace */
 function seriesOptions(line, trace) {
-  const rest = { fill: null, clip: null, band: null, gaps: null, flags: 0 };
+  const rest = { fill: null, band: null, gaps: null, flags: 0 };
   return {
     show: line.on,
     width: line.faint ? 1 : 1.75,
     stroke: line.colour,
     dash: line.dash,
     points: { show: false },
-    paths: (/** @type {uPlot} */ u) => ({ stroke: trace(u, line), ...rest }),
+    paths: (/** @type {uPlot} */ u) => ({ stroke: trace(u, line), clip: inside(u), ...rest }),
   };
+}
+
+/** The area of the curves: lines of a window of time go on beyond its ends. @param {uPlot} u */
+function inside({ bbox: { left, top, width, height } }) {
+  const area = new Path2D();
+  area.rect(left, top - 4, width, height + 8);
+  return area;
 }
 
 /**
@@ -84,16 +92,21 @@ function seriesOptions(line, trace) {
  * @param {CurvesPlot} plot
  * @returns {(u: uPlot, line: Line) => Path2D}
  */
-function tracer({ scene, x, y }) {
+function tracer(plot) {
+  const { scene, y } = plot;
   /** @type {Map<Float64Array, Float64Array>} */
   const across = new Map();
   let drawn = "";
+  /** @type {Axis|null} */
+  let along = null;
   return (u, line) => {
+    const { x } = plot;
     const { left, top, width, height } = u.bbox;
-    if (drawn !== `${left} ${width}`) across.clear();
+    if (drawn !== `${left} ${width}` || along !== x) across.clear();
     drawn = `${left} ${width}`;
+    along = x;
     const times = scene.timesOf(line.run, line.view);
-    const xs = across.get(times) ?? times.map((t) => (x.log && t < x.min ? NaN : left + width * x.at(t)));
+    const xs = across.get(times) ?? times.map((t) => (x.log && t <= 0 ? NaN : left + width * x.at(t)));
     across.set(times, xs);
     const path = new Path2D();
     for (const points of polylines(xs, line.values, y, top, height)) {

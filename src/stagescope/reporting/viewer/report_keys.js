@@ -1,5 +1,9 @@
 /** What keys do on the page of runs. */
 
+import { ribbonsOf } from "./stages.js";
+import { zoomTo } from "./track.js";
+import { zoomByKey } from "./zoom.js";
+
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./scrubber.js").Scrubber} Scrubber */
 /**
@@ -21,10 +25,14 @@ export const BINDINGS = [
   { keys: ["]"], shown: "]", says: "faster", does: ({ scrubber }) => scrubber().speed(true) },
   { keys: ["e", "E"], shown: "E", says: "next event; with Shift the one before", does: ({ scrubber }, event) => scrubber().event(!event.shiftKey) },
   { keys: ["l", "L"], shown: "L", says: "loss on a linear or a logarithmic axis", does: ({ scene }) => scene().settings.setLog("loss", !scene().isLog("loss")) },
-  { keys: ["x", "X"], shown: "X", says: "time or logarithm of time across", does: ({ scene }) => scene().settings.set("axis", scene().logTime ? "time" : "log") },
+  { keys: ["x", "X"], shown: "X", says: "time, logarithm of time, or time by change across", does: ({ scene }) => nextScale(scene()) },
+  { keys: ["+", "="], shown: "+", says: "closer: half as much time around the present frame", does: ({ scene }) => zoomByKey(scene(), true) },
+  { keys: ["-"], shown: "\u2212", says: "farther: twice as much time", does: ({ scene }) => zoomByKey(scene(), false) },
+  { keys: ["z", "Z"], shown: "Z", says: "the present stage alone", does: ({ scene }) => zoomToStage(scene()) },
+  { keys: ["0"], shown: "0", says: "all of the time", does: ({ scene }) => scene().scale.zoom(null) },
   { keys: ["s", "S"], shown: "S", says: "next scene; with Shift the one before", does: ({ scenes }, event) => scenes(event.shiftKey ? -1 : 1) },
   { keys: ["d", "D"], shown: "D", says: "light or dark", does: ({ theme }) => theme() },
-  { keys: ["Escape"], shown: "Esc", says: "close an enlarged map; clear the highlighted span", does: ({ scene }) => scene().mark(null) },
+  { keys: ["Escape"], shown: "Esc", says: "back: close an enlarged map, leave a stretch of time, clear the highlighted span", does: ({ scene }) => void (scene().scale.back() || scene().mark(null)) },
   { keys: ["?"], shown: "?", says: "this help", does: ({ help }) => help() },
 ];
 
@@ -34,14 +42,26 @@ function move(scene, frames) {
 }
 
 /** @param {Scene} scene */
+function nextScale({ scale, settings }) {
+  settings.set("axis", scale.kinds[(scale.kinds.indexOf(scale.kind) + 1) % scale.kinds.length]);
+}
+
+/** @param {Scene} scene */
+function zoomToStage(scene) {
+  const stages = ribbonsOf(scene).flatMap(({ segments }) => segments);
+  const stage = stages.find(({ start, stop }) => start <= scene.time && scene.time < stop) ?? stages.find(({ stop }) => stop === scene.time);
+  if (stage) zoomTo(scene, stage.start, stage.stop);
+}
+
+/** @param {Scene} scene */
 function twentieth(scene) {
   return Math.max(1, Math.round(scene.times.length / 20));
 }
 
 export const ADVICE = [
   "One scrubber moves everything. Drag the slider, click or drag in a plot, click a stage, an event or a row of the ledger. " +
-    "Hover over a cell or a curve for its value. Entries of a legend hide and show curves.",
+    "Drag along an axis of time, pinch, or double-click a stage to look at it alone; Esc goes back. Hover over a cell or a curve for its value. Entries of a legend hide and show curves.",
   "Frames are counted from 1 on the page. The address of the page holds scene, frame (its index, counted from 0 as in " +
-    "Python), axes, theme and speed: copy it to send somebody this frame. Hidden curves, enlarged maps, highlighted spans and " +
+    "Python), axes, the stretch of time that is seen, theme and speed: copy it to send somebody this frame. Hidden curves, enlarged maps, highlighted spans and " +
     "filters of the ledger are not in it.",
 ];

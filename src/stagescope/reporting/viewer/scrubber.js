@@ -1,9 +1,10 @@
 /** The player bar: slider, play and pause, speed, the stages above the slider and the events below it. */
 
 import { clockText, count, el, nameOf, setText, short } from "./dom.js";
-import { nearest } from "./clock.js";
+import { around, nearest } from "./clock.js";
 import { momentsOf, missedIn, ribbonsOf, stagesAt } from "./stages.js";
 import { SPEEDS } from "./state.js";
+import { timeBar } from "./time_axis.js";
 import { stageRibbon } from "./track.js";
 
 /** @typedef {import("./clock.js").Scene} Scene */
@@ -12,15 +13,18 @@ import { stageRibbon } from "./track.js";
 const FRAMES_A_SECOND = 24; // at speed 1, if that takes no longer than LONGEST
 const LONGEST = 20; // seconds from start to end at speed 1
 
-/** Moves through the frames of a scene by itself. */
+/** Moves through the frames of a scene by itself: equal changes take equal times, and frames do where no change is known. */
 class Player {
   /** @param {Scene} scene @param {() => void} changed */
   constructor(scene, changed) {
     this.scene = scene;
     this.changed = changed;
     this.playing = false;
-    this.at = 0;
+    this.at = 0; // on the scale by change, 0..1
+    this.went = 0; // frame that it moved to
     this.last = 0;
+    this.seconds = Math.min(LONGEST, scene.times.length / FRAMES_A_SECOND);
+    this.places = scene.scale.places ?? scene.times.map((_, i) => i / Math.max(1, scene.times.length - 1));
   }
 
   toggle() {
@@ -29,7 +33,8 @@ class Player {
     if (scene.times.length < 2) return;
     if (scene.position === scene.times.length - 1) scene.go(0);
     this.playing = true;
-    this.at = scene.position;
+    this.went = scene.position;
+    this.at = this.places[this.went];
     this.last = performance.now();
     this.changed();
     requestAnimationFrame((now) => this.step(now));
@@ -44,13 +49,13 @@ class Player {
   step(now) {
     const { scene } = this;
     if (!this.playing) return;
-    if (Math.floor(this.at) !== scene.position) this.at = scene.position; // somebody else moved: go on from there
-    const frames = scene.times.length;
-    const pace = Math.max(FRAMES_A_SECOND, frames / LONGEST) * Number(scene.settings.get("speed"));
-    this.at = Math.min(frames - 1, this.at + (Math.max(0, now - this.last) / 1000) * pace);
+    if (this.went !== scene.position) this.at = this.places[scene.position]; // somebody else moved: go on from there
+    const pace = Number(scene.settings.get("speed")) / this.seconds;
+    this.at = Math.min(1, this.at + (Math.max(0, now - this.last) / 1000) * pace);
     this.last = now;
-    scene.go(Math.floor(this.at));
-    if (scene.position === frames - 1) this.stop();
+    this.went = this.at >= 1 ? scene.times.length - 1 : around(this.places, this.at)[0];
+    scene.go(this.went);
+    if (scene.position === scene.times.length - 1) this.stop();
     else requestAnimationFrame((later) => this.step(later));
   }
 }
@@ -67,13 +72,13 @@ export function scrubberOf(scene) {
   const slider = el("input", {
     type: "range",
     min: 0,
-    max: Math.max(0, scene.times.length - 1),
-    step: 1,
+    max: 1,
+    step: "any",
     "aria-label": "frame",
     class: "slider",
   });
   slider.disabled = scene.times.length < 2;
-  slider.addEventListener("input", () => scene.go(Number(slider.value)));
+  slider.addEventListener("input", () => scene.goTime(scene.axis.value(Number(slider.value))));
   const play = el("button", { type: "button", class: "play", "aria-label": "play", title: "Play or pause (Space)" });
   const player = new Player(scene, () => {
     play.setAttribute("aria-label", player.playing ? "pause" : "play");
@@ -84,12 +89,12 @@ export function scrubberOf(scene) {
   const speed = speedChoice(scene.settings);
   const said = readout(scene);
   const chips = chipsOf(scene, moments);
-  const track = el("div", { class: "track" }, [ribbon.element, slider]);
+  const track = el("div", { class: "track" }, [ribbon.element, slider, scene.times.length > 1 ? timeBar(scene) : null]);
   if (scene.runs.length > 1) track.style.setProperty("--gutter", `${gutter(scene)}px`);
   const bar = el("div", { class: "player-row" }, [el("div", { class: "buttons" }, [play, speed]), track, said.element]);
 
   const show = () => {
-    slider.value = String(scene.position);
+    slider.value = String(scene.scale.share(scene.time));
     slider.setAttribute("aria-valuetext", said.show());
     chips?.show();
   };
@@ -102,6 +107,7 @@ export function scrubberOf(scene) {
     const at = SPEEDS.indexOf(Number(scene.settings.get("speed"))) + (faster ? 1 : -1);
     if (SPEEDS[at]) scene.settings.set("speed", String(SPEEDS[at]));
   };
+  scene.scale.on(show);
   show();
   return {
     element: el("section", { class: "player", "aria-label": "player" }, [bar, chips?.element]),

@@ -11,7 +11,7 @@
  */
 const CHOICES = {
   theme: ["auto", "light", "dark"],
-  axis: ["auto", "time", "log"],
+  axis: ["auto", "time", "log", "change"],
   speed: ["1", "0.1", "0.25", "0.5", "2", "4", "8"],
 };
 

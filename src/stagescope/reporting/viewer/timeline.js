@@ -3,7 +3,7 @@
 import { category } from "./colours.js";
 import { el, nameOf } from "./dom.js";
 import { ribbonsOf } from "./stages.js";
-import { segmentButton, shareOf } from "./track.js";
+import { segmentButton } from "./track.js";
 
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./types.js").Panel} Panel */
@@ -44,7 +44,7 @@ export function timelinePanel(scene) {
   recolour();
   return {
     element: el("div", { class: "timeline" }, parts.map(({ element }) => element)),
-    show: (time) => parts.forEach(({ now }) => (now.style.left = `${100 * shareOf(scene, time)}%`)),
+    show: (time) => parts.forEach(({ now }) => (now.style.left = `${100 * scene.scale.share(time)}%`)),
     recolour,
     table: () => ({
       columns: ["run", "track", "stage", "from", "to", "evidence"],

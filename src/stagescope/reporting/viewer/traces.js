@@ -17,6 +17,12 @@ export class Axis {
     return ((this.log ? Math.log10(value) : value) - this.from) / this.span;
   }
 
+  /** Ticks of an axis that has its own. @param {number} length pixels @param {number} gap pixels @returns {number[]|null} */
+  ticks(length, gap) {
+    void [length, gap];
+    return null;
+  }
+
   /** @param {number} share -> value */
   value(share) {
     const at = this.from + share * this.span;
@@ -83,6 +89,8 @@ export function timeAxis(times, log) {
  * @param {number} gap pixels
  */
 export function axisTicks(axis, length, gap) {
+  const own = axis.ticks(length, gap);
+  if (own) return own;
   const room = Math.max(1, length / gap);
   if (axis.log && axis.span > 0.7) return powers(axis, room);
   const raw = (axis.max - axis.min) / room;

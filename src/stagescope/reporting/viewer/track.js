@@ -1,6 +1,5 @@
-/** The ribbon of stages over the slider: one strip for each run, on the slider's own scale, which is frames. */
+/** The ribbon of stages over the slider: one strip for each run, on the scale of time that all plots share. */
 
-import { around } from "./clock.js";
 import { category } from "./colours.js";
 import { clockText, el, nameOf } from "./dom.js";
 import { lanesOf, ribbonsOf } from "./stages.js";
@@ -12,18 +11,6 @@ const STRIPS = 72; // pixels all lanes together may take
 const LANE = [5, 15]; // pixels, least and most
 const MOST_STRIPS = 6; // runs in sight; with more the strips scroll, and the page keeps its room
 const NAMED_LANE = 13; // pixels below which a name cannot be read
-
-/**
- * Where a time lies on the slider, 0..1: between two frames in proportion.
- * @param {Scene} scene
- * @param {number} time
- */
-export function shareOf({ times }, time) {
-  const [low, high] = around(times, time);
-  if (times.length < 2 || time <= times[0]) return 0;
-  if (time >= times[times.length - 1]) return 1;
-  return (low + (time - times[low]) / (times[high] - times[low])) / (times.length - 1);
-}
 
 /** @param {Scene} scene @param {Moment[]} moments @returns {{element: HTMLElement|null, recolour: () => void}} */
 export function stageRibbon(scene, moments) {
@@ -53,21 +40,25 @@ export function stageRibbon(scene, moments) {
   });
   const band = el("div", { class: "marked-frames" });
   band.style.visibility = "hidden";
-  scene.onMark((span) => {
-    band.style.visibility = span ? "visible" : "hidden";
-    if (span) place(band, scene, span[0], span[1]);
-  });
+  const mark = () => {
+    band.style.visibility = scene.marked ? "visible" : "hidden";
+    if (scene.marked) place(band, scene, ...scene.marked);
+  };
+  scene.onMark(mark);
+  scene.scale.on(mark);
   const recolour = () => painted.forEach(([button, colour]) => button.style.setProperty("--stage", category(colour)));
   recolour();
   const element = el("div", { class: "ribbon" }, [el("div", { class: "ribbon-band" }, band), ...strips]);
   return { element: strips.length > MOST_STRIPS ? el("div", { class: "ribbons" }, element) : element, recolour };
 }
 
-/** @param {HTMLElement} element @param {Scene} scene @param {number} start @param {number} stop */
-function place(element, scene, start, stop) {
-  const left = shareOf(scene, start);
+/** Puts an element where a stretch of time is seen; what lies outside of the window is hidden. @param {HTMLElement} element @param {Scene} scene @param {number} start @param {number} stop */
+function place(element, { scale }, start, stop) {
+  const { min, max } = scale.axis;
+  const left = scale.share(start);
+  element.hidden = stop < min || start > max || (stop === min && start < min) || (start === max && stop > max);
   element.style.left = `${100 * left}%`;
-  element.style.width = `max(2px, ${100 * (shareOf(scene, stop) - left)}%)`;
+  element.style.width = `max(2px, ${100 * (scale.share(stop) - left)}%)`;
 }
 
 /**
@@ -89,8 +80,21 @@ export function segmentButton(scene, run, segment, named) {
     { type: "button", class: "segment", title: `${label}\n${segment.evidence}`, "aria-label": label, on: { click: go } },
     named ? nameOf(segment.name, 40) : null,
   );
-  place(button, scene, segment.start, segment.stop);
+  button.addEventListener("dblclick", () => zoomTo(scene, segment.start, segment.stop));
+  const put = () => place(button, scene, segment.start, segment.stop);
+  scene.scale.on(put);
+  put();
   return button;
+}
+
+const AIR = 0.04; // of a stage, on both sides, when it is looked at alone
+
+/** Shows a stage alone, with some air around it. @param {Scene} scene @param {number} start @param {number} stop */
+export function zoomTo({ scale }, start, stop) {
+  const whole = scale.whole(scale.kind);
+  const [low, high] = [start, stop].map((t) => Math.min(1, Math.max(0, whole.at(t) || 0)));
+  const air = AIR * (high - low);
+  scale.zoom([whole.value(Math.max(0, low - air)), whole.value(Math.min(1, high + air))]);
 }
 
 /** @param {Scene} scene @param {Moment[]} moments @param {number} run */
@@ -99,7 +103,12 @@ function ticksOf(scene, moments, run) {
     .filter((moment) => moment.run === run)
     .map((moment) => {
       const tick = el("i", { class: "tick", title: `${moment.name}, ${clockText(scene.clock, moment.time)}` });
-      tick.style.left = `${100 * shareOf(scene, moment.time)}%`;
+      const put = () => {
+        tick.hidden = moment.time < scene.axis.min || moment.time > scene.axis.max;
+        tick.style.left = `${100 * scene.scale.share(moment.time)}%`;
+      };
+      scene.scale.on(put);
+      put();
       return tick;
     });
 }

@@ -37,12 +37,14 @@
  *   `said`: why an event is not predicted, or did not come.
  * @typedef {{title: string, rows?: [string, string][], text?: string}} Facts
  * @typedef {{name: string, status: string, reason: string, clock: string, frames: number, time: Block,
- *   notes: string[], stages: Stage[], events: Object<string, number|null>, event_notes: Object<string, string>,
+ *   change: {of: string, at: Block}|null, notes: string[], stages: Stage[], events: Object<string, number|null>, event_notes: Object<string, string>,
  *   event_states: Object<string, string>, event_intervals: Object<string, [number, number]|null>,
  *   ledger: Verdict[]|null, ladder: Rung[]|null, prediction: PredictedEvent[]|null, provenance: Facts[], views: View[]}} RunData
+ *   `change`: where each frame lies on the scale by change, 0 to 1, and whose change it is.
  * @typedef {{title: string, clock: string, log_time?: boolean, runs: RunData[]}} SceneData
  *   `log_time`: the page opens with a logarithmic axis of time.
- * @typedef {{title: string, version: string, scenes: SceneData[]}} PageData
+ * @typedef {{title: string, version: string, scenes: SceneData[], play?: import("./play_types.js").PlayData}} PageData
+ *   `play`: studies of these runs that can be played.
  *
  * @typedef {{columns: string[], rows: (string|number|null)[][]}} Table
  * @typedef {{element: HTMLElement, tools?: HTMLElement, show: (time: number) => void, recolour?: () => void,

@@ -7,6 +7,7 @@ declare class uPlot {
   under: HTMLElement;
   setSize(size: { width: number; height: number }): void;
   setSeries(index: number, options: { show: boolean }): void;
-  redraw(rebuildPaths?: boolean): void;
+  redraw(paths?: boolean, axes?: boolean): void;
+  axes: { label?: string }[];
   destroy(): void;
 }

@@ -5,6 +5,7 @@ from pydantic import Field
 from stagescope.later import Later
 from stagescope.options import Options
 from stagescope.papers.paper import Kind
+from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.study import NamedSweep, Study
 
 
@@ -17,6 +18,11 @@ class UnigramOptions(Options):
     until: float = Field(20.0, gt=0, description="end time of the flow")
 
 
+PLAY = Playable(
+    script="unigram_paper:play.js",
+    sliders=(Slider("top", 0.05, 0.95), Slider("vocab", 2, 8, 1, whole=True), Slider("until", 1, 100, 200, log=True)),
+    fixed={"length": None},
+)
 STUDY = Study(
     name="unigram",
     title="Logits learn the frequencies of tokens",
@@ -43,4 +49,5 @@ STUDY = Study(
             color="half",
         ),
     },
+    play=PLAY,
 )

@@ -33,14 +33,23 @@ def _loss(axes: "Axes", found: dict[str, Any], clock: str) -> None:
 
 
 def minimal(numbers: Numbers) -> "Drawing":
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(8, 3.2), constrained_layout=True)
+    figure = pyplot.figure(figsize=(8, 5.2), constrained_layout=True)
+    grid = figure.add_gridspec(2, 6, height_ratios=[3, 2])
+    left, right = figure.add_subplot(grid[0, :3]), figure.add_subplot(grid[0, 3:])
     _kl(left, numbers, "t = lr x step")
-    right.plot(numbers["time"], np.array(numbers["match"]) / numbers["match"][-1], color=COLORS[0], label="match b over its end")
-    right.plot(
-        numbers["time"], np.array(numbers["score"]) / numbers["score"][-1], color=COLORS[1], label="v at lag 1 over its end"
-    )
-    right.set(xlabel="t = lr x step", title=f"ends: b = {numbers['match'][-1]:.3f}, v_1 = {numbers['score'][-1]:.2f}")
+    for place, (name, label) in enumerate((("match", "match b"), ("score", "v at lag 1"))):
+        curve = np.array(numbers[name])
+        right.plot(numbers["time"], curve / curve[-1], color=COLORS[place], label=f"{label}, end {curve[-1]:.2g}")
+    right.set(xlabel="t = lr x step", ylabel="over its end", title="the match first, then lag 1")
     right.legend()
+    shared = None
+    for place, moment in enumerate(numbers["moments"]):
+        axes = figure.add_subplot(grid[1, 2 * place : 2 * place + 2], sharey=shared)
+        shared = shared or axes
+        axes.bar(range(len(moment["attention"])), moment["attention"], color=COLORS[2])
+        axes.set(xlabel="lag", ylim=(0, 1), title=f"layer 1 at t = {moment['t']:.3g}")
+        axes.label_outer()
+    shared.set_ylabel("attention") if shared else None
     return figure
 
 

@@ -43,7 +43,19 @@ def minimal(progress: Progress) -> Numbers:
     """F on batches of 100 tokens, as the papers' minimal model."""
     run = _run("minimal")
     scores = np.asarray(run.params["v"])[:, 1]
-    return {**_curves(run), "score": rounded(scores), "targets": MINIMAL}
+    return {**_curves(run), "score": rounded(scores), "moments": _moments(run), "targets": MINIMAL}
+
+
+FIRST_LAGS = 16
+"""Lags of a panel: the later ones stay even."""
+
+
+def _moments(run: Run) -> list[dict[str, Any]]:
+    """Layer 1 by lag at the start, where attention on lag 1 is first three times its start, and at the end."""
+    attention = reading(run).curves.attention[:, 0]
+    emerging = int(np.argmax(attention[:, 1] >= min(3 * attention[0, 1], attention[-1, 1])))
+    frames = (0, emerging, len(attention) - 1)
+    return [{"t": float(run.time[frame]), "attention": rounded(attention[frame, :FIRST_LAGS])} for frame in frames]
 
 
 def readout(progress: Progress) -> Numbers:

@@ -1,0 +1,159 @@
+"""What a playground carries: studies that declare how they are played, their presets and sliders, and starts drawn here."""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+import stagescope
+from stagescope.errors import InputError, unknown
+from stagescope.options import Options
+from stagescope.papers.playable import SEEDS, Playable, Slider
+from stagescope.papers.registry import studies, study
+from stagescope.papers.study import Study
+from stagescope.reporting.bundle import embeddable, unexported
+from stagescope.runs.run import Run
+
+Settings = Mapping[str, Any]
+
+
+def playable() -> dict[str, Study]:
+    """The studies that can be played, by name."""
+    return {name: each for name, each in studies().items() if each.play is not None}
+
+
+def play_of(name: str) -> tuple[Study, Playable]:
+    """A study by name, and how it is played."""
+    found = study(name)
+    if found.play is None:
+        raise InputError(f"{name} cannot be played in a page; these can: {', '.join(playable())}")
+    return found, found.play
+
+
+def play_data(names: Sequence[str], title: str, start: Mapping[str, Settings] | None = None) -> dict[str, Any]:
+    """The data of `viewer/play.js` for some studies; `start` has settings by study with which they begin."""
+    made = [_study(*play_of(name), (start or {}).get(name, {})) for name in names]
+    return {"title": title, "version": stagescope.__version__, "studies": made}
+
+
+def play_of_runs(runs: Sequence[Run]) -> dict[str, Any] | None:
+    """The data of a Play tab: studies of these runs that can be played, each from the settings of its first run."""
+    start: dict[str, Settings] = {}
+    for run in runs:
+        found = studies().get(run.study or "")
+        if found is None or found.play is None or found.name in start:
+            continue
+        config = _settings(found, run.config or {})
+        if config is None or not found.play.fits(config) or outside(found.play, config):
+            continue
+        moved = {option: config[option] for option in _moved(found.play) if config.get(option) is not None}
+        start[found.name] = {"preset": _nearest(found, found.play, config), **moved}
+    return play_data(list(start), "Play", start) if start else None
+
+
+def _settings(found: Study, config: Settings) -> dict[str, Any] | None:
+    """The options of a stored run, checked: somebody else may have written them. None where they are not options."""
+    seed = config.get("seed", 0)
+    try:
+        options = found.configured(**{name: config[name] for name in found.options.model_fields if name in config})
+    except InputError:
+        return None
+    return {**options.model_dump(mode="json"), "seed": seed} if type(seed) is int else None
+
+
+def _moved(play: Playable) -> set[str]:
+    """Options that sliders move, and those that decide which sliders there are."""
+    return {name for slider in play.sliders for name in (slider.option.partition(".")[0], *slider.where)}
+
+
+def _nearest(found: Study, play: Playable, config: Settings) -> str:
+    """The preset with the fewest differences from some settings, so that a command is short."""
+    presets = _presets(found, play)
+    return min(presets, key=lambda name: sum(config.get(option) != value for option, value in presets[name]["options"].items()))
+
+
+def laws_script(names: Sequence[str]) -> str:
+    """The laws of some studies as one script: each in a scope of its own, by the name of its study."""
+    parts = [f"{json.dumps(name)}: (() => {{\n{_law(play_of(name)[1])}\nreturn {{ prepare, settle }};\n}})()" for name in names]
+    return "globalThis.stagescopeLaws = {\n...globalThis.stagescopeLaws,\n" + ",\n".join(parts) + "\n};\n"
+
+
+def _law(play: Playable) -> str:
+    text = play.text()
+    for needed in ("prepare", "settle"):
+        if f"export function {needed}(" not in text:
+            raise InputError(f"the law {play.script!r} has no 'export function {needed}(': see docs/play.md")
+    return unexported(embeddable(text, play.script), play.script)
+
+
+def _study(found: Study, play: Playable, start: Settings) -> dict[str, Any]:
+    presets = _presets(found, play)
+    if not presets:
+        raise InputError(f"no preset of {found.name} has the options that its law assumes: {dict(play.fixed)}")
+    about = {name: info.description or "" for name, info in found.options.model_fields.items()}
+    first = start.get("preset") or next(iter(presets))
+    if first not in presets:
+        raise unknown(f"preset of {found.name} that can be played:", str(first), presets)
+    chosen = {name: value for name, value in start.items() if name != "preset"}
+    return {
+        "name": found.name,
+        "title": found.title,
+        "about": about,
+        "presets": presets,
+        "sliders": [asdict(slider) for slider in play.sliders],
+        "draws": [_packed(play.draws(seed)) for seed in range(SEEDS)] if play.draws else [],
+        "constants": dict(play.constants()),
+        "start": {"preset": first, "options": _checked(found, play, first, chosen)},
+    }
+
+
+def _presets(found: Study, play: Playable) -> dict[str, dict[str, Any]]:
+    """Presets that the law is made for: options as stated, and the end of the flow, which some leave open."""
+    made = {}
+    for name in found.presets:
+        options = found.configured(name)
+        stated = options.model_dump(mode="json")
+        if play.fits(stated) and not outside(play, stated):
+            made[name] = {"options": stated, "until": _until(found, options)}
+    return made
+
+
+def _until(found: Study, options: Options) -> float:
+    """The end of the flow; three digits where it is not given but predicted."""
+    given = getattr(options, "until", None)
+    return float(given) if given is not None else float(f"{found.setup(options, 0).until:.3g}")
+
+
+def _checked(found: Study, play: Playable, preset: str, changes: Settings) -> dict[str, Any]:
+    """Changes as JSON, with a sentence for what the page could not show."""
+    seed = changes.get("seed", 0)
+    options = found.configured(preset, **{name: value for name, value in changes.items() if name != "seed"})
+    given = {**options.model_dump(mode="json"), "seed": seed}
+    if not play.fits(given):
+        wrong = next(name for name, value in play.fixed.items() if not play.fits({**play.fixed, name: given[name]}))
+        raise InputError(f"{found.name} is played with {wrong} {play.fixed[wrong]!r} only, not with {given[wrong]!r}")
+    for slider, value in outside(play, given):
+        raise InputError(f"{slider.option} is {value}, but is played from {slider.low:g} to {slider.high:g}")
+    return {name: given[name] for name in changes}
+
+
+def outside(play: Playable, options: Settings) -> list[tuple[Slider, Any]]:
+    """Values that no slider reaches."""
+    found = []
+    for slider in play.sliders:
+        value = options.get(slider.option.partition(".")[0])
+        several = value if isinstance(value, list | tuple) else [value]
+        if not all(bool(options.get(name)) == given for name, given in slider.where.items()):
+            continue
+        if len(several) > slider.longest:
+            found.append((slider, f"{len(several)} numbers"))
+        found += [(slider, one) for one in several[: slider.longest] if one is not None and not slider.low <= one <= slider.high]
+    return found
+
+
+def _packed(blocks: Mapping[str, Any]) -> dict[str, str]:
+    """Float64 in base64: every bit arrives."""
+    return {name: base64.b64encode(np.asarray(block, dtype="<f8").ravel().tobytes()).decode() for name, block in blocks.items()}

@@ -1,0 +1,184 @@
+"""The playground in Chromium, from disk: sliders, keys, address, files; the tab of a report; the widget of a notebook."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.reporting import play as playing
+from stagescope.reporting.portrait import portrait
+from stagescope.reporting.report import write
+from tests.browser import samples
+
+MOVED = "([option, to]) => { const s = document.querySelector(`[data-option='${option}']`); s.value = String(to);"
+MOVED += " s.dispatchEvent(new Event('input', {bubbles: true})); }"
+RESTS = "() => stagescope.ground.difference !== null"
+
+
+@pytest.fixture(scope="session")
+def page(tmp_path_factory) -> Path:
+    return playing.write_play([], tmp_path_factory.mktemp("play") / "play.html")
+
+
+def command(seen) -> str:
+    return seen.page.locator(".play-command").inner_text()
+
+
+def test_a_slider_moves_the_flow_the_command_and_the_address(visit, page):
+    seen = visit(page)
+    seen.until(RESTS)
+    before = seen.page.evaluate("() => stagescope.ground.played.events.map(({time}) => time)")
+    assert command(seen) == "stagescope run focus-dilution --preset ref --out runs/focus-dilution-played"
+    assert before[:2] == pytest.approx([20.584, 187.62], rel=1e-3)  # E1 and E2 of the run of the preset `ref`
+    seen.page.locator("[data-option=persistence]").focus()
+    seen.press("ArrowLeft", "ArrowLeft", "Tab", "Tab")
+    seen.until("() => location.hash.includes('persistence=0.58')")
+    seen.until(RESTS)
+    assert "--persistence 0.58" in command(seen)
+    after = seen.page.evaluate("() => stagescope.ground.played.events.map(({time}) => time)")
+    assert after[1] > before[1]
+    said = seen.page.locator(".play-error").inner_text()
+    assert said.startswith("Error of this preview")
+    seen.press("r")
+    seen.until("() => !location.hash.includes('persistence')")
+    assert "--persistence" not in command(seen)
+
+
+@pytest.mark.parametrize("width", [320, 400, 800, 1400])
+def test_nothing_scrolls_sideways(visit, page, width):
+    seen = visit(page, f"#study={'scan-snap' if width == 400 else 'focus-dilution'}&theme=dark", width=width)
+    seen.until(RESTS)
+    seen.page.evaluate("() => document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+    seen.settle()
+    wide, room = seen.page.evaluate("() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert wide <= room
+    assert seen.page.evaluate("() => getComputedStyle(document.documentElement).colorScheme") == "dark"
+
+
+def test_a_wrong_address_is_set_right_with_a_sentence(visit, page):
+    seen = visit(page, "#study=nothing&preset=ref&persistence=7&width=abc")
+    seen.until(RESTS)
+    said = seen.page.locator(".play-notes").inner_text()
+    assert "persistence 7 is outside -0.3 to 0.95; 0.95 is used." in said
+    assert "no number" in said
+    assert "no study" in said
+
+
+def test_a_configuration_is_saved_and_a_command_copied(visit, page):
+    seen = visit(page, "#study=linear-icl&preset=merged&heads=3")
+    seen.until(RESTS)
+    with seen.page.expect_download() as saved:
+        seen.page.get_by_role("button", name="Download configuration").click()
+    until = seen.page.evaluate("() => stagescope.ground.settings.options.until")
+    config = json.loads(Path(saved.value.path()).read_text())
+    assert config == {"study": "linear-icl", "preset": "merged", "heads": 3, "until": until}
+    seen.page.get_by_role("button", name="Copy command").click()
+    seen.until("() => document.querySelector('.play-done').textContent === 'Copied.'")
+
+
+def test_every_study_and_preset_is_drawn(visit, page):
+    seen = visit(page)
+    found = seen.page.evaluate(
+        """() => { const {ground} = stagescope; return ground.data.studies.flatMap(study => { ground.useStudy(study.name);
+            return Object.keys(study.presets).map(preset => { ground.usePreset(preset);
+                const curves = ground.played.curves.flatMap(curve => [...curve]);
+                const finite = curves.every(Number.isFinite);
+                return [study.name, preset, ground.failure, finite, ground.played.events.length]; }); }); }"""
+    )
+    assert {name for name, *_ in found} == {"focus-dilution", "linear-icl", "scan-snap"}
+    assert len(found) >= 14
+    for name, preset, failure, finite, events in found:
+        assert (failure, finite) == ("", True), (name, preset)
+        assert events > 0, (name, preset)
+    seen.until(RESTS)
+
+
+def test_two_hundred_moves(visit, page):
+    """Of all sliders in turn, each to a place of its own; `python -m benchmarks.play` says how long a move takes."""
+    seen = visit(page, "#study=focus-dilution&until=40&width=4")
+    seen.until(RESTS)
+    moves, wrong = seen.page.evaluate(
+        """() => { const {ground} = stagescope, wrong = [], before = ground.spent.length;
+            for (let i = 0; i < 200; i++) {
+                const sliders = [...document.querySelectorAll('[data-option]:not([data-option=until])')];
+                const slider = sliders[i % sliders.length];
+                slider.value = String(Math.round(Number(slider.max) * ((i * 0.618) % 1)));
+                slider.dispatchEvent(new Event('input', {bubbles: true}));
+                const sum = ground.settings.options.pi.reduce((sum, p) => sum + p, 0);
+                const finite = ground.played.curves.every(curve => curve.every(Number.isFinite));
+                if (ground.failure || !finite || Math.abs(sum - 1) > 1e-9) wrong.push([slider.dataset.option, ground.failure]);
+            }
+            return [ground.spent.length - before, wrong]; }"""
+    )
+    assert (moves, wrong) == (200, [])
+    seen.until(RESTS)
+
+
+def test_the_tab_of_a_report_plays_its_runs(visit, tmp_path):
+    run = ss.run_study("focus-dilution", persistence=0.5, seed=2, until=60, frames=30, progress=False)
+    path = write([_portrait(run), samples.portrait("other")], tmp_path / "report.html")
+    seen = visit(path)
+    seen.page.get_by_role("tab", name="Play").click()
+    seen.until("() => document.querySelector('.playground')?.checkVisibility()")
+    assert "--persistence 0.5 --until 60 --seed 2" in command(seen)
+    seen.page.locator("[data-option=persistence]").focus()
+    seen.press("ArrowRight")
+    seen.until("() => location.hash.includes('play-persistence=0.51')")
+    assert "--persistence 0.51" in command(seen)
+    seen.page.get_by_role("tab").first.click()
+    seen.until("() => !document.querySelector('.playground')")
+    assert seen.position == 0
+
+
+def _portrait(run):
+    return portrait(run, "played", skip=("ledger", "ladder", "prediction"), claims=(), done=lambda _: None)
+
+
+FAKE = """async ([esm, state]) => { const told = {}, heard = {};
+    const address = URL.createObjectURL(new Blob([esm], {type: 'text/javascript'}));
+    const module = await import(address);
+    const model = {get: name => state[name], set: (name, value) => { state[name] = told[name] = value; }, save_changes() {},
+        on: (name, called) => { heard[name] = called; }};
+    const place = document.body.appendChild(document.createElement('div'));
+    module.default.render({model, el: place});
+    const rests = async () => { told._arrays = null; while (!told._arrays) await new Promise(requestAnimationFrame); };
+    await rests();
+    state.options = {...state.options, persistence: 0.3};
+    heard['change:options']();
+    await rests();
+    const numbers = ([name, view]) => [name, [...new Float64Array(view.buffer)]];
+    const arrays = Object.fromEntries(Object.entries(told._arrays).map(numbers));
+    const plots = place.shadowRoot.querySelectorAll('canvas').length;
+    return [told.options, told.events, told.command, told.tolerance, arrays, plots]; }"""
+
+
+def test_the_widget_tells_python_what_it_shows(browser, monkeypatch):
+    """Its module runs in Chromium beside a model that stands for the notebook's; Python then reads the arrays."""
+    monkeypatch.setattr(playing, "in_notebook", lambda: True)
+    widget = ss.play("focus-dilution", persistence=0.5, until=100.0)
+    assert widget.options["persistence"] == 0.5
+    page = browser.new_page()
+    state = {"_data": widget._data, "_style": widget._style, "options": widget.options}
+    options, events, command, tolerance, arrays, plots = page.evaluate(FAKE, [widget._esm, state])
+    page.close()
+    assert (options["persistence"], options["until"], plots) == (0.3, 100.0, 4)
+    assert "--persistence 0.3 --until 100" in command
+    packed = {name: memoryview(np.array(values).tobytes()) for name, values in arrays.items()}
+    widget.set_state({"options": options, "events": events, "tolerance": tolerance, "_arrays": packed})
+    run = ss.run_study("focus-dilution", persistence=0.3, until=100.0, progress=False)
+    found = widget.arrays
+    assert np.interp(run.time, found["t"], found["loss"]) == pytest.approx(run.series["loss"], abs=2e-4)
+    assert widget.events["E1"] == pytest.approx(ss.stages(run).events["E1"], rel=1e-3)
+    assert found["attention/query 0"][0] == pytest.approx(0.5, abs=1e-3)
+
+
+def test_without_a_notebook_a_page_is_written_and_without_anywidget_a_sentence_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert ss.play("linear-icl", preset="merged").name == "linear-icl-play.html"
+    monkeypatch.setattr(playing, "in_notebook", lambda: True)
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    with pytest.raises(ss.InputError, match=r"pip install 'stagescope\[widget\]'"):
+        ss.play("linear-icl")

@@ -1,0 +1,6 @@
+from typing import Any
+
+import numpy as np
+
+def median_filter(input: Any, size: int | tuple[int, ...] | None = None, *, mode: str = "reflect") -> np.ndarray: ...
+def __getattr__(name: str) -> Any: ...

@@ -1,0 +1,6 @@
+from typing import Any
+
+import numpy as np
+
+def find_peaks(x: np.ndarray, *, prominence: float | None = None, **options: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]: ...
+def __getattr__(name: str) -> Any: ...

@@ -1,0 +1,6 @@
+from typing import Any
+
+import numpy as np
+
+def rankdata(a: Any) -> np.ndarray: ...
+def __getattr__(name: str) -> Any: ...
