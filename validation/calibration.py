@@ -22,7 +22,7 @@ from stagescope.papers.calibrate import calibrate
 from stagescope.papers.registry import studies
 from validation import how_sure
 
-FIRST, AGAIN = 120_000, {"scan-snap": 150_000, "focus-dilution": 160_000, "linear-icl": 210_000}
+FIRST, AGAIN = 120_000, {"scan-snap": 150_000, "focus-dilution": 160_000, "linear-icl": 230_000, "markov-icl": 240_000}
 """First seed, and that of a study whose rules were changed after a first table."""
 RENEWED = {"focus-dilution": 240_000, "incremental": 190_000}
 """First seed of claims that were added or changed later."""

@@ -68,6 +68,8 @@ def test_steps_on_batches_follow_the_flow():
         ({"contexts": (3, 4), "context": 5}, "the lengths come from --contexts"),
         ({"init_scale": 0.0}, "give --until"),
         ({"eigenvalues": (0.1, 0.2)}, "list the largest first"),
+        ({"eigenvalues": (1e200, 1.0)}, "others overflow"),
+        ({"eigenvalues": (1e-300,)}, "others overflow"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, said):
@@ -121,3 +123,15 @@ def test_a_head_has_one_place_and_so_one_colour_in_all_views(ref):
     names = {slot: [curve.name for curve in found[slot].curves if curve.name != "now"] for slot in ("head-values", "competition")}
     assert names["head-values"] == names["competition"]
     assert len(set(names["competition"])) == 5
+
+
+def test_a_large_start_is_run_and_judged():
+    run = ss.run_study("linear-icl", init_scale=5.0, until=5.0, progress=False)
+    assert run.status == "finished"
+    assert "confirmed" not in {row.verdict for row in ss.check(run) if row.tag in ("LIN:first-drop", "LIN:levels")}
+
+
+def test_plateaus_inside_a_head_are_not_compared_with_levels():
+    """The second direction opens while the value of the head still rises: the loss has no rest there."""
+    row = next(row for row in ss.check(ss.run_study("linear-icl", rank=9, heads=2, progress=False)) if row.tag == "LIN:levels")
+    assert row.verdict == "inconclusive"

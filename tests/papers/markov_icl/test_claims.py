@@ -96,3 +96,11 @@ def test_taylor_laws_at_the_slowest_frame():
     assert found.measured == pytest.approx(3898, rel=0.01)
     assert "3601, 3535" in ss.saddle_ladder(run)["unigram"].note
     assert taylor_laws(reading(ss.run_study("markov-icl", lags=31, nodes=4, until=5.0, frames=10)).evidence) is None
+
+
+def test_equal_levels_have_no_step_between_them():
+    """Of three tokens the two classes of F predict alike."""
+    run = ss.run_study("markov-icl", model="F", length=3, ratio=0.4, frames=50)
+    assert ss.stages(run).events["t2"] is None
+    assert "levels do not decrease" in ss.stages(run).notes["t2"]
+    assert "confirmed" not in verdicts(run, "MIC:levels", "MIC:doubly-stochastic").values()

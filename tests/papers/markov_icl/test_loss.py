@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stagescope.errors import InputError
 from stagescope.fields.objective import Objective
 from stagescope.papers.markov_icl.finite import FiniteExact, FiniteSampled
-from stagescope.papers.markov_icl.forms import Plateau, chi_squares, common_gain, lag_gains, second_chi_squares
+from stagescope.papers.markov_icl.forms import Plateau, chi_squares, common_gain, first_gradient, lag_gains, second_chi_squares
 from stagescope.papers.markov_icl.levels import class_of, levels, one_lag
 from stagescope.papers.markov_icl.loss import LinearPopulation
 from stagescope.papers.markov_icl.model import LinearMatch, ReadoutMatch, SoftmaxMatch, TwoHeadMatch
@@ -210,3 +210,19 @@ def test_information_beyond_bigrams_is_the_gradient_at_the_bigram_point():
     slope = -loss.grad({"W": np.array([200.0, 0.0]), "v": scores})["W"][1]
     weights = np.exp(scores[1]) / np.exp(scores[1]).sum()
     assert slope == pytest.approx(weights @ second_chi_squares(prior, 4), rel=1e-9)
+
+
+@pytest.mark.parametrize("prior", [TWO, THREE])
+def test_a_whole_match_moves_by_the_first_gradient(prior):
+    loss = reduced(prior, form="free")
+    np.testing.assert_allclose(-loss.grad(loss.model.init())["W"], first_gradient(prior, 9), atol=1e-13)
+    assert first_gradient(prior, 9).sum() == pytest.approx(common_gain(prior), abs=1e-13)
+    assert np.trace(first_gradient(prior, 9)) == pytest.approx(lag_gains(prior, 9).mean(), abs=1e-13)
+
+
+def test_parts_of_a_whole_match_move_more_slowly():
+    """(a', b') of W = a 11^T + b I whose entries have unit rates; two tokens are symmetric under the quadrature."""
+    loss, parts = reduced(TWO, form="free"), np.array([0.4, 1.5])
+    moved = -loss.grad({"W": parts[0] + parts[1] * np.eye(2), "v": np.zeros(9)})["W"]
+    slope = class_of(loss, np.full(9, 1 / 9)).slope(parts)
+    np.testing.assert_allclose(loss.model.moved_parts(slope), [moved[0, 1], moved[0, 0] - moved[0, 1]], atol=1e-13)

@@ -160,6 +160,6 @@ def _advance(state: _State, drop: Drop, end: float) -> float:
     reached = follow(y, (state.now, end), largest, rates, grow, fade, d, pace, 1 / forms.final_map(task)[d])
     for place, h in enumerate(names):
         v, tau, gamma = y[1 + 3 * place : 4 + 3 * place]
-        turned = np.exp(2 * np.where(np.arange(task.dim) == d, gamma, rates * tau))
-        state.silent[h] = SilentHead(float(v), grow[place] * turned, fade[place] / turned)
+        turn = 2 * np.where(np.arange(task.dim) == d, gamma, rates * tau)
+        state.silent[h] = SilentHead(float(v), grow[place] * np.exp(turn), fade[place] * np.exp(-turn))
     return float(reached)

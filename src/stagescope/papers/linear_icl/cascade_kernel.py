@@ -29,15 +29,15 @@ def _law(y, out, rates, grow, fade, drop, pace, gain):
     heads, dim = grow.shape
     left = 1.0 - y[0] ** 3
     for h in range(heads):
-        v, turned = y[1 + 3 * h], np.exp(2.0 * y[3 + 3 * h])
-        left -= gain * v * (grow[h, drop] * turned - fade[h, drop] / turned)
+        v, turn = y[1 + 3 * h], 2.0 * y[3 + 3 * h]
+        left -= gain * v * (grow[h, drop] * np.exp(turn) - fade[h, drop] * np.exp(-turn))
     out[0] = pace * y[0] ** 2 * left
     for h in range(heads):
         v, tau, gamma = y[1 + 3 * h], y[2 + 3 * h], y[3 + 3 * h]
         pull = 0.0
         for i in range(dim):
-            turned = np.exp(2.0 * (gamma if i == drop else rates[i] * tau))
-            pull += rates[i] * (left if i == drop else 1.0) * (grow[h, i] * turned - fade[h, i] / turned)
+            turn = 2.0 * (gamma if i == drop else rates[i] * tau)
+            pull += rates[i] * (left if i == drop else 1.0) * (grow[h, i] * np.exp(turn) - fade[h, i] * np.exp(-turn))
         out[1 + 3 * h] = pull
         out[2 + 3 * h] = v
         out[3 + 3 * h] = v * left * rates[drop]
@@ -65,7 +65,8 @@ def follow(y, span, largest, rates, grow, fade, drop, pace, gain):
             off = 0.0
             for j in range(7):
                 off += E[j] * stages[j, i]
-            worst = max(worst, abs(step * off) / (TOLERANCE * (1e-8 + abs(y[i]) + abs(trial[i]))))
+            error = abs(step * off) / (TOLERANCE * (1e-8 + abs(y[i]) + abs(trial[i])))
+            worst = max(worst, error) if error < np.inf else np.inf  # also where it is not a number
         if worst <= 1.0:
             t += step
             y[:] = trial

@@ -11,6 +11,8 @@ from pydantic import model_validator
 from stagescope.errors import InputError
 from stagescope.spec import Described, Integers, Numbers
 
+LARGEST = 1e20
+"""Largest eigenvalue, and one over the smallest: closed forms have powers of it up to the fifth."""
 SYMMETRIC = 1e-10
 """Largest difference between a covariance and its transpose, of its largest entry: rounding."""
 
@@ -32,6 +34,10 @@ class RegressionTask(Described):
     def _valid(self) -> "RegressionTask":
         if not self.eigenvalues or min(self.eigenvalues) <= 0:
             raise ValueError(f"eigenvalues are {self.eigenvalues}; give at least one, all above 0")
+        if min(self.eigenvalues) < 1 / LARGEST or max(self.eigenvalues) > LARGEST:
+            raise ValueError(
+                f"eigenvalues are {self.eigenvalues}; take them from {1 / LARGEST:g} to {LARGEST:g}, others overflow"
+            )
         if any(one < other for one, other in pairwise(self.eigenvalues)):
             raise ValueError(f"eigenvalues are {self.eigenvalues}; list the largest first")
         if not self.contexts or min(self.contexts) < 1:

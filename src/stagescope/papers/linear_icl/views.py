@@ -12,6 +12,9 @@ from stagescope.views.curves import MOST, curves, left_out, many_curves
 from stagescope.views.subsample import CELLS, shown
 from stagescope.views.view import Curve, Level, Maker, View
 
+SHOWN = 0.3
+"""The line "now" begins at this share of the least blow-up time: earlier it would only stretch the axis."""
+
 
 def linear_views(reading: LinearReading) -> list[Maker]:
     """Loss, heads, competition, directions, M beside regression, speed and norms. They show the frames of the run itself."""
@@ -41,12 +44,15 @@ def _heads(seen: LinearCurves) -> list[str]:
 
 
 def _order(seen: LinearCurves) -> list[int]:
-    """Heads by their value at the end, largest first: one order for all views, so that a head has one colour."""
-    return np.argsort(-np.abs(np.asarray(seen.params["v"])[-1]), kind="stable").tolist()
+    """Heads in the order in which they learn directions, then by value. It is that of all views: a head has one colour."""
+    largest = np.argsort(-np.abs(np.asarray(seen.params["v"])[-1]), kind="stable").tolist()
+    winners = [] if seen.model.merged else [seen.owner(i) for i in range(seen.model.reach)]
+    return list(dict.fromkeys([*winners, *largest]))
 
 
 def _values(reading: LinearReading, seen: LinearCurves) -> View:
-    about = "|v_h| of every head. One rises at each drop; levels are the final values of a head of rank one with one direction."
+    separate = "One rises at each drop; levels are the final values of a head of rank one with one direction."
+    about = f"|v_h| of every head. {'All of them rise at the one drop.' if seen.model.merged else separate}"
     values = np.abs(np.asarray(seen.params["v"]))
     levels = (
         []
@@ -68,7 +74,8 @@ def _competition(reading: LinearReading, seen: LinearCurves) -> View | None:
     waits = np.where(np.isfinite(waits), waits, np.nan)
     winners = "; ".join(_said(m, drop, reading) for m, drop in enumerate(found[:8]))
     about = f"When each silent head would blow up, predicted from the start after each drop. The least one wins: {winners}."
-    made = [*many_curves(waits, _heads(seen), first=_order(seen)), Curve("now", np.asarray(seen.time), faint=True)]
+    now = np.where(seen.time >= SHOWN * np.nanmin(waits), seen.time, np.nan)
+    made = [*many_curves(waits, _heads(seen), first=_order(seen)), Curve("now", now, faint=True)]
     return curves("competition", "Head competition", about, "predicted blow-up time T_h", made[: MOST + 1], log=True)
 
 

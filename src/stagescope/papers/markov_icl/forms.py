@@ -29,6 +29,13 @@ def lag_gains(prior: ChainPrior, lags: int) -> np.ndarray:
     return joint - float(prior.weights @ squares.sum(axis=1)) / prior.tokens
 
 
+def first_gradient(prior: ChainPrior, lags: int) -> np.ndarray:
+    """-dL/dW at zero with even attention (k, k): E pi_i pi_m sum_j (P_ij - 1/k) <P^d>_mj; its sum is a', its trace b'."""
+    pi, mean = prior.marginal, prior.powers(lags).mean(axis=0)
+    weights = prior.weights[:, None, None] * pi[:, :, None] * (prior.transitions - 1 / prior.tokens)
+    return np.einsum("cij,cm,cmj->im", weights, pi, mean, optimize=True)
+
+
 def chi_squares(prior: ChainPrior, lags: int) -> np.ndarray:
     """c_d = E sum_ij pi_i^2 P_ij [(P^d)_ij / pi_j - 1]: the same for S, where unigrams are known [MIC:chi-square]."""
     pi, powers = prior.marginal, prior.powers(lags)
@@ -131,5 +138,9 @@ class Plateau:
             return float(parts[1] - goal)
 
         reached.terminal = True  # pyright: ignore[reportFunctionMemberAccess]
-        found = solve_ivp(lambda _, parts: self.held.slope(parts), (0.0, until), np.zeros(2), "LSODA", events=reached, rtol=1e-6)
+
+        def pace(_: float, parts: np.ndarray) -> np.ndarray:
+            return self.law.model.moved_parts(self.held.slope(parts))
+
+        found = solve_ivp(pace, (0.0, until), np.zeros(2), "LSODA", events=reached, rtol=1e-6)
         return float(found.t[-1]) if found.status == 1 else np.inf

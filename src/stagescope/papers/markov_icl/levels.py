@@ -18,6 +18,9 @@ from stagescope.papers.markov_icl.sequences import pairs_before, strategies
 NEWTON, ENOUGH = 200, 1e-13
 """Steps at most, and the squared length of a Newton step at which the loss no longer changes in double precision."""
 
+SAME = 1e-9
+"""Nats: levels that differ by less are equal up to rounding, as those of F on three tokens, and there is no step between them."""
+
 
 @dataclass(frozen=True)
 class Levels:
@@ -113,7 +116,8 @@ def levels(law: Any) -> Levels:
 def _of_classes(law: Any) -> Levels:
     lags, top = law.model.lags, float(np.log(law.model.tokens))
     unigram, bigram = (class_of(law, held).least() for held in (np.full(lags, 1 / lags), one_lag(lags, 1)))
-    losses = np.array([top, unigram[0], bigram[0]])
+    same = abs(unigram[0] - bigram[0]) < SAME
+    losses = np.array([top, unigram[0], unigram[0] if same else bigram[0]])
     return Levels(("uniform", "unigram", "bigram"), losses, (np.zeros(2), unigram[1], bigram[1]))
 
 

@@ -86,6 +86,14 @@ class LinearMatch(MatchModel):
             return w
         return w[0] + w[1] * eye if self.form == "parts" else w[0] * (1 - eye) + w[1] * eye
 
+    def moved_parts(self, slope: np.ndarray) -> np.ndarray:
+        """(a', b') from -dL/d(a, b): the same for parts; entries of W each have the rate of W, so a and b move more slowly."""
+        if self.form == "parts":
+            return slope
+        total, diagonal = slope
+        off = (total - diagonal) / (self.tokens**2 - self.tokens)
+        return np.array([off, diagonal / self.tokens - off])
+
     def parts(self, w: np.ndarray) -> np.ndarray:
         """a and b of recorded W (..., 2)."""
         if self.form == "free":

@@ -23,6 +23,8 @@ SETTLES = 1000.0
 """And at least for so long: with fast lags the match is what takes time."""
 SLOWEST = {"S3": 800.0, "F": 1500.0}
 """End of the flow over 1/rho where there is no law: S3 for each lag, F for the shortest sequences, which are the slowest."""
+FARTHEST = 20.0
+"""The growth of the match is waited for up to so many times the law of t_2: many tokens, or a prior with few differences."""
 FIRST = 1e-3
 """Time of the first frame: unigrams of F are there at .1 to 1, those of R at 5 to 30."""
 
@@ -89,7 +91,11 @@ def _until(law: Any, v: np.ndarray, rho: float) -> float:
     gains = (chi_squares if isinstance(law, SoftmaxPopulation) else lag_gains)(law.process, law.model.lags)
     times = [two_step(gains, v, rho)]
     if isinstance(law, LinearPopulation) and not law.process.doubly_stochastic:
-        times.append(Plateau(law, v).time(rho))
+        plateau = Plateau(law, v)
+        when = plateau.time(rho)
+        times.append(when)
+        if math.isfinite(when):  # where the match is slower than the lags, it decides
+            times.append(min(plateau.grown(FARTHEST * when), FARTHEST * when))
     found = np.nanmax(times) if np.isfinite(times).any() else math.nan
     if not math.isfinite(found):
         raise InputError("lag 1 does not lead here, so t_2 has no law; give the end of the flow with --until")

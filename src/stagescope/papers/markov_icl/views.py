@@ -17,6 +17,10 @@ LAGS = 40
 """Lags that a heat map shows: the first ones, since attention by lag ends at lag 1 or 2."""
 
 
+LEAST = 1e-6
+"""Nats: divergences are drawn from here on, below it strategies are the same."""
+
+
 def views(reading: Any) -> list[Maker]:
     """Loss with its levels, the two layers, what they do together, strategies, norms and speed."""
     run, found = reading.run, reading.curves
@@ -102,6 +106,6 @@ def _previous(found: MatchCurves) -> View:
 
 
 def _strategies(found: MatchCurves) -> View:
-    made = many_curves(np.maximum(found.divergences, 1e-12), list(found.strategies.names))
+    made = many_curves(np.maximum(found.divergences, LEAST), list(found.strategies.names))
     about = "KL(strategy || model) on fixed contexts, in nats: the model predicts as the lowest one."
     return curves("strategies", "Distance from each strategy", about, "nats", made, log=True, frames=found.compared)

@@ -20,10 +20,13 @@ def _between(evidence: Evidence) -> dict[int, int]:
 
 
 def _levels(evidence: Evidence) -> Comparison:
-    """The worst plateau, in units of its own tolerance: short plateaus have a wider one."""
-    frames = _between(evidence)
+    """The worst plateau, in units of its own tolerance: short plateaus have a wider one.
+
+    A direction may open inside a head while its value still rises, so plateaus inside heads of higher rank are not compared.
+    """
+    frames = {m: frame for m, frame in _between(evidence).items() if not evidence.is_inside(m)}
     if not frames:
-        return undecided("there is no plateau between two drops", 0.0, 1.0)
+        return undecided("there is no plateau between two drops of different heads", 0.0, 1.0)
     parts, off = [], []
     for m, frame in frames.items():
         room = LIMITS.short_level if evidence.is_short(m) else LIMITS.level
@@ -105,7 +108,15 @@ CLAIMS = (
         kind="identity",
     ),
     claim(
-        "LIN:levels", "Plateau m has the loss l_m", _plateaus, _levels, "d1", "d*", kind="prediction", null=nulls.OTHER_CONTEXTS
+        "LIN:levels",
+        "Plateau m has the loss l_m",
+        _plateaus,
+        _levels,
+        "d1",
+        "d*",
+        kind="prediction",
+        null=nulls.OTHER_CONTEXTS,
+        rules=2,
     ),
     claim(
         "LIN:order",

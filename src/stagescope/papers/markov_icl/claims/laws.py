@@ -6,7 +6,7 @@ from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.papers.markov_icl import nulls
 from stagescope.papers.markov_icl.evidence import Evidence
-from stagescope.papers.markov_icl.forms import common_gain
+from stagescope.papers.markov_icl.forms import common_gain, first_gradient
 
 EXACT = 1e-6  # relative: the forms are integrals by the quadrature of the loss itself
 GROWTH = 0.2  # largest t_b over the law: b is at its class optimum for most of the plateau
@@ -29,8 +29,12 @@ def _infinite(evidence: Evidence) -> Regime:
 
 def _first_speed(evidence: Evidence) -> float:
     """|F| at W = 0 by the closed forms."""
-    gain = float(evidence.gains.mean())
-    return abs(gain) if evidence.model == "S" else float(np.hypot(common_gain(evidence.law.process), gain))
+    gain, process = float(evidence.gains.mean()), evidence.law.process
+    if evidence.model == "S":
+        return abs(gain)
+    if evidence.law.model.form == "parts":
+        return float(np.hypot(common_gain(process), gain))
+    return float(np.linalg.norm(first_gradient(process, evidence.lags)))
 
 
 def _lag_gradient(evidence: Evidence) -> Comparison:
@@ -110,6 +114,8 @@ def _two_steps(evidence: Evidence) -> Regime:
         return Regime(False, "the two-step law is for S, and for R under a doubly stochastic prior", applies=False)
     if not evidence.flow or not evidence.from_zero:
         return Regime(False, "the run is no flow from a match of zero")
+    if evidence.model == "R" and evidence.law.model.form != "parts" and evidence.law.process.tokens > 2:
+        return Regime(False, "b is not one of the numbers that move: entries of W do, and b at another rate")
     known = bool(np.isfinite(evidence.two_step))
     if not known:
         return Regime(False, "lag 1 does not lead at this start")

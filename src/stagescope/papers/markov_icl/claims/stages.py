@@ -71,7 +71,8 @@ def _rests(evidence: Evidence) -> Regime:
     if evidence.model in SLOW and np.ptp(evidence.start["v"]) > 0.1:  # another class than that of even attention
         return Regime(False, "attention does not begin even over the lags")
     if not evidence.flow or evidence.model != "R":
-        return Regime(evidence.flow and evidence.ratio <= slow, f"rho = {evidence.ratio:g}, at most {slow:g} in a flow")
+        bound = f"rho = {evidence.ratio:g}, at most {slow:g} in a flow" if evidence.model in SLOW else "any rho in a flow"
+        return Regime(evidence.flow and evidence.ratio <= slow, bound)
     law = evidence.plateau_time * evidence.rate
     share = evidence.plateau.grown(law) / law if np.isfinite(law) else np.inf
     return Regime(share <= slow, f"the match is at .9 of its plateau value at {share:.2g} of the law of t_2, at most {slow:g}")

@@ -42,14 +42,10 @@ def minimal(numbers: Numbers) -> "Drawing":
         right.plot(numbers["time"], curve / curve[-1], color=COLORS[place], label=f"{label}, end {curve[-1]:.2g}")
     right.set(xlabel="t = lr x step", ylabel="over its end", title="the match first, then lag 1")
     right.legend()
-    shared = None
     for place, moment in enumerate(numbers["moments"]):
-        axes = figure.add_subplot(grid[1, 2 * place : 2 * place + 2], sharey=shared)
-        shared = shared or axes
+        axes = figure.add_subplot(grid[1, 2 * place : 2 * place + 2])
         axes.bar(range(len(moment["attention"])), moment["attention"], color=COLORS[2])
-        axes.set(xlabel="lag", ylim=(0, 1), title=f"layer 1 at t = {moment['t']:.3g}")
-        axes.label_outer()
-    shared.set_ylabel("attention") if shared else None
+        axes.set(xlabel="lag", title=f"layer 1 at t = {moment['t']:.3g}", ylabel="" if place else "attention")
     return figure
 
 

@@ -51,9 +51,9 @@ FIRST_LAGS = 16
 
 
 def _moments(run: Run) -> list[dict[str, Any]]:
-    """Layer 1 by lag at the start, where attention on lag 1 is first three times its start, and at the end."""
+    """Layer 1 by lag at the start, where attention on lag 1 is first five times its start, and at the end."""
     attention = reading(run).curves.attention[:, 0]
-    emerging = int(np.argmax(attention[:, 1] >= min(3 * attention[0, 1], attention[-1, 1])))
+    emerging = int(np.argmax(attention[:, 1] >= min(5 * attention[0, 1], attention[-1, 1])))
     frames = (0, emerging, len(attention) - 1)
     return [{"t": float(run.time[frame]), "attention": rounded(attention[frame, :FIRST_LAGS])} for frame in frames]
 
