@@ -46,7 +46,7 @@ chromium: $(VENV)/.dev
 	$(BIN)/python -m tests.browser.chromium
 
 test: lint chromium
-	$(BIN)/pytest
+	$(BIN)/pytest --durations=30
 
 validate: $(VENV)/.dev
 	$(BIN)/python -m validation

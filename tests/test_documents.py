@@ -21,6 +21,7 @@ AT_LEAST = {
     "README.md": 2,
     "bridges.md": 5,
     "checkpoints.md": 5,
+    "commands.md": 1,
     "continue.md": 3,
     "extending.md": 4,
     "five-minutes.md": 12,

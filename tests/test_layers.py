@@ -24,6 +24,7 @@ RANK = {
             "threads",
             "caches",
             "spreadsheet",
+            "markup",
         ),
         0,
     ),

@@ -22,7 +22,8 @@ ContentHeads ContentLoss LagCurves Transformer TransformerLoss lag_curves studen
 TextCorpus read_corpus
 PairwiseWindows TextAttention TextTransformer TextTransformerLoss TopicWindows text_attention topic_windows
 HeadCurves MirrorFlow RegressionHeads RegressionLoss RegressionSampled RegressionTransformer head_curves
-Diagram Summary diagram report summary
+cite reproduce studies
+Diagram Page Summary diagram export figures report summary
 Sweep load_sweep sweep
 Calibration Event Inputs Transition agreement beyond_chance calibrate from_arrays transitions
 CriticalScale Leg Predicted SaddlePath critical_scale saddle_path

@@ -21,6 +21,7 @@ from .detect.stage import Transition as Transition
 from .detect.transitions import transitions as transitions
 from .diagrams.diagram import Diagram as Diagram
 from .diagrams.diagram import diagram as diagram
+from .diagrams.reproducing import reproduce as reproduce
 from .dynamics.descent import GD as GD
 from .dynamics.descent import Adam as Adam
 from .dynamics.descent import AdamW as AdamW
@@ -114,7 +115,9 @@ from .papers.reading import Reading as Reading
 from .papers.reading import reading as reading
 from .papers.rebuild import replay as replay
 from .papers.rebuild import resume as resume
+from .papers.registry import cite as cite
 from .papers.registry import run_study as run_study
+from .papers.registry import studies as studies
 from .papers.registry import study as study
 from .papers.scan_snap.loss import PairwisePinv as PairwisePinv
 from .papers.scan_snap.loss import PairwisePopulation as PairwisePopulation
@@ -135,8 +138,11 @@ from .papers.scan_snap.text.transformer import TextTransformerLoss as TextTransf
 from .papers.study import Study as Study
 from .processes.markov_chain import Chain as Chain
 from .processes.markov_chain import MarkovChain as MarkovChain
+from .reporting.exporting import export as export
 from .reporting.play import play as play
+from .reporting.report import Page as Page
 from .reporting.report import report as report
+from .reporting.static import figures as figures
 from .reporting.summary import Summary as Summary
 from .reporting.summary import summary as summary
 from .runs.from_arrays import from_arrays as from_arrays

@@ -193,7 +193,7 @@ def test_unknown_names_come_with_the_nearest(tmp_path, call, words, expected):
         (("run", "scan-snap", "--optimizer", "sgdd", "--out", "x"), "heavy-ball"),
         (("run", "scan-snap"), "--out"),
         (("run",), "scan-snap"),
-        ((), "verify"),
+        (("--jsn",), "stagescope --help"),
         (("verify",), "FOLDER"),
         (("export", "x"), "--to"),
         (("export", "x", "--to", "xlsx"), "tensorboard"),

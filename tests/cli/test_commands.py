@@ -12,7 +12,7 @@ import tyro
 import stagescope as ss
 from stagescope.cli import demo as tour
 from stagescope.cli.commands import COMMANDS
-from stagescope.cli.main import CONFIG, run
+from stagescope.cli.main import CONFIG, VERBS, run
 from stagescope.dynamics.journey import Journey
 from stagescope.options import option_words
 from stagescope.papers.registry import paper_of, papers, studies
@@ -136,6 +136,14 @@ def test_stages(made, ask):
     assert all(set(stage) == {"name", "start", "stop", "evidence", "track", "facts"} for stage in found["stages"])
 
 
+def test_stages_that_were_not_reached_are_left_to_all(tmp_path, ask):
+    ask("run", "scan-snap", "--until", "20", "--frames", "60", "--out", tmp_path / "run", "--quiet")
+    short, whole = ask("stages", tmp_path / "run"), ask("stages", tmp_path / "run", "--all")
+    missing = [name for name, when in json.loads(ask("stages", tmp_path / "run", "--json"))["events"].items() if when is None]
+    assert f"not reached: {', '.join(missing)} (--all lists them with reasons)" in short
+    assert [line.split()[0] for line in whole.splitlines() if " not reached" in line] == missing
+
+
 def test_check(made, ask):
     assert "confirmed" in ask("check", made)
     found = json.loads(ask("check", made, "--json"))
@@ -172,8 +180,13 @@ def test_own_claims(made, own, ask):
     assert "own:end" in (own / "page.html").read_text()
 
 
-def test_list(ask):
-    assert "syn-small-flow" in ask("list")
+def test_list(ask, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = ask("list").splitlines()
+    assert len(lines) < 24
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if line[1:2].isalnum() and line[0] == " "][1:] == list(studies())
+    assert "syn-small-flow" in ask("list", "scan-snap")
     found = json.loads(ask("list", "--json"))
     assert {"title", "paper", "presets", "claims"} <= set(found["scan-snap"])
     assert found["scan-snap"]["presets"]["syn-small-flow-10"] == {"rate_y": 10.0}
@@ -232,9 +245,15 @@ def test_completion(ask):
 def test_demo(ask, tmp_path, monkeypatch):
     """The tour ends with a report over all papers. It may be taken twice: it replaces its own runs and report."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
     said = ask("demo", "--quiet")
-    assert "confirmed" in said
-    assert f"{Path('demo/report.html')}: all of it on one page" in said
+    assert len(said.splitlines()) <= 24
+    assert max(map(len, said.splitlines())) <= 80
+    for study, *_ in tour.tour():
+        assert f"{study.name}: " in said
+    assert "stages from t = 0 condensation, 75.7 focus, 90.1 dilution" in said
+    assert "claims: 10 confirmed" in said
+    assert f"The page with all of it: {Path('demo/report.html')}" in said
     text = Path("demo/report.html").read_text()
     assert all(study.title.split(":")[0] in text for study, *_ in tour.tour())
     assert {paper_of(study.name).name for study, *_ in tour.tour()} == set(papers())
@@ -250,9 +269,31 @@ def test_help(ask, words):
     assert "usage: stagescope" in ask(*words)
 
 
-def test_help_names_every_command(ask):
+def test_the_first_screen_names_every_command_and_explains_the_words(ask, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     said = ask("--help")
-    assert all(f"• {name}" in said for name in ("run", *COMMANDS))
+    assert said == ask() == ask("-h")
+    assert len(said.splitlines()) < 24
+    assert max(map(len, said.splitlines())) <= 80
+    start, rest = said.split("Words")
+    explained, listed = rest.split("All commands")
+    assert sorted(name for line in listed.splitlines() for name in line.split()[1:]) == sorted((*VERBS, *COMMANDS, "completion"))
+    assert [line.split()[0] for line in start.splitlines()[-5:]] == ["demo", "list", "run", "check", "report"]
+    assert {line.split()[0] for line in explained.splitlines() if line} == {"study", "preset", "stage", "claim", "rung"}
+
+
+@pytest.mark.parametrize("words", [*[(name,) for name in (*VERBS, *COMMANDS)], ("run", "markov-icl")], ids=" ".join)
+def test_help_fits_and_names_no_default_that_is_nothing(ask, monkeypatch, words):
+    monkeypatch.setenv("COLUMNS", "80")
+    said = ask(*words, "--help")
+    assert max(map(len, said.splitlines())) <= 80
+    assert "default: None" not in said
+    assert "default: False" not in said
+
+
+def test_help_still_names_defaults(ask):
+    assert "(default: 30)" in ask("calibrate", "--help")
+    assert "(default: gradient)" in " ".join(ask("run", "scan-snap", "--help").replace("│", " ").split())
 
 
 # what is not imported

@@ -23,7 +23,7 @@ def shown(monkeypatch, capsys):
 
     def shown(found: Stages, width: int = 80) -> list[str]:
         monkeypatch.setenv("COLUMNS", str(width))
-        render.print_stages(found)
+        render.print_stages(found, whole=True)
         return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
     return shown
@@ -55,6 +55,16 @@ def test_an_event_is_one_line(shown, width):
         (line,) = [line for line in lines if line.split()[:1] == [name]]
         assert all(word in line for word in words), line
     assert max(map(len, lines)) <= width
+
+
+def test_events_that_were_not_reached_are_counted(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    render.print_stages(made(**EVENTS))
+    said = capsys.readouterr().out
+    assert "not reached: snap (--all lists them with reasons)" in said
+    assert all(name in said for name in EVENTS)
+    render.print_stages(made(snap=Event.missing()))
+    assert "95 %" not in capsys.readouterr().out
 
 
 def test_events_of_a_run_that_broke_down_have_no_time(shown):

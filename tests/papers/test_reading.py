@@ -17,7 +17,6 @@ from stagescope.dynamics.flow import GradientFlow
 from stagescope.landscape import critical, ladder
 from stagescope.papers import known
 from stagescope.papers.reading import Reading, reading
-from stagescope.progress import Progress
 from stagescope.reporting import static
 from stagescope.spec import canonical
 from tests.reporting.runs import small as small_run
@@ -82,7 +81,7 @@ def test_no_motion_is_integrated_twice(walks, kind, tmp_path, monkeypatch):
     ss.check(run)
     skip = () if kind == "token" else ("ladder",)
     ss.report(run, tmp_path / "page.html", skip=skip, progress=False)
-    static.run_figures(run, tmp_path / "figures", Progress(), skip)
+    ss.figures(run, tmp_path / "figures", skip=skip, progress=False)
     assert "<table" in run._repr_html_()
     assert ss.reading(run).curves is ss.reading(run).curves
     assert len(walks) == made == len(set(walks))

@@ -11,7 +11,6 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
-from stagescope.progress import Progress
 from stagescope.reporting import static
 from stagescope.reporting.report import names, write
 from tests.browser.samples import portrait
@@ -103,7 +102,7 @@ def test_own_claims_on_a_run_of_no_paper(tmp_path):
 def test_own_claims_are_in_the_text_of_figures(tmp_path, monkeypatch):
     monkeypatch.setattr(static, "drawings", lambda found: {})
     own = [own_claim(), own_claim("own:zero", compare=lambda e: 1 / 0)]
-    (made,), _ = static.run_figures(small("pairwise"), tmp_path / "figures", Progress(), ("ladder",), own)
+    (made,) = ss.figures(small("pairwise"), tmp_path / "figures", skip="ladder", claims=own, progress=False)
     lines = made.read_text().splitlines()
     assert any(line.startswith("| confirmed | The loss falls [own:falls]") for line in lines)
     assert any("uncalibrated" in line for line in lines)

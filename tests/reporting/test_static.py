@@ -11,7 +11,7 @@ from stagescope.cli.main import run as command
 from stagescope.detect.stage import Event, Stages
 from stagescope.errors import InputError
 from stagescope.reporting.portrait import portrait
-from stagescope.reporting.static import drawings, figures, text
+from stagescope.reporting.static import drawings, text, write_figures
 from stagescope.reporting.static_draw import moments, plain
 from stagescope.runs.from_arrays import from_arrays
 from tests.reporting.runs import broken, small
@@ -35,12 +35,12 @@ def no_warnings():
 
 def test_figures_of_a_run(found, tmp_path):
     few = replace(found, views=found.views[1:2])
-    made = figures(few, tmp_path / "new" / "folder")
-    assert [path.name for path in made] == ["attention.png", "ledger.md"]
+    made = write_figures(few, tmp_path / "new" / "folder")
+    assert [path.name for path in made] == ["attention.pdf", "attention.svg", "attention.png", "ledger.md"]
     assert {path.suffix for path in made[0].parent.glob("attention.*")} == {".png", ".pdf", ".svg"}
     assert b"Class attention" in (made[0].parent / "attention.svg").read_bytes()
     first = {path: path.read_bytes() for path in made[0].parent.iterdir()}
-    figures(few, tmp_path / "new" / "folder")
+    write_figures(few, tmp_path / "new" / "folder")
     assert first == {path: path.read_bytes() for path in made[0].parent.iterdir()}, "the same bytes"
 
 
@@ -48,7 +48,7 @@ def test_figures_of_a_run(found, tmp_path):
 def test_a_file_that_is_no_figure_of_ours_is_never_replaced(found, name, tmp_path):
     (tmp_path / name).write_bytes(b"my thesis")
     with pytest.raises(InputError, match=f"{name} exists and was not made with Stagescope"):
-        figures(replace(found, views=found.views[1:2]), tmp_path)
+        write_figures(replace(found, views=found.views[1:2]), tmp_path)
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(name, b"my thesis")]
 
 

@@ -7,14 +7,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stagescope.claims.claim import Claim, Elsewhere, Outcome, Verdict
+from stagescope.errors import needed, unknown
+from stagescope.markup import block, folded, note, table, title
 from stagescope.options import option, option_words
 from stagescope.runs.run import Run
 
 if TYPE_CHECKING:
+    import pandas
     from rich.text import Text
 
 _RANK: tuple[Outcome, ...] = ("violated", "confirmed", "inconclusive", "not applicable")
 _STYLE: dict[Outcome, str] = {"confirmed": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"}
+COLUMNS = (
+    *("verdict", "statement", "kind", "group", "predicted", "predicted_error", "measured", "measured_error", "tolerance", "unit"),
+    *("reason", "regime", "in_regime", "calibrated", "rare", "cost", "error"),
+)
+"""Of a ledger as a table."""
+_SYMBOL: dict[Outcome, str] = {"confirmed": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"}
 VERDICT_WIDTH = 15
 """Columns of a verdict on the terminal; the rest of a row is beside it."""
 MUST = {
@@ -50,6 +59,33 @@ class Ledger:
 
     def __len__(self) -> int:
         return len(self.verdicts)
+
+    def __getitem__(self, tag: str) -> Verdict:
+        """The verdict on one claim, by its tag: `ledger["FD:origin"]`."""
+        found = next((row for row in self.verdicts if row.tag == tag), None)
+        if found is None:
+            raise unknown("claim of this ledger", tag, [row.tag for row in self.verdicts])
+        return found
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a claim, by its tag (needs the extra `stagescope[pandas]`)."""
+        pandas = needed("pandas", "pandas", "ledger.to_pandas()")
+        return pandas.DataFrame(
+            {name: [getattr(row, name) for row in self.verdicts] for name in COLUMNS},
+            index=pandas.Index([row.tag for row in self.verdicts], name="tag"),
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a claim a row; those that do not apply are folded."""
+        heads = ("verdict", "claim", "predicted", "measured", "tolerance", "reason")
+        rows = [_cells(row) for row in self.verdicts if row.verdict != "not applicable"]
+        others = [_cells(row) for row in self.verdicts if row.verdict == "not applicable"]
+        return block(
+            title("Ledger", self.summary()),
+            table(heads, rows) if rows else "",
+            folded(f"{_claims(len(others))} not applicable", table(heads, others)) if others else "",
+            *map(note, self.remarks()),
+        )
 
     def json(self) -> dict[str, Any]:
         return {"status": self.status, "clock": self.clock, "claims": [verdict.json() for verdict in self.verdicts]}
@@ -162,6 +198,13 @@ def _number(value: float | str | None, error: float | None = None) -> str:
         return "-"
     text = value if isinstance(value, str) else f"{value:.4g}"
     return f"{text} ± {error:.2g}" if error else text
+
+
+def _cells(row: Verdict) -> tuple[str, ...]:
+    """A row of the table in a notebook."""
+    tolerance = f"{_number(row.tolerance)} {row.unit or ''}" if isinstance(row.tolerance, float) else _number(row.tolerance)
+    numbers = _number(row.predicted, row.predicted_error), _number(row.measured, row.measured_error), tolerance
+    return (f"{_SYMBOL[row.verdict]} {row.verdict}", f"{row.statement} [{row.tag}{_aside(row)}]", *numbers, row.reason)
 
 
 def _claims(count: int) -> str:

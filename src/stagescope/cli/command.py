@@ -16,10 +16,29 @@ OwnObjective = Annotated[str | None, tyro.conf.arg(metavar="MODULE:NAME")]
 OWN_OBJECTIVE: Any = Field(
     None, description="the objective of a run of your own: an Objective, or a function that makes one, in a Python module"
 )
-RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help="folder of a run")]
 
 
-class Command(BaseModel):
+def _hint(default: str) -> str:
+    """What help says behind an option: its default, where it has one that says something."""
+    return "" if default in ("None", "False", "") else f"(default: {default})"
+
+
+_HINT = tyro.conf.arg(help_behavior_hint=_hint)
+
+
+class Arguments(BaseModel):
+    """Arguments whose help names no default that is nothing."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        own = cls.__annotations__  # where tyro looks
+        for name, info in cls.model_fields.items():
+            if name in own and not info.is_required():
+                own[name] = Annotated[own[name], _HINT]
+
+
+class Command(Arguments):
     """Arguments of one command."""
 
     model_config = ConfigDict(extra="forbid", defer_build=True)

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from stagescope.cli.command import Command, print_json
+from stagescope.cli.command import Arguments, Command, print_json
 from stagescope.errors import InputError
 from stagescope.papers.registry import study
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stagescope.landscape.branch import Branch
 
 
-class ContinueFlags(BaseModel):
+class ContinueFlags(Arguments):
     """What every branch understands besides the study's options. Options of starts, motion and records have no effect."""
 
     study_name: ClassVar[str] = ""

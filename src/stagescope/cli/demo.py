@@ -1,12 +1,14 @@
-"""`stagescope demo`: a study of each paper, small, on screen, and all of them on one page."""
+"""`stagescope demo`: a study of each paper, small; what was found on one screen, and all of it on one page."""
 
 from pathlib import Path
+from typing import get_args
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
+from stagescope.claims.claim import Outcome
 from stagescope.cli.answers import open_page
-from stagescope.cli.render import print_ladder, print_ledger, print_stages
 from stagescope.papers.registry import studies
 from stagescope.papers.study import Study
 from stagescope.reporting.portrait import portrait
@@ -23,31 +25,34 @@ def tour() -> list[tuple[Study, str, str]]:
 
 def demo(out: Path, quiet: bool = False, show: bool = False) -> int:
     """Run the tour into `out`, replacing runs and the report of an earlier tour; `show` opens the report."""
-    console = Console()
+    console = Console(highlight=False)
     portraits = []
     for found, preset, sentence in tour():
-        console.rule(Text(f"{found.name}: {preset}"))
-        console.print(Text(sentence))
+        console.print(Text.assemble((f"{found.name}: ", "bold"), sentence))
         place = out / f"{found.name}-{preset}"
         run = found.run(found.configured(preset), out=place, overwrite=True, progress=False if quiet else None)
         portraits.append(portrait(run, preset))
-        _print(portraits[-1])
-        console.print(Text(f"stored in {run.path}; look closer with `stagescope info {run.path}`\n", style="dim"))
+        for line in _lines(portraits[-1]):
+            console.print(Padding(Text(line), (0, 0, 0, 2)))
     made = write(portraits, out / "report.html", title=TITLE)
-    console.rule(Text("the report"))
-    print(f"{made}: all of it on one page; open it in a browser, it works offline")
+    console.print(Text(f"The page with all of it: {made}", style="bold"))
+    console.print(Text(f"Each run is a folder in {out}/: look with `stagescope stages`, `check`, `ladder`."))
     if show:
         open_page(made)
     return 0
 
 
-def _print(found: Portrait) -> None:
-    """What the page will say of a run, for the terminal."""
+def _lines(found: Portrait) -> list[str]:
+    """What was found, in two lines: the stages of the run itself with their starts, and how many claims have each verdict."""
+    lines = []
     if found.stages is not None:
-        print_stages(found.stages)
-    if found.ladder is not None:
-        print_ladder(found.ladder)
+        own = [f"{_time(stage.start)} {stage.name}" for stage in found.stages if not stage.track]
+        lines.append(f"stages from {found.stages.clock} = {', '.join(own)}")
     if found.ledger is not None:
-        print_ledger(found.ledger)
-    for note in found.notes:
-        Console().print(Text(note, style="yellow"))
+        counts = found.ledger.counts()
+        lines.append(f"claims: {', '.join(f'{counts[name]} {name}' for name in get_args(Outcome) if counts[name])}")
+    return lines
+
+
+def _time(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"

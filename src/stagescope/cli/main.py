@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import make_dataclass
+from contextlib import redirect_stdout
 from typing import Annotated, Any, Literal, Union
 
 import tyro
@@ -14,6 +14,7 @@ import stagescope
 from stagescope.cli import continue_command, predict_command, run_commands, sweep_commands
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
+from stagescope.cli.first_screen import Wrapped, first_screen
 from stagescope.cli.run_config import expanded
 from stagescope.errors import InputError, StagescopeError, sentence, unknown
 from stagescope.papers.registry import package_of, studies, study
@@ -58,6 +59,9 @@ def run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         print(f"stagescope {stagescope.__version__}")
         return 0
+    if arguments in ([], ["--help"], ["-h"]):
+        first_screen((*VERBS, *COMMANDS, "completion"))
+        return 0
     try:
         arguments = expanded(arguments)
         _refuse_repeats(arguments)
@@ -101,28 +105,22 @@ class Completion(Command):
             return int(end.code or 0)
 
 
-_DESCRIPTION = "A laboratory for how attention learns: exact flows, stages, claims with verdicts."
-
-
 def _parsed(arguments: list[str]) -> Command:
     """The command that is called, with its arguments. Parsers of others are not made: they would slow every command."""
-    name = next(iter(arguments), "")
-    if name in VERBS or name in COMMANDS:
-        kind = _of_studies(name, arguments) if name in VERBS else COMMANDS[name]
+    name = arguments[0]
+    if name == _WHOLE:
+        return tyro.cli(_tree(arguments), prog="stagescope", args=arguments, config=CONFIG)
+    kinds = {**COMMANDS, "completion": Completion}
+    if name not in VERBS and name not in kinds:
+        raise InputError(f"{name} comes before a command; `stagescope --help` names the commands")
+    kind = _of_studies(name, arguments) if name in VERBS else kinds[name]
+    with redirect_stdout(Wrapped(sys.stdout)):  # type: ignore[type-var]
         return tyro.cli(kind, prog=f"stagescope {name}", args=arguments[1:], config=CONFIG)
-    return tyro.cli(_tree(arguments), prog="stagescope", args=arguments, description=_DESCRIPTION, config=CONFIG)
 
 
 def _tree(arguments: list[str]) -> Callable[[Command], Command]:
-    """A choice of all commands: whole for a completion script, otherwise their names and what each is for.
-
-    A function, and of plain classes: of other types tyro would read the sources, or load a checker of types.
-    """
-    kinds: dict[str, type] = {**{verb: kind for verb, (kind, _) in VERBS.items()}, **COMMANDS, "completion": Completion}
-    if _WHOLE in arguments:
-        kinds |= {verb: _of_studies(verb, arguments) for verb in VERBS}
-    elif arguments[:1] != ["completion"]:
-        kinds = {name: make_dataclass(kind.__name__, (), namespace={"__doc__": kind.__doc__}) for name, kind in kinds.items()}
+    """A choice of all commands with all their options, for a completion script; a function, as tyro takes it."""
+    kinds = {**{verb: _of_studies(verb, arguments) for verb in VERBS}, **COMMANDS, "completion": Completion}
 
     def chosen(command: Command) -> Command:
         return command

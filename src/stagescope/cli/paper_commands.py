@@ -1,84 +1,60 @@
 """Commands that make what a paper shows, and say what there is."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 from pydantic import Field
 
-from stagescope.cli.command import Command, OwnClaims, answer
-from stagescope.errors import InputError
-from stagescope.papers.registry import paper_of, problems, study
-from stagescope.progress import progress_for
-
-if TYPE_CHECKING:
-    from stagescope.views.figure import Figure
+from stagescope.cli.command import Command, OwnClaims, answer, print_json
+from stagescope.papers.registry import cite, problems, study
 
 
 class Reproduce(Command):
     """Make a paper's figures (PDF, SVG, PNG, numbers as JSON) and its ledger from nothing."""
 
     paper: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PAPER")]
-    figure: str | None = Field(None, description="one figure by name (see `stagescope list`); default: all that take minutes")
+    figure: str | None = Field(None, description="a figure by name (see `stagescope list STUDY`); default: all that take minutes")
     full: bool = Field(False, description="also figures that take an hour or more")
     sweep: Path | None = Field(None, description="folder of a sweep to draw, for a figure of a sweep; default: made in --out")
     out: Path = Field(description="folder for the figures")
     quiet: bool = Field(False, description="no progress bar")
 
     def run(self) -> int:
-        from stagescope.views.figure import chosen
-
-        figures = study(self.paper).figures()
-        made = chosen(figures, self.figure, self.full)
-        if self.sweep is not None and not (self.figure and made[0].sweep):
-            of = ", ".join(name for name, figure in figures.items() if figure.sweep)
-            raise InputError(f"--sweep is for a figure of a sweep, named with --figure; {self.paper} has: {of or 'none'}")
-        for figure in made:
-            path = self._made(figure)
-            print(f"{path.with_suffix('')}.{{pdf,svg,png,json}}: {figure.title}")
-        if self.figure is None:
-            from stagescope.papers.ledgers import ledgers, write_ledgers
-
-            with progress_for(False if self.quiet else None) as bar:
-                found = ledgers(study(self.paper), bar)
-            if path := write_ledgers(found, self.out):
-                print(f"{path}: which claim holds where")
-            for name, figure in figures.items():
-                if figure not in made:
-                    why = figure.lacking or f"{figure.cost}; add --full to make it"
-                    print(f"left out: figure {name} ({figure.title}), {why}")
-        return 0
-
-    def _made(self, figure: "Figure") -> Path:
-        """Compute and draw a figure; one of a sweep from its table."""
-        from stagescope.views.figure import reproduce, store
+        from stagescope.diagrams.reproducing import reproduce
 
         shown = False if self.quiet else None
-        if figure.sweep is None:
-            with progress_for(shown) as bar:
-                return reproduce(figure, self.out, bar)
-        from stagescope.sweeping.engine import sweep
-        from stagescope.sweeping.table import load_sweep
-
-        own = self.out / f"sweep{figure.name}"
-        table = load_sweep(self.sweep) if self.sweep else sweep(self.paper, figure.sweep, out=own, progress=shown)
-        return store(figure, figure.compute(table), self.out)
+        reproduce(self.paper, self.out, self.figure, full=self.full, sweep=self.sweep, progress=shown, said=print)
+        return 0
 
 
 class List(Command):
-    """Studies, presets, figures and claims."""
+    """The studies there are; or of one study its presets, named sweeps, figures and claims."""
 
-    study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = Field(None, description="only this one")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = Field(None, description="show this one")
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print all of it as JSON")
 
     def run(self) -> int:
-        from stagescope.cli.render import catalogue
+        from stagescope.cli.render_catalogue import catalogue, print_catalogue, print_studies
 
+        if self.study is None and not self.json_:
+            _complain(problems())
+            print_studies()
+            return 0
         found = catalogue(None if self.study is None else study(self.study).name)
-        for problem in (*problems(), *(problem for each in found.values() for problem in each["problems"])):
-            print(f"stagescope: {problem}", file=sys.stderr)
-        return answer(found, self.json_, "print_catalogue")
+        _complain((*problems(), *(problem for each in found.values() for problem in each["problems"])))
+        if self.json_:
+            print_json(found)
+        else:
+            print_catalogue(found)
+        return 0
+
+
+def _complain(sentences: Iterable[str]) -> None:
+    for each in sentences:
+        print(f"stagescope: {each}", file=sys.stderr)
 
 
 class Calibrate(Command):
@@ -118,10 +94,7 @@ class Cite(Command):
     study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
 
     def run(self) -> int:
-        paper = paper_of(study(self.study).name)
-        print(paper.reference.text + "\n\n" + paper.reference.bibtex + "\n")
-        for name, tag in paper.tags.items():
-            print(f"{name:<24} {tag.number}: {tag.says}")
+        print(cite(self.study))
         return 0
 
 

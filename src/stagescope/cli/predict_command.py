@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from stagescope.cli.command import Command, print_json
+from stagescope.cli.command import Arguments, Command, print_json
 from stagescope.errors import InputError, message
 from stagescope.papers.registry import studies, study
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stagescope.papers.study import Setup, Study
 
 
-class PredictFlags(BaseModel):
+class PredictFlags(Arguments):
     """What every prediction understands besides the study's options. Options of the motion and of records have no effect."""
 
     study_name: ClassVar[str] = ""

@@ -17,30 +17,38 @@ from stagescope.cli.command import (
     RunFolder,
     answer,
     objective,
+    print_json,
     print_notes,
 )
 from stagescope.errors import printable
-from stagescope.progress import progress_for
 
 LONG_SECONDS = 20.0
 """A command that will take longer says so before it begins."""
 
 
 class Stages(Command):
-    """Events and stages of a run, with intervals; events that were not reached are listed with a reason."""
+    """The stages of a run, and its events with intervals. A stage is a stretch of a run in which one thing is learned."""
 
     folder: RunFolder
+    all: bool = Field(False, description="list events that were not reached too, with the reason")
     objective: OwnObjective = OWN_OBJECTIVE
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
+        from stagescope.cli.render import print_stages
         from stagescope.papers.reading import reading
 
-        return answer(reading(self.folder, objective(self.objective)).told_stages, self.json_, "print_stages")
+        found = reading(self.folder, objective(self.objective)).told_stages
+        if self.json_:
+            print_json(found.json())
+        else:
+            print_stages(found, self.all)
+        return 0
 
 
 class Check(Command):
-    """Put the paper's claims, and your own, to a run: the ledger of verdicts."""
+    """Put the claims of the paper, and your own, to a run: the ledger of verdicts. A claim is a sentence of the paper that a run
+    can confirm or violate."""
 
     folder: RunFolder
     claims: OwnClaims = OWN_CLAIMS
@@ -78,7 +86,7 @@ class Heads(Command):
 
 
 class Ladder(Command):
-    """The critical points a run passed, what opens at each, and when it should have been and was left."""
+    """The critical points a run passed, each a rung: what opens at it, and when it should have been left and was left."""
 
     folder: RunFolder
     objective: OwnObjective = OWN_OBJECTIVE
@@ -114,34 +122,39 @@ class Report(Command):
     quiet: bool = Field(False, description="no progress bar; print the path alone")
 
     def run(self) -> int:
-        from stagescope.reporting.report import noted_report
+        from stagescope.reporting.report import html_target, page_of
 
         chosen: Any = {name: getattr(self, name) for name in ("exact", "title", "skip")} | {"claims": self.claims or ()}
         chosen["objective"] = objective(self.objective)
-        made, notes = noted_report(self.folders, self.out, **chosen, progress=False if self.quiet else None)
+        target = html_target(self.out)
+        page = page_of(self.folders, **chosen, progress=False if self.quiet else None)
+        made = page.save(target)
         print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
-        print_notes(() if self.quiet else notes)
+        print_notes(() if self.quiet else page.notes)
         if self.open:
             open_page(made)
         return 0
 
 
 class Figures(Command):
-    """Write the views of a run's report as static figures (PDF, SVG, PNG), with its stages and ledger as Markdown."""
+    """Draw the views of a run's report as files (PDF, SVG, PNG, or LaTeX with pgfplots), and its stages and ledger as text."""
 
     folder: RunFolder
     out: Path = Field(description="folder for the figures; those made there before are replaced, no other file is")
+    to: tuple[Literal["pdf", "svg", "png", "pgf"], ...] = Field(
+        ("pdf", "svg", "png"), description="kinds of files; pgf: NAME.tex for LaTeX, which reads NAME.csv"
+    )
     skip: tuple[Literal["ledger", "ladder", "prediction"], ...] = Field((), description="what to leave out because it takes long")
     claims: OwnClaims = OWN_CLAIMS
     quiet: bool = Field(False, description="no progress bar; print the paths alone")
 
     def run(self) -> int:
-        from stagescope.reporting.static import run_figures
-        from stagescope.runs.store import load
+        from stagescope.reporting.static import noted_figures
 
-        found = load(self.folder)
-        with progress_for(False if self.quiet else None) as bar:
-            made, notes = run_figures(found, self.out, bar, self.skip, self.claims or ())
-        print("\n".join(map(str, made)) if self.quiet else f"{len(made) - 1} figures (PDF, SVG, PNG) and {made[-1]}")
+        chosen: Any = {"to": self.to, "skip": self.skip, "claims": self.claims or ()}
+        made, notes = noted_figures(self.folder, self.out, **chosen, progress=False if self.quiet else None)
+        names = len({path.stem for path in made[:-1]})
+        kinds = ", ".join(kind.upper() for kind in self.to)
+        print("\n".join(map(str, made)) if self.quiet else f"{names} figures ({kinds}) and {made[-1]}")
         print_notes(() if self.quiet else notes)
         return 0

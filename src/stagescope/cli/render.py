@@ -12,18 +12,17 @@ from stagescope.claims.calibration import Calibration
 from stagescope.claims.claim import Outcome
 from stagescope.claims.ledger import VERDICT_WIDTH, Ledger
 from stagescope.detect.stage import Stages, span_text
-from stagescope.errors import printable, sentence
+from stagescope.errors import printable
 from stagescope.landscape.branch import Branch
 from stagescope.landscape.ladder import Ladder
 from stagescope.landscape.saddle_path import SaddlePath
-from stagescope.options import option_words
-from stagescope.papers.registry import paper_of, studies
 
 if TYPE_CHECKING:
-    from stagescope.papers.study import Study
     from stagescope.watching.findings import Audit
     from stagescope.watching.heads import Heads
 
+LEFT_OUT = ("not reached", "not counted")
+"""States of events that `stages` lists only if asked."""
 MANY_HEADS = 32
 """Heads from which on those without a name are counted instead of listed."""
 
@@ -45,7 +44,7 @@ def show(shown: RenderableType) -> None:
 
 
 def print_info(found: dict[str, Any]) -> None:
-    table = _table()
+    table = new_table()
     for name, value in found.items():
         if value is None or value in ("", {}):
             continue
@@ -55,23 +54,28 @@ def print_info(found: dict[str, Any]) -> None:
     show(table)
 
 
-def print_stages(found: Stages) -> None:
-    """Events with their intervals, stages, transitions of curves that are no events already, and notes."""
-    if found.events:
-        show(_events(found))
-    stages = _table("stage", "from", "to", "evidence")
+def print_stages(found: Stages, whole: bool = False) -> None:
+    """Events with their intervals, stages, transitions of curves that are no events already, and notes.
+
+    Events that were not reached are counted, or listed with their reasons where the `whole` is asked for.
+    """
+    left = [] if whole else [name for name, event in found.estimates.items() if event.state in LEFT_OUT]
+    if len(found.events) > len(left):
+        show(_events(found, left))
+    if left:
+        show(Text(f"not reached: {', '.join(left)} (--all lists them with reasons)", style="yellow"))
+    stages = new_table("stage", "from", "to", "evidence")
     aside = [stage for stage in found if stage.aside]
     for stage in found if len(aside) <= MANY_HEADS else [stage for stage in found if not stage.aside]:
         stop = "end" if stage.stop is None else f"{stage.stop:.5g}"
-        track = "" if stage.name.startswith(stage.track) else f", {stage.track}"
-        name = Text.assemble((stage.name, "bold"), track)
+        name = Text.assemble((stage.name, "bold"), stage.label.removeprefix(stage.name))
         stages.add_row(name, f"{stage.start:.5g}", stop, Text(stage.evidence))
     show(stages)
     if len(aside) > MANY_HEADS:
         show(Text(f"{len(aside)} stages of heads are not listed here: `stagescope heads` lists them"))
     others = [(curve, each) for curve, each in found.transitions if each.t not in found.events.values()]
     if others:
-        table = _table("transition of", found.clock, "95 % interval", "changes by")
+        table = new_table("transition of", found.clock, "95 % interval", "changes by")
         for curve, each in others:
             table.add_row(Text(curve), f"{each.t:.5g}", span_text(each.low, each.high, " to "), f"{each.amplitude:+.4g}")
         show(table)
@@ -82,13 +86,15 @@ def print_stages(found: Stages) -> None:
         show(Text(f"the run is {found.status}: events after its last frame are unknown", style="yellow"))
 
 
-def _events(found: Stages) -> Table:
+def _events(found: Stages, left: list[str]) -> Table:
     """An event a row: its time and interval, or its state and why; sentences have the width of both columns."""
     reached = [event for event in found.estimates.values() if event.time is not None]
     wide = max([len(found.clock), *(len(f"{event.time:.5g}") for event in reached)])
     intervals = any(event.interval for event in reached)
-    table = _table("event", f"{found.clock:<{wide}}" + ("  95 % interval" if intervals else ""))
+    table = new_table("event", f"{found.clock:<{wide}}" + ("  95 % interval" if intervals else ""))
     for name, event in found.estimates.items():
+        if name in left:
+            continue
         note = found.notes.get(name, "")
         said = Text(
             f"{event.time:<{wide}.5g}" if event.time is not None else event.words,
@@ -105,7 +111,7 @@ def _events(found: Stages) -> Table:
 def print_heads(found: "Heads") -> None:
     """A head a row; of many, those that have or had a name. Notes are below."""
     shown = found.heads if len(found) <= MANY_HEADS else tuple(head for head in found if head.spells)
-    table = _table("head", "does", "score", "chance", f"since {found.clock}", "before")
+    table = new_table("head", "does", "score", "chance", f"since {found.clock}", "before")
     table.padding = (0, 1, 0, 0)
     for column in table.columns[:5]:
         column.no_wrap = True
@@ -128,7 +134,7 @@ def print_heads(found: "Heads") -> None:
 
 def print_ladder(found: Ladder) -> None:
     """One rung a row; notes are below the table."""
-    table = _table("rung", found.clock, "distance", "opens", "rate", "left at", "cosines")
+    table = new_table("rung", found.clock, "distance", "opens", "rate", "left at", "cosines")
     table.padding = (0, 1, 0, 0)
     for rung in found:
         rate = rung.rates[0] if rung.rates else None
@@ -180,60 +186,15 @@ def print_audit(found: "Audit") -> None:
     show(found.text())
 
 
-def catalogue(only: str | None = None) -> dict[str, Any]:
-    """Everything that can be named on the command line, of all studies or of one."""
-    return {name: _catalogued(study) for name, study in studies().items() if only in (None, name)}
-
-
-def _catalogued(study: "Study") -> dict[str, Any]:
-    """What one study has; figures and claims whose modules fail to load are left out, and `problems` says why."""
-    found = {
-        "title": study.title,
-        "paper": paper_of(study.name).reference.text,
-        "presets": {preset: dict(values) for preset, values in study.presets.items()},
-        "sweeps": {key: sweep.title for key, sweep in study.sweeps.items()},
-        "measures": list(study.measures),
-        "figures": {},
-        "claims": {},
-        "problems": [],
-    }
-    listed = {
-        "figures": lambda: {key: figure.title for key, figure in study.figures().items()},
-        "claims": lambda: {claim.tag: claim.statement for claim in study.claims()},
-    }
-    for part, names in listed.items():
-        try:
-            found[part] = names()
-        except Exception as error:  # of somebody else's paper: the others are listed all the same
-            found["problems"].append(f"the {part} of {study.name} cannot be listed: {sentence(error)}")
-    return found
-
-
-def print_catalogue(found: dict[str, Any]) -> None:
-    for name, study in found.items():
-        show(Text.assemble((name, "bold"), f" {study['title']}"))
-        show(Text(study["paper"], style="dim"))
-        settings = {
-            preset: " ".join(word for name, value in values.items() for word in option_words(name, value)) or "(defaults)"
-            for preset, values in study["presets"].items()
-        }
-        show(_pairs("preset", "settings", settings, style="dim"))
-        show(_pairs("sweep", "", study["sweeps"]))
-        if study["measures"]:
-            show(Text(f"measures of its own: {', '.join(study['measures'])}\n"))
-        show(_pairs("figure", "", study["figures"]))
-        show(_pairs("claim", "statement", study["claims"]))
-
-
 def print_path(scale: float, seed: int, path: SaddlePath) -> None:
     """A saddle path: events with their intervals, legs, and what is not predicted."""
     show(Text(f"start scale {scale:g}, seed {seed}", style="bold"))
-    events = _table("event", "t", "interval")
+    events = new_table("event", "t", "interval")
     for name in path.sequence:
         event = path.events[name]
         events.add_row(Text(name, style="bold"), f"{event.t:.6g}", f"{event.low:.6g} to {event.high:.6g}")
     settled = any(leg.rates for leg in path.legs)
-    legs = _table("leg", "from", "to", "loss", "state", "opens", "rate", *(["at the point"] if settled else []))
+    legs = new_table("leg", "from", "to", "loss", "state", "opens", "rate", *(["at the point"] if settled else []))
     legs.collapse_padding, legs.columns[4].no_wrap, legs.columns[5].no_wrap = True, True, True
     for leg in path.legs:
         stop, local = (
@@ -252,7 +213,7 @@ def print_path(scale: float, seed: int, path: SaddlePath) -> None:
 def print_branch(over: str, rung: str, branch: Branch) -> None:
     """A branch: some of its points, folds and crossings, and how it ends."""
     show(Text(f"critical points ({rung}) over {over}", style="bold"))
-    table = _table(over, "loss", "growing inside", "opens", "at rate")
+    table = new_table(over, "loss", "growing inside", "opens", "at rate")
     for i in sorted({*range(0, len(branch.points), max(1, len(branch.points) // 20)), len(branch.points) - 1}):
         point = branch.points[i]
         rate, kind = max(((rates[0], kind) for kind, rates in point.openings.items() if rates), default=(0.0, "nothing"))
@@ -265,14 +226,7 @@ def print_branch(over: str, rung: str, branch: Branch) -> None:
         show(Text(f"note: {note}", style="dim"))
 
 
-def _pairs(first: str, second: str, texts: dict[str, str], style: str = "") -> Table:
-    table = _table(first, second)
-    for name, text in texts.items():
-        table.add_row(Text(name), Text(text, style=style))
-    return table
-
-
-def _table(*columns: str) -> Table:
+def new_table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD if columns else None, show_header=bool(columns), pad_edge=False)
     for column in columns:
         table.add_column(Text(column))

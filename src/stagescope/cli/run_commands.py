@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from stagescope.cli.answers import info, outcome
-from stagescope.cli.command import OWN_OBJECTIVE, Command, OwnObjective, RunFolder, answer, objective, print_json
+from stagescope.cli.command import OWN_OBJECTIVE, Arguments, Command, OwnObjective, RunFolder, answer, objective, print_json
 from stagescope.errors import InputError, NotARun, printable
 from stagescope.papers.registry import study
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stagescope.runs.manifest import Manifest
 
 
-class RunFlags(BaseModel):
+class RunFlags(Arguments):
     """What every study's run understands besides its own options."""
 
     study_name: ClassVar[str] = ""
@@ -43,7 +43,8 @@ class RunFlags(BaseModel):
 
 
 class Run(Command):
-    """Run a study and store it. Ctrl-C, SIGTERM and SIGHUP leave a run that `stagescope resume` continues."""
+    """Run a study (one question of a paper) and store the run in a folder. --preset chooses named options. Ctrl-C, SIGTERM and
+    SIGHUP leave a run that `stagescope resume` continues."""
 
     study: Any
 
@@ -133,31 +134,32 @@ class Info(Command):
 
 
 class Export(Command):
-    """Write the recorded arrays of a run for other tools."""
+    """Write a run for other tools: the recorded arrays, and with --derived what its views show (attention, singular values,
+    entropies, masses)."""
 
     folder: RunFolder
-    to: Literal["npz", "csv", "netcdf", "jsonl", "tensorboard"] = Field(
-        description="npz: all arrays; csv: one row a frame, series only; netcdf: all, named axes; jsonl: scalars, one object a"
-        " frame, as W&B has them; tensorboard: scalars, a log directory"
+    to: Literal["csv", "npz", "parquet", "netcdf", "jsonl", "tensorboard"] = Field(
+        description="csv, parquet: one row a frame, series; npz: all arrays; netcdf: all, named axes; jsonl: scalars, one object"
+        " a frame, as W&B has them; tensorboard: scalars, a log directory"
     )
+    derived: bool = Field(False, description="also what the views of the run show, as columns or arrays")
     out: Path | None = Field(
         None, description="file to write, for tensorboard a folder; default: the run's name with the format's suffix"
     )
     overwrite: bool = Field(False, description="replace an existing file")
 
     def run(self) -> int:
-        from stagescope.runs.export import export
+        from stagescope.runs.export import SUFFIX, export
         from stagescope.runs.store import load
 
-        found = load(self.folder)
-        if self.to not in ("jsonl", "tensorboard"):
-            print(export(found, self.to, self.out, self.overwrite))
+        if self.to in SUFFIX and not self.derived:  # without a paper, and so without what is slow to import
+            print(export(load(self.folder), self.to, self.out, self.overwrite))
             return 0
-        from stagescope.watching.scalars import notes, to_json_lines
-        from stagescope.watching.tensorboard import to_tensorboard
+        from stagescope.reporting.exporting import noted_export
 
-        print((to_json_lines if self.to == "jsonl" else to_tensorboard)(found, self.out, self.overwrite))
-        for note in notes(found):
+        path, notes = noted_export(self.folder, self.to, self.out, derived=self.derived, overwrite=self.overwrite)
+        print(path)
+        for note in notes:
             print(printable(f"note: {note}"), file=sys.stderr)
         return 0
 

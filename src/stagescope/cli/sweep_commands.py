@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from stagescope.cli.answers import open_page
-from stagescope.cli.command import OWN_CLAIMS, Command, OwnClaims, print_json, print_notes
+from stagescope.cli.command import OWN_CLAIMS, Arguments, Command, OwnClaims, print_json, print_notes
 from stagescope.errors import InputError, printable
 from stagescope.options import field_name
 from stagescope.papers.registry import stored_study, study
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SweepFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SWEEP")]
 
 
-class SweepFlags(BaseModel):
+class SweepFlags(Arguments):
     """What a sweep of any study understands besides the study's options, which stay fixed."""
 
     study_name: ClassVar[str] = ""
@@ -34,7 +34,7 @@ class SweepFlags(BaseModel):
     measure: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME...")] = Field(
         None,
         description="what a row holds: events, verdicts (several times as long), numbers, or a measure of the study's own "
-        "(see `stagescope list`); default: events numbers",
+        "(see `stagescope list STUDY`); default: events numbers",
     )
     claims: OwnClaims = OWN_CLAIMS
     refine: int = Field(0, description="rounds that add points only where neighbouring cells differ")

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from stagescope.markup import block, folded, note, number, table, title
+
 State = Literal["reached", "not reached", "at the start", "unreliable", "not counted"]
 BROKEN = ("diverged", "failed")
 """Statuses of a run whose numbers broke down: its events are not to be believed."""
@@ -85,6 +87,11 @@ class Stage:
     facts: Mapping[str, Any] = field(default_factory=dict)
     aside: bool = False
 
+    @property
+    def label(self) -> str:
+        """The name, with the part of the run that goes through it where that is not in the name: `focus, row 1`."""
+        return self.name if not self.track or self.name.startswith(self.track) else f"{self.name}, {self.track}"
+
     def __str__(self) -> str:
         stop = "end" if self.stop is None else f"{self.stop:.4g}"
         return f"{self.name:<10} {self.start:>9.4g} .. {stop:<9} {self.evidence}"
@@ -141,6 +148,19 @@ class Stages:
     def __str__(self) -> str:
         events = ", ".join(f"{name} {event}" for name, event in self.estimates.items())
         return "\n".join([f"events ({self.clock}): {events}", *map(str, self.stages)])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: stages, events that were reached, and the names of those that were not."""
+        stages = [(s.label, number(s.start), number(s.stop, "end"), s.evidence) for s in self.stages if not s.aside]
+        reached = {name: event for name, event in self.estimates.items() if event.time is not None}
+        events = [(n, number(e.time, digits=5), span_text(*e.interval, " to ") if e.interval else "") for n, e in reached.items()]
+        left = [f"{name} ({event.words})" for name, event in self.estimates.items() if event.time is None]
+        return block(
+            title("Stages", "" if self.status == "finished" else f"of a run that is {self.status}"),
+            table(("stage", f"from {self.clock}", "to", "evidence"), stages),
+            folded(f"{len(events)} events", table(("event", self.clock, "95 % interval"), events)) if events else "",
+            note(f"Without a time: {', '.join(left)}") if left else "",
+        )
 
     def json(self) -> dict[str, Any]:
         rows = [

@@ -1,5 +1,6 @@
 """Phase diagrams of a sweep: a figure for paper with its numbers, and a page in which to look around."""
 
+import base64
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from stagescope.diagrams.numbers import numbers
 from stagescope.diagrams.page import diagram_page
 from stagescope.diagrams.selection import Selection, select
 from stagescope.errors import InputError
+from stagescope.markup import block, note, title
 from stagescope.reporting.report import html_target
 from stagescope.runs.files import publish, store_errors
 from stagescope.sweeping.table import Sweep, load_sweep
@@ -28,6 +30,16 @@ class Diagram(NamedTuple):
     page: Path
     numbers: Numbers
     notes: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the figure, its notes, and where the files are."""
+        try:
+            picture = base64.b64encode(self.figure.read_bytes()).decode()
+        except (OSError, ValueError) as error:  # it was moved since
+            return block(title("Diagram", f"{self.figure} cannot be read: {error}"))
+        shown = f'<img alt="the diagram" style="max-width:100%" src="data:image/png;base64,{picture}">'
+        files = f"{self.figure.with_suffix('')}.{{pdf,svg,png,json}}; interactive page: {self.page}"
+        return block(shown, *map(note, self.notes), note(files))
 
 
 def diagram(

@@ -13,6 +13,7 @@ from stagescope.fields.objective import Objective
 from stagescope.landscape.critical import CRITICAL, PASSING, critical_points, slow_frames
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.leaving import NEAR, NO_CLOCK, Visit, leaving
+from stagescope.markup import block, number, table, title
 from stagescope.progress import progress_for
 from stagescope.runs.run import Run
 
@@ -111,6 +112,21 @@ class Ladder:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.rungs))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a rung a row, rates and times as predicted and as measured."""
+        heads = ("rung", self.clock, "opens", "rate", "measured", f"leaves at {self.clock}", "left at", "note")
+        rows = [
+            (
+                *(rung.label, number(rung.t), rung.opening or "nothing"),
+                rung.law_words or number(rung.rates[0] if rung.rates else None),
+                *map(number, (rung.measured_rate, rung.predicted_escape, rung.measured_escape)),
+                rung.note,
+            )
+            for rung in self.rungs
+        ]
+        about = "critical points that the run passed, and how it left each" if rows else "the run passes no critical point"
+        return block(title("Saddle ladder", about), table(heads, rows) if rows else "")
 
     def json(self) -> dict[str, Any]:
         rungs = [{**asdict(rung), "rates": list(rung.rates), "cosines": list(rung.cosines)} for rung in self.rungs]

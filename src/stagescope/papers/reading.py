@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,11 +14,12 @@ from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import Claims, own_claims, refuse_taken
 from stagescope.detect.plateaus import LIMITS, curve_notes, curve_transitions, loss_stages, read_curves
 from stagescope.detect.stage import BROKEN, Stages, Transition
-from stagescope.errors import InputError, StagescopeError, message
+from stagescope.errors import InputError, StagescopeError, message, needed
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
 from stagescope.landscape.ladder import Ladder, field_ladder, search_cost
 from stagescope.landscape.saddle_path import SaddlePath
+from stagescope.markup import block, note
 from stagescope.papers.companions import Companions
 from stagescope.papers.known import ending, keep, keep_objective, known, only_objective
 from stagescope.papers.paper import Cost, Kind
@@ -27,10 +28,15 @@ from stagescope.papers.rebuild import after_fork, ended, field_of, forked
 from stagescope.papers.registry import kind_of, missing, study
 from stagescope.papers.verdicts import Verdicts
 from stagescope.progress import progress_for
+from stagescope.runs.export import Derived, columns
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
 from stagescope.views.any_run import any_views
+from stagescope.views.derived import derived
 from stagescope.views.view import Maker
+
+if TYPE_CHECKING:
+    import pandas
 
 Made = TypeVar("Made")
 _SHARED = ("curves", "field", "law", "_companions", "_predicted")
@@ -216,6 +222,34 @@ class Reading:
     def views(self) -> list[Maker]:
         """What a page shows of the run, each made when called."""
         return any_views(self) if self.kind is None else self.kind.views(self)
+
+    @cached_property
+    def derived(self) -> tuple[Derived, ...]:
+        """What the views show, as named arrays: attention, singular values, entropies, whatever the paper derives from a run.
+
+        What was recorded is not among them. A view that cannot be made is left out.
+        """
+        return self._derived[0]
+
+    @property
+    def underived(self) -> tuple[str, ...]:
+        """A sentence on each view that could not be made."""
+        return self._derived[1]
+
+    @cached_property
+    def _derived(self) -> tuple[tuple[Derived, ...], tuple[str, ...]]:
+        return derived(self.run, self.views if self.run.frames else ())
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The recorded series and the derived curves, one row a frame, by the clock (needs the extra `stagescope[pandas]`)."""
+        frame = needed("pandas", "pandas", "reading.to_pandas()").DataFrame
+        return frame(columns(self.run, self.derived)).set_index(self.run.clock)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the summary of the run, and the parts of its reading."""
+        made = ["curves", "stages", "ladder", "ledger", "views", "derived", "prediction", "transitions", "evidence", "field"]
+        parts = ", ".join(f"reading.{name}" for name in made)
+        return block(self.run._repr_html_(), note(f"Parts, each computed when first used: {parts}"))
 
     @contextmanager
     def showing(self, progress: bool | None) -> Iterator[None]:

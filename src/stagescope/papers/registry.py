@@ -113,6 +113,13 @@ def papers() -> dict[str, Paper]:
     return _found()[0]
 
 
+def cite(name: str) -> str:
+    """What to cite for a study, with the statements of its paper that the code uses."""
+    paper = paper_of(study(name).name)
+    tags = [f"{tag:<24} {entry.number}: {entry.says}" for tag, entry in paper.tags.items()]
+    return "\n".join([paper.reference.text, "", paper.reference.bibtex, "", *tags])
+
+
 def problems() -> tuple[str, ...]:
     """One sentence for each paper that is installed and was left out."""
     return _found()[1]

@@ -2,17 +2,21 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
 from itertools import count
 from pathlib import Path
+from typing import overload
 
 from stagescope.claims.own import Claims, own_claims
 from stagescope.errors import InputError
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
+from stagescope.markup import escaped
 from stagescope.papers.reading import reading
 from stagescope.progress import progress_for
 from stagescope.reporting.forks import with_distances
-from stagescope.reporting.page import GENERATOR, page
+from stagescope.reporting.page import GENERATOR, default_title, page
 from stagescope.reporting.portrait import PARTS, named, portrait, skipped
 from stagescope.runs.files import check_target, publish
 from stagescope.runs.run import Run
@@ -23,9 +27,58 @@ HEAD = 4000
 """Bytes at the start of a file that tell whether it is a report."""
 
 
+@dataclass(frozen=True)
+class Page:
+    """A report that was not written to a file: a notebook shows it, `save` writes it. `notes` say what its runs lack."""
+
+    html: str = field(repr=False)
+    title: str
+    notes: tuple[str, ...] = ()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page; an earlier report is replaced, no other file ever is."""
+        target = html_target(Path(path))
+        publish(target, self.html.encode())
+        return target
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, which may run its scripts and save files, and reaches nothing of the notebook."""
+        frame = "width:100%;height:min(90vh, 900px);border:1px solid rgba(128,128,128,.4);border-radius:6px"
+        allowed = 'sandbox="allow-scripts allow-downloads"'
+        return f'<iframe {allowed} title="{escaped(self.title)}" style="{frame}" srcdoc="{escape(self.html)}"></iframe>'
+
+
+@overload
 def report(
     runs: Run | str | Path | Iterable[Run | str | Path],
-    path: str | Path = "report.html",
+    path: str | Path,
+    *,
+    exact: bool = ...,
+    title: str | None = ...,
+    skip: str | Sequence[str] = ...,
+    claims: Claims = ...,
+    objective: Objective | Field | None = ...,
+    progress: bool | None = ...,
+) -> Path: ...
+
+
+@overload
+def report(
+    runs: Run | str | Path | Iterable[Run | str | Path],
+    path: None = None,
+    *,
+    exact: bool = ...,
+    title: str | None = ...,
+    skip: str | Sequence[str] = ...,
+    claims: Claims = ...,
+    objective: Objective | Field | None = ...,
+    progress: bool | None = ...,
+) -> Page: ...
+
+
+def report(
+    runs: Run | str | Path | Iterable[Run | str | Path],
+    path: str | Path | None = None,
     *,
     exact: bool = False,
     title: str | None = None,
@@ -33,15 +86,15 @@ def report(
     claims: Claims = (),
     objective: Objective | Field | None = None,
     progress: bool | None = None,
-) -> Path:
-    """One offline page in which to watch runs learn; returns its path.
+) -> Path | Page:
+    """One offline page in which to watch runs learn; returns its path, or without a path the page itself, which a notebook shows.
 
     Runs, or their folders, of one kind of model on one clock share a scrubber and are shown side by side; others get a tab of
     their own. An earlier report at `path` is replaced, no other file ever is.
 
     Args:
         runs: a run, a folder of one, or several of them.
-        path: the file, ending in .html.
+        path: the file, ending in .html; without one nothing is written, and a notebook shows the page in the cell.
         exact: embed matrices as float32 instead of 8 bits a cell; the file grows about tenfold.
         title: of the page; default: the names of the runs.
         skip: what to leave out because it takes long: "ledger", "ladder", "prediction", or several of them.
@@ -52,12 +105,13 @@ def report(
     Example:
         ss.report(ss.run_study("scan-snap", preset="syn-small-flow"), "scan-snap.html")
     """
-    return noted_report(runs, path, exact=exact, title=title, skip=skip, claims=claims, objective=objective, progress=progress)[0]
+    target = None if path is None else html_target(Path(path))
+    made = page_of(runs, exact=exact, title=title, skip=skip, claims=claims, objective=objective, progress=progress)
+    return made if target is None else made.save(target)
 
 
-def noted_report(
+def page_of(
     runs: Run | str | Path | Iterable[Run | str | Path],
-    path: str | Path,
     *,
     exact: bool = False,
     title: str | None = None,
@@ -65,9 +119,8 @@ def noted_report(
     claims: Claims = (),
     objective: Objective | Field | None = None,
     progress: bool | None = None,
-) -> tuple[Path, tuple[str, ...]]:
-    """The same, with what the page notes of its runs, by name where there are several."""
-    target = html_target(Path(path))
+) -> Page:
+    """The page of some runs, with what it notes of them, by name where there are several."""
     skip, own = skipped(skip), own_claims(claims)
     if not isinstance(runs, Iterable) or isinstance(runs, str):
         runs = [runs]
@@ -84,9 +137,10 @@ def noted_report(
 
         named_runs = zip(opened, names(opened), strict=True)
         portraits = [portrait(run, name, skip=skip, claims=own, done=done) for run, name in named_runs]
-        write(with_distances(portraits), target, exact=exact, title=title, done=done)
+        html = page(with_distances(portraits), title, exact=exact, done=done)
     several = len(portraits) > 1
-    return target, tuple(f"{found.name}: {note}" if several else note for found in portraits for note in found.notes)
+    notes = tuple(f"{found.name}: {note}" if several else note for found in portraits for note in found.notes)
+    return Page(html, title or default_title([found.name for found in portraits]), notes)
 
 
 def _tell(objective: Objective | Field | None, runs: Sequence[Run]) -> None:

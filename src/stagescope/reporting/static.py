@@ -1,7 +1,7 @@
 """A portrait on paper: the views of a page as static figures, and its stages and ledger as text."""
 
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from stagescope.claims.own import Claims, own_claims
 from stagescope.detect.stage import Event, Stages, span_text
-from stagescope.errors import InputError
+from stagescope.errors import InputError, unknown
 from stagescope.landscape.ladder import Rung
-from stagescope.progress import Progress
+from stagescope.progress import progress_for
+from stagescope.reporting.pgf import pgf
 from stagescope.reporting.portrait import PARTS, portrait
 from stagescope.reporting.prediction import predicted_events
 from stagescope.reporting.static_draw import draw_curves, draw_matrices
 from stagescope.reporting.static_points import draw_ladder, draw_points
 from stagescope.runs.files import publish, store_errors
 from stagescope.runs.run import Run
+from stagescope.runs.store import load
 from stagescope.views.figure import FORMATS, MARK, check_replaceable, save
 from stagescope.views.view import Curves, Matrices, Points, Portrait, View
 
@@ -25,39 +27,94 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 LEDGER = "ledger.md"
+PGF = "pgf"
+KINDS = (*FORMATS, PGF)
 DRAW: dict[type[View], Callable[..., Any]] = {Curves: draw_curves, Matrices: draw_matrices, Points: draw_points}
 
 
-def run_figures(
-    run: Run, out: Path, progress: Progress, skip: Collection[str] = (), claims: Claims = ()
-) -> tuple[list[Path], tuple[str, ...]]:
-    """The figures of a run, from nothing: the files, and what its portrait notes. `claims` are your own."""
-    _check_folder(out)
-    claims = own_claims(claims)
-    progress.begin("reading", len(PARTS), "parts")
-    read = count(1)
-    found = portrait(run, skip=skip, claims=claims, done=lambda part: progress.update(next(read)))
-    return figures(found, out), found.notes
-
-
-def figures(found: Portrait, out: str | Path) -> list[Path]:
-    """Write SLOT.{pdf,svg,png} for every view, ladder.* where there are rungs, and ledger.md; returns the PNGs and the text.
+def figures(
+    run: Run | str | Path,
+    out: str | Path,
+    *,
+    to: str | Sequence[str] = FORMATS,
+    skip: str | Sequence[str] = (),
+    claims: Claims = (),
+    progress: bool | None = None,
+) -> list[Path]:
+    """Draw the views of a run's report as files in a folder, with its stages and ledger as `ledger.md`; returns the files.
 
     Files of these names that were made with Stagescope are replaced; any other is left alone, and nothing is written then.
+
+    Args:
+        run: a run or its folder.
+        out: the folder.
+        to: kinds of files: "pdf", "svg", "png", or "pgf" for LaTeX, a NAME.tex that reads NAME.csv.
+        skip: what to leave out because it takes long: "ledger", "ladder", "prediction", or several of them.
+        claims: your own, put to the run after those of its paper.
+        progress: show a bar; default: on a terminal.
+
+    Example:
+        ss.figures(run, "figures", to="pdf")
     """
-    out = Path(out)
+    return noted_figures(run, out, to=to, skip=skip, claims=claims, progress=progress)[0]
+
+
+def noted_figures(
+    run: Run | str | Path,
+    out: str | Path,
+    *,
+    to: str | Sequence[str] = FORMATS,
+    skip: str | Sequence[str] = (),
+    claims: Claims = (),
+    progress: bool | None = None,
+) -> tuple[list[Path], tuple[str, ...]]:
+    """The same, with what the portrait of the run notes."""
+    out, kinds = Path(out), _kinds(to)
     _check_folder(out)
-    drawn, made = drawings(found), []
-    for path in (out / f"{name}.{kind}" for name in drawn for kind in FORMATS):
+    claims = own_claims(claims)
+    found = run if isinstance(run, Run) else load(run)
+    with progress_for(progress) as bar:
+        bar.begin("reading", len(PARTS), "parts")
+        read = count(1)
+        seen = portrait(found, skip=skip, claims=claims, done=lambda part: bar.update(next(read)))
+        return write_figures(seen, out, kinds), seen.notes
+
+
+def _kinds(to: str | Sequence[str]) -> tuple[str, ...]:
+    kinds = (to,) if isinstance(to, str) else tuple(to)
+    for kind in kinds:
+        if kind not in KINDS:
+            raise unknown("kind of figure", kind, KINDS)
+    return kinds
+
+
+def write_figures(found: Portrait, out: str | Path, kinds: Sequence[str] = FORMATS) -> list[Path]:
+    """Write NAME.KIND for every view, ladder.* where there are rungs, and ledger.md; returns the files."""
+    out, kinds = Path(out), tuple(kinds)
+    _check_folder(out)
+    drawn, texts = drawings(found), _texts(found) if PGF in kinds else {}
+    pictures = tuple(kind for kind in kinds if kind != PGF)
+    made = [out / f"{name}.{kind}" for name in drawn for kind in pictures] + [out / name for name in texts]
+    for path in made:
         check_replaceable(path)
     with store_errors(out), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")  # a token that the font lacks is drawn as a box
         out.mkdir(parents=True, exist_ok=True)
-        for name, draw in drawn.items():
-            save(draw, out / name)
-            made.append(out / f"{name}.png")
+        for name, draw in drawn.items() if pictures else ():
+            save(draw, out / name, pictures)
+        for name, written in texts.items():
+            publish(out / name, written.encode("utf-8", "replace"))
         publish(out / LEDGER, text(found).encode("utf-8", "replace"))
     return [*made, out / LEDGER]
+
+
+def _texts(found: Portrait) -> dict[str, str]:
+    """The files of all views for LaTeX."""
+    texts: dict[str, str] = {}
+    for view in found.views:
+        name = _file_name(view.slot)
+        texts[f"{name}.tex"], texts[f"{name}.csv"] = pgf(found, view, name)
+    return texts
 
 
 def _check_folder(out: Path) -> None:

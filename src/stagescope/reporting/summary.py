@@ -5,8 +5,9 @@ import io
 import warnings
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from stagescope.markup import block, escaped
 from stagescope.papers.reading import reading
 from stagescope.reporting.portrait import no_ladder, portrait
 from stagescope.reporting.prediction import LEFT_OUT
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 SHOWN = 3
-_SYMBOL = {"confirmed": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"}
-_CELL = "text-align:left;vertical-align:top;padding:1px 12px 1px 0"
 
 
 @dataclass(frozen=True)
@@ -61,41 +60,13 @@ def _named(run: Run) -> str:
 
 def _html(found: Portrait, hidden: set[str | None]) -> str:
     """`hidden` are the notes on ladder and prediction, which a notebook never shows."""
-    parts = [f"<p><strong>{_escaped(found.name)}</strong> <code>{_escaped(repr(found.run))}</code></p>"]
-    parts += [f"<p><em>{_escaped(note)}</em></p>" for note in found.notes if note not in hidden]
+    parts = [f"<p><strong>{escaped(found.name)}</strong> <code>{escaped(repr(found.run))}</code></p>"]
+    parts += [f"<p><em>{escaped(note)}</em></p>" for note in found.notes if note not in hidden]
     picture = _picture(found)
     if picture:
         parts.append(f'<img alt="loss and attention over the run" style="max-width:100%" src="data:image/png;base64,{picture}">')
-    if found.stages is not None:
-        rows = [(stage.name, _number(stage.start), _number(stage.stop, "end"), stage.evidence) for stage in found.stages]
-        parts.append(_table(("stage", f"from {found.stages.clock}", "to", "evidence"), rows))
-    if found.ledger is not None:
-        rows = [
-            (f"{_SYMBOL[row.verdict]} {row.verdict}", row.statement, _number(row.predicted), _number(row.measured), row.reason)
-            for row in found.ledger
-            if row.verdict != "not applicable"
-        ]
-        parts.append(_table(("verdict", "claim", "predicted", "measured", "reason"), rows))
-        parts += [f"<p>{_escaped(text)}</p>" for text in (found.ledger.summary(), *found.ledger.remarks())]
-    return f"<div>{''.join(parts)}</div>"
-
-
-def _escaped(text: str, longest: int = 300) -> str:
-    """Escaped, without half characters, and not longer than anybody reads."""
-    whole = text.encode("utf-8", "replace").decode()
-    return escape(whole if len(whole) <= longest else whole[:longest] + "…")
-
-
-def _number(value: float | str | None, nothing: str = "–") -> str:
-    if value is None:
-        return nothing
-    return value if isinstance(value, str) else f"{value:.4g}"
-
-
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    top = "".join(f'<th style="{_CELL}">{_escaped(head)}</th>' for head in heads)
-    body = "".join("<tr>" + "".join(f'<td style="{_CELL}">{_escaped(cell)}</td>' for cell in row) + "</tr>" for row in rows)
-    return f'<table style="font-size:90%"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+    parts += [part._repr_html_() for part in (found.stages, found.ledger) if part is not None]
+    return block(*parts)
 
 
 def _picture(found: Portrait) -> str:
@@ -134,13 +105,18 @@ def _draw(found: Portrait, loss: Curves, attention: Matrices | None) -> "Drawing
 
 
 def _small(figure: "SubFigure", found: Portrait, view: Matrices, shown: list[tuple[int, str]]) -> None:
-    """Small pictures side by side, or one above the other where they are wide."""
+    """Small pictures side by side, or one above the other where they are wide, with names of axes and one colour bar."""
     wide = len(view.columns) > WIDE * len(view.rows)
     grid = (len(shown), 1) if wide else (1, len(shown))
-    for axes, (place, what) in zip(figure.subplots(*grid, squeeze=False).flat, shown, strict=True):
-        matrix_on(axes, view, place)
+    every = figure.subplots(*grid, squeeze=False)
+    image: Any = None
+    for axes, (place, what) in zip(every.flat, shown, strict=True):
+        image = matrix_on(axes, view, place)
+        axes.set_xlabel(plain(view.column_axis), fontsize=8)
+        axes.set_ylabel(plain(view.row_axis), fontsize=8)
         axes.label_outer()
         caption = (plain(what, 14), f"{found.run.clock} = {times(found, view)[place]:.3g}")
         axes.set_title((", " if wide else "\n").join(filter(None, caption)), fontsize=8, loc="left" if wide else "center")
-    if any(view.panels):
-        figure.suptitle(plain(view.panels[0]), fontsize=8)
+    figure.colorbar(image, ax=every, shrink=0.9, aspect=25, pad=0.02).ax.tick_params(labelsize=7)
+    head = plain(view.panels[0], 30)
+    figure.suptitle(plain(view.title, 50) + (f" ({head})" if head else ""), fontsize=9)

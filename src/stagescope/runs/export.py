@@ -1,25 +1,87 @@
-"""Recorded arrays for other tools."""
+"""A run as a file for other tools: its recorded arrays, and what was derived from them."""
 
 import csv
 import io
+import re
 import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.errors import InputError
+from stagescope.errors import InputError, needed, printable, unknown
 from stagescope.runs.files import check_target, publish
 from stagescope.runs.run import Run
 from stagescope.spreadsheet import cell
 
-SUFFIX = {"npz": ".npz", "csv": ".csv", "netcdf": ".nc"}
+if TYPE_CHECKING:
+    import xarray
+
+SUFFIX = {"csv": ".csv", "npz": ".npz", "parquet": ".parquet", "netcdf": ".nc"}
+WIDEST = 100
+"""Numbers a frame of a derived array that a table has a column for each of: a matrix of ten by ten."""
 
 
-def export(run: Run, to: str, out: Path | None = None, overwrite: bool = False) -> Path:
-    """Write a run as npz, csv (series only) or netcdf; returns the file."""
+@dataclass(frozen=True)
+class Derived:
+    """An array over the frames of a run that was not recorded but computed from it, such as attention.
+
+    `values` has time first. `axes` are the names of its other axes and `labels` the names of the places on each. `frames` are
+    the places in the run of its frames; None: every one. `title` says what it is.
+    """
+
+    name: str
+    title: str
+    values: np.ndarray
+    axes: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    frames: np.ndarray | None = None
+
+    @property
+    def size(self) -> int:
+        """Numbers a frame."""
+        return int(np.prod(self.values.shape[1:]))
+
+    def columns(self, frames: int) -> dict[str, np.ndarray]:
+        """A column for each number, one row for each of the run's frames; nan at those that were left out."""
+        places = np.arange(frames) if self.frames is None else self.frames
+        found: dict[str, np.ndarray] = {}
+        for place in np.ndindex(self.values.shape[1:]):
+            column = np.full(frames, np.nan)
+            column[places] = self.values[(slice(None), *place)]
+            words = (
+                names[i] if axis == "curve" else f"{axis} {names[i]}"
+                for axis, names, i in zip(self.axes, self.labels, place, strict=True)
+            )
+            found[_unique("/".join((self.name, *words)), found)] = column
+        return found
+
+
+def export(run: Run, to: str, out: str | Path | None = None, overwrite: bool = False, derived: Sequence[Derived] = ()) -> Path:
+    """Write a run as csv or parquet (one row a frame), npz or netcdf (all arrays); returns the file."""
+    writers = {"npz": _npz, "csv": _csv, "parquet": _parquet, "netcdf": _netcdf}
+    if to not in writers:
+        raise unknown("format of an export", to, writers)
     path = target(run, out, SUFFIX[to], overwrite)
-    publish(path, {"npz": _npz, "csv": _csv, "netcdf": _netcdf}[to](run))
+    publish(path, writers[to](run, derived))
     return path
+
+
+def columns(run: Run, derived: Iterable[Derived] = ()) -> dict[str, np.ndarray]:
+    """One row a frame: the clock, the recorded series of numbers, and the derived arrays that are not wider than a table."""
+    found = {name: values for name, values in run.series.items() if values.ndim == 1}
+    for each in derived:
+        if each.size <= WIDEST:
+            found |= {_unique(name, found): values for name, values in each.columns(run.frames).items()}
+    return found
+
+
+def too_wide(derived: Iterable[Derived]) -> list[str]:
+    """The derived arrays that a table leaves out."""
+    return [each.name for each in derived if each.size > WIDEST]
 
 
 def target(run: Run, out: Path | str | None, suffix: str, overwrite: bool) -> Path:
@@ -44,27 +106,64 @@ def outside(run: Run, out: Path | str | None, suffix: str) -> Path:
     return path
 
 
-def _netcdf(run: Run) -> bytes:
+def _netcdf(run: Run, derived: Sequence[Derived]) -> bytes:
     """The format has no whole numbers of 64 bits: where 32 are too few, they are written as float64, exact up to 2^53."""
-    data = run.to_xarray()
+    data = dataset(run, derived)
     whole = {name: values for name, values in data.variables.items() if values.dtype.kind == "i"}
     large = [name for name, values in whole.items() if np.any((values < -(2**31)) | (values >= 2**31))]
     return bytes(data.assign({name: data[name].astype(float) for name in large}).to_netcdf(engine="scipy"))
 
 
-def _npz(run: Run) -> bytes:
-    """Written part by part, because a block may have a name that `np.savez` wants for itself, such as `file`."""
+def dataset(run: Run, derived: Iterable[Derived] = ()) -> "xarray.Dataset":
+    """Recorded and derived arrays with named axes; those of derived ones have their labels as coordinates."""
+    data = run.to_xarray()
+    for each in derived:
+        name = _unique(re.sub(r"\W", "_", each.name), {*data.variables, *data.dims})
+        dims = [_unique(f"{name}_{re.sub(r'[^0-9A-Za-z]+', '_', axis)}", data.dims) for axis in each.axes]
+        time = run.clock if each.frames is None else f"{name}_{run.clock}"
+        labels: dict[str, Any] = {dim: [printable(text) for text in names] for dim, names in zip(dims, each.labels, strict=True)}
+        if each.frames is not None:
+            labels[time] = run.time[each.frames]
+        data = data.assign_coords(labels).assign({name: ((time, *dims), each.values, {"long_name": printable(each.title)})})
+    return data
+
+
+def _npz(run: Run, derived: Sequence[Derived]) -> bytes:
+    """Written part by part, because a block may have a name that `np.savez` wants for itself, such as `file`.
+
+    A derived array has beside it NAME/AXIS, the labels of each of its axes, and NAME/frames where it has not all frames.
+    """
+    arrays = {**run.series, **run.params}
+    for each in derived:
+        name = _unique(each.name, arrays)
+        arrays[name] = each.values
+        arrays |= {f"{name}/{axis}": np.array(names) for axis, names in zip(each.axes, each.labels, strict=True)}
+        arrays |= {} if each.frames is None else {f"{name}/frames": each.frames}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, values in {**run.series, **run.params}.items():
+        for name, values in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as part:
                 np.lib.format.write_array(part, values, allow_pickle=False)
     return buffer.getvalue()
 
 
-def _csv(run: Run) -> bytes:
-    series = {name: values.tolist() for name, values in run.series.items() if values.ndim == 1}
+def _csv(run: Run, derived: Sequence[Derived]) -> bytes:
+    series = {name: values.tolist() for name, values in columns(run, derived).items()}
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(map(cell, series))
     text.writelines(",".join(map(repr, row)) + "\n" for row in zip(*series.values(), strict=True))
     return text.getvalue().encode()
+
+
+def _parquet(run: Run, derived: Sequence[Derived]) -> bytes:
+    arrow = needed("pyarrow", "parquet", "an export to parquet")
+    table = arrow.table({name: np.ascontiguousarray(values) for name, values in columns(run, derived).items()})
+    facts = {"clock": run.clock, "status": run.status, "study": printable(run.study or "")}
+    buffer = io.BytesIO()
+    needed("pyarrow.parquet", "parquet", "an export to parquet").write_table(table.replace_schema_metadata(facts), buffer)
+    return buffer.getvalue()
+
+
+def _unique(name: str, taken: Iterable[Any]) -> str:
+    known = set(taken)
+    return next(each for each in chain((name,), (f"{name}_{k}" for k in count(2))) if each not in known)

@@ -39,8 +39,8 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 
-PATIENCE = 0.2
-"""Seconds a writer waits for a lock: readers hold it for microseconds, another writer for as long as it runs."""
+PATIENCE, PAUSE = 0.2, 0.01
+"""Seconds a writer waits for a lock, and between two tries: readers hold it for microseconds, another writer while it runs."""
 
 
 @contextmanager
@@ -191,7 +191,7 @@ class Lock:
             if time.monotonic() > patience:
                 self.release()
                 raise StoreError(f"{path}: another process is writing this run; wait for it or stop it")
-            time.sleep(PATIENCE / 20)
+            time.sleep(PAUSE)
 
     def release(self) -> None:
         """Once is enough, twice does no harm: an error may strike after the run was closed."""

@@ -14,6 +14,7 @@ from stagescope.params import Params
 from stagescope.spec import Spec, digest
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
 
 DONE = ("finished", "stopped")
@@ -151,6 +152,15 @@ class Run:
         data = {name: (axes[name], value) for name, value in arrays.items()}
         facts = {"clock": self.clock, "status": self.status, "study": printable(self.study or "")}
         return xarray.Dataset(data, attrs=facts)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The recorded series of numbers, one row a frame, by the clock (needs the extra `stagescope[pandas]`).
+
+        `ss.reading(run).to_pandas()` has the curves that were derived from it too.
+        """
+        pandas = needed("pandas", "pandas", "run.to_pandas()")
+        series = {name: values for name, values in self.series.items() if values.ndim == 1}
+        return pandas.DataFrame(series).set_index(self.clock)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: figure, stages and ledger. The summary comes through the public names, and is made once."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stagescope.errors import InputError, unknown
+from stagescope.markup import block, note, number, table, title
 from stagescope.papers.registry import stored_study
 from stagescope.runs.files import publish
 from stagescope.spreadsheet import cell
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from stagescope.runs.run import Run
 
 Cell = tuple[Value, ...]
+MOST_ROWS, MOST_COLUMNS = 10, 6
+"""Of a table in a notebook."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,17 @@ class Sweep:
         names = " x ".join(axis.name for axis in self.axes)
         failed = f", {len(self.failed)} failed" if self.failed else ""
         return f"<Sweep {self.plan.study} over {names}: {len(self)} rows in {len(self.cells)} cells{failed}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what was swept, some rows, and which columns there are."""
+        axes = [(axis.name, str(len(axis.values)), ", ".join(map(spelled, axis.values))) for axis in self.axes]
+        results = [name for name, column in self._results.items() if column.part in ("events", "verdicts", "numbers")]
+        names = [*(axis.name for axis in self.axes), "seed", "status", *results[:MOST_COLUMNS]]
+        readers = [self._results[name].read for name in names]
+        rows = [[_short(read(row)) for read in readers] for row in self.rows[:MOST_ROWS]]
+        more = f"{len(self) - MOST_ROWS} more rows; " if len(self) > MOST_ROWS else ""
+        columns = f"{more}columns: {', '.join(self._results)}"
+        return block(title("Sweep", repr(self)), table(("axis", "values", ""), axes), table(names, rows), note(columns))
 
     @cached_property
     def _results(self) -> dict[str, Column]:
@@ -236,6 +250,10 @@ def same(one: Value, other: Value) -> bool:
     """Equal, or as near as a person types a number."""
     both = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other))
     return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-12) if both else one == other  # type: ignore[arg-type]
+
+
+def _short(value: Any) -> str:
+    return number(value) if isinstance(value, float) or value is None else str(value)
 
 
 def _at(at: Mapping[str, Value]) -> str:

@@ -1,7 +1,7 @@
 """A figure is two functions: one computes its numbers, the other draws them. The numbers are stored beside the picture."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,8 +101,8 @@ def check_replaceable(path: Path) -> None:
             raise InputError(f"{path} exists and was not made with Stagescope; choose another folder or remove it")
 
 
-def save(draw: Callable[[], "Drawing"], stem: Path) -> None:
-    """Draw in the style of all figures and write STEM.{pdf,svg,png}; the same drawing gives the same bytes."""
+def save(draw: Callable[[], "Drawing"], stem: Path, kinds: Sequence[str] | None = None) -> None:
+    """Draw in the style of all figures and write STEM.KIND, by default of all FORMATS; the same drawing gives the same bytes."""
     import io
 
     import matplotlib
@@ -112,7 +112,7 @@ def save(draw: Callable[[], "Drawing"], stem: Path) -> None:
     with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
         drawing = draw()
         pyplot.close(drawing)  # it can still be saved, but pyplot no longer keeps it
-        for kind in FORMATS:
+        for kind in FORMATS if kinds is None else kinds:
             buffer = io.BytesIO()
             undated = {"pdf": {"CreationDate": None, "Creator": MARK}, "svg": {"Date": None, "Creator": MARK}}
             drawing.savefig(buffer, format=kind, metadata=undated.get(kind, {"Software": MARK}))

@@ -172,6 +172,6 @@ STUDY = Study(
             Later(f"{_HERE}.continuation.boundary:stall"),
         ),
     },
-    tour={"ref": "Gradient flow of one attention layer on a Markov chain of four tokens."},
+    tour={"ref": "Gradient flow of one attention layer on a chain of four tokens."},
     play=PLAY,
 )

@@ -219,5 +219,5 @@ STUDY = Study(
         ),
     },
     inputs=Later(f"{_HERE}.drawn:inputs"),
-    tour={"ode-mirror": "Flow of three heads over forty positions: each finds its own, the largest gain first."},
+    tour={"ode-mirror": "Three heads over forty positions each find one, largest gain first."},
 )

@@ -106,6 +106,6 @@ STUDY = Study(
             color="d2",
         ),
     },
-    tour={"ref": "Linear attention in context: one direction after the other, each a drop of the loss."},
+    tour={"ref": "Directions are learned one after another, each a drop of the loss."},
     play=PLAY,
 )

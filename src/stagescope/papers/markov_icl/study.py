@@ -147,5 +147,5 @@ STUDY = Study(
             color="t2_over_law",
         ),
     },
-    tour={"ref": "Two layers on chains of two tokens: the match first, then a plateau, then attention at lag 1."},
+    tour={"ref": "Two layers, chains of two tokens: the match, a plateau, then lag 1."},
 )

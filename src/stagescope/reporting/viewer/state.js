@@ -117,6 +117,7 @@ export function hashWriter(state) {
   const write = () => {
     pending = 0;
     if (location.hash !== known) return; // changed by a link a moment ago: `hashchange` is on its way, and comes first
+    if (location.protocol === "about:") return; // inside a notebook the page has no address of its own
     history.replaceState(null, "", `#${state()}`);
     known = location.hash;
   };

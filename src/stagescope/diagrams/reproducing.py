@@ -1,0 +1,68 @@
+"""Make the figures of a paper and its ledger from nothing."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from stagescope.errors import InputError
+from stagescope.papers.ledgers import ledgers, write_ledgers
+from stagescope.papers.registry import study
+from stagescope.progress import progress_for
+from stagescope.sweeping.engine import sweep as compute
+from stagescope.sweeping.table import load_sweep
+from stagescope.views.figure import Figure, chosen, store
+from stagescope.views.figure import reproduce as draw
+
+
+def reproduce(
+    paper: str,
+    out: str | Path,
+    figure: str | None = None,
+    *,
+    full: bool = False,
+    sweep: str | Path | None = None,
+    progress: bool | None = None,
+    said: Callable[[str], None] = lambda sentence: None,
+) -> list[Path]:
+    """Make a paper's figures (PDF, SVG, PNG, numbers as JSON) and its ledger; returns the PNGs, and the ledger where it is made.
+
+    Args:
+        paper: a study, such as "scan-snap".
+        out: folder for the figures.
+        figure: one figure by name; default: all that take minutes, and the ledger.
+        full: also figures that take an hour or more.
+        sweep: folder of a sweep to draw, for a figure of a sweep; default: made in `out`.
+        progress: show bars; default: on a terminal.
+        said: called with a sentence on every file, and on every figure that is left out.
+
+    Example:
+        ss.reproduce("scan-snap", "figures", "2")
+    """
+    out, figures = Path(out), study(paper).figures()
+    asked = chosen(figures, figure, full)
+    if sweep is not None and not (figure and asked[0].sweep):
+        of = ", ".join(name for name, each in figures.items() if each.sweep)
+        raise InputError(f"--sweep is for a figure of a sweep, named with --figure; {paper} has: {of or 'none'}")
+    made = []
+    for each in asked:
+        made.append(_made(paper, each, out, sweep, progress))
+        said(f"{made[-1].with_suffix('')}.{{pdf,svg,png,json}}: {each.title}")
+    if figure is not None:
+        return made
+    with progress_for(progress) as bar:
+        found = ledgers(study(paper), bar)
+    if path := write_ledgers(found, out):
+        made.append(path)
+        said(f"{path}: which claim holds where")
+    for name, each in figures.items():
+        if each not in asked:
+            said(f"left out: figure {name} ({each.title}), {each.lacking or f'{each.cost}; add --full to make it'}")
+    return made
+
+
+def _made(paper: str, figure: Figure, out: Path, sweep: str | Path | None, progress: bool | None) -> Path:
+    """Compute and draw a figure; one of a sweep from its table."""
+    if figure.sweep is None:
+        with progress_for(progress) as bar:
+            return draw(figure, out, bar)
+    table = load_sweep(sweep) if sweep else compute(paper, figure.sweep, out=out / f"sweep{figure.name}", progress=progress)
+    return store(figure, figure.compute(table), out)

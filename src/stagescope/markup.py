@@ -1,0 +1,55 @@
+"""Small pieces of HTML for notebooks. All text is escaped, there is no script, and colours are those of the notebook."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;white-space:normal"
+SHORT = f"{CELL};white-space:nowrap"
+LONGEST = 600
+"""Characters of a cell."""
+FEW = 22
+"""Characters of a cell that stays on one line."""
+
+
+def escaped(text: str, longest: int = 300) -> str:
+    """Escaped, without half characters, and not longer than anybody reads."""
+    whole = text.encode("utf-8", "replace").decode()
+    return escape(whole if len(whole) <= longest else whole[:longest] + "…")
+
+
+def number(value: float | str | None, nothing: str = "–", digits: int = 4) -> str:
+    """A number with some digits; words as they are."""
+    if value is None:
+        return nothing
+    return value if isinstance(value, str) else f"{value:.{digits}g}"
+
+
+def title(text: str, more: str = "") -> str:
+    """A line in bold, and what follows it."""
+    return f"<p><strong>{escaped(text)}</strong> {escaped(more)}</p>"
+
+
+def note(text: str) -> str:
+    """A sentence below a table."""
+    return f'<p style="opacity:.75;font-size:90%">{escaped(text, 1000)}</p>'
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of texts."""
+    top = "".join(f'<th style="{SHORT}">{escaped(head)}</th>' for head in heads)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    return f'<table style="font-size:90%"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _cell(text: str) -> str:
+    return f'<td style="{SHORT if len(text) <= FEW else CELL}">{escaped(text, LONGEST)}</td>'
+
+
+def folded(summary: str, inside: str) -> str:
+    """HTML that a click opens."""
+    return f"<details><summary>{escaped(summary)}</summary>{inside}</details>"
+
+
+def block(*parts: str) -> str:
+    """Pieces of HTML as one; empty ones are left out."""
+    return f"<div>{''.join(filter(None, parts))}</div>"

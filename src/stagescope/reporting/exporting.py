@@ -1,0 +1,51 @@
+"""Write a run for other tools: the arrays that were recorded, and those that its paper derives from them."""
+
+from pathlib import Path
+
+from stagescope.errors import unknown
+from stagescope.papers.reading import reading
+from stagescope.runs import export as files
+from stagescope.runs.run import Run
+from stagescope.runs.store import load
+from stagescope.watching.scalars import notes, to_json_lines
+from stagescope.watching.tensorboard import to_tensorboard
+
+SCALARS = {"jsonl": to_json_lines, "tensorboard": to_tensorboard}
+FORMATS = (*files.SUFFIX, *SCALARS)
+
+
+def export(
+    run: Run | str | Path, to: str, out: str | Path | None = None, *, derived: bool = False, overwrite: bool = False
+) -> Path:
+    """Write a run as one file for other tools; returns the file.
+
+    Args:
+        run: a run or its folder.
+        to: "csv" or "parquet", one row a frame; "npz" or "netcdf", all arrays; "jsonl" or "tensorboard", scalars. Parquet needs
+            the extra `stagescope[parquet]`, netcdf `stagescope[xarray]`.
+        out: the file, for tensorboard a folder; default: the run's name with the suffix of the format.
+        derived: also what the views of the run show, as arrays: attention, singular values, entropies, masses and whatever else
+            its paper derives. A table has those of up to 100 numbers a frame.
+        overwrite: replace an existing file.
+
+    Example:
+        ss.export(run, "csv", "run.csv", derived=True)
+    """
+    return noted_export(run, to, out, derived=derived, overwrite=overwrite)[0]
+
+
+def noted_export(
+    run: Run | str | Path, to: str, out: str | Path | None = None, *, derived: bool = False, overwrite: bool = False
+) -> tuple[Path, list[str]]:
+    """The same, with what a reader of the file should know."""
+    if to not in FORMATS:
+        raise unknown("format of an export", to, FORMATS)
+    found = run if isinstance(run, Run) else load(run)
+    if to in SCALARS:
+        return SCALARS[to](found, out, overwrite), notes(found)
+    read = reading(found) if derived else None
+    made = () if read is None else read.derived
+    wide = files.too_wide(made) if to in ("csv", "parquet") else []
+    said = [f"too wide for a table, so not written (npz and netcdf have them): {', '.join(wide)}"] if wide else []
+    path = files.export(found, to, out, overwrite, made)
+    return path, [*said, *(() if read is None else read.underived)]
