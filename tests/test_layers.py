@@ -44,7 +44,7 @@ RANK = {
 }
 """A part of the core imports itself and parts of lower rank; the modules of rank 0 may import each other."""
 READ_BY_NOBODY = ("sweeping", "reporting", "diagrams", "cli", "__main__")
-ROLES = ("tags", "study", "process", "model", "loss", "observables", "stages", "claims", "reading", "views", "figures")
+ROLES = ("tags", "study", "process", "model", "loss", "observables", "stages", "claims", "reading", "views", "explain", "figures")
 """Inside a paper: a role imports roles before it. `study` is light and stands early; `setup` turns its options into objects."""
 
 

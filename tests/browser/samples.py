@@ -9,9 +9,11 @@ import numpy as np
 from stagescope.claims.claim import Verdict
 from stagescope.claims.ledger import Ledger
 from stagescope.claims.over_runs import OverRuns
+from stagescope.claims.reference import Reference
 from stagescope.detect.stage import Stage, Stages
 from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.runs.run import Arrays, Run
+from stagescope.views.explained import Caption, Explained, SmallTable
 from stagescope.views.view import Curve, Curves, Level, Marks, Matrices, Points, Portrait, View
 
 HEADS, TOKENS = 2, 5
@@ -116,6 +118,21 @@ def verdicts(text: Text = plain) -> tuple[Verdict, ...]:
     return (focus, dilution, open_, other)
 
 
+def explained(until: float, text: Text = plain) -> Explained:
+    """A head, a table, a caption for each stage, and a symbol."""
+    stops = (FOCUS * until, DILUTION * until, None)
+    said = (text("attention gathers on token 1"), text("nothing happens"), text("attention spreads"))
+    titles = (text("focus"), text("plateau"), text("dilution"))
+    starts = (0.0, *stops[:2])
+    tokens = (text("heads"), text("tails"))
+    return Explained(
+        text("Two heads learn a coin."),
+        SmallTable(text("Coin"), tokens, tokens, np.array([[0.9, 0.1], [0.5, 0.5]])),
+        tuple(Caption(*each) for each in zip(titles, starts, stops, said, strict=True)),
+        {text("collapse"): text("all attention on one token"), "k#": text("a number")},
+    )
+
+
 def portrait(
     name: str = "first", *, frames: int = 41, until: float = 20.0, text: Text = plain, seed: int = 0, **facts: Any
 ) -> Portrait:
@@ -143,4 +160,6 @@ def portrait(
         ladder=Ladder(made.status, made.clock, rungs),
         provenance={text("versions"): {text("stagescope"): text("0.1.0")}, text("digest"): text("a1b2")},
         notes=(text("a note about this run"),),
+        explained=explained(until, text),
+        reference=Reference("key", text("On coins"), text("A. Author"), 2026, text("Journal"), "2600.00001"),
     )

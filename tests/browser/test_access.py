@@ -186,12 +186,25 @@ def test_tabs_by_keyboard(visit, sample):
     )
 
 
-@pytest.mark.parametrize("width", [800, 1280, 1440])
+@pytest.mark.parametrize("width", [320, 400, 800, 1400])
 def test_nothing_hangs_over_the_edge(visit, sample, width):
     seen = visit(sample, width=width, height=800)
     seen.whole()
     inside, room = seen.page.evaluate("() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
     assert inside <= room
+
+
+@pytest.mark.parametrize(("width", "cards"), [(400, True), (1400, False)])
+def test_rows_of_ledger_and_ladder_are_cards_on_a_phone(visit, sample, width, cards):
+    """On a phone the cells of a row stand below each other, each with its name; on a screen side by side under their heads."""
+    seen = visit(sample, width=width, height=800)
+    seen.whole()
+    for row in (".ledger tr.leads", ".ladder tr.leads"):
+        cells = seen.page.locator(row).first.locator("td:visible, th:visible")
+        tops = {round(box["y"]) for box in (cell.bounding_box() for cell in cells.all()) if box}
+        assert (len(tops) > 2) == cards, row
+        named = seen.page.locator(row).first.locator("td[data-label]").first
+        assert (named.evaluate("one => getComputedStyle(one, '::before').content") != "none") == cards
 
 
 def test_a_print_or_reader_without_script_is_told(sample):

@@ -12,7 +12,7 @@ from stagescope.diagrams.numbers import disagree, numbers
 from stagescope.diagrams.page import diagram_page
 from stagescope.diagrams.scale import ValueScale
 from stagescope.diagrams.selection import select
-from stagescope.reporting.page_data import label
+from stagescope.reporting.words import label
 from stagescope.sweeping.axes import Axis
 from stagescope.sweeping.boxes import Scale
 from tests.browser.test_hostile import EVIL, VISIBLE, kinds, texts

@@ -16,6 +16,11 @@ EVIL = (
 )
 VISIBLE = "</script><img src=x onerror=alert(1)>"
 PLACES = {
+    "sentence on the run": "Two heads learn a coin.",
+    "small table": "Coin",
+    "caption": "attention gathers on token 1",
+    "symbol": "all attention on one token",
+    "paper": "On coins",
     "run name": "first",
     "title of the page": "page",
     "title of a panel": "Attention",
@@ -80,7 +85,8 @@ def texts(seen) -> str:
     return seen.page.evaluate(
         """() => { const shown = [...document.body.children].filter(one => !one.matches('script, noscript'));
             return [document.title, ...shown.map(one => one.textContent), ...shown.flatMap(one => [...one.querySelectorAll('*')])
-                .map(one => typeof one === 'string' ? one : `${one.title ?? ''} ${one.ariaLabel ?? ''}`)].join('\\n'); }"""
+                .map(one => typeof one === 'string' ? one :
+                    `${one.title ?? ''} ${one.ariaLabel ?? ''} ${one.dataset?.says ?? ''}`)].join('\\n'); }"""
     )
 
 

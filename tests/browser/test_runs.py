@@ -56,7 +56,7 @@ def test_more_runs_than_colours_differ_in_dashes(show):
     )
     assert len(looks) == len(set(looks)) == 12
     assert seen.panel("loss").locator(".legend .entry bdi").first.inner_text() == "seed-0"
-    assert seen.page.locator(".player").bounding_box()["height"] < 190  # and the page keeps the rest of the screen
+    assert seen.page.locator(".player").bounding_box()["height"] < 240  # and the page keeps the rest of the screen
     seen.click(seen.page.get_by_role("button", name="flow-seed-11: stage plateau"))
     assert seen.page.evaluate("() => window.stagescope.time()") == 5.0
 

@@ -7,6 +7,7 @@ import pytest
 
 from stagescope.detect.stage import Stage
 from stagescope.reporting.page import page
+from stagescope.views.change import change_of
 from tests.browser.samples import DILUTION, FOCUS, attention, portrait
 
 FRAMES, UNTIL = 201, 20.0
@@ -142,14 +143,19 @@ def frames_played(seen, milliseconds: int) -> int:
 
 
 def test_speed(seen):
-    """Faster is faster, by the choice and by the keys: 24, 96 and 12 frames a second."""
-    assert frames_played(seen, 1000) == pytest.approx(24, abs=1)
+    """Faster is faster, by the choice and by the keys. Playing moves by change and takes as long as 24 frames a second would."""
+    made = portrait(frames=FRAMES, until=UNTIL)
+    change = change_of(made.run, made.views)
+    assert change is not None
+    normal, fast, slow = (int(np.searchsorted(change.at, speed * 24 / FRAMES)) for speed in (1, 4, 0.5))
+    assert slow < normal < fast
+    assert frames_played(seen, 1000) == pytest.approx(normal, abs=1)
     seen.page.get_by_label("speed").select_option("4")
-    assert frames_played(seen, 1000) == pytest.approx(96, abs=1)
+    assert frames_played(seen, 1000) == pytest.approx(fast, abs=1)
     seen.page.get_by_label("speed").evaluate("one => one.blur()")
     seen.press("[", "[", "[")
     assert seen.page.get_by_label("speed").input_value() == "0.5"
-    assert frames_played(seen, 1000) == pytest.approx(12, abs=1)
+    assert frames_played(seen, 1000) == pytest.approx(slow, abs=1)
 
 
 def test_the_hand_wins_over_play(seen):

@@ -59,6 +59,8 @@ def width(seen, name: str) -> float:
 
 
 def drag(seen, locator, start: float, stop: float) -> None:
+    locator.evaluate("one => one.scrollIntoView({block: 'center', behavior: 'instant'})")
+    seen.settle()
     box = locator.bounding_box()
     middle = box["y"] + box["height"] / 2
     seen.page.mouse.move(box["x"] + start * box["width"], middle)
@@ -126,7 +128,7 @@ def test_keys_zoom_and_the_window_follows(seen):
 def test_a_pinch_zooms(seen):
     seen.open("#axis=time")
     box = seen.panel("loss").locator(".u-over").bounding_box()
-    seen.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 40)
+    seen.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
     seen.page.keyboard.down("Control")
     seen.page.mouse.wheel(0, -70)
     seen.page.keyboard.up("Control")

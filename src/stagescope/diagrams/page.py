@@ -16,8 +16,8 @@ from stagescope.papers.registry import studies, tags
 from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.bundle import viewer_script, viewer_style
 from stagescope.reporting.page import document
-from stagescope.reporting.page_data import label
 from stagescope.reporting.provenance import run_command
+from stagescope.reporting.words import label
 from stagescope.sweeping.axes import Axis
 from stagescope.sweeping.boxes import Scale
 from stagescope.sweeping.columns import CLOCKED, Column

@@ -9,7 +9,8 @@ from stagescope.diagrams.numbers import EMPTY, OTHER
 from stagescope.diagrams.scale import ValueScale, mark_text
 from stagescope.reporting.static_draw import plain
 from stagescope.sweeping.boxes import Scale
-from stagescope.views.figure import COLORS, Numbers
+from stagescope.views.figure import Numbers
+from stagescope.views.palette import CATEGORIES, ramp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,9 +19,9 @@ LEFT = "#9b9b9b"
 """Categories that have no colour of their own."""
 START = "#e6a3b3"
 """What was there at the start: on neither map of colours."""
-SIGNED = ("#0b2a66", "#2f6fba", "#9cc6e8", "#f8f8f6", "#efb77d", "#b95f2a", "#5a2410")
-"""From the lowest over zero to the highest: blue and orange, as on the page."""
-FIXED = {"confirmed": COLORS[2], "violated": COLORS[1], "inconclusive": COLORS[4], "not applicable": "#c9c9c9"}
+FOOT = 0.1
+"""Share of the ramp of numbers that is left out: its pale end is the colour of the paper, and of cells that do not exist."""
+FIXED = {"confirmed": CATEGORIES[2], "violated": CATEGORIES[1], "inconclusive": CATEGORIES[4], "not applicable": LEFT}
 LETTER, LINE = 0.072, 0.17
 """Inches of a letter and of a line beside an axis."""
 LETTERS_PER_INCH = 15.5
@@ -86,11 +87,11 @@ class NumberColors:
     """Colours of numbers: the darker the higher, or around zero where both signs occur."""
 
     def __init__(self, values: Sequence[float]) -> None:
-        import matplotlib
-        from matplotlib.colors import LinearSegmentedColormap
+        from matplotlib.colors import ListedColormap
 
         self.scale = ValueScale(values)
-        self.map = LinearSegmentedColormap.from_list("signed", SIGNED) if self.scale.signed else matplotlib.colormaps["viridis_r"]
+        signed = self.scale.signed
+        self.map = ListedColormap(ramp(signed, 0.0 if signed else FOOT), "page")
 
     def __call__(self, value: float) -> Any:
         return self.map(self.scale.place(value))
@@ -98,7 +99,7 @@ class NumberColors:
 
 class NameColors:
     def __init__(self, names: Sequence[str]) -> None:
-        free = iter(COLORS)
+        free = iter(CATEGORIES)
         fixed = FIXED if set(names) <= FIXED.keys() else {}
         self.of = {name: fixed.get(name) or (LEFT if name == OTHER else next(free)) for name in names}
 

@@ -73,6 +73,7 @@ def _check_study(study: Study) -> None:
         _call(f"{it} has the measure {name!r}, which", measure)
     for kind in study.kinds:
         _expect(f"a kind of {it}", kind, fields=_several(str), read=_call, claims=_call, views=_call, cost=_is(Cost))
+        _call(f"a kind of {it} has an explain, which", kind.explain)
         _expect(f"a kind of {it}", kind, path=_optional, rung=_optional)
     for name, sweep in study.sweeps.items():
         _expect(

@@ -34,6 +34,7 @@ class Kind:
     `fields` are types of objectives or fields, each as "package.module:Type". `read` makes the `Reading` of a run, `claims`
     gives the paper's claims on such runs, `views` lists what the page shows of a reading. `path(objective, start, until, seen)`
     is the saddle path from a start where the model has a structured one; it may end at the first event after the time `seen`.
+    `explain(reading)` says in words what is seen: model, process, captions of stages, symbols (`views.explained.Explained`).
     `rung(family, label, value)` gives the critical points of a rung of the model's ladder for objectives that depend on a number,
     and a start among them at a value.
     """
@@ -42,6 +43,7 @@ class Kind:
     read: Callable[[Any], Any]
     claims: Callable[[], tuple[Any, ...]] = tuple
     views: Callable[[Any], list[Any]] = field(default=Later("stagescope.views.any_run:any_views"))
+    explain: Callable[[Any], Any] = field(default=Later("stagescope.views.explained:any_explained"))
     cost: Cost = field(default_factory=Cost)
     path: Callable[[Any, Any, float, float], Any] | None = None
     rung: Callable[[Callable[[float], Any], tuple[int, ...], float], Any] | None = None

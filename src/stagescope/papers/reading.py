@@ -33,6 +33,7 @@ from stagescope.runs.run import Run
 from stagescope.runs.store import load
 from stagescope.views.any_run import any_views
 from stagescope.views.derived import derived
+from stagescope.views.explained import Explained, any_explained
 from stagescope.views.view import Maker
 
 if TYPE_CHECKING:
@@ -222,6 +223,11 @@ class Reading:
     def views(self) -> list[Maker]:
         """What a page shows of the run, each made when called."""
         return any_views(self) if self.kind is None else self.kind.views(self)
+
+    @cached_property
+    def explained(self) -> Explained:
+        """Model, process and stages in words, as the paper has them; of any other run in general ones."""
+        return any_explained(self) if self.kind is None else self.kind.explain(self)
 
     @cached_property
     def derived(self) -> tuple[Derived, ...]:

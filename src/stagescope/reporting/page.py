@@ -15,8 +15,9 @@ from typing import Any
 import stagescope
 from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.bundle import uplot_file, viewer_script, viewer_style
-from stagescope.reporting.page_data import clean, page_data
+from stagescope.reporting.page_data import page_data
 from stagescope.reporting.play_data import laws_script, play_of_runs
+from stagescope.reporting.words import clean
 from stagescope.views.view import Portrait
 
 GENERATOR = '<meta name="generator" content="Stagescope'

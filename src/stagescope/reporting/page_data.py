@@ -16,12 +16,10 @@ from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.prediction import legs_as_stages, predicted_events
 from stagescope.reporting.scenes import bounds, by_slot, listed, scenes_of, shared, starts_log
 from stagescope.reporting.spans import span_of
+from stagescope.reporting.words import about, claim_group, clean, differing, glossary, label, number, tokens_of
 from stagescope.runs.run import Run
 from stagescope.views.change import Change, change_of
 from stagescope.views.view import Curves, Matrices, Points, Portrait, View
-
-LONGEST = 2000
-"""Characters of a name or a label that travel; the page shows fewer and puts the rest into a tooltip."""
 
 
 def page_data(
@@ -37,7 +35,8 @@ def page_data(
             runs.append(_run(portrait, common, blocks, exact))
             done()
         run = group[0].run
-        scenes.append({"title": scene_title(run), "clock": run.clock, "log_time": starts_log(group), "runs": runs})
+        words = {"glossary": glossary(group), "differs": differing(group), "tokens": tokens_of(group)}
+        scenes.append({"title": scene_title(run), "clock": run.clock, "log_time": starts_log(group), "runs": runs, **words})
     _tell_apart(scenes)
     return {"title": label(title), "version": stagescope.__version__, "scenes": scenes}
 
@@ -70,6 +69,7 @@ def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Block
         "clock": run.clock,
         "frames": run.frames,
         "time": blocks.f64(run.time),
+        "about": about(portrait),
         "change": _change(change_of(run, portrait.views), blocks),
         "notes": [label(note) for note in portrait.notes],
         "stages": [_stage(stage, run) for stage in (*(found or ()), *(legs_as_stages(path, run) if path else ()))],
@@ -127,7 +127,14 @@ def _view(view: View, run: Run, blocks: Blocks, exact: bool) -> dict[str, Any]:
 
 def _curves(view: Curves, blocks: Blocks) -> dict[str, Any]:
     curves = [
-        {"name": label(c.name), "family": label(c.family), "faint": c.faint, "dashed": c.dashed, "values": blocks.f64(c.values)}
+        {
+            "name": label(c.name),
+            "family": label(c.family),
+            "token": label(c.token),
+            "faint": c.faint,
+            "dashed": c.dashed,
+            "values": blocks.f64(c.values),
+        }
         for c in view.curves
     ]
     levels = [{"name": label(level.name), "value": float(level.value)} for level in view.levels if math.isfinite(level.value)]
@@ -146,6 +153,7 @@ def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> dict[str, Any]:
         "row_axis": label(view.row_axis),
         "column_axis": label(view.column_axis),
         "across": view.across,
+        "tokens": view.tokens,
         "marks": marks,
     }
 
@@ -153,14 +161,15 @@ def _matrices(view: Matrices, blocks: Blocks, exact: bool) -> dict[str, Any]:
 def _points(view: Points, blocks: Blocks) -> dict[str, Any]:
     """Points are few and always f32: in 8 bits they would be seen to jump."""
     values, explained = blocks.f32(view.values), blocks.f64(view.explained)
-    return {"kind": "points", "values": values, "labels": _labels(view.labels), "explained": explained}
+    return {"kind": "points", "values": values, "labels": _labels(view.labels), "tokens": view.tokens, "explained": explained}
 
 
 def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
     texts = {name: label(getattr(row, name)) for name in ("tag", "statement", "regime", "verdict", "reason")}
     cells = {name: cell(getattr(row, name)) for name in ("predicted", "measured", "tolerance")}
     errors = {name: number(getattr(row, name)) for name in ("predicted_error", "measured_error")}
-    about = {"kind": row.kind, "counted": row.counted, "unit": label(row.unit or ""), "calibrated": row.calibrated}
+    about = {"group": claim_group(row), "kind": row.kind, "counted": row.counted, "calibrated": row.calibrated}
+    texts["unit"] = label(row.unit or "")
     span = span_of(row, portrait.stages, portrait.run)
     over = None if row.over_runs is None else _over_runs(row.over_runs)
     return {**texts, **cells, **errors, **about, "span": None if span is None else list(span), "over_runs": over}
@@ -203,22 +212,6 @@ def _facts(name: str, value: Any) -> dict[str, Any]:
 
 def _labels(names: Sequence[str]) -> list[str]:
     return [label(name) for name in names]
-
-
-def label(text: str) -> str:
-    """A name as it travels: cleaned, and cut where nobody would read on."""
-    whole = clean(str(text))
-    return whole if len(whole) <= LONGEST else f"{whole[:LONGEST]}… ({len(whole):,} characters)"
-
-
-def clean(text: str) -> str:
-    """Halves of surrogate pairs are no characters; each is replaced by U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def number(value: float | None) -> float | None:
-    """JSON has no infinity: a number that is none is null."""
-    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def cell(value: float | str | None) -> float | str | None:

@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 
 from stagescope.claims.claim import Claim
 from stagescope.claims.ledger import Ledger
+from stagescope.claims.reference import Reference
 from stagescope.corpora.known import folders
 from stagescope.errors import StagescopeError, unknown
 from stagescope.papers.reading import Reading, reading
+from stagescope.papers.registry import paper_of, studies
 from stagescope.reporting.prediction import path_of, with_predicted_loss
 from stagescope.reporting.provenance import provenance
 from stagescope.runs.run import Run
@@ -66,9 +68,16 @@ def portrait(
     path = _tried("the prediction", lambda: path_of(seen, skip, notes), notes)
     views = views if path is None else with_predicted_loss(views, path, run)
     done("prediction")
+    words = _tried("the explanation", lambda: seen.explained, notes) if run.frames else None
     clean = tuple(_without_path(note, run) for note in notes)
     shown = replace(run, reason=_without_path(run.reason, run))
-    return Portrait(name or named(run), shown, views, found, ledger, ladder, provenance(shown), clean, path)
+    facts = {"explained": words, "reference": reference_of(run)}
+    return Portrait(name or named(run), shown, views, found, ledger, ladder, provenance(shown), clean, path, **facts)
+
+
+def reference_of(run: Run) -> Reference | None:
+    """The paper of a run that was made by a study."""
+    return paper_of(run.study).reference if run.study in studies() else None
 
 
 def skipped(skip: Collection[str]) -> tuple[str, ...]:

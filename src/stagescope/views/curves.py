@@ -15,11 +15,19 @@ MOST = 60
 
 
 def many_curves(
-    values: np.ndarray, names: Sequence[str], first: Sequence[int] | None = None, named: int = NAMED
+    values: np.ndarray,
+    names: Sequence[str],
+    first: Sequence[int] | None = None,
+    named: int = NAMED,
+    tokens: Sequence[str] | None = None,
 ) -> tuple[Curve, ...]:
-    """Curves of values (frames, n) in the order of `first`: the first `named` with names, the rest faint, up to MOST."""
+    """Curves of values (frames, n) in the order of `first`: the first `named` with names, the rest faint, up to MOST.
+
+    `tokens` are those that the curves are about, if they are.
+    """
     order = list(range(values.shape[1])) if first is None else list(first)
-    return tuple(Curve(names[i], values[:, i], faint=place >= named) for place, i in enumerate(order[:MOST]))
+    about = [""] * values.shape[1] if tokens is None else tokens
+    return tuple(Curve(names[i], values[:, i], faint=place >= named, token=about[i]) for place, i in enumerate(order[:MOST]))
 
 
 def left_out(count: int, most: int = MOST, what: str = "curves") -> str:

@@ -11,18 +11,21 @@ from typing import Any, Protocol
 import numpy as np
 
 from stagescope.claims.ledger import Ledger
+from stagescope.claims.reference import Reference
 from stagescope.detect.stage import Stages
 from stagescope.errors import InputError
 from stagescope.landscape.ladder import Ladder
 from stagescope.landscape.saddle_path import SaddlePath
 from stagescope.runs.run import Run
+from stagescope.views.explained import Explained
 
 
 @dataclass(frozen=True)
 class Curve:
     """One number a frame. Curves of a `family` belong together (one colour family); `faint` ones are drawn behind the others.
 
-    `dashed` ones were not measured: they are predicted.
+    `dashed` ones were not measured: they are predicted. `token` is the token that a curve is about, if it is about one: it has
+    one colour in all views of a run.
     """
 
     name: str
@@ -30,6 +33,7 @@ class Curve:
     family: str = ""
     faint: bool = False
     dashed: bool = False
+    token: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class Matrices(View):
     """Matrices (frames, panels, rows, columns), one panel for a head or for the whole; `low` and `high` bound the colours.
 
     A range with low = -high is drawn with a diverging map. `across` is how many panels belong into a row, such as the heads of
-    a layer; None where that does not matter.
+    a layer; None where that does not matter. `tokens`: rows and columns are tokens, which have one colour in all views.
     """
 
     values: np.ndarray
@@ -90,6 +94,7 @@ class Matrices(View):
     high: float = 1.0
     marks: Marks | None = None
     across: int | None = None
+    tokens: bool = False
 
     def __post_init__(self) -> None:
         expected = (len(self.panels), len(self.rows), len(self.columns))
@@ -99,11 +104,15 @@ class Matrices(View):
 
 @dataclass(frozen=True)
 class Points(View):
-    """Points in the plane (frames, n, 2) with a label each, and the shares of variance (frames, 2) the two axes explain."""
+    """Points in the plane (frames, n, 2) with a label each, and the shares of variance (frames, 2) the two axes explain.
+
+    `tokens`: the points are tokens, which have one colour in all views.
+    """
 
     values: np.ndarray
     labels: tuple[str, ...]
     explained: np.ndarray
+    tokens: bool = False
 
 
 class HasRun(Protocol):
@@ -129,3 +138,5 @@ class Portrait:
     provenance: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     prediction: SaddlePath | None = None
+    explained: Explained | None = None
+    reference: Reference | None = None

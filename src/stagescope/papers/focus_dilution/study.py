@@ -122,6 +122,7 @@ _READING = {
     "read": Later(f"{_HERE}.reading:FocusDilutionReading"),
     "claims": Later(f"{_HERE}.claims:CLAIMS").load,
     "views": Later(f"{_HERE}.views:token_views"),
+    "explain": Later(f"{_HERE}.explain:explain"),
     "path": Later(f"{_HERE}.saddle_path:token_path"),
     "rung": Later(f"{_HERE}.continuation:token_rung"),
 }

@@ -94,7 +94,7 @@ def _scores(seen: _Seen) -> View:
 
 def _between(seen: _Seen, slot: str, title: str, about: str, values: np.ndarray, signed: bool = False) -> View:
     tokens = seen.tokens
-    return matrix(slot, title, about, values, signed=signed, rows=tokens, columns=tokens, frames=seen.frames)
+    return matrix(slot, title, about, values, signed=signed, rows=tokens, columns=tokens, tokens=True, frames=seen.frames)
 
 
 def _focus(seen: _Seen) -> View:
@@ -102,7 +102,7 @@ def _focus(seen: _Seen) -> View:
     found, most = seen.curves, seen.curves.frequent
     base = Level(f"frequency of token {most}", float(found.pi[most]))
     about = f"Attention of each query type on token {most}, the most frequent. Rising is focus, returning is dilution."
-    made = many_curves(found.on_frequent, [f"query {i}" for i in seen.tokens], first=seen.often)
+    made = many_curves(found.on_frequent, [f"query {i}" for i in seen.tokens], first=seen.often, tokens=seen.tokens)
     title, about, axis = "Focus and dilution, row by row", about + left_out(len(found.pi)), f"attention on token {most}"
     return curves("focus", title, about, axis, made, levels=[base], frames=seen.frames)
 
@@ -110,7 +110,7 @@ def _focus(seen: _Seen) -> View:
 def _entropy(seen: _Seen) -> View:
     base = Level("entropy of the frequencies", seen.curves.law.process.unigram_loss())
     about = "Entropy of each row of attention, in nats: low where a query looks at few tokens." + left_out(len(seen.tokens))
-    made = many_curves(seen.curves.entropy, [f"query {i}" for i in seen.tokens], first=seen.often)
+    made = many_curves(seen.curves.entropy, [f"query {i}" for i in seen.tokens], first=seen.often, tokens=seen.tokens)
     return curves("entropy", "Entropy of attention rows", about, "nats", made, levels=[base], frames=seen.frames)
 
 
@@ -141,7 +141,7 @@ def _score_values(found: TokenCurves) -> np.ndarray:
 
 def _row_norms(seen: _Seen) -> View:
     about = "Length of each token's row of W0. A row passes near zero while it dilutes." + left_out(len(seen.tokens))
-    made = many_curves(seen.curves.norms, [f"token {i}" for i in seen.tokens], first=seen.often)
+    made = many_curves(seen.curves.norms, [f"token {i}" for i in seen.tokens], first=seen.often, tokens=seen.tokens)
     return curves("row-norms", "Norms of the embedding's rows", about, "norm", made, log=True, frames=seen.frames)
 
 
@@ -152,4 +152,4 @@ def _embedding(seen: _Seen) -> View:
     if len(seen.tokens) > MOST_POINTS:
         about += f" The {MOST_POINTS} most frequent of {len(seen.tokens):,} tokens are drawn."
     labels = tuple(seen.tokens[i] for i in chosen)
-    return Points("embedding", "Embedding of the tokens", about, places, labels, shares, frames=seen.frames)
+    return Points("embedding", "Embedding of the tokens", about, places, labels, shares, tokens=True, frames=seen.frames)

@@ -156,12 +156,14 @@ _STUDENTS = {
     "read": Later(f"{_HERE}.reading:StudentReading"),
     "claims": Later(f"{_HERE}.claims:CLAIMS").load,
     "views": Later(f"{_HERE}.views:lag_views"),
+    "explain": Later(f"{_HERE}.explain:explain"),
     "path": Later(f"{_HERE}.regression.path:no_path"),
 }
 _REGRESSION = {
     "read": Later(f"{_HERE}.reading:RegressionReading"),
     "claims": Later(f"{_HERE}.claims:CLAIMS").load,
     "views": Later(f"{_HERE}.regression.views:regression_views"),
+    "explain": Later(f"{_HERE}.explain:explain"),
 }
 STUDY = Study(
     name="incremental",

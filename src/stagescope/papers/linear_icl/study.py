@@ -83,6 +83,7 @@ STUDY = Study(
             read=Later(f"{_HERE}.reading:LinearReading"),
             claims=Later(f"{_HERE}.claims:CLAIMS").load,
             views=Later(f"{_HERE}.views:linear_views"),
+            explain=Later(f"{_HERE}.explain:explain"),
             path=Later(f"{_HERE}.path:linear_path"),
         ),
     ),

@@ -132,6 +132,7 @@ STUDY = Study(
             read=Later(f"{_HERE}.reading:MarkovReading"),
             claims=Later(f"{_HERE}.claims:CLAIMS").load,
             views=Later(f"{_HERE}.views:views"),
+            explain=Later(f"{_HERE}.explain:explain"),
         ),
     ),
     tags=("MIC:task", "MIC:model", "MIC:stages"),

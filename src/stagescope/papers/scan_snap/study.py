@@ -118,6 +118,7 @@ STUDY = Study(
             read=Later(f"{_HERE}.reading:ScanSnapReading"),
             claims=Later(f"{_HERE}.claims:CLAIMS").load,
             views=Later(f"{_HERE}.views:pairwise_views"),
+            explain=Later(f"{_HERE}.explain:explain"),
         ),
     ),
     tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),

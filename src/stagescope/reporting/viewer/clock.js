@@ -5,6 +5,7 @@
  * one if two are equally near), so runs with different frames stay side by side and each panel can say which frame it shows.
  */
 
+import { category } from "./colours.js";
 import { clockText, count } from "./dom.js";
 import { placesOf, Scale } from "./scale.js";
 
@@ -18,6 +19,8 @@ import { placesOf, Scale } from "./scale.js";
  *   `places` of its frames on the scale by change; `short` is its name without what the names of all runs begin with.
  */
 /** @typedef {{frame: number, at: number, place: number}} Shown frame of the run, its time, place in the view's arrays */
+
+const TOKEN_COLOURS = 8; // as many as there are
 
 /**
  * Neighbouring places between which `t` lies in an ascending array; at its ends where it lies outside.
@@ -121,6 +124,13 @@ export class Scene {
     const views = this.runs.flatMap(({ data }) => data.views);
     const starts = () => views.some((view) => view.kind === "curves" && view.slot === slot && view.start_log === true);
     return this.settings.logOf(slot) ?? starts();
+  }
+
+  /** The colour of a token, the same in all views; null where there are more tokens than colours. @param {string} token */
+  tokenColour(token) {
+    const { tokens } = this.data;
+    const place = tokens.length <= TOKEN_COLOURS ? tokens.indexOf(token) : -1;
+    return place < 0 ? null : () => category(place);
   }
 
   /** The present time. */

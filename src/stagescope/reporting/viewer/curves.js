@@ -3,7 +3,7 @@
  * Scrubbing redraws nothing: the cursor, the dots on the curves and the highlighted span are elements that move.
  */
 
-import { brief, count, el, full } from "./dom.js";
+import { brief, count, el } from "./dom.js";
 import { axisTools } from "./axis_tools.js";
 import { curveLegend } from "./curve_legend.js";
 import { pointAt } from "./curve_pointer.js";
@@ -27,23 +27,24 @@ const DOTS = 16; // more dots than this hide the curves they sit on
  * @param {import("./blocks.js").Store} store
  * @param {Scene} scene
  * @param {RunCurves[]} views
+ * @param {boolean} crowned whether stages stand above it: once in a column of plots
  * @returns {Promise<Panel>}
  */
-export async function curvesPanel(store, scene, views) {
-  return new CurvesPlot(scene, views, await linesOf(store, views)).panel();
+export async function curvesPanel(store, scene, views, crowned) {
+  return new CurvesPlot(scene, views, await linesOf(store, scene, views), crowned).panel();
 }
 
 /** One plot: the curves of a slot for all runs of a scene. */
 export class CurvesPlot {
-  /** @param {Scene} scene @param {RunCurves[]} views @param {Line[]} lines */
-  constructor(scene, views, lines) {
+  /** @param {Scene} scene @param {RunCurves[]} views @param {Line[]} lines @param {boolean} crowned */
+  constructor(scene, views, lines, crowned) {
     this.scene = scene;
     this.views = views;
     this.lines = lines;
     this.slot = views[0].view.slot;
     this.levels = levelsOf(views);
     this.moments = momentsOf(scene);
-    this.ribbon = ribbonRows(scene.times.length > 1 ? ribbonsOf(scene) : [], this.slot === "loss");
+    this.ribbon = ribbonRows(crowned && scene.times.length > 1 ? ribbonsOf(scene) : [], this.slot === "loss");
     this.now = el("div", { class: "now" });
     this.band = el("div", { class: "marked" });
     this.tag = el("div", { class: "tag" });
@@ -52,7 +53,7 @@ export class CurvesPlot {
     this.names = new Map(
       this.levels.map((level) => [
         level,
-        el("span", { class: "level-name", text: levelName(level), title: `${level.name}: ${full(level.value)}` }),
+        el("span", { class: "level-name", text: levelName(level) }),
       ]),
     );
     const curves = lines.length === 1 ? "one curve" : `${count(lines.length)} curves`;
@@ -74,7 +75,7 @@ export class CurvesPlot {
     new ResizeObserver(() => this.resize()).observe(this.plot);
     scene.onMark(() => this.showMark());
     scene.settings.on((name) => {
-      if (name === this.slot) this.rebuild();
+      if (name === this.slot || name === "guided") this.rebuild();
     });
     scene.scale.on(() => this.rescale());
   }
@@ -199,14 +200,26 @@ export class CurvesPlot {
     });
   }
 
-  /** Names of levels beside their lines; the legend keeps those that find no room there. */
+  /** How far the curves are from a value at a place of the axis, as a share of the height. @param {number} value @param {number} share */
+  free(value, share) {
+    const time = this.x.value(share);
+    const far = this.lines.filter((line) => line.on).map((line) => {
+      const { place } = this.scene.frameAt(line.run, line.view, time);
+      return Math.abs(this.y.at(line.values[place]) - this.y.at(value));
+    });
+    return Math.min(1, ...far.filter((one) => !Number.isNaN(one)));
+  }
+
+  /** Names of levels on their lines, at the end that curves leave free; the legend keeps those that find no room there. */
   showLevels() {
     const [width, height] = this.area();
     const places = levelPlaces(this.levels, this.y, { left: 0, top: 0, width, height }, 1);
     for (const [level, name] of this.names) {
       const label = places.find((place) => place.level === level)?.label ?? NaN;
       name.hidden = Number.isNaN(label);
-      if (!name.hidden) name.style.transform = `translateY(${label}px) translateY(-12px)`;
+      const right = this.free(level.value, 0.9) >= this.free(level.value, 0.1);
+      name.classList.toggle("at-right", right);
+      if (!name.hidden) name.style.transform = `translateY(${label < 22 ? label : label - 20}px)`;
       const entry = this.legend.levels.get(level);
       if (entry) entry.hidden = !name.hidden;
     }

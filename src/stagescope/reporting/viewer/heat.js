@@ -85,7 +85,8 @@ class Heat {
     const { name } = this.scene.runs[run].data;
     const alone = this.scene.runs.length === 1;
     const tiles = matrices.view.panels.map((panel, i) => {
-      return new Tile(matrices, i, panel, [alone ? "" : name, panel || matrices.view.title].filter(Boolean).join(", "));
+      const spoken = [alone ? "" : name, panel || matrices.view.title].filter(Boolean).join(", ");
+      return new Tile(matrices, i, panel, spoken, (token) => this.scene.tokenColour(token));
     });
     const when = el("span", { class: "when" });
     const flow = el("div", { class: "tiles" }, tiles.map((tile) => tile.element));

@@ -121,7 +121,7 @@ class RunLadder {
       ...cells.map((text, i) =>
         el(
           "td",
-          { class: i === 2 ? "" : "number", title: titles[i] || null },
+          { class: i === 2 ? "" : "number", title: titles[i] || null, data: { label: HEADS[i + 1] } },
           el("bdi", { text: text === null ? "\u2013" : brief(text, 60) }),
         ),
       ),

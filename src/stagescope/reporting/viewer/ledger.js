@@ -12,21 +12,24 @@ import { KINDS, badge, cellText, kindText } from "./verdicts.js";
 /** @typedef {import("./types.js").Verdict} Verdict */
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {{run: number, verdict: Verdict}} Entry */
-/** @typedef {{tag: string, statement: string, entries: Entry[]}} Claim */
+/** @typedef {{tag: string, statement: string, group: string, entries: Entry[]}} Claim */
 
-/** @param {Scene} scene -> the claims in the order given, each with the verdicts of all runs */
+/** @param {Scene} scene -> the claims by group in the order given, identities last, each with the verdicts of all runs */
 function claimsOf(scene) {
   /** @type {Map<string, Claim>} */
   const claims = new Map();
   scene.runs.forEach(({ data }, run) => {
     for (const verdict of data.ledger ?? []) {
       const key = `${verdict.tag}\n${verdict.statement}`;
-      const claim = claims.get(key) ?? { tag: verdict.tag, statement: verdict.statement, entries: [] };
+      const claim = claims.get(key) ?? { tag: verdict.tag, statement: verdict.statement, group: verdict.group, entries: [] };
       claim.entries.push({ run, verdict });
       claims.set(key, claim);
     }
   });
-  return [...claims.values()];
+  const all = [...claims.values()];
+  const groups = [...new Set(all.map(({ group }) => group))];
+  const late = (/** @type {Claim} */ claim) => Number(claim.entries.every(({ verdict }) => verdict.kind === "identity"));
+  return all.sort((a, b) => late(a) - late(b) || groups.indexOf(a.group) - groups.indexOf(b.group));
 }
 
 /**
@@ -55,6 +58,11 @@ function nowhere({ verdict }) {
   return verdict === "not applicable" ? "does not apply" : "no single moment";
 }
 
+/** @param {string} group */
+function groupHead(group) {
+  return el("tbody", { class: "group-head" }, el("tr", {}, el("th", { colspan: 6, scope: "rowgroup" }, nameOf(group || "claims", 80))));
+}
+
 class LedgerTable {
   /** @param {Scene} scene @param {Claim[]} claims */
   constructor(scene, claims) {
@@ -73,7 +81,8 @@ class LedgerTable {
       {},
       el("tr", {}, heads.map((text, i) => el("th", { scope: "col", class: i > 1 && i < 5 ? "number" : "", text }))),
     );
-    this.table = el("table", { class: "ledger-table" }, [head, ...claims.map((claim) => this.body(claim))]);
+    const bodies = claims.flatMap((claim, i) => [claim.group === claims[i - 1]?.group ? null : groupHead(claim.group), this.body(claim)]);
+    this.table = el("table", { class: "ledger-table" }, [head, ...bodies]);
     const table = el("div", { class: "scroll" }, this.table);
     this.element = el("div", { class: "ledger" }, [this.chips(), this.missing(), table, this.uncalibrated()]);
     scene.onMark((span) => span ?? this.choose(null));
@@ -146,8 +155,16 @@ class LedgerTable {
 
   filter() {
     for (const { entry, row } of this.rows) row.hidden = this.hidden.has(entry.verdict.verdict);
+    /** @type {HTMLElement|null} */
+    let head = null;
     for (const body of this.table.tBodies) {
+      if (body.classList.contains("group-head")) {
+        head = body;
+        head.hidden = true;
+        continue;
+      }
       body.hidden = this.rows.filter((one) => one.body === body).every(({ entry }) => this.hidden.has(entry.verdict.verdict));
+      if (head && !body.hidden) head.hidden = false;
     }
   }
 
@@ -176,7 +193,10 @@ class LedgerTable {
     const why = el("p", { class: "reason" }, [nameOf(verdict.reason), regimeOf(verdict)]);
     const errors = [verdict.predicted_error, verdict.measured_error, null];
     const numbers = [verdict.predicted, verdict.measured, verdict.tolerance].map((cell, i) =>
-      el("td", { class: "number" }, el("bdi", { text: cellText(cell, errors[i]), title: `${cell ?? ""} ${verdict.unit}`.trim() })),
+      el("td", { class: "number", data: { label: ["predicted", "measured", "tolerance"][i] } }, [
+        el("bdi", { text: cellText(cell, errors[i]), title: `${cell ?? ""} ${verdict.unit}`.trim() }),
+        i === 2 && typeof cell === "number" && verdict.unit ? el("bdi", { class: "unit", text: brief(verdict.unit, 40) }) : null,
+      ]),
     );
     const row = el("tr", { class: span ? "leads" : "", data: { verdict: verdict.verdict, run } }, [
       el("td", {}, badge(verdict.verdict)),

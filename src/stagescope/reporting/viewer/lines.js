@@ -36,10 +36,11 @@ function mixed(colour, other, share) {
  * Decodes the curves of a slot and gives each its look: colour for the curve and dashes for the run; if every run has one
  * curve, colour for the run. Curves of one of several families are tints of the family's colour.
  * @param {Store} store
+ * @param {Scene} scene
  * @param {RunCurves[]} views
  * @returns {Promise<Line[]>}
  */
-export async function linesOf(store, views) {
+export async function linesOf(store, scene, views) {
   const single = onePerRun(views);
   const palette = paletteOf(views);
   const lines = await Promise.all(
@@ -53,7 +54,7 @@ export async function linesOf(store, views) {
         faint: curve.faint,
         dashed: curve.dashed,
         dash: curve.dashed ? DASHED : DASHES[(single ? Math.floor(place / OWN_COLOURS) : place) % DASHES.length],
-        colour: single ? () => category(place) : palette(curve),
+        colour: single ? () => category(place) : ((curve.faint ? null : scene.tokenColour(curve.token)) ?? palette(curve)),
         on: true,
       })),
     ),

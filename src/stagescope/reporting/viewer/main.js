@@ -3,8 +3,10 @@
 import { Store } from "./blocks.js";
 import { openScene } from "./clock.js";
 import { themeNow } from "./colours.js";
+import { aboutOf } from "./about.js";
 import { count, el, nameOf } from "./dom.js";
 import { DONE, statusBanner } from "./facts.js";
+import { Guide } from "./guide.js";
 import { helpDialog, listenToKeys } from "./keys.js";
 import { confess, setTheme, titleRow } from "./page_head.js";
 import { Panels } from "./panels.js";
@@ -12,11 +14,12 @@ import { PlayTab, TAB_KEYS } from "./play_tab.js";
 import { ADVICE, BINDINGS } from "./report_keys.js";
 import { scrubberOf } from "./scrubber.js";
 import { hashWriter, readHash, Settings } from "./state.js";
+import { glossaryOf, listenForTerms } from "./terms.js";
 
 /** @typedef {import("./types.js").PageData} PageData */
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./scrubber.js").Scrubber} Scrubber */
-/** @typedef {{scene: Scene, panels: Panels, scrubber: Scrubber, element: HTMLElement}} Shown one scene, ready to show */
+/** @typedef {{scene: Scene, panels: Panels, scrubber: Scrubber, guide: Guide, element: HTMLElement}} Shown one scene, ready to show */
 
 class Page {
   /** @param {PageData} data */
@@ -41,13 +44,14 @@ class Page {
 
   async start() {
     document.body.append(this.help);
+    listenForTerms();
     const root = /** @type {HTMLElement} */ (document.getElementById("page"));
     root.replaceChildren(this.header(), this.body);
     root.after(this.dock);
     this.settings.on((name) => this.changed(name));
     this.settings.restore(readHash());
     this.paint();
-    await this.choose(this.sceneInHash(), Number(readHash().get("frame")) || 0);
+    await this.choose(this.sceneInHash(), placeInHash());
     window.addEventListener("hashchange", () => this.follow());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
     listenToKeys(BINDINGS, {
@@ -55,6 +59,7 @@ class Page {
       scrubber: () => this.stage.scrubber,
       theme: () => this.turnTheme(),
       help: () => this.help.showModal(),
+      guide: () => this.tour(),
       scenes: (step) => this.choose((this.index + step + this.tabs.length) % this.tabs.length),
     }, ({ keys }) => !this.playing || TAB_KEYS.includes(keys[0])); // prettier-ignore
   }
@@ -70,7 +75,7 @@ class Page {
           )
         : null;
     return el("header", { class: "page-head" }, [
-      titleRow(title, version, { theme: () => this.turnTheme(), help: () => this.help.showModal() }),
+      titleRow(title, version, { theme: () => this.turnTheme(), help: () => this.help.showModal(), guide: () => this.tour() }),
       tabs,
     ]);
   }
@@ -94,9 +99,10 @@ class Page {
   /**
    * Shows a scene, building it when it is first asked for.
    * @param {number} index
-   * @param {number} [position]
+   * @param {ReturnType<typeof placeInHash>} [place] where to go in it
    */
-  async choose(index, position) {
+  async choose(index, place) {
+    this.present?.guide.stop();
     this.present?.scrubber.stop();
     this.index = index;
     this.tabs.forEach((button, i) => {
@@ -118,16 +124,21 @@ class Page {
     const stage = await opening;
     if (this.index !== index) return; // another tab was chosen meanwhile
     this.present = stage;
-    if (position !== undefined) {
-      stage.scene.scale.zoom(zoomInHash(), false);
-      stage.scene.go(position);
+    if (place) {
+      stage.scene.scale.zoom(place.window, false);
+      stage.scene.go(place.frame);
     }
     this.body.replaceChildren(stage.element);
-    this.dock.replaceChildren(stage.scrubber.element);
+    this.dock.replaceChildren(stage.guide.element, stage.scrubber.element);
     await stage.panels.first();
     this.redraw();
     this.writeHash();
     void stage.panels.rest();
+  }
+
+  /** The guided tour of the scene that is shown. */
+  tour() {
+    if (!this.playing) this.present?.guide.toggle();
   }
 
   /** Whether the playground is shown instead of a scene. */
@@ -148,8 +159,11 @@ class Page {
       this.redraw();
       this.writeHash();
     });
-    const parts = [runsOf(scene, this.data.title, () => panels.toNotes()), statusBanner(scene), panels.element];
-    return { scene, panels, scrubber, element: el("div", { class: "scene-body" }, parts) };
+    const about = aboutOf(scene);
+    if (about) glossaryOf(scene).mark(about);
+    const parts = [runsOf(scene, this.data.title, () => panels.toNotes()), about, statusBanner(scene), panels.element];
+    const guide = new Guide(scene, scrubber, panels);
+    return { scene, panels, scrubber, guide, element: el("div", { class: "scene-body" }, parts) };
   }
 
   /** Draws the present frame at the next chance, once, however often it is asked for. */
@@ -196,7 +210,7 @@ class Page {
   /** The address was changed by hand or by a link. */
   async follow() {
     this.settings.restore(readHash());
-    await this.choose(this.sceneInHash(), Number(readHash().get("frame")) || 0);
+    await this.choose(this.sceneInHash(), placeInHash());
   }
 
   hash() {
@@ -211,10 +225,13 @@ class Page {
   }
 }
 
-/** The stretch of time in the address; null for all. @returns {[number, number]|null} */
-function zoomInHash() {
-  const [from, to] = (readHash().get("zoom") ?? "").split("~").map(parseFloat);
-  return Number.isFinite(from) && to > from && Number.isFinite(to) ? [from, to] : null;
+/** Frame and stretch of time in the address. It is read before a scene is opened: meanwhile it may be written anew. */
+function placeInHash() {
+  const hash = readHash();
+  const [from, to] = (hash.get("zoom") ?? "").split("~").map(parseFloat);
+  /** @type {[number, number]|null} */
+  const window = Number.isFinite(from) && to > from && Number.isFinite(to) ? [from, to] : null;
+  return { frame: Number(hash.get("frame")) || 0, window };
 }
 
 /** @param {string} title @param {number} index @param {() => void} choose */

@@ -2,14 +2,15 @@
 
 import { brief, el, nameOf } from "./dom.js";
 
-/** @param {string} title @param {string} version @param {{theme: () => void, help: () => void}} actions */
-export function titleRow(title, version, { theme, help }) {
+/** @param {string} title @param {string} version @param {{theme: () => void, help: () => void, guide?: () => void}} actions */
+export function titleRow(title, version, { theme, help, guide }) {
   const button = (/** @type {string} */ text, /** @type {string} */ says, /** @type {() => void} */ click) =>
     el("button", { type: "button", class: "plain", text, title: says, on: { click } });
   return el("div", { class: "title-row" }, [
     el("h1", {}, nameOf(title, 160)),
     el("div", { class: "page-tools" }, [
       el("span", { class: "made-by", text: `Stagescope ${version}` }),
+      guide ? button("Guided tour", "Stage by stage, full screen (G)", guide) : null,
       button("Light / dark", "Light or dark (D)", theme),
       button("Help", "Keys and how to read this page (?)", help),
     ]),

@@ -11,6 +11,7 @@ import { ledgerPanel } from "./ledger.js";
 import { pointsPanel } from "./points.js";
 import { predictionPanel } from "./prediction.js";
 import { csvButton } from "./saving.js";
+import { glossaryOf } from "./terms.js";
 import { timelinePanel } from "./timeline.js";
 import { notesOf, provenancePanel } from "./facts.js";
 
@@ -28,6 +29,8 @@ const ABOUT = 900; // characters: runs that differ have a sentence each
 const CHEAP = 4e6; // numbers of a panel that is built before anybody scrolls to it
 const FIGURES = "stagescope figures RUN";
 const SIDE_BY_SIDE = 4; // maps that fit beside the loss
+const LADDER_ABOUT =
+  "Critical points the runs pass, their rates of escape, and when they were left: predicted (ring) and measured (dot), also on the ribbon of the loss.";
 const TIMELINE_ABOUT = "Every part of the run and the stages it goes through, on the scale of the slider below. A click goes to a stage.";
 
 /**
@@ -87,11 +90,31 @@ function arrange(slots) {
   ];
 }
 
-/** @param {Store} store @param {Scene} scene @param {Views} views @returns {Promise<AnyPanel>} */
-function panelOf(store, scene, views) {
+/**
+ * Which plots have the stages above them: the first in each column; below it they would only be repeated.
+ * @param {{views: Views, width: Width}[]} arranged
+ * @returns {Set<Views>}
+ */
+function crownedOf(arranged) {
+  /** @type {Set<Views>} */
+  const crowned = new Set();
+  const done = [false, false];
+  let column = 0;
+  for (const { views, width } of arranged) {
+    const columns = width === "whole" ? [0, 1] : width === "most" ? [0] : width === "rest" ? [1] : [column];
+    if (width === "half") column = 1 - column;
+    if (views[0].view.kind !== "curves" || columns.every((one) => done[one])) continue;
+    crowned.add(views);
+    for (const one of columns) done[one] = true;
+  }
+  return crowned;
+}
+
+/** @param {Store} store @param {Scene} scene @param {Views} views @param {boolean} crowned @returns {Promise<AnyPanel>} */
+function panelOf(store, scene, views, crowned) {
   switch (views[0].view.kind) {
     case "curves":
-      return curvesPanel(store, scene, /** @type {import("./lines.js").RunCurves[]} */ (views));
+      return curvesPanel(store, scene, /** @type {import("./lines.js").RunCurves[]} */ (views), crowned);
     case "matrices":
       return heatPanel(store, scene, views);
     case "points":
@@ -129,6 +152,7 @@ class Framed {
    */
   constructor(scene, slot, title, about, width, make, cost = 0) {
     this.scene = scene;
+    this.glossary = glossaryOf(scene);
     this.slot = slot;
     this.make = make;
     this.cost = cost;
@@ -153,6 +177,7 @@ class Framed {
         if (panel.table) this.tools.append(csvButton(panel.table, () => `${this.slot}-frame-${this.scene.position + 1}`, FIGURES));
         this.body.replaceChildren(panel.element);
         this.body.setAttribute("aria-busy", "false");
+        this.glossary.mark(this.element);
         panel.show(this.scene.time);
       },
       (error) => {
@@ -180,15 +205,20 @@ function idle() {
 export class Panels {
   /** @param {Store} store @param {Scene} scene */
   constructor(store, scene) {
-    this.framed = arrange(slotsOf(scene)).map(({ views, width }) => {
+    const arranged = arrange(slotsOf(scene));
+    const crowned = crownedOf(arranged);
+    this.framed = arranged.map(({ views, width }) => {
       const { view } = views[0];
-      const make = () => panelOf(store, scene, views);
+      const make = () => panelOf(store, scene, views, crowned.has(views));
       const framed = new Framed(scene, view.slot, view.title, view.about, width, make, costOf(views));
+      framed.element.dataset.kind = view.kind;
       framed.body.before(...thinned(scene, views));
       return framed;
     });
     const timeline = timelinePanel(scene);
     if (timeline) this.framed.splice(2, 0, new Framed(scene, "timeline", "Timeline", TIMELINE_ABOUT, "whole", async () => timeline));
+    const ladder = ladderPanel(scene); // beside the loss, whose plateaus it explains
+    if (ladder) this.framed.splice(Math.min(2, this.framed.length), 0, new Framed(scene, "ladder", "Saddle ladder", LADDER_ABOUT, "whole", async () => ladder));
     this.notes = notesOf(scene);
     this.element = el("div", { class: "panels" }, [...this.framed.map(({ element }) => element), this.notes]);
     for (const [slot, title, about, panel] of closing(scene)) {
@@ -235,6 +265,16 @@ export class Panels {
 
   recolour() {
     for (const { panel } of this.framed) panel?.recolour?.();
+  }
+
+  /** What a guided tour shows: the curves of a slot and the first maps; null ends it. @param {string|null} lead */
+  choose(lead) {
+    const curves = this.framed.find(({ slot }) => slot === lead) ?? this.framed[0];
+    const maps = this.framed.find(({ element }) => element.dataset.kind === "matrices");
+    for (const framed of this.framed) {
+      framed.element.toggleAttribute("data-guided", lead !== null && (framed === curves || framed === maps));
+      if (framed.element.hasAttribute("data-guided")) void framed.load();
+    }
   }
 
   toNotes() {
@@ -293,12 +333,6 @@ function closing(scene) {
       "Predicted from the start",
       "The saddle path from the first frame, computed without the run: when each event should come, and when it came.",
       predictionPanel(scene),
-    ],
-    [
-      "ladder",
-      "Saddle ladder",
-      "Critical points the runs pass, their rates of escape, and when they were left: predicted and measured.",
-      ladderPanel(scene),
     ],
     ["provenance", "Provenance", "", provenancePanel(scene)],
   ];

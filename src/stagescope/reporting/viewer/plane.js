@@ -59,9 +59,11 @@ function overlap(one, other) {
 }
 
 export class Plane {
-  /** @param {string[]} labels @param {Float64Array} values (frames, n, 2) */
-  constructor(labels, values) {
+  /** @param {string[]} labels @param {Float64Array} values (frames, n, 2) @param {((() => string)|null)[]} colours of points that have their own */
+  constructor(labels, values, colours) {
     this.labels = labels;
+    /** Of tokens, which have their own. */
+    this.colours = colours;
     this.values = values;
     this.box = squareAround(values);
     this.width = 0;
@@ -135,11 +137,11 @@ export class Plane {
       place < 0
         ? []
         : this.labels.map((_, i) => ({ i, at: this.at(place, i) })).filter(({ at }) => Number.isFinite(at[0] + at[1]));
-    const look = { fill: category(0), stroke: inks().paper };
-    const discs = points
-      .map(({ i, at: [x, y] }) => markPath(DISC, round(x), round(y), i === chosen ? RADIUS + 2 : RADIUS))
-      .join("");
-    return [...this.axes(), ...this.trail(place), ["path", { d: discs, ...look }], ...this.names(points)];
+    const disc = (/** @type {{i: number, at: [number, number]}} */ { i, at: [x, y] }) =>
+      markPath(DISC, round(x), round(y), i === chosen ? RADIUS + 2 : RADIUS);
+    const plain = points.filter(({ i }) => !this.colours[i]).map(disc).join("");
+    const own = points.filter(({ i }) => this.colours[i]).map((point) => /** @type {Shape} */ (["path", { d: disc(point), fill: this.colour(point.i), stroke: inks().paper }]));
+    return [...this.axes(), ...this.trail(place), ["path", { d: plain, fill: category(0), stroke: inks().paper }], ...own, ...this.names(points)];
   }
 
   /** @returns {Shape[]} */
@@ -167,13 +169,21 @@ export class Plane {
     return shapes;
   }
 
+  /** @param {number} i -> the colour of a point */
+  colour(i) {
+    return this.colours[i]?.() ?? category(0);
+  }
+
   /** The way of the last frames in bands, the older the fainter. @param {number} place @returns {Shape[]} */
   trail(place) {
-    return Array.from({ length: BANDS }, (_, band) => {
+    const kinds = [...new Set(this.labels.map((_, i) => this.colour(i)))];
+    return Array.from({ length: BANDS }, (_, band) => band).flatMap((band) => {
       const from = Math.max(0, place - (band + 1) * BAND);
       const to = Math.max(0, place - band * BAND);
-      const d = from < to ? this.labels.map((_, i) => this.line(from, to, i)).join("") : "";
-      return ["path", { d, fill: "none", stroke: category(0), opacity: 0.55 * (1 - band / BANDS), "stroke-width": 1.2 }];
+      return kinds.map((stroke) => {
+        const d = from < to ? this.labels.map((_, i) => (this.colour(i) === stroke ? this.line(from, to, i) : "")).join("") : "";
+        return /** @type {Shape} */ (["path", { d, fill: "none", stroke, opacity: 0.55 * (1 - band / BANDS), "stroke-width": 1.2 }]);
+      });
     });
   }
 

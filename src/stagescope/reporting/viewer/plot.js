@@ -14,15 +14,14 @@ import { spread } from "./traces.js";
 export const PLOT_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
 const SMALL = 10.5; // pixels of the smallest type
 const NAMED_LANES = 5; // lanes up to which stages have names above the loss
-const LEVEL_GAP = 6; // pixels between a level's line and its name
 const HAIRLINES = 12; // events that are drawn across a plot
-const LONGEST_LEVEL = 34; // characters of a level's name beside a plot; the legend has all of it
+const LONGEST_LEVEL = 34; // characters of a level's name in a plot; the legend has all of it
 
 /**
  * Where the stages of all runs lie above a plot: named lanes on the loss if they are few, else thin ones of the runs themselves.
  * @param {Ribbon[]} ribbons
  * @param {boolean} named
- * @returns {{rows: {segments: import("./stages.js").Segment[], top: number}[], lane: number, height: number}}
+ * @returns {{rows: {segments: import("./stages.js").Segment[], top: number, run: number}[], lane: number, height: number}}
  */
 export function ribbonRows(ribbons, named) {
   const lanes = lanesOf(ribbons, named ? NAMED_LANES : 1);
@@ -30,7 +29,7 @@ export function ribbonRows(ribbons, named) {
   let top = 0;
   const rows = ribbons.flatMap((ribbon, run) => {
     if (!lanes[run]) return [];
-    const row = { segments: ribbon.segments.filter((segment) => segment.lane < lanes[run]), top };
+    const row = { segments: ribbon.segments.filter((segment) => segment.lane < lanes[run]), top, run };
     top += lanes[run] * (lane + 1) + 2;
     return [row];
   });
@@ -146,14 +145,35 @@ export function drawLevels(pen, levels, y, box, unit) {
 }
 
 /**
- * Pixels to keep free to the right of a plot for the names of its levels.
- * @param {LevelLine[]} levels
+ * Rungs on the ribbon of their run: a dot where it left a critical point, a ring where it should have.
+ * @param {CanvasRenderingContext2D} pen
+ * @param {import("./types.js").Rung[][]} ladders of the runs
+ * @param {ReturnType<typeof ribbonRows>} ribbon
+ * @param {Axis} x
+ * @param {Box} box
+ * @param {number} unit
  */
-export function levelRoom(levels) {
-  const pen = document.createElement("canvas").getContext("2d");
-  if (!pen || !levels.length) return 0;
-  pen.font = `${SMALL}px ${PLOT_FONT}`;
-  return Math.ceil(Math.max(...levels.map((level) => pen.measureText(levelName(level)).width))) + LEVEL_GAP;
+export function drawRungs(pen, ladders, ribbon, x, box, unit) {
+  pen.save();
+  pen.setLineDash([]);
+  pen.lineWidth = 1.5 * unit;
+  pen.strokeStyle = pen.fillStyle = inks().ink;
+  const disc = (/** @type {number|null} */ time, /** @type {number} */ y, /** @type {number} */ radius, /** @type {boolean} */ full) => {
+    const at = time === null ? NaN : x.at(time);
+    if (!(at >= 0 && at <= 1)) return;
+    pen.beginPath();
+    pen.arc(box.left + at * box.width, y, radius * unit, 0, 7);
+    if (full) pen.fill();
+    else pen.stroke();
+  };
+  ribbon.rows.forEach(({ top, run }) => {
+    const y = box.top - (ribbon.height + 5 - top) * unit; // the upper edge, so that names can be read
+    for (const { measured_escape, predicted_escape } of ladders[run] ?? []) {
+      disc(measured_escape, y, 2.6, true);
+      disc(predicted_escape, y, 5, false);
+    }
+  });
+  pen.restore();
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { inks } from "./colours.js";
 import { brief, short } from "./dom.js";
-import { PLOT_FONT, drawLevels, drawMoments, drawPredicted, drawRibbon, levelRoom } from "./plot.js";
+import { PLOT_FONT, drawLevels, drawMoments, drawPredicted, drawRibbon, drawRungs } from "./plot.js";
 import { axisTicks, polylines } from "./traces.js";
 
 /** @typedef {import("./curves.js").CurvesPlot} CurvesPlot */
@@ -10,6 +10,7 @@ import { axisTicks, polylines } from "./traces.js";
 /** @typedef {import("./traces.js").Axis} Axis */
 
 const LETTER = 6.2; // pixels of a digit
+const LEAST_LETTERS = 6; // beside an axis, so that plots below each other begin at one place
 const RIGHT_EDGE = 18; // pixels to the right of a plot: half of the last number under it
 
 /**
@@ -22,18 +23,22 @@ export function plotOptions(plot) {
   const trace = tracer(plot);
   const predicted = plot.slot === "loss" ? plot.scene.runs.flatMap(({ data }) => data.prediction ?? []) : [];
   const labelled = (/** @type {uPlot} */ _, /** @type {string[]|null} */ marks) =>
-    14 + LETTER * Math.max(3, ...(marks ?? []).map((mark) => mark.length));
+    14 + LETTER * Math.max(LEAST_LETTERS, ...(marks ?? []).map((mark) => mark.length));
   const behind = (/** @type {uPlot} */ u) => {
     const { x } = plot;
     drawMoments(u.ctx, moments, x, u.bbox, devicePixelRatio);
     drawLevels(u.ctx, levels, y, u.bbox, devicePixelRatio);
     drawPredicted(u.ctx, predicted, x, u.bbox, devicePixelRatio);
   };
-  const above = (/** @type {uPlot} */ u) => drawRibbon(u.ctx, ribbon, plot.x, u.bbox, devicePixelRatio);
+  const ladders = plot.slot === "loss" ? plot.scene.runs.map(({ data }) => data.ladder ?? []) : [];
+  const above = (/** @type {uPlot} */ u) => {
+    drawRibbon(u.ctx, ribbon, plot.x, u.bbox, devicePixelRatio);
+    drawRungs(u.ctx, ladders, ribbon, plot.x, u.bbox, devicePixelRatio);
+  };
   return {
     width: plot.width,
     height: plot.height,
-    padding: [ribbon.height + 8, Math.max(RIGHT_EDGE, levelRoom(levels)), 0, 0],
+    padding: [ribbon.height + (ladders.some((rungs) => rungs.length) ? 14 : 8), RIGHT_EDGE, 0, 0],
     legend: { show: false },
     cursor: { show: false },
     scales: {
@@ -41,7 +46,7 @@ export function plotOptions(plot) {
       y: { range: () => [0, 1] },
     },
     axes: [
-      { ...axisOptions(() => plot.x, 80, "width"), grid: { show: false }, size: 26, label: plot.timeName },
+      { ...axisOptions(() => plot.x, 80, "width"), grid: { show: false }, size: document.body.classList.contains("guided") ? 34 : 26, label: plot.timeName },
       { ...axisOptions(() => y, 34, "height"), size: labelled, label: brief(plot.views[0].view.axis, 50) },
     ],
     series: [{}, ...lines.map((line) => seriesOptions(line, trace))],
@@ -51,12 +56,13 @@ export function plotOptions(plot) {
 
 /** @param {() => Axis} axis @param {number} gap pixels between two numbers @param {"width"|"height"} side */
 function axisOptions(axis, gap, side) {
-  const font = `11px ${PLOT_FONT}`;
+  const large = document.body.classList.contains("guided");
+  const font = `${large ? 16 : 11}px ${PLOT_FONT}`;
   const ticks = (/** @type {uPlot} */ u) => axisTicks(axis(), u.bbox[side] / devicePixelRatio, gap);
   return {
     font,
     labelFont: font,
-    labelSize: 18,
+    labelSize: large ? 26 : 18,
     labelGap: 0,
     gap: 4,
     stroke: () => inks().muted,
@@ -72,7 +78,7 @@ function seriesOptions(line, trace) {
   const rest = { fill: null, band: null, gaps: null, flags: 0 };
   return {
     show: line.on,
-    width: line.faint ? 1 : 1.75,
+    width: (line.faint ? 1 : 1.75) * (document.body.classList.contains("guided") ? 2 : 1),
     stroke: line.colour,
     dash: line.dash,
     points: { show: false },

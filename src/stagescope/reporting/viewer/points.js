@@ -31,7 +31,7 @@ class RunPoints {
     this.run = run;
     this.view = view;
     this.explained = explained;
-    this.plane = new Plane(view.labels, values);
+    this.plane = new Plane(view.labels, values, view.tokens ? view.labels.map((label) => scene.tokenColour(label)) : []);
     /** @type {number|null} */
     this.chosen = null;
     const label = `${brief(view.title, 80)}: ${count(view.labels.length)} points. Arrow keys read them.`;

@@ -30,7 +30,7 @@ function predictedRow(scene, { name, t, low, high, measured, said }) {
   ];
   return el("tr", { class: "leads" }, [
     el("th", { scope: "row" }, head),
-    ...cells.map((text) => el("td", { class: "number", text: text ?? "\u2013" })),
+    ...cells.map((text, i) => el("td", { class: "number", text: text ?? "\u2013", data: { label: EVENT_HEADS[i + 1] } })),
     el("td", { class: "said" }, nameOf(said, 300)),
   ]);
 }

@@ -7,7 +7,7 @@ import { zoomByKey } from "./zoom.js";
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./scrubber.js").Scrubber} Scrubber */
 /**
- * @typedef {{scene: () => Scene, scrubber: () => Scrubber, theme: () => void, help: () => void,
+ * @typedef {{scene: () => Scene, scrubber: () => Scrubber, theme: () => void, help: () => void, guide: () => void,
  *   scenes: (step: number) => void}} Actions
  *   What keys can do to the page.
  */
@@ -31,6 +31,7 @@ export const BINDINGS = [
   { keys: ["z", "Z"], shown: "Z", says: "the present stage alone", does: ({ scene }) => zoomToStage(scene()) },
   { keys: ["0"], shown: "0", says: "all of the time", does: ({ scene }) => scene().scale.zoom(null) },
   { keys: ["s", "S"], shown: "S", says: "next scene; with Shift the one before", does: ({ scenes }, event) => scenes(event.shiftKey ? -1 : 1) },
+  { keys: ["g", "G"], shown: "G", says: "guided tour: stage by stage, full screen, with arrow keys", does: ({ guide }) => guide() },
   { keys: ["d", "D"], shown: "D", says: "light or dark", does: ({ theme }) => theme() },
   { keys: ["Escape"], shown: "Esc", says: "back: close an enlarged map, leave a stretch of time, clear the highlighted span", does: ({ scene }) => void (scene().scale.back() || scene().mark(null)) },
   { keys: ["?"], shown: "?", says: "this help", does: ({ help }) => help() },

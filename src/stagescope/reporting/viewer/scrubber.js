@@ -3,7 +3,9 @@
 import { clockText, count, el, nameOf, setText, short } from "./dom.js";
 import { around, nearest } from "./clock.js";
 import { momentsOf, missedIn, ribbonsOf, stagesAt } from "./stages.js";
+import { presentWords } from "./present.js";
 import { SPEEDS } from "./state.js";
+import { glossaryOf, tipOn } from "./terms.js";
 import { timeBar } from "./time_axis.js";
 import { stageRibbon } from "./track.js";
 
@@ -23,8 +25,23 @@ class Player {
     this.at = 0; // on the scale by change, 0..1
     this.went = 0; // frame that it moved to
     this.last = 0;
+    this.end = 0; // frame at which it stops
+    this.pace = 0; // of the scale, in a second
+    this.turn = 0;
     this.seconds = Math.min(LONGEST, scene.times.length / FRAMES_A_SECOND);
     this.places = scene.scale.places ?? scene.times.map((_, i) => i / Math.max(1, scene.times.length - 1));
+  }
+
+  /** Plays from one time to another in some seconds. @param {number} start @param {number} stop @param {number} seconds */
+  from(start, stop, seconds) {
+    const { scene } = this;
+    this.playing = false;
+    scene.goTime(start);
+    if (scene.times.length < 2) return;
+    this.toggle();
+    const end = nearest(scene.times, stop);
+    this.end = Math.max(end, scene.position + 1);
+    this.pace = (this.places[Math.min(this.end, this.places.length - 1)] - this.at) / seconds;
   }
 
   toggle() {
@@ -35,9 +52,13 @@ class Player {
     this.playing = true;
     this.went = scene.position;
     this.at = this.places[this.went];
+    this.end = scene.times.length - 1;
+    this.pace = 1 / this.seconds;
+    this.turn++;
+    const { turn } = this;
     this.last = performance.now();
     this.changed();
-    requestAnimationFrame((now) => this.step(now));
+    requestAnimationFrame((now) => this.step(now, turn));
   }
 
   stop() {
@@ -45,24 +66,25 @@ class Player {
     this.changed();
   }
 
-  /** @param {number} now milliseconds */
-  step(now) {
+  /** @param {number} now milliseconds @param {number} turn of playing: an earlier one ends when another begins */
+  step(now, turn) {
     const { scene } = this;
-    if (!this.playing) return;
+    if (!this.playing || turn !== this.turn) return;
     if (this.went !== scene.position) this.at = this.places[scene.position]; // somebody else moved: go on from there
-    const pace = Number(scene.settings.get("speed")) / this.seconds;
+    const pace = Number(scene.settings.get("speed")) * this.pace;
     this.at = Math.min(1, this.at + (Math.max(0, now - this.last) / 1000) * pace);
     this.last = now;
-    this.went = this.at >= 1 ? scene.times.length - 1 : around(this.places, this.at)[0];
+    this.went = Math.min(this.end, this.at >= 1 ? scene.times.length - 1 : around(this.places, this.at)[0]);
     scene.go(this.went);
-    if (scene.position === scene.times.length - 1) this.stop();
-    else requestAnimationFrame((later) => this.step(later));
+    if (scene.position >= this.end) this.stop();
+    else requestAnimationFrame((later) => this.step(later, turn));
   }
 }
 
 /**
  * @typedef {{element: HTMLElement, show: () => void, recolour: () => void, toggle: () => void, stop: () => void,
- *   speed: (faster: boolean) => void, event: (forward: boolean) => void}} Scrubber
+ *   speed: (faster: boolean) => void, event: (forward: boolean) => void,
+ *   playFrom: (start: number, stop: number, seconds: number) => void}} Scrubber
  */
 
 /** @param {Scene} scene @returns {Scrubber} */
@@ -89,6 +111,7 @@ export function scrubberOf(scene) {
   const speed = speedChoice(scene.settings);
   const said = readout(scene);
   const chips = chipsOf(scene, moments);
+  const words = presentWords(scene);
   const track = el("div", { class: "track" }, [ribbon.element, slider, scene.times.length > 1 ? timeBar(scene) : null]);
   if (scene.runs.length > 1) track.style.setProperty("--gutter", `${gutter(scene)}px`);
   const bar = el("div", { class: "player-row" }, [el("div", { class: "buttons" }, [play, speed]), track, said.element]);
@@ -97,6 +120,7 @@ export function scrubberOf(scene) {
     slider.value = String(scene.scale.share(scene.time));
     slider.setAttribute("aria-valuetext", said.show());
     chips?.show();
+    words?.show();
   };
   const event = (/** @type {boolean} */ forward) => {
     const places = moments.map(({ time }) => nearest(scene.times, time));
@@ -110,13 +134,14 @@ export function scrubberOf(scene) {
   scene.scale.on(show);
   show();
   return {
-    element: el("section", { class: "player", "aria-label": "player" }, [bar, chips?.element]),
+    element: el("section", { class: "player", "aria-label": "player" }, [words?.element, bar, chips?.element]),
     show,
     recolour: ribbon.recolour,
     toggle: () => player.toggle(),
     stop: () => player.stop(),
     speed: change,
     event,
+    playFrom: (start, stop, seconds) => player.from(start, stop, seconds),
   };
 }
 
@@ -172,6 +197,7 @@ function intervalText({ interval }) {
  */
 function chipsOf(scene, moments) {
   const missed = missedIn(scene);
+  const glossary = glossaryOf(scene);
   if (!moments.length && !missed.length) return null;
   const whose = (/** @type {number} */ run) =>
     scene.runs.length > 1 ? el("span", { class: "chip-run" }, nameOf(scene.runs[run].short, 24)) : null;
@@ -187,15 +213,18 @@ function chipsOf(scene, moments) {
       },
       [whose(moment.run), nameOf(moment.name, 60), el("span", { class: "chip-time", text: short(moment.time) })],
     );
+    tipOn(chip, glossary.meaning(moment.name));
     return { moment, chip, at: nearest(scene.times, moment.time) };
   });
   const others = missed.map(({ name, run, note, state }) => {
     const said = `${name}: ${state}${note ? `: ${note}` : ""}`;
-    return el("span", { class: "chip missed", title: said }, [
+    const chip = el("span", { class: "chip missed", title: said }, [
       whose(run),
       nameOf(name, 60),
       el("span", { class: "chip-time", text: state }),
     ]);
+    tipOn(chip, glossary.meaning(name));
+    return chip;
   });
   const element = el("div", { class: "chips", role: "group", "aria-label": "events" }, [
     el("span", { class: "chips-name", text: "events" }),

@@ -4,18 +4,20 @@
  */
 
 import { category, inks } from "./colours.js";
-import { brief, el, nameOf } from "./dom.js";
+import { brief, el, nameOf, short } from "./dom.js";
 import { markPath } from "./shapes.js";
 
 /** @typedef {import("./matrix.js").Matrices} Matrices */
-/** @typedef {{x: number, y: number, anchor: "end"|"middle"|"start", turned: boolean, text: string}} Label */
+/** @typedef {{x: number, y: number, anchor: "end"|"middle"|"start", turned: boolean, text: string, of: string}} Label */
 /** @typedef {{left: number, top: number, width: number, height: number, cellWidth: number, cellHeight: number}} Grid */
 
-const FONT_SIZE = 10;
+const FEW = 10; // rows and columns up to which cells are large and have numbers
 const LINE = 11; // px between labels that are all drawn
 const WIDEST_LABEL = 84; // px
 const LONGEST_LABEL = 40; // characters of a label that are looked at
 const LARGEST_CELL = 56; // px
+const LARGEST_OF_FEW = 104; // px a cell with a number
+const LEAST_NUMBERED = 34; // px a cell below which it has no number
 const ELONGATED = 3; // from this ratio of sides on cells may be stretched, and up to it
 const STRETCHED = 36; // px a stretched cell takes at most
 const SMALLEST_LABELLED = 110; // px a side below which a map carries no labels
@@ -46,14 +48,29 @@ export function markColour(kind) {
   return kind === 1 ? inks().ink : category([1, 0, 3, 4][kind % 4]);
 }
 
+/** Black or white, whichever stands out on a pixel. @param {number} pixel little-endian RGBA */
+function inkOn(pixel) {
+  const [red, green, blue] = [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#111" : "#fff";
+}
+
+/** A number as a cell has room for it: 0.42, 1.2, 35. @param {number} value */
+function cellNumber(value) {
+  const size = Math.abs(value);
+  if (size < 0.005) return "0.00"; // without a sign
+  return size < 1.0005 ? value.toFixed(2).replace("-", "\u2212") : short(value, 3);
+}
+
 export class Tile {
   /**
    * @param {Matrices} matrices
    * @param {number} panel
    * @param {string} caption
    * @param {string} spoken what a screen reader calls it
+   * @param {(token: string) => (() => string)|null} colour of a row or column that is a token
    */
-  constructor(matrices, panel, caption, spoken) {
+  constructor(matrices, panel, caption, spoken, colour) {
+    this.colour = colour;
     this.matrices = matrices;
     this.panel = panel;
     this.place = -1;
@@ -72,12 +89,14 @@ export class Tile {
       "aria-label": label,
       data: { panel },
     });
+    this.few = rows <= FEW && columns <= FEW && rows > 1 && columns > 1;
     this.context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
     this.image = this.context.createImageData(this.canvas.width, this.canvas.height);
     this.out = new Uint32Array(this.image.data.buffer);
     this.over = el("canvas", { class: "tile-over", "aria-hidden": "true" });
+    this.numbers = el("canvas", { class: "tile-numbers", "aria-hidden": "true" });
     this.frame = el("div", { class: "tile-frame", hidden: true });
-    this.plot = el("div", { class: "tile-plot" }, [this.canvas, this.over, this.frame]);
+    this.plot = el("div", { class: "tile-plot" }, [this.canvas, this.over, this.few ? this.numbers : null, this.frame]);
     this.zoom = el("button", { type: "button", class: "tile-zoom", tabindex: -1 });
     this.element = el("figure", { class: "tile" }, [
       caption ? el("figcaption", {}, [nameOf(caption, 60), this.zoom]) : null,
@@ -89,6 +108,11 @@ export class Tile {
     this.labels = [];
   }
 
+  /** Pixels of the labels: larger where there is room, and in a lecture. */
+  get font() {
+    return (this.few ? 12 : 10) * (document.body.classList.contains("guided") ? 1.5 : 1);
+  }
+
   /**
    * Room the labels take beside and below the cells.
    * @param {boolean} labelled
@@ -96,7 +120,7 @@ export class Tile {
   margins(labelled) {
     const { view } = this.matrices;
     if (!labelled) return { left: 0, right: 0, bottom: 0, top: this.strip() ? STRIP : 0 };
-    pen.font = `${FONT_SIZE}px system-ui`;
+    pen.font = `${this.font}px system-ui`;
     const widest = (/** @type {string[]} */ names) =>
       Math.min(WIDEST_LABEL, names.reduce((most, name) => Math.max(most, pen.measureText(brief(name, LONGEST_LABEL)).width), 0));
     return {
@@ -121,8 +145,9 @@ export class Tile {
   cell(width, height) {
     const { rows, columns } = this.matrices;
     const margin = this.margins(Math.min(width, height) >= SMALLEST_LABELLED);
-    const across = Math.min(LARGEST_CELL, (width - margin.left - margin.right) / columns);
-    const down = Math.min(LARGEST_CELL, (height - margin.bottom - margin.top) / rows);
+    const largest = this.few ? LARGEST_OF_FEW : LARGEST_CELL;
+    const across = Math.min(largest, (width - margin.left - margin.right) / columns);
+    const down = Math.min(largest, (height - margin.bottom - margin.top) / rows);
     const side = Math.min(across, down);
     const whole = (/** @type {number} */ size) => (size >= 2 ? Math.floor(size) : Math.max(0.2, size));
     if (Math.max(rows, columns) < ELONGATED * Math.min(rows, columns)) return [whole(side), whole(side)];
@@ -144,10 +169,11 @@ export class Tile {
     this.labels = labelled ? this.labelsOf(bottom) : [];
     const flat = bottom > 0 && this.labels.every((label) => !label.turned);
     this.width = left + this.grid.width + right;
-    this.height = top + this.grid.height + (flat ? LINE + 4 : bottom);
+    this.height = top + this.grid.height + (flat ? this.font + 5 : bottom);
     for (const [node, box] of /** @type {[HTMLElement, number[]][]} */ ([
       [this.plot, [0, 0, this.width, this.height]],
       [this.canvas, [left, top, this.grid.width, this.grid.height]],
+      [this.numbers, [left, top, this.grid.width, this.grid.height]],
       [this.over, [0, 0, this.width, this.height]],
     ])) {
       [node.style.left, node.style.top, node.style.width, node.style.height] = box.map((side) => `${side}px`);
@@ -161,7 +187,7 @@ export class Tile {
   labelsOf(bottom) {
     const { view } = this.matrices;
     const { left, top, height, cellWidth, cellHeight } = this.grid;
-    pen.font = `${FONT_SIZE}px system-ui`;
+    pen.font = `${this.font}px system-ui`;
     /** @type {Label[]} */
     const labels = [];
     const every = stride(cellHeight);
@@ -172,6 +198,7 @@ export class Tile {
         anchor: "end",
         turned: false,
         text: fitted(view.rows[row], left - 6),
+        of: view.rows[row],
       });
     }
     const flat = view.columns.every((name) => pen.measureText(brief(name, LONGEST_LABEL)).width <= cellWidth - 3);
@@ -180,8 +207,8 @@ export class Tile {
       const x = left + (column + 0.5) * cellWidth;
       labels.push(
         flat
-          ? { x, y: top + height + LINE + 1, anchor: "middle", turned: false, text: brief(view.columns[column], LONGEST_LABEL) }
-          : { x: x + 3.5, y: top + height + 5, anchor: "end", turned: true, text: fitted(view.columns[column], bottom - 6) },
+          ? { x, y: top + height + this.font + 2, anchor: "middle", turned: false, text: brief(view.columns[column], LONGEST_LABEL), of: view.columns[column] }
+          : { x: x + 3.5, y: top + height + 5, anchor: "end", turned: true, text: fitted(view.columns[column], bottom - 6), of: view.columns[column] },
       );
     }
     return labels;
@@ -226,10 +253,13 @@ export class Tile {
     const ink = inks();
     const context = /** @type {CanvasRenderingContext2D} */ (over.getContext("2d"));
     context.setTransform(scale, 0, 0, scale, 0, 0);
-    context.font = `${FONT_SIZE}px system-ui`; // as it was measured
+    context.font = `${this.font}px system-ui`; // as it was measured
     context.fillStyle = ink.muted;
-    for (const { x, y, anchor, turned, text } of labels) {
+    for (const { x, y, anchor, turned, text, of } of labels) {
+      const own = this.matrices.view.tokens ? this.colour(of) : null;
       context.save();
+      if (own) context.font = `700 ${this.font}px system-ui`;
+      if (own) context.fillStyle = own();
       context.translate(x, y);
       if (turned) context.rotate(-Math.PI / 2);
       context.textAlign = anchor === "end" ? "right" : "center";
@@ -244,6 +274,7 @@ export class Tile {
       context.stroke(path);
       context.fill(path);
     }
+    if (this.few) this.write();
   }
 
   /** @param {number} place of the frame; draws its cells unless they are drawn @param {boolean} [anew] */
@@ -253,6 +284,31 @@ export class Tile {
     if (place < 0 || !this.matrices.cells) return;
     this.missing = this.matrices.paint(place, this.panel, this.out);
     this.context.putImageData(this.image, 0, 0);
+    if (this.few) this.write();
+  }
+
+  /** Writes the numbers of a small matrix into its cells, in the ink that stands out there. */
+  write() {
+    const { matrices, numbers, grid } = this;
+    const scale = Math.max(1, devicePixelRatio);
+    const side = Math.min(grid.cellWidth, grid.cellHeight);
+    const [width, height] = [Math.ceil(grid.width * scale), Math.ceil(grid.height * scale)];
+    if (numbers.width !== width || numbers.height !== height) [numbers.width, numbers.height] = [width, height];
+    const context = /** @type {CanvasRenderingContext2D} */ (numbers.getContext("2d"));
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    context.clearRect(0, 0, grid.width, grid.height);
+    if (side < LEAST_NUMBERED || this.place < 0) return;
+    context.font = `${Math.min(22, side * 0.3)}px system-ui`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    for (let row = 0; row < matrices.rows; row++) {
+      for (let column = 0; column < matrices.columns; column++) {
+        const { value } = matrices.reading(this.place, this.panel, row, column);
+        if (!Number.isFinite(value)) continue;
+        context.fillStyle = inkOn(this.out[row * matrices.columns + column]);
+        context.fillText(cellNumber(value), (column + 0.5) * grid.cellWidth, (row + 0.5) * grid.cellHeight);
+      }
+    }
   }
 
   /** @param {MouseEvent} event -> the cell under the pointer */

@@ -1,8 +1,9 @@
 /** The ribbon of stages over the slider: one strip for each run, on the scale of time that all plots share. */
 
 import { category } from "./colours.js";
-import { clockText, el, nameOf } from "./dom.js";
+import { brief, clockText, el, nameOf } from "./dom.js";
 import { lanesOf, ribbonsOf } from "./stages.js";
+import { glossaryOf, tipOn } from "./terms.js";
 
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./stages.js").Moment} Moment */
@@ -33,6 +34,7 @@ export function stageRibbon(scene, moments) {
     const strip = el("div", { class: "strip", role: "group", "aria-label": "stages" }, [
       ...segments,
       ...ticksOf(scene, moments, run),
+      ...rungMarks(scene, run),
     ]);
     strip.style.height = `${Math.max(1, rows[run]) * (height + 1)}px`;
     const name = scene.runs.length > 1 ? el("span", { class: "strip-name" }, nameOf(scene.runs[run].short, 60)) : null;
@@ -80,11 +82,30 @@ export function segmentButton(scene, run, segment, named) {
     { type: "button", class: "segment", title: `${label}\n${segment.evidence}`, "aria-label": label, on: { click: go } },
     named ? nameOf(segment.name, 40) : null,
   );
+  tipOn(button, glossaryOf(scene).meaning(segment.name));
   button.addEventListener("dblclick", () => zoomTo(scene, segment.start, segment.stop));
   const put = () => place(button, scene, segment.start, segment.stop);
   scene.scale.on(put);
   put();
   return button;
+}
+
+/** Rungs on the ribbon: a dot where the run left a critical point, a ring where it should have. @param {Scene} scene @param {number} run */
+function rungMarks(scene, run) {
+  return (scene.runs[run].data.ladder ?? []).flatMap((rung) =>
+    [rung.predicted_escape, rung.measured_escape].flatMap((time, i) => {
+      if (time === null) return [];
+      const said = `rung ${brief(rung.label, 40)}, ${i ? "measured" : "predicted"} escape: ${clockText(scene.clock, time)}`;
+      const mark = el("i", { class: `rung-mark ${i ? "measured" : "predicted"}`, data: { says: said } });
+      const put = () => {
+        mark.hidden = time < scene.axis.min || time > scene.axis.max;
+        mark.style.left = `${100 * scene.scale.share(time)}%`;
+      };
+      scene.scale.on(put);
+      put();
+      return [mark];
+    }),
+  );
 }
 
 const AIR = 0.04; // of a stage, on both sides, when it is looked at alone

@@ -5,7 +5,8 @@
  *   order?: number}} Block
  *   A compressed array in <script type="application/octet-stream" id="block-ID">. See blocks.js; `order` is for f32 only.
  *
- * @typedef {{name: string, family: string, faint: boolean, dashed: boolean, values: Block}} Curve
+ * @typedef {{name: string, family: string, token: string, faint: boolean, dashed: boolean, values: Block}} Curve
+ *   `token`: the token that it is about, or "".
  * @typedef {{name: string, value: number}} Level
  * @typedef {{slot: string, title: string, about: string, frames: Block|null, of: number, shown: number}} AnyView
  *   `frames`: which of the run's `of` frames are shown, null for all; `shown` is their number.
@@ -13,16 +14,16 @@
  *   curves: Curve[], levels: Level[]}} CurvesView
  *   `log`: a logarithmic axis makes sense; `start_log`: the page opens with one.
  * @typedef {AnyView & {kind: "matrices", values: Block, panels: string[], rows: string[], columns: string[],
- *   row_axis: string, column_axis: string, low: number, high: number, across: number|null,
+ *   row_axis: string, column_axis: string, low: number, high: number, across: number|null, tokens: boolean,
  *   marks: {names: string[], cells: Block}|null}} MatricesView
- * @typedef {AnyView & {kind: "points", values: Block, labels: string[], explained: Block}} PointsView
+ * @typedef {AnyView & {kind: "points", values: Block, labels: string[], tokens: boolean, explained: Block}} PointsView
  * @typedef {CurvesView | MatricesView | PointsView} View
  *
  * @typedef {{name: string, start: number, stop: number|null, evidence: string, track: string, aside: boolean}} Stage
  *   `aside`: its track is shown in the timeline, not above plots.
  * @typedef {number|string|null} Cell
  * @typedef {{tag: string, statement: string, regime: string, predicted: Cell, measured: Cell, tolerance: Cell,
- *   predicted_error: number|null, measured_error: number|null, unit: string, kind: string|null, counted: boolean,
+ *   predicted_error: number|null, measured_error: number|null, unit: string, group: string, kind: string|null, counted: boolean,
  *   verdict: "confirmed"|"violated"|"inconclusive"|"not applicable", reason: string, calibrated: boolean,
  *   span: [number, number]|null, over_runs?: OverRuns|null}} Verdict
  *   `kind`: identity, prediction or pattern. `counted`: neither an identity nor rarely decided. `calibrated`: it has a null. `span`: from when to when the run shows it, on the run's clock.
@@ -35,13 +36,20 @@
  *   predicted_escape: number|null, measured_escape: number|null, remainder: number|null, law: string, note: string}} Rung
  * @typedef {{name: string, t: number|null, low: number|null, high: number|null, measured: number|null, said: string}} PredictedEvent
  *   `said`: why an event is not predicted, or did not come.
+ * @typedef {{title: string, start: number, stop: number|null, text: string}} Caption
+ * @typedef {{title: string, rows: string[], columns: string[], values: (number|null)[][]}} SmallTable
+ * @typedef {{sentence: string, table: SmallTable|null, captions: Caption[], lead: string,
+ *   paper: {text: string, arxiv: string}|null}} About
+ *   What a run is and what happens when, in words; `lead`: the slot of curves that a guided tour shows.
  * @typedef {{title: string, rows?: [string, string][], text?: string}} Facts
  * @typedef {{name: string, status: string, reason: string, clock: string, frames: number, time: Block,
- *   change: {of: string, at: Block}|null, notes: string[], stages: Stage[], events: Object<string, number|null>, event_notes: Object<string, string>,
+ *   change: {of: string, at: Block}|null, about: About|null, notes: string[], stages: Stage[], events: Object<string, number|null>, event_notes: Object<string, string>,
  *   event_states: Object<string, string>, event_intervals: Object<string, [number, number]|null>,
  *   ledger: Verdict[]|null, ladder: Rung[]|null, prediction: PredictedEvent[]|null, provenance: Facts[], views: View[]}} RunData
  *   `change`: where each frame lies on the scale by change, 0 to 1, and whose change it is.
- * @typedef {{title: string, clock: string, log_time?: boolean, runs: RunData[]}} SceneData
+ * @typedef {{title: string, clock: string, log_time?: boolean, runs: RunData[], glossary: Object<string, string>,
+ *   differs: [string, string[]][], tokens: string[]}} SceneData
+ *   `glossary`: symbols and what they mean. `differs`: options and their values in each run. `tokens`: in the order of their colours.
  *   `log_time`: the page opens with a logarithmic axis of time.
  * @typedef {{title: string, version: string, scenes: SceneData[], play?: import("./play_types.js").PlayData}} PageData
  *   `play`: studies of these runs that can be played.

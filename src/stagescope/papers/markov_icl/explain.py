@@ -1,0 +1,43 @@
+"""A run of in-context Markov chains in words: the prior, the model, and which strategy it predicts by."""
+
+from typing import Any
+
+from stagescope.detect.stage import Stage
+from stagescope.papers.markov_icl.reading import MarkovReading
+from stagescope.views.explained import Explained, captions, motion_words, plain
+
+GLOSSARY = {
+    "uniform": "Predicting every token equally often.",
+    "unigram": "Predicting a token as often as it occurred in the context.",
+    "bigram": "Predicting a token as often as it followed the last token in the context: an induction head.",
+    "trigram": "Predicting a token as often as it followed the last two tokens in the context.",
+    "lag": "Event: attention on the token before has visibly grown.",
+    "onset": "Event: the first layer attends mostly to the token before.",
+    "match": "Event: the second layer looks for earlier places with the same token.",
+    "KL": "Kullback-Leibler divergence, in nats: 0 where two predictions are equal.",
+    "t_#": "Event: the loss is halfway between two neighbouring levels.",
+}
+SAID = {
+    "uniform": "The model predicts every token equally often: it uses nothing of the context.",
+    "unigram": "The model counts tokens: it predicts each as often as it occurred in the context.",
+    "bigram": "The model has an induction head: it predicts what followed the last token earlier in the context.",
+    "trigram": "The model predicts what followed the last two tokens earlier in the context.",
+}
+
+
+def explain(reading: MarkovReading) -> Explained:
+    law = reading.law
+    return Explained(f"{_sentence(law)} {motion_words(reading.run)}", None, captions(reading.told_stages, _said), GLOSSARY)
+
+
+def _sentence(law: Any) -> str:
+    prior = law.process
+    what = f"Markov chains on {prior.tokens} tokens, a new one in every sequence"
+    return f"Two layers of attention learn to predict {what} (rows drawn from Dirichlet({prior.concentration:g}))."
+
+
+def _said(stage: Stage) -> str:
+    if stage.name not in SAID or "kl" not in stage.facts:
+        return plain(stage)
+    near = stage.facts["kl"].get(stage.name)
+    return SAID[stage.name] + ("" if near is None else f" It is at least {near:.2g} nats (KL) from doing exactly this.")

@@ -1,0 +1,103 @@
+"""What a page says of its runs in words, as it travels: names, explanations, symbols, and what differs between runs."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from stagescope.claims.claim import Verdict
+from stagescope.papers.registry import tags
+from stagescope.views.explained import GLOSSARY, Explained, SmallTable, captions, plain
+from stagescope.views.view import Matrices, Points, Portrait
+
+LONGEST = 2000
+"""Characters of a name or a label that travel; the page shows fewer and puts the rest into a tooltip."""
+IDENTITIES, OTHERS = "identities: they cannot fail, and are not counted", "other claims"
+MOST_TOKENS = 1000
+"""Tokens that are listed for their colours; more than eight have none."""
+MOST_OPTIONS = 12
+"""Options in which runs differ that are listed."""
+
+
+def label(text: str) -> str:
+    """A name as it travels: cleaned, and cut where nobody would read on."""
+    whole = clean(str(text))
+    return whole if len(whole) <= LONGEST else f"{whole[:LONGEST]}… ({len(whole):,} characters)"
+
+
+def clean(text: str) -> str:
+    """Halves of surrogate pairs are no characters; each is replaced by U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def number(value: float | None) -> float | None:
+    """JSON has no infinity: a number that is none is null."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def about(portrait: Portrait) -> dict[str, Any] | None:
+    """The explanation of a run; without one, the evidence of its stages."""
+    found = portrait.explained
+    if found is None:
+        if portrait.stages is None:
+            return None
+        found = Explained("", captions=captions(portrait.stages, plain))
+    cited = portrait.reference
+    return {
+        "sentence": label(found.sentence),
+        "table": None if found.table is None else _table(found.table),
+        "captions": [
+            {"title": label(one.title), "start": number(one.start) or 0.0, "stop": number(one.stop), "text": label(one.text)}
+            for one in found.captions
+        ],
+        "lead": label(found.lead),
+        "paper": None if cited is None else {"text": label(cited.text), "arxiv": label(cited.arxiv)},
+    }
+
+
+def _table(table: SmallTable) -> dict[str, Any]:
+    values = [[number(float(value)) for value in row] for row in table.values]
+    names = {"rows": [label(name) for name in table.rows], "columns": [label(name) for name in table.columns]}
+    return {"title": label(table.title), **names, "values": values}
+
+
+def glossary(group: Sequence[Portrait]) -> dict[str, str]:
+    """Symbols of all pages, then those of the papers of a scene."""
+    own = [portrait.explained.glossary for portrait in group if portrait.explained is not None]
+    return {label(symbol): label(says) for found in (GLOSSARY, *own) for symbol, says in found.items()}
+
+
+def claim_group(row: Verdict) -> str:
+    """Where a claim stands in its theory, such as a saddle or a stage; identities, which cannot fail, are by themselves."""
+    if row.kind == "identity":
+        return IDENTITIES
+    known = tags().get(row.tag)
+    return label(known.number) if known is not None else OTHERS
+
+
+def tokens_of(group: Sequence[Portrait]) -> list[str]:
+    """Tokens of a scene in the order of their colours: that of the matrices between tokens, or of points."""
+    views = [view for portrait in group for view in portrait.views]
+    names = [name for view in views if isinstance(view, Matrices) and view.tokens for name in view.rows]
+    names = names or [name for view in views if isinstance(view, Points) and view.tokens for name in view.labels]
+    return [label(name) for name in dict.fromkeys(names)][:MOST_TOKENS]
+
+
+def differing(group: Sequence[Portrait]) -> list[list[Any]]:
+    """Options that are not the same in all runs of a scene: the name, and the value of each run."""
+    configs = [portrait.run.config or {} for portrait in group]
+    names = dict.fromkeys(name for config in configs for name in config)
+    found = [[label(name), [_value(config.get(name)) for config in configs]] for name in names]
+    return [[name, values] for name, values in found if len(set(values)) > 1][:MOST_OPTIONS]
+
+
+def _value(value: Any) -> str:
+    """A setting as it is shown: of a file its name alone."""
+    if isinstance(value, str):
+        return label(Path(value).name if Path(value).is_absolute() else value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return label(" ".join(map(_value, value)))
+    return "–" if value is None else label(json.dumps(value, default=str))

@@ -1,0 +1,58 @@
+"""Explanations: every paper says what is shown, with the numbers of the run; any other run has a general one."""
+
+import numpy as np
+import pytest
+
+import stagescope as ss
+from stagescope.detect.stage import Stage, Stages
+from stagescope.errors import InputError
+from stagescope.views.explained import SmallTable, any_explained, captions, plain
+from tests.reporting.runs import small
+
+
+def test_gaps_between_stages_have_captions():
+    stages = (Stage("rise", 0.0, 1.0, "it rises"), Stage("part", 0.0, None, "", "row 1"), Stage("fall", 2.0, None, "it falls."))
+    found = Stages("finished", "t", {}, stages, {})
+    made = captions(found, plain, lambda before, after: f"{before.name} to {after.name if after else 'end'}")
+    assert [(one.title, one.start, one.stop, one.text) for one in made] == [
+        ("rise", 0.0, 1.0, "it rises."),
+        ("after rise", 1.0, 2.0, "rise to fall"),
+        ("fall", 2.0, None, "it falls."),
+    ]
+
+
+def test_a_table_has_a_name_for_each_row_and_column():
+    with pytest.raises(InputError, match="2 x 1 names"):
+        SmallTable("P", ("a", "b"), ("c",), np.eye(2))
+
+
+@pytest.mark.parametrize("kind", ["token", "pairwise", "heads", "regression"])
+def test_papers_explain_their_runs(kind):
+    seen = ss.reading(small(kind))
+    found = seen.explained
+    own = [stage.name for stage in seen.told_stages if not stage.track]
+    assert [one.title for one in found.captions if not one.title.startswith("after ")] == own
+    assert all(len(one.text) > 20 for one in found.captions)
+    assert found.sentence.count(".") >= 2
+    assert found.sentence != any_explained(seen).sentence
+    assert found.glossary
+
+
+def test_captions_have_the_numbers_of_the_run():
+    """The gain of each row in words is that of the stage's facts, and the table is the chain's own."""
+    seen = ss.reading(small("token"))
+    focus = next(stage for stage in seen.told_stages if stage.name == "focus")
+    caption = next(one for one in seen.explained.captions if one.title == "focus")
+    for row, gain in focus.facts["gains"].items():
+        assert f"query {row} {gain:+.3f}" in caption.text
+    table = seen.explained.table
+    assert table is not None
+    assert table.values.sum(axis=1) == pytest.approx(1.0)
+    assert np.diag(table.values) == pytest.approx(0.6 + 0.4 * np.array([0.5, 0.25, 0.15, 0.1]))
+
+
+def test_any_run_has_an_explanation():
+    seen = ss.reading(small("token"))
+    found = any_explained(seen)
+    assert "gradient flow up to t = 120" in found.sentence
+    assert [one.text for one in found.captions] == [plain(stage) for stage in seen.told_stages if not stage.track]

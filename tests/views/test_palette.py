@@ -1,0 +1,29 @@
+"""Figures on paper have the colours of the page."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from stagescope.reporting.bundle import VIEWER
+from stagescope.views.palette import CATEGORIES, DIVERGING, SEQUENTIAL, STEPS, ramp
+
+SOURCE = (VIEWER / "colours.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "own"), [("SEQUENTIAL", SEQUENTIAL), ("DIVERGING", DIVERGING), ("CATEGORIES", CATEGORIES)])
+def test_anchors_are_those_of_the_page(name, own):
+    found = re.search(rf"const {name} = \{{\s*light: (\[.*\]),", SOURCE)
+    assert found is not None
+    assert np.array(json.loads(found[1])).tolist() == np.array(own).tolist()
+
+
+def test_ramps_go_from_the_paper_to_the_strongest_colour():
+    """Ends by hand: lightness .975 is almost white; lightness only falls along the ramp of numbers."""
+    colours = ramp(signed=False)
+    assert colours.shape == (STEPS, 3)
+    assert colours[0].min() > 0.93
+    assert np.all(np.diff(colours @ [0.2126, 0.7152, 0.0722]) < 0)
+    assert ramp(signed=True)[STEPS // 2].min() > 0.95
+    assert ramp(signed=False, foot=0.1)[0] == pytest.approx(colours[25], abs=0.01)
