@@ -71,7 +71,7 @@ class _Place(caching.UserProvidedCacheLocator):
         name = f"{Path(file).stem}-{self.get_source_stamp()[:16]}"
         self._cache_path = str((cache_folder("numba") or Path()) / made_by / name)
 
-    def get_source_stamp(self) -> str:
+    def get_source_stamp(self) -> Any:
         found = os.stat(self._py_file)
         return _digest(self._py_file, found.st_mtime_ns, found.st_size)
 

@@ -24,11 +24,11 @@ export function prepare(options, _draws, constants, tools) {
   const flow = new Flow(made, options);
   const { shared, classes, vocab } = made;
   const distinct = made.logs.length - shared;
-  /** @param {Float64Array} theta of the first class: all of them have the same curves */
+  /** Of the first class, because all have the same curves; the most frequent distinct token first. @param {Float64Array} theta */
   const observe = (theta) => {
     const c = flow.attention(theta, 0);
     const common = c.subarray(0, shared).reduce((sum, x) => sum + x, 0);
-    return [common, ...(shared ? [Math.max(...c.subarray(0, shared))] : []), ...c.subarray(shared)];
+    return [common, ...(shared ? [Math.max(...c.subarray(0, shared))] : []), ...c.subarray(shared).reverse()];
   };
   const curves = shared ? ["strongest common token"] : [];
   return {
@@ -52,7 +52,7 @@ export function prepare(options, _draws, constants, tools) {
         title: "Attention token by token",
         axis: "attention",
         log: false,
-        curves: [...curves, ...Array.from({ length: distinct }, (_, i) => `distinct token ${i + 1}`)],
+        curves: [...curves, ...Array.from({ length: distinct }, (_, i) => `distinct token ${distinct - i}`)],
         levels: [],
       },
     ],

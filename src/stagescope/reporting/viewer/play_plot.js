@@ -17,7 +17,7 @@ const PLOT_LEFT = 46;
 const PLOT_RIGHT = 10;
 const PLOT_TOP = 18;
 const PLOT_BOTTOM = 22;
-const NAMED_CURVES = 12; // curves that have a name and a colour
+const NAMED_CURVES = 8; // curves that have a name and a colour
 const MOST_DECADES = 6; // of a logarithmic axis that are shown
 
 /** Where the curves of a panel are among those that are observed; the loss is apart. @param {PlayPanel[]} panels @param {string} slot */
