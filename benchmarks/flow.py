@@ -15,7 +15,6 @@ Ours is `ss.evolve` as the package has it, loss and speed recorded too: once as 
 
 import json
 import os
-import time
 from importlib.util import find_spec
 from typing import Any
 
@@ -25,6 +24,7 @@ os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_paralleli
 import numpy as np
 
 import stagescope as ss
+from benchmarks.timing import least, seconds
 from stagescope.fields.objective import GradientField
 from stagescope.params import Layout
 
@@ -35,12 +35,6 @@ ROUNDS, REPEATS, SLOW = 3, 5, 5.0
 DEFAULT = ss.GradientFlow().rtol
 WAYS = ("plain", "sums", "tuned")
 LSODA = ("lsoda", "solve_ivp", "numbalsoda")
-
-
-def seconds(work) -> float:
-    began = time.process_time()
-    work()
-    return time.process_time() - began
 
 
 class Ours:
@@ -254,14 +248,14 @@ def kernel_seconds(ours: Ours) -> float:
 
     theta, held = ours.states()[500], ours.loss._held.copy()
     repeat(1, theta, np.empty_like(theta), held)
-    return min(seconds(lambda: repeat(1000, theta, np.empty_like(theta), held)) for _ in range(50)) / 1000
+    return least(lambda: repeat(1000, theta, np.empty_like(theta), held), 50) / 1000
 
 
 def arithmetic_seconds(ours: Ours) -> float:
     """The matrix products of one right-hand side at the rate of a large matrix product."""
     (d, m), (_, mk) = ours.loss.model.shapes["W0"], ours.loss.model.shapes["WQ"]
     square = np.ones((512, 512))
-    rate = 512**3 / min(seconds(lambda: square @ square) for _ in range(10))
+    rate = 512**3 / least(lambda: square @ square, 10)
     return (6 * d * m * mk + 3 * d * d * mk + 6 * d * d * m) / rate
 
 
@@ -296,9 +290,9 @@ def hundred_flows() -> float:
         return ss.stages(run)
 
     one(0.5, 0.6)
-    began = time.process_time()
-    found = [one(first, persistence) for first in np.linspace(0.3, 0.75, 10) for persistence in np.linspace(0.1, 0.8, 10)]
-    total = time.process_time() - began
+    found: list[ss.Stages] = []
+    points = [(first, persistence) for first in np.linspace(0.3, 0.75, 10) for persistence in np.linspace(0.1, 0.8, 10)]
+    total = seconds(lambda: found.extend(one(*point) for point in points))
     second = sum(stages.events["E2"] is not None for stages in found)
     print(f"100 flows with events: {total:.1f} s of CPU; {second} reach the second embedding direction")
     return total

@@ -14,7 +14,6 @@ One thread, CPU time, sides alternating, minima, compilation excluded. Needs `st
 
 import json
 import os
-import time
 import warnings
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
@@ -23,6 +22,7 @@ os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_paralleli
 import numpy as np
 
 import stagescope as ss
+from benchmarks.timing import alternating
 from stagescope.dynamics.loops import loop_for
 from stagescope.fields.field import Compiled
 from stagescope.papers.incremental.regression.kernel import velocity
@@ -36,17 +36,6 @@ TOLERANCES = [(10.0**-power, atol) for power in range(6, 13) for atol in (10.0 *
 RATES = {"V": 0.05, "a": 0.01}
 MODEL = ss.RegressionHeads(positions=40, gains=(2.89, 1.7, 1.0), heads=3)
 LAWS = {"exact": ss.RegressionLoss(model=MODEL), "mirror": ss.MirrorFlow(model=MODEL)}
-
-
-def best(works: dict, rounds: int = ROUNDS) -> dict:
-    """The least CPU seconds of each, alternating."""
-    found = dict.fromkeys(works, np.inf)
-    for _ in range(rounds):
-        for name, work in works.items():
-            began = time.process_time()
-            work()
-            found[name] = min(found[name], time.process_time() - began)
-    return found
 
 
 class Ours:
@@ -189,7 +178,8 @@ def step() -> dict[str, float]:
     for name, side in sides.items():
         gap = np.abs(side.values - sides["ours float64"].values).max()
         assert gap < 1e-4, f"{name} differs by {gap}: not the same work"  # PyTorch clips at norm + 1e-6
-    found = {name: 1e3 * seconds / STEPS for name, seconds in best({name: side.run for name, side in sides.items()}).items()}
+    took = alternating({name: side.run for name, side in sides.items()}, ROUNDS)
+    found = {name: 1e3 * seconds / STEPS for name, seconds in took.items()}
     print("ladder step, ms:", ", ".join(f"{name} {value:.2f}" for name, value in found.items()))
     torch, other = min(found["mixed"], found["gathered"]), min(found[name] for name in ("bag", "sparse", "jax"))
     ratios = {"ratio_step": torch / found["ours float64"], "ratio_step_best_alternative": other / found["ours float32"]}
@@ -232,10 +222,10 @@ class Flow:
         truth, works = self.ours(*TIGHT), {"usual": lambda: self.ours(ss.GradientFlow().rtol, None)}
         for name, run in (("ours", self.ours), ("lsoda", self.lsoda)):
             enough = [pair for pair in TOLERANCES if np.abs(run(*pair) - truth).max() <= ERROR]
-            times = best({pair: lambda run=run, pair=pair: run(*pair) for pair in enough}, 1)
+            times = alternating({pair: lambda run=run, pair=pair: run(*pair) for pair in enough}, 1)
             fastest = min(enough, key=times.__getitem__)
             works[name] = lambda run=run, pair=fastest: run(*pair)
-        return best(works, rounds)
+        return alternating(works, rounds)
 
 
 def flow() -> dict[str, float]:

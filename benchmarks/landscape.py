@@ -7,7 +7,6 @@ with the start: the last lines show one start scale after another.
 
 import json
 import os
-import time
 from collections.abc import Callable
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -15,6 +14,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
 
 import stagescope as ss
+from benchmarks.timing import least
 
 REPEATS = 3
 BARS = {"path_ref": 1.5, "path_d6": 4.0, "branch": 3.0}
@@ -24,12 +24,7 @@ BARS = {"path_ref": 1.5, "path_d6": 4.0, "branch": 3.0}
 def seconds(work: Callable[[], object]) -> float:
     """The least CPU time of a few calls, after one that compiles."""
     work()
-    taken = []
-    for _ in range(REPEATS):
-        began = time.process_time()
-        work()
-        taken.append(time.process_time() - began)
-    return round(min(taken), 3)
+    return round(least(work, REPEATS), 3)
 
 
 def loss_of(d: int) -> ss.TokenPopulation:

@@ -13,7 +13,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
@@ -21,6 +20,7 @@ os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_paralleli
 import numpy as np
 
 import stagescope as ss
+from benchmarks.timing import least, seconds
 from stagescope.fields.objective import Objective
 from stagescope.params import Layout
 
@@ -37,12 +37,6 @@ flow = peak()
 ss.stages(run)
 print(flow, peak())
 """
-
-
-def seconds(work) -> float:
-    began = time.process_time()
-    work()
-    return time.process_time() - began
 
 
 class Definition(Objective):
@@ -163,10 +157,9 @@ def alternatives(until: float = 200.0) -> dict[str, float]:
 def condensation(tokens: int = 1024, until: float = 160.0) -> dict[str, float | None]:
     """Past E1, with events."""
     problem = Problem(tokens)
-    began = time.process_time()
-    run = problem.run(until, 200)
-    flow = time.process_time() - began
-    first = ss.stages(run).events["E1"]
+    made: list[ss.Run] = []
+    flow = seconds(lambda: made.append(problem.run(until, 200)))
+    first = ss.stages(made[0]).events["E1"]
     print(f"{tokens} tokens to t = {until:g}: {flow:.1f} s, E1 at {first}", flush=True)
     return {"seconds": flow, "E1": first}
 
@@ -177,7 +170,7 @@ def reference() -> float:
     made = study.setup(study.configured("ref"), 0)
     assert made.until
     work = {"until": made.until, "record": made.record, "progress": False}
-    return min(seconds(lambda: ss.evolve(made.what, made.params, ss.GradientFlow(), **work)) for _ in range(10))
+    return least(lambda: ss.evolve(made.what, made.params, ss.GradientFlow(), **work), 10)
 
 
 def main() -> None:

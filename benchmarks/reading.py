@@ -11,14 +11,13 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 import stagescope as ss
+from benchmarks.timing import least
 from stagescope.papers.focus_dilution.kernel import gradient, hold
 from stagescope.threads import one_blas_thread
 
@@ -27,16 +26,6 @@ LATER = ("predicted-sequence", "predicted-times", "critical-scale", "lambda-c", 
 CALLS, CALLS_SECONDS = 20_000, 0.0273
 """Calls of the kernel, and what they take on the core of the bars, where `evolve` on ref took .050 s in version 0.1.0."""
 BARS = {"check": 2.3, "again": 0.01, "point": 0.4, "first_answer": 1.0, "help": 0.3, "report": 0.15}
-
-
-def least(work: Callable[[], object], times: int = 5) -> float:
-    """The least CPU time of some calls."""
-    found = []
-    for _ in range(times):
-        before = time.process_time()
-        work()
-        found.append(time.process_time() - before)
-    return min(found)
 
 
 def fresh(*words: object, times: int = 3) -> float:

@@ -10,7 +10,6 @@ the same parameters. Needs the extra `stagescope[benchmarks]` and, for `torch.co
 
 import json
 import os
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +21,10 @@ from numba import njit
 
 import stagescope as ss
 from benchmarks.scan_snap_alternatives import LAYOUTS, jax_steps, torch_steps
+from benchmarks.timing import alternating, least, seconds
+from stagescope.fields.lanes import LANES
 from stagescope.papers.scan_snap.sampled_kernel import accumulate, heavy_ball, move
-from stagescope.papers.scan_snap.single_kernel import accumulate_single, heavy_ball_single, padded
+from stagescope.papers.scan_snap.single_kernel import accumulate_single, heavy_ball_single, padded, workspace
 
 BATCH = LENGTH = 128
 STEPS, ROUNDS, MOMENTUM = 40, 7, 0.9
@@ -46,9 +47,10 @@ def steps_double(y, z, my, mz, sizes, counts, layout, outputs, lr, momentum):
 
 @njit
 def steps_single(y, z, my, mz, sizes, counts, layout, outputs, lr, momentum):
+    size, work = np.float32(np.inf), workspace(counts.shape[1], counts.shape[2], y.shape[1], outputs)
     for k in range(len(sizes)):
-        accumulate_single(y, z, my, mz, sizes[k], counts[k], *layout, outputs)
-        move(y, my, lr, momentum)
+        accumulate_single(y, z, my, mz, sizes[k], counts[k], *layout, size, work)
+        size = move(y, my, lr, momentum)
         move(z, mz, lr, momentum)
 
 
@@ -58,7 +60,7 @@ class Kernel:
     def __init__(self, task: ss.PairwiseSampled, batches: list, single: bool) -> None:
         self.task, self.single = task, single
         sizes, counts = (np.stack(each) for each in zip(*batches, strict=True))
-        spare = -counts.shape[2] % 8 if single else 0
+        spare = -counts.shape[2] % LANES if single else 0
         self.batches = sizes, np.pad(counts, ((0, 0), (0, 0), (0, spare)))
         self.layout = (task.kernel_arguments[1], task.kernel_arguments[2], task.rows["query"], task.rows["target"])
 
@@ -148,14 +150,6 @@ class Alternative:
         self.end = self.steps()
 
 
-def seconds(reset: Callable, work: Callable) -> float:
-    """Of CPU time a step."""
-    reset()
-    began = time.process_time()
-    work()
-    return (time.process_time() - began) / STEPS
-
-
 def alternatives(task: ss.PairwiseSampled, batches: list) -> list[Alternative]:
     """The three fastest alternatives, by four rounds after the first, which compiles."""
     found = []
@@ -163,7 +157,7 @@ def alternatives(task: ss.PairwiseSampled, batches: list) -> list[Alternative]:
         for layout in LAYOUTS:
             side = Alternative(make, layout, task, batches)
             side.train()
-            found.append((min(seconds(side.reset, side.train) for _ in range(4)), len(found), side))
+            found.append((least(side.train, 4), len(found), side))
     return [side for *_, side in sorted(found)[:3]]
 
 
@@ -178,10 +172,10 @@ def compare(last: int) -> dict[str, Any]:
         side.train()
         gap, most = np.abs(sides["float64"].end - side.end).max(), 1e-9 if name.endswith("64") else 1e-4
         assert gap < most, f"{name} differs by {gap}: not the same work"
-    work = {name: (side.reset, side.train) for name, side in sides.items()}
-    work |= {f"{name} drawn": (sides[name].reset, sides[name].draw_and_train) for name in ("float64", "float32")}
-    rows = [[seconds(*each) for each in work.values()] for _ in range(ROUNDS)]
-    ms = dict(zip(work, 1e3 * np.min(rows, axis=0), strict=True))
+    work, before = ({name: getattr(side, what) for name, side in sides.items()} for what in ("train", "reset"))
+    for name in ("float64", "float32"):
+        work[f"{name} drawn"], before[f"{name} drawn"] = sides[name].draw_and_train, sides[name].reset
+    ms = {name: 1e3 * took / STEPS for name, took in alternating(work, ROUNDS, before).items()}
     best = min(list(sides)[4:], key=ms.__getitem__)
     ratios = {
         "authors": ms["torch64"] / ms["float32"],
@@ -203,10 +197,10 @@ def sweep_seconds() -> float:
     from stagescope.papers.scan_snap.figures.numbers import entropy_grid
     from stagescope.progress import Progress
 
-    began = time.process_time()
-    found = entropy_grid(Progress())
-    print(f"figure 6: mean |difference| to the published means {found['mean_abs_difference']:.4f}")
-    return time.process_time() - began
+    found: list[dict] = []
+    total = seconds(lambda: found.append(entropy_grid(Progress())))
+    print(f"figure 6: mean |difference| to the published means {found[0]['mean_abs_difference']:.4f}")
+    return total
 
 
 def main() -> None:

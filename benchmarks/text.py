@@ -9,7 +9,6 @@ minima. All must end at the same parameters. The texts are TinyStories and WikiT
 
 import json
 import os
-import time
 from abc import ABC, abstractmethod
 from itertools import pairwise
 from typing import Any
@@ -20,6 +19,7 @@ os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_paralleli
 import numpy as np
 
 import stagescope as ss
+from benchmarks.timing import alternating, least
 from stagescope.papers.focus_dilution.text.kernel import Supports
 from stagescope.papers.focus_dilution.text.loss import TextCounts
 from stagescope.spec import build
@@ -242,24 +242,14 @@ def milliseconds(law: TextCounts, kinds: tuple, steps: int, rounds: int) -> dict
         for name, block in sides["Ours"].end().items():
             gap = np.abs(block - side.end()[name]).max() / np.abs(block).max()
             assert gap < 1e-4, f"{name} of {type(side).__name__} differs by {gap}: not the same work"
-    found: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(rounds):
-        for name, side in sides.items():
-            side.reset()
-            began = time.process_time()
-            side.train()
-            found[name].append(time.process_time() - began)
-    return {name: 1e3 * min(times) / steps for name, times in found.items()}
+    work, before = ({name: getattr(side, what) for name, side in sides.items()} for what in ("train", "reset"))
+    return {name: 1e3 * took / steps for name, took in alternating(work, rounds, before).items()}
 
 
 def peak() -> float:
     """Floating point operations a second of a large float32 product by BLAS."""
-    x, times = np.random.default_rng(0).normal(size=(1024, 1024)).astype(np.float32), []
-    for _ in range(20):
-        began = time.process_time()
-        _ = x @ x
-        times.append(time.process_time() - began)
-    return 2 * 1024**3 / min(times)
+    x = np.random.default_rng(0).normal(size=(1024, 1024)).astype(np.float32)
+    return 2 * 1024**3 / least(lambda: x @ x, 20)
 
 
 def shown(law: TextCounts, took: dict[str, float], best: tuple[str, ...]) -> dict[str, float]:

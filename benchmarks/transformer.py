@@ -9,7 +9,6 @@ CPU time, the sides alternating, minima. Needs `stagescope[benchmarks]` and a C+
 
 import json
 import os
-import time
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
 
@@ -18,6 +17,7 @@ import torch
 from torch.nn import functional as F
 
 import stagescope as ss
+from benchmarks.timing import seconds
 from stagescope.dynamics.loops import loop_for
 from stagescope.params import Layout
 
@@ -149,12 +149,6 @@ def sides(model, start) -> dict[str, Side]:
     return found
 
 
-def _cpu(work) -> float:
-    began = time.process_time()
-    work()
-    return time.process_time() - began
-
-
 def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -175,16 +169,16 @@ def main() -> None:
             gap = np.abs(side.module.blocks[block].grad.numpy() - gradient).max() / np.abs(gradient).max()
             assert gap < 2e-3, f"{name}: the gradient in {block} differs by {gap:.1e} of its largest entry"
         side.step(tokens)
-        found[name] = side, min(_cpu(lambda side=side: side.step(tokens)) for _ in range(2))
+        found[name] = side, min(seconds(lambda side=side: side.step(tokens)) for _ in range(2))
         print(f"{found[name][1]:.3f} s  {name}", flush=True)
     best = min((name for name in found if name != "eager"), key=lambda name: found[name][1])
     loop = loop_for(setup.dynamics, loss.field(), layout)
     carry, _ = loop.advance(loop.restore(loop.start(layout.pack(setup.params))), 0, 1)
     rows = [
         (
-            _cpu(lambda: loop.advance(carry, 1, 1)),
-            _cpu(lambda: found["eager"][0].step(tokens)),
-            _cpu(lambda: found[best][0].step(tokens)),
+            seconds(lambda: loop.advance(carry, 1, 1)),
+            seconds(lambda: found["eager"][0].step(tokens)),
+            seconds(lambda: found[best][0].step(tokens)),
             _peak(),
         )
         for _ in range(ROUNDS)
@@ -200,7 +194,7 @@ def main() -> None:
 def _peak() -> float:
     """Seconds per operation of a large product in the BLAS of NumPy."""
     a = np.ones((1024, 1024), np.float32)
-    return _cpu(lambda: a @ a) / (2 * 1024**3)
+    return seconds(lambda: a @ a) / (2 * 1024**3)
 
 
 def flops(model, batch: int) -> float:

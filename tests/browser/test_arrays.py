@@ -22,7 +22,7 @@ def test_stages_events_and_arrays_are_on_the_page(page, visit):
     seen = visit(path).page
     chip = seen.locator(".chip[data-event='transition 1']")
     low, high = ss.stages(run).json()["intervals"]["transition 1"]
-    assert f"95 % interval {low:.4g} to {high:.4g}" in chip.get_attribute("title")
+    assert f"95 % interval {low:.4g} to {high:.4g}" in chip.get_attribute("data-says")
     text = seen.locator("body").inner_text()
     for title in ("Loss", "accuracy", "maps", "plateau 1", "plateau 2"):
         assert title in text

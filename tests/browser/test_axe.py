@@ -43,4 +43,5 @@ def test_axe_finds_nothing_serious(visit, sample, axe, scheme, width):
     seen.press("g")
     seen.settle()
     assert [one for one in seen.page.evaluate(FOUND) if one[0] in SERIOUS] == []
+    assert seen.page.evaluate("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     seen.press("Escape")

@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from stagescope.fields.lanes import (
     LANES,
+    exponential,
     larger,
     largest,
     load,
+    load_as,
     multiply_add,
     padded,
     plus,
@@ -18,6 +20,7 @@ from stagescope.fields.lanes import (
     spread,
     spread_from,
     store,
+    times,
     total,
 )
 from stagescope.fields.product_kernel import GROUP, add_product
@@ -55,6 +58,19 @@ def test_numbers_that_reach_a_threshold():
     numbers[3:5] = 40000, 39999
     _reached(numbers, out)
     np.testing.assert_array_equal(out[1:-1], np.where(numbers[2:18] >= 40000, 1.5, 0))
+
+
+@njit(cache=False)
+def _powers(counts, x, out):
+    store(out, 0, times(load_as(counts, 2, out.dtype.type(0)), exponential(load(x, 1))))
+
+
+def test_exponentials_of_lanes_times_counts():
+    draw, out = np.random.default_rng(0), np.zeros(LANES + 1, np.float32)
+    counts, x = draw.integers(9, size=LANES + 2, dtype=np.int32), np.linspace(-87, 87, LANES + 1).astype(np.float32)
+    _powers(counts, x, out)
+    np.testing.assert_allclose(out[:-1], counts[2:] * np.exp(x[1:].astype(float)), rtol=4e-7)
+    assert out[-1] == 0
 
 
 def test_padded():

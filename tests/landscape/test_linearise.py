@@ -160,6 +160,19 @@ def test_second_order_of_several_rates():
     assert run.at(-1)["x"][2] == pytest.approx(moved[2], rel=1e-4), "w follows v from then on"
 
 
+def test_second_order_of_a_gradient_flow_by_modes_least_squares_and_products(monkeypatch):
+    """Three ways to solve (rate I - J) w = forcing, with one block that moves faster."""
+    rng, found = np.random.default_rng(5), []
+    point, near = ({name: size * rng.normal(size=(3, 3)) for name in ("A", "B")} for size in (0.5, 0.51))
+    for name, value in (("PRODUCTS", 300), ("_by_modes", linearise.Linearisation._by_least_squares), ("PRODUCTS", 1)):
+        monkeypatch.setattr(linearise if name == "PRODUCTS" else linearise.Linearisation, name, value)
+        w = ss.linearise(product_loss(), point, rates={"A": 4.0}).second_order(near)
+        found.append(np.concatenate([w[name].ravel() for name in ("A", "B")]))
+    assert np.abs(found[0]).max() > 0.01
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], atol=1e-8 * np.abs(found[0]).max())
+
+
 def test_resonance_is_said():
     """2 lambda is itself a rate: if it is driven, w grows as t e^(2 lambda t); if not, the least w is given."""
     forces = np.zeros((2, 2, 2))

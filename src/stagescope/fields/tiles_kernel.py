@@ -79,38 +79,37 @@ class _Maker:
 
 
 @intrinsic
-def add_products(typing: Any, kind: Any, out: Any, weights: Any, strides: Any, rows: Any, counts: Any) -> Any:
-    """out[i] += sum_h sum_k weights[i, h, k] rows[h, k] on the width of two vectors, with i < ROWS.
+def add_products(
+    typing: Any, kind: Any, out: Any, fresh: Any, weights: Any, along: Any, rows: Any, count: Any, column: Any
+) -> Any:
+    """out[i] += sum_k weights[i, k] rows[k], or = where `fresh`, on the width of two vectors, with i < ROWS.
 
-    out: ROWS addresses, and the column to be added to all of them and to `rows`; weights: addresses of the first one of each i,
-    strides: bytes from h to h + 1 and k to k + 1; rows: the address of the first row's address, counts: of h, of k, and of
-    addresses from h to h + 1. `kind` is any array of these numbers.
+    out, weights: the addresses of out[i] and weights[i, 0]; along: bytes from k to k + 1; rows: the address of the first row's
+    address, count: of rows; column: bytes that are added to all addresses of out and rows. `kind` is any array of these numbers.
     """
     del typing
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         make = _Maker(builder, signature.args[0].dtype)
-        _, out, weights, strides, rows, counts = arguments
-        (*targets, column), firsts = make.split(out, ROWS + 1), make.split(weights, ROWS)
-        (by_head, along), (heads, count, apart) = make.split(strides, 2), make.split(counts, 3)
-        sums = make.room(2 * ROWS)
-        with cgutils.for_range(builder, heads) as head:
-            mine = [make.plus(first, head.index, by_head) for first in firsts]
-            listed = make.plus(rows, builder.mul(head.index, apart), make.word(8))
-            with cgutils.for_range(builder, count) as loop:
-                row = builder.add(make.load(make.plus(listed, loop.index, make.word(8)), make.word), column)
-                both = [make.load(builder.add(row, make.word(BYTES * i)), make.vector) for i in (0, 1)]
-                for i in range(ROWS):
-                    weight = make.all(make.load(make.plus(mine[i], loop.index, along), make.number))
-                    for side in (0, 1):
-                        make.add(sums[2 * i + side], weight, both[side])
-        for i, target in enumerate(targets):
-            for side in (0, 1):
-                place = builder.add(builder.add(target, column), make.word(BYTES * side))
-                make.save(builder.fadd(make.load(place, make.vector), builder.load(sums[2 * i + side])), place)
+        _, out, fresh, weights, along, rows, count, column = arguments
+        sides, firsts = (make.word(0), make.word(BYTES)), make.split(weights, ROWS)
+        ends = [builder.add(builder.add(end, column), side) for end in make.split(out, ROWS) for side in sides]
+        sums = make.room(len(ends))
+        with builder.if_then(builder.not_(fresh)):
+            for place, end in zip(sums, ends, strict=True):
+                builder.store(make.load(end, make.vector), place)
+        with cgutils.for_range(builder, count) as loop:
+            row = builder.add(make.load(make.plus(rows, loop.index, make.word(8)), make.word), column)
+            parts = [make.load(builder.add(row, side), make.vector) for side in sides]
+            for i, first in enumerate(firsts):
+                weight = make.all(make.load(make.plus(first, loop.index, along), make.number))
+                for place, part in zip(sums[2 * i : 2 * i + 2], parts, strict=True):
+                    make.add(place, weight, part)
+        for place, end in zip(sums, ends, strict=True):
+            make.save(builder.load(place), end)
         return context.get_dummy_value()
 
-    return types.void(kind, out, weights, strides, rows, counts), code
+    return types.void(kind, out, fresh, weights, along, rows, count, column), code
 
 
 @intrinsic

@@ -7,11 +7,12 @@ import numpy as np
 
 from stagescope.kernels import njit
 
+_FAST = {"contract", "reassoc"}  # lets sums vectorise; no other fast-math flag, so that inf and nan keep their meaning
 DEPENDENT = 1e-13
 """What is left of a unit vector below this is rounding: the vector depends on those before it."""
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=_FAST)
 def _dot(a, i, b, j):
     total = 0.0
     for n in range(a.shape[1]):
@@ -103,18 +104,19 @@ def regraded(logs, left, right):
     return _graded(logs.copy(), left.copy(), right.copy())
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=_FAST)
 def _applied(b, left, out, factor):
-    """out = factor N of each row of `left`, with N = [[0, B], [B^T, 0]]."""
+    """out = factor N of each row of `left`, with N = [[0, B], [B^T, 0]]; a row of B is read once for both of its uses."""
     d, width = b.shape
-    for i in range(len(left)):
-        for n in range(d + width):
-            out[i, n] = 0.0
-        for n in range(d):
+    out[:] = 0.0
+    for n in range(d):
+        row = b[n]
+        for i in range(len(left)):
+            seen, moved, entry, total = left[i, d:], out[i, d:], factor * left[i, n], 0.0
             for k in range(width):
-                entry = factor * b[n, k]
-                out[i, n] += entry * left[i, d + k]
-                out[i, d + k] += entry * left[i, n]
+                total += row[k] * seen[k]
+                moved[k] += entry * row[k]
+            out[i, n] += factor * total
 
 
 @njit(cache=True)

@@ -78,7 +78,11 @@ def threshold(largest: float) -> float:
 
 def symmetric_growth(matrix: np.ndarray, above: float | None = None) -> Growth:
     """Of a symmetric J: eigenvectors of rates above `above`."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return growing_modes(*np.linalg.eigh((matrix + matrix.T) / 2), above)
+
+
+def growing_modes(values: np.ndarray, vectors: np.ndarray, above: float | None = None) -> Growth:
+    """Of a symmetric J with these rates, in rising order, and modes."""
     growing = values > (threshold(float(np.abs(values).max(initial=0.0))) if above is None else above)
     basis = vectors[:, growing][:, ::-1]
     return Growth(basis, np.diag(values[growing][::-1]), basis.T)

@@ -11,12 +11,18 @@ from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
 from stagescope.landscape.derivatives import Derivatives
-from stagescope.landscape.growth import Growth, Motion, general_growth, krylov_growth, symmetric_growth, threshold
+from stagescope.landscape.growth import Growth, Motion, general_growth, growing_modes, krylov_growth, threshold
 from stagescope.landscape.spectrum import LARGEST_DENSE, eigen, largest_rate
 from stagescope.params import Params
 
 MOST_RATES, SAME = 8, 1e-6
 """Different rates of growth that the second order handles; rates closer than this, relative to the largest, count as one."""
+PRODUCTS = 300
+"""Parameters above which products with a symmetric J are cheaper than all its rates and modes."""
+DRIVEN = 1e-10
+"""A rate this near to the one that is driven, relative to the furthest, is taken to be the same."""
+WHOLE = np.array([1, 1j])
+"""Real and imaginary part as columns, times this, are the numbers themselves."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +50,25 @@ class Linearisation:
         """Whether D^(-1/2) J D^(1/2) is symmetric: a gradient field of which every block moves."""
         return self.near.roots is not None and bool(np.all(self.near.roots > 0))
 
+    @property
+    def _whole(self) -> bool:
+        """Whether growth and second order are computed from the whole Jacobian, not by products with it."""
+        return self.dense and not (self._symmetric and len(self.point) > PRODUCTS)
+
     @cached_property
     def _growth(self) -> Growth:
         if not self._symmetric:
             return general_growth(self.jacobian)
         roots: Any = self.near.roots
-        found = symmetric_growth(self.jacobian * roots / roots[:, None])
+        found = growing_modes(*self._modes)
         return Growth(roots[:, None] * found.basis, found.matrix, found.read / roots)
+
+    @cached_property
+    def _modes(self) -> tuple[np.ndarray, np.ndarray]:
+        """All rates and modes of D^(-1/2) J D^(1/2), where this is symmetric."""
+        roots: Any = self.near.roots
+        matrix = self.jacobian * roots / roots[:, None]
+        return np.linalg.eigh((matrix + matrix.T) / 2)
 
     @cached_property
     def _threshold(self) -> float:
@@ -60,7 +78,7 @@ class Linearisation:
         """The growing part of a deviation."""
         if not np.all(np.isfinite(deviation)):
             raise StagescopeError("the deviation from the critical point is not finite")
-        if self.dense:
+        if self._whole:
             return self._growth.motion(deviation)
         if not self._symmetric:
             return krylov_growth(lambda x: self.near.jvp(self.point, x), deviation, self._threshold, symmetric=False)
@@ -139,11 +157,11 @@ class Linearisation:
         length = float(np.linalg.norm(forcing))
         if length == 0:
             return np.zeros_like(forcing)
-        if self.dense:
-            system = (rate if np.imag(rate) else np.real(rate)) * np.eye(len(forcing)) - self.jacobian
+        if self._whole:
             parts = np.stack([np.real(forcing), np.imag(forcing)], axis=1)
-            found = np.linalg.lstsq(system, parts, rcond=1e-10)[0] @ np.array([1, 1j])
-            left = float(np.linalg.norm(system @ found - forcing))
+            found = (self._by_modes if self._symmetric else self._by_least_squares)(rate, parts)
+            left = float(np.linalg.norm(rate * (found @ WHOLE) - self.jacobian @ found @ WHOLE - forcing))
+            found = found @ WHOLE
         else:
             found, left = self._iterated(rate, forcing)
         if left > 1e-6 * length:  # not solved: a resonance
@@ -152,6 +170,17 @@ class Linearisation:
                 f"order grows as t e^({np.real(rate):.4g} t) and has no fixed shape"
             )
         return found
+
+    def _by_modes(self, rate: complex, parts: np.ndarray) -> np.ndarray:
+        roots: Any = self.near.roots
+        rates, modes = self._modes
+        gaps = np.real(rate) - rates
+        gaps[np.abs(gaps) <= DRIVEN * np.abs(gaps).max()] = np.inf
+        return roots[:, None] * (modes @ ((modes.T @ (parts / roots[:, None])) / gaps[:, None]))
+
+    def _by_least_squares(self, rate: complex, parts: np.ndarray) -> np.ndarray:
+        system = (rate if np.imag(rate) else np.real(rate)) * np.eye(len(parts)) - self.jacobian
+        return np.linalg.lstsq(system, parts, rcond=DRIVEN)[0]
 
     def _iterated(self, rate: complex, forcing: np.ndarray) -> tuple[np.ndarray, float]:
         from scipy.sparse.linalg import lsmr

@@ -32,7 +32,7 @@ def hold(sizes, scale, pi, transition):
     wide, tall, keys = padded(*sizes)
     law = np.zeros((wide + 2, wide))
     law[0, :d], law[1, :d], law[2 : d + 2, :d] = pi, transition.sum(axis=1), transition
-    room = np.zeros(4 * (tall + keys + BLOCK) * wide + 4 * tall * max(keys, BLOCK) + LINE)
+    room = np.zeros((4 * (tall + keys) + 3 * BLOCK) * wide + 4 * tall * max(keys, BLOCK) + LINE)
     return np.concatenate([sizes, [scale], np.ones(4), law.ravel(), room])
 
 
@@ -158,12 +158,15 @@ def _unattend(e, lift, means):
 
 
 @njit(**OPTIONS)
-def four(room, at, rows, wide):
+def _matrix(room, at, rows, wide):
+    return room[at : at + rows * wide].reshape(rows, wide)
+
+
+@njit(**OPTIONS)
+def _four(room, at, rows, wide):
     """Four matrices, one after the other."""
-    size = rows * wide
-    a, b, c, d = room[at : at + size], room[at + size :], room[at + 2 * size :], room[at + 3 * size :]
-    shape = rows, wide
-    return a.reshape(shape), b[:size].reshape(shape), c[:size].reshape(shape), d[:size].reshape(shape)
+    a, b, size = _matrix(room, at, rows, wide), _matrix(room, at + rows * wide, rows, wide), rows * wide
+    return a, b, _matrix(room, at + 2 * size, rows, wide), _matrix(room, at + 3 * size, rows, wide)
 
 
 @njit(**OPTIONS)
@@ -172,7 +175,7 @@ def _block(first, d, safe, tables, by_width, by_key, by_query, short):
 
     With R = dL/dlogits: dL/dW1 = H^T R, dL/dH = R W1^T, X = dL/dH W0^T, and dL/dPhi_ij = A_ij (X_ij - H_i . dL/dH_i).
     """
-    (w0, w1, dw0, dw1), (q, k, dq, dk), (e, z, _, spare), (h, dh) = by_width, by_key, by_query, short
+    (w0, w1, dw0, dw1), (q, k, dq, dk), (e, z, spare), (h, dh) = by_width, by_key, by_query, short
     sums, tops, own = spare[0, :BLOCK], spare[1, :BLOCK], spare[2, :BLOCK]
     last, tall, wide = first + BLOCK, h.shape[1], e.shape[1]
     pi, mass, law = tables[0, first:last], tables[1, first:last], tables[first + 2 : last + 2]
@@ -229,9 +232,10 @@ def gradient(theta, out, held):
     wide, tall, keys = padded(d, m, mk)
     end = _TABLES + (wide + 2) * wide
     tables, room = held[_TABLES:end].reshape(wide + 2, wide), held[end + -(held.ctypes.data // 8 + end) % LINE :]
-    by_width, by_key = four(room, 0, tall, wide), four(room, 4 * tall * wide, keys, wide)
-    by_query = four(room, 4 * (tall + keys) * wide, BLOCK, wide)
-    h, dh, wq, wk = four(room, 4 * (tall + keys + BLOCK) * wide, max(keys, BLOCK), tall)
+    by_width, by_key = _four(room, 0, tall, wide), _four(room, 4 * tall * wide, keys, wide)
+    at, block = 4 * (tall + keys) * wide, BLOCK * wide
+    by_query = _matrix(room, at, BLOCK, wide), _matrix(room, at + block, BLOCK, wide), _matrix(room, at + 2 * block, BLOCK, wide)
+    h, dh, wq, wk = _four(room, at + 3 * block, max(keys, BLOCK), tall)
     (w0, w1, dw0, dw1), (q, k, dq, dk), work = by_width, by_key, by_query[1][0]
     queries, turned = wq.reshape(wq.size), wk.reshape(wk.size)
     given, found = _named(theta, d, m, mk), _named(out, d, m, mk)

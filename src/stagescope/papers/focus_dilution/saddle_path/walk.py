@@ -189,8 +189,9 @@ class _Leg:
         return self._events(self.point) > self.events
 
     def _events(self, point: np.ndarray) -> int:
-        """Singular values of W0 and of Phi above the level of events."""
+        """Singular values of W0 and of Phi above the level of events; those of W0 = Q R are those of R, and so on."""
         small = self.model.unpacked(point)
+        small["W0"] = np.asarray(np.linalg.qr(small["W0"], mode="r"))
         matrices = (small["W0"], self.model.loss.model.scores(small)) if self.model.rq else (small["W0"],)
         return sum(int(np.sum(np.linalg.svd(matrix, compute_uv=False) > THRESHOLDS.level)) for matrix in matrices)
 
