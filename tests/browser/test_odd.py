@@ -10,7 +10,7 @@ import stagescope as ss
 from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.reporting.page import page
 from stagescope.views.subsample import spread
-from stagescope.views.view import Curve, Matrices
+from stagescope.views.view import Curve, Level, Matrices
 from tests.browser.samples import FOCUS, portrait, run
 from tests.reporting.runs import broken, small
 
@@ -86,6 +86,21 @@ def test_one_frame(show):
     seen.press("ArrowRight", "End", "Space", "e", "PageDown")
     assert seen.position == 0
     assert seen.value("attention", 0, 0, 0, 0)["value"] == pytest.approx(0.2, abs=0.01)
+
+
+def test_names_of_close_levels_do_not_overlap(show):
+    """At the top of the plot too, where a name has no room above its line."""
+    made = portrait()
+    top = float(made.views[0].curves[0].values.max())
+    levels = tuple(Level(f"level {i}", top * 0.97**i) for i in range(5))
+    seen = show(with_view(made, "loss", levels=levels))
+    boxes = seen.page.evaluate(
+        """() => [...document.querySelectorAll('.level-name:not([hidden])')].map(name => {
+            const box = name.getBoundingClientRect(); return [box.top, box.bottom]; })"""
+    )
+    assert len(boxes) == 5
+    for (_, bottom), (above, _) in pairwise(sorted(boxes)):
+        assert above >= bottom - 0.5
 
 
 def test_no_attention(show):

@@ -219,7 +219,7 @@ export class CurvesPlot {
       name.hidden = Number.isNaN(label);
       const right = this.free(level.value, 0.9) >= this.free(level.value, 0.1);
       name.classList.toggle("at-right", right);
-      if (!name.hidden) name.style.transform = `translateY(${label < 22 ? label : label - 20}px)`;
+      if (!name.hidden) name.style.transform = `translateY(${label}px)`;
       const entry = this.legend.levels.get(level);
       if (entry) entry.hidden = !name.hidden;
     }

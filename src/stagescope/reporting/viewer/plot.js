@@ -198,8 +198,8 @@ export function levelName(level, longest = LONGEST_LEVEL) {
 export function levelPlaces(levels, y, box, unit) {
   const seen = levels.filter(({ value }) => y.at(value) >= 0 && y.at(value) <= 1);
   const at = seen.map(({ value }) => Math.round(box.top + box.height * (1 - y.at(value))) + 0.5);
-  const wanted = at.map((place) => place + 3.5 * unit);
-  const labels = spread(wanted, 13 * unit, box.top + 8 * unit, box.top + box.height + 4 * unit);
+  const wanted = at.map((place) => Math.max(box.top, place - 16.5 * unit)); // upper edges of names that stand on their lines
+  const labels = spread(wanted, 14 * unit, box.top, box.top + box.height - 16 * unit);
   return seen.map((level, i) => ({ level, at: at[i], label: labels[i] }));
 }
 
