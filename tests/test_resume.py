@@ -83,7 +83,8 @@ def test_killed_runs_open_and_resume_bit_for_bit(tmp_path, kind, instants, resta
 
 
 SIGNALLED = """
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may have been started without one
 from stagescope.cli.main import main
 from stagescope.dynamics import evolve as evolving
 

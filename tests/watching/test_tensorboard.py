@@ -456,10 +456,8 @@ def test_folders_that_will_not_do(tmp_path):
 def test_without_the_package_the_remedy_is_named(tmp_path, monkeypatch):
     folder = written(tmp_path / "log", point("loss", 0, 1.0))
 
-    def missing(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(event_files, "import_module", missing)
+    for package in ("tensorboard", "google_crc32c"):
+        monkeypatch.setitem(sys.modules, package, None)  # an import of it fails, as where it is not installed
     for call in (lambda: ss.from_tensorboard(folder), lambda: ss.to_tensorboard(watched(), tmp_path / "out")):
         with pytest.raises(ss.InputError, match=re.escape("pip install 'stagescope[tensorboard]'")):
             call()

@@ -48,6 +48,6 @@ def _form(name: str, model: Any, process: Any, **fields: Any) -> Objective:
 
 def _type(kind: Any, field: str) -> type:
     found = kind.model_fields[field].annotation
-    if not isinstance(found, type):
+    if not isinstance(found, type) or found is Any:  # Any is a class since Python 3.11
         raise InputError(f"its field {field!r} is of {found}, which is not a class")
     return found

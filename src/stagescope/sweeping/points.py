@@ -37,7 +37,10 @@ def fixed_options(options: Options, swept: tuple[str, ...]) -> dict[str, Any]:
 
 
 def points(plan: Plan, cells: "Iterator[tuple[dict[str, Value], tuple[int, ...]]] | None" = None) -> Iterator[Point]:
-    """The points of a plan's grids, or of the cells given, each once."""
+    """The points of a plan's grids, or of the cells given, each once.
+
+    An option that a study got after the plan was made is not part of a point's name while it has its default.
+    """
     study, seen = study_named(plan.study), set()
     base, defaults = study.configured(None, **plan.fixed), study.options().model_dump(mode="json")
     asked = (cell for grid in plan.grids for cell in grid.cells()) if cells is None else cells
@@ -45,7 +48,8 @@ def points(plan: Plan, cells: "Iterator[tuple[dict[str, Value], tuple[int, ...]]
         options = _without_unused(study, options_at(study, base, plan.fixed, at), at)[0]
         body = options.model_dump(mode="json")
         config = {name: value for name, value in body.items() if value != defaults[name]}
-        key = {"study": plan.study, "options": {**body, **known_files(options, plan.files)}}
+        known = {name: value for name, value in body.items() if name in plan.fixed or name in config or name in at}
+        key = {"study": plan.study, "options": {**known, **known_files(options, plan.files)}}
         for seed in seeds:
             name = digest({**key, "seed": seed})
             if name not in seen:

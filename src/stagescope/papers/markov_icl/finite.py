@@ -62,6 +62,8 @@ class FiniteExact(ByKernel, FiniteLoss):
     Where the model treats all tokens alike, the first token is taken to be 0: the others are its copies.
     """
 
+    model: SerializeAsAny[MatchModel]  # said again: the first of two bases leaves its type open
+
     @model_validator(mode="after")
     def _few(self) -> "FiniteExact":
         count = self.process.tokens**self.length
