@@ -28,7 +28,7 @@ RENEWED = {"focus-dilution": 240_000, "incremental": 190_000}
 """First seed of claims that were added or changed later."""
 DRAWS, ON_TEXT, ON_RENEWAL, WORKERS = (80, 80), (45, 30), 30, 2
 """Draws of each family of inputs and of each null, those of a study on text and of a renewal, and processes."""
-FEWER = {"linear-icl": (11, 11), "markov-icl": (6, 6)}
+FEWER = {"linear-icl": (22, 22), "markov-icl": (19, 19)}
 """Draws of studies that were added later."""
 KEEP = Path(__file__).parent / "draws"
 
