@@ -107,7 +107,7 @@ class Watched:
         self.settle()
 
     def settle(self) -> None:
-        """Two animation frames: what was asked for has been drawn, which a page does at the next frame, not at once."""
+        """Two animation frames: a page draws at the next frame, not at once."""
         self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def whole(self) -> None:
