@@ -185,7 +185,7 @@ def no_ladder(run: Run, skip: Collection[str] = ()) -> str | None:
         return "a saddle ladder needs a law of motion, and this run was recorded elsewhere"
     if seen.type == "own" and seen.what is None:
         return "the saddle ladder needs your objective: ss.report(run, objective=...), or --objective MODULE:NAME of `report`"
-    if not seen.has_own_ladder and drawn_afresh(seen.field):
+    if _on_batches(seen):
         return f"there is no saddle ladder: {BATCHES}"
     if "ladder" in skip:
         return _as_asked("ladder", "ladder")
@@ -193,3 +193,11 @@ def no_ladder(run: Run, skip: Collection[str] = ()) -> str | None:
         how = "`stagescope ladder` on the folder of the run says how long, and computes it"
         return f"the saddle ladder of {size:,} parameters takes from minutes to hours and was left out; {how}"
     return None
+
+
+def _on_batches(seen: Reading) -> bool:
+    """Whether critical points would be searched on batches; False also for a law that cannot be built, which the ladder says."""
+    try:
+        return not seen.has_own_ladder and drawn_afresh(seen.field)
+    except StagescopeError:
+        return False
