@@ -32,7 +32,7 @@ STYLE: Any = {
 GREY = "0.45"
 RARE_TO_FREQUENT = colour_map(foot=0.25)
 SHADES = {"uniform": "#f2f2f2", "scan": "#dbe9f6", "snapped": "#fdf0d9"}
-PLACES = {"onset": ("right", 0), "peak": ("center", 1), "winner": ("left", 0), "snap": ("center", 0)}
+PLACES = {"onset": ("right", 0), "peak": ("center", 1), "winner": ("left", 0), "slow": ("center", 0), "snap": ("center", 0)}
 """Side and row of each event's name above the axes: three of the events are close together."""
 SPAN = (1.0, 1000.0)
 CYCLE = {"condensation": "#f2f2f2", "focus, dilution": "#dbe9f6", "": "#f2f2f2", "the next cycles": "#fdf0d9"}
