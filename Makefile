@@ -1,5 +1,6 @@
 # make demo       install into .venv and take the tour
 # make test       install the development extras, and Chromium if there is none; ruff, pyright, tsc and the whole test suite
+# make coverage   the test suite again, with the share of lines it runs; at least 90 %
 # make validate   the long checks, with their tables
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 comma := ,
 
-.PHONY: demo test validate lint chromium clean
+.PHONY: demo test coverage validate lint chromium clean
 
 define install
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -56,6 +57,9 @@ chromium: $(VENV)/.dev
 
 test: lint chromium $(AXE_CORE)
 	$(BIN)/pytest --durations=30
+
+coverage: chromium $(AXE_CORE)
+	$(BIN)/pytest --cov --cov-report=term --cov-fail-under=90
 
 validate: $(VENV)/.dev
 	$(BIN)/python -m validation

@@ -36,6 +36,7 @@ MODULES = (
     "watched_kill",
     "watched_claims",
     "documents",
+    "package",
 )
 """Modules of this package with a `main() -> bool`, in the order they run; name some as arguments to run only those."""
 

@@ -24,7 +24,7 @@ from validation import how_sure
 
 FIRST, AGAIN = 120_000, {"scan-snap": 150_000, "focus-dilution": 160_000, "linear-icl": 230_000, "markov-icl": 240_000}
 """First seed, and that of a study whose rules were changed after a first table."""
-RENEWED = {"focus-dilution": 240_000, "incremental": 190_000}
+RENEWED = {"focus-dilution": 240_000, "incremental": 190_000, "linear-icl": 250_000}
 """First seed of claims that were added or changed later."""
 DRAWS, ON_TEXT, ON_RENEWAL, WORKERS = (80, 80), (45, 30), 30, 2
 """Draws of each family of inputs and of each null, those of a study on text and of a renewal, and processes."""
@@ -55,7 +55,8 @@ def renew(names: Iterable[str]) -> bool:
         table = {line["tag"]: _line(line) for line in json.loads(how_sure.COUNTS.read_text())[name]["claims"]}
         changed = [claim for claim in claims if claim.tag not in table or table[claim.tag].rules != claim.rules]
         first, keep = RENEWED[name], KEEP / f"{name}-{RENEWED[name]}.jsonl"
-        found = calibrate(name, ON_RENEWAL, first, claims=changed, keep=keep)
+        draws, nulls = FEWER.get(name, (ON_RENEWAL, ON_RENEWAL))
+        found = calibrate(name, draws, first, nulls=nulls, claims=changed, keep=keep)
         lines = table | {line.tag: line for line in found.lines}
         good &= _written(name, replace(found, lines=tuple(lines[claim.tag] for claim in claims)))
     how_sure.main()

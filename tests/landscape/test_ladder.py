@@ -10,6 +10,7 @@ from stagescope.landscape import critical, derivatives, leaving
 from stagescope.landscape import ladder as ladders
 from stagescope.landscape.critical import PASSING
 from stagescope.landscape.ladder import Rung
+from stagescope.reporting.portrait import portrait
 from tests.landscape.laws import VALUES, Power, deep_loss, deep_start, product_loss, product_start
 
 
@@ -106,6 +107,18 @@ def test_the_work_is_heard_and_foretold():
     assert seconds > 0
     size = sum(run.params[name][0].size for name in run.params)
     assert f"of {size:,} parameters from" in sentence
+
+
+def test_runs_on_batches_have_no_ladder():
+    """Where every step has data of its own there is no field whose critical points the run passes: it is refused, and at once."""
+    batches = {"optimizer": "gd", "batch": 4, "lr": 0.01, "steps": 30}
+    run = ss.run_study("linear-icl", "three", progress=False, **batches)
+    with pytest.raises(ss.InputError, match=r"a batch of its own.*`stagescope stages`.*trained without batches"):
+        ss.saddle_ladder(run)
+    assert ss.reading(run).ladder_cost[0] == 0
+    found = portrait(run, skip=("ledger", "prediction"))
+    assert found.ladder is None
+    assert [note for note in found.notes if "batch of its own" in note] == [f"there is no saddle ladder: {ladders.BATCHES}"]
 
 
 def test_bars_of_the_ladder(capsys):

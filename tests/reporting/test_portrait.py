@@ -41,7 +41,7 @@ def curve(found, slot, name):
 def test_every_view_can_be_made(made, kind):
     """No note but those on what was left out: a view that fails would leave one."""
     run, found = made[kind]
-    assert all("left out" in note for note in found.notes), found.notes
+    assert all("left out" in note or "no saddle ladder" in note for note in found.notes), found.notes
     assert [item.slot for item in found.views[:2]] == ["loss", "attention"]
     assert {Curves, Matrices, Points} == {type(item) for item in found.views}
     assert len({item.slot for item in found.views}) == len(found.views)

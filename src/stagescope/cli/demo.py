@@ -23,11 +23,14 @@ def tour() -> list[tuple[Study, str, str]]:
     return [(study, preset, sentence) for study in studies().values() for preset, sentence in study.tour.items()]
 
 
-def demo(out: Path, quiet: bool = False, show: bool = False) -> int:
-    """Run the tour into `out`, replacing runs and the report of an earlier tour; `show` opens the report."""
+def demo(out: Path, quiet: bool = False, show: bool = False, quick: bool = False) -> int:
+    """Run the tour into `out`, replacing runs and the report of an earlier tour.
+
+    `show` opens the report. `quick` makes the first stop only: it takes seconds and shows that the installation works.
+    """
     console = Console(highlight=False)
     portraits = []
-    for found, preset, sentence in tour():
+    for found, preset, sentence in tour()[: 1 if quick else None]:
         console.print(Text.assemble((f"{found.name}: ", "bold"), sentence))
         place = out / f"{found.name}-{preset}"
         run = found.run(found.configured(preset), out=place, overwrite=True, progress=False if quiet else None)

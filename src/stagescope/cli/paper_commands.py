@@ -103,9 +103,10 @@ class Demo(Command):
 
     out: Path = Field(Path("demo"), description="folder for the tour's runs and their report")
     open: bool = Field(False, description="show the report in the browser")
+    quick: bool = Field(False, description="the first stop only, in seconds: does the installation work?")
     quiet: bool = Field(False, description="no progress bar")
 
     def run(self) -> int:
         from stagescope.cli.demo import demo
 
-        return demo(self.out, quiet=self.quiet, show=self.open)
+        return demo(self.out, quiet=self.quiet, show=self.open, quick=self.quick)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.errors import unknown
+from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective
+from stagescope.fields.objective import Objective, as_field
 from stagescope.landscape.critical import CRITICAL, PASSING, critical_points, slow_frames
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.leaving import NEAR, NO_CLOCK, Visit, leaving
@@ -19,6 +19,11 @@ from stagescope.runs.run import Run
 
 ROUGH = 0.02
 """A law that leaves out more of F than this says so."""
+BATCHES = (
+    "every step of this run sees a batch of its own, so the run follows no single field whose critical points it could pass; "
+    "`stagescope stages` reads its plateaus, and the same model has a saddle ladder when it is trained without batches"
+)
+"""Why critical points of a run are not searched where its loss draws a batch for every step."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,11 @@ class Rung:
     reached; elsewhere `order` is that of the law.
     `measured_rate`, the cosines of the directions and the escape are the run's own. `local_rate` is what linearising at the
     run itself gives, averaged over the rise that is measured. What cannot be said is None; `note` says why.
+
+    Examples:
+        >>> rung = next(iter(ss.saddle_ladder(run)))
+        >>> print(rung.label, rung.opening, f"{rung.rates[0]:.3f}")
+        (0,0) embedding 0.133
     """
 
     label: str
@@ -92,7 +102,13 @@ class Rung:
 
 @dataclass(frozen=True)
 class Ladder:
-    """The rungs of a run, in the order it passes them."""
+    """The rungs of a run, in the order it passes them.
+
+    Examples:
+        >>> ladder = ss.saddle_ladder(run)
+        >>> [rung.label for rung in ladder]
+        ['(0,0)', '(1,0)', '(1,1)']
+    """
 
     status: str
     clock: str
@@ -140,6 +156,8 @@ def field_ladder(
 
     `progress` shows bars, one for the searches and one for the escapes; None: on a terminal.
     """
+    if drawn_afresh(what):
+        raise InputError(BATCHES)
     chosen = dict(rates if rates is not None else run.spec["dynamics"].get("rates", {}))
     frames = slow_frames(run.series["speed"], PASSING.most_slow)
     with progress_for(progress) as bar:
@@ -158,8 +176,15 @@ def field_ladder(
     return Ladder(run.status, run.clock, tuple(rungs))
 
 
+def drawn_afresh(what: Objective | Field) -> bool:
+    """Whether every step of a descent sees data of its own."""
+    return as_field(what).draw(0) is not None
+
+
 def search_cost(run: Run, what: Objective | Field, rates: Mapping[str, float] | None = None) -> tuple[float, str]:
     """Seconds that the searches of `field_ladder` take at most, by timing products with J, and a sentence that says so."""
+    if drawn_afresh(what):
+        return 0.0, BATCHES
     chosen = dict(rates if rates is not None else run.spec["dynamics"].get("rates", {}))
     near = Derivatives(what, run.at(0), chosen)
     start, slow = near.layout.pack(run.at(0)), len(slow_frames(run.series["speed"], PASSING.most_slow))

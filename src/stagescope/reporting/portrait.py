@@ -12,6 +12,7 @@ from stagescope.claims.ledger import Ledger
 from stagescope.claims.reference import Reference
 from stagescope.corpora.known import folders
 from stagescope.errors import StagescopeError, unknown
+from stagescope.landscape.ladder import BATCHES, drawn_afresh
 from stagescope.papers.reading import Reading, reading
 from stagescope.papers.registry import paper_of, studies
 from stagescope.reporting.prediction import path_of, with_predicted_loss
@@ -184,7 +185,19 @@ def no_ladder(run: Run, skip: Collection[str] = ()) -> str | None:
         return "a saddle ladder needs a law of motion, and this run was recorded elsewhere"
     if seen.type == "own" and seen.what is None:
         return "the saddle ladder needs your objective: ss.report(run, objective=...), or --objective MODULE:NAME of `report`"
+    if _on_batches(seen):
+        return f"there is no saddle ladder: {BATCHES}"
+    if "ladder" in skip:
+        return _as_asked("ladder", "ladder")
     if not seen.has_own_ladder and (size > LARGE or seen.cost.slow_ladder):
         how = "`stagescope ladder` on the folder of the run says how long, and computes it"
         return f"the saddle ladder of {size:,} parameters takes from minutes to hours and was left out; {how}"
-    return _as_asked("ladder", "ladder") if "ladder" in skip else None
+    return None
+
+
+def _on_batches(seen: Reading) -> bool:
+    """Whether critical points would be searched on batches; False also for a law that cannot be built, which the ladder says."""
+    try:
+        return not seen.has_own_ladder and drawn_afresh(seen.field)
+    except StagescopeError:
+        return False

@@ -52,6 +52,25 @@ def test_white_inputs_follow_a_logistic():
     assert verdicts(run, "logistic")["logistic"].verdict == "confirmed"
 
 
+def test_small_is_beside_the_final_value_of_a_head():
+    """lambda -> c lambda with theta -> c^(-1/3) theta is the same run on another clock, so its regimes are the same."""
+    names = ("levels", "first-drop", "scalar", "order")
+    one = verdicts(ss.run_study("linear-icl", "three", init_scale=0.008, progress=False), *names)
+    large = {"eigenvalues": (1000.0, 500.0, 250.0), "init_scale": 0.0008}
+    other = verdicts(ss.run_study("linear-icl", "three", **large, progress=False), *names)
+    assert {row.verdict for row in one.values()} == {"confirmed"}
+    for name in names:
+        assert (one[name].verdict, one[name].regime) == (other[name].verdict, other[name].regime), name
+
+
+def test_a_start_that_is_large_beside_the_final_value():
+    """Eigenvalues 50 and 1: a head ends at .27, so a start of .1 is not small, though it is below 1."""
+    run = ss.run_study("linear-icl", eigenvalues=(50.0, 1.0), init_scale=0.1, progress=False)
+    found = verdicts(run, "first-drop", "levels", "order", "scale-law")
+    assert {row.verdict for row in found.values()} == {"inconclusive"}
+    assert all("of the final value of a head" in row.regime for row in found.values())
+
+
 @cache
 def _null(name: str, seed: int) -> ss.Run:
     inputs = next(null for claim in CAN_FAIL for null in claim.nulls if null.name == name)

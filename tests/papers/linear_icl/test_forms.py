@@ -36,6 +36,31 @@ def test_the_course_can_be_turned_around(u):
     assert forms.course_inverse(forms.course(u)) == pytest.approx(u, rel=1e-9)
 
 
+@pytest.mark.parametrize("later", [(), (0.0,), (3.0, 40.0)])
+def test_heads_that_learn_a_direction_together_are_earlier(later):
+    """Alone T + delay; N equal heads: T + N^(1/3) delay, because M = N v^3; others against integration."""
+    waits = 500.0 + np.array([0.0, *later])
+    found, alone = forms.joint_drop(REF, 0, waits), 500.0 + forms.delay(REF, 0)
+    if len(set(waits)) == 1:
+        assert found == pytest.approx(500.0 + len(waits) ** (1 / 3) * forms.delay(REF, 0), rel=1e-9)
+        return
+    pace, start = forms.pace(REF, 0), 0.0
+
+    def half(t, u):
+        return np.sum(u**3) - forms.HALF
+
+    seen = solve_ivp(
+        lambda t, u: pace * u**2 * (1 - np.sum(u**3)),
+        (start, 600.0),
+        1 / (pace * (waits - start)),
+        rtol=1e-11,
+        atol=1e-13,
+        events=half,
+    )
+    assert found == pytest.approx(seen.t_events[0][0], rel=1e-5)  # what M was before t = 0 is left out
+    assert found < alone
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_blow_up_times_are_those_of_the_flow(seed):
     """Quadrature equals the ODE to 1e-10; some heads turn the sign of v on the way."""

@@ -21,11 +21,15 @@ from stagescope.runs.run import Run
 
 @dataclass(frozen=True)
 class Limits:
-    """Regimes and tolerances (science page, section 7)."""
+    """Regimes and tolerances (science page, section 7).
 
-    small: float = 0.03  # largest rms of a start for levels and for the first drop to 1 %
-    first: float = 0.1  # for the first drop to 3 %
-    course: float = 0.01  # for the time course of a head
+    Sizes of starts are in units of the final value of a head on direction 1, because lambda -> c lambda changes nothing but
+    units: on the page that value is 1.31, and the scales are .03 and .01.
+    """
+
+    small: float = 0.023  # largest rms of a start for levels and for the first drop to 1 %
+    first: float = 0.06  # for the first drop to 3 %: two heads of equal T come earlier by a third of the rms
+    course: float = 0.0075  # for the time course of a head
     purity: float = 0.2  # largest share of the next direction in a head
     apart: float = 1.15  # least ratio of the waits of two heads: nearer ones disturb each other
     level: float = 1e-3  # of tr Lambda
@@ -77,6 +81,11 @@ class Evidence:
     def scale(self) -> float:
         """s: the root mean square of the initial parameters."""
         return float(np.sqrt(np.mean(np.concatenate([block.ravel() for block in self.start.values()]) ** 2)))
+
+    @cached_property
+    def size(self) -> float:
+        """The rms of the start in units of the final value of a head on direction 1 [LIN:scaling]."""
+        return self.scale / forms.start_unit(self.task, self.model.merged)
 
     @cached_property
     def purity(self) -> float:
@@ -170,8 +179,9 @@ def of_flow(evidence: Evidence, merged: bool, *conditions: tuple[bool, str], hol
 
 def small_start(evidence: Evidence, largest: float) -> tuple[bool, str]:
     return (
-        0 < evidence.scale <= LIMITS.spread * largest,
-        f"the start has rms {evidence.scale:.2g}, not above 0 and up to about {largest:g}",
+        0 < evidence.size <= LIMITS.spread * largest,
+        f"the start has rms {evidence.scale:.2g}, which is {evidence.size:.2g} of the final value of a head; "
+        f"the claim is about starts above 0 and up to about {largest:g} of it",
     )
 
 

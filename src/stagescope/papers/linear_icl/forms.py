@@ -81,6 +81,29 @@ def delay(task: RegressionTask, direction: int) -> float:
     return (float(course(HALF_U)) + AT_ZERO) / pace(task, direction)
 
 
+def joint_drop(task: RegressionTask, direction: int, waits: np.ndarray) -> float:
+    """When heads with blow-up times `waits` that learn one direction together make its half step [LIN:scalar].
+
+    With u = v/v_inf and p the pace of the drop each moves by u_h' = p u_h^2 (1 - sum u^3). On the clock ds = (1 - sum u^3) dt
+    that is u_h = 1/(p (T_h - s)). The first head alone gives T_1 + `delay`.
+    """
+    later = pace(task, direction) * (waits - waits.min())
+
+    def learned(y: np.ndarray) -> np.ndarray:
+        """sum u^3 where the first head is at y."""
+        return np.sum((y / (1 + np.multiply.outer(later, y))) ** 3, axis=0)
+
+    low, high = 0.0, HALF_U
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if learned(np.array(middle)) > HALF else (middle, high)
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    y = high / 2 * (nodes + 1)
+    grown = learned(y)
+    passed = float(np.sum(high / 2 * weights * grown / (1 - grown) / y**2)) - 1 / high
+    return float(waits.min()) + passed / pace(task, direction)
+
+
 def value_course(task: RegressionTask, direction: int, since: np.ndarray) -> np.ndarray:
     """v(t) of a head that learns a direction, at times `since` its blow-up time [LIN:scalar]."""
     return head_value(task, (direction,)) * course_inverse(pace(task, direction) * np.asarray(since) - AT_ZERO)
@@ -100,15 +123,24 @@ def settling_rate(task: RegressionTask, learned: int) -> float:
     return slowest
 
 
-def purity(task: RegressionTask, scale: float, direction: int = 0) -> float:
-    """s^(1 - (lambda_2/lambda_1)^2): about the share of the next direction in a head that learns this one [LIN:purity].
+def start_unit(task: RegressionTask, merged: bool) -> float:
+    """The final value of a head on direction 1: (lambda_1 a_1)^(-1/3), of merged heads ^(-1/2) [LIN:scaling].
 
-    The last direction has no next one: 0.
+    Eigenvalues c lambda with starts c^(-1/3) theta, or c^(-1/2) theta, give the same run on another clock, so a start is small
+    beside this value.
+    """
+    return float(final_map(task)[0] ** (1 / 2 if merged else 1 / 3))
+
+
+def purity(task: RegressionTask, scale: float, direction: int = 0) -> float:
+    """(s/v_1)^(1 - (lambda_2/lambda_1)^2): about the share of the next direction in a head that learns this one [LIN:purity].
+
+    v_1 is the final value of that head. The last direction has no next one: 0.
     """
     spectrum = task.spectrum
     if direction + 1 >= len(spectrum):
         return 0.0
-    return float(scale ** (1 - (spectrum[direction + 1] / spectrum[direction]) ** 2))
+    return float((scale / head_value(task, (direction,))) ** (1 - (spectrum[direction + 1] / spectrum[direction]) ** 2))
 
 
 def worst_purity(task: RegressionTask, scale: float, directions: int) -> float:

@@ -10,7 +10,7 @@ from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.params import Params
 
 SMALL = 1e-6
-"""Size at which the common curve starts: small beside 1, where it is still exponential to the square of this."""
+"""Size at which the common curve starts, beside the final value of a head: it is exponential there to the square of this."""
 STEPS = 1500
 """Steps of the common curve, in Runge and Kutta's way: one is a sixtieth of 1/r, so its drop is right to 1e-7."""
 
@@ -28,7 +28,7 @@ def amplitude(task: RegressionTask, start: Params) -> float:
 
 @dataclass(frozen=True)
 class CommonCurve:
-    """sigma' = sum_i V_i g_i, V_i' = sigma g_i, g_i = lambda_i^2 - lambda_i^3 a_i sigma V_i, from sigma = |V| = SMALL."""
+    """sigma' = sum_i V_i g_i, V_i' = sigma g_i, g_i = lambda_i^2 - lambda_i^3 a_i sigma V_i, from sigma = |V| = SMALL units."""
 
     time: np.ndarray
     loss: np.ndarray
@@ -38,7 +38,7 @@ def common_curve(task: RegressionTask) -> CommonCurve:
     """The curve that all heads of small merged starts follow, to well after its drop."""
     rate, square = growth_rate(task), task.spectrum**2
     stiff = task.spectrum**3 * task.amplification
-    y = np.concatenate([[SMALL], SMALL * square / rate])
+    y = SMALL * forms.start_unit(task, True) * np.concatenate([[1.0], square / rate])
 
     def law(y: np.ndarray) -> np.ndarray:
         push = square - stiff * y[0] * y[1:]
@@ -59,11 +59,13 @@ def common_curve(task: RegressionTask) -> CommonCurve:
 
 
 def drop_time(task: RegressionTask, start: Params) -> float:
-    """Half of l_0 - l_D: t_ref + ln(SMALL/c)/r [LIN:merged-drop]."""
+    """Half of l_0 - l_D: t_ref + ln(eps/c)/r, eps the size at which the common curve starts [LIN:merged-drop]."""
     grown = amplitude(task, start)
     if grown == 0:
         return np.inf
-    return _half(task.eigenvalues, task.contexts) + float(np.log(SMALL / grown)) / growth_rate(task)
+    return _half(task.eigenvalues, task.contexts) + float(np.log(SMALL * forms.start_unit(task, True) / grown)) / growth_rate(
+        task
+    )
 
 
 @cache

@@ -22,8 +22,9 @@ def linear_path(law: LinearLoss, start: Params, until: float, seen: float = np.i
     if isinstance(law, LinearSampled):
         raise InputError("this loss draws a batch for every step, so it has no flow to predict; leave out --batch")
     scale = float(np.sqrt(np.mean(np.concatenate([np.ravel(block) for block in start.values()]) ** 2)))
-    if not 0 < scale <= LIMITS.first:
-        raise InputError(f"the start has rms {scale:.3g}; a path begins near the origin, above 0 and up to {LIMITS.first:g}")
+    most = LIMITS.spread * LIMITS.first * forms.start_unit(law.task, law.model.merged)
+    if not 0 < scale <= most:
+        raise InputError(f"the start has rms {scale:.3g}; a path begins near the origin, above 0 and up to {most:.2g} here")
     return _of_merged(law, start, until) if law.model.merged else _of_separate(law, start, until, scale)
 
 

@@ -29,7 +29,10 @@ TAGS = {
     "LIN:blow-up": Tag("ours", "T_h = int dtau/sqrt(E): a silent head leaves a saddle of order two at a finite time"),
     "LIN:first-drop": Tag("ours", "the first drop is at min_h T_h + delay, by the head with the least T_h"),
     "LIN:cascade": Tag("ours", "all drops from the start: winner, fading push, next winner"),
-    "LIN:purity": Tag("regime", "s^(1 - (lambda_2/lambda_1)^2): the share of the next direction in a head that learns one"),
+    "LIN:purity": Tag("regime", "(s/v_1)^(1 - (lambda_2/lambda_1)^2): the share of the next direction in a head that learns one"),
+    "LIN:scaling": Tag(
+        "symmetry", "lambda -> c lambda with theta -> c^(-1/3) theta, merged c^(-1/2) theta, changes the clock alone"
+    ),
     "LIN:rank": Tag("ours", "a further direction of the same head opens at the rate v_S lambda_i^2"),
     "LIN:rank-plateaus": Tag("low rank", "plateaus are long at multiples of the rank"),
     "LIN:few-heads": Tag("low rank", "H heads of rank R with H R < D end at l_{HR}"),

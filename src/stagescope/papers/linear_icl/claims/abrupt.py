@@ -10,7 +10,7 @@ from stagescope.papers.linear_icl import forms, merged, nulls
 from stagescope.papers.linear_icl.evidence import Evidence, all_drops, of_flow, small_start, undecided
 
 SMALL = 1e-2
-"""Largest rms of a start."""
+"""Largest rms of a start, in units of the final value of a head."""
 DROP, RATE, LOGISTIC = 5e-3, 0.01, 1e-6
 """Relative tolerances of drop time and rate, and of m(t) in units of its end."""
 LINEAR = 0.03
@@ -23,7 +23,11 @@ ALIGNED = 1e-6
 
 def _small(evidence: Evidence) -> Regime:
     return of_flow(
-        evidence, True, small_start(evidence, SMALL), all_drops(evidence), holds=f"merged heads from rms {evidence.scale:.2g}"
+        evidence,
+        True,
+        small_start(evidence, SMALL),
+        all_drops(evidence),
+        holds=f"merged heads from {evidence.size:.2g} of their final value",
     )
 
 
@@ -80,7 +84,17 @@ def _logistic(evidence: Evidence) -> Comparison:
 
 
 CLAIMS = (
-    claim("LIN:merged", "Merged heads learn in one drop", _small, _one_drop, "start", "end", kind="pattern", null=nulls.PAUSED),
+    claim(
+        "LIN:merged",
+        "Merged heads learn in one drop",
+        _small,
+        _one_drop,
+        "start",
+        "end",
+        kind="pattern",
+        null=nulls.PAUSED,
+        rules=2,
+    ),
     claim(
         "LIN:merged-drop",
         "The drop of merged heads comes at t_ref + ln(eps/c)/r",
@@ -90,6 +104,7 @@ CLAIMS = (
         kind="prediction",
         group="merged-clock",
         null=nulls.MERGED_STRETCHED,
+        rules=2,
     ),
     claim(
         "LIN:merged-rate",
@@ -101,6 +116,7 @@ CLAIMS = (
         kind="prediction",
         group="merged-clock",
         null=nulls.MERGED_STRETCHED,
+        rules=2,
     ),
     claim(
         "LIN:logistic",

@@ -20,7 +20,7 @@ def _first(evidence: Evidence) -> Regime:
         small_start(evidence, LIMITS.first),
         (bool(evidence.predicted), "no head blows up from this start"),
         (evidence.reached > 0, "the run ends before its first drop"),
-        holds=f"separate heads from rms {evidence.scale:.2g}, purity {evidence.purity:.2g}",
+        holds=f"separate heads from {evidence.size:.2g} of their final value, purity {evidence.purity:.2g}",
     )
 
 
@@ -29,13 +29,15 @@ def _first_drop(evidence: Evidence) -> Comparison:
         return undecided("no first drop")
     drop, measured = evidence.predicted[0], evidence.times[0]
     tolerance = NEAR if small_start(evidence, LIMITS.small)[0] else FAR
-    return agreement(
-        drop.time,
-        measured,
-        tolerance * drop.time,
-        f"the first drop is at t={measured:.6g}, predicted {drop.time:.6g} from T of {evidence.model.heads} heads",
-        unit="t",
-    )
+    reason = f"the first drop is at t={measured:.6g}, predicted {drop.time:.6g} from T of {evidence.model.heads} heads"
+    return agreement(drop.time, measured, tolerance * drop.time, reason, predicted_error=_earlier(evidence), unit="t")
+
+
+def _earlier(evidence: Evidence) -> float:
+    """How much earlier the first drop comes because other heads grow with the winner."""
+    drop = evidence.predicted[0]
+    waits = np.array([wait for wait in drop.waits if np.isfinite(wait)])
+    return drop.time - forms.joint_drop(evidence.task, drop.direction, waits)
 
 
 def _winner(evidence: Evidence) -> Comparison:
@@ -103,6 +105,7 @@ CLAIMS = (
         "d1",
         kind="prediction",
         null=nulls.STRETCHED,
+        rules=2,
     ),
     claim(
         "LIN:blow-up",
@@ -112,6 +115,7 @@ CLAIMS = (
         "d1",
         kind="pattern",
         null=nulls.OTHER_HEADS,
+        rules=2,
     ),
     claim(
         "LIN:scalar",
@@ -121,5 +125,6 @@ CLAIMS = (
         "d1",
         kind="prediction",
         null=(nulls.SMALL_STRETCHED, nulls.OTHER_HEADS),
+        rules=2,
     ),
 )

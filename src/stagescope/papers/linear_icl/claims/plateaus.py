@@ -9,7 +9,7 @@ from stagescope.papers.linear_icl.evidence import LIMITS, Evidence, all_drops, o
 
 
 def _plateaus(evidence: Evidence) -> Regime:
-    holds = f"separate heads from rms {evidence.scale:.2g}, purity {evidence.purity:.2g}"
+    holds = f"separate heads from {evidence.size:.2g} of their final value, purity {evidence.purity:.2g}"
     return of_flow(evidence, False, small_start(evidence, LIMITS.small), separated(evidence), all_drops(evidence), holds=holds)
 
 
@@ -116,7 +116,7 @@ CLAIMS = (
         "d*",
         kind="prediction",
         null=nulls.OTHER_CONTEXTS,
-        rules=2,
+        rules=3,
     ),
     claim(
         "LIN:order",
@@ -127,6 +127,7 @@ CLAIMS = (
         "d*",
         kind="pattern",
         null=nulls.REVERSED,
+        rules=2,
     ),
     claim(
         "LIN:pcr",
@@ -137,6 +138,7 @@ CLAIMS = (
         "d*",
         kind="prediction",
         null=(nulls.OTHER_CONTEXTS, nulls.REVERSED),
+        rules=2,
     ),
     claim(
         "LIN:few-heads",

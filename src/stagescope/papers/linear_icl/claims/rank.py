@@ -18,7 +18,7 @@ def _ranked(evidence: Evidence) -> Regime:
         small_start(evidence, LIMITS.small),
         separated(evidence),
         all_drops(evidence),
-        holds=f"heads of rank {evidence.model.rank} from rms {evidence.scale:.2g}",
+        holds=f"heads of rank {evidence.model.rank} from {evidence.size:.2g} of their final value",
     )
     if found.applies and (evidence.model.rank == 1 or evidence.task.dim == 1):
         return Regime(False, "the claim is about heads of rank above one, and several directions", applies=False)
@@ -110,6 +110,7 @@ CLAIMS = (
         "d*",
         kind="prediction",
         null=nulls.RANK_STRETCHED,
+        rules=2,
     ),
     claim(
         "LIN:rank-plateaus",
@@ -120,5 +121,6 @@ CLAIMS = (
         "d*",
         kind="pattern",
         null=nulls.RANK_WARPED,
+        rules=2,
     ),
 )

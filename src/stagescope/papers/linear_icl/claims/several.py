@@ -28,7 +28,8 @@ def _cascades(evidence: Evidence) -> Regime:
         separated(evidence),
         all_drops(evidence),
         (evidence.seeded is not None, "companion runs of companion runs are not made"),
-        holds=f"separate heads from rms {evidence.scale:.2g}, purity {evidence.purity:.2g}; drops after close heads are left out",
+        holds=f"separate heads from {evidence.size:.2g} of their final value, purity {evidence.purity:.2g}; "
+        "drops after close heads are left out",
     )
     if found.applies and (evidence.model.rank != 1 or evidence.model.reach < 2):
         return Regime(False, "the cascade is of two or more heads of rank one", applies=False)
@@ -83,7 +84,14 @@ def _scales(evidence: Evidence) -> Regime:
     made = evidence.scaled is not None, "companion runs of companion runs are not made"
     limit = small_start(evidence, LIMITS.course if model.merged else LIMITS.small)
     came = evidence.reached > 0, "the run ends before its first drop"
-    return of_flow(evidence, model.merged, limit, came, made, holds=f"rms {evidence.scale:.2g} and starts up to 10 times smaller")
+    return of_flow(
+        evidence,
+        model.merged,
+        limit,
+        came,
+        made,
+        holds=f"{evidence.size:.2g} of the final value, and starts up to 10 times smaller",
+    )
 
 
 def _scale_law(evidence: Evidence) -> Comparison:
@@ -131,6 +139,7 @@ CLAIMS = (
         kind="prediction",
         null=nulls.STRETCHED,
         cost=f"{RUNS} flows from other seeds, each about as long as this one",
+        rules=2,
     ),
     claim(
         "LIN:scale-law",
@@ -141,5 +150,6 @@ CLAIMS = (
         kind="prediction",
         null=(nulls.STRETCHED, nulls.MERGED_STRETCHED),
         cost="2 flows from smaller starts, up to their first drop",
+        rules=2,
     ),
 )

@@ -61,7 +61,7 @@ def _softmax(evidence: Evidence) -> Regime:
 
 
 def _near_stationary(evidence: Evidence) -> Comparison:
-    """D |F| at the unigram point is C, the sum of the chi-square informations of the lags; any attention weights them."""
+    """D |F| at the unigram point is C, the sum of the chi-square information of the lags; any attention weights them."""
     start = np.exp(evidence.start["v"] - evidence.start["v"].max())
     predicted = float(evidence.lags * abs(start @ evidence.gains) / start.sum())
     measured = float(evidence.lags * evidence.run.series["speed"][0] / evidence.rate)

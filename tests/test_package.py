@@ -1,0 +1,57 @@
+"""The distributions: what is in them, and that an installed wheel works without the checkout."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.packaging import ROOT, built, names
+from tests.third_party.installing import FLAGS
+
+LARGEST = 3_000_000  # bytes of a wheel
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory):
+    return built(tmp_path_factory.mktemp("dist"))
+
+
+def test_the_wheel_has_the_package_and_nothing_else(distributions):
+    wheel, _ = distributions
+    found = names(wheel)
+    assert wheel.stat().st_size < LARGEST
+    assert {name.partition("/")[0].partition("-")[0] for name in found} == {"stagescope"}
+    assert not [name for name in found if "__pycache__" in name or name.endswith((".pyc", ".nbi", ".nbc")) or "/test_" in name]
+    tracked = subprocess.run(["git", "ls-files", "src"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    if tracked:  # not in an unpacked source distribution
+        assert {name.removeprefix("src/") for name in tracked} == {name for name in found if ".dist-info/" not in name}
+    assert "stagescope/py.typed" in found
+
+
+def test_the_source_distribution_has_the_tests_and_no_corpus(distributions):
+    _, source = distributions
+    found = {name.partition("/")[2] for name in names(source)}
+    assert {"pyproject.toml", "Makefile", "LICENSE", "CITATION.cff", "tests/test_package.py", "docs/five-minutes.md"} <= found
+    assert not [name for name in found if "__pycache__" in name or name.startswith(("site/", "runs/", "demo/", ".venv"))]
+
+
+def test_an_installed_wheel_makes_the_quick_demo(distributions, tmp_path):
+    """From a folder that cannot be written, and with a home that does not exist."""
+    wheel, _ = distributions
+    place = tmp_path / "installed"
+    subprocess.run([sys.executable, "-m", "pip", "install", *FLAGS, "--target", str(place), str(wheel)], check=True)
+    before = sorted(path for path in place.rglob("*"))
+    for path in before:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    kept = {"STAGESCOPE_CACHE": os.environ.get("STAGESCOPE_CACHE") or str(Path.home() / ".cache")}
+    env = {**os.environ, **kept, "PYTHONPATH": str(place), "HOME": "/nowhere", "PYTHONDONTWRITEBYTECODE": "1"}
+    where = "import stagescope; print(stagescope.__file__)"
+    asked = [sys.executable, "-c", f"{where}; from stagescope.cli.main import main; main(['demo', '--quick', '--quiet'])"]
+    done = subprocess.run(asked, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(place))
+    assert "10 confirmed" in done.stdout
+    assert (tmp_path / "demo" / "report.html").stat().st_size > 100_000
+    assert sorted(path for path in place.rglob("*")) == before
