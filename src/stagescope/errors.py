@@ -20,7 +20,12 @@ def printable(text: str) -> str:
 
 
 class StagescopeError(Exception):
-    """Base of every error this package raises on purpose; `exit_code` is what the command line returns."""
+    """Base of every error this package raises on purpose; `exit_code` is what the command line returns.
+
+    Examples:
+        >>> issubclass(ss.InputError, ss.StagescopeError)
+        True
+    """
 
     exit_code = 1
 
@@ -30,23 +35,55 @@ class StagescopeError(Exception):
 
 
 class InputError(StagescopeError, ValueError):
-    """A value from the caller cannot be used: the message names it and what is expected."""
+    """A value from the caller cannot be used: the message names it and what is expected.
+
+    Examples:
+        >>> try:
+        ...     ss.LazyChain(pi=(0.5, 0.6), persistence=0.6)
+        ... except ss.InputError as error:
+        ...     print(error)
+        pi sums to 1.1, not 1; divide it by its sum
+    """
 
     exit_code = 2
 
 
 class StoreError(StagescopeError):
-    """A run could not be written or read; what was committed before is untouched."""
+    """A run could not be written or read; what was committed before is untouched.
+
+    Examples:
+        >>> issubclass(ss.DamagedRun, ss.StagescopeError), issubclass(ss.StoreError, ss.StagescopeError)
+        (True, True)
+    """
 
 
 class NotARun(StoreError):
-    """The folder holds no run."""
+    """The folder holds no run.
+
+    Examples:
+        >>> try:
+        ...     ss.load("nowhere")
+        ... except ss.NotARun:
+        ...     print("no run")
+        no run
+    """
 
     exit_code = 2
 
 
 class DamagedRun(StoreError):
-    """Stored bytes are not those that were committed."""
+    """Stored bytes are not those that were committed.
+
+    Examples:
+        >>> folder = run.save("broken", overwrite=True).path
+        >>> block = max((file for file in folder.rglob("*") if file.is_file()), key=lambda file: file.stat().st_size)
+        >>> _ = block.write_bytes(b"x" + block.read_bytes()[1:])
+        >>> try:
+        ...     ss.load("broken")
+        ... except ss.DamagedRun:
+        ...     print("damaged")
+        damaged
+    """
 
 
 def message(error: BaseException) -> str:

@@ -106,7 +106,13 @@ def _verdicts(claim: Claim, draws: Iterable[Draw]) -> list[Mapping[str, Any]]:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The table of a study: a line for each claim, and draws that could not be made or judged, with the reason."""
+    """The table of a study: a line for each claim, and draws that could not be made or judged, with the reason.
+
+    Examples:
+        >>> table = ss.Calibration("my-study", lines=())
+        >>> table.study, table.failed
+        ('my-study', ())
+    """
 
     study: str
     lines: tuple[Line, ...]

@@ -35,6 +35,11 @@ class Verdict:
     `calibrated` is False where the claim has no null: no input is known on which it must not be confirmed. `error` is the
     type of an error that the claim or its evidence raised and that is not one of Stagescope's: their code has a mistake.
     `cost` names the companion runs that the verdict rests on, `over_runs` has the numbers of several runs where it is about them.
+
+    Examples:
+        >>> verdict = ss.check(snap).verdicts[0]
+        >>> verdict.tag, verdict.verdict
+        ('SnS:lemma-1', 'confirmed')
     """
 
     tag: str
@@ -92,23 +97,17 @@ class Claim:
     The evidence is `ss.reading(run).evidence`: what the paper of the run prepares for its claims, and the reading itself for
     a run of no paper. It always has the run as `run`, which a paper may have replayed with more frames.
 
-    Example:
-        def has_loss(evidence):
-            found = "loss" in evidence.run.series
-            return ss.Regime(found, "applies to runs with a loss", applies=found)
-
-        def falls(evidence):
-            loss = evidence.run.series["loss"]
-            rise = float(np.diff(loss).max())
-            return ss.Comparison(0.0, rise, 0.0, rise <= 0, f"the largest rise of the loss between two frames is {rise:.2g}")
-
-        own = ss.Claim(
-            tag="own:falls",
-            statement="The loss never rises",
-            regime=has_loss,
-            compare=falls,
-        )
-        ss.check(run, claims=[own])
+    Examples:
+        >>> def has_loss(evidence):
+        ...     found = "loss" in evidence.run.series
+        ...     return ss.Regime(found, "applies to runs with a loss", applies=found)
+        >>> def falls(evidence):
+        ...     rise = float(np.diff(evidence.run.series["loss"]).max())
+        ...     return ss.Comparison(0.0, rise, 0.0, rise <= 0, f"the largest rise of the loss is {rise:.2g}")
+        >>> own = ss.Claim(tag="own:falls", statement="The loss never rises", regime=has_loss, compare=falls)
+        >>> curve = ss.from_arrays(step=range(20), loss=[1 / (k + 1) for k in range(20)])
+        >>> print(ss.check(curve, claims=[own]).verdicts[0].verdict)
+        confirmed
     """
 
     tag: str

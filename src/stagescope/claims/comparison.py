@@ -20,6 +20,10 @@ class Regime:
         holds: True inside the regime. Outside it the numbers are shown, and the verdict is "inconclusive".
         sentence: which assumptions hold, or which do not.
         applies: False where the claim is about another kind of run; the verdict is then "not applicable".
+
+    Examples:
+        >>> ss.Regime(True, "the chain is lazy").holds
+        True
     """
 
     holds: bool
@@ -45,6 +49,10 @@ class Comparison:
         measured_error: the same for the measurement.
         unit: of all these numbers.
         over_runs: the numbers of several runs, where the claim is about them together; the ledger draws them.
+
+    Examples:
+        >>> ss.Comparison(predicted=1.0, measured=1.02, tolerance=0.05, holds=True, reason="1.02 is near 1").holds
+        True
     """
 
     predicted: float | str | None
@@ -81,6 +89,25 @@ def agreement(
     """Whether two numbers agree to within a tolerance: decided only where their errors leave no doubt.
 
     All numbers are in one unit. The difference is decided if its error cannot move it across the tolerance.
+
+    Args:
+        predicted: the number that the claim gives.
+        measured: the number that the run gives.
+        tolerance: how far apart they may be.
+        reason: one sentence with the numbers.
+        predicted_error: half the width of the 95 % interval of the prediction.
+        measured_error: the same for the measurement.
+        unit: of all these numbers.
+        over_runs: the numbers of several runs, where there are several.
+
+    Returns:
+        A comparison whose `holds` is True, False, or None where the errors leave a doubt.
+
+    Examples:
+        >>> ss.agreement(1.0, 1.02, 0.05, "1.02 is near 1", measured_error=0.01).holds
+        True
+        >>> ss.agreement(1.0, 1.04, 0.05, "1.04 is near 1", measured_error=0.02).holds is None
+        True
     """
     apart, error = abs(measured - predicted), math.hypot(predicted_error, measured_error)
     holds = True if apart + error <= tolerance else False if apart - error > tolerance else None
@@ -125,6 +152,22 @@ def beyond_chance(
 
     It is confirmed where fewer than one in a hundred of them reach it and it is, with its error, at least `least`. It is
     violated where the measurement with its error stays below that bar; without an error, below the median of chance or `least`.
+
+    Args:
+        measured: the number of the run.
+        chance: the same number on permuted data, many times.
+        reason: one sentence with the numbers.
+        least: how large it must be besides.
+        measured_error: half the width of its 95 % interval.
+        unit: of all these numbers.
+
+    Returns:
+        A comparison whose `holds` is True, False, or None where it is not decided.
+
+    Examples:
+        >>> chance = np.random.default_rng(0).normal(size=1000)
+        >>> ss.beyond_chance(5.0, chance, "5 is more than chance gives").holds
+        True
     """
     chance = np.asarray(chance, dtype=float)
     reached = int(np.sum(chance >= measured))

@@ -14,6 +14,12 @@ class Inputs:
         name: a short name, such as "shuffled words".
         sentence: what is drawn; for a null, why the claims that name it are false there.
         make: a function of a seed that returns a run.
+
+    Examples:
+        >>> def slow(seed):
+        ...     return ss.run_study("focus-dilution", persistence=0.9, seed=seed, until=5)
+        >>> ss.Inputs("slow", "chains that nearly always stay", slow).make(0).seed
+        0
     """
 
     name: str

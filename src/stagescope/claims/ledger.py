@@ -44,7 +44,13 @@ UNCALIBRATED = "no null (an input on which the claim is false) is known yet"
 
 @dataclass(frozen=True)
 class Ledger:
-    """Verdicts on one run; iterate over it, print it, or take its `json()`."""
+    """Verdicts on one run; iterate over it, print it, or take its `json()`.
+
+    Examples:
+        >>> ledger = ss.check(snap)
+        >>> print(ledger.summary())
+        3 confirmed, 8 inconclusive (11 groups of 13 claims); 3 of 3 identities hold
+    """
 
     status: str
     clock: str

@@ -21,6 +21,11 @@ class OverRuns:
         names: of the runs, such as "seed 3"; empty where x says it all.
         log_x: whether x is drawn on a logarithmic axis; all x are then above 0.
         log_y: the same for the numbers.
+
+    Examples:
+        >>> over = ss.OverRuns(x=(0.1, 0.2), measured=(10.0, 5.1), predicted=(10.0, 5.0), x_axis="scale", y_axis="time")
+        >>> len(over.x)
+        2
     """
 
     x: tuple[float, ...]

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reference:
-    """What to cite for a paper; `arxiv` is its number there, where it has one. `also` is a second paper to cite with it."""
+    """What to cite for a paper; `arxiv` is its number there, where it has one. `also` is a second paper to cite with it.
+
+    Examples:
+        >>> ss.Reference("me2026", "A title", "A. Author", 2026, "a journal").text
+        'A. Author: A title. a journal, 2026.'
+    """
 
     key: str
     title: str
@@ -34,7 +39,12 @@ class Reference:
 
 @dataclass(frozen=True)
 class Tag:
-    """One statement: where it stands and what it says, in the code's own names."""
+    """One statement: where it stands and what it says, in the code's own names.
+
+    Examples:
+        >>> ss.Tag("lemma 1", "Row sums of Y and Z are conserved").number
+        'lemma 1'
+    """
 
     number: str
     says: str

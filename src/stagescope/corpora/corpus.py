@@ -41,6 +41,21 @@ class TextCorpus(Chain):
 
     `sha256` is of every byte read, so that a description of a corpus means one text. The text is read when first needed.
     With `shuffle` the tokens of each part are in a random order drawn from it: a text in which nothing predicts anything.
+
+    Args:
+        source: a known name or a path.
+        sha256: of every byte.
+        layout: how documents are separated.
+        tokens: "word", "lower", "char" or "bpe".
+        size: number of types; rarer ones are one type.
+        valid: the share that is held out.
+        split_seed: of the choice of what is held out.
+        shuffle: a seed that puts the tokens in a random order; None leaves them.
+
+    Examples:
+        >>> corpus = ss.read_corpus("words.txt", vocab=9)
+        >>> corpus.size, corpus.words[:3]
+        (9, ('the', 'sat', '.'))
     """
 
     source: str
@@ -167,6 +182,20 @@ def read_corpus(
 
     The text is read at once, so that whatever is wrong with it is said here. `shuffle` is a seed: the tokens of each part are
     then put in a random order.
+
+    Args:
+        source: a known name or a path.
+        tokens: "word", "lower", "char" or "bpe".
+        vocab: number of types; rarer ones are one type.
+        layout: how documents are separated.
+        valid: the share that is held out.
+        split_seed: of the choice of what is held out.
+        shuffle: a seed that puts the tokens in a random order.
+        progress: told how far the reading is.
+
+    Examples:
+        >>> ss.read_corpus("words.txt", vocab=9).size
+        9
     """
     if vocab < 2:
         raise InputError(f"--vocab {vocab} is no vocabulary; take 2 or more")

@@ -32,6 +32,12 @@ class Event:
 
     `low` and `high` are the ends of its 95 % interval: from the spacing of records and the solver's tolerance for a flow,
     from the noise of the run for a descent; None where they are not known. `how` says how it was found.
+
+    Examples:
+        >>> ss.Event(13.7, low=13.6, high=13.8).interval
+        (13.6, 13.8)
+        >>> ss.Event.missing("not reached").time is None
+        True
     """
 
     time: float | None
@@ -61,7 +67,14 @@ class Event:
 
 @dataclass(frozen=True)
 class Transition:
-    """One fast change of a curve: its time with an interval, its width in ln time, and by how much the curve changed."""
+    """One fast change of a curve: its time with an interval, its width in ln time, and by how much the curve changed.
+
+    Examples:
+        >>> time = np.geomspace(1, 1000, 200)
+        >>> found = ss.transitions(time, 1 / (1 + (time / 30) ** 12))
+        >>> print(len(found), f"{found[0].t:.0f}")
+        1 30
+    """
 
     t: float
     low: float
@@ -77,6 +90,10 @@ class Stage:
     `evidence` is a sentence for people; `facts` are the numbers and names it carries, for programs and tests. `track` is what
     goes through the stage where that is a part of the run, such as one row of attention; "" is the run itself. A page shows
     tracks that are `aside`, of which there may be many, in a timeline and not above its plots.
+
+    Examples:
+        >>> [(stage.name, round(stage.start)) for stage in ss.stages(snap)]
+        [('uniform', 0), ('scan', 4), ('snapped', 189)]
     """
 
     name: str
@@ -103,6 +120,11 @@ class Stages:
 
     `estimates` are the events with their intervals and states. `transitions` are the fast changes of named curves that need
     no paper: (name of the curve, transition).
+
+    Examples:
+        >>> found = ss.stages(snap)
+        >>> print(f"{found.events['peak']:.2f}", found.estimates["peak"].state)
+        7.68 reached
     """
 
     status: str

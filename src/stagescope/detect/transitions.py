@@ -33,7 +33,18 @@ RULES = Rules()
 
 
 def transitions(time: np.ndarray, curve: np.ndarray, rules: Rules = RULES) -> tuple[Transition, ...]:
-    """The transitions of a curve in order of time; records that are not finite are left out."""
+    """The transitions of a curve in order of time; records that are not finite are left out.
+
+    Args:
+        time: of each record.
+        curve: one number a record.
+        rules: what counts as a transition.
+
+    Examples:
+        >>> time = np.geomspace(1, 1000, 200)
+        >>> [round(each.t) for each in ss.transitions(time, 1 / (1 + (time / 30) ** 12))]
+        [30]
+    """
     time, curve = np.asarray(time, dtype=float), np.asarray(curve, dtype=float)
     if time.shape != curve.shape or time.ndim != 1 or np.any(np.diff(time) <= 0) or (time.size and time[0] < 0):
         raise InputError(f"expected rising times >= 0, one for each value; got shapes {time.shape} and {curve.shape}")

@@ -24,6 +24,11 @@ class Diagram(NamedTuple):
     """Files of a diagram: the PNG, beside it PDF, SVG and JSON of the same name, and the page; and the numbers drawn.
 
     `notes` say what a reader must know: points that are missing, times on different clocks.
+
+    Examples:
+        >>> drawn = ss.Diagram(figure="t.png", page="t.html", numbers={"x": [0.1, 0.2], "median": [3.0, 5.0]})
+        >>> drawn.numbers["median"]
+        [3.0, 5.0]
     """
 
     figure: Path
@@ -70,8 +75,13 @@ def diagram(
         out: folder of the figure; default: `diagrams` in the sweep's folder.
         page: file of the page; default: diagram.html beside the figure.
 
-    Example:
-        ss.diagram("sweep", x="pi.0", y="persistence", color="E2")
+    Returns:
+        The files, and the numbers drawn.
+
+    Examples:
+        >>> swept = ss.sweep("linear-icl", grid={"context": "10,20"}, seeds=1, out="swept", workers=1, until=20.0, progress=False)
+        >>> ss.diagram(swept, x="context", color="status").figure.name
+        'status-over-context.png'
     """
     found = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
     chosen = select(found, x, y, color, at or {})

@@ -34,8 +34,14 @@ def reproduce(
         progress: show bars; default: on a terminal.
         said: called with a sentence on every file, and on every figure that is left out.
 
-    Example:
-        ss.reproduce("scan-snap", "figures", "2")
+    Returns:
+        The figures as PNG, and the ledger where it is made.
+
+    Examples:
+        >>> sorted(ss.study("linear-icl").figures())  # the names of the figures
+        ['cascade', 'heads', 'low-rank', 'merged', 'scale-law', 'separate']
+        >>> [file.name for file in ss.reproduce("linear-icl", "figures", "merged")]
+        ['figure-merged.png']
     """
     out, figures = Path(out), study(paper).figures()
     asked = chosen(figures, figure, full)

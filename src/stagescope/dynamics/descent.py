@@ -47,7 +47,12 @@ class Optimizer(Described):
 
 
 class GD(Optimizer):
-    """Plain gradient descent."""
+    """Plain gradient descent.
+
+    Examples:
+        >>> ss.Descent(optimizer=ss.GD(), lr=0.1, steps=100).steps
+        100
+    """
 
     decay: ClassVar[float | None] = 0.0
 
@@ -65,7 +70,16 @@ class GD(Optimizer):
 
 
 class HeavyBall(Optimizer):
-    """Gradient descent with momentum: effective rates are 1/(1 - momentum) times larger, and so is its clock."""
+    """Gradient descent with momentum: effective rates are 1/(1 - momentum) times larger, and so is its clock.
+
+    Args:
+        momentum: the share of the last step that is taken again.
+
+    Examples:
+        >>> ball = ss.Descent(optimizer=ss.HeavyBall(momentum=0.5), lr=0.1, steps=10)
+        >>> print(ss.evolve(well, {"x": np.full(1, 0.1)}, ball).t[-1].round(6))  # 10 steps of 0.1 / (1 - 0.5)
+        2.0
+    """
 
     moments: ClassVar[int] = 1
     momentum: float = Limits(default=0.9, ge=0, lt=1)
@@ -90,7 +104,17 @@ class HeavyBall(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam; it has no flow time, its clock is the step."""
+    """Adam; it has no flow time, its clock is the step.
+
+    Args:
+        b1: how much of the mean gradient is kept each step.
+        b2: how much of the mean squared gradient is kept each step.
+        eps: added to the root of the mean square.
+
+    Examples:
+        >>> ss.evolve(well, {"x": np.full(1, 0.1)}, ss.Descent(optimizer=ss.Adam(), lr=0.05, steps=50)).clock
+        'step'
+    """
 
     moments: ClassVar[int] = 2
     b1: float = Limits(default=0.9, ge=0, lt=1)
@@ -116,7 +140,18 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay: each step also takes away lr x rate x weight_decay of a parameter."""
+    """Adam with decoupled weight decay: each step also takes away lr x rate x weight_decay of a parameter.
+
+    Args:
+        b1: how much of the mean gradient is kept each step.
+        b2: how much of the mean squared gradient is kept each step.
+        eps: added to the root of the mean square.
+        weight_decay: the share of a parameter that is taken away at lr x rate = 1.
+
+    Examples:
+        >>> ss.Descent(optimizer=ss.AdamW(weight_decay=0.1), lr=0.01, steps=100).optimizer.weight_decay
+        0.1
+    """
 
     weight_decay: float = Limits(default=0.01, ge=0)
 
@@ -134,6 +169,19 @@ class Descent(Dynamics):
 
     With `clip`, a gradient (of all blocks, before their rates) longer than that is shortened to it; steps then are no flow time.
     With `half_life` the step size falls, lr_k = lr 2^(-k/half_life) in step k = 0, 1, ..., however many steps there are.
+
+    Args:
+        optimizer: `GD`, `HeavyBall`, `Adam` or `AdamW`.
+        lr: the step size.
+        steps: how many steps are taken.
+        rates: a factor of the step size for each block; 1 where it is not named.
+        clip: the longest gradient, None for no limit.
+        half_life: steps after which the step size is halved.
+
+    Examples:
+        >>> descent = ss.Descent(optimizer=ss.GD(), lr=0.1, steps=20)
+        >>> ss.evolve(well, {"x": np.full(1, 0.1)}, descent, record=ss.Every(n=10)).step.tolist()
+        [0, 10, 20]
     """
 
     optimizer: SerializeAsAny[Optimizer] = GD()

@@ -33,7 +33,12 @@ QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C; what was committed is on disk and can be resumed."""
+    """Ctrl-C; what was committed is on disk and can be resumed.
+
+    Examples:
+        >>> issubclass(ss.Interrupted, KeyboardInterrupt)
+        True
+    """
 
 
 @one_blas_thread()
@@ -58,6 +63,28 @@ def evolve(
     `until` ends a flow; a descent counts its own steps. A solve that breaks down is an outcome, not an exception: the
     run's `status` and `reason` say so. Ctrl-C raises `Interrupted` after the last commit. BLAS has one thread meanwhile, so
     that the bits of a run do not depend on who started it.
+
+    Args:
+        what: an objective or a field.
+        params: the start, a dict of arrays.
+        dynamics: `GradientFlow` or `Descent`.
+        until: the end of a flow.
+        record: which frames are kept.
+        stop: ends the run early.
+        seed: kept in the run; a dynamics that draws uses it.
+        out: a folder for the run.
+        overwrite: replace a run in this folder.
+        checksum: end every chunk with a CRC32C.
+        progress: show a bar; None shows it on a terminal.
+        origin: where the run begins if not at its start; for forks.
+
+    Returns:
+        The run. Its `status` says how it ended.
+
+    Examples:
+        >>> flow = ss.evolve(well, {"x": np.full(1, 0.1)}, ss.GradientFlow(), until=20)
+        >>> flow.status, flow.params["x"][-1].round(4).tolist()
+        ('finished', [1.0])
     """
     law, layout, vector, settled = _settled(what, params, dynamics)
     folder = None if out is None else Path(out)

@@ -35,6 +35,20 @@ class GradientFlow(Dynamics):
     time, never the wall clock. Short flows have no restart at all. Unless given, both follow from the number of parameters n:
     an evaluation is taken for n^1.5 multiplications, those of square matrices. With `segments` the restarts are at fixed times
     instead, as in version 0.1: as many equal pieces, and as many halvings of the first.
+
+    Args:
+        rates: a factor of the velocity for each block; 1 where it is not named.
+        rtol: relative tolerance of the solver.
+        atol: absolute tolerance of the solver.
+        method: the solver; "auto" is "cvode".
+        segments: restarts at fixed times, as in version 0.1.
+        restart_evaluations: evaluations of the field between two restarts.
+        restart_frames: frames between two restarts.
+
+    Examples:
+        >>> flow = ss.evolve(well, {"x": np.full(1, 0.1)}, ss.GradientFlow(), until=20)
+        >>> print(flow.status, flow.params["x"][-1].round(4))
+        finished [1.]
     """
 
     rtol: float = Limits(default=1e-10, gt=0, lt=1)

@@ -30,7 +30,15 @@ class Record(Described):
 
 
 class Uniform(Record):
-    """Equally spaced frames."""
+    """Equally spaced frames.
+
+    Args:
+        frames: how many.
+
+    Examples:
+        >>> ss.evolve(well, {"x": np.full(1, 0.1)}, ss.GradientFlow(), until=4, record=ss.Uniform(frames=3)).t.tolist()
+        [0.0, 2.0, 4.0]
+    """
 
     frames: int = Limits(default=400, ge=2)
 
@@ -39,7 +47,17 @@ class Uniform(Record):
 
 
 class LogSpaced(Record):
-    """The start, then frames at equal ratios from `first` (default: until/10000) on."""
+    """The start, then frames at equal ratios from `first` (default: until/10000) on.
+
+    Args:
+        frames: how many.
+        first: the first frame after the start.
+
+    Examples:
+        >>> flow = ss.evolve(well, {"x": np.full(1, 0.1)}, ss.GradientFlow(), until=100, record=ss.LogSpaced(frames=4, first=1.0))
+        >>> flow.t.round(6).tolist()
+        [0.0, 1.0, 10.0, 100.0]
+    """
 
     frames: int = Limits(default=400, ge=3)
     first: float | None = Limits(default=None, gt=0)
@@ -57,7 +75,17 @@ class LogSpaced(Record):
 
 
 class Graded(Record):
-    """Equally spaced frames, and up to the tenth of them others at equal ratios: where the first things happen."""
+    """Equally spaced frames, and up to the tenth of them others at equal ratios: where the first things happen.
+
+    Args:
+        frames: equally spaced frames.
+        early: further frames before the tenth of these.
+
+    Examples:
+        >>> early = ss.evolve(well, {"x": np.full(1, 0.1)}, ss.GradientFlow(), until=10, record=ss.Graded(frames=20, early=10)).t
+        >>> bool(early[1] < 10 / 19)
+        True
+    """
 
     frames: int = Limits(default=400, ge=12)
     early: int = Limits(default=60, ge=2)
@@ -75,6 +103,17 @@ class Around(Record):
 
     For runs with long plateaus and short changes at times that are about known: `at` are these times, `widths` how long each
     change takes. Those outside of the run are passed over.
+
+    Args:
+        at: times of the changes.
+        widths: how long each change takes.
+        frames: how many frames there are at equal ratios.
+
+    Examples:
+        >>> record = ss.Around(at=(50.0,), widths=(2.0,), frames=30)
+        >>> frames = ss.evolve(well, {"x": np.full(1, 1e-3)}, ss.GradientFlow(), until=100, record=record).t
+        >>> int(((frames > 49) & (frames < 51)).sum()) > 3
+        True
     """
 
     at: Numbers
@@ -107,7 +146,15 @@ _NEAR = np.unique(np.concatenate([np.linspace(-1, 1, 41), *(sign * 1.15 ** np.ar
 
 
 class AtTimes(Record):
-    """Frames at chosen positions of the clock."""
+    """Frames at chosen positions of the clock.
+
+    Args:
+        at: the positions, in the unit of the clock.
+
+    Examples:
+        >>> ss.evolve(well, {"x": np.full(1, 0.1)}, ss.GradientFlow(), until=4, record=ss.AtTimes(at=(0, 1, 4))).t.tolist()
+        [0.0, 1.0, 4.0]
+    """
 
     at: Numbers
 
@@ -127,7 +174,15 @@ class AtTimes(Record):
 
 
 class Every(Record):
-    """A frame every n steps of a descent."""
+    """A frame every n steps of a descent.
+
+    Args:
+        n: steps between two frames.
+
+    Examples:
+        >>> ss.evolve(well, {"x": np.full(1, 0.1)}, ss.Descent(lr=0.1, steps=9), record=ss.Every(n=3)).step.tolist()
+        [0, 3, 6, 9]
+    """
 
     n: int = Limits(default=1, ge=1)
 
@@ -194,7 +249,15 @@ class Stop(Described):
 
 
 class LossBelow(Stop):
-    """Stop once the loss is below a value."""
+    """Stop once the loss is below a value.
+
+    Args:
+        value: the loss at which to stop.
+
+    Examples:
+        >>> ss.evolve(well, {"x": np.full(1, 0.1)}, ss.GradientFlow(), until=100, stop=ss.LossBelow(value=0.1)).status
+        'stopped'
+    """
 
     value: float
 
@@ -204,7 +267,16 @@ class LossBelow(Stop):
 
 
 class SpeedBelow(Stop):
-    """Stop once |theta'| is below a value."""
+    """Stop once |theta'| is below a value.
+
+    Args:
+        value: the speed at which to stop.
+
+    Examples:
+        >>> flow = ss.evolve(well, {"x": np.full(1, 0.5)}, ss.GradientFlow(), until=1000, stop=ss.SpeedBelow(value=1e-3))
+        >>> flow.status
+        'stopped'
+    """
 
     value: float = Limits(gt=0)
 

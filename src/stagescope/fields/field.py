@@ -97,6 +97,13 @@ class Field(OnBlocks):
 
     A subclass gives `law`, a JAX expression. It may override `flat` with a kernel. `multiplicity` says how many equal
     coordinates of an unreduced model each entry stands for (1 unless the model is reduced): norms count them all.
+
+    Examples:
+        >>> field = loss.field()
+        >>> isinstance(field, ss.Field)
+        True
+        >>> sorted(field.rhs(model.init(seed=0, scale=0.1)))
+        ['W0', 'W1', 'WK', 'WQ']
     """
 
     @property

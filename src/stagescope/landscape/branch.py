@@ -12,6 +12,11 @@ class BranchPoint:
     """A critical point of a branch: `index` directions grow inside the model; `rates` are those of what opens out of it.
 
     Where the model is whole, `rates` are those of the directions that grow in it. `measures` are curves to draw, by name.
+
+    Examples:
+        >>> point = ss.BranchPoint(0.0, -0.25, 0, (), {}, {}, {"x": np.ones(1)})
+        >>> point.stable
+        True
     """
 
     value: float
@@ -36,7 +41,13 @@ class BranchPoint:
 @dataclass(frozen=True)
 class Crossing:
     """A place on a branch. `kind` is fold, bifurcation (a rate inside the model is zero), opening (a rate out of it is zero),
-    or order (two kinds of openings are equally fast); `what` names the rates."""
+    or order (two kinds of openings are equally fast); `what` names the rates.
+
+    Examples:
+        >>> fold = ss.Crossing(value=0.385, loss=0.083, kind="fold", what="the branch turns back")
+        >>> fold.kind, fold.value
+        ('fold', 0.385)
+    """
 
     value: float
     loss: float
@@ -49,7 +60,15 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Branch:
-    """Critical points in the order in which they follow each other, folds, and crossings of rates; `notes` say how it ends."""
+    """Critical points in the order in which they follow each other, folds, and crossings of rates; `notes` say how it ends.
+
+    Examples:
+        >>> def family(v):
+        ...     return ss.JaxObjective(lambda params: (params["x"] ** 4 / 4 - params["x"] ** 2 / 2 - v * params["x"]).sum())
+        >>> branch = ss.continue_point(family, 0.0, {"x": np.ones(1)}, low=-0.2, high=0.2)
+        >>> print(f"{len(branch.folds)} folds, loss {branch.points[0].loss:.3f} at {branch.points[0].value:.2f}")
+        0 folds, loss -0.061 at -0.20
+    """
 
     points: tuple[BranchPoint, ...]
     folds: tuple[Crossing, ...]

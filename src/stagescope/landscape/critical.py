@@ -47,6 +47,11 @@ class CriticalPoint:
     the length a caller gives. `index` counts growing directions, `flat` those that neither grow nor decay; each is None
     where too few rates are known. `t` is the time at which a run passed by. `stopped` says why the search ended early, if it
     did; `led_away` whether that was because |F| falls only along a valley that leads far away.
+
+    Examples:
+        >>> origin = ss.critical_point(well, {"x": np.full(1, 0.01)})
+        >>> origin.kind, origin.index, origin.rates.round(3).tolist()
+        ('maximum', 1, [1.0])
     """
 
     params: Mapping[str, np.ndarray]
@@ -144,6 +149,21 @@ def critical_point(
     Symmetries make critical points orbits and the Jacobian singular there; damped Newton takes steps of least norm, so the
     member of the orbit that is found is one near the start. Where |F| has no zero nearby the residual says so. Its distance
     is relative to its norm, but at least to `least_length`, by default that of `params`: the origin has none.
+
+    Args:
+        what: an objective or a field.
+        params: where the search begins.
+        rates: a factor of the velocity for each block.
+        least_length: the least length that the distance is relative to.
+        t: kept in the answer.
+
+    Returns:
+        The point, its residual and its rates.
+
+    Examples:
+        >>> point = ss.critical_point(well, {"x": np.full(1, 0.9)})
+        >>> point.found, point.kind, point.params["x"].round(6).tolist()
+        (True, 'minimum', [1.0])
     """
     near = Derivatives(what, params, rates)
     start = near.layout.pack(params)
@@ -195,6 +215,20 @@ def critical_points(
     close point, frames up to the next peak of |F| are tried as well, and the point nearest to the slow frame is kept. The work
     of all searches is bounded and shared among the slow points; a point whose share was used up says so in `stopped`.
     `heard` is called with the number of products with J so far; the searches make about `PASSING.products` at most.
+
+    Args:
+        run: the run.
+        what: the objective or field that it moved along.
+        rates: a factor of the velocity for each block.
+        heard: called with the amount of work so far.
+
+    Returns:
+        Points in the order in which the run passed them.
+
+    Examples:
+        >>> flow = ss.evolve(well, {"x": np.full(1, 1e-3)}, ss.GradientFlow(), until=12)
+        >>> [point.kind for point in ss.critical_points(flow, well)]
+        ['maximum', 'minimum']
     """
     chosen = rates if rates is not None else run.spec["dynamics"].get("rates", {})
     lengths = [np.linalg.norm([np.linalg.norm(run.params[name][i]) for name in run.params]) for i in range(run.frames)]

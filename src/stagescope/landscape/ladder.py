@@ -39,6 +39,11 @@ class Rung:
     reached; elsewhere `order` is that of the law.
     `measured_rate`, the cosines of the directions and the escape are the run's own. `local_rate` is what linearising at the
     run itself gives, averaged over the rise that is measured. What cannot be said is None; `note` says why.
+
+    Examples:
+        >>> rung = next(iter(ss.saddle_ladder(run)))
+        >>> print(rung.label, rung.opening, f"{rung.rates[0]:.3f}")
+        (0,0) embedding 0.133
     """
 
     label: str
@@ -97,7 +102,13 @@ class Rung:
 
 @dataclass(frozen=True)
 class Ladder:
-    """The rungs of a run, in the order it passes them."""
+    """The rungs of a run, in the order it passes them.
+
+    Examples:
+        >>> ladder = ss.saddle_ladder(run)
+        >>> [rung.label for rung in ladder]
+        ['(0,0)', '(1,0)', '(1,1)']
+    """
 
     status: str
     clock: str

@@ -30,6 +30,13 @@ class Linearisation:
     """theta = theta* + delta with delta' = J delta near a critical point theta* [flow:linear].
 
     The whole Jacobian is formed up to a few thousand parameters; above that, only products with it are taken.
+
+    Examples:
+        >>> near = ss.linearise(well, {"x": np.zeros(1)})
+        >>> near.rates.tolist(), near.jacobian.tolist()
+        ([1.0], [[1.0]])
+        >>> print(f"{near.escape_time({'x': np.full(1, 1e-3)}, size=0.1):.3f}")  # ln 100
+        4.605
     """
 
     near: Derivatives
@@ -212,6 +219,16 @@ def _distinct(motion: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def linearise(what: Objective | Field, params: Params, rates: Mapping[str, float] | None = None) -> Linearisation:
-    """The linearisation of a field at a critical point, on any number of parameters."""
+    """The linearisation of a field at a critical point, on any number of parameters.
+
+    Args:
+        what: an objective or a field.
+        params: a critical point.
+        rates: a factor of the velocity for each block.
+
+    Examples:
+        >>> ss.linearise(well, {"x": np.zeros(1)}).rates.tolist()
+        [1.0]
+    """
     near = Derivatives(what, params, rates)
     return Linearisation(near, near.layout.pack(params))

@@ -77,7 +77,13 @@ class Edge:
 
 @dataclass(frozen=True)
 class SaddleGraph:
-    """Nodes by falling loss, edges, and notes on what is not in it."""
+    """Nodes by falling loss, edges, and notes on what is not in it.
+
+    Examples:
+        >>> graph = ss.saddle_graph(well, {"x": np.full(1, 0.5)})
+        >>> [(node.kind, round(node.loss, 3)) for node in graph.nodes]
+        [('maximum', 0.25), ('minimum', 0.0)]
+    """
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -121,6 +127,18 @@ def saddle_graph(what: Objective | Field, start: Params) -> SaddleGraph:
     loss and rates are one node, so an orbit of a symmetry is one, and a family along which rates change is several. Missed are
     points that no such flow falls onto, also minima that only mixtures of directions lead to, and, of directions that share a
     rate, all but one.
+
+    Args:
+        what: an objective or a field.
+        start: parameters near a critical point.
+
+    Returns:
+        Critical points and the flows between them.
+
+    Examples:
+        >>> graph = ss.saddle_graph(well, {"x": np.full(1, 0.5)})
+        >>> len(graph.nodes), len(graph.edges)
+        (2, 1)
     """
     near = Derivatives(what, start)
     if near.field.objective is None:

@@ -28,6 +28,11 @@ class Leg:
     opens there at the critical point, fastest first; they are empty where the path has not settled. `local_rate` is the
     fastest rate of what opens when the flow is linearised at the path itself, where what opens has grown to the size eta. The
     last leg has no `t_out`. State and rates come from `at_rest`, which is called when they are first used: it may take a search.
+
+    Examples:
+        >>> path = ss.saddle_path(loss, scale=1e-3, until=100)
+        >>> path.legs[0].label, path.legs[0].opens
+        ('(0,0)', 'embedding')
     """
 
     label: str
@@ -61,6 +66,13 @@ class Predicted:
 
     It does not come before `beyond` then, as far as the theory reaches. `absent` says that the path has come to its end and
     nothing on it leads to the event; otherwise it is not known whether the event comes later.
+
+    Examples:
+        >>> path = ss.saddle_path(loss, scale=1e-3, until=100)
+        >>> print(f"{path['E1'].t:.1f}")
+        31.2
+        >>> ss.Predicted(None, reason="the path ends before").t is None
+        True
     """
 
     t: float | None
@@ -82,6 +94,11 @@ class SaddlePath:
     the logarithms of the largest part outside it, one for each kind that can open. `levels` are the losses whose crossing is
     an event, by its name; events that are read in another way have none. `rates` are the largest local rates of each kind at
     these times, `losses` the losses; both are empty where they were not kept.
+
+    Examples:
+        >>> path = ss.saddle_path(loss, scale=1e-3, until=100)
+        >>> path.sequence, [leg.label for leg in path.legs]
+        (('E1',), ['(0,0)', '(1,0)'])
     """
 
     legs: tuple[Leg, ...]

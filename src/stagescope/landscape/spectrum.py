@@ -31,6 +31,11 @@ class Spectrum:
     Rates of a loss are real and are its curvatures with the other sign; those of a law that is no gradient may be
     complex. All rates are known where `complete`, else only the fastest growing ones; `largest` is the largest |rate|.
     Where the iteration did not converge, `rates` holds fewer than were `asked` for, and they need not be the fastest.
+
+    Examples:
+        >>> found = ss.spectrum(well, {"x": np.zeros(1)})
+        >>> found.rates.tolist(), found.complete
+        ([1.0], True)
     """
 
     rates: np.ndarray
@@ -65,6 +70,16 @@ def spectrum(what: Objective | Field, params: Params, fastest: int = 6, rates: M
     """The `fastest` growing directions at a point with their rates; all rates where the model is small.
 
     Rates of a reduced model are those of the unreduced one on its symmetric subspace.
+
+    Args:
+        what: an objective or a field.
+        params: the point.
+        fastest: how many rates, where the model is large.
+        rates: a factor of the velocity for each block.
+
+    Examples:
+        >>> ss.spectrum(well, {"x": np.ones(1)}).rates.tolist()
+        [-2.0]
     """
     if not fastest >= 1:
         raise InputError(f"fastest is {fastest}, but must be at least 1")

@@ -16,6 +16,16 @@ def stages(run: Run | str | Path) -> Stages:
     """Events and stages of a run, and the transitions of its recorded curves; an event that was not reached is None.
 
     Every run with a frame has stages: those of its paper, otherwise plateaus and transitions of its loss.
+
+    Args:
+        run: a run or its folder.
+
+    Examples:
+        >>> for stage in ss.stages(snap):
+        ...     print(stage.name, round(stage.start, 1))
+        uniform 0.0
+        scan 4.1
+        snapped 188.9
     """
     return reading(run).told_stages
 
@@ -41,6 +51,13 @@ def check(
         progress: a bar over the claims, since some make companion runs; None shows it on a terminal.
 
     A claim whose function raises an error is inconclusive, and its row says why.
+
+    Returns:
+        A verdict for each claim.
+
+    Examples:
+        >>> print(ss.check(snap).summary())
+        3 confirmed, 8 inconclusive (11 groups of 13 claims); 3 of 3 identities hold
     """
     found = reading(run)
     with found.showing(progress):
@@ -53,6 +70,15 @@ def saddle_ladder(run: Run | str | Path, what: Objective | Field | None = None, 
     A model that is known to pass critical points of small models inside it has a ladder of its own. Any other run, also of
     your own objective, which then is given as `what`, is searched for critical points where it is slow: `progress` shows how
     far that is.
+
+    Args:
+        run: a run or its folder.
+        what: your own objective, where the run moves one.
+        progress: show how far the search is.
+
+    Examples:
+        >>> print(next(iter(ss.saddle_ladder(run))).label)
+        (0,0)
     """
     found = reading(run, what)
     found.need_frames()

@@ -45,6 +45,17 @@ def calibrate(
         keep: a file to which every draw is added as a line; a second call goes on where the first one stopped. Draws that were
             judged by other rules, or by own claims whose file was changed since, are made again.
         workers: processes. Above 1, call it under `if __name__ == "__main__":`.
+
+    Returns:
+        A line for each claim, and draws that failed.
+
+    Examples:
+        >>> def ends(evidence):
+        ...     return ss.Comparison(None, None, None, evidence.run.done, "the run reached its end")
+        >>> every = ss.Claim(tag="own:ends", statement="The run ends", regime=lambda _: ss.Regime(True, "all runs"), compare=ends)
+        >>> line = ss.calibrate("linear-icl", draws=1, claims=[every]).lines[0]
+        >>> line.tag
+        'own:ends'
     """
     count = {"input": draws, "null": draws if nulls is None else nulls}
     _check_numbers(draws=(draws, 1), nulls=(count["null"], 1), first=(first, 0), workers=(workers, 1))

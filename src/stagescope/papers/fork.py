@@ -65,9 +65,13 @@ def fork(
         along: the direction of the push: 1 grows fastest at the fork, 2 comes next.
         stop: ends the new run early.
 
-    Example:
-        frozen = ss.fork(run, at="t=120", freeze=("WQ", "WK"))
-        print(ss.fork_difference(run, frozen))
+    Returns:
+        The new run.
+
+    Examples:
+        >>> frozen = ss.fork(run, at="frame=370", freeze=("WQ", "WK"))
+        >>> bool((frozen.params["WQ"][-1] == frozen.params["WQ"][370]).all())
+        True
     """
     run = load(run) if isinstance(run, str | Path) else run
     law = field_of(run.spec, what)

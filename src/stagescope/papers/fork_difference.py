@@ -24,6 +24,12 @@ class ForkDifference:
     `distance` is |theta_fork - theta_parent| at equal times of the clock, `relative` that over |theta_parent|; between frames
     of the parent its parameters are interpolated. `parted` is the first frame at which `relative` is above 1 %, None where
     there is none. `loss` and `events` are those of the parent, then of the fork; an event that did not come is None.
+
+    Examples:
+        >>> frozen = ss.fork(run, at="frame=370", freeze=("WQ", "WK"))
+        >>> there = ss.fork_difference(run, frozen)
+        >>> print(f"forked at {there.at:.0f}, ended with losses {there.loss[0]:.2f} and {there.loss[1]:.2f}")
+        forked at 102, ended with losses 1.01 and 1.03
     """
 
     clock: str
@@ -63,8 +69,17 @@ def _when(clock: str, time: float | None) -> str:
 def fork_difference(parent: Run | str | Path, fork: Run | str | Path) -> ForkDifference:
     """How far a fork is from the run it was forked from, where they part, and their events side by side.
 
-    Example:
-        print(ss.fork_difference(run, ss.fork(run, at="t=120", freeze=("WQ", "WK"))))
+    Args:
+        parent: the old run.
+        fork: the new one.
+
+    Returns:
+        Distances over time, and the events of both.
+
+    Examples:
+        >>> other = ss.fork_difference(run, ss.fork(run, at="frame=370", freeze=("WQ", "WK")))
+        >>> other.clock, len(other.time)
+        ('t', 400)
     """
     run, made = (load(each) if isinstance(each, str | Path) else each for each in (parent, fork))
     dynamics = made.spec["dynamics"] or {}

@@ -9,12 +9,32 @@ from stagescope.papers.registry import papers
 
 
 def population_loss(model: Any, process: Any) -> Objective:
-    """The exact population loss of a model on a process in the limit of long contexts, in closed form."""
+    """The exact population loss of a model on a process in the limit of long contexts, in closed form.
+
+    Args:
+        model: a model of a paper.
+        process: the process of this paper.
+
+    Examples:
+        >>> type(ss.population_loss(model, chain)).__name__
+        'TokenPopulation'
+    """
     return _form("population", model, process)
 
 
 def finite_loss(model: Any, process: Any, length: int, **choices: Any) -> Objective:
-    """The exact population loss at contexts of `length` tokens; `choices` are further fields of the form."""
+    """The exact population loss at contexts of `length` tokens; `choices` are further fields of the form.
+
+    Args:
+        model: a model of a paper.
+        process: the process of this paper.
+        length: tokens of a context.
+        choices: further fields of the loss.
+
+    Examples:
+        >>> type(ss.finite_loss(model, chain, length=4)).__name__
+        'TokenFinite'
+    """
     return _form("finite", model, process, length=length, **choices)
 
 
@@ -22,6 +42,16 @@ def sampled_loss(model: Any, process: Any, length: int, **choices: Any) -> Objec
     """The loss on sampled contexts of `length` tokens; `choices` are the other fields of the form (seed, batch, ...).
 
     Each form states whether it draws its contexts once or anew for every step.
+
+    Args:
+        model: a model of a paper.
+        process: the process of this paper.
+        length: tokens of a context.
+        choices: further fields of the loss.
+
+    Examples:
+        >>> type(ss.sampled_loss(model, chain, length=8, sequences=20)).__name__
+        'TokenSampled'
     """
     return _form("sampled", model, process, length=length, **choices)
 

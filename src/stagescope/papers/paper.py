@@ -37,6 +37,10 @@ class Kind:
     `explain(reading)` says in words what is seen: model, process, captions of stages, symbols (`views.explained.Explained`).
     `rung(family, label, value)` gives the critical points of a rung of the model's ladder for objectives that depend on a number,
     and a start among them at a value.
+
+    Examples:
+        >>> ss.study("linear-icl").kinds[0].fields
+        ('stagescope.papers.linear_icl.loss:LinearPopulation', 'stagescope.papers.linear_icl.sampled:LinearSampled')
     """
 
     fields: tuple[str, ...]
@@ -56,6 +60,11 @@ class Paper:
     `forms` names the losses of its model by what they average over: "population", "finite" or "sampled"; each
     is written as "package.module:Type". `about_text` says what the paper predicts for a corpus before any training. `watched`
     gives its claims on transformers that were trained elsewhere and watched (`ss.watch`); their tags are among `tags`.
+
+    Examples:
+        >>> cited = ss.Reference("me2026", "A title", "A. Author", 2026, "a journal")
+        >>> ss.Paper("mine", cited, tags={"mine:law": ss.Tag("section 2", "y grows as t")}, studies=()).name
+        'mine'
     """
 
     name: str

@@ -30,6 +30,10 @@ class Slider:
         like: the option whose value is used while this one has none.
         longest: most elements of a list.
         more: folded away with the others that are rarely moved.
+
+    Examples:
+        >>> ss.Slider("persistence", 0.0, 0.95, 0.01).high
+        0.95
     """
 
     option: str
@@ -56,6 +60,10 @@ class Playable:
         draws: from a seed to the random numbers of each block, before any scale, as many as the largest model needs. They
             are drawn here because the page has no generator of its own. None where a start has no randomness.
         constants: numbers that the law shares with Python, such as the levels of events.
+
+    Examples:
+        >>> ss.study("linear-icl").play.sliders[0].option
+        'eigenvalues.*'
     """
 
     script: str

@@ -46,6 +46,22 @@ def saddle_path(
     model whose paper knows its structure has a path of its own events; any other loss, of up to 500 parameters, has the
     events "escape k", at which its loss is halfway between two places of the path (`SaddlePath.crossings` reads a run so).
     Beside a run that ends at the time `seen`, a path may end at the first event after it: what follows takes the most time.
+
+    Args:
+        what: an objective.
+        start: the parameters; default: the model draws them.
+        scale: of this draw.
+        seed: of this draw.
+        until: where the path ends.
+        seen: the end of a run beside which the path is shown.
+
+    Returns:
+        Legs, events with their times, and notes on what is not known.
+
+    Examples:
+        >>> path = ss.saddle_path(loss, scale=1e-6, until=200)
+        >>> print(path.sequence[0], f"{path['E1'].t:.1f}")
+        E1 83.1
     """
     if not 0 < until < np.inf:
         raise InputError(f"until is {until}, but a path needs an end time above 0")
@@ -112,6 +128,10 @@ class CriticalScale:
     """The start scale below which an event does not come, between `low` (it does not come) and `high` (it comes).
 
     Both are None where nothing changes between the scales that were tried. `note` says why, or what is not known between the two.
+
+    Examples:
+        >>> ss.CriticalScale("Q2", scale=1.0, low=0.9, high=1.1).json()
+        {'event': 'Q2', 'scale': 1.0, 'low': 0.9, 'high': 1.1, 'note': ''}
     """
 
     event: str
@@ -134,6 +154,20 @@ def critical_scale(what: Objective | Field, event: str, *, seed: int = 0, until:
     """The start scale at which an event ceases to come, by bisection over saddle paths with the same draw.
 
     Between `low` and `high` the event is not decided; where it comes within 2 % of the scale at which it is absent, nothing is.
+
+    Args:
+        what: an objective.
+        event: the name of an event of its saddle path.
+        seed: of the draw of the start.
+        until: the time by which the event must come.
+
+    Returns:
+        The scale, between two scales that were tried.
+
+    Examples:
+        >>> found = ss.critical_scale(loss, "E1", until=100)
+        >>> found.event
+        'E1'
     """
 
     @cache

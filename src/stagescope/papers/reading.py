@@ -51,6 +51,11 @@ class Reading:
     runs, with `curves` (observables at a resolution that does not depend on how densely the run was recorded), `stages`,
     `evidence` (what claims get) and, where the model has one, a ladder of its own. A run of no paper is read by this class.
     The reading is kept with the run and freed with it.
+
+    Examples:
+        >>> found = ss.reading(run)
+        >>> found.run is run, found.stages.clock
+        (True, 't')
     """
 
     progress: bool | None = False
@@ -309,8 +314,12 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
         what: your own objective or field, where the run moves one; needed for `field` and `ladder` only. It may be left out
             later, unless a second one was given for the same run.
 
-    Example:
-        ss.reading(run).curves
+    Returns:
+        The reading, the same object each time.
+
+    Examples:
+        >>> ss.reading(run) is ss.reading(run)
+        True
     """
     run = load(run) if isinstance(run, str | Path) else run
     if not isinstance(run, Run):

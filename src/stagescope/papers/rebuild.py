@@ -39,6 +39,19 @@ def resume(folder: str | Path, what: Objective | Field | None = None, progress: 
     """Continue a run that was interrupted or killed. A run of your own objective needs it again as `what`.
 
     A warning says where the run may go on differently: other threads, or another objective of the same name.
+
+    Args:
+        folder: of the run.
+        what: your own objective, where the run moves one.
+        progress: show a bar.
+
+    Examples:
+        >>> _ = run.save("kept", overwrite=True)
+        >>> try:
+        ...     ss.resume("kept")
+        ... except ss.InputError as error:
+        ...     print(error)
+        kept is finished already: nothing to resume
     """
     folder = Path(folder)
     manifest = manifests.read(folder)
@@ -138,7 +151,18 @@ def types_of(spec: Any) -> Iterator[str]:
 
 
 def replay(run: Run, record: Record, what: Objective | Field | None = None, progress: bool | None = False) -> Run:
-    """The same motion from the first recorded frame to the last, with other frames kept."""
+    """The same motion from the first recorded frame to the last, with other frames kept.
+
+    Args:
+        run: the run.
+        record: the frames to keep.
+        what: your own objective, where the run moves one.
+        progress: show a bar.
+
+    Examples:
+        >>> ss.replay(run, ss.Uniform(frames=5)).frames
+        5
+    """
     law, start, motion = field_of(run.spec, what), run.at(0), _motion(run)
     with _no_tiny_start():
         again = evolve(law, start, **motion, record=record, seed=run.seed or 0, progress=progress)

@@ -114,7 +114,18 @@ def papers() -> dict[str, Paper]:
 
 
 def cite(name: str) -> str:
-    """What to cite for a study, with the statements of its paper that the code uses."""
+    """What to cite for a study, with the statements of its paper that the code uses.
+
+    Args:
+        name: the study.
+
+    Returns:
+        Text: the reference, then the statements by tag.
+
+    Examples:
+        >>> print(ss.cite("scan-snap").splitlines()[0][:60])
+        Yuandong Tian, Yiping Wang, Beidi Chen, Simon Du: Scan and S
+    """
     paper = paper_of(study(name).name)
     tags = [f"{tag:<24} {entry.number}: {entry.says}" for tag, entry in paper.tags.items()]
     return "\n".join([paper.reference.text, "", paper.reference.bibtex, "", *tags])
@@ -126,13 +137,26 @@ def problems() -> tuple[str, ...]:
 
 
 def studies() -> dict[str, Study]:
-    """All studies by name, in alphabetical order."""
+    """All studies by name, in alphabetical order.
+
+    Examples:
+        >>> list(ss.studies())[:3]
+        ['focus-dilution', 'incremental', 'linear-icl']
+    """
     found = {study.name: study for paper in papers().values() for study in paper.studies}
     return dict(sorted(found.items()))
 
 
 def study(name: str) -> Study:
-    """A study by name. Where it is that of a paper of ours, no other paper is loaded."""
+    """A study by name. Where it is that of a paper of ours, no other paper is loaded.
+
+    Args:
+        name: the study.
+
+    Examples:
+        >>> ss.study("scan-snap").title
+        'Scan and snap: common tokens are dropped, distinct ones win, attention freezes'
+    """
     paper = _alone(name)
     if paper is not None and name in {each.name for each in paper.studies}:
         return next(each for each in paper.studies if each.name == name)
@@ -269,7 +293,22 @@ def run_study(
     progress: bool | None = None,
     **options: Any,
 ) -> "Run":
-    """Run a study from Python as `stagescope run` does: `run_study("scan-snap", "syn-small-flow", rate_y=10)`."""
+    """Run a study from Python as `stagescope run` does: `run_study("scan-snap", "syn-small-flow", rate_y=10)`.
+
+    Args:
+        name: the study.
+        preset: settings by name.
+        seed: of the start.
+        out: a folder for the run.
+        overwrite: replace a run in this folder.
+        checksum: end every chunk with a CRC32C.
+        progress: show a bar; None shows it on a terminal.
+        options: settings that differ from the preset.
+
+    Examples:
+        >>> ss.run_study("linear-icl", "merged", until=10.0)
+        <Run linear-icl: 200 frames to t=10, finished>
+    """
     found = study(name)
     chosen = found.configured(preset, **options)
     return found.run(chosen, seed=seed, out=out, overwrite=overwrite, checksum=checksum, progress=progress)

@@ -84,6 +84,11 @@ class Study:
     the row. `tour` are presets that `stagescope demo` shows, each with a sentence. `inputs` are drawn by seed to calibrate the
     claims: settings the paper is about; the nulls are part of the claims. `boundaries` are lines of theory by name, which a
     phase diagram can show. `play` says how its flow is played in a page, if it can be.
+
+    Examples:
+        >>> study = ss.study("linear-icl")
+        >>> study.title, sorted(study.presets)[:2]
+        ('Linear attention in context: abrupt or in stages, by how keys and queries are parametrised', ['eight', 'flat'])
     """
 
     name: str

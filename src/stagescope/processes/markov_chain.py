@@ -36,7 +36,16 @@ def _check_length(i: int, row: Sized, size: int) -> None:
 
 
 class Chain(Process):
-    """A stationary Markov chain on tokens 0..d-1; token 0 need not be the most frequent one."""
+    """A stationary Markov chain on tokens 0..d-1; token 0 need not be the most frequent one.
+
+    Examples:
+        >>> isinstance(chain, ss.Chain), chain.vocab
+        (True, 3)
+        >>> print(chain.transition.round(2))
+        [[0.8  0.12 0.08]
+         [0.2  0.72 0.08]
+         [0.2  0.12 0.68]]
+    """
 
     @abstractmethod
     def _matrix(self) -> np.ndarray: ...
@@ -115,7 +124,15 @@ class Chain(Process):
 
 
 class MarkovChain(Chain):
-    """A chain given by its transition matrix, irreducible and aperiodic."""
+    """A chain given by its transition matrix, irreducible and aperiodic.
+
+    Args:
+        rows: the transition matrix; each row sums to 1.
+
+    Examples:
+        >>> ss.MarkovChain(rows=((0.9, 0.1), (0.3, 0.7))).stationary.round(4).tolist()
+        [0.75, 0.25]
+    """
 
     rows: Annotated[tuple[Numbers, ...], BeforeValidator(_rows)]
 

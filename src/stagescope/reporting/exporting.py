@@ -28,8 +28,12 @@ def export(
             its paper derives. A table has those of up to 100 numbers a frame.
         overwrite: replace an existing file.
 
-    Example:
-        ss.export(run, "csv", "run.csv", derived=True)
+    Returns:
+        The file.
+
+    Examples:
+        >>> ss.export(run, "csv", "run.csv").name
+        'run.csv'
     """
     return noted_export(run, to, out, derived=derived, overwrite=overwrite)[0]
 

@@ -32,8 +32,12 @@ def play(
         seed: of the start, 0 to 9.
         options: further settings to start with.
 
-    Example:
-        ss.play("focus-dilution", "play.html", persistence=0.3)
+    Returns:
+        The page, or the widget.
+
+    Examples:
+        >>> ss.play("linear-icl", "play.html").name
+        'play.html'
     """
     play_of(study)
     start = {study: {**options, "seed": seed, **({"preset": preset} if preset else {})}}

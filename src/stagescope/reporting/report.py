@@ -29,7 +29,13 @@ HEAD = 4000
 
 @dataclass(frozen=True)
 class Page:
-    """A report that was not written to a file: a notebook shows it, `save` writes it. `notes` say what its runs lack."""
+    """A report that was not written to a file: a notebook shows it, `save` writes it. `notes` say what its runs lack.
+
+    Examples:
+        >>> page = ss.report(run, skip=("ledger", "ladder", "prediction"))
+        >>> page.save("run.html").name
+        'run.html'
+    """
 
     html: str = field(repr=False)
     title: str
@@ -102,8 +108,12 @@ def report(
         objective: your own, for runs that move it: their page then has a saddle ladder.
         progress: show a bar; default: on a terminal.
 
-    Example:
-        ss.report(ss.run_study("scan-snap", preset="syn-small-flow"), "scan-snap.html")
+    Returns:
+        The file, or without a path the page.
+
+    Examples:
+        >>> ss.report(snap, "snap.html", skip="ledger").name
+        'snap.html'
     """
     target = None if path is None else html_target(Path(path))
     made = page_of(runs, exact=exact, title=title, skip=skip, claims=claims, objective=objective, progress=progress)

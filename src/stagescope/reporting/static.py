@@ -53,8 +53,13 @@ def figures(
         claims: your own, put to the run after those of its paper.
         progress: show a bar; default: on a terminal.
 
-    Example:
-        ss.figures(run, "figures", to="pdf")
+    Returns:
+        The files.
+
+    Examples:
+        >>> flow = ss.evolve(well, {"x": np.full(1, 0.1)}, ss.GradientFlow(), until=20)
+        >>> [file.name for file in ss.figures(flow, "drawn", to="png", skip=("ledger", "ladder", "prediction"))][:1]
+        ['loss.png']
     """
     return noted_figures(run, out, to=to, skip=skip, claims=claims, progress=progress)[0]
 

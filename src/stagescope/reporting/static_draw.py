@@ -8,6 +8,7 @@ import numpy as np
 
 from stagescope.views.axes import log_time, log_values
 from stagescope.views.figure import COLORS, GREY
+from stagescope.views.palette import colour_map
 from stagescope.views.view import Curve, Curves, Matrices, Portrait, View
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ def matrix_on(axes: "Axes", view: Matrices, place: int, panel: int = 0) -> Any:
     diverging = view.low < 0 and view.low == -view.high
     ends: Any = {"vmin": view.low, "vmax": view.high}
     norm = FuncNorm((_square_root, _square), **ends) if diverging else PowerNorm(0.5, **ends)
-    image = axes.imshow(view.values[place, panel], cmap="PuOr_r" if diverging else "viridis", norm=norm, aspect="auto")
+    image = axes.imshow(view.values[place, panel], cmap=colour_map(diverging), norm=norm, aspect="auto")
     axes.grid(False)
     size = axes.get_window_extent()
     for axis, labels, pixels in ((axes.xaxis, view.columns, size.width), (axes.yaxis, view.rows, size.height)):

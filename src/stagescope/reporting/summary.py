@@ -25,7 +25,12 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class Summary:
-    """What a notebook shows of a run."""
+    """What a notebook shows of a run.
+
+    Examples:
+        >>> ss.summary(snap).html.strip()[:4]
+        '<div'
+    """
 
     html: str
 
@@ -34,7 +39,15 @@ class Summary:
 
 
 def summary(run: Run) -> Summary:
-    """Figure, stages and ledger of a run. It never raises: a run that cannot be read shows why."""
+    """Figure, stages and ledger of a run. It never raises: a run that cannot be read shows why.
+
+    Args:
+        run: any run.
+
+    Examples:
+        >>> "scan" in ss.summary(snap).html
+        True
+    """
     try:
         seen = reading(run)
 

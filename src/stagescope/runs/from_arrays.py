@@ -26,8 +26,14 @@ def from_arrays(*, step: Any = None, t: Any = None, loss: Any = None, **named: A
         named: any other arrays, one item a record along their first axis. Transitions are also searched for in those that have
             one number a record.
 
-    Example:
-        ss.stages(ss.from_arrays(step=steps, loss=losses, accuracy=accuracies))
+    Returns:
+        A run whose frames are the records.
+
+    Examples:
+        >>> steps = np.arange(0, 2000, 10)
+        >>> curve = ss.from_arrays(step=steps, loss=1 + 1 / (1 + np.exp((steps - 700) / 30)))
+        >>> curve
+        <Run arrays: 200 frames to step=1990, finished>
     """
     clock, time = _clock(step, t)
     given = {**({} if loss is None else {"loss": loss}), **named}

@@ -36,11 +36,12 @@ class Recorder:
         resume: continue the run in the folder after its last commit; where there is none, begin it.
         every: commit after so many records. A commit waits five times for the disk; a crash loses what came after the last one.
 
-    Example:
-        with ss.Recorder("runs/mine", axes={"attention": ("head", "query", "key")}) as recorder:
-            for step in range(1000):
-                recorder.record(step, loss=loss, attention=pattern)
-        ss.stages(recorder.run)
+    Examples:
+        >>> with ss.Recorder() as recorder:
+        ...     for step in range(50):
+        ...         recorder.record(step, loss=1 / (step + 1))
+        >>> recorder.run.frames
+        50
     """
 
     def __init__(

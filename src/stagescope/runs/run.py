@@ -72,6 +72,12 @@ class Run:
     number a frame. `spec` describes process, model, form of the loss and dynamics; `status` and `reason` say how it ended.
     A run that was not made by `evolve` has `spec["field"]` None and `spec["source"]`, which says where it comes from.
     `memo` keeps what was computed from the arrays; copies by `dataclasses.replace` share it.
+
+    Examples:
+        >>> run
+        <Run focus-dilution/TokenPopulation: 400 frames to t=200, finished>
+        >>> run.t.shape, run.params["W0"].shape, f"{run.series['loss'][-1]:.3f}"
+        ((400,), (400, 3, 4), '1.011')
     """
 
     params: Arrays

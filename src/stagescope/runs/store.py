@@ -14,7 +14,16 @@ from stagescope.runs.run import Arrays, Run, how_to_resume
 
 
 def load(folder: str | Path) -> Run:
-    """Open a run. Every committed byte is checked first: a damaged file raises `DamagedRun`, naming it."""
+    """Open a run. Every committed byte is checked first: a damaged file raises `DamagedRun`, naming it.
+
+    Args:
+        folder: of the run.
+
+    Examples:
+        >>> _ = run.save("kept", overwrite=True)
+        >>> ss.load("kept").frames == run.frames
+        True
+    """
     folder = Path(folder)
     while True:
         manifest = manifests.read(folder)
@@ -29,6 +38,14 @@ def verify(folder: str | Path) -> list[str]:
     """One sentence for every damaged or missing file of a run, link, device or FIFO in its folder, and file that is not its own.
 
     An empty list means: every byte is as committed, and there is nothing else.
+
+    Args:
+        folder: of the run.
+
+    Examples:
+        >>> _ = run.save("kept", overwrite=True)
+        >>> ss.verify("kept")
+        []
     """
     return [*damage(folder), *_strays(Path(folder))]
 

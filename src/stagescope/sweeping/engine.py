@@ -90,9 +90,34 @@ def sweep(
 
     In a script, call it under `if __name__ == "__main__":`, because workers import the script.
 
-    Example:
-        table = ss.sweep("focus-dilution", grid={"pi.0": ".4:.7:7"}, seeds=5, out="sweeps/pi0")
-        table.statistics("E2")
+    Args:
+        study: its name.
+        preset: settings by name, or a named sweep.
+        out: the folder of the table.
+        grid: values for each option, as numbers or as text.
+        table: points one by one, a CSV file or mappings.
+        seeds: how many, or which.
+        measure: what is kept of each run.
+        claims: "module:NAME" of your own claims.
+        refine: rounds that add points where cells differ.
+        refine_by: the column that they differ in.
+        workers: processes.
+        scheduler: address of a Dask scheduler.
+        timeout: seconds after which a point is given up.
+        keep_runs: keep the runs in the folder.
+        retry_failed: compute failed points again.
+        remeasure: judge again what older rules judged.
+        yes: begin without a question, however long it takes.
+        progress: show a bar; None shows it on a terminal.
+        options: settings that differ from the preset.
+
+    Returns:
+        The table.
+
+    Examples:
+        >>> table = ss.sweep("linear-icl", grid={"context": "10,20"}, seeds=1, out="swept", workers=1, until=20.0, progress=False)
+        >>> [row["config"]["context"] for row in table.rows]
+        [10, 20]
     """
     needed("distributed", "sweep", "a sweep")
     terms = Terms(workers, scheduler, timeout, keep_runs, retry_failed, remeasure, yes)

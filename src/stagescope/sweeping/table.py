@@ -37,6 +37,11 @@ class Sweep:
 
     `damaged` names rows whose bytes are not those that were committed, or that are gone; their points count as not computed.
     `renewed` is how many rows the call of `sweep` that returned this judged again because of `remeasure`.
+
+    Examples:
+        >>> table = ss.sweep("linear-icl", grid={"context": "10,20"}, seeds=1, out="swept", workers=1, until=20.0, progress=False)
+        >>> len(table.rows), table.column("status")
+        (2, ['finished', 'finished'])
     """
 
     folder: Path
@@ -226,7 +231,16 @@ class Sweep:
 
 
 def load_sweep(folder: str | Path) -> Sweep:
-    """A sweep from its folder, also while it is being computed or after it was interrupted."""
+    """A sweep from its folder, also while it is being computed or after it was interrupted.
+
+    Args:
+        folder: of the sweep.
+
+    Examples:
+        >>> _ = ss.sweep("linear-icl", grid={"context": "10,20"}, seeds=1, out="swept", workers=1, until=20.0, progress=False)
+        >>> len(ss.load_sweep("swept").rows)
+        2
+    """
     folder = Path(folder)
     plan = load_plan(folder)
     rows = Rows(folder).refresh()

@@ -28,6 +28,17 @@ def audit(folder: str | Path, *, progress: bool | None = None) -> Audit:
 
     Raises:
         InputError: the folder holds fewer than two checkpoints, or one that cannot be opened safely.
+
+    Returns:
+        The names of the checkpoints in order, and what was found.
+
+    Examples:
+        >>> from safetensors.numpy import save_file
+        >>> for step in (0, 100, 200):
+        ...     Path(f"training/step{step}").mkdir(parents=True)
+        ...     save_file({"head": np.full((4, 4), step, np.float32)}, f"training/step{step}/model.safetensors")
+        >>> ss.audit("training").checkpoints
+        ('step0', 'step100', 'step200')
     """
     found = listed(folder)
     if len(found) < 2:

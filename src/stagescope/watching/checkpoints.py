@@ -45,8 +45,15 @@ def read_checkpoints(
         layers, heads, blocks, patterns, forward, overwrite: as for `ss.watch`.
         progress: a bar over the checkpoints; None shows it on a terminal.
 
-    Example:
-        run = ss.read_checkpoints("training/", probe=ids, out="runs/imported")
+    Returns:
+        The run.
+
+    Examples:
+        >>> Path("saved").mkdir()
+        >>> for step in (0, 100):
+        ...     torch.save(net.state_dict(), f"saved/step{step}.pt")
+        >>> ss.read_checkpoints("saved", probe=probe, model=net).step.tolist()
+        [0, 100]
     """
     found = checkpoints(folder)
     if len(found) < 2:

@@ -16,7 +16,13 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Finding:
-    """One defect: of which checkpoint, of what kind, of which tensor (None: of the whole), in words and in numbers."""
+    """One defect: of which checkpoint, of what kind, of which tensor (None: of the whole), in words and in numbers.
+
+    Examples:
+        >>> same = {"model.safetensors": "a" * 64}
+        >>> ss.audit_hashes({"step1": same, "step2": same}).findings[0].kind
+        'duplicate'
+    """
 
     checkpoint: str
     kind: Kind
@@ -36,7 +42,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """An audit of checkpoints, or of hashes of their files: names in order, findings, and notes on what was not judged."""
+    """An audit of checkpoints, or of hashes of their files: names in order, findings, and notes on what was not judged.
+
+    Examples:
+        >>> same = {"model.safetensors": "a" * 64}
+        >>> found = ss.audit_hashes({"step1": same, "step2": same})
+        >>> found.clean, len(found.findings)
+        (False, 1)
+    """
 
     checkpoints: tuple[str, ...]
     findings: tuple[Finding, ...]

@@ -26,6 +26,14 @@ def audit_hashes(hashes: Mapping[str, Mapping[str, str]] | str | Path) -> Audit:
 
     Raises:
         InputError: it is no such table, or has fewer than two checkpoints with weights.
+
+    Returns:
+        The names of the checkpoints in order, and what was found.
+
+    Examples:
+        >>> first, second = {"model.safetensors": "a" * 64}, {"model.safetensors": "b" * 64}
+        >>> print(ss.audit_hashes({"step1": first, "step2": second}).summary())
+        2 checkpoints: nothing found
     """
     table = _checked(_loaded(Path(hashes)) if isinstance(hashes, str | Path) else hashes)
     if len(table) < 2:

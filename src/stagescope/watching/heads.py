@@ -88,7 +88,12 @@ class Head:
 
 @dataclass(frozen=True)
 class Heads:
-    """The heads of a run; iterate over it, print it, or take its `json()`."""
+    """The heads of a run; iterate over it, print it, or take its `json()`.
+
+    Examples:
+        >>> ss.Heads("finished", "step", ()).named("previous token")
+        ()
+    """
 
     status: str
     clock: str
@@ -129,9 +134,15 @@ def heads(run: Run | str | Path, thresholds: Thresholds = THRESHOLDS) -> Heads:
         run: a run of `ss.watch` or `ss.read_checkpoints`, or its folder.
         thresholds: when a head has a name.
 
-    Example:
-        for head in ss.heads("runs/mine"):
-            print(head)
+    Returns:
+        Each head with its name, scores and the spells in which it had the name.
+
+    Examples:
+        >>> with ss.watch(net, probe=probe, steps=6, record=ss.Every(n=1)) as watcher:
+        ...     for step in range(6):
+        ...         watcher.step(net(probe).mean())
+        >>> [head.label for head in ss.heads(watcher.run)]
+        ['layer 0 head 0', 'layer 0 head 1']
     """
     run = load(run) if isinstance(run, str | Path) else run
     if not isinstance(run, Run):

@@ -26,10 +26,13 @@ class TrainerWatch(Callback, TrainerCallback):
         out: folder of the run; without it the run is kept in memory.
         tokenizer, record, layers, heads, blocks, patterns, forward, overwrite: as for `ss.watch`.
 
-    Example:
-        watch = ss.TrainerWatch(probe=ids, out="runs/mine")
-        Trainer(model=model, args=args, train_dataset=data, callbacks=[watch]).train()
-        ss.report(watch.run, "mine.html")
+    Then `Trainer(model=model, args=args, train_dataset=data, callbacks=[watch]).train()` trains, and
+    `ss.report(watch.run, "mine.html")` shows it.
+
+    Examples:
+        >>> watch = ss.TrainerWatch(probe=probe)
+        >>> type(watch).__name__
+        'TrainerWatch'
     """
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:

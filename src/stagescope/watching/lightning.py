@@ -45,10 +45,12 @@ class LightningWatch(Callback, *_bases()):
             module itself is called.
         tokenizer, record, layers, heads, blocks, patterns, forward, overwrite: as for `ss.watch`.
 
-    Example:
-        watch = ss.LightningWatch(probe=ids, out="runs/mine", model="net")
-        Trainer(max_steps=3000, callbacks=[watch]).fit(module, data)
-        ss.report(watch.run, "mine.html")
+    Then `Trainer(max_steps=3000, callbacks=[watch]).fit(module, data)` trains, and `ss.report(watch.run, "mine.html")` shows it.
+
+    Examples:
+        >>> watch = ss.LightningWatch(probe=probe, model="net")
+        >>> type(watch).__name__
+        'LightningWatch'
     """
 
     def __init__(

@@ -61,8 +61,12 @@ def to_json_lines(run: Run, out: str | Path | None = None, overwrite: bool = Fal
         out: the file; default: the run's name with .jsonl.
         overwrite: replace an existing file.
 
-    Example:
-        ss.to_json_lines(run, "run.jsonl")  # {"_step": 10, "loss": 2.3, "entropy/layer 0/head 1": 0.7}
+    Returns:
+        The file.
+
+    Examples:
+        >>> ss.to_json_lines(run, "run.jsonl").name
+        'run.jsonl'
     """
     path = target(run, out, ".jsonl", overwrite)
     publish(path, "".join(f"{line}\n" for line in _lines(run)).encode())

@@ -45,8 +45,14 @@ def from_tensorboard(folder: str | Path, run: str | None = None, loss: str | Non
             than on training batches.
         tags: a pattern of the tags to read, such as "train/*".
 
-    Example:
-        ss.stages(ss.from_tensorboard("runs/Nov17_10-02-11"))
+    Returns:
+        A run whose frames are the steps of the log.
+
+    Examples:
+        >>> ss.to_tensorboard(run, "log", overwrite=True).name
+        'log'
+        >>> ss.from_tensorboard("log").frames
+        400
     """
     folder = Path(folder)
     found = event_files(folder)
@@ -194,6 +200,13 @@ def to_tensorboard(run: Run, out: str | Path | None = None, overwrite: bool = Fa
         run: any run.
         out: the folder, new or empty; default: the run's name with .tensorboard.
         overwrite: replace the file that an earlier call wrote there.
+
+    Returns:
+        The folder.
+
+    Examples:
+        >>> ss.to_tensorboard(run, "log", overwrite=True).name
+        'log'
     """
     path = outside(run, out, ".tensorboard")
     check_target(path)

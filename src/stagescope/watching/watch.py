@@ -32,6 +32,12 @@ class Watcher:
     """Records a model in training. `ss.watch` makes it; call `step(loss)` once for each training step.
 
     `run` is what was recorded so far. `problem` says why recording stopped before the end, where it did.
+
+    Examples:
+        >>> with ss.watch(net, probe=probe, steps=2) as watcher:
+        ...     watcher.step(net(probe).mean())
+        >>> type(watcher).__name__, watcher.problem
+        ('Watcher', '')
     """
 
     def __init__(self, observer: "Observer", recorder: Recorder, schedule: Schedule, optimizer: Any, start: int) -> None:
@@ -185,13 +191,17 @@ def watch(
         resume: continue the run in `out` after its last committed record.
         start: with `resume`, how many steps your training has done; by default it goes on after the last record.
 
-    Example:
-        with ss.watch(model, probe=ids, out="runs/mine", steps=3000, optimizer=optimizer) as watcher:
-            for inputs, targets in batches:
-                loss = ...
-                loss.backward()
-                watcher.step(loss)
-                optimizer.step()
+    Call `watcher.step(loss)` once for each step of your training, between `loss.backward()` and `optimizer.step()`.
+
+    Returns:
+        The watcher, a context manager.
+
+    Examples:
+        >>> with ss.watch(net, probe=probe, steps=2) as watcher:
+        ...     for step in range(2):
+        ...         watcher.step(net(probe).mean())
+        >>> watcher.run.frames
+        3
     """
     if not isinstance(model, nn.Module):
         raise InputError(f"expected a PyTorch module to watch, got {type(model).__name__}; for other frameworks use ss.Recorder")

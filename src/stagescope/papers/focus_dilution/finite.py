@@ -15,6 +15,17 @@ class TokenFinite(TokenCounts):
     """L = - sum_(n,i) p(n, i) sum_k P_ik log softmax(A(n, i) W0 W1)_k over contexts of `length` tokens [FD:finite].
 
     p is the law of counts and last token of a context started from the stationary or the uniform law; A_j ~ n_j exp(Phi_ij).
+
+    Args:
+        model: the attention.
+        process: the chain.
+        length: tokens of a context.
+        start: law of the first token.
+
+    Examples:
+        >>> short = ss.TokenFinite(model=model, process=chain, length=4)
+        >>> print(f"{short.value(model.init(seed=0, scale=1e-3)):.4f}")
+        1.0986
     """
 
     length: int = Limits(ge=1)

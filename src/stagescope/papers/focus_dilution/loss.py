@@ -47,6 +47,16 @@ class TokenPopulation(TokenLoss):
 
     `kernel` computes the gradient; the two differ in rounding. It is by blocks above 16 tokens, and only there is it in a spec:
     runs of more tokens that were begun before there was a choice go on as they began.
+
+    Args:
+        model: the attention.
+        process: the chain.
+        kernel: how the gradient is computed.
+
+    Examples:
+        >>> law = ss.TokenPopulation(model=model, process=chain)
+        >>> print(f"{law.value(model.init(seed=0, scale=1e-3)):.4f}")
+        1.0986
     """
 
     kernel: Kernel = Limits(default_factory=_by_size)

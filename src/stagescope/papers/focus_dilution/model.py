@@ -20,6 +20,16 @@ class TokenAttention(Described):
 
     Phi = scale (W0 WQ)(W0 WK)^T are the attention scores between token types; a context with counts n_j and query i has
     attention A_ij ~ n_j exp(Phi_ij), and logits A W0 W1. No values, residual, positions or normalisation.
+
+    Args:
+        vocab: number of tokens d.
+        width: of the embedding, m.
+        key_width: of queries and keys, mk; None takes the width.
+        scale: factor of the attention scores.
+
+    Examples:
+        >>> {name: block.shape for name, block in model.init(seed=0).items()}
+        {'W0': (3, 4), 'W1': (4, 3), 'WQ': (4, 4), 'WK': (4, 4)}
     """
 
     vocab: int = Limits(ge=2)

@@ -15,6 +15,16 @@ class LazyChain(Chain):
     """P = lam I + (1 - lam) 1 pi^T: stay with probability `persistence`, else draw from pi [FD:lazy-chain].
 
     A negative `persistence` repeats a token less often than chance would: it may go down to where some P_ii would be 0.
+
+    Args:
+        pi: probabilities of the tokens; they sum to 1.
+        persistence: the probability to stay.
+
+    Examples:
+        >>> lazy = ss.LazyChain(pi=(0.5, 0.5), persistence=0.6)
+        >>> print(lazy.transition, round(lazy.floor(), 4))
+        [[0.8 0.2]
+         [0.2 0.8]] 0.5004
     """
 
     pi: Numbers

@@ -16,6 +16,20 @@ class TokenSampled(TokenCounts):
 
     With `batch`, each step of a descent sees that many of the sequences, drawn without repetition from (seed, step); `value`
     and `grad`, and so the recorded loss, are always over all of them. A flow has no steps and refuses a batch.
+
+    Args:
+        model: the attention.
+        process: the chain.
+        sequences: contexts that are drawn.
+        length: tokens of a context.
+        seed: of the draw.
+        batch: contexts in a step; None takes all.
+        start: law of the first token.
+
+    Examples:
+        >>> law = ss.TokenSampled(model=model, process=chain, sequences=20, length=8)
+        >>> print(f"{law.value(model.init(seed=0, scale=1e-3)):.4f}")
+        1.0986
     """
 
     sequences: int = Limits(ge=1)

@@ -34,6 +34,16 @@ class RandomFeatures(Features):
     `orthogonal`: uniform over the orthogonal matrices. `centred`: rows and columns sum to zero, and orthogonal (up to scale)
     on the vectors that sum to zero. `gram-schmidt`: centred, and tr(A_i^T A_j) = 0 for i != j. The matrices of a seed do not
     depend on their number.
+
+    Args:
+        kind: "orthogonal", "centred" or "gram-schmidt".
+        seed: of the draw.
+
+    Examples:
+        >>> features = ss.RandomFeatures(kind="centred", seed=1)
+        >>> made = ss.LaggedChain(vocab=3, groups=((1,),), importances=(2.0,), features=features)
+        >>> bool(np.abs(made.matrices.sum(axis=1)).max() < 1e-12)
+        True
     """
 
     kind: Literal["orthogonal", "centred", "gram-schmidt"] = "orthogonal"
@@ -78,7 +88,16 @@ def _centred(draw: np.random.Generator, size: int) -> np.ndarray:
 
 
 class GivenFeatures(Features):
-    """Matrices given by the caller, most important group first, used as they are."""
+    """Matrices given by the caller, most important group first, used as they are.
+
+    Args:
+        matrices: of shape (groups, d, d).
+
+    Examples:
+        >>> features = ss.GivenFeatures(matrices=(((1.0, 0.0), (0.0, 1.0)),))
+        >>> ss.LaggedChain(vocab=2, groups=((1,),), importances=(2.0,), features=features).reach
+        1
+    """
 
     matrices: Annotated[tuple[tuple[Numbers, ...], ...], BeforeValidator(_nested)]
 
@@ -107,6 +126,15 @@ def read_features(path: str | Path, reverse: bool = False) -> GivenFeatures:
     """The matrices of an .npy file, or of an .npz file that holds one array, of shape (groups, d, d).
 
     Most important group first; `reverse` is for files that list them the other way round.
+
+    Args:
+        path: the file.
+        reverse: whether the most important group is last in the file.
+
+    Examples:
+        >>> np.save("features.npy", np.eye(2)[None])
+        >>> len(ss.read_features("features.npy").matrices)
+        1
     """
     path = Path(path)
     expected = "expected one array of finite numbers of shape (groups, d, d) in an .npy or .npz file"

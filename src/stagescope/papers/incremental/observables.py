@@ -37,6 +37,13 @@ class LagCurves(GroupMass):
     """A run of PositionalHeads, ContentHeads or Transformer, frame by frame [ISA:mass].
 
     Attention is that of the first layer, over a fixed sample of contexts where it depends on the tokens.
+
+    Examples:
+        >>> student = ss.PositionalHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> law = ss.HeadsLoss(model=student, process=lagged, sequences=50)
+        >>> trained = ss.evolve(law, student.init(seed=0), ss.Descent(optimizer=ss.GD(), lr=1.0, steps=50), record=ss.Every(n=10))
+        >>> ss.lag_curves(trained).mass.shape[0]  # one entry a frame
+        6
     """
 
     time: np.ndarray
@@ -204,7 +211,19 @@ class LagCurves(GroupMass):
 
 
 def lag_curves(run: Run, compared: int = SAMPLES.compared) -> LagCurves:
-    """The curves of a run of HeadsLoss, ContentLoss or TransformerLoss; divergences are over `compared` sequences."""
+    """The curves of a run of HeadsLoss, ContentLoss or TransformerLoss; divergences are over `compared` sequences.
+
+    Args:
+        run: a run of one of these losses.
+        compared: sequences on which laws are compared.
+
+    Examples:
+        >>> student = ss.PositionalHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> law = ss.HeadsLoss(model=student, process=lagged, sequences=50)
+        >>> trained = ss.evolve(law, student.init(seed=0), ss.Descent(lr=1.0, steps=50), record=ss.Every(n=10))
+        >>> ss.lag_curves(trained).attention.shape[:2]  # frames, heads
+        (6, 2)
+    """
     law = rebuilt(run.spec["field"])
     if not isinstance(law, LaggedLoss):
         known = "HeadsLoss, ContentLoss or TransformerLoss"

@@ -29,6 +29,18 @@ class LaggedChain(Process):
 
     `groups` are the I_i, most important first, `importances` the beta_i > 0, `features` give the A_i; `weights` are the w_il
     (None: 1). The first max lag + pad tokens of a sequence are uniform.
+
+    Args:
+        vocab: number of tokens d.
+        groups: the lags of each group, most important group first.
+        importances: a positive number for each group.
+        features: the matrices of the groups.
+        weights: of the lags in each group; None gives each the weight 1.
+
+    Examples:
+        >>> tokens = lagged.sample(np.random.default_rng(0), sequences=2, targets=4)
+        >>> tokens.shape, lagged.reach
+        ((2, 6), 2)
     """
 
     vocab: int = Limits(ge=2)

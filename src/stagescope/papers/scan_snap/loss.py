@@ -91,7 +91,18 @@ class LimitPairing(Pairing):
 
 
 class PairwisePopulation(LimitPairing, Objective):
-    """L = -sum_n p_n [ y_n . f_n - log sum_j exp((Y^T f_n)_j) ], L -> infinity [SnS:lemma-2]."""
+    """L = -sum_n p_n [ y_n . f_n - log sum_j exp((Y^T f_n)_j) ], L -> infinity [SnS:lemma-2].
+
+    Args:
+        model: the attention.
+        process: the classes.
+
+    Examples:
+        >>> pairwise = ss.PairwiseAttention.merged(classes)
+        >>> law = ss.PairwisePopulation(model=pairwise, process=classes)
+        >>> print(f"{law.value(pairwise.init()):.4f} {np.log(classes.vocab):.4f}")
+        2.5649 2.5649
+    """
 
     def loss(self, params: Any, data: Any) -> Any:
         from stagescope.autodiff import jnp
@@ -118,6 +129,15 @@ class PairwisePinv(LimitPairing, Field):
     """The modified decoder of the paper's theorems: a field that is not a gradient [SnS:lemma-3].
 
     The step of Y uses column n of F (F^T F)^-1, F = [f_1 .. f_K], in place of f_n; Z moves as under the gradient.
+
+    Args:
+        model: the attention.
+        process: the classes.
+
+    Examples:
+        >>> law = ss.PairwisePinv(model=ss.PairwiseAttention.merged(classes), process=classes)
+        >>> isinstance(law, ss.Objective)  # a field that is no gradient
+        False
     """
 
     @model_validator(mode="after")

@@ -17,6 +17,17 @@ class PairwiseAttention(Described):
     A context with counts N_l and query m gives v_l ~ N_l exp(Z_ml), normalised to sum 1, f = v/|v|_2 and logits Y^T f.
     Rows and columns belong to the tokens listed. Outputs that are not listed are never targets; they start equal and so
     stay equal, and the last column of Y stands for all `rest` of them [SnS:merged-columns].
+
+    Args:
+        vocab: number of tokens.
+        keys: tokens that occur in contexts.
+        queries: tokens that end a context.
+        outputs: tokens that can be targets.
+
+    Examples:
+        >>> pairwise = ss.PairwiseAttention.merged(classes)
+        >>> {name: block.shape for name, block in pairwise.init().items()}
+        {'Y': (9, 3), 'Z': (2, 9)}
     """
 
     vocab: int

@@ -21,7 +21,18 @@ PER_TOKEN = 100
 
 
 class SequenceClass(Described):
-    """Contexts of one class: tokens drawn i.i.d. with the given probabilities, then the query, then the target."""
+    """Contexts of one class: tokens drawn i.i.d. with the given probabilities, then the query, then the target.
+
+    Args:
+        query: the token before the target.
+        target: the token to predict.
+        tokens: what occurs in contexts.
+        probabilities: of these tokens.
+
+    Examples:
+        >>> ss.SequenceClass(query=3, target=4, tokens=(0, 1), probabilities=(0.7, 0.3)).target
+        4
+    """
 
     query: int
     target: int
@@ -61,6 +72,16 @@ class SequenceClasses(Process):
 
     A class n has a query psi(n), a target and context law P(l|n). A token is *distinct* if it occurs in the contexts of
     one class only, *common* if in several. `prior` is uniform unless given.
+
+    Args:
+        vocab: number of tokens M.
+        classes: the classes.
+        prior: their probabilities.
+        labels: names of the tokens.
+
+    Examples:
+        >>> classes.vocab, len(classes.classes)
+        (13, 2)
     """
 
     vocab: int

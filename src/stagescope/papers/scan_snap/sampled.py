@@ -25,6 +25,20 @@ class PairwiseSampled(Pairing, Objective):
     `value` and `grad`, and so the recorded loss, are those of the long-sequence limit [SnS:lemma-2]: exact and without
     batch noise. A descent takes its steps on the batches. `precision` is that of the steps of gradient descent and heavy
     ball; batches are the same in both, and all that is read of a run is float64.
+
+    Args:
+        model: the attention.
+        process: the classes.
+        length: tokens of a context.
+        batch: contexts in a step.
+        seed: of the draws.
+        precision: of the steps.
+
+    Examples:
+        >>> every = ss.PairwiseAttention.every_output(classes)
+        >>> law = ss.PairwiseSampled(model=every, process=classes, length=16, batch=8)
+        >>> ss.evolve(law, every.init(), ss.Descent(lr=1.0, steps=20), record=ss.Every(n=10)).status
+        'finished'
     """
 
     length: int = Limits(ge=2)

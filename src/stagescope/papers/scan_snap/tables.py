@@ -16,7 +16,18 @@ from stagescope.papers.scan_snap.process import SequenceClass, SequenceClasses
 
 
 def read_classes(path: str | Path, vocab: int | None = None) -> SequenceClasses:
-    """Sequence classes from a file; token names become numbers in order of appearance: contexts, queries, targets."""
+    r"""Sequence classes from a file; token names become numbers in order of appearance: contexts, queries, targets.
+
+    Args:
+        path: a .json or .csv file.
+        vocab: number of tokens; default: those that are named.
+
+    Examples:
+        >>> rows = ["query,target,token,probability", "the,game,ball,0.6", "the,game,of,0.4", "a,song,choir,1.0"]
+        >>> _ = Path("classes.csv").write_text("\n".join(rows))
+        >>> ss.read_classes("classes.csv").vocab
+        7
+    """
     path = Path(path)
     try:
         text = read_table(f"the classes in {path}", path)

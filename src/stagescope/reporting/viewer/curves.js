@@ -132,7 +132,7 @@ export class CurvesPlot {
     const strip = el("div", { class: "axis-strip" });
     u.over.append(strip);
     zoomByAxis(this.scene, strip, u.over);
-    zoomByPinch(this.scene, u.over);
+    zoomByPinch(this.scene, u.over, u.over);
     this.colourMarks();
     this.settle();
   }

@@ -163,7 +163,7 @@ class Framed {
     this.visible = false;
     this.tools = el("div", { class: "panel-tools" });
     this.body = el("div", { class: "panel-body", "aria-busy": "true" });
-    this.head = el("header", { class: "panel-head" }, [el("h3", {}, nameOf(title, 120)), this.tools]);
+    this.head = el("header", { class: "panel-head" }, [el("h2", {}, nameOf(title, 120)), this.tools]);
     const said = about ? el("p", { class: "about" }, nameOf(about, ABOUT)) : null;
     this.element = el("section", { class: `panel ${width}`, data: { slot } }, [this.head, said, this.body]);
   }

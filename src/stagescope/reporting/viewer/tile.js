@@ -3,7 +3,7 @@
  * the size changes; and a frame around the cell being read.
  */
 
-import { category, inks } from "./colours.js";
+import { category, inkOn, inks, rgbOf } from "./colours.js";
 import { brief, el, nameOf, short } from "./dom.js";
 import { markPath } from "./shapes.js";
 
@@ -46,12 +46,6 @@ function stride(side) {
 /** Colours of kinds of marks: those that no map uses, the strongest first. @param {number} kind */
 export function markColour(kind) {
   return kind === 1 ? inks().ink : category([1, 0, 3, 4][kind % 4]);
-}
-
-/** Black or white, whichever stands out on a pixel. @param {number} pixel little-endian RGBA */
-function inkOn(pixel) {
-  const [red, green, blue] = [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];
-  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#111" : "#fff";
 }
 
 /** A number as a cell has room for it: 0.42, 1.2, 35. @param {number} value */
@@ -305,7 +299,7 @@ export class Tile {
       for (let column = 0; column < matrices.columns; column++) {
         const { value } = matrices.reading(this.place, this.panel, row, column);
         if (!Number.isFinite(value)) continue;
-        context.fillStyle = inkOn(this.out[row * matrices.columns + column]);
+        context.fillStyle = inkOn(rgbOf(this.out[row * matrices.columns + column]));
         context.fillText(cellNumber(value), (column + 0.5) * grid.cellWidth, (row + 0.5) * grid.cellHeight);
       }
     }

@@ -25,6 +25,11 @@ class ClassLevels:
     `training` (k+1,): the same on the sample of the fit; between the two lies the error of the fit. `truncated` (k+1,): those
     of the truncated teachers T_j. `bayes`: that of the true law. `fits` (k+1): the fitted members of the classes. `exact`: all
     contexts were enumerated and nothing was sampled.
+
+    Examples:
+        >>> levels = ss.class_levels(lagged, targets=1, disk=False)
+        >>> print(levels.losses.round(4), levels.exact)
+        [1.0986 0.5797 0.5194] True
     """
 
     losses: np.ndarray
@@ -48,6 +53,21 @@ def class_levels(
     Two of them need no fit: F_0 holds the uniform law alone, so l_0 = ln d; the truth is in F_k, so l_k is the Bayes loss. A
     single target after uniform tokens has all contexts equally likely: if they are no more than `sequences`, they are all
     taken, once each, and the levels are exact. Kept in memory, and with `disk` in the user's cache folder.
+
+    Args:
+        process: the chain.
+        targets: tokens that are scored.
+        pad: further uniform tokens before them.
+        sequences: of the sample on which the classes are fitted.
+        seed: of the sample.
+        disk: keep the levels in the cache folder.
+
+    Returns:
+        The levels l_0 to l_k, and how they were found.
+
+    Examples:
+        >>> print(ss.class_levels(lagged, targets=1, disk=False).losses.round(4))  # the first is ln 3
+        [1.0986 0.5797 0.5194]
     """
     for name, value, least in (("targets", targets, 1), ("pad", pad, 0), ("sequences", sequences, 1)):
         if value < least:

@@ -70,6 +70,14 @@ class RegressionLoss(Regression, Objective):
     """L = |R|^2/2, R = G - P; descending it, V_h' = R s_h and a_h' = J(s_h) R^T V_h, J = diag s - s s^T [ISA:flow].
 
     Conserved: the sum of each head's logits. Equal heads in a reduced model share the gradient; the multiplicity counts them.
+
+    Args:
+        model: the heads.
+
+    Examples:
+        >>> heads = ss.RegressionHeads(positions=3, gains=(2.0, 1.0), heads=2)
+        >>> print(f"{ss.RegressionLoss(model=heads).value(heads.init(seed=0)):.2f}")  # (2^2 + 1^2) / 2 at a small start
+        2.50
     """
 
     def loss(self, params: Any, data: Any) -> Any:
@@ -88,6 +96,14 @@ class MirrorFlow(Regression, Field):
     """V_h' = R s_h and a_h' = R^T V_h: the exact law without its factor J(s_h), a field that is no gradient [ISA:mirror].
 
     Conserved: |V_h|^2/2 - log sum_n exp(a_hn) of each head. Runs record no loss; `model.losses(run.params)` gives it.
+
+    Args:
+        model: the heads.
+
+    Examples:
+        >>> heads = ss.RegressionHeads(positions=3, gains=(2.0, 1.0), heads=2)
+        >>> "loss" in ss.evolve(ss.MirrorFlow(model=heads), heads.init(seed=0), ss.GradientFlow(), until=1).series
+        False
     """
 
     @property

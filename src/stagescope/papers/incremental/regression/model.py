@@ -26,6 +26,18 @@ class RegressionHeads(Described):
     the p_i, by default 0..k-1 (positions are exchangeable: the choice only decides which noise they get). The model
     may stand for a larger one in which every head occurs `copies` times: equal heads stay equal, P = copies sum_h V_h x s_h,
     and each listed head moves as each of its copies does [ISA:symmetric].
+
+    Args:
+        positions: number N of positions.
+        gains: a positive number for each feature, largest first.
+        heads: number H of heads.
+        places: the position of each feature.
+        copies: how often each head occurs.
+
+    Examples:
+        >>> heads = ss.RegressionHeads(positions=3, gains=(2.0, 1.0), heads=2)
+        >>> {name: block.shape for name, block in heads.init(seed=0).items()}
+        {'a': (2, 3), 'V': (2, 2)}
     """
 
     positions: int = Limits(ge=1)

@@ -19,7 +19,14 @@ from stagescope.runs.run import Run
 
 @dataclass(frozen=True)
 class HeadCurves(GroupMass):
-    """A run of RegressionHeads under either law, or of the transformer they are the average of, frame by frame [ISA:heads]."""
+    """A run of RegressionHeads under either law, or of the transformer they are the average of, frame by frame [ISA:heads].
+
+    Examples:
+        >>> heads = ss.RegressionHeads(positions=3, gains=(2.0, 1.0), heads=2)
+        >>> flow = ss.evolve(ss.RegressionLoss(model=heads), heads.init(seed=0), ss.GradientFlow(), until=20)
+        >>> float(ss.head_curves(flow).time[-1])
+        20.0
+    """
 
     time: np.ndarray
     params: dict[str, np.ndarray]
@@ -77,7 +84,17 @@ class HeadCurves(GroupMass):
 
 
 def head_curves(run: Run) -> HeadCurves:
-    """The curves of a run of RegressionLoss, MirrorFlow or RegressionSampled."""
+    """The curves of a run of RegressionLoss, MirrorFlow or RegressionSampled.
+
+    Args:
+        run: a run of these laws.
+
+    Examples:
+        >>> heads = ss.RegressionHeads(positions=3, gains=(2.0, 1.0), heads=2)
+        >>> flow = ss.evolve(ss.RegressionLoss(model=heads), heads.init(seed=0), ss.GradientFlow(), until=20)
+        >>> len(ss.head_curves(flow).time)
+        400
+    """
     law = rebuilt(run.spec["field"])
     if not isinstance(law, Regression | RegressionSampled):
         known = "RegressionLoss, MirrorFlow or RegressionSampled"

@@ -24,6 +24,17 @@ class RegressionSampled(OfModel, Described, Objective):
     """Mean of |y - prediction|^2/2 over contexts of standard normal tokens, `batch` new ones at every step [ISA:regression].
 
     `value` and `grad`, and so the recorded loss, are those of all contexts: |G - P|^2/2. Without `batch` steps see that too.
+
+    Args:
+        model: the transformer.
+        batch: contexts in a step; None takes the mean over all.
+        seed: of the draws.
+
+    Examples:
+        >>> heads = ss.RegressionHeads(positions=3, gains=(2.0, 1.0), heads=2)
+        >>> whole = ss.RegressionTransformer(reduced=heads, dim=4)
+        >>> print(f"{ss.RegressionSampled(model=whole, batch=16).value(whole.init(seed=0)):.2f}")
+        2.50
     """
 
     model: RegressionTransformer

@@ -19,6 +19,16 @@ class RegressionTransformer(Described):
 
     V_h is d x d and the F_i are random with <F_i, F_j> = delta_ij, centred. For i.i.d. tokens with E x x^T = I the mean of
     |error|^2/2 is |G - P|^2/2 of `reduced`, whose features are the F_i: V_h = sum_i V_hi F_i stays of this form on average.
+
+    Args:
+        reduced: the heads that it is on average.
+        dim: dimension of the tokens.
+        feature_seed: of the features.
+
+    Examples:
+        >>> whole = ss.RegressionTransformer(reduced=ss.RegressionHeads(positions=3, gains=(2.0, 1.0), heads=2), dim=4)
+        >>> {name: block.shape for name, block in whole.init(seed=0).items()}
+        {'a': (2, 3), 'V': (2, 4, 4)}
     """
 
     reduced: RegressionHeads

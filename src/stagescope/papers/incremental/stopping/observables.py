@@ -33,7 +33,15 @@ the fit; at 1e-4 it already regularises.
 
 @dataclass(frozen=True)
 class Stopping:
-    """Rules and fits of one run on a fixed sample with hard labels [ISA:stopping-rules]."""
+    """Rules and fits of one run on a fixed sample with hard labels [ISA:stopping-rules].
+
+    Examples:
+        >>> student = ss.PositionalHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> law = ss.HeadsLoss(model=student, process=lagged, sequences=20)
+        >>> trained = ss.evolve(law, student.init(seed=0), ss.Descent(lr=1.0, steps=100), record=ss.Every(n=10))
+        >>> sorted(ss.stopping(trained).stops)
+        ['adaptive', 'end', 'held-out', 'oracle']
+    """
 
     curves: LagCurves
     step: np.ndarray
@@ -184,6 +192,18 @@ def stopping(run: Run, held_sequences: int | None = None, patience: float | None
 
     `held_sequences`: size of the held-out sample of the held-out and adaptive rules, by default a quarter of the training
     sequences. `patience`: steps the held-out rule waits, by default a tenth of the run.
+
+    Args:
+        run: the run.
+        held_sequences: size of the held-out sample.
+        patience: steps that the held-out rule waits.
+
+    Examples:
+        >>> student = ss.PositionalHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> law = ss.HeadsLoss(model=student, process=lagged, sequences=20)
+        >>> trained = ss.evolve(law, student.init(seed=0), ss.Descent(lr=1.0, steps=100), record=ss.Every(n=10))
+        >>> ss.stopping(trained).patience
+        10.0
     """
     curves = lag_curves(run)
     why = no_stopping(curves.law) or (None if "step" in run.series else "a flow has no steps; early stopping needs a descent")

@@ -15,6 +15,17 @@ class ContentHeads(LaggedModel):
     N = P + L - 1 positions. The query of target t is the last token it sees, at q = P + t - 1: its score for position s <= q is
     u_q^T W_h u_s / sqrt(d + N), and logits_t = sum_h V_h sum_s softmax(scores)_s u_s. Keys are the inputs themselves. As u holds
     two ones, every product is a sum of two gathered rows; no one-hot is ever made.
+
+    Args:
+        vocab: number of tokens d.
+        heads: number of heads H.
+        context: tokens P before the first target.
+        targets: tokens L that are scored.
+
+    Examples:
+        >>> student = ss.ContentHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> {name: block.shape for name, block in student.init(seed=0).items()}
+        {'W': (2, 8, 8), 'V': (2, 3, 8)}
     """
 
     @property

@@ -13,6 +13,24 @@ class ContentLoss(LaggedLoss):
     """The loss of ContentHeads, by a kernel [ISA:loss]. See LaggedLoss for the choices.
 
     `precision` is that of the products inside the kernel; parameters, exponentials and sums over sequences are float64 in both.
+
+    Args:
+        model: the student.
+        process: the chain that it learns.
+        sequences: how many sequences are drawn.
+        seed: of the draw.
+        labels: "hard", the tokens drawn, or "soft", the true law of each.
+        batch: sequences in a step of a descent; None takes all.
+        fresh: draw new sequences for every step.
+        part: "train" or "held-out": two samples of one seed.
+        watched: sequences on which the recorded loss is taken.
+        precision: of the products in the kernel.
+
+    Examples:
+        >>> student = ss.ContentHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> law = ss.ContentLoss(model=student, process=lagged, sequences=50)
+        >>> print(f"{law.value(student.init(seed=0)):.2f}")  # ln 3 at a small start
+        1.10
     """
 
     model: ContentHeads  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen

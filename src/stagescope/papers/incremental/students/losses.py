@@ -14,7 +14,18 @@ from stagescope.papers.incremental.students.transformer.model import Transformer
 
 
 def student_loss(model: LaggedModel, process: LaggedChain, **choices: Any) -> LaggedLoss:
-    """The loss of a student on a chain; `choices` are fields of the loss, such as sequences, batch, labels and seed."""
+    """The loss of a student on a chain; `choices` are fields of the loss, such as sequences, batch, labels and seed.
+
+    Args:
+        model: the student.
+        process: the chain.
+        choices: fields of the loss.
+
+    Examples:
+        >>> student = ss.PositionalHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> type(ss.student_loss(student, lagged, sequences=50)).__name__
+        'HeadsLoss'
+    """
     losses: dict[type[LaggedModel], type[LaggedLoss]] = {
         PositionalHeads: HeadsLoss,
         ContentHeads: ContentLoss,
@@ -25,5 +36,18 @@ def student_loss(model: LaggedModel, process: LaggedChain, **choices: Any) -> La
 
 
 def held_out(model: LaggedModel, process: LaggedChain, sequences: int = 3000, seed: int = 0, **choices: Any) -> LaggedLoss:
-    """The loss on held-out sequences with the true law as label: `held_out(...).values(run.params)` [ISA:loss]."""
+    """The loss on held-out sequences with the true law as label: `held_out(...).values(run.params)` [ISA:loss].
+
+    Args:
+        model: the student.
+        process: the chain.
+        sequences: how many are held out.
+        seed: of the draw.
+        choices: further fields of the loss.
+
+    Examples:
+        >>> student = ss.PositionalHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> print(f"{ss.held_out(student, lagged, sequences=100).value(student.init(seed=0)):.2f}")
+        1.10
+    """
     return student_loss(model, process, sequences=sequences, seed=seed, labels="soft", part="held-out", **choices)

@@ -12,6 +12,17 @@ class PositionalHeads(LaggedModel):
 
     logits_t = sum_h V_h sum_{s < P + t} softmax(a_h[t])_s e_{x_s} for the targets t = 0 .. L - 1 after a context of P tokens:
     what one-hot positions and a free query matrix reduce to. Scores of positions a target does not see have no effect.
+
+    Args:
+        vocab: number of tokens d.
+        heads: number of heads H.
+        context: tokens P before the first target.
+        targets: tokens L that are scored.
+
+    Examples:
+        >>> student = ss.PositionalHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> {name: block.shape for name, block in student.init(seed=0).items()}
+        {'a': (2, 4, 5), 'V': (2, 3, 3)}
     """
 
     @property

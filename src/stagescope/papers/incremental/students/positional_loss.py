@@ -43,7 +43,26 @@ class HeadsKernel(SequenceLoss):
 
 
 class HeadsLoss(HeadsKernel, LaggedLoss):  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
-    """On sequences of a lagged chain. See LaggedLoss for the choices."""
+    """On sequences of a lagged chain. See LaggedLoss for the choices.
+
+    Args:
+        model: the student.
+        process: the chain that it learns.
+        sequences: how many sequences are drawn.
+        seed: of the draw.
+        labels: "hard", the tokens drawn, or "soft", the true law of each.
+        batch: sequences in a step of a descent; None takes all.
+        fresh: draw new sequences for every step.
+        part: "train" or "held-out": two samples of one seed.
+        watched: sequences on which the recorded loss is taken.
+        precision: of the products in the kernel.
+
+    Examples:
+        >>> student = ss.PositionalHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> law = ss.HeadsLoss(model=student, process=lagged, sequences=50)
+        >>> print(f"{law.value(student.init(seed=0)):.2f}")
+        1.10
+    """
 
     def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         yield from super()._largest()

@@ -30,6 +30,21 @@ class PairwiseWindows(OfModel, Described, Objective):
 
     The softmax is over the whole vocabulary; words that are never next share the merged column. A step of a descent uses
     `batch` windows, drawn from (seed, step), or all if `batch` is None. `value`, `grad` and the recorded loss are over all.
+
+    Args:
+        model: the attention.
+        process: the windows.
+        batch: windows in a step; None takes all.
+        seed: of the draws.
+        part: "train" or "held-out".
+
+    Examples:
+        >>> from stagescope.papers.scan_snap.text.loss import on_windows
+        >>> windows = ss.topic_windows(ss.read_corpus("words.txt", vocab=9), "the", ("cat", "dog"), window=4, least=1)
+        >>> pairwise = on_windows(windows)
+        >>> law = ss.PairwiseWindows(model=pairwise, process=windows, batch=None)
+        >>> print(f"{law.value(pairwise.init()):.2f}")
+        2.20
     """
 
     model: PairwiseAttention

@@ -17,6 +17,18 @@ class TextTransformer(Described):
 
     A is causal attention, softmax(x Q (x K)^T/sqrt(d)) over the positions up to each one; the MLP is ReLU with biases. Places
     are fixed sines and cosines, or none.
+
+    Args:
+        vocab: number of tokens.
+        length: positions.
+        width: of the stream.
+        hidden: width of the MLP.
+        places: "sinusoidal" or "none".
+
+    Examples:
+        >>> text = ss.TextTransformer(vocab=20, length=8, width=4, hidden=8)
+        >>> text.init(seed=0)["E"].shape
+        (20, 4)
     """
 
     vocab: int = Limits(ge=2)

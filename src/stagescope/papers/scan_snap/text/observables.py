@@ -36,7 +36,17 @@ class Motion:
 
 @dataclass(frozen=True)
 class TextAttention:
-    """Curves over the frames of a run; `entropy` and `motion` are of attention on held-out windows [SnS:text-motion]."""
+    """Curves over the frames of a run; `entropy` and `motion` are of attention on held-out windows [SnS:text-motion].
+
+    Examples:
+        >>> from stagescope.papers.scan_snap.text.loss import on_windows
+        >>> windows = ss.topic_windows(ss.read_corpus("words.txt", vocab=9), "the", ("cat", "dog"), window=4, least=1)
+        >>> pairwise = on_windows(windows)
+        >>> law = ss.PairwiseWindows(model=pairwise, process=windows, batch=None)
+        >>> trained = ss.evolve(law, pairwise.init(), ss.Descent(lr=1.0, steps=20), record=ss.Every(n=10))
+        >>> ss.text_attention(trained).step.tolist()
+        [0, 10, 20]
+    """
 
     time: np.ndarray
     step: np.ndarray
@@ -87,7 +97,20 @@ def recorded_finely(run: Run) -> bool:
 
 
 def text_attention(run: Run) -> TextAttention:
-    """Curves of a run of topical classes or of the transformer."""
+    """Curves of a run of topical classes or of the transformer.
+
+    Args:
+        run: a run of text-snap.
+
+    Examples:
+        >>> from stagescope.papers.scan_snap.text.loss import on_windows
+        >>> windows = ss.topic_windows(ss.read_corpus("words.txt", vocab=9), "the", ("cat", "dog"), window=4, least=1)
+        >>> pairwise = on_windows(windows)
+        >>> law = ss.PairwiseWindows(model=pairwise, process=windows, batch=None)
+        >>> trained = ss.evolve(law, pairwise.init(), ss.Descent(lr=1.0, steps=20), record=ss.Every(n=10))
+        >>> len(ss.text_attention(trained).entropy)
+        3
+    """
     law: Any = rebuilt(run.spec["field"])
     return _topics(run, law) if isinstance(law, PairwiseWindows) else _transformer(run, law)
 

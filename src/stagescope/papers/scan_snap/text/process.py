@@ -56,6 +56,19 @@ class TopicWindows(Process):
 
     The train part of the corpus is cut into `stretches`; every fourth is held out, and no window crosses a cut. Keys are the
     types that are in at least `least` training windows, without the query. The text is read when it is first needed.
+
+    Args:
+        corpus: the text.
+        query: the word before the next word.
+        nexts: the next words, a class each.
+        window: tokens before the query.
+        least: training windows that a type must be in to be a key.
+        stretches: pieces of the train part; every fourth is held out.
+
+    Examples:
+        >>> windows = ss.topic_windows(ss.read_corpus("words.txt", vocab=9), "the", ("cat", "dog"), window=4, least=1)
+        >>> windows.query, windows.nexts
+        ('the', ('cat', 'dog'))
     """
 
     corpus: TextCorpus
@@ -175,6 +188,18 @@ def topic_windows(
     """Topical classes of a query word. The text is read here, so that missing words raise an error here.
 
     Without `nexts`, the next words are chosen by `choose_nexts`.
+
+    Args:
+        corpus: the text.
+        query: the word before the next word.
+        nexts: the next words; default: chosen.
+        topics: how many are chosen.
+        window: tokens before the query.
+        least: training windows that a type must be in to be a key.
+
+    Examples:
+        >>> ss.topic_windows(ss.read_corpus("words.txt", vocab=9), "the", ("cat", "dog"), window=4, least=1).nexts
+        ('cat', 'dog')
     """
     chosen = tuple(nexts) or choose_nexts(corpus, query, topics=topics, window=window, least=least)
     found = TopicWindows(corpus=corpus, query=query, nexts=chosen, window=window, least=least)

@@ -15,7 +15,25 @@ from stagescope.params import Layout, Params
 
 
 class TextTransformerLoss(TokenWindowLoss):
-    """- mean over windows and positions of log softmax(logits_t) of the token at t + 1 [SnS:text-transformer]. See WindowLoss."""
+    """- mean over windows and positions of log softmax(logits_t) of the token at t + 1 [SnS:text-transformer]. See WindowLoss.
+
+    Args:
+        model: the transformer.
+        process: the corpus.
+        length: tokens of a window.
+        batch: windows in a step.
+        seed: of the draws.
+        watched: windows on which the recorded loss is taken.
+        part: "train" or "held-out".
+        precision: of the whole pass.
+
+    Examples:
+        >>> corpus = ss.read_corpus("words.txt", vocab=9)
+        >>> text = ss.TextTransformer(vocab=corpus.size, length=8, width=4, hidden=8)
+        >>> law = ss.TextTransformerLoss(model=text, process=corpus, length=8, batch=2, watched=4)
+        >>> law.batch, law.watched
+        (2, 4)
+    """
 
     model: TextTransformer
     batch: int = Limits(default=20, ge=1)

@@ -30,6 +30,25 @@ class TransformerLoss(LaggedLoss):
     0.1.0, whose specs do not name it. `precision` is that of the whole pass; parameters and the optimiser's memory are float64
     in both. Each step drops other parts of the stream, by keys of (seed, step) and the row (kernel) or the chunk (jax), so a
     resumed run drops the same; `value` and `grad` drop nothing.
+
+    Args:
+        model: the student.
+        process: the chain that it learns.
+        sequences: how many sequences are drawn.
+        seed: of the draw.
+        labels: "hard", the tokens drawn, or "soft", the true law of each.
+        batch: sequences in a step of a descent; None takes all.
+        fresh: draw new sequences for every step.
+        part: "train" or "held-out": two samples of one seed.
+        watched: sequences on which the recorded loss is taken.
+        precision: of the whole pass.
+        engine: "jax" or "kernel".
+
+    Examples:
+        >>> student = ss.Transformer(vocab=3, heads=1, context=2, targets=2, width=4, mlp=0, dropout=0)
+        >>> law = ss.TransformerLoss(model=student, process=lagged, sequences=8, engine="kernel")
+        >>> law.value(student.init(seed=0)) > 0
+        True
     """
 
     model: Transformer  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen

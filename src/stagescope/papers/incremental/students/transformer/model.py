@@ -25,6 +25,24 @@ class Transformer(LaggedModel):
 
     Before the first layer there is no dropout, so its norm, queries, keys and values depend on (token, position) alone: they are
     computed once per pair and gathered. The last layer computes only the rows that are scored.
+
+    Args:
+        vocab: number of tokens.
+        heads: heads in a layer.
+        context: tokens before the first target.
+        targets: tokens that are scored.
+        layers: 1 or 2.
+        width: of the stream.
+        mlp: hidden width; 0 for no MLP.
+        places: how positions are encoded.
+        norm: "layer" or "none".
+        residual: whether parts add to the stream.
+        dropout: the share that is dropped.
+
+    Examples:
+        >>> student = ss.Transformer(vocab=3, heads=1, context=2, targets=2, width=4, mlp=0, dropout=0)
+        >>> sorted(student.init(seed=0))
+        ['E', 'K1', 'O1', 'P', 'Q1', 'U', 'V1', 'gain_heads1', 'gain_out', 'shift_heads1', 'shift_out', 'u']
     """
 
     layers: Literal[1, 2] = 1
