@@ -11,11 +11,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 import stagescope as ss
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
+from stagescope.views.palette import CATEGORIES, colour_map
 
 STYLE: Any = {
     "font.size": 9,
@@ -29,14 +30,14 @@ STYLE: Any = {
     "savefig.facecolor": "white",
 }
 GREY = "0.45"
-RARE_TO_FREQUENT = LinearSegmentedColormap.from_list("rare_to_frequent", plt.get_cmap("viridis_r")(np.linspace(0.15, 1, 256)))
+RARE_TO_FREQUENT = colour_map(foot=0.25)
 SHADES = {"uniform": "#f2f2f2", "scan": "#dbe9f6", "snapped": "#fdf0d9"}
-PLACES = {"onset": ("right", 0), "peak": ("center", 1), "winner": ("left", 0), "snap": ("center", 0)}
+PLACES = {"onset": ("right", 0), "peak": ("center", 1), "winner": ("left", 0), "slow": ("center", 0), "snap": ("center", 0)}
 """Side and row of each event's name above the axes: three of the events are close together."""
 SPAN = (1.0, 1000.0)
 CYCLE = {"condensation": "#f2f2f2", "focus, dilution": "#dbe9f6", "": "#f2f2f2", "the next cycles": "#fdf0d9"}
-ROWS = ("#1a1a1a", "#0072b2", "#d55e00", "#009e73")
-EMBEDDING, SCORES, FIRST = "#0072b2", "#d55e00", 20.0
+ROWS = CATEGORIES[:4]
+EMBEDDING, SCORES, FIRST = *CATEGORIES[:2], 20.0
 
 
 def attention(ax: Axes, figure: Figure, curves: ss.ClassAttention, stages: ss.Stages, n: int = 0) -> None:
@@ -73,7 +74,7 @@ def speed(ax: Axes, curves: ss.ClassAttention, stages: ss.Stages) -> None:
         start, stop = max(stage.start, SPAN[0]), stage.stop or SPAN[1]
         ax.axvspan(start, stop, color=SHADES[stage.name], lw=0)
         ax.text(np.sqrt(start * stop), 1.025, stage.name, **names)
-    ax.plot(curves.time, moving, color="#08306b", lw=1.8)
+    ax.plot(curves.time, moving, color=CATEGORIES[0], lw=1.8)
     level = 0.1 * moving.max()
     ax.axhline(level, color="0.2", lw=0.7, ls=(0, (4, 2)))
     ax.text(930, 1.1 * level, "10 % of peak", ha="right", va="bottom", fontsize=8.5)

@@ -124,7 +124,7 @@ def test_structure_for_screen_readers(visit, sample):
     assert len(ids) == len(set(ids))
     assert seen.page.locator("h1").count() == 1
     assert seen.page.locator("html").get_attribute("lang") == "en"
-    assert seen.page.locator("section.panel:not(:has(h3))").count() == 0
+    assert seen.page.locator("section.panel:not(:has(h2))").count() == 0
     assert seen.page.locator("main").count() == 1
     selected = seen.page.get_by_role("tab", selected=True)
     assert selected.count() == 1

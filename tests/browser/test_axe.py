@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from stagescope.reporting.page import page
+from stagescope.reporting.play import write_play
 from tests.browser.samples import portrait
 
 ROOT = Path(__file__).parents[2]
@@ -33,15 +34,34 @@ def sample(tmp_path_factory):
     return path
 
 
+def serious(seen) -> list:
+    return [one for one in seen.page.evaluate(FOUND) if one[0] in SERIOUS]
+
+
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
 def test_axe_finds_nothing_serious(visit, sample, axe, scheme, width):
     seen = visit(sample, scheme=scheme, width=width, height=800)
     seen.whole()
     seen.page.evaluate(axe)
-    found = seen.page.evaluate(FOUND)
-    assert [one for one in found if one[0] in SERIOUS] == []
+    assert serious(seen) == []
     seen.press("g")
     seen.settle()
-    assert [one for one in seen.page.evaluate(FOUND) if one[0] in SERIOUS] == []
+    assert serious(seen) == []
     assert seen.page.evaluate("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     seen.press("Escape")
+
+
+def test_axe_finds_nothing_serious_in_a_playground(visit, tmp_path, axe):
+    """Each study, light on a screen and dark on a phone."""
+    seen = visit(write_play([], tmp_path / "play.html"), width=1400)
+    seen.page.evaluate(axe)
+    for study in ("focus-dilution", "scan-snap", "linear-icl"):
+        for width in (1400, 400):
+            seen.page.set_viewport_size({"width": width, "height": 800})
+            if width == 1400:
+                seen.page.get_by_label("study", exact=True).select_option(study)
+            seen.until("() => stagescope.ground.difference !== null")
+            seen.page.evaluate("() => document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+            seen.settle()
+            assert serious(seen) == [], (study, width)
+            seen.press("d")

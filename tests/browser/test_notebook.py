@@ -11,19 +11,28 @@ CELLS = (
     "ss.check(run)",
     "ss.reading(run)",
     "ss.report(run, skip=('ladder', 'ledger', 'prediction'), progress=False)",
+    "ss.play('focus-dilution', persistence=0.5)",
 )
 
 
 @pytest.fixture(scope="module")
-def shown() -> list[str]:
-    """What each cell shows, as HTML."""
+def book() -> nbformat.NotebookNode:
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in CELLS])
     NotebookClient(book, timeout=300, kernel_name="python3").execute()
-    return [cell.outputs[-1]["data"]["text/html"] for cell in book.cells]
+    return book
 
 
-def test_cells_show_tables_and_the_page_in_a_cell_is_alive(shown, browser):
-    run, stages, ledger, reading, report = shown
+def test_a_playground_is_a_widget(book):
+    """What a notebook needs to show it: a view, its module, and the options. `test_play` runs the module in Chromium."""
+    shown = book.cells[-1].outputs[-1]["data"]["application/vnd.jupyter.widget-view+json"]
+    states = book.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
+    state = states[shown["model_id"]]["state"]
+    assert "export default" in state["_esm"]
+    assert state["options"]["persistence"] == 0.5
+
+
+def test_cells_show_tables_and_the_page_in_a_cell_is_alive(book, browser):
+    run, stages, ledger, reading, report = (cell.outputs[-1]["data"]["text/html"] for cell in book.cells[:-1])
     assert all("<table" in each and "<script" not in each for each in (run, stages, ledger, reading))
     window = browser.new_page()
     errors: list[str] = []

@@ -152,7 +152,8 @@ FAKE = """async ([esm, state]) => { const told = {}, heard = {};
     const numbers = ([name, view]) => [name, [...new Float64Array(view.buffer)]];
     const arrays = Object.fromEntries(Object.entries(told._arrays).map(numbers));
     const plots = place.shadowRoot.querySelectorAll('canvas').length;
-    return [told.options, told.events, told.command, told.tolerance, arrays, plots]; }"""
+    const keys = place.dataset.lmSuppressShortcuts === 'true';
+    return [told.options, told.events, told.command, told.tolerance, arrays, plots, keys]; }"""
 
 
 def test_the_widget_tells_python_what_it_shows(browser, monkeypatch):
@@ -162,8 +163,9 @@ def test_the_widget_tells_python_what_it_shows(browser, monkeypatch):
     assert widget.options["persistence"] == 0.5
     page = browser.new_page()
     state = {"_data": widget._data, "_style": widget._style, "options": widget.options}
-    options, events, command, tolerance, arrays, plots = page.evaluate(FAKE, [widget._esm, state])
+    options, events, command, tolerance, arrays, plots, keys = page.evaluate(FAKE, [widget._esm, state])
     page.close()
+    assert keys, "JupyterLab would take the arrow keys of the sliders"
     assert (options["persistence"], options["until"], plots) == (0.3, 100.0, 4)
     assert "--persistence 0.3 --until 100" in command
     packed = {name: memoryview(np.array(values).tobytes()) for name, values in arrays.items()}

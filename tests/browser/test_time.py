@@ -125,7 +125,7 @@ def test_keys_zoom_and_the_window_follows(seen):
     assert scale(seen)["window"] == pytest.approx([0, 10], abs=0.5)
 
 
-def test_a_pinch_zooms(seen):
+def test_a_pinch_on_a_touch_pad_zooms(seen):
     seen.open("#axis=time")
     box = seen.panel("loss").locator(".u-over").bounding_box()
     seen.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
@@ -136,6 +136,28 @@ def test_a_pinch_zooms(seen):
     low, high = scale(seen)["window"]
     assert (low + high) / 2 == pytest.approx(20, abs=0.5)
     assert high - low == pytest.approx(40 * np.exp(-0.7), rel=0.05)
+
+
+def pinch(seen, box, begin: float, end: float) -> None:
+    """Two fingers, each `begin` of the width from the middle at first, `end` at last."""
+    session = seen.context.new_cdp_session(seen.page)
+    for kind, far in (("touchStart", begin), ("touchMove", (begin + end) / 2), ("touchMove", end), ("touchEnd", None)):
+        shares = () if far is None else (0.5 - far, 0.5 + far)
+        points = [
+            {"x": box["x"] + share * box["width"], "y": box["y"] + box["height"] / 2, "id": i} for i, share in enumerate(shares)
+        ]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    session.detach()
+
+
+def test_two_fingers_zoom_plots_ribbons_and_the_scrubber(seen):
+    seen.open("#axis=time")
+    for where in ("[data-slot=loss] .u-over", ".ribbon .strip", ".slider", ".bar-times"):
+        pinch(seen, seen.page.locator(where).first.bounding_box(), 0.1, 0.4)
+        seen.until("() => window.stagescope.scene().scale.window")
+        assert scale(seen)["window"] == pytest.approx([15, 25], abs=0.7), where  # what was under the fingers stays there
+        seen.press("Escape")
+        assert scale(seen)["window"] is None
 
 
 def test_play_moves_by_change(seen):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-MARKS = {"fold": ("o", COLORS[1]), "bifurcation": ("s", COLORS[3]), "opening": ("D", COLORS[4]), "order": ("^", COLORS[6])}
+MARKS = {"fold": ("o", COLORS[1]), "bifurcation": ("s", COLORS[3]), "opening": ("D", COLORS[4]), "order": ("^", COLORS[7])}
 LABELS = {"logits": "share of the logits\nafter each token"}
 PAGE_STYLE = (
     "main { max-width: 60rem; margin: 1.5rem auto; padding: 0 1rem } img { background: white; max-width: 100% } "

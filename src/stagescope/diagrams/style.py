@@ -10,7 +10,7 @@ from stagescope.diagrams.scale import ValueScale, mark_text
 from stagescope.reporting.static_draw import plain
 from stagescope.sweeping.boxes import Scale
 from stagescope.views.figure import Numbers
-from stagescope.views.palette import CATEGORIES, ramp
+from stagescope.views.palette import CATEGORIES, colour_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,11 +87,9 @@ class NumberColors:
     """Colours of numbers: the darker the higher, or around zero where both signs occur."""
 
     def __init__(self, values: Sequence[float]) -> None:
-        from matplotlib.colors import ListedColormap
-
         self.scale = ValueScale(values)
         signed = self.scale.signed
-        self.map = ListedColormap(ramp(signed, 0.0 if signed else FOOT), "page")
+        self.map = colour_map(signed, 0.0 if signed else FOOT)
 
     def __call__(self, value: float) -> Any:
         return self.map(self.scale.place(value))

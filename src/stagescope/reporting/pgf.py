@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.reporting.static_draw import MOMENTS, PANELS, moments, times
+from stagescope.reporting.static_draw import times
+from stagescope.reporting.static_matrices import MOMENTS, PANELS, moments
 from stagescope.views.axes import log_time, log_values
 from stagescope.views.figure import COLORS, MARK
+from stagescope.views.palette import STEPS, ramp
 from stagescope.views.view import Curves, Matrices, Points, Portrait, View
 
 HEAD = f"""% {MARK}. In the preamble: \\usepackage{{pgfplots}} \\usepgfplotslibrary{{groupplots}} \\pgfplotsset{{compat=1.18}}"""
@@ -75,6 +77,12 @@ def _stages(found: Portrait, low: float, high: float) -> list[str]:
     ]
 
 
+def _stops(diverging: bool) -> str:
+    """Thirteen colours of the page's ramp; pgfplots goes straight from one to the next."""
+    chosen = ramp(diverging)[np.linspace(0, STEPS - 1, 13).round().astype(int)]
+    return " ".join("rgb255=({},{},{})".format(*np.rint(255 * color).astype(int)) for color in chosen)
+
+
 def _matrices(found: Portrait, view: Matrices, name: str) -> tuple[list[str], dict[str, Any]]:
     """The same moments as on the figure; colours are on a linear scale."""
     shown, panels = moments(found, view, MOMENTS), range(min(len(view.panels), PANELS))
@@ -87,7 +95,7 @@ def _matrices(found: Portrait, view: Matrices, name: str) -> tuple[list[str], di
         "xlabels at=edge bottom, ylabels at=edge left, yticklabels at=edge left}",
         f"width={0.95 / (len(shown) + 1):.3f}\\linewidth, height={0.95 / (len(shown) + 1):.3f}\\linewidth, scale only axis",
         f"y dir=reverse, enlargelimits=false, point meta min={low:.9g}, point meta max={high:.9g}",
-        "colormap={signed}{color=(stagescope1) color=(white) color=(stagescope0)}" if diverging else "colormap/viridis",
+        f"colormap={{page}}{{{_stops(diverging)}}}",
         f"xlabel={{{tex(view.column_axis)}}}, ylabel={{{tex(view.row_axis)}}}, tick style={{draw=none}}",
         f"{_ticks('x', view.columns)}, {_ticks('y', view.rows)}",
         "colorbar style={y dir=normal}, title style={align=center, font=\\tiny}, label style={font=\\scriptsize}, "

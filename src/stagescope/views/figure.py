@@ -12,13 +12,13 @@ from stagescope.corpora.known import locate
 from stagescope.errors import InputError, unknown
 from stagescope.progress import Progress
 from stagescope.runs.files import check_target, publish, store_errors
+from stagescope.views.palette import CATEGORIES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 Numbers = dict[str, Any]
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's palette: distinguishable without colour vision."""
+COLORS = CATEGORIES
 GREY = "#8a8a8a"
 STYLE = {
     "figure.dpi": 110,

@@ -1,6 +1,11 @@
 """Colours of the page, for figures on paper: the same hues, and ramps through the same anchors (`viewer/colours.js`)."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.colors import ListedColormap
 
 CATEGORIES = ("#0072b2", "#d55e00", "#009e73", "#b8578b", "#c98500", "#3a9bd9", "#8a7a00", "#3d3d3d")
 """Okabe and Ito's eight, ordered by how well they stand on white."""
@@ -45,3 +50,10 @@ def ramp(signed: bool, foot: float = 0.0) -> np.ndarray:
     points = np.stack([np.interp(at, np.arange(len(anchors)), lab[:, axis]) for axis in range(3)], axis=1)
     light = np.clip((points @ _TO_CONES.T) ** 3 @ _TO_LIGHT.T, 0.0, 1.0)
     return np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
+
+
+def colour_map(signed: bool = False, foot: float = 0.0) -> "ListedColormap":
+    """The ramp for Matplotlib."""
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(ramp(signed, foot), "page")

@@ -118,6 +118,19 @@ export function pixelOf([red, green, blue]) {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
+/** @param {number} pixel as `pixelOf` makes it @returns {[number, number, number]} */
+export function rgbOf(pixel) {
+  return [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];
+}
+
+const LEGIBLE = 0.179; // luminance at which black and white have the same contrast, 4.6 (WCAG 2)
+
+/** Black or white, whichever stands out on a colour. @param {[number, number, number]} colour */
+export function inkOn(colour) {
+  const [red, green, blue] = colour.map((byte) => (byte <= 10 ? byte / 3294 : ((byte / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > LEGIBLE ? "#000" : "#fff";
+}
+
 /**
  * Where a value stands on its scale, 0..1. The scale is a square root from `low`, or from zero to either side if low = -high:
  * small values, where attention starts and dies, get most of the colours.

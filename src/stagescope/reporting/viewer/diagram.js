@@ -37,7 +37,7 @@ class DiagramPage {
     this.tip = el("div", { class: "tip", hidden: true });
     this.said = el("p", { class: "unseen", role: "status" });
     this.plot = el("div", { class: "diagram-plot", tabindex: 0, role: "application" }, [this.svg, this.tip]);
-    this.heading = el("h3");
+    this.heading = el("h2");
     this.about = el("div", { class: "about" });
     this.side = el("div", { class: "panel-body" });
     /** @type {import("./sweep.js").SweepCell[]} */
@@ -59,7 +59,7 @@ class DiagramPage {
       this.said,
     ]);
     const side = el("section", { class: "panel rest", data: { slot: "cell" } }, [
-      el("header", { class: "panel-head" }, el("h3", { text: "Cell" })),
+      el("header", { class: "panel-head" }, el("h2", { text: "Cell" })),
       this.side,
     ]);
     document

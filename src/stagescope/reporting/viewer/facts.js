@@ -64,7 +64,7 @@ export function notesOf(scene) {
   const items = notes.map(({ run, note }) =>
     el("li", {}, [scene.runs.length > 1 ? el("b", {}, [nameOf(run, 60), ": "]) : null, nameOf(note)]),
   );
-  return el("div", { class: "notes" }, [el("h3", { text: "Notes" }), el("ul", {}, items)]);
+  return el("div", { class: "notes" }, [el("h2", { text: "Notes" }), el("ul", {}, items)]);
 }
 
 /**

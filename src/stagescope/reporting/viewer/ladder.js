@@ -73,7 +73,7 @@ class RunLadder {
     const times = el("th", { scope: "col", class: "time-head" }, [this.ticks, el("span", { class: "unseen", text: "times" })]);
     const body = el("tbody", {}, rungs.flatMap((rung) => this.row(rung)));
     const table = el("table", { class: "ladder-table" }, [el("thead", {}, el("tr", {}, [...heads, times])), body]);
-    const name = scene.runs.length > 1 ? el("h4", {}, nameOf(scene.runs[run].data.name, 60)) : null;
+    const name = scene.runs.length > 1 ? el("h3", {}, nameOf(scene.runs[run].data.name, 60)) : null;
     this.element = el("div", { class: "ladder-run" }, [name, el("div", { class: "scroll" }, table)]);
   }
 

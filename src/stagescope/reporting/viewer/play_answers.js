@@ -1,6 +1,6 @@
 /** What a playground says below its plots: events, numbers of theory, the error of the preview, and how to run this exactly. */
 
-import { category, colourMap, css, scalePlace } from "./colours.js";
+import { category, colourMap, css, inkOn, scalePlace } from "./colours.js";
 import { el, setText, short } from "./dom.js";
 
 /** @typedef {import("./play_ground.js").Playground} Playground */
@@ -21,15 +21,15 @@ export class PlayAnswers {
     this.command = el("code", { class: "play-command", tabindex: 0, "aria-label": "command" });
     this.done = el("span", { class: "play-done", role: "status" });
     this.cells = el("table", { class: "play-cells" });
-    this.matrixTitle = el("h3");
+    this.matrixTitle = el("h2");
     this.matrixAbout = el("p", { class: "about" });
     this.matrix = el("section", { class: "play-panel", data: { slot: "matrix" } }, [this.matrixTitle, this.matrixAbout, el("div", { class: "play-scroll", tabindex: 0 }, this.cells)]);
     const button = (/** @type {string} */ text, /** @type {() => void} */ click) => el("button", { type: "button", class: "plain", text, on: { click } });
     this.element = el("div", { class: "play-answers" }, [
       this.matrix,
-      el("section", { class: "play-part" }, [el("h3", { text: "Events" }), this.events, el("h3", { text: "What theory gives" }), this.forms]),
+      el("section", { class: "play-part" }, [el("h2", { text: "Events" }), this.events, el("h2", { text: "What theory gives" }), this.forms]),
       el("section", { class: "play-part whole" }, [
-        el("h3", { text: "Run this exactly" }),
+        el("h2", { text: "Run this exactly" }),
         this.command,
         el("div", { class: "play-tools" }, [button("Copy command", () => this.copy()), button("Download configuration", () => this.download()), this.done]),
         this.error,
@@ -73,17 +73,17 @@ export class PlayAnswers {
     const cell = (/** @type {number} */ x) => {
       const place = scalePlace(x, signed ? -high : 0, high);
       const node = el("td", { text: signed ? short(Math.abs(x) < 1e-3 * most ? 0 : x, 2) : x.toFixed(2) });
-      const strong = signed ? Math.abs(place - 0.5) > 0.28 : place > 0.62;
-      node.style.background = css(map[Math.round(place * (map.length - 1))]);
-      node.style.color = strong === palette.dark ? "#16181c" : "#f4f4f2"; // the map's strong end is dark on a light page
+      const colour = map[Math.round(place * (map.length - 1))];
+      node.style.background = css(colour);
+      node.style.color = inkOn(colour);
       return node;
     };
     const columns = matrix.columns.length;
     const head = el("tr", {}, [el("td"), ...matrix.columns.map((name) => el("th", { scope: "col", text: name }))]);
     const rows = matrix.rows.map((name, i) => {
-      const title = el("th", { scope: "row", text: name });
-      title.style.color = category(i, palette.dark ? "dark" : "light");
-      return el("tr", {}, [title, ...Array.from(values.subarray(i * columns, (i + 1) * columns), cell)]);
+      const swatch = el("span", { class: "play-swatch" });
+      swatch.style.background = category(i, palette.dark ? "dark" : "light");
+      return el("tr", {}, [el("th", { scope: "row" }, [swatch, name]), ...Array.from(values.subarray(i * columns, (i + 1) * columns), cell)]);
     });
     this.cells.replaceChildren(head, ...rows);
   }

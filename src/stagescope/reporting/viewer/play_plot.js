@@ -40,7 +40,7 @@ export class PlayPlot {
   constructor(look) {
     this.canvas = el("canvas", { role: "img" });
     this.frame = el("div", { class: "play-canvas" }, this.canvas);
-    this.title = el("h3");
+    this.title = el("h2");
     this.unit = el("span", { class: "play-unit" });
     this.legend = el("ul", { class: "play-legend" });
     this.element = el("section", { class: "play-panel" }, [el("div", { class: "play-panel-head" }, [this.title, this.unit]), this.frame, this.legend]);

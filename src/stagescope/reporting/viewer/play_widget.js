@@ -15,6 +15,7 @@ function darkNotebook() {
 /** @param {{model: WidgetModel, el: HTMLElement}} place */
 export function renderPlay({ model, el: place }) {
   const root = place.attachShadow({ mode: "open" });
+  place.dataset.lmSuppressShortcuts = "true"; // else JupyterLab takes the arrow keys of the sliders for its own
   const box = el("div", { class: "play-widget", data: { theme: darkNotebook() ? "dark" : "light" } });
   const ground = new Playground(model.get("_data"), /** @type {any} */ (globalThis).stagescopeLaws, () => tellPython(model, ground));
   box.append(ground.element);

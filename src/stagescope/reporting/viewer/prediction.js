@@ -46,7 +46,7 @@ export function predictionPanel(scene) {
     const heads = EVENT_HEADS.map((text, i) => el("th", { scope: "col", class: i && i < EVENT_HEADS.length - 1 ? "number" : "", text }));
     const rows = data.prediction.map((event) => predictedRow(scene, event));
     const table = el("table", { class: "ladder-table" }, [el("thead", {}, el("tr", {}, heads)), el("tbody", {}, rows)]);
-    const name = scene.runs.length > 1 ? el("h4", {}, nameOf(data.name, 60)) : null;
+    const name = scene.runs.length > 1 ? el("h3", {}, nameOf(data.name, 60)) : null;
     return [el("div", { class: "ladder-run" }, [name, el("div", { class: "scroll" }, table)])];
   });
   return parts.length ? { element: el("div", { class: "ladder" }, parts), show: () => {} } : null;

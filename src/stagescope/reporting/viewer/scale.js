@@ -216,6 +216,16 @@ export class Scale {
     this.zoom([whole.value(low), whole.value(high)], kept);
   }
 
+  /** Puts two times at two shares of the width, as two fingers do. @param {number[]} times @param {number[]} shares @param {boolean} kept */
+  hold(times, shares, kept) {
+    const whole = this.whole(this.kind);
+    const [from, to] = times.map((time) => whole.at(time) || 0);
+    const part = Math.min(1, (to - from) / (shares[1] - shares[0]));
+    if (!(part > 0)) return; // the fingers lie upon each other, or have changed sides
+    const low = Math.min(1 - part, Math.max(0, from - shares[0] * part));
+    this.zoom([whole.value(low), whole.value(low + part)], kept);
+  }
+
   /** The share of the whole scale that is seen. @param {Axis} whole */
   part(whole) {
     return whole.at(this.axis.max) - whole.at(this.axis.min);

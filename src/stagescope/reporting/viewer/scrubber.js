@@ -8,6 +8,7 @@ import { SPEEDS } from "./state.js";
 import { glossaryOf, tipOn } from "./terms.js";
 import { timeBar } from "./time_axis.js";
 import { stageRibbon } from "./track.js";
+import { zoomByPinch } from "./zoom.js";
 
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./stages.js").Moment} Moment */
@@ -112,9 +113,11 @@ export function scrubberOf(scene) {
   const said = readout(scene);
   const chips = chipsOf(scene, moments);
   const words = presentWords(scene);
-  const track = el("div", { class: "track" }, [ribbon.element, slider, scene.times.length > 1 ? timeBar(scene) : null]);
+  const bar = scene.times.length > 1 ? timeBar(scene) : null;
+  const track = el("div", { class: "track" }, [ribbon.element, slider, bar?.element]);
+  if (bar) zoomByPinch(scene, track, bar.ticks);
   if (scene.runs.length > 1) track.style.setProperty("--gutter", `${gutter(scene)}px`);
-  const bar = el("div", { class: "player-row" }, [el("div", { class: "buttons" }, [play, speed]), track, said.element]);
+  const row = el("div", { class: "player-row" }, [el("div", { class: "buttons" }, [play, speed]), track, said.element]);
 
   const show = () => {
     slider.value = String(scene.scale.share(scene.time));
@@ -134,7 +137,7 @@ export function scrubberOf(scene) {
   scene.scale.on(show);
   show();
   return {
-    element: el("section", { class: "player", "aria-label": "player" }, [words?.element, bar, chips?.element]),
+    element: el("section", { class: "player", "aria-label": "player" }, [words?.element, row, chips?.element]),
     show,
     recolour: ribbon.recolour,
     toggle: () => player.toggle(),

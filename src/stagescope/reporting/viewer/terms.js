@@ -7,7 +7,7 @@ import { brief, el } from "./dom.js";
 
 /** @typedef {import("./clock.js").Scene} Scene */
 
-const SKIP = "button, a, summary, select, svg, code, pre, script, b, h3, h4, .term, .plot, .tile, .heat-run-name"; // names and controls
+const SKIP = "button, a, summary, select, svg, code, pre, script, b, h2, h3, .term, .plot, .tile, .heat-run-name"; // names and controls
 const LONGEST_TIP = 2000; // characters
 const EDGE = 8; // px between the tip and the edge of the window
 

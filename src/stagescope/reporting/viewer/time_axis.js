@@ -40,5 +40,5 @@ export function timeBar(scene) {
   scene.scale.on(draw);
   new ResizeObserver(draw).observe(ticks);
   zoomByAxis(scene, ticks, ticks);
-  return element;
+  return { element, ticks };
 }

@@ -36,7 +36,7 @@ export function timelinePanel(scene) {
     });
     const now = el("i", { class: "timeline-now" });
     const over = el("div", { class: "timeline-over" }, now);
-    const name = scene.runs.length > 1 ? el("h4", {}, nameOf(scene.runs[run].data.name, 60)) : null;
+    const name = scene.runs.length > 1 ? el("h3", {}, nameOf(scene.runs[run].data.name, 60)) : null;
     const all = el("div", { class: "timeline-scroll" }, el("div", { class: "timeline-rows" }, [...rows, over]));
     return { now, element: el("div", { class: "timeline-run" }, [name, all]) };
   });

@@ -52,44 +52,52 @@ export function zoomByAxis(scene, axis, area) {
 }
 
 /**
- * Two fingers on a plot, or a pinch on a touch pad (which browsers tell as a wheel with Ctrl).
+ * Two fingers, or a pinch on a touch pad (which browsers tell as a wheel with Ctrl). While two fingers are down, nothing else is
+ * moved by them.
  * @param {Scene} scene
- * @param {HTMLElement} area
+ * @param {HTMLElement} touched where the fingers are
+ * @param {HTMLElement} area that has the width of the axis
  */
-export function zoomByPinch(scene, area) {
-  /** @type {Map<number, number>} */
+export function zoomByPinch(scene, touched, area) {
+  /** Where each finger is, as a share of the width. @type {Map<number, number>} */
   const fingers = new Map();
-  let apart = 0;
+  /** Times under the two fingers, which stay under them. @type {number[]} */
+  let held = [];
   let first = true;
-  const timeAt = (/** @type {number} */ x) => {
+  const share = (/** @type {MouseEvent} */ event) => {
     const { left, width } = area.getBoundingClientRect();
-    return scene.axis.value(Math.min(1, Math.max(0, (x - left) / width)));
+    return Math.min(1, Math.max(0, (event.clientX - left) / width));
   };
-  area.addEventListener("pointerdown", (event) => {
-    if (event.pointerType === "touch") fingers.set(event.pointerId, event.clientX);
-    const [a, b] = fingers.values();
-    apart = fingers.size === 2 ? Math.abs(a - b) : 0;
+  const down = (/** @type {PointerEvent} */ event) => {
+    if (event.pointerType !== "touch") return;
+    fingers.set(event.pointerId, share(event));
+    if (fingers.size !== 2) return;
+    for (const finger of fingers.keys()) touched.setPointerCapture(finger); // what lies below may go away while time is stretched
+    held = [...fingers.values()].map((at) => scene.axis.value(at));
     first = true;
-  });
-  area.addEventListener("pointermove", (event) => {
+  };
+  const move = (/** @type {PointerEvent} */ event) => {
     if (!fingers.has(event.pointerId)) return;
-    fingers.set(event.pointerId, event.clientX);
-    const [a, b] = fingers.values();
-    if (!apart || fingers.size !== 2 || !Math.abs(a - b)) return;
-    scene.scale.by(apart / Math.abs(a - b), timeAt((a + b) / 2), first);
-    apart = Math.abs(a - b);
+    fingers.set(event.pointerId, share(event));
+    if (fingers.size !== 2) return;
+    scene.scale.hold(held, [...fingers.values()], first);
     first = false;
-  });
-  for (const name of ["pointerup", "pointercancel"]) {
-    area.addEventListener(name, (event) => fingers.delete(/** @type {PointerEvent} */ (event).pointerId));
+  };
+  const up = (/** @type {PointerEvent} */ event) => fingers.delete(event.pointerId);
+  const alone = (/** @type {(event: PointerEvent) => void} */ does) => (/** @type {Event} */ event) => {
+    does(/** @type {PointerEvent} */ (event));
+    if (fingers.size > 1) event.stopImmediatePropagation();
+  };
+  for (const [name, does] of Object.entries({ pointerdown: down, pointermove: move, pointerup: up, pointercancel: up, input: () => {} })) {
+    touched.addEventListener(name, alone(does), { capture: true });
   }
   let pinched = 0;
-  area.addEventListener(
+  touched.addEventListener(
     "wheel",
     (event) => {
       if (!event.ctrlKey) return;
       event.preventDefault();
-      scene.scale.by(Math.exp(WHEEL * event.deltaY), timeAt(event.clientX), event.timeStamp - pinched > 500);
+      scene.scale.by(Math.exp(WHEEL * event.deltaY), scene.axis.value(share(event)), event.timeStamp - pinched > 500);
       pinched = event.timeStamp;
     },
     { passive: false },

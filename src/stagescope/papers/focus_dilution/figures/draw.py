@@ -12,8 +12,8 @@ from stagescope.views.figure import COLORS, GREY, Numbers
 
 
 def row_color(row: int) -> str:
-    """Black for the frequent token, colours for the others."""
-    return "#000000" if row == 0 else COLORS[(row - 1) % (len(COLORS) - 1)]
+    """The colour of a token, as on the page."""
+    return COLORS[row % len(COLORS)]
 
 
 def row_handles(count: int, word: str = "row") -> list[Line2D]:

@@ -146,7 +146,7 @@ def delta_law(numbers: Numbers) -> Drawing:
         axis.legend(loc="upper left")
     axes[0].set_ylabel(r"embedding rate at (1,1) over $\delta$")
     axis = axes[2]
-    for color, flow in zip((COLORS[6], COLORS[5], COLORS[0], COLORS[3], COLORS[4]), numbers["flows"], strict=True):
+    for color, flow in zip((COLORS[7], COLORS[5], COLORS[0], COLORS[3], COLORS[4]), numbers["flows"], strict=True):
         label = rf"$\pi_0$ = {flow['pi0']:g}, $\delta$ = {flow['delta']:g}"
         axis.plot(flow["t"], flow["second_value"], color=color, label=label)
         axis.plot(flow["Q1"], np.interp(flow["Q1"], flow["t"], flow["second_value"]), "s", color=color, ms=4)

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from stagescope.views.figure import COLORS, GREY, Numbers
+from stagescope.views.palette import colour_map
 
 DARK = "#444444"
 OPEN: dict[str, Any] = {"ls": "", "marker": "o", "mfc": "white", "mew": 1.3, "ms": 5, "zorder": 6}
@@ -173,7 +174,7 @@ def heads_by_lag(axis: Any, attention: list[list[float]], groups: list[list[int]
     """A row per head, a column per lag; bars above are the spans, one over another where they overlap."""
     lags = np.array(attention)
     heads, reach = lags.shape
-    image = axis.imshow(lags, aspect="auto", cmap="Blues", vmin=0, vmax=1, extent=(0.5, reach + 0.5, heads + 0.5, 0.5))
+    image = axis.imshow(lags, aspect="auto", cmap=colour_map(), vmin=0, vmax=1, extent=(0.5, reach + 0.5, heads + 0.5, 0.5))
     axis.grid(visible=False)
     axis.set_yticks(range(1, heads + 1))
     axis.set_xticks(range(1, reach + 1, 1 if reach <= 8 else 2))

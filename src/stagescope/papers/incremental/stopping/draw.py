@@ -11,7 +11,7 @@ from stagescope.views.figure import COLORS, GREY, Numbers
 
 DARK = "#444444"
 STYLES: dict[str, dict[str, Any]] = {
-    "oracle": {"color": COLORS[6], "marker": "*", "ms": 11},
+    "oracle": {"color": COLORS[7], "marker": "*", "ms": 11},
     "held-out": {"color": COLORS[0], "marker": "o", "ms": 6},
     "adaptive": {"color": COLORS[1], "marker": "D", "ms": 5.5},
     "end": {"color": COLORS[3], "marker": "s", "ms": 5.5},
@@ -101,11 +101,11 @@ def _classes(axis: Any, numbers: Numbers) -> None:
     for entry in numbers["summary"]:
         runs = len(entry["class_at_stop"])
         spread = np.exp(np.linspace(-0.12, 0.12, runs))
-        axis.plot(entry["sequences"] * spread, np.array(entry["class_at_stop"]) + 0.09, "*", color=COLORS[6], ms=6)
+        axis.plot(entry["sequences"] * spread, np.array(entry["class_at_stop"]) + 0.09, "*", color=COLORS[7], ms=6)
         for place, (ridge, look) in enumerate(zip(ridges, looks, strict=True)):
             best = [np.nan if j is None else j - 0.09 * (place + 1) for j in entry["best_by_ridge"][ridge]]
             axis.plot(entry["sequences"] * spread, best, ls="", ms=4.5, **look)
-    axis.plot([], [], "*", color=COLORS[6], label="class at the best stop")
+    axis.plot([], [], "*", color=COLORS[7], label="class at the best stop")
     for ridge, look in zip(ridges, looks, strict=True):
         axis.plot([], [], ls="", **look, label=rf"best likelihood fit $j^*$, ridge {float(ridge):.0e}".replace("e-0", "e-"))
     classes = len(numbers["levels"]) - 1

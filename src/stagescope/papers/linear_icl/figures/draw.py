@@ -6,6 +6,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
 from stagescope.views.figure import COLORS, GREY, Numbers
+from stagescope.views.palette import colour_map
 
 
 def _levels(axis, levels, names=None) -> None:  # noqa: ANN001 (axes and numbers)
@@ -74,7 +75,7 @@ def heads(numbers: Numbers) -> Drawing:
     axes[0].set(xscale="log", xlim=(100, None), xlabel="t", ylabel="$|v_h|$", title="one head rises at each drop")
     top = max(numbers["regression"])
     for m, (axis, matrix) in enumerate(zip(axes[1:], maps, strict=True), start=1):
-        axis.imshow(matrix, cmap="RdBu_r", vmin=-1.6 * top, vmax=1.6 * top)
+        axis.imshow(matrix, cmap=colour_map(signed=True), vmin=-1.6 * top, vmax=1.6 * top)
         axis.set(xticks=[], yticks=[], title=f"M on plateau {m}")
         axis.grid(visible=False)
         for i in range(len(matrix)):

@@ -9,11 +9,12 @@ from matplotlib.lines import Line2D
 
 from stagescope.papers.published import published
 from stagescope.views.figure import COLORS, GREY, Numbers
+from stagescope.views.palette import colour_map
 
 
 def _ramp(share: float) -> Any:
     """A colour for a rank, from 0 to 1."""
-    return plt.get_cmap("viridis")(share)
+    return colour_map(foot=0.2)(share)
 
 
 def overview(numbers: Numbers) -> Drawing:

@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from stagescope.papers.scan_snap.text.observables import INTERVAL
 from stagescope.papers.scan_snap.text.stages import FREEZE
 from stagescope.views.figure import COLORS, GREY, Numbers
+from stagescope.views.palette import colour_map
 
 
 def maps(numbers: Numbers) -> Drawing:
@@ -21,7 +22,7 @@ def maps(numbers: Numbers) -> Drawing:
     for axis, step, rows in zip(axes, numbers["steps"], numbers["maps"], strict=True):
         values = np.array(rows)
         hidden = np.ma.masked_where(np.triu(np.ones_like(values, dtype=bool), 1), values)
-        shown = axis.imshow(hidden, cmap="magma_r", vmin=0, vmax=1, interpolation="nearest", aspect="equal")
+        shown = axis.imshow(hidden, cmap=colour_map(), vmin=0, vmax=1, interpolation="nearest", aspect="equal")
         axis.set_title(f"step {step:,}")
         axis.set_xticks(range(len(words)), words, rotation=90, fontsize=4.5)
         axis.set_yticks(range(len(words)), words, fontsize=4.5)
