@@ -8,7 +8,15 @@ import numpy as np
 import stagescope as ss
 from stagescope.detect.events import first_crossing
 from stagescope.papers.markov_icl.finite import FiniteExact
-from stagescope.papers.markov_icl.forms import Plateau, chi_squares, common_gain, lag_gains, second_chi_squares, two_step
+from stagescope.papers.markov_icl.forms import (
+    Plateau,
+    chi_squares,
+    common_gain,
+    effective_lags,
+    lag_gains,
+    second_chi_squares,
+    two_step,
+)
 from stagescope.papers.markov_icl.ladder import taylor_laws
 from stagescope.papers.markov_icl.levels import class_of, levels
 from stagescope.papers.markov_icl.loss import LinearPopulation
@@ -148,12 +156,27 @@ def _over_law(**options: Any) -> tuple[float, float]:
     return when, when / found.plateau_time
 
 
+def _farthest_over_law(sigma: float) -> float:
+    """t_2 over the law of the page, of the seed among ten that is farthest from 1; seeds in which another lag leads are left out.
+
+    The page takes b* and gamma_1 of even attention, and D of the start. `Plateau.time` takes all three of the start; at noise 1
+    that is farther off, .90 to 1.08, because the noise of the other lags does not stay.
+    """
+    law, found = _reduced(50), []
+    even = Plateau(law, np.zeros(50)).time(0.1) / 50
+    for seed in range(10):
+        v = law.model.init(seed, sigma)["v"]
+        if Plateau(law, v).leads:
+            found.append(_over_law(init_scale=sigma, seed=seed)[0] / (even * effective_lags(v)))
+    return max(found, key=lambda ratio: abs(ratio - 1))
+
+
 def _starts() -> Iterator[Row]:
     """Noise, other starts of the match, other priors: 50 lags, rho .1. Draws of three and four tokens are not the page's."""
     for sigma, page in ((0.0, 6416), (1e-6, 6416), (1e-3, 6418)):
         yield f"t_2, noise {sigma:g}", page, _over_law(init_scale=sigma)[0], 0.005 * page
     for sigma in (0.1, 0.5, 1.0):
-        yield f"over the law of its own start, noise {sigma:g}", 1.0, _over_law(init_scale=sigma)[1], 0.05
+        yield f"farthest of ten over the law with its own D, noise {sigma:g}", 1.0, _farthest_over_law(sigma), 0.05
     for b, page in ((-3.0, 1.09), (-1.0, 1.04), (1.0, 0.99), (5.0, 0.90)):
         start = {"W": np.array([0.0, b]), "v": np.zeros(50)}
         run = ss.evolve(_reduced(50), start, ss.GradientFlow(rates={"v": 0.1}), until=15000, progress=False)

@@ -43,6 +43,14 @@ def test_focus_and_dilution_take_15_percent_of_the_width(ref):
     assert np.diff(np.interp(spans, ref.time, found.at)).sum() >= 0.15
 
 
+def test_a_run_without_attention_is_recorded_by_the_change_of_its_predictions():
+    run = ss.run_study("linear-icl", preset="merged", record="by-change", frames=60, progress=False)
+    found = change_of(run, portrait(run, skip=SKIP).views)
+    assert found is not None
+    assert (found.of, run.frames) == ("predictions", 60)
+    assert np.percentile(np.diff(found.at) * 59, [5, 95]) == pytest.approx(1.0, abs=0.25)
+
+
 def test_descents_that_draw_their_data_are_refused():
     with pytest.raises(InputError, match=r"motion without chance.*--record log or uniform"):
         ss.run_study("scan-snap", length=16, batch=4, optimizer="gd", steps=5, record="by-change", progress=False)

@@ -8,6 +8,7 @@ from stagescope.detect.stage import Stage, Stages
 from stagescope.errors import InputError
 from stagescope.views.explained import SmallTable, any_explained, captions, plain
 from tests.reporting.runs import small
+from tests.watching.forged import Plant, forged, warm
 
 
 def test_gaps_between_stages_have_captions():
@@ -56,3 +57,34 @@ def test_any_run_has_an_explanation():
     found = any_explained(seen)
     assert "gradient flow up to t = 120" in found.sentence
     assert [one.text for one in found.captions] == [plain(stage) for stage in seen.told_stages if not stage.track]
+
+
+TEXTS = {
+    "text-snap": {"steps": 60},
+    "text-incremental": {"steps": 40, "vocab": 100, "batch": 256, "watched": 500},
+    "text-focus": {"vocab": 40, "width": 8, "steps": 100, "batch": 64, "watched": 256, "window": 32},
+}
+
+
+@pytest.mark.parametrize("study", TEXTS)
+def test_studies_on_texts_explain_their_runs(study):
+    """The sentence names text and model; each caption has a number of the facts of its stage."""
+    seen = ss.reading(ss.run_study(study, progress=False, **TEXTS[study]))
+    assert "the text topics" in seen.explained.sentence
+    assert f"take {TEXTS[study]['steps']} steps" in seen.explained.sentence
+    own = [stage for stage in seen.told_stages if not stage.track]
+    assert len(own) == len(seen.explained.captions) > 0
+    for stage, caption in zip(own, seen.explained.captions, strict=True):
+        numbers = [f"{value:.{digits}g}" for value in stage.facts.values() if isinstance(value, float) for digits in (3, 4)]
+        numbers += [f"{value:.3f}" for value in stage.facts.values() if isinstance(value, float)]
+        assert any(number in caption.text for number in numbers) or not numbers, (stage, caption)
+        assert caption.text != plain(stage)
+
+
+def test_a_watched_training_is_explained_with_its_heads():
+    seen = ss.reading(forged({(0, 1): Plant("previous token", 300), (1, 0): Plant("induction", 310)}, rate=warm))
+    assert "2 layers, 3 heads in each, 40 tokens" in seen.explained.sentence
+    falls = next(one for one in seen.explained.captions if one.title == "transition 1")
+    assert "The loss falls by 2" in falls.text
+    assert "previous token (layer 0 head 1, " in falls.text
+    assert "induction (layer 1 head 0, " in falls.text

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reference:
-    """What to cite for a paper; `arxiv` is its number there, where it has one.
+    """What to cite for a paper; `arxiv` is its number there, where it has one. `also` is a second paper to cite with it.
 
     Examples:
         >>> ss.Reference("me2026", "A title", "A. Author", 2026, "a journal").text
@@ -18,11 +18,13 @@ class Reference:
     year: int
     venue: str
     arxiv: str = ""
+    also: "Reference | None" = None
 
     @property
     def text(self) -> str:
         place = f" arXiv:{self.arxiv}" if self.arxiv else ""
-        return f"{self.authors}: {self.title}. {self.venue}, {self.year}.{place}"
+        second = "" if self.also is None else f"; {self.also.text}"
+        return f"{self.authors}: {self.title}. {self.venue}, {self.year}.{place}{second}"
 
     @property
     def bibtex(self) -> str:
@@ -31,7 +33,8 @@ class Reference:
         rest = (f"note = {{{self.venue}}}",)
         if self.arxiv:
             rest += (f"eprint = {{{self.arxiv}}}", "archivePrefix = {arXiv}")
-        return f"@misc{{{self.key},\n  " + ",\n  ".join(lines + rest) + "\n}"
+        own = f"@misc{{{self.key},\n  " + ",\n  ".join(lines + rest) + "\n}"
+        return own if self.also is None else f"{own}\n{self.also.bibtex}"
 
 
 @dataclass(frozen=True)

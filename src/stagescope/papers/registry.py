@@ -236,6 +236,7 @@ _WATCHED = Kind(
     read=Later("stagescope.papers.watched:WatchedReading"),
     claims=watched_claims,
     views=Later("stagescope.watching.views:watched_views"),
+    explain=Later("stagescope.papers.watched_explain:explain"),
 )
 _SOURCES: Mapping[str, Kind] = {"watched": _WATCHED, "checkpoints": _WATCHED}
 """How runs without a field are read, by the kind of their source. They belong to no paper; other kinds have the free reading."""

@@ -45,6 +45,15 @@ def test_a_sampled_model_takes_steps():
     assert found.divergences.shape == (4, 3)
     made = [view() for view in reading(run).views]
     assert {"attention", "match", "path", "strategies"} <= {view.slot for view in made if view is not None}
+    assert "match" not in reading(run).stages.events, "T has no value of the match on a unigram plateau"
+    words = reading(run).explained.sentence
+    assert "Model T has" in words
+    assert "Sequences have 12 tokens" in words
+
+
+def test_both_papers_are_cited():
+    assert ss.cite("markov-icl").count("@misc{") == 2
+    assert "arXiv:2508.12837" in ss.cite("markov-icl").splitlines()[0]
 
 
 def test_an_induction_head_has_a_score_near_one():

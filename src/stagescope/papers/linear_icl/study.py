@@ -1,6 +1,6 @@
 """Linear attention in context (arXiv 2501.16265): merged heads learn at once, separate heads one direction at a time."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -30,6 +30,9 @@ class LinearOptions(Options):
     lr: motion.StepSize = 0.02
     momentum: motion.Momentum = 0.9
     batch: int | None = Field(None, ge=1, description="new sequences a step sees; default: the exact loss")
+    record: Literal["auto", "by-change"] = Field(
+        "auto", description="where frames are; by-change: dense where predictions change, found by a pilot run"
+    )
     frames: motion.Frames = Field(200, description="frames at equal ratios; a flow has about 100 more around each drop predicted")
 
 

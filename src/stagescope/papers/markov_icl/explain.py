@@ -23,6 +23,14 @@ SAID = {
     "bigram": "The model has an induction head: it predicts what followed the last token earlier in the context.",
     "trigram": "The model predicts what followed the last two tokens earlier in the context.",
 }
+MODELS = {
+    "LinearPopulation": ("R", "a linear second layer"),
+    "SoftmaxMatch": ("S", "a second layer by softmax, whose average of tokens is the prediction"),
+    "TwoHeadMatch": ("S3", "two heads in the first layer, the second by softmax"),
+    "LinearMatch": ("F", "a linear second layer"),
+    "ReadoutMatch": ("T", "a second layer by softmax, and a readout"),
+}
+"""Letter and second layer, by the type of the loss or of the model."""
 
 
 def explain(reading: MarkovReading) -> Explained:
@@ -31,13 +39,18 @@ def explain(reading: MarkovReading) -> Explained:
 
 
 def _sentence(law: Any) -> str:
-    prior = law.process
-    what = f"Markov chains on {prior.tokens} tokens, a new one in every sequence"
-    return f"Two layers of attention learn to predict {what} (rows drawn from Dirichlet({prior.concentration:g}))."
+    prior, model = law.process, law.model
+    rows = "doubly stochastic" if prior.doubly_stochastic else f"rows drawn from Dirichlet({prior.concentration:g})"
+    order = "" if prior.order == 1 else f" of order {prior.order}"
+    what = f"Markov chains{order} on {prior.tokens} tokens, a new one in every sequence ({rows})"
+    seen = f"Sequences have {law.length} tokens." if hasattr(law, "length") else "The context is infinite."
+    letter, layers = MODELS[type(law).__name__ if type(law).__name__ in MODELS else type(model).__name__]
+    words = f"Model {letter} has {layers}; the first looks back by up to {model.lags - 1} tokens. {seen}"
+    return f"Two layers of attention learn to predict {what}. {words}"
 
 
 def _said(stage: Stage) -> str:
     if stage.name not in SAID or "kl" not in stage.facts:
         return plain(stage)
     near = stage.facts["kl"].get(stage.name)
-    return SAID[stage.name] + ("" if near is None else f" It is at least {near:.2g} nats (KL) from doing exactly this.")
+    return SAID[stage.name] + ("" if near is None else f" At its nearest it is {near:.2g} nats (KL) away from that.")

@@ -1,7 +1,7 @@
 """The stages of in-context chains: half steps between exact levels, and the nearest strategy [MIC:stages].
 
 t1, t2, t3   the loss has half of the step from uniform to unigram, to bigram, to trigram
-match        the match b has half of its value on the unigram plateau
+match        the match b has half of its value on the unigram plateau, in models that have such a value
 lag          attention on the token before has twice its start
 onset        attention on the token before is a half: the phase change
 """
@@ -40,11 +40,13 @@ def plateau_match(curves: MatchCurves) -> float | None:
 def layer_events(curves: MatchCurves) -> dict[str, Event]:
     """When layer 2 and layer 1 move [MIC:layers]."""
     goal, first = plateau_match(curves), float(curves.previous[0])
-    half = Event.missing(how="there is no unigram plateau in this model or under this prior")
-    if goal is not None and goal > 0:
-        half = _rise(curves, curves.match, HALF * goal, "the match over its value on the unigram plateau")
-    lag = _rise(curves, curves.previous, DOUBLED * first, "attention on the token before over its start")
-    return {"match": half, "lag": lag, "onset": _rise(curves, curves.previous, HALF, "attention on the token before")}
+    found = {
+        "lag": _rise(curves, curves.previous, DOUBLED * first, "attention on the token before over its start"),
+        "onset": _rise(curves, curves.previous, HALF, "attention on the token before"),
+    }
+    if goal is None or goal <= 0:
+        return found
+    return {"match": _rise(curves, curves.match, HALF * goal, "the match over its value on the unigram plateau"), **found}
 
 
 def _rise(curves: MatchCurves, curve: np.ndarray, level: float, how: str) -> Event:

@@ -7,8 +7,16 @@ REFERENCE = Reference(
     title="The Evolution of Statistical Induction Heads: In-Context Learning Markov Chains",
     authors="Edelman, Tsilivis, Edelman, Malach, Goel",
     year=2024,
-    venue="NeurIPS; the plateaus are those of Varre, Yuce, Flammarion, ICML 2025, arXiv 2508.12837",
+    venue="NeurIPS",
     arxiv="2402.11004",
+    also=Reference(
+        key="varre2025learning",
+        title="Learning In-context n-grams with Transformers: Sub-n-grams Are Near-stationary Points",
+        authors="Varre, Yuce, Flammarion",
+        year=2025,
+        venue="ICML",
+        arxiv="2508.12837",
+    ),
 )
 TAGS = {
     "MIC:task": Tag("task", "each sequence has its own chain, rows of P ~ Dirichlet; doubly stochastic: p = q"),

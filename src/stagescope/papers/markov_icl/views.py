@@ -17,7 +17,7 @@ LAGS = 40
 """Lags that a heat map shows: the first ones, since attention by lag ends at lag 1 or 2."""
 
 
-LEAST = 1e-6
+LEAST = 1e-8
 """Nats: divergences are drawn from here on, below it strategies are the same."""
 
 

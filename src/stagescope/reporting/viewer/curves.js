@@ -22,6 +22,10 @@ import { timeName } from "./time_axis.js";
 /** @typedef {import("./types.js").Panel} Panel */
 
 const DOTS = 16; // more dots than this hide the curves they sit on
+const LEVEL_AIR = 5; // px between the name of a level and the end of the axis
+const LEVEL_PLACES = [1, 0.75, 0.5, 0.25, 0]; // along the axis, the best first: where the name of a level may stand
+const LEVEL_SLACK = 0.03; // of the height: a place is not worse where it has so much less room
+const LOOKS = [0, 0.25, 0.5, 0.75, 1]; // along a name, where it is looked for curves
 
 /**
  * @param {import("./blocks.js").Store} store
@@ -200,28 +204,33 @@ export class CurvesPlot {
     });
   }
 
-  /** How far the curves are from a value at a place of the axis, as a share of the height. @param {number} value @param {number} share */
-  free(value, share) {
-    const time = this.x.value(share);
-    const far = this.lines.filter((line) => line.on).map((line) => {
-      const { place } = this.scene.frameAt(line.run, line.view, time);
-      return Math.abs(this.y.at(line.values[place]) - this.y.at(value));
+  /** How far the curves are from a height along a part of the axis; both as shares. @param {number} height @param {number} from @param {number} to */
+  free(height, from, to) {
+    const far = LOOKS.flatMap((look) => {
+      const time = this.x.value(from + look * (to - from));
+      return this.lines.filter((line) => line.on).map((line) => {
+        const { place } = this.scene.frameAt(line.run, line.view, time);
+        return Math.abs(this.y.at(line.values[place]) - height);
+      });
     });
     return Math.min(1, ...far.filter((one) => !Number.isNaN(one)));
   }
 
-  /** Names of levels on their lines, at the end that curves leave free; the legend keeps those that find no room there. */
+  /** Names of levels on their lines, where curves leave room, if possible at the right; the legend keeps those that find none. */
   showLevels() {
     const [width, height] = this.area();
     const places = levelPlaces(this.levels, this.y, { left: 0, top: 0, width, height }, 1);
     for (const [level, name] of this.names) {
       const label = places.find((place) => place.level === level)?.label ?? NaN;
       name.hidden = Number.isNaN(label);
-      const right = this.free(level.value, 0.9) >= this.free(level.value, 0.1);
-      name.classList.toggle("at-right", right);
-      if (!name.hidden) name.style.transform = `translateY(${label}px)`;
       const entry = this.legend.levels.get(level);
       if (entry) entry.hidden = !name.hidden;
+      if (name.hidden) continue;
+      const room = Math.min(1, (name.offsetWidth + 2 * LEVEL_AIR) / width);
+      const free = LEVEL_PLACES.map((place) => this.free(1 - (label + name.offsetHeight / 2) / height, place * (1 - room), place * (1 - room) + room));
+      const most = Math.max(...free);
+      const best = LEVEL_PLACES[free.findIndex((one) => one > most - LEVEL_SLACK)];
+      name.style.transform = `translate(${LEVEL_AIR + best * (1 - room) * width}px, ${label}px)`;
     }
   }
 

@@ -78,6 +78,7 @@ class Heat {
     this.tiles.forEach((tile) => this.listen(tile));
     if (this.tiles.length) this.tiles[0].canvas.tabIndex = 0;
     new ResizeObserver(() => this.layout()).observe(this.element);
+    scene.settings.on((name) => name === "guided" && this.layout());
   }
 
   /** @param {number} run @param {Matrices} matrices @returns {Group} */

@@ -82,6 +82,7 @@ STUDY = Study(
             read=Later(f"{_HERE}.reading:TextFocusReading"),
             claims=Later(f"{_HERE}.claims:CLAIMS").load,
             views=Later(f"{_HERE}.views:text_focus_views"),
+            explain=Later(f"{_HERE}.explain:explain"),
         ),
     ),
     tags=("FD:model", "FD:text-loss", "FD:text-counts", "FD:text-causal", "FD:text-stages", "FD:origin"),

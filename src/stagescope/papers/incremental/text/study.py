@@ -56,6 +56,7 @@ STUDY = Study(
             read=Later(f"{_HERE}.reading:TextIncrementalReading"),
             claims=Later(f"{_HERE}.claims:CLAIMS").load,
             views=Later(f"{_HERE}.views:text_lag_views"),
+            explain=Later(f"{_HERE}.explain:explain"),
         ),
     ),
     tags=("ISA:text-heads", "ISA:text-importance", "ISA:text-stages", "ISA:mass"),

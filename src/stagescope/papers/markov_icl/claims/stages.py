@@ -157,7 +157,8 @@ def _attends(evidence: Evidence) -> Regime:
 def _induction(evidence: Evidence) -> Comparison:
     """More than half of the way from chance to attention on what followed earlier occurrences, and less at the start."""
     first, last = (induction_score(evidence.law, evidence.curves.at(frame)) for frame in (0, len(evidence.curves.time) - 1))
-    reason = f"the induction score of layer 2 is {last:.3f} at the end and {first:.3f} at the start, 0 by chance, 1 at most"
+    scores = f"{last:.3f} at the end and {round(first, 3) + 0.0:.3f} at the start"  # no -0.000
+    reason = f"the induction score of layer 2 is {scores}, 0 by chance, 1 at most"
     error = 0.0 if evidence.model == "S" else SAMPLED
     holds = True if last - error >= HEAD and first < HEAD else False if last + error < HEAD else None
     return Comparison(HEAD, last, "at least", holds, reason, None, error)

@@ -65,7 +65,11 @@ def check_use(options: TextSnapOptions) -> None:
 
 
 _HERE = "stagescope.papers.scan_snap.text"
-_READING = {"read": Later(f"{_HERE}.reading:TextSnapReading"), "claims": Later(f"{_HERE}.claims:CLAIMS").load}
+_READING = {
+    "read": Later(f"{_HERE}.reading:TextSnapReading"),
+    "claims": Later(f"{_HERE}.claims:CLAIMS").load,
+    "explain": Later(f"{_HERE}.explain:explain"),
+}
 STUDY = Study(
     name="text-snap",
     title="Scan and snap on real text: topical classes of a query word, and the one-layer transformer",
