@@ -158,7 +158,7 @@ class Claim:
         return found
 
     def judge(self, run: Run, evidence: Any) -> Verdict:
-        """The verdict on a run. A run that did not reach its end can never confirm anything; for a broken one nothing is computed.
+        """The verdict on a run. A run that did not reach its end confirms nothing; for a broken one nothing is computed.
 
         A claim that raises an error is inconclusive and says why; no other claim is affected.
         """
