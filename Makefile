@@ -1,6 +1,7 @@
 # make demo       install into .venv and take the tour
 # make test       install the development extras, and Chromium if there is none; ruff, pyright, tsc and the whole test suite
 # make coverage   the test suite again, with the share of lines it runs; at least 90 %
+# make docs       build the documentation site into site/ and check all its links
 # make validate   the long checks, with their tables
 PYTHON ?= python3
 VENV := .venv
@@ -15,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 comma := ,
 
-.PHONY: demo test coverage validate lint chromium clean
+.PHONY: demo test coverage docs validate lint chromium clean
 
 define install
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -27,6 +28,9 @@ endef
 
 $(VENV)/.run: pyproject.toml
 	$(call install,.[sweep$(comma)text])
+
+$(VENV)/.docs: pyproject.toml
+	$(call install,.[docs])
 
 $(VENV)/.dev: pyproject.toml
 	$(call install,.[dev])
@@ -61,8 +65,12 @@ test: lint chromium $(AXE_CORE)
 coverage: chromium $(AXE_CORE)
 	$(BIN)/pytest --cov --cov-report=term --cov-fail-under=90
 
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python docs/site/check.py site
+
 validate: $(VENV)/.dev
 	$(BIN)/python -m validation
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo site

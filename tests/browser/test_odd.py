@@ -201,7 +201,6 @@ def test_real_runs_of_each_paper(visit, papers):
         seen.tab(number)
         seen.whole()
         seen.press("End")
-        seen.whole()
         assert seen.page.locator(".failure").count() == 0
         assert seen.page.locator("section.panel").count() >= 4
         frames += seen.page.evaluate("() => window.stagescope.scene().runs.map(run => run.time.length)")

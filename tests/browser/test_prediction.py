@@ -39,9 +39,8 @@ def show(visit, tmp_path):
     return show
 
 
-@pytest.mark.parametrize("width", [390, 1400])
-def test_events_legs_and_loss(show, width):
-    seen = show(predicted(), width=width, height=900)
+def test_events_legs_and_loss(show):
+    seen = show(predicted())
     seen.whole()
     rows = seen.panel("prediction").locator("tbody tr")
     assert rows.nth(0).inner_text().split() == ["focus", "4", "3.5", "to", "4.5", "5", "1.25"]
@@ -51,7 +50,9 @@ def test_events_legs_and_loss(show, width):
     titles = [segment.get_attribute("title") for segment in seen.page.locator(".segment").all()]
     assert [title.split(",")[0] for title in titles if "predicted" in title] == ["stage predicted (0", "stage predicted (1"]
     assert "predicted" in seen.panel("loss").locator(".legend").first.inner_text()
-    assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for width in (1400, 390):
+        seen.resize(width)
+        assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
 
 
 def test_a_reason_takes_a_few_lines_of_a_narrow_page(show):

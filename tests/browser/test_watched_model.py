@@ -28,7 +28,7 @@ def pages(tmp_path_factory):
     }
 
 
-def test_heads_stand_in_rows_of_their_layer(visit, pages):
+def test_heads_stand_in_rows_of_their_layer_and_the_timeline_leads_to_their_stages(visit, pages):
     seen = visit(pages["tame"])
     seen.whole()
     runs = seen.panel("patterns").locator(".heat-run")
@@ -38,12 +38,7 @@ def test_heads_stand_in_rows_of_their_layer(visit, pages):
     assert tops[3] > tops[0]
     seen.scrub(10_000)
     assert seen.value("patterns", 0, 1, 3, 2)["value"] == pytest.approx(0.9, abs=0.03)
-
-
-def test_the_timeline_names_heads_and_leads_to_their_stages(visit, pages):
-    seen = visit(pages["tame"])
     timeline = seen.panel("timeline")
-    seen.whole()
     names = timeline.locator(".timeline-run").first.locator(".timeline-name").all_text_contents()
     assert names == ["the run", "learning rate", "attention", "layer 0 head 1", "layer 1 head 0"]
     button = timeline.get_by_role("button", name="stage induction").first
@@ -56,16 +51,18 @@ def test_the_timeline_names_heads_and_leads_to_their_stages(visit, pages):
     assert seen.page.locator(".ribbon .segment", has_text="induction").count() == 0  # heads are not above the slider
 
 
-@pytest.mark.parametrize("name", ["hostile", "long"])
-def test_tokens_make_no_element(visit, pages, name):
-    tame, wild = visit(pages["tame"]), visit(pages[name], width=400, height=800)
-    for seen in (tame, wild):
-        seen.whole()
-    found, expected = kinds(wild), kinds(tame)
-    assert {kind: count for kind, count in found.items() if kind not in expected} == {}
-    assert [found.get(kind, 0) for kind in ("script", "img", "svg", "style")] == [
-        expected.get(kind, 0) for kind in ("script", "img", "svg", "style")
-    ]
-    assert wild.page.evaluate("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    if name == "hostile":
-        assert VISIBLE in texts(wild)
+def test_tokens_make_no_element(visit, pages):
+    tame = visit(pages["tame"])
+    tame.whole()
+    expected = kinds(tame)
+    for name in ("hostile", "long"):
+        wild = visit(pages[name], width=400, height=800)
+        wild.whole()
+        found = kinds(wild)
+        assert {kind: count for kind, count in found.items() if kind not in expected} == {}, name
+        assert [found.get(kind, 0) for kind in ("script", "img", "svg", "style")] == [
+            expected.get(kind, 0) for kind in ("script", "img", "svg", "style")
+        ]
+        assert wild.page.evaluate("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
+        if name == "hostile":
+            assert VISIBLE in texts(wild)

@@ -20,6 +20,7 @@ class Watched:
         self, browser: Browser, path: Path, hash: str = "", scheme: Any = "light", width: int = 1280, height: int = 800
     ) -> None:
         self.requests, self.noise = [], []
+        self.first = self.size = (width, height)
         self.context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", accept_downloads=True
         )
@@ -37,9 +38,19 @@ class Watched:
         self.noise.append(f"dialog {dialog.message}")
         dialog.dismiss()
 
+    def resize(self, width: int, height: int = 800) -> None:
+        """Another size of the window, until the page has drawn itself anew; a new file finds the first size again."""
+        if (width, height) == self.size:
+            return
+        self.size = (width, height)
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.settle()
+        self.settle()
+
     def load(self, path: Path, hash: str = "") -> None:
         """A file as in a new window: nothing is remembered of the one before, and the pointer is where it was at first."""
         self.page.goto("about:blank")
+        self.resize(*self.first)
         self.page.mouse.move(0, 0)
         self.path = path
         self.noise.clear()

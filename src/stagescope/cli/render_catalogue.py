@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
 from stagescope.cli.render import new_table, show
@@ -63,16 +62,19 @@ def print_catalogue(found: dict[str, Any]) -> None:
             preset: " ".join(word for name, value in values.items() for word in option_words(name, value)) or "(defaults)"
             for preset, values in study["presets"].items()
         }
-        show(_pairs("preset", "settings", settings, style="dim"))
-        show(_pairs("sweep", "", study["sweeps"]))
+        _show_pairs("preset", "settings", settings, style="dim")
+        _show_pairs("sweep", "", study["sweeps"])
         if study["measures"]:
             show(Text(f"measures of its own: {', '.join(study['measures'])}\n"))
-        show(_pairs("figure", "", study["figures"]))
-        show(_pairs("claim", "statement", study["claims"]))
+        _show_pairs("figure", "", study["figures"])
+        _show_pairs("claim", "statement", study["claims"])
 
 
-def _pairs(first: str, second: str, texts: dict[str, str], style: str = "") -> Table:
+def _show_pairs(first: str, second: str, texts: dict[str, str], style: str = "") -> None:
+    """A table, where there is something in it."""
+    if not texts:
+        return
     table = new_table(first, second)
     for name, text in texts.items():
         table.add_row(Text(name), Text(text, style=style))
-    return table
+    show(table)

@@ -72,6 +72,11 @@ class TextCorpus(Chain):
         return self.size
 
     @property
+    def title(self) -> str:
+        """The name of the text without its folder: pages and figures are sent to others."""
+        return Path(self.source).name
+
+    @property
     def raw(self) -> RawText:
         """The whole text; refused if it is no longer the one described."""
         return read_again(self.source, self.sha256, self.tokens, self.layout)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.reporting.static_draw import MOMENTS, PANELS, moments, times
+from stagescope.reporting.static_draw import times
+from stagescope.reporting.static_matrices import MOMENTS, PANELS, moments
 from stagescope.views.axes import log_time, log_values
 from stagescope.views.figure import COLORS, MARK
 from stagescope.views.palette import STEPS, ramp

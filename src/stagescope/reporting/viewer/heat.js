@@ -9,6 +9,7 @@ import { brief, el, nameOf, setText } from "./dom.js";
 import { heatLegend } from "./heat_legend.js";
 import { Matrices } from "./matrix.js";
 import { Tile } from "./tile.js";
+import { GAP, tileBox } from "./tile_box.js";
 
 /** @typedef {import("./types.js").Panel} Panel */
 /** @typedef {import("./types.js").View} View */
@@ -19,40 +20,13 @@ import { Tile } from "./tile.js";
 /** @typedef {{run: number, matrices: Matrices, tiles: Tile[], element: HTMLElement, flow: HTMLElement, when: HTMLElement}} Group */
 /** @typedef {Panel & {value: (run: number, panel: number, row: number, column: number) => Reading}} HeatPanel */
 
-const GAP = 16;
-const CAPTION = 22;
 const NARROWEST = 250; // px for a run beside another
 const TALLEST = 520; // px for all maps of a run, if they can be read at that size
 const AROUND_ZOOMED = 290; // px that header, legend and player take from one map alone
+const AROUND_GUIDED = 470; // px that caption and player take in a lecture
 const LEAST_ZOOMED = 300;
 const MOST_ZOOMED = 2; // runs whose maps are enlarged side by side: more would not be larger than before
-const SMALLEST_TILE = 68;
-const SMALLEST_IN_ROW = 88; // below it the name of a head in its layer is cut
 const WIDEST_NAME = 110; // px of such a name
-
-/**
- * The size of maps that wrap inside a box: as large as can be, and then as many side by side as can be.
- * @param {Tile[]} tiles
- * @param {number} width
- * @param {number} height
- * @param {number|null} row how many belong into a row: a row then has as many, or where they do not fit, a share that is whole
- * @returns {[width: number, height: number, across: number]}
- */
-function tileBox(tiles, width, height, row) {
-  /** @type {[number, number, number]} */
-  let best = [width, height, 1];
-  let largest = -1;
-  for (let across = 1; across <= tiles.length; across++) {
-    if (row && row % across) continue;
-    const w = Math.floor((width - GAP * (across - 1)) / across);
-    const h = Math.floor(height / Math.ceil(tiles.length / across)) - CAPTION;
-    /** @type {[number, number]} */
-    const box = [Math.max(SMALLEST_TILE, w), Math.max(SMALLEST_TILE, h)];
-    const side = Math.min(...tiles[0].cell(...box));
-    if (w >= (row ? SMALLEST_IN_ROW : SMALLEST_TILE) && (row || side >= largest)) [best, largest] = [[...box, across], side];
-  }
-  return best;
-}
 
 class Heat {
   /** @param {Scene} scene @param {{run: number, matrices: Matrices}[]} parts */
@@ -226,12 +200,14 @@ class Heat {
     const across = Math.max(1, Math.min(shown.length, Math.floor((width + GAP) / NARROWEST)));
     const share = Math.floor((width - GAP * (across - 1)) / across);
     const large = this.zoomed !== null;
+    const guided = document.body.classList.contains("guided");
+    const tallest = large ? Math.max(LEAST_ZOOMED, innerHeight - AROUND_ZOOMED) : guided ? Math.max(TALLEST, innerHeight - AROUND_GUIDED) : TALLEST;
     for (const group of this.groups) {
       const tiles = group.tiles.filter((tile) => !tile.element.hidden);
       if (!tiles.length) continue;
       group.element.style.width = `${share}px`;
       const row = group.matrices.view.across;
-      const [w, h, columns] = tileBox(tiles, share, large ? Math.max(LEAST_ZOOMED, innerHeight - AROUND_ZOOMED) : TALLEST, row);
+      const [w, h, columns] = tileBox(tiles, share, tallest, row);
       group.flow.style.display = row ? "grid" : "";
       group.flow.style.gridTemplateColumns = row ? `repeat(${columns}, max-content)` : "";
       for (const tile of tiles) {

@@ -2,6 +2,7 @@
  * The panels of a scene: a frame around each view, built when it comes near the screen, drawn only while it is on it.
  */
 
+import { arrange, crownedOf, slotsOf } from "./arrange.js";
 import { sizeOf } from "./blocks.js";
 import { brief, count, el, nameOf } from "./dom.js";
 import { curvesPanel } from "./curves.js";
@@ -21,94 +22,16 @@ import { notesOf, provenancePanel } from "./facts.js";
 /** @typedef {import("./blocks.js").Store} Store */
 /** @typedef {{value: number, precision: number, text: string}} Reading */
 /** @typedef {Panel & {value?: (run: number, panel: number, row: number, column: number) => Reading}} AnyPanel */
-/** @typedef {{run: number, view: View}[]} Views what runs show in one slot */
+/** @typedef {import("./arrange.js").Views} Views */
 
 const NEAR_SCREEN = "400px"; // from here on a panel is built
 const BEHIND_PLAYER = "0px 0px -70px"; // what only the player covers is not seen
 const ABOUT = 900; // characters: runs that differ have a sentence each
 const CHEAP = 4e6; // numbers of a panel that is built before anybody scrolls to it
 const FIGURES = "stagescope figures RUN";
-const SIDE_BY_SIDE = 4; // maps that fit beside the loss
 const LADDER_ABOUT =
   "Critical points the runs pass, their rates of escape, and when they were left: predicted (ring) and measured (dot), also on the ribbon of the loss.";
 const TIMELINE_ABOUT = "Every part of the run and the stages it goes through, on the scale of the slider below. A click goes to a stage.";
-
-/**
- * Views of all runs by slot, in the order in which runs name them. Views of different kinds never share a panel.
- * @param {Scene} scene
- * @returns {Views[]}
- */
-function slotsOf(scene) {
-  /** @type {Map<string, Views>} */
-  const slots = new Map();
-  scene.runs.forEach(({ data }, run) => {
-    for (const view of data.views) {
-      const key = `${view.kind} ${view.slot}`;
-      const views = slots.get(key) ?? [];
-      views.push({ run, view });
-      slots.set(key, views);
-    }
-  });
-  return [...slots.values()];
-}
-
-/** @typedef {"most"|"rest"|"half"|"whole"} Width of the page a panel takes */
-
-/** How many maps a slot shows. @param {Views} views */
-function mapsIn(views) {
-  return views.reduce((sum, { view }) => sum + (view.kind === "matrices" ? view.panels.length : 0), 0);
-}
-
-/**
- * Slots in the order and width in which they are shown: the loss first, beside it the first maps if they are few; many maps
- * take a row of their own; the others go in pairs. Plots of curves can be wide: if one is left over, it is the last of these.
- * @param {Views[]} slots
- * @returns {{views: Views, width: Width}[]}
- */
-function arrange(slots) {
-  const loss = slots.find(([{ view }]) => view.slot === "loss" && view.kind === "curves");
-  const maps = slots.find(([{ view }]) => view.kind === "matrices");
-  const beside = loss && maps && mapsIn(maps) <= SIDE_BY_SIDE;
-  /** @type {{views: Views, width: Width}[]} */
-  const top = [];
-  if (loss) top.push({ views: loss, width: beside ? "most" : "whole" });
-  if (maps) top.push({ views: maps, width: beside ? "rest" : "whole" });
-  const others = slots.filter((views) => views !== loss && views !== maps);
-  /** @type {{views: Views, width: Width}[]} */
-  const rest = others.map((views) => {
-    const wide = mapsIn(views) > SIDE_BY_SIDE || (views[0].view.kind === "points" && views.length > 2);
-    return { views, width: wide ? "whole" : "half" };
-  });
-  const halves = rest.filter(({ width }) => width === "half");
-  const spare = halves.filter(({ views }) => views[0].view.kind === "curves").pop();
-  const paired = halves.filter((one) => halves.length % 2 === 0 || one !== spare);
-  return [
-    ...top,
-    ...rest.filter(({ width }) => width === "whole"),
-    ...paired,
-    ...(halves.length % 2 && spare ? [{ views: spare.views, width: /** @type {Width} */ ("whole") }] : []),
-  ];
-}
-
-/**
- * Which plots have the stages above them: the first in each column; below it they would only be repeated.
- * @param {{views: Views, width: Width}[]} arranged
- * @returns {Set<Views>}
- */
-function crownedOf(arranged) {
-  /** @type {Set<Views>} */
-  const crowned = new Set();
-  const done = [false, false];
-  let column = 0;
-  for (const { views, width } of arranged) {
-    const columns = width === "whole" ? [0, 1] : width === "most" ? [0] : width === "rest" ? [1] : [column];
-    if (width === "half") column = 1 - column;
-    if (views[0].view.kind !== "curves" || columns.every((one) => done[one])) continue;
-    crowned.add(views);
-    for (const one of columns) done[one] = true;
-  }
-  return crowned;
-}
 
 /** @param {Store} store @param {Scene} scene @param {Views} views @param {boolean} crowned @returns {Promise<AnyPanel>} */
 function panelOf(store, scene, views, crowned) {
@@ -217,7 +140,7 @@ export class Panels {
     });
     const timeline = timelinePanel(scene);
     if (timeline) this.framed.splice(2, 0, new Framed(scene, "timeline", "Timeline", TIMELINE_ABOUT, "whole", async () => timeline));
-    const ladder = ladderPanel(scene); // beside the loss, whose plateaus it explains
+    const ladder = ladderPanel(scene); // below the loss, whose plateaus it explains: beside it stands attention, and the table is wide
     if (ladder) this.framed.splice(Math.min(2, this.framed.length), 0, new Framed(scene, "ladder", "Saddle ladder", LADDER_ABOUT, "whole", async () => ladder));
     this.notes = notesOf(scene);
     this.element = el("div", { class: "panels" }, [...this.framed.map(({ element }) => element), this.notes]);

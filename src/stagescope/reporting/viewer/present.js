@@ -10,7 +10,7 @@ export const LONGEST_CAPTION = 600; // characters
 const MOST_RUNS = 2; // runs that have words of their own beside the slider
 
 /** @param {RunData} data @param {number} time @returns {Caption|null} */
-export function captionAt(data, time) {
+function captionAt(data, time) {
   const inside = (data.about?.captions ?? []).filter(({ start, stop }) => start <= time && (stop === null || time < stop));
   return inside[inside.length - 1] ?? data.about?.captions[data.about.captions.length - 1] ?? null;
 }

@@ -4,17 +4,16 @@
  */
 
 import { category, inkOn, inks, rgbOf } from "./colours.js";
-import { brief, el, nameOf, short } from "./dom.js";
+import { brief, el, nameOf } from "./dom.js";
 import { markPath } from "./shapes.js";
+import { cellNumber, fitted, labelWidth, LONGEST_LABEL, stride } from "./tile_text.js";
 
 /** @typedef {import("./matrix.js").Matrices} Matrices */
 /** @typedef {{x: number, y: number, anchor: "end"|"middle"|"start", turned: boolean, text: string, of: string}} Label */
 /** @typedef {{left: number, top: number, width: number, height: number, cellWidth: number, cellHeight: number}} Grid */
 
 const FEW = 10; // rows and columns up to which cells are large and have numbers
-const LINE = 11; // px between labels that are all drawn
 const WIDEST_LABEL = 84; // px
-const LONGEST_LABEL = 40; // characters of a label that are looked at
 const LARGEST_CELL = 56; // px
 const LARGEST_OF_FEW = 104; // px a cell with a number
 const LEAST_NUMBERED = 34; // px a cell below which it has no number
@@ -26,33 +25,9 @@ const LAST_LABEL = 4; // px a label of the last column may stand beside it
 const OVERHANG = 4; // px a label of the first row may stand above it
 const STRIP = 11; // px of the strip of marks above the columns
 
-const pen = /** @type {CanvasRenderingContext2D} */ (el("canvas").getContext("2d"));
-
-/** @param {string} text @param {number} widest -> as much of it as fits */
-function fitted(text, widest) {
-  for (let length = LONGEST_LABEL; length > 1; length--) {
-    const shown = brief(text, length);
-    if (pen.measureText(shown).width <= widest) return shown;
-  }
-  return "\u2026";
-}
-
-/** @param {number} side of a cell -> every how many cells have a label */
-function stride(side) {
-  const least = LINE / side;
-  return [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000].find((step) => step >= least) ?? Math.ceil(least);
-}
-
 /** Colours of kinds of marks: those that no map uses, the strongest first. @param {number} kind */
 export function markColour(kind) {
   return kind === 1 ? inks().ink : category([1, 0, 3, 4][kind % 4]);
-}
-
-/** A number as a cell has room for it: 0.42, 1.2, 35. @param {number} value */
-function cellNumber(value) {
-  const size = Math.abs(value);
-  if (size < 0.005) return "0.00"; // without a sign
-  return size < 1.0005 ? value.toFixed(2).replace("-", "\u2212") : short(value, 3);
 }
 
 export class Tile {
@@ -114,9 +89,8 @@ export class Tile {
   margins(labelled) {
     const { view } = this.matrices;
     if (!labelled) return { left: 0, right: 0, bottom: 0, top: this.strip() ? STRIP : 0 };
-    pen.font = `${this.font}px system-ui`;
     const widest = (/** @type {string[]} */ names) =>
-      Math.min(WIDEST_LABEL, names.reduce((most, name) => Math.max(most, pen.measureText(brief(name, LONGEST_LABEL)).width), 0));
+      Math.min(WIDEST_LABEL, names.reduce((most, name) => Math.max(most, labelWidth(name, this.font)), 0));
     return {
       left: Math.ceil(widest(view.rows)) + 6,
       right: LAST_LABEL,
@@ -181,7 +155,6 @@ export class Tile {
   labelsOf(bottom) {
     const { view } = this.matrices;
     const { left, top, height, cellWidth, cellHeight } = this.grid;
-    pen.font = `${this.font}px system-ui`;
     /** @type {Label[]} */
     const labels = [];
     const every = stride(cellHeight);
@@ -191,18 +164,18 @@ export class Tile {
         y: top + (row + 0.5) * cellHeight + 3.5,
         anchor: "end",
         turned: false,
-        text: fitted(view.rows[row], left - 6),
+        text: fitted(view.rows[row], left - 6, this.font),
         of: view.rows[row],
       });
     }
-    const flat = view.columns.every((name) => pen.measureText(brief(name, LONGEST_LABEL)).width <= cellWidth - 3);
+    const flat = view.columns.every((name) => labelWidth(name, this.font) <= cellWidth - 3);
     const across = flat ? 1 : stride(cellWidth);
     for (let column = 0; column < view.columns.length; column += across) {
       const x = left + (column + 0.5) * cellWidth;
       labels.push(
         flat
           ? { x, y: top + height + this.font + 2, anchor: "middle", turned: false, text: brief(view.columns[column], LONGEST_LABEL), of: view.columns[column] }
-          : { x: x + 3.5, y: top + height + 5, anchor: "end", turned: true, text: fitted(view.columns[column], bottom - 6), of: view.columns[column] },
+          : { x: x + 3.5, y: top + height + 5, anchor: "end", turned: true, text: fitted(view.columns[column], bottom - 6, this.font), of: view.columns[column] },
       );
     }
     return labels;

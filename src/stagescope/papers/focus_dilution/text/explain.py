@@ -23,7 +23,7 @@ def explain(reading: TextFocusReading) -> Explained:
 
 def _sentence(law: Any) -> str:
     model = law.model
-    seen = f"the {model.vocab:,} most frequent types of the text {law.process.source}"
+    seen = f"the {model.vocab:,} most frequent types of the text {law.process.title}"
     layer = f"One attention layer (embedding of width {model.width}) learns to predict the next word among {seen}"
     return f"{layer}, from windows of {law.length} words."
 

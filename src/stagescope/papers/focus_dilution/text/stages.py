@@ -250,7 +250,8 @@ def _openings(history: TextHistory) -> list[Stage]:
     for k, when in enumerate(later[: TEXT_THRESHOLDS.openings - 1], start=2):
         stop = later[k - 1] if k - 1 < len(later) else None
         open_now = sum(q is not None and q <= when for q in history.attentions)
-        sentence = f"embedding direction {k} opens; {open_now} attention directions are open"
+        many = "1 attention direction is open" if open_now == 1 else f"{open_now} attention directions are open"
+        sentence = f"embedding direction {k} opens; {many}"
         facts = {"direction": k, "attention_directions": open_now}
         found.append(Stage("lifting" if k == 2 else f"cycle {k}", when, stop, sentence, facts=facts))
     return found

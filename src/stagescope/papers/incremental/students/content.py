@@ -10,7 +10,7 @@ from stagescope.params import Params
 
 
 class ContentHeads(LaggedModel):
-    """W (H, d + N, d + N) queries, V (H, d, d + N) values on inputs u_s = [token one-hot ; position one-hot] [ISA:content-heads].
+    """W (H, d + N, d + N) queries, V (H, d, d + N) values on inputs u_s = (token one-hot ; position one-hot) [ISA:content-heads].
 
     N = P + L - 1 positions. The query of target t is the last token it sees, at q = P + t - 1: its score for position s <= q is
     u_q^T W_h u_s / sqrt(d + N), and logits_t = sum_h V_h sum_s softmax(scores)_s u_s. Keys are the inputs themselves. As u holds

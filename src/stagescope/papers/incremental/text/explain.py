@@ -19,9 +19,9 @@ GLOSSARY = {
 
 def explain(reading: TextIncrementalReading) -> Explained:
     law = reading.law
-    heads, lags = reading.curves.mass.shape[1:]
+    heads, lags = law.model.heads, law.model.context
     layer = f"{heads} attention head{'s' * (heads > 1)}, which see positions only, predict each token from the {lags} before it"
-    said = f"{layer}, in the text {law.process.source} ({law.process.vocab:,} types). {motion_words(reading.run)}"
+    said = f"{layer}, in the text {law.process.title} ({law.process.vocab:,} types). {motion_words(reading.run)}"
     return Explained(said, captions=captions(reading.told_stages, _said), glossary=GLOSSARY)
 
 

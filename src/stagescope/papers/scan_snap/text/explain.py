@@ -33,12 +33,12 @@ def _sentence(law: Any) -> str:
         windows = law.process
         nexts = listed([f'"{word}"' for word in windows.nexts], most=8)
         layer = (
-            f'One attention layer reads the {windows.window} words before "{windows.query}" in the text {windows.corpus.source}'
+            f'One attention layer reads the {windows.window} words before "{windows.query}" in the text {windows.corpus.title}'
         )
         return f"{layer} and predicts which of these words comes next: {nexts}."
     model = law.model
     layer = f"A transformer of one layer (width {model.width}, {model.vocab:,} tokens) predicts every next word"
-    return f"{layer} of windows of {law.length} words of the text {law.process.source}."
+    return f"{layer} of windows of {law.length} words of the text {law.process.title}."
 
 
 def _said(stage: Stage) -> str:
