@@ -160,6 +160,7 @@ def test_the_diagram_of_an_old_sweep(tmp_path):
     assert list((tmp_path / "map").rglob("*.pdf"))
 
 
+@pytest.mark.long
 def test_an_old_sweep_that_was_interrupted_goes_on(copy):
     """Its points are known by the digests of version 0.1.0, so those committed are not computed again."""
     folder, old = copy("sweep-interrupted"), EXPECTED["sweeps"]

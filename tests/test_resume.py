@@ -59,8 +59,10 @@ SHORT = {
 
 @pytest.mark.parametrize(
     ("kind", "instants"),
-    [("flow", [("victim/manifest.json", 3), ("victim/data.zarr/loss", 1)]), ("adam", [("victim/checkpoint", 5)])],
-    ids=["flow, twice", "adam"],
+    [
+        pytest.param("flow", [("victim/manifest.json", 3), ("victim/data.zarr/loss", 1)], id="flow, twice"),
+        pytest.param("adam", [("victim/checkpoint", 5)], id="adam", marks=pytest.mark.long),
+    ],
 )
 def test_killed_runs_open_and_resume_bit_for_bit(tmp_path, kind, instants, restarts):
     """Killed in the middle of a commit, before a file gets its name for the n-th time, and resumed. The process kills itself,
@@ -101,7 +103,10 @@ main()
 """
 
 
-@pytest.mark.parametrize(("kind", "number", "code"), [("flow", signal.SIGINT, 130), ("heavy-ball", signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("kind", "number", "code"),
+    [("flow", signal.SIGINT, 130), pytest.param("heavy-ball", signal.SIGTERM, 143, marks=pytest.mark.long)],
+)
 def test_a_signal_leaves_a_resumable_run(tmp_path, kind, number, code):
     """Ctrl-C, and the signal of a batch system: what continues the run is printed. The process sends itself the signal at a
     point of its walk, so that no machine is too fast or too slow for it."""

@@ -21,7 +21,11 @@ TOKENS, HALF, WIDTH, HEADS = 12, 8, 32, 2
 class Block(nn.Module):
     def __init__(self):
         super().__init__()
-        self.norm, self.qkv, self.out = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.norm, self.qkv, self.out = (
+            nn.LayerNorm(WIDTH),
+            nn.Linear(WIDTH, 3 * WIDTH),
+            nn.Linear(WIDTH, WIDTH),
+        )
 
     def forward(self, x):
         q, k, v = self.qkv(self.norm(x)).unflatten(-1, (3, HEADS, WIDTH // HEADS)).permute(2, 0, 3, 1, 4)

@@ -48,6 +48,7 @@ def test_a_passed_place_is_read_off_a_run_in_the_same_way(loss):
         assert path[name].t == pytest.approx(when, rel=2e-3)
 
 
+@pytest.mark.long
 def test_a_network_without_symmetry_beside_its_path():
     rng = np.random.default_rng(7)
     x = rng.normal(size=(30, 3))

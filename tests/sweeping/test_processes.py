@@ -18,6 +18,7 @@ from validation.sweep_killing import Hunt, audit, unlike
 FLOWS = ("focus-dilution", "--grid", "pi.0=.4,.5,.6", "--grid", "persistence=.4:.7:4")
 
 
+@pytest.mark.long
 def test_workers_and_client_are_killed_at_random(tmp_path):
     hunt = Hunt(tmp_path / "sweep", FLOWS, workers=2, seed=3)
     hunt.run(kills=2, client_kills=1)

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from stagescope.claims.comparison import Comparison, Regime
 from stagescope.claims.inputs import Inputs
 from stagescope.claims.over_runs import OverRuns
+from stagescope.detect.stage import BROKEN
 from stagescope.errors import InputError, StagescopeError, message
 from stagescope.runs.run import Run
 
@@ -157,11 +158,13 @@ class Claim:
         return found
 
     def judge(self, run: Run, evidence: Any) -> Verdict:
-        """The verdict on a run. A run that did not reach its end can never confirm anything.
+        """The verdict on a run. A run that did not reach its end confirms nothing; for a broken one nothing is computed.
 
         A claim that raises an error is inconclusive and says why; no other claim is affected.
         """
         regime = Regime(False, "not decided")
+        if run.status in BROKEN:
+            return self._row(regime, "inconclusive", _unfinished(run))
         try:
             regime = self._returned("regime", self.regime(evidence), Regime)
             return self._decide(run, evidence, regime)
@@ -186,7 +189,7 @@ class Claim:
         if not regime.applies:
             return self._row(regime, "not applicable", regime.sentence)
         if not run.done:
-            return self._row(regime, "inconclusive", f"the run is {run.status}: {run.reason or 'it did not reach its end'}")
+            return self._row(regime, "inconclusive", _unfinished(run))
         if not regime.holds:
             return self._outside(evidence, regime)
         found = self._returned("compare", self.compare(evidence), Comparison)
@@ -264,3 +267,7 @@ def _not_finite(found: Comparison) -> str | None:
         if isinstance(value, float) and not math.isfinite(value):
             return f"the {name} number is {value}, which decides nothing"
     return None
+
+
+def _unfinished(run: Run) -> str:
+    return f"the run is {run.status}: {run.reason or 'it did not reach its end'}"

@@ -18,6 +18,7 @@ from stagescope.papers.focus_dilution.process import asymmetric_law
 from stagescope.papers.focus_dilution.steered import WALK
 from stagescope.papers.published import published
 from stagescope.papers.reading import reading
+from tests.papers.judged import Judged
 from tests.processes.test_markov_chain import chains
 
 REFERENCE = published("stagescope.papers.focus_dilution")
@@ -74,7 +75,7 @@ def test_lazy_chains_always_focus(seed, persistence):
 
 
 def verdicts(run):
-    return {row.tag.removeprefix("FD:"): row for row in ss.check(run)}
+    return Judged(run, CLAIMS, "FD:")
 
 
 LATE = {"degenerate", "kappa", "delta-law", "tangential", "lambda-c", "stall", "critical-scale"}

@@ -12,11 +12,12 @@ from stagescope.papers.scan_snap.claims.freezing import promised
 from stagescope.papers.scan_snap.evidence import LIMITS, Evidence
 from stagescope.papers.scan_snap.stages import LEVELS
 from stagescope.papers.scan_snap.study import STUDY
+from tests.papers.judged import Judged
 from tests.strategies import sequence_classes
 
 
 def verdicts(**options):
-    return {row.tag: row for row in ss.check(ss.run_study("scan-snap", **options))}
+    return Judged(ss.run_study("scan-snap", **options), STUDY.claims())
 
 
 def outcomes(rows, *names):
