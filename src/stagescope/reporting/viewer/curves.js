@@ -24,7 +24,8 @@ import { timeName } from "./time_axis.js";
 const DOTS = 16; // more dots than this hide the curves they sit on
 const LEVEL_AIR = 5; // px between the name of a level and the end of the axis
 const LEVEL_PLACES = [1, 0.75, 0.5, 0.25, 0]; // along the axis, the best first: where the name of a level may stand
-const LEVEL_SLACK = 0.03; // of the height: a place is not worse where it has so much less room
+const LEVEL_CLEAR = 0.07; // of the height: more room than this is no better
+const LEVEL_SLACK = 0.01; // of the height: a place is not worse where it has so much less room
 const LOOKS = [0, 0.25, 0.5, 0.75, 1]; // along a name, where it is looked for curves
 
 /**
@@ -213,7 +214,7 @@ export class CurvesPlot {
         return Math.abs(this.y.at(line.values[place]) - height);
       });
     });
-    return Math.min(1, ...far.filter((one) => !Number.isNaN(one)));
+    return Math.min(LEVEL_CLEAR, ...far.filter((one) => !Number.isNaN(one)));
   }
 
   /** Names of levels on their lines, where curves leave room, if possible at the right; the legend keeps those that find none. */

@@ -77,9 +77,14 @@ export class Tile {
     this.labels = [];
   }
 
-  /** Pixels of the labels: larger where there is room, and in a lecture. */
+  /** How much larger everything may be: in a lecture it is read from the last row. */
+  get growth() {
+    return document.body.classList.contains("guided") ? 1.5 : 1;
+  }
+
+  /** Pixels of the labels: larger where there is room. */
   get font() {
-    return (this.few ? 12 : 10) * (document.body.classList.contains("guided") ? 1.5 : 1);
+    return (this.few ? 12 : 10) * this.growth;
   }
 
   /**
@@ -113,7 +118,7 @@ export class Tile {
   cell(width, height) {
     const { rows, columns } = this.matrices;
     const margin = this.margins(Math.min(width, height) >= SMALLEST_LABELLED);
-    const largest = this.few ? LARGEST_OF_FEW : LARGEST_CELL;
+    const largest = (this.few ? LARGEST_OF_FEW : LARGEST_CELL) * this.growth;
     const across = Math.min(largest, (width - margin.left - margin.right) / columns);
     const down = Math.min(largest, (height - margin.bottom - margin.top) / rows);
     const side = Math.min(across, down);
@@ -265,7 +270,7 @@ export class Tile {
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, grid.width, grid.height);
     if (side < LEAST_NUMBERED || this.place < 0) return;
-    context.font = `${Math.min(22, side * 0.3)}px system-ui`;
+    context.font = `${Math.min(22 * this.growth, side * 0.3)}px system-ui`;
     context.textAlign = "center";
     context.textBaseline = "middle";
     for (let row = 0; row < matrices.rows; row++) {
