@@ -110,7 +110,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     def add(where: str, content: str | bytes) -> None:
         files.append(File.generated(config, where, content=content))
 
-    gallery = sorted((DOCS / "gallery").glob("*.py"))
+    shown = re.findall(r"gallery/(\w+)\.md", str(config.nav))  # in the order of the navigation
+    gallery = [DOCS / "gallery" / f"{name}.py" for name in shown if name != "index"]
     books = sorted((DOCS / "notebooks").glob("*.py"))
     entries = {}
     for path, cells in [*zip(gallery, run(gallery), strict=True), *((path, run([path])[0]) for path in books)]:

@@ -273,7 +273,7 @@ class SpeedBelow(Stop):
         value: the speed at which to stop.
 
     Examples:
-        >>> flow = ss.evolve(well, {"x": np.full(1, 0.5)}, ss.GradientFlow(), until=1000, stop=ss.SpeedBelow(value=1e-3))
+        >>> flow = ss.evolve(well, {"x": np.full(1, 0.5)}, ss.GradientFlow(), until=50, stop=ss.SpeedBelow(value=1e-3))
         >>> flow.status
         'stopped'
     """
