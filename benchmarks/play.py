@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 import stagescope as ss
 from stagescope.reporting.play import write_play
@@ -59,26 +59,28 @@ def measure(page: Page) -> dict[str, float]:
     }
 
 
-def main() -> None:
+def played(browser: Browser, folder: Path) -> dict[str, float]:
+    """The numbers of 200 moves, and two lines that say them."""
     exact()
+    path = write_play(["focus-dilution"], folder / "play.html")
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(path.as_uri())
+    page.evaluate(MOVE, [0, 10])  # the browser compiles what is used often
+    found = measure(page)
+    said = "{moves} moves: median {move_median_ms:.1f} ms, p95 {move_p95_ms:.1f} ms, least {move_least_ms:.1f} ms"
+    print(said.format(**found))
+    said = "at rest {refined_median_ms:.1f} ms; evolve {evolve_median_ms:.1f} ms; a move is {move_over_evolve:.2f} of it"
+    print(said.format(**found), flush=True)
+    return found
+
+
+def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = launch(playwright.chromium)
         if browser is None:
             sys.exit(REMEDY)
-        path = write_play(["focus-dilution"], Path(folder) / "play.html")
-        page = browser.new_page(viewport={"width": 1400, "height": 900})
-        page.goto(path.as_uri())
-        page.evaluate(MOVE, [0, 10])  # the browser compiles what is used often
-        found = measure(page)
+        print(json.dumps(played(browser, Path(folder))))
         browser.close()
-    said = "{moves} moves: median {move_median_ms:.1f} ms, p95 {move_p95_ms:.1f} ms, least {move_least_ms:.1f} ms"
-    print(said.format(**found))
-    print(
-        "at rest {refined_median_ms:.1f} ms; evolve {evolve_median_ms:.1f} ms; a move is {move_over_evolve:.2f} of it".format(
-            **found
-        )
-    )
-    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """A report of 1,000 frames x 4 heads x 100 x 100 in headless Chromium (bars: 6 MB, usable in 2 s, 30 frames a second).
 
 The same numbers as a Plotly heat map with frames and a slider, written as its documentation does it, stand beside it.
-`python -m benchmarks.report` needs a Chromium and the extra `benchmarks`; --no-plotly leaves that half out.
+`python -m benchmarks.report` needs a Chromium and the extra `benchmarks`; --no-plotly leaves that half out. Then a slider of the playground is
+moved 200 times (benchmarks/play.py).
 
 Usable: from the start of navigation until the page says it is ready and the attention maps have moved for the first time.
 A frame a second: an animation frame in which the slider was moved and after which the pixels of a head have changed.
@@ -18,6 +19,7 @@ import numpy as np
 from playwright.sync_api import Browser, sync_playwright
 
 import stagescope as ss
+from benchmarks.play import played
 from stagescope.runs.run import Arrays
 from tests.browser.chromium import REMEDY, launch
 
@@ -161,6 +163,7 @@ def main() -> None:
         page = ss.report(run_of(values), Path(folder) / "report.html")
         answer |= measure(browser, page, OURS, TIMES)
         print(table("report", answer), flush=True)
+        answer |= played(browser, Path(folder))
         if "--no-plotly" not in sys.argv[1:]:
             plotly_page(values, Path(folder) / "plotly.html")
             beside = measure(browser, Path(folder) / "plotly.html", PLOTLY, 1)
