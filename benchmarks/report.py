@@ -1,8 +1,8 @@
 """A report of 1,000 frames x 4 heads x 100 x 100 in headless Chromium (bars: 6 MB, usable in 2 s, 30 frames a second).
 
 The same numbers as a Plotly heat map with frames and a slider, written as its documentation does it, stand beside it.
-`python -m benchmarks.report` needs a Chromium and the extra `benchmarks`; --no-plotly leaves that half out. Then a slider of the playground is
-moved 200 times (benchmarks/play.py).
+`python -m benchmarks.report` needs a Chromium and the extra `benchmarks`; --no-plotly leaves that half out.
+Then a slider of the playground is moved 200 times (benchmarks/play.py).
 
 Usable: from the start of navigation until the page says it is ready and the attention maps have moved for the first time.
 A frame a second: an animation frame in which the slider was moved and after which the pixels of a head have changed.
