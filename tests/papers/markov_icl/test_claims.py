@@ -22,6 +22,13 @@ def verdicts(run, *tags):
     return {row.tag: row.verdict for row in found}
 
 
+def test_a_run_that_ends_early_says_nothing_about_its_last_level():
+    run = ss.run_study("markov-icl", "softmax", lags=3, until=2.0, progress=False)
+    row = next(row for row in ss.check(run) if row.tag == "MIC:levels")
+    assert (row.verdict, row.reason.split(";")[0]) == ("inconclusive", "the run ends before t2")
+    assert all(value >= 0 for stage in ss.stages(run) for value in stage.facts["kl"].values())
+
+
 def test_stages_of_r(slow):
     found = ss.stages(slow)
     assert [stage.name for stage in found] == ["uniform", "unigram", "bigram"]

@@ -31,9 +31,15 @@ def test_presets_can_be_set_up(preset):
         ({"model": "T"}, "--optimizer"),
         ({"model": "F", "length": 30}, "--batch"),
         ({"model": "S", "whole_match": True}, "R and F"),
+        ({"prior": 1e9}, "--prior: must be less than"),
+        ({"ratio": 1e300}, "--ratio: must be less than"),
+        ({"init_scale": 1e308}, "--init-scale: must be less than"),
+        ({"init_scale": 100.0, "lags": 40}, "by its law t_2 is .* --until"),
+        ({"lags": 10_000}, "--lags: must be less than"),
+        ({"model": "T", "optimizer": "gd", "length": 10_000}, "--length 10,000 asks for as many lags"),
     ],
 )
-def test_options_without_effect_are_refused(options, words):
+def test_options_without_effect_or_out_of_bounds_are_refused(options, words):
     with pytest.raises(InputError, match=words):
         setup(STUDY.configured(None, **options), 0)
 

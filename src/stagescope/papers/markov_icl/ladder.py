@@ -44,7 +44,7 @@ def _unigram(evidence: Evidence) -> Rung | None:
     drift = _speed(evidence, place.point)
     size = f"|F| = {drift:.3g} = {drift * evidence.lags:.3g}/D with D = {evidence.lags} lags"
     return Rung(
-        label="unigram",
+        label=evidence.curves.levels.names[-2],  # "uniform" under a doubly stochastic prior
         t=float(evidence.curves.time[place.frame]),
         residual=drift,
         distance=_distance(evidence.curves.at(place.frame), place.point),

@@ -12,11 +12,9 @@ from pydantic import Field as Limits
 from stagescope.errors import InputError
 from stagescope.fields.softmax import softmax
 from stagescope.keys import key
+from stagescope.papers.markov_icl.study import LARGEST, MOST_LAGS
 from stagescope.params import Params
 from stagescope.spec import Described
-
-MOST_LAGS = 5000
-"""Lags that a run may have: their scores are parameters, and every one has a row in the table of powers."""
 
 
 class MatchModel(Described):
@@ -36,8 +34,8 @@ class MatchModel(Described):
     def init(self, seed: int = 0, sigma: float = 0.0, match: float = 0.0) -> dict[str, np.ndarray]:
         """v = sigma n with n normal; W = 0, or `match` times its own normal numbers."""
         for name, value in (("sigma", sigma), ("match", match)):
-            if not (np.isfinite(value) and value >= 0):
-                raise InputError(f"{name} is {value}, but must be finite and >= 0")
+            if not 0 <= value <= LARGEST:
+                raise InputError(f"{name} is {value}, but must be from 0 to {LARGEST:g}")
         scales = {"v": sigma}
         return {name: scales.get(name, match) * key(seed, "init", name).normal(size=shape) for name, shape in self.shapes.items()}
 

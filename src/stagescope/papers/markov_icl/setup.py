@@ -25,6 +25,8 @@ SLOWEST = {"S3": 800.0, "F": 1500.0}
 """End of the flow over 1/rho where there is no law: S3 for each lag, F for the shortest sequences, which are the slowest."""
 FARTHEST = 20.0
 """The growth of the match is waited for up to so many times the law of t_2: many tokens, or a prior with few differences."""
+LATEST = 1e15
+"""Largest t_2 by its law of a flow whose end is not given: later ones are below rounding."""
 FIRST = 1e-3
 """Time of the first frame: unigrams of F are there at .1 to 1, those of R at 5 to 30."""
 
@@ -99,4 +101,6 @@ def _until(law: Any, v: np.ndarray, rho: float) -> float:
     found = np.nanmax(times) if np.isfinite(times).any() else math.nan
     if not math.isfinite(found):
         raise InputError("lag 1 does not lead here, so t_2 has no law; give the end of the flow with --until")
+    if found > LATEST:
+        raise InputError(f"by its law t_2 is {found:.1g}, too late for a flow; take less noise, or give its end with --until")
     return max(SETTLES, float(f"{LATER[type(law)] * found:.3g}"))

@@ -87,7 +87,7 @@ def strategy_stages(curves: MatchCurves) -> tuple[Stage, ...]:
     for first, last in stretches(curves.nearest):
         place = int(curves.nearest[first])
         least = first + int(np.argmin(curves.divergences[first : last + 1, place]))
-        kl = {name: float(value) for name, value in zip(names, curves.divergences[least], strict=True)}
+        kl = {name: max(0.0, float(value)) for name, value in zip(names, curves.divergences[least], strict=True)}
         stop = None if last + 1 == len(curves.nearest) else float(curves.time[curves.compared[last + 1]])
         said = ", ".join(f"{name} {value:.2g}" for name, value in kl.items())
         facts = {"strategy": names[place], "kl": kl, "clear": bool(curves.clear[least])}

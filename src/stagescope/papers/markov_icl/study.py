@@ -4,11 +4,17 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from stagescope.errors import InputError
 from stagescope.later import Later
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import motion
 from stagescope.papers.paper import Kind
 from stagescope.papers.study import NamedSweep, Study
+
+MOST_LAGS = 5000
+"""Lags that a run may have: their scores are parameters, and every one has a row in the table of powers."""
+LARGEST = 100.0
+"""Largest noise of initial scores: their exponentials must be finite."""
 
 
 class MarkovOptions(Options):
@@ -20,10 +26,10 @@ class MarkovOptions(Options):
         "order 2; F: finite sequences, linear layer 2; T: finite sequences, softmax layer 2 and a readout",
     )
     tokens: int = Field(2, ge=2, le=20, description="number of tokens k")
-    prior: float = Field(1.0, gt=0, description="concentration of the Dirichlet law of the rows of a chain; 1: uniform")
+    prior: float = Field(1.0, ge=1e-3, le=1e6, description="concentration of the Dirichlet law of the rows of a chain")
     doubly_stochastic: bool = Field(False, description="chains whose stationary law is uniform, so that unigrams are useless")
-    lags: int | None = Field(None, ge=2, description="lags D of layer 1; default: R 100, S 8, S3 4, F and T --length")
-    ratio: float = Field(0.1, gt=0, description="rate of the scores of the lags over that of the match, rho")
+    lags: int | None = Field(None, ge=2, le=MOST_LAGS, description="lags D of layer 1; default: R 100, S 8, S3 4; F, T --length")
+    ratio: float = Field(0.1, ge=1e-6, le=1e6, description="rate of the scores of the lags over that of the match, rho")
     length: int | None = Field(None, ge=3, description="tokens of a sequence (F, T); default: F 12, with --batch 100; T 64")
     batch: int | None = Field(None, ge=1, description="fresh sequences a step sees (F, T); default: F all sequences, T 64")
     watched: int = Field(1000, ge=2, description="sequences of the recorded loss (with --batch)")
@@ -36,8 +42,8 @@ class MarkovOptions(Options):
     )
     draws: int = Field(1500, ge=1, description="chains drawn from the prior where there are more than two tokens")
     chain_seed: int = Field(0, ge=0, description="draw of these chains")
-    init_scale: motion.InitScale = Field(0.0, description="standard deviation of the initial scores of the lags")
-    init_match: float = Field(0.0, ge=0, description="standard deviation of the initial match, and of the readout of T")
+    init_scale: motion.InitScale = Field(0.0, le=LARGEST, description="standard deviation of the initial scores of the lags")
+    init_match: float = Field(0.0, ge=0, le=LARGEST, description="standard deviation of the initial match, and the readout of T")
     optimizer: motion.Optimizer = "flow"
     until: float | None = Field(None, gt=0, description="end time of the flow; default: some times the law of t_2")
     steps: motion.Steps = 1000
@@ -66,6 +72,9 @@ def length(options: MarkovOptions) -> int:
 
 
 def lags(options: MarkovOptions) -> int:
+    if options.lags is None and options.model in FINITE and length(options) > MOST_LAGS:
+        tokens = f"--length {length(options):,} asks for as many lags, more than {MOST_LAGS:,}"
+        raise InputError(f"{tokens}; give fewer with --lags, or shorter sequences")
     return options.lags or (length(options) if options.model in FINITE else LAGS[options.model])
 
 

@@ -84,6 +84,9 @@ def _levels(evidence: Evidence) -> Comparison:
         return _rest(evidence)
     loss, level = evidence.curves.loss, float(evidence.curves.levels.losses[-1])
     tolerance = LEVEL if evidence.model == "S" else ENTROPY
+    last = "t2" if evidence.model == "S" else "t3"
+    if evidence.time(last)[0] is None:
+        return Comparison(level, None, tolerance, None, f"the run ends before {last}", unit="nats")
     left = _left(evidence)
     reason = f"the loss ends at {loss[-1]:.5f}, the entropy is {level:.5f}; it fell by {left:.1e} in the last half"
     return agreement(level, float(loss[-1]) - left / 2, tolerance, reason, measured_error=left / 2, unit="nats")
@@ -184,6 +187,7 @@ CLAIMS = (
         "t2",
         kind="prediction",
         null=(nulls.OTHER_PRIOR,),
+        rules=2,
     ),
     claim(
         "MIC:layers",
