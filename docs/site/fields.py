@@ -8,6 +8,7 @@ import griffe
 from pydantic import BaseModel
 
 import stagescope
+from stagescope.errors import InputError
 
 
 def shown(hint: Any) -> str:
@@ -30,7 +31,10 @@ class Fields(griffe.Extension):
     """Gives described classes a constructor."""
 
     def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
-        kind = getattr(stagescope, cls.name, None) if cls.name in stagescope.__all__ else None
+        try:
+            kind = getattr(stagescope, cls.name) if cls.name in stagescope.__all__ else None
+        except InputError:  # it belongs to a package that is not installed, such as transformers; it is no described class
+            return
         if isinstance(kind, type) and kind.__module__ == cls.module.path and issubclass(kind, BaseModel):
             made = griffe.Function("__init__", parameters=griffe.Parameters(*parameters(kind)), parent=cls)
             cls.set_member("__init__", made)

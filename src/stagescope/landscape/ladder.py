@@ -90,7 +90,8 @@ class Rung:
         return replace(self, measured_rate=None, local_rate=None, predicted_escape=None).noted(NO_CLOCK)
 
     def __str__(self) -> str:
-        how = f" at {self.rates[0]:.4g}" if self.rates else f" by a law of {self.law_words}" if self.law_words else ""
+        law = "a drift" if self.law == "drift" else f"a law of {self.law_words}"
+        how = f" at {self.rates[0]:.4g}" if self.rates else f" by {law}" if self.law_words else ""
         rate = f"{self.opening} opens{how}" if self.opening else self.law_words or "nothing opens"
         seen = "" if self.measured_rate is None else f" (measured {self.measured_rate:.4g})"
         note = f"; {self.note}" if self.note else ""

@@ -23,6 +23,8 @@ SAID = {
     "bigram": "The model has an induction head: it predicts what followed the last token earlier in the context.",
     "trigram": "The model predicts what followed the last two tokens earlier in the context.",
 }
+EXACT = 1e-9
+"""Nats below which a prediction is the strategy itself."""
 MODELS = {
     "LinearPopulation": ("R", "a linear second layer"),
     "SoftmaxMatch": ("S", "a second layer by softmax, whose average of tokens is the prediction"),
@@ -53,4 +55,5 @@ def _said(stage: Stage) -> str:
     if stage.name not in SAID or "kl" not in stage.facts:
         return plain(stage)
     near = stage.facts["kl"].get(stage.name)
-    return SAID[stage.name] + ("" if near is None else f" At its nearest it is {near:.2g} nats (KL) away from that.")
+    away = "" if near is None or near < EXACT else f" At its nearest it is {near:.2g} nats (KL) away from that."
+    return SAID[stage.name] + away

@@ -26,7 +26,7 @@ class MarkovOptions(Options):
         "order 2; F: finite sequences, linear layer 2; T: finite sequences, softmax layer 2 and a readout",
     )
     tokens: int = Field(2, ge=2, le=20, description="number of tokens k")
-    prior: float = Field(1.0, ge=1e-3, le=1e6, description="concentration of the Dirichlet law of the rows of a chain")
+    prior: float = Field(1.0, ge=1e-3, le=1e4, description="concentration of the Dirichlet law of the rows of a chain")
     doubly_stochastic: bool = Field(False, description="chains whose stationary law is uniform, so that unigrams are useless")
     lags: int | None = Field(None, ge=2, le=MOST_LAGS, description="lags D of layer 1; default: R 100, S 8, S3 4; F, T --length")
     ratio: float = Field(0.1, ge=1e-6, le=1e6, description="rate of the scores of the lags over that of the match, rho")
