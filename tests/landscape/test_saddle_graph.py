@@ -21,6 +21,7 @@ def graph(loss):
     return ss.saddle_graph(loss, start(0.0))
 
 
+@pytest.mark.long
 def test_a_linear_network_has_a_node_for_each_set_of_strengths(graph):
     assert [node.loss for node in graph.nodes] == pytest.approx([2.245, 2.0, 0.245, 0.0], abs=1e-9)
     assert [node.index for node in graph.nodes] == [4, 2, 1, 0]

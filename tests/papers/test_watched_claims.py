@@ -141,6 +141,7 @@ def test_every_claim_has_a_tag_and_a_null():
     assert all(claim.tag in tags() and claim.nulls for claim in claims)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("null", sorted({null.name for claim in watched_claims() for null in claim.nulls}))
 def test_no_claim_about_attention_is_confirmed_on_its_nulls(null):
     """Short trainings, seed fixed; `python -m validation watched_claims` has long ones."""

@@ -107,7 +107,7 @@ def test_the_text_has_every_verdict(found):
     assert all(stage.name in written for stage in found.stages)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", [*HOSTILE[:3], *(pytest.param(name, marks=pytest.mark.long) for name in HOSTILE[3:])])
 def test_anybodys_text(found, name, tmp_path):
     views = [view for view in found.views if view.slot in ("attention", "tokens", "embedding")]
     attention, tokens, embedding = views

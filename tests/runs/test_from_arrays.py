@@ -89,6 +89,7 @@ def test_its_page(run, tmp_path):
     assert not any("could not be computed" in note for note in shown["notes"])
 
 
+@pytest.mark.long
 def test_figures_notebook_and_other_tools(run, tmp_path, capsys):
     assert command(["figures", str(run.path), "--out", str(tmp_path / "figures"), "--quiet"]) == 0
     assert "| transition 1 |" in (tmp_path / "figures" / "ledger.md").read_text()

@@ -182,9 +182,16 @@ def crash_at(patch, count, after):
 
 
 @pytest.mark.parametrize(
-    ("last", "planned"), [(10, 10), (8, 10), (8, None)], ids=["to the end", "stopped early", "unknown length"]
+    ("last", "planned", "after"),
+    [
+        pytest.param(10, 10, False, id="to the end, before"),
+        pytest.param(8, 10, True, id="stopped early, after"),
+        pytest.param(8, None, False, id="unknown length, before"),
+        pytest.param(10, 10, True, id="to the end, after", marks=pytest.mark.long),
+        pytest.param(8, 10, False, id="stopped early, before", marks=pytest.mark.long),
+        pytest.param(8, None, True, id="unknown length, after", marks=pytest.mark.long),
+    ],
 )
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_crash_at_any_write_loses_nothing_committed(tmp_path, monkeypatch, last, planned, after):
     """Crash at the first, second, ... write of a run until one has no crash; each opens, verifies, and ends up the same.
 

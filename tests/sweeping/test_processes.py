@@ -52,6 +52,7 @@ def cluster(tmp_path):
         process.wait()
 
 
+@pytest.mark.long
 def test_a_second_scheduler_and_the_death_of_one_of_its_workers(cluster, tmp_path):
     address, scheduler, workers = cluster
     folder = tmp_path / "sweep"

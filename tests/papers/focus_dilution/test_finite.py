@@ -81,6 +81,7 @@ def flow(loss, until, method="auto"):
     return ss.evolve(loss, MODEL.init(0, 1e-3), dynamics, until=until, record=ss.Uniform(frames=401))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("length", [8, 16])
 def test_flow_lifts_within_the_range_of_ten_seeds(length):
     reference = published("stagescope.papers.focus_dilution")["finite_second_opening"]

@@ -112,6 +112,7 @@ def test_events_do_not_depend_on_the_end_of_the_run():
     agree([reached, {name: long[name] for name in reached}])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{"optimizer": "gd", "steps": 2500}, {"optimizer": "adam", "lr": 0.01, "steps": 400}])
 def test_descents_do_not_depend_on_recording(options):
     runs = [ss.run_study("focus-dilution", frames=frames, **options) for frames in (15, 1200)]
@@ -148,6 +149,7 @@ def sgd():
     return ss.run_study("focus-dilution", form="sampled", optimizer="sgd", batch=16, steps=5000, length=512)
 
 
+@pytest.mark.long
 def test_intervals_of_a_sampled_run_say_what_other_data_would_change(sgd):
     """The flow from the same start lies inside; the sample alone leaves per cents open, and batches add to them."""
     found, flow = ss.stages(sgd), ss.stages(ss.run_study("focus-dilution", until=300.0)).events

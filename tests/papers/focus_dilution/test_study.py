@@ -55,7 +55,9 @@ def test_forms_of_the_loss():
     assert plan(optimizer="heavy-ball", momentum=0.5).dynamics.optimizer == ss.HeavyBall(momentum=0.5)
 
 
-@pytest.mark.parametrize("optimizer", ["flow", "gd", "heavy-ball", "sgd", "adam"])
+@pytest.mark.parametrize(
+    "optimizer", ["flow", "sgd", *(pytest.param(name, marks=pytest.mark.long) for name in ("gd", "heavy-ball", "adam"))]
+)
 def test_small_runs_of_every_kind_have_stages(optimizer):
     steps = {"until": 30.0} if optimizer == "flow" else {"steps": 60, "lr": 0.5 if "gd" in optimizer else 0.1}
     run = ss.run_study("focus-dilution", form="sampled", sequences=100, length=8, optimizer=optimizer, **steps)

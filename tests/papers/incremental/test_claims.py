@@ -47,6 +47,7 @@ def test_claims_on_the_flows(law):
     assert all(row.kind is not None and row.calibrated for row in found.values())
 
 
+@pytest.mark.long
 def test_a_coarse_record_is_read_as_well():
     """Frames a third of the time passed apart: the run is replayed, and verdicts and numbers are those of the fine one."""
     fine, coarse = verdicts(flow("mirror", until=200.0)), verdicts(flow("mirror", until=200.0, frames=30))
@@ -66,6 +67,7 @@ def test_the_slope_is_a_limit_that_may_be_late():
     assert found["cooperation"].verdict == "inconclusive", "5 heads on 3 groups"
 
 
+@pytest.mark.long
 def test_the_escape_law_is_decided_elsewhere():
     """A flow too far from the limit names settings at which it is reached, and is judged there."""
     chosen = {"heads": 4, "gains": (1.9, 1.4), "positions": 14, "init_scale": 1e-4, "until": 1500.0}

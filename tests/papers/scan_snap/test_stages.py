@@ -141,6 +141,7 @@ def test_a_flow_has_tiny_intervals_and_steps_on_batches_have_those_of_their_nois
     assert noisy.high - noisy.low > 2 * (quiet.high - quiet.low)
 
 
+@pytest.mark.long
 def test_intervals_of_steps_on_batches_cover_the_mean_over_seeds():
     hits = []
     for options in ({"batch": 16}, {"batch": 64, "rate_y": 4.0}):

@@ -238,10 +238,10 @@ def test_an_unfinished_run_confirms_nothing(plain):
     ("null", "tags"),
     [
         ("shuffled", ("order", "bigram", "separability")),
-        ("shuffled_adam", ("entropy", "norms")),
+        pytest.param("shuffled_adam", ("entropy", "norms"), marks=pytest.mark.long),
         ("cut", ("entropy", "norms")),
-        ("other_frequencies", ("origin", "sign")),
-        ("other_clock", ("bigram",)),
+        pytest.param("other_frequencies", ("origin", "sign"), marks=pytest.mark.long),
+        pytest.param("other_clock", ("bigram",), marks=pytest.mark.long),
     ],
 )
 def test_nulls_on_the_embedded_text_are_not_confirmed(null, tags, monkeypatch):

@@ -54,6 +54,7 @@ def test_events_come_in_the_order_of_the_story(planted):
         assert event.time is None or event.interval[0] <= event.time <= event.interval[1], name  # pyright: ignore[reportOptionalSubscript]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shuffle", [11, 12])
 def test_words_in_random_order_confirm_nothing_about_types(tmp_path, shuffle):
     run = run_on(tmp_path, steps=1500, shuffle=shuffle)
@@ -62,6 +63,7 @@ def test_words_in_random_order_confirm_nothing_about_types(tmp_path, shuffle):
     assert "of no use" in (reading(run).evidence.unlearned or "")
 
 
+@pytest.mark.long
 def test_a_text_without_topics_confirms_nothing_about_them(tmp_path):
     found = verdicts(run_on(tmp_path, topical=False, steps=1800))
     assert "confirmed" not in {row.verdict for tag, row in found.items() if "text" in tag}
