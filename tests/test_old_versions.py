@@ -79,7 +79,12 @@ def test_events_of_an_old_run(name):
     for event, when in expected["events"].items():
         if event in SAME and when is not None:
             assert found[event] == pytest.approx(when, rel=5e-3), event
-    assert [row.tag for row in ss.check(run) if row.error is not None] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", RUNS)
+def test_claims_on_an_old_run_have_no_mistake(name):
+    assert [row.tag for row in ss.check(ss.load(OLD / name)) if row.error is not None] == []
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -426,6 +426,7 @@ def test_a_hangup_ends_a_command_unless_nohup_says_otherwise(handlers, monkeypat
         assert ended.value.code == code
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("nohup") is None, reason="there is no nohup")
 def test_the_real_nohup(tmp_path, monkeypatch):
     """A hangup of the terminal does not end the run."""

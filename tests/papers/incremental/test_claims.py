@@ -108,6 +108,7 @@ def test_a_run_that_ended_too_early_confirms_nothing():
     assert "confirmed" not in {row.verdict for row in verdicts(replace(failed, status="diverged")).values()}
 
 
+@pytest.mark.long
 def test_regression_transformer_keeps_the_flow_s_time():
     """d=8, N=8, H=3, batches of 128, lr .03, noise 1e-2: t_1, t_2, t_3 within 5 %."""
     run = ss.run_study("incremental", "regression-transformer", seed=21, init_seed=4, feature_seed=5, steps=2500, progress=False)

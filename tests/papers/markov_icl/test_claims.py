@@ -105,6 +105,7 @@ def test_taylor_laws_at_the_slowest_frame():
     assert taylor_laws(reading(ss.run_study("markov-icl", lags=31, nodes=4, until=5.0, frames=10)).evidence) is None
 
 
+@pytest.mark.long
 def test_equal_levels_have_no_step_between_them():
     """Of three tokens the two classes of F predict alike."""
     run = ss.run_study("markov-icl", model="F", length=3, ratio=0.4, frames=50)

@@ -35,6 +35,7 @@ def test_figure_5_selects_different_tokens(monkeypatch):
         assert first <= panel["top"] <= last
 
 
+@pytest.mark.long
 def test_figure_6_is_near_the_published_means(monkeypatch):
     """With half of the runs; the figure has twice as many."""
     monkeypatch.setattr(numbers, "SEEDS", numbers.SEEDS // 2)
