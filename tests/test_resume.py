@@ -64,21 +64,26 @@ SHORT = {
         pytest.param("adam", [("victim/checkpoint", 5)], id="adam", marks=pytest.mark.long),
     ],
 )
-def test_killed_runs_open_and_resume_bit_for_bit(tmp_path, kind, instants, restarts):
+def test_killed_runs_open_and_resume_bit_for_bit(tmp_path, kind, instants):
     """Killed in the middle of a commit, before a file gets its name for the n-th time, and resumed. The process kills itself,
     so that no machine is too fast or too slow for it; `python -m validation kill` kills at random."""
     words, folder = ("run", "scan-snap", *SHORT[kind], "--quiet", "--out"), tmp_path / "victim"
-    assert command([*words, str(tmp_path / "reference")]) == 0
+
+    def ended(name, time, *command):
+        call = [sys.executable, "-c", KILLED, name, str(time), *command]
+        return subprocess.run(call, capture_output=True, text=True, timeout=killing.PATIENCE)
+
+    never = ("no file of this name", 1)
+    assert ended(*never, *words, str(tmp_path / "reference")).returncode == 0
     start, frames = [*words, str(folder)], []
     for name, time in instants:
-        call = [sys.executable, "-c", KILLED, name, str(time), *start]
-        killed = subprocess.run(call, capture_output=True, text=True, timeout=killing.PATIENCE)
+        killed = ended(name, time, *start)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
         frames.append(ss.load(folder).frames)
         assert not ss.load(folder).done
         assert killing.position(folder) > 0, "a checkpoint after the start"
         start = ["resume", str(folder), "--quiet"]
-    assert command(start) == 0
+    assert ended(*never, *start).returncode == 0
     assert frames == sorted(set(frames)), "the second kill came later than the first"
     assert [event["frames"] for event in killing.events(folder) if event["event"] == "resumed"] == frames
     assert killing.arrays(folder) == killing.arrays(tmp_path / "reference")
