@@ -51,6 +51,15 @@ def test_a_run_that_did_not_end_confirms_nothing(status):
     assert "why" in row.reason
 
 
+@pytest.mark.parametrize("status", ["failed", "diverged"])
+def test_nothing_is_computed_for_a_broken_run(status):
+    def never(evidence):
+        raise AssertionError("a regime was computed")
+
+    row = replace(claim(True), regime=never).judge(replace(RUN, status=status, reason="why"), None)
+    assert (row.verdict, row.error) == ("inconclusive", None)
+
+
 def test_a_tag_of_ones_own_needs_no_table():
     row = claim(tag="own:anything").judge(RUN, None)
     assert (row.tag, row.verdict) == ("own:anything", "confirmed")
