@@ -35,7 +35,7 @@ def test_frames_in_a_folder_need_room_on_its_disk_and_not_in_memory(monkeypatch,
     """The same for a study and for `evolve`: a flow holds the frames up to a restart, a descent one frame."""
     monkeypatch.setattr(memory, "LIMIT", 8 * 60_000)
     monkeypatch.setattr(flow, "WAITING", 30_000)
-    usage = types.SimpleNamespace(free=10**9)
+    usage = types.SimpleNamespace(free=10**9, total=10**9)
     monkeypatch.setattr(memory.shutil, "disk_usage", lambda _: usage)
     for options in ({"until": 1.0}, {"optimizer": "gd", "steps": 5000, "record": "uniform"}):
         many = {"frames": 1000, **options, "progress": False}
@@ -46,6 +46,8 @@ def test_frames_in_a_folder_need_room_on_its_disk_and_not_in_memory(monkeypatch,
         with pytest.raises(ss.InputError, match=r"recorded frames would take .* that are free in .*; record fewer --frames"):
             ss.run_study("scan-snap", out=tmp_path / "deep" / "run", **many)
         usage.free = 10**9
+    usage.free = usage.total = 0
+    memory.require_disk("this", "that", tmp_path / "where there is no disk", 7)
 
 
 @pytest.mark.parametrize(

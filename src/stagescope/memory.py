@@ -61,11 +61,11 @@ def require_work(what: str, remedy: str, *shape: int) -> None:
 
 
 def require_disk(what: str, remedy: str, folder: Path, *shape: int) -> None:
-    """Refuse 8-byte numbers that a folder, which need not exist yet, has no room for."""
+    """Refuse 8-byte numbers that a folder, which need not exist yet, has no room for. Writing refuses the rest."""
     place = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
-    size, free = 8 * math.prod(shape), shutil.disk_usage(place).free
-    if size > free:
-        raise InputError(f"{what} would take {_gib(size)}, above the {_gib(free)} that are free in {place}; {remedy}")
+    size, disk = 8 * math.prod(shape), shutil.disk_usage(place)
+    if size > disk.free and disk.total:  # a place without a disk, such as /proc, has no bytes at all
+        raise InputError(f"{what} would take {_gib(size)}, above the {_gib(disk.free)} that are free in {place}; {remedy}")
 
 
 def require_stored(what: str, remedy: str, shape: tuple[int, ...], itemsize: int = 8) -> None:

@@ -252,6 +252,13 @@ def test_demo(ask, tmp_path, monkeypatch):
     assert "claims: 8 confirmed" in _take(ask, tmp_path, monkeypatch, stops[:2])
 
 
+def test_a_demo_finds_a_page_of_somebody_else_before_it_runs(tmp_path, capsys):
+    (tmp_path / "report.html").write_text("mine")
+    assert run(["demo", "--out", str(tmp_path)]) == 2
+    assert "is no report of Stagescope" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
 @pytest.mark.long
 def test_the_whole_demo(ask, tmp_path, monkeypatch):
     said = _take(ask, tmp_path, monkeypatch, tour.tour())

@@ -12,7 +12,8 @@ from stagescope.cli.answers import open_page
 from stagescope.papers.registry import studies
 from stagescope.papers.study import Study
 from stagescope.reporting.portrait import portrait
-from stagescope.reporting.report import write
+from stagescope.reporting.report import html_target, write
+from stagescope.runs.files import store_errors
 from stagescope.views.view import Portrait
 
 TITLE = "How attention learns: a tour"
@@ -28,8 +29,10 @@ def demo(out: Path, quiet: bool = False, show: bool = False, quick: bool = False
 
     `show` opens the report. `quick` makes the first stop only: it takes seconds and shows that the installation works.
     """
-    console = Console(highlight=False)
-    portraits = []
+    console, portraits = Console(highlight=False), []
+    with store_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+    page = html_target(out / "report.html")
     for found, preset, sentence in tour()[: 1 if quick else None]:
         console.print(Text.assemble((f"{found.name}: ", "bold"), sentence))
         place = out / f"{found.name}-{preset}"
@@ -37,7 +40,7 @@ def demo(out: Path, quiet: bool = False, show: bool = False, quick: bool = False
         portraits.append(portrait(run, preset))
         for line in _lines(portraits[-1]):
             console.print(Padding(Text(line), (0, 0, 0, 2)))
-    made = write(portraits, out / "report.html", title=TITLE)
+    made = write(portraits, page, title=TITLE)
     console.print(Text(f"The page with all of it: {made}", style="bold"))
     console.print(Text(f"Each run is a folder in {out}/: look with `stagescope stages`, `check`, `ladder`."))
     if show:
