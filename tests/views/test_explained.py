@@ -1,5 +1,7 @@
 """Explanations: every paper says what is shown, with the numbers of the run; any other run has a general one."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -88,3 +90,21 @@ def test_a_watched_training_is_explained_with_its_heads():
     assert "The loss falls by 2" in falls.text
     assert "previous token (layer 0 head 1, " in falls.text
     assert "induction (layer 1 head 0, " in falls.text
+
+
+def test_after_dilution_the_rows_and_the_loss_fall_on():
+    """The caption has the lowest shares in its stretch, and the time by which the loss made nine tenths of its fall."""
+    seen = ss.reading(small("token"))
+    caption = next(one for one in seen.explained.captions if one.title == "after dilution")
+    time, loss, curves = seen.run.time, seen.run.series["loss"], seen.curves
+    inside = curves.time >= caption.start
+    for row in (1, 2, 3):
+        assert f"query {row} {curves.attention[inside, row, 0].min():.2f}" in caption.text
+    assert "query 0" not in caption.text
+    said = re.search(r"falls from (\S+) to (\S+), nine tenths of that by t = ([\d.]+), and then it rests", caption.text)
+    assert said is not None, caption.text
+    first, last, until = map(float, said.groups())
+    assert (first, last) == pytest.approx((np.interp(caption.start, time, loss), loss[-1]), rel=1e-3)
+    gap = float(np.diff(time).max())
+    for when, sign in ((until - gap - 0.1, 1), (until + 0.1, -1)):
+        assert sign * (np.interp(when, time, loss) - (last + 0.1 * (first - last))) > -1e-3
