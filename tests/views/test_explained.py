@@ -8,7 +8,7 @@ import pytest
 import stagescope as ss
 from stagescope.detect.stage import Stage, Stages
 from stagescope.errors import InputError
-from stagescope.views.explained import SmallTable, any_explained, captions, plain
+from stagescope.views.explained import SmallTable, any_explained, captions, occurring, plain
 from tests.reporting.runs import small
 from tests.watching.forged import Plant, forged, warm
 
@@ -22,6 +22,28 @@ def test_gaps_between_stages_have_captions():
         ("after rise", 1.0, 2.0, "rise to fall"),
         ("fall", 2.0, None, "it falls."),
     ]
+
+
+def test_symbols_that_occur_are_found_as_on_the_page():
+    """`#` is a number, a longer symbol wins, and a symbol is a word of its own."""
+    glossary = {
+        "E#": "event",
+        "focus": "stage",
+        "focus#": "peak",
+        "(#,#)": "point",
+        "cycle #": "later",
+        "pi": "law",
+        "H(pi)": "entropy",
+    }
+    met = occurring(glossary, ["E2 E10 E1", "focus1", "from (1,1) to cycle 3", "H(pi) of typing"])
+    assert met == {
+        "E#": (["E1", "E2", "E10"], "event"),
+        "focus#": (["focus1"], "peak"),
+        "(#,#)": (["(1,1)"], "point"),
+        "cycle #": (["cycle 3"], "later"),
+        "H(pi)": (["H(pi)"], "entropy"),
+    }
+    assert occurring({}, ["E1"]) == {}
 
 
 def test_a_table_has_a_name_for_each_row_and_column():
