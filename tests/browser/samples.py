@@ -110,10 +110,12 @@ def verdicts(text: Text = plain) -> tuple[Verdict, ...]:
         shown=(text("focus"),),
         over_runs=OverRuns((1.0, 10.0, 100.0), (2.0, 3.0, None), (2.1, 3.1, 4.1), text("scale"), text("delay"), log_x=True),
     )
-    dilution = replace(focus, statement=text("attention dilutes"), measured=0.9, verdict="violated", shown=(text("dilution"),))
-    dilution = replace(dilution, over_runs=None)
-    nothing = {"predicted": None, "measured": None, "tolerance": None, "shown": ()}
-    open_ = replace(dilution, statement=text("rates are equal"), verdict="inconclusive", reason=text("no rate"), **nothing)
+    dilution = replace(focus, statement=text("attention dilutes"), measured=0.9, verdict="violated", over_runs=None)
+    dilution = replace(dilution, shown=(text("focus"), text("dilution")), group=text("turns"))
+    nothing = {"predicted": None, "measured": None, "tolerance": None, "shown": (), "group": text("rates")}
+    open_ = replace(
+        dilution, tag="SnS:data", statement=text("rates are equal"), verdict="inconclusive", reason=text("no rate"), **nothing
+    )
     other = replace(open_, statement=text("speaks of Adam"), verdict="not applicable", reason=text("this is a flow"))
     return (focus, dilution, open_, other)
 

@@ -80,5 +80,5 @@ def test_csv_runs_nothing_in_a_spreadsheet(visit, tmp_path):
 
 def test_the_page_says_how_figures_are_made(visit, sample):
     seen = visit(sample)
-    assert "stagescope figures RUN" in seen.page.locator("main").text_content()
-    assert "stagescope figures RUN" in seen.panel("loss").get_by_role("button", name="CSV").get_attribute("title")
+    assert "stagescope figures RUN --out figures" in seen.page.locator("main").text_content()
+    assert "stagescope figures RUN --out figures" in seen.panel("loss").get_by_role("button", name="CSV").get_attribute("title")

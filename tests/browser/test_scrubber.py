@@ -168,11 +168,12 @@ def test_the_hand_wins_over_play(seen):
 
 def test_a_ledger_row_jumps_to_what_shows_it(seen):
     seen.panel("ledger").scroll_into_view_if_needed()
-    row = seen.page.locator(".ledger tr[data-verdict]").nth(1)
+    row = seen.page.locator(".ledger tr[data-verdict]", has_text="attention dilutes")
     row.click()
     assert here(seen) == round(DILUTION * UNTIL / STEP)
     marked = seen.page.evaluate("() => window.stagescope.scene().marked")
-    assert marked[0] == pytest.approx(DILUTION * UNTIL)
+    assert marked == pytest.approx([0, UNTIL])  # the claim names focus and dilution; it is about the last of them
+    assert seen.page.locator(".present-title").inner_text() == "dilution:"
 
 
 def test_the_ledger_says_everything(seen):
@@ -180,6 +181,12 @@ def test_the_ledger_says_everything(seen):
     ledger = seen.page.locator(".ledger").inner_text()
     for words in ("attention focuses", "confirmed", "violated", "inconclusive", "not applicable", "0.4987", "0.01", "no rate"):
         assert words in ledger
+    made = portrait(frames=FRAMES, until=UNTIL).ledger
+    assert made.summary() == "1 confirmed, 1 violated, 1 inconclusive (3 groups of 4 claims)"
+    assert f"{made.summary()}. A group is" in ledger
+    assert [int(n) for n in seen.page.locator(".verdict-chip b").all_inner_texts()] == [1, 1, 1, 0]
+    places = seen.page.locator(".place-head").all_inner_texts()
+    assert [place.strip().lower() for place in places] == ["data model", "lemma 1"]  # as the paper declares them
 
 
 def test_a_claim_over_several_runs_has_a_small_figure(seen):

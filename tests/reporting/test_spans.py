@@ -7,7 +7,7 @@ import pytest
 from stagescope.claims.claim import Verdict
 from stagescope.detect.stage import Stage, Stages
 from stagescope.papers.registry import studies
-from stagescope.reporting.spans import span_of
+from stagescope.reporting.spans import landing, span_of
 from tests.runs.samples import memory_run
 
 RUN = memory_run(frames=11)  # t from 0 to 1
@@ -42,6 +42,15 @@ def span(*shown, stages=STAGES):
 )
 def test_spans(shown, expected):
     assert span(*shown) == (None if expected is None else pytest.approx(expected))
+
+
+def test_a_reader_lands_where_the_last_stage_begins():
+    def lands(*shown):
+        return landing(Verdict("SnS:lemma-1", "s", "r", None, None, None, "confirmed", "", shown), STAGES, RUN)
+
+    assert lands("condensation", "plateau *") == pytest.approx(0.5)
+    assert lands("start", "E1") == pytest.approx(0.0)  # an event is seen with what comes before it
+    assert lands("E2") is None
 
 
 def test_without_stages_only_the_ends_are_known():

@@ -15,8 +15,8 @@ from stagescope.papers.registry import studies
 from stagescope.reporting.blocks import Blocks
 from stagescope.reporting.prediction import legs_as_stages, predicted_events
 from stagescope.reporting.scenes import bounds, by_slot, listed, scenes_of, shared, starts_log
-from stagescope.reporting.spans import span_of
-from stagescope.reporting.words import about, claim_group, clean, differing, glossary, label, number, tokens_of
+from stagescope.reporting.spans import landing, span_of
+from stagescope.reporting.words import about, claim_place, clean, differing, glossary, label, number, places_of, tokens_of
 from stagescope.runs.run import Run
 from stagescope.views.change import Change, change_of
 from stagescope.views.view import Curves, Matrices, Points, Portrait, View
@@ -35,7 +35,7 @@ def page_data(
             runs.append(_run(portrait, common, blocks, exact))
             done()
         run = group[0].run
-        words = {"glossary": glossary(group), "differs": differing(group), "tokens": tokens_of(group)}
+        words = {"glossary": glossary(group), "differs": differing(group), "tokens": tokens_of(group), "places": places_of(group)}
         scenes.append({"title": scene_title(run), "clock": run.clock, "log_time": starts_log(group), "runs": runs, **words})
     _tell_apart(scenes)
     return {"title": label(title), "version": stagescope.__version__, "scenes": scenes}
@@ -78,6 +78,8 @@ def _run(portrait: Portrait, common: Mapping[str, dict[str, Any]], blocks: Block
         "event_states": {label(name): event.words for name, event in found.estimates.items()} if found else {},
         "event_intervals": {label(name): _ends(event.interval) for name, event in found.estimates.items()} if found else {},
         "ledger": None if portrait.ledger is None else [_verdict(row, portrait) for row in portrait.ledger],
+        "ledger_counts": {} if portrait.ledger is None else dict(portrait.ledger.counts()),
+        "ledger_summary": "" if portrait.ledger is None else label(portrait.ledger.summary()),
         "ladder": None if portrait.ladder is None else [_rung(rung) for rung in portrait.ladder],
         "prediction": None if path is None else [_predicted(row) for row in predicted_events(path, found, run)],
         "provenance": [_facts(name, value) for name, value in portrait.provenance.items()],
@@ -168,11 +170,17 @@ def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
     texts = {name: label(getattr(row, name)) for name in ("tag", "statement", "regime", "verdict", "reason")}
     cells = {name: cell(getattr(row, name)) for name in ("predicted", "measured", "tolerance")}
     errors = {name: number(getattr(row, name)) for name in ("predicted_error", "measured_error")}
-    about = {"group": claim_group(row), "kind": row.kind, "counted": row.counted, "calibrated": row.calibrated}
+    about = {
+        "place": claim_place(row),
+        "group": label(row.group or ""),
+        "kind": row.kind,
+        "counted": row.counted,
+        "calibrated": row.calibrated,
+    }
     texts["unit"] = label(row.unit or "")
-    span = span_of(row, portrait.stages, portrait.run)
+    span, lands = span_of(row, portrait.stages, portrait.run), landing(row, portrait.stages, portrait.run)
     over = None if row.over_runs is None else _over_runs(row.over_runs)
-    return {**texts, **cells, **errors, **about, "span": None if span is None else list(span), "over_runs": over}
+    return {**texts, **cells, **errors, **about, "span": None if span is None else list(span), "lands": lands, "over_runs": over}
 
 
 def _over_runs(found: OverRuns) -> dict[str, Any]:

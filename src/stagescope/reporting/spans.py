@@ -22,6 +22,18 @@ def span_of(verdict: Verdict, stages: Stages | None, run: Run) -> tuple[float, f
     return min(max(start, begin), end), min(max(stop, begin), end)
 
 
+def landing(verdict: Verdict, stages: Stages | None, run: Run) -> float | None:
+    """Where in its span a reader lands: at its start, or where the stage of the run begins that the verdict names last.
+
+    A claim on "focus*" and "dilution*" is about the dilution: that is where it is seen, though its span has both.
+    """
+    span = span_of(verdict, stages, run)
+    if span is None:
+        return None
+    own = [stage.start for stage in stages or () if not stage.track and _matches(verdict.shown[-1], stage.name)]
+    return next((start for start in own if span[0] <= start < span[1]), span[0])
+
+
 def _found(name: str, stages: Stages | None, begin: float, end: float) -> tuple[float, float] | None:
     if name in ("start", "end"):
         return (begin, begin) if name == "start" else (end, end)

@@ -68,12 +68,30 @@ def glossary(group: Sequence[Portrait]) -> dict[str, str]:
     return {label(symbol): label(says) for found in (GLOSSARY, *own) for symbol, says in found.items()}
 
 
-def claim_group(row: Verdict) -> str:
+def claim_place(row: Verdict) -> str:
     """Where a claim stands in its theory, such as a saddle or a stage; identities, which cannot fail, are by themselves."""
     if row.kind == "identity":
         return IDENTITIES
     known = tags().get(row.tag)
     return label(known.number) if known is not None else OTHERS
+
+
+def places_of(group: Sequence[Portrait]) -> list[str]:
+    """Places of all claims of a scene, in the order in which their papers declare them; those of no paper, then identities, last."""
+    declared = list(tags())
+    first: dict[tuple[str, str], int] = {}
+    for rank, tag in enumerate(declared):
+        first.setdefault((_paper(tag), label(tags()[tag].number)), rank)
+    ranks: dict[str, int] = {}
+    for row in (row for portrait in group for row in portrait.ledger or ()):
+        place = claim_place(row)
+        rank = first.get((_paper(row.tag), place), len(declared) + (place == IDENTITIES))
+        ranks[place] = min(rank, ranks.get(place, rank))
+    return sorted(ranks, key=lambda place: ranks[place])
+
+
+def _paper(tag: str) -> str:
+    return tag.split(":")[0]
 
 
 def tokens_of(group: Sequence[Portrait]) -> list[str]:

@@ -191,6 +191,13 @@ export class Scene {
     this.go(nearest(this.times, time));
   }
 
+  /** Moves to the first frame inside of a stretch of time, or where it has none to the nearest. @param {number} start @param {number} stop */
+  enter(start, stop) {
+    const inside = this.times.findIndex((time) => time >= start);
+    if (inside >= 0 && this.times[inside] <= stop) this.go(inside);
+    else this.goTime(start);
+  }
+
   /** @param {[number, number]|null} span highlights a stretch of time on the ribbon and the curves; null clears it */
   mark(span) {
     this.marked = span;

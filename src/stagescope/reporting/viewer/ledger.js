@@ -12,24 +12,22 @@ import { KINDS, badge, cellText, kindText } from "./verdicts.js";
 /** @typedef {import("./types.js").Verdict} Verdict */
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {{run: number, verdict: Verdict}} Entry */
-/** @typedef {{tag: string, statement: string, group: string, entries: Entry[]}} Claim */
+/** @typedef {{tag: string, statement: string, place: string, entries: Entry[]}} Claim */
 
-/** @param {Scene} scene -> the claims by group in the order given, identities last, each with the verdicts of all runs */
+/** @param {Scene} scene -> the claims by their place in the theory, each with the verdicts of all runs */
 function claimsOf(scene) {
   /** @type {Map<string, Claim>} */
   const claims = new Map();
   scene.runs.forEach(({ data }, run) => {
     for (const verdict of data.ledger ?? []) {
       const key = `${verdict.tag}\n${verdict.statement}`;
-      const claim = claims.get(key) ?? { tag: verdict.tag, statement: verdict.statement, group: verdict.group, entries: [] };
+      const claim = claims.get(key) ?? { tag: verdict.tag, statement: verdict.statement, place: verdict.place, entries: [] };
       claim.entries.push({ run, verdict });
       claims.set(key, claim);
     }
   });
-  const all = [...claims.values()];
-  const groups = [...new Set(all.map(({ group }) => group))];
-  const late = (/** @type {Claim} */ claim) => Number(claim.entries.every(({ verdict }) => verdict.kind === "identity"));
-  return all.sort((a, b) => late(a) - late(b) || groups.indexOf(a.group) - groups.indexOf(b.group));
+  const { places } = scene.data;
+  return [...claims.values()].sort((a, b) => places.indexOf(a.place) - places.indexOf(b.place));
 }
 
 /**
@@ -58,10 +56,13 @@ function nowhere({ verdict }) {
   return verdict === "not applicable" ? "does not apply" : "no single moment";
 }
 
-/** @param {string} group */
-function groupHead(group) {
-  return el("tbody", { class: "group-head" }, el("tr", {}, el("th", { colspan: 6, scope: "rowgroup" }, nameOf(group || "claims", 80))));
+/** @param {string} place */
+function placeHead(place) {
+  return el("tbody", { class: "place-head" }, el("tr", {}, el("th", { colspan: 6, scope: "rowgroup" }, nameOf(place || "claims", 80))));
 }
+
+const GROUP =
+  "A group is one or more claims that rest on the same measurement: they count as one, which is violated where one of them is.";
 
 class LedgerTable {
   /** @param {Scene} scene @param {Claim[]} claims */
@@ -81,10 +82,10 @@ class LedgerTable {
       {},
       el("tr", {}, heads.map((text, i) => el("th", { scope: "col", class: i > 1 && i < 5 ? "number" : "", text }))),
     );
-    const bodies = claims.flatMap((claim, i) => [claim.group === claims[i - 1]?.group ? null : groupHead(claim.group), this.body(claim)]);
+    const bodies = claims.flatMap((claim, i) => [claim.place === claims[i - 1]?.place ? null : placeHead(claim.place), this.body(claim)]);
     this.table = el("table", { class: "ledger-table" }, [head, ...bodies]);
     const table = el("div", { class: "scroll" }, this.table);
-    this.element = el("div", { class: "ledger" }, [this.chips(), this.missing(), table, this.uncalibrated()]);
+    this.element = el("div", { class: "ledger" }, [this.chips(), this.summaries(), this.missing(), table, this.uncalibrated()]);
     scene.onMark((span) => span ?? this.choose(null));
   }
 
@@ -99,14 +100,14 @@ class LedgerTable {
     ];
   }
 
-  /** Counts by verdict; each is a switch that shows or hides its rows. */
+  /** Groups by verdict, as the terminal counts them; each is a switch that shows or hides its rows. */
   chips() {
     const all = this.claims.flatMap((claim) => claim.entries);
     return el(
       "div",
       { class: "verdict-chips", role: "group", "aria-label": "verdicts shown" },
       KINDS.map((kind) => {
-        const number = all.filter(({ verdict }) => verdict.counted && verdict.verdict === kind.name).length;
+        const number = this.scene.runs.reduce((sum, { data }) => sum + (data.ledger_counts[kind.name] ?? 0), 0);
         const any = all.some(({ verdict }) => verdict.verdict === kind.name);
         const chip = el(
           "button",
@@ -131,6 +132,13 @@ class LedgerTable {
         return chip;
       }),
     );
+  }
+
+  /** The count of each run in the words of the terminal, and what it counts. */
+  summaries() {
+    const told = this.scene.runs.filter(({ data }) => data.ledger_summary);
+    const lines = told.map(({ data }) => el("span", {}, [...(this.several ? [nameOf(data.name, 60), ": "] : []), `${data.ledger_summary}. `]));
+    return el("p", { class: "aside ledger-summary" }, [...lines, GROUP]);
   }
 
   /** Runs without a ledger, named. */
@@ -158,7 +166,7 @@ class LedgerTable {
     /** @type {HTMLElement|null} */
     let head = null;
     for (const body of this.table.tBodies) {
-      if (body.classList.contains("group-head")) {
+      if (body.classList.contains("place-head")) {
         head = body;
         head.hidden = true;
         continue;
@@ -232,12 +240,12 @@ class LedgerTable {
   jump(entry, span) {
     const { scene } = this;
     const { data } = scene.runs[entry.run];
-    scene.goTime(span[0]);
+    scene.enter(entry.verdict.lands ?? span[0], span[1]);
     scene.mark(span);
     this.choose(entry);
     const [from, to] = span.map((time) => clockText(scene.clock, time));
     const frames = `${framesText(scene, entry.run, span)} of ${count(data.frames)}`;
-    setText(this.said, `Now at ${frames}, ${from} to ${to}; marked on the time bar.`);
+    setText(this.said, `Now in ${frames}, ${from} to ${to}; marked on the time bar.`);
   }
 
   /** Marks the row of a verdict and puts the word on where it is seen into it; null for none. @param {Entry|null} chosen */

@@ -28,7 +28,7 @@ const NEAR_SCREEN = "400px"; // from here on a panel is built
 const BEHIND_PLAYER = "0px 0px -70px"; // what only the player covers is not seen
 const ABOUT = 900; // characters: runs that differ have a sentence each
 const CHEAP = 4e6; // numbers of a panel that is built before anybody scrolls to it
-const FIGURES = "stagescope figures RUN";
+const FIGURES = "stagescope figures RUN --out figures";
 const LADDER_ABOUT =
   "Critical points the runs pass, their rates of escape, and when they were left: predicted (ring) and measured (dot), also on the ribbon of the loss.";
 const TIMELINE_ABOUT = "Every part of the run and the stages it goes through, on the scale of the slider below. A click goes to a stage.";

@@ -73,7 +73,7 @@ export function segmentButton(scene, run, segment, named) {
   const when = `${clockText(scene.clock, segment.start)} to ${clockText(scene.clock, segment.stop)}`;
   const whose = scene.runs.length > 1 ? `${scene.runs[run].data.name}: ` : "";
   const go = () => {
-    scene.goTime(segment.start);
+    scene.enter(segment.start, segment.stop);
     scene.mark([segment.start, segment.stop]);
   };
   const label = `${whose}stage ${segment.name}, ${when}`;

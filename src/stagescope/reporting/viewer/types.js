@@ -23,10 +23,11 @@
  *   `aside`: its track is shown in the timeline, not above plots.
  * @typedef {number|string|null} Cell
  * @typedef {{tag: string, statement: string, regime: string, predicted: Cell, measured: Cell, tolerance: Cell,
- *   predicted_error: number|null, measured_error: number|null, unit: string, group: string, kind: string|null, counted: boolean,
+ *   predicted_error: number|null, measured_error: number|null, unit: string, place: string, group: string, kind: string|null, counted: boolean,
  *   verdict: "confirmed"|"violated"|"inconclusive"|"not applicable", reason: string, calibrated: boolean,
- *   span: [number, number]|null, over_runs?: OverRuns|null}} Verdict
- *   `kind`: identity, prediction or pattern. `counted`: neither an identity nor rarely decided. `calibrated`: it has a null. `span`: from when to when the run shows it, on the run's clock.
+ *   span: [number, number]|null, lands: number|null, over_runs?: OverRuns|null}} Verdict
+ *   `kind`: identity, prediction or pattern. `counted`: neither an identity nor rarely decided. `calibrated`: it has a null. `span`: from when to when the run shows it, on the run's clock; `lands`: where in it a reader lands.
+ *   `place`: where it stands in its theory. `group`: claims of one group count as one.
  *   `over_runs`: the numbers of several runs, where the claim is about them together.
  * @typedef {{x: number[], measured: (number|null)[], predicted: (number|null)[], x_axis: string, y_axis: string, names: string[],
  *   log_x: boolean, log_y: boolean}} OverRuns
@@ -45,12 +46,12 @@
  * @typedef {{name: string, status: string, reason: string, clock: string, frames: number, time: Block,
  *   change: {of: string, at: Block}|null, about: About|null, notes: string[], stages: Stage[], events: Object<string, number|null>, event_notes: Object<string, string>,
  *   event_states: Object<string, string>, event_intervals: Object<string, [number, number]|null>,
- *   ledger: Verdict[]|null, ladder: Rung[]|null, prediction: PredictedEvent[]|null, provenance: Facts[], views: View[]}} RunData
- *   `change`: where each frame lies on the scale by change, 0 to 1, and whose change it is.
+ *   ledger: Verdict[]|null, ledger_counts: Object<string, number>, ledger_summary: string, ladder: Rung[]|null, prediction: PredictedEvent[]|null, provenance: Facts[], views: View[]}} RunData
+ *   `change`: where each frame lies on the scale by change, 0 to 1, and whose change it is. `ledger_counts`: groups of claims by verdict.
  * @typedef {{title: string, clock: string, log_time?: boolean, runs: RunData[], glossary: Object<string, string>,
- *   differs: [string, string[]][], tokens: string[]}} SceneData
+ *   differs: [string, string[]][], tokens: string[], places: string[]}} SceneData
  *   `glossary`: symbols and what they mean. `differs`: options and their values in each run. `tokens`: in the order of their colours.
- *   `log_time`: the page opens with a logarithmic axis of time.
+ *   `places`: of claims, in the order of their theory. `log_time`: the page opens with a logarithmic axis of time.
  * @typedef {{title: string, version: string, scenes: SceneData[], play?: import("./play_types.js").PlayData}} PageData
  *   `play`: studies of these runs that can be played.
  *

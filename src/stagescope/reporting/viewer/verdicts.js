@@ -27,7 +27,8 @@ export function cellText(cell, error = null) {
   return cell === null || !error ? text : `${text} \u00b1\u00a0${Number(error.toPrecision(2))}`;
 }
 
-/** What a reader must know of a claim besides its verdict; empty for most. @param {import("./types.js").Verdict} verdict */
-export function kindText({ kind, counted }) {
-  return kind === "identity" ? "identity: cannot fail, not counted" : counted ? (kind ?? "") : "rarely decided, not counted";
+/** What a reader must know of a claim besides its verdict. @param {import("./types.js").Verdict} verdict */
+export function kindText({ kind, counted, group }) {
+  if (kind === "identity") return "identity: cannot fail, not counted";
+  return [counted ? (kind ?? "") : "rarely decided, not counted", group && `group: ${brief(group, 60)}`].filter(Boolean).join(", ");
 }
