@@ -274,7 +274,10 @@ def test_identities_and_rare_claims_are_not_counted_and_a_group_counts_once():
     )
     ledger = Ledger.of(RUN, rows, None)
     assert ledger.counts() == {"confirmed": 2}
-    assert ledger.summary() == "2 confirmed (2 groups of 3 claims); 1 of 1 identities hold"
+    assert ledger.counted() == "2 confirmed (2 groups of 3 claims)"
+    assert ledger.summary() == f"{ledger.counted()}; 1 of 1 identities hold"
+    assert any("count as one" in remark for remark in ledger.remarks())
+    assert not any("count as one" in remark for remark in Ledger.of(RUN, rows[3:], None).remarks())
 
 
 def test_what_runs_beside_decide_is_counted_in_the_unit_of_the_summary():

@@ -11,6 +11,7 @@ import tyro
 
 import stagescope as ss
 from stagescope.cli import demo as tour
+from stagescope.cli.command import OUT
 from stagescope.cli.commands import COMMANDS
 from stagescope.cli.main import CONFIG, VERBS, run
 from stagescope.dynamics.journey import Journey
@@ -145,7 +146,9 @@ def test_stages_that_were_not_reached_are_left_to_all(tmp_path, ask):
 
 
 def test_check(made, ask):
-    assert "confirmed" in ask("check", made)
+    said = ask("check", made)
+    assert "confirmed" in said
+    assert "\nc_n " in said.partition("Symbols:")[2]  # a symbol of its claims
     found = json.loads(ask("check", made, "--json"))
     assert {"status", "claims"} <= set(found)
     keys = {"tag", "statement", "regime", "predicted", "measured", "tolerance", "verdict", "reason", "shown"}
@@ -207,7 +210,7 @@ def test_export(made, ask, tmp_path, monkeypatch):
     assert ask("export", made, "--to", "npz") == "run.npz\n"
     with np.load("run.npz", allow_pickle=False) as found:
         np.testing.assert_array_equal(found["Z"], ss.load(made).params["Z"])
-    assert ask("export", made, "--to", "csv", "--out", "series.csv") == "series.csv\n"
+    assert ask("export", made, "--to", "csv", "-o", "series.csv") == "series.csv\n"
     assert Path("series.csv").read_text().startswith("t,loss,speed\n")
     assert ask("export", made, "--to", "netcdf") == "run.nc\n"
     assert ask("export", made, "--to", "netcdf", "--overwrite") == "run.nc\n"
@@ -242,6 +245,13 @@ def test_completion(ask):
     assert "--num-common-per-last" in said
 
 
+def test_every_command_that_writes_takes_the_short_option():
+    kinds = {**COMMANDS, **{verb: flags for verb, (_, flags) in VERBS.items()}}
+    writers = {name: kind for name, kind in kinds.items() if "out" in kind.model_fields}
+    assert {"run", "sweep", "figures", "export", "report", "demo"} <= set(writers)
+    assert all(OUT in kind.__annotations__["out"].__metadata__ for kind in writers.values())
+
+
 def test_the_tour_has_a_stop_of_every_paper():
     assert {paper_of(study.name).name for study, *_ in tour.tour()} == set(papers())
 
@@ -249,7 +259,9 @@ def test_the_tour_has_a_stop_of_every_paper():
 def test_demo(ask, tmp_path, monkeypatch):
     """The tour ends with a report over its stops. It may be taken twice: it replaces its own runs and report."""
     stops = [stop for stop in tour.tour() if stop[0].name in ("linear-icl", "scan-snap")]
-    assert "claims: 8 confirmed" in _take(ask, tmp_path, monkeypatch, stops[:2])
+    said = _take(ask, tmp_path, monkeypatch, stops[:2])
+    assert "claims: 8 confirmed" in said
+    assert " groups of " in said  # counted as `check` counts
 
 
 def test_a_demo_finds_a_page_of_somebody_else_before_it_runs(tmp_path, capsys):

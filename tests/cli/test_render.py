@@ -1,11 +1,14 @@
 """Stages on a terminal: an event a line with its interval, states in words, transitions that are no events, notes."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from stagescope.cli import render, sweep_commands
+import stagescope as ss
+from stagescope.claims.ledger import Ledger
+from stagescope.cli import legend, render, sweep_commands
 from stagescope.cli.main import run as command
 from stagescope.detect.stage import Event, Stage, Stages, Transition
 from stagescope.landscape.ladder import Ladder, Rung
@@ -13,6 +16,7 @@ from stagescope.landscape.saddle_path import Leg, SaddlePath
 from stagescope.sweeping.points import points
 from stagescope.sweeping.rows import RowWriter
 from stagescope.sweeping.table import load_sweep
+from tests.reporting.runs import small
 from tests.runs import samples
 from tests.sweeping.small import cheap_plan
 
@@ -89,6 +93,26 @@ def test_transitions_that_are_events_are_not_repeated(shown):
 
 def test_no_table_without_events(shown):
     assert not any("interval" in line for line in shown(made()))
+
+
+def test_stages_and_claims_explain_their_symbols(tmp_path, monkeypatch, capsys):
+    """Each symbol of the glossary once; the captions are those of the page."""
+    small("token").save(tmp_path / "run")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert command(["stages", str(tmp_path / "run")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    below = lines[lines.index("Symbols:") + 1 :]
+    for symbol in ("E1, ...", "Q1, ...", "onset ", "focus1, ...", "dilution1, ...", "condensation "):
+        assert sum(line.startswith(symbol) for line in below) == 1, symbol
+    assert "the end of its stage focus" in " ".join(" ".join(below).split())
+    monkeypatch.setenv("COLUMNS", "600")
+    assert command(["stages", str(tmp_path / "run"), "--explain"]) == 0
+    said = capsys.readouterr().out
+    assert all(one.text in said for one in ss.reading(small("token")).explained.captions)
+    row = SimpleNamespace(statement="A row is diluted", reason="near the time at which gamma_i crosses zero", verdict="confirmed")
+    legend.print_claim_legend(ss.reading(small("token")), Ledger("finished", "t", (row,)))
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["Symbols:", "gamma_i"]
 
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b1m\u202e\ud800[/bold][red]"

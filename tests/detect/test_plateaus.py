@@ -62,6 +62,17 @@ def test_one_stage_where_there_is_nothing_to_divide(loss, name, records):
     assert not found.events
 
 
+def test_a_fall_that_begins_with_the_first_record_is_said_to():
+    """An exponential with time constant 10 has made 1 - exp(-3) of its way by step 30, the end of the first twentieth."""
+    time = np.arange(601.0)
+    (stage,) = stages(3.2 + 1.35 * np.exp(-time / 10), time)
+    assert stage.name == "no transition"
+    assert "95% of that by step = 30: a change that begins with the first record is no transition" in stage.evidence
+    (even,) = stages(3.2 + 1.35 * np.exp(-time / 600), time)
+    assert "fast beside the rest of the run" in even.evidence
+    assert "first record" not in even.evidence
+
+
 def test_without_a_loss_and_after_a_breakdown_nothing_is_divided():
     assert [stage.name for stage in stages(None)] == ["whole run"]
     found = stages(planted(200), status="diverged")

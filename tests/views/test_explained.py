@@ -1,12 +1,14 @@
 """Explanations: every paper says what is shown, with the numbers of the run; any other run has a general one."""
 
+import re
+
 import numpy as np
 import pytest
 
 import stagescope as ss
 from stagescope.detect.stage import Stage, Stages
 from stagescope.errors import InputError
-from stagescope.views.explained import SmallTable, any_explained, captions, plain
+from stagescope.views.explained import SmallTable, any_explained, captions, occurring, plain
 from tests.reporting.runs import small
 from tests.watching.forged import Plant, forged, warm
 
@@ -20,6 +22,28 @@ def test_gaps_between_stages_have_captions():
         ("after rise", 1.0, 2.0, "rise to fall"),
         ("fall", 2.0, None, "it falls."),
     ]
+
+
+def test_symbols_that_occur_are_found_as_on_the_page():
+    """`#` is a number, a longer symbol wins, and a symbol is a word of its own."""
+    glossary = {
+        "E#": "event",
+        "focus": "stage",
+        "focus#": "peak",
+        "(#,#)": "point",
+        "cycle #": "later",
+        "pi": "law",
+        "H(pi)": "entropy",
+    }
+    met = occurring(glossary, ["E2 E10 E1", "focus1", "from (1,1) to cycle 3", "H(pi) of typing"])
+    assert met == {
+        "E#": (["E1", "E2", "E10"], "event"),
+        "focus#": (["focus1"], "peak"),
+        "(#,#)": (["(1,1)"], "point"),
+        "cycle #": (["cycle 3"], "later"),
+        "H(pi)": (["H(pi)"], "entropy"),
+    }
+    assert occurring({}, ["E1"]) == {}
 
 
 def test_a_table_has_a_name_for_each_row_and_column():
@@ -88,3 +112,21 @@ def test_a_watched_training_is_explained_with_its_heads():
     assert "The loss falls by 2" in falls.text
     assert "previous token (layer 0 head 1, " in falls.text
     assert "induction (layer 1 head 0, " in falls.text
+
+
+def test_after_dilution_the_rows_and_the_loss_fall_on():
+    """The caption has the lowest shares in its stretch, and the time by which the loss made nine tenths of its fall."""
+    seen = ss.reading(small("token"))
+    caption = next(one for one in seen.explained.captions if one.title == "after dilution")
+    time, loss, curves = seen.run.time, seen.run.series["loss"], seen.curves
+    inside = curves.time >= caption.start
+    for row in (1, 2, 3):
+        assert f"query {row} {curves.attention[inside, row, 0].min():.2f}" in caption.text
+    assert "query 0" not in caption.text
+    said = re.search(r"falls from (\S+) to (\S+), nine tenths of that by t = ([\d.]+), and then it rests", caption.text)
+    assert said is not None, caption.text
+    first, last, until = map(float, said.groups())
+    assert (first, last) == pytest.approx((np.interp(caption.start, time, loss), loss[-1]), rel=1e-3)
+    gap = float(np.diff(time).max())
+    for when, sign in ((until - gap - 0.1, 1), (until + 0.1, -1)):
+        assert sign * (np.interp(when, time, loss) - (last + 0.1 * (first - last))) > -1e-3

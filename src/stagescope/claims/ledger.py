@@ -121,10 +121,14 @@ class Ledger:
         """
         return _counts(self.verdicts)
 
+    def counted(self) -> str:
+        """How many groups have each verdict, in words."""
+        return _counted(self.verdicts)
+
     def summary(self) -> str:
         """How many predictions and patterns have each verdict, and how many identities hold."""
         own = [row.verdict for row in self.verdicts if row.kind == "identity" and row.verdict in ("confirmed", "violated")]
-        said = [_counted(self.verdicts)]
+        said = [self.counted()]
         if own:
             said.append(f"{own.count('confirmed')} of {len(own)} identities hold")
         return "; ".join(part for part in said if part)
@@ -137,6 +141,8 @@ class Ledger:
         found = (
             [f"{_claims(len(broken))} met an error in the code, which must be corrected: {', '.join(broken)}"] if broken else []
         )
+        if self.counts().total() < sum(row.counted for row in self.verdicts):
+            found.append("claims that rest on one measurement are a group, and count as one")
         if plain:
             found.append(f"{_claims(plain)} {'is' if plain == 1 else 'are'} uncalibrated: {UNCALIBRATED}")
         beside = [row.elsewhere.verdict for row in self.verdicts if row.elsewhere and row.elsewhere.verdict]

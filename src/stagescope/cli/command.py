@@ -16,6 +16,8 @@ OwnObjective = Annotated[str | None, tyro.conf.arg(metavar="MODULE:NAME")]
 OWN_OBJECTIVE: Any = Field(
     None, description="the objective of a run of your own: an Objective, or a function that makes one, in a Python module"
 )
+OUT = tyro.conf.arg(aliases=["-o"])
+"""The short form of --out, of every command that writes a file or folder."""
 RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help="folder of a run")]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import tyro
 from pydantic import Field
 
-from stagescope.cli.command import Arguments, Command, print_json
+from stagescope.cli.command import OUT, Arguments, Command, print_json
 from stagescope.errors import InputError
 from stagescope.papers.registry import study
 
@@ -32,7 +32,7 @@ class ContinueFlags(Arguments):
         None, description="where the branch ends below; default: a quarter of the option's value, as far as it is allowed"
     )
     to: float | None = Field(None, description="where it ends above; default: four times the option's value")
-    out: Path | None = Field(None, description="bifurcation diagram: a file .svg, .png, .pdf or .html")
+    out: Annotated[Path | None, OUT] = Field(None, description="bifurcation diagram: a file .svg, .png, .pdf or .html")
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
 

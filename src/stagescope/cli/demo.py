@@ -1,13 +1,11 @@
 """`stagescope demo`: a study of each paper, small; what was found on one screen, and all of it on one page."""
 
 from pathlib import Path
-from typing import get_args
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from stagescope.claims.claim import Outcome
 from stagescope.cli.answers import open_page
 from stagescope.papers.registry import studies
 from stagescope.papers.study import Study
@@ -49,14 +47,13 @@ def demo(out: Path, quiet: bool = False, show: bool = False, quick: bool = False
 
 
 def _lines(found: Portrait) -> list[str]:
-    """What was found, in two lines: the stages of the run itself with their starts, and how many claims have each verdict."""
+    """What was found, in two lines: the stages of the run itself with their starts, and the verdicts as `check` counts them."""
     lines = []
     if found.stages is not None:
         own = [f"{_time(stage.start)} {stage.name}" for stage in found.stages if not stage.track]
         lines.append(f"stages from {found.stages.clock} = {', '.join(own)}")
     if found.ledger is not None:
-        counts = found.ledger.counts()
-        lines.append(f"claims: {', '.join(f'{counts[name]} {name}' for name in get_args(Outcome) if counts[name])}")
+        lines.append(f"claims: {found.ledger.counted()}")
     return lines
 
 

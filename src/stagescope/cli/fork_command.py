@@ -9,7 +9,7 @@ import tyro
 from pydantic import Field
 
 from stagescope.cli.answers import info, outcome
-from stagescope.cli.command import OWN_OBJECTIVE, Command, OwnObjective, RunFolder, objective, print_json
+from stagescope.cli.command import OUT, OWN_OBJECTIVE, Command, OwnObjective, RunFolder, objective, print_json
 from stagescope.errors import InputError, printable
 
 
@@ -18,7 +18,7 @@ class Fork(Command):
 
     folder: RunFolder
     at: str = Field(description="where: t=120, step=4000 or frame=17; between two frames it is the first")
-    out: Path = Field(description="folder of the new run")
+    out: Annotated[Path, OUT] = Field(description="folder of the new run")
     until: float | None = Field(None, description="end of a flow; default: that of the old run")
     steps: int | None = Field(None, description="number of all steps, those before the fork too; default: that of the old run")
     set: tuple[str, ...] = Field(

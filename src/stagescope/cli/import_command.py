@@ -8,7 +8,7 @@ import tyro
 from pydantic import Field
 
 from stagescope.cli.answers import info
-from stagescope.cli.command import Command, print_json, print_notes
+from stagescope.cli.command import OUT, Command, print_json, print_notes
 from stagescope.errors import InputError, message, printable
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Import(Command):
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
-    out: Path = Field(description="folder of the new run")
+    out: Annotated[Path, OUT] = Field(description="folder of the new run")
     probe: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = Field(
         None, description="checkpoints: a text to look at the model on, or @FILE; a .npy or .json FILE holds token ids"
     )

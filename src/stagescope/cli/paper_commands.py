@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 from pydantic import Field
 
-from stagescope.cli.command import Command, OwnClaims, answer, print_json
+from stagescope.cli.command import OUT, Command, OwnClaims, answer, print_json
 from stagescope.papers.registry import cite, problems, study
 
 
@@ -19,7 +19,7 @@ class Reproduce(Command):
     figure: str | None = Field(None, description="a figure by name (see `stagescope list STUDY`); default: all that take minutes")
     full: bool = Field(False, description="also figures that take an hour or more")
     sweep: Path | None = Field(None, description="folder of a sweep to draw, for a figure of a sweep; default: made in --out")
-    out: Path = Field(description="folder for the figures")
+    out: Annotated[Path, OUT] = Field(description="folder for the figures")
     quiet: bool = Field(False, description="no progress bar")
 
     def run(self) -> int:
@@ -101,7 +101,7 @@ class Cite(Command):
 class Demo(Command):
     """A short tour: run a study of each paper, read its stages, put its paper's claims to it, and show all of it on one page."""
 
-    out: Path = Field(Path("demo"), description="folder for the tour's runs and their report")
+    out: Annotated[Path, OUT] = Field(Path("demo"), description="folder for the tour's runs and their report")
     open: bool = Field(False, description="show the report in the browser")
     quick: bool = Field(False, description="the first stop only, in seconds: does the installation work?")
     quiet: bool = Field(False, description="no progress bar")

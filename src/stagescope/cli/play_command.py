@@ -7,7 +7,7 @@ import tyro
 from pydantic import Field
 
 from stagescope.cli.answers import open_page
-from stagescope.cli.command import Command
+from stagescope.cli.command import OUT, Command
 
 
 class Play(Command):
@@ -16,9 +16,7 @@ class Play(Command):
     study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = Field(
         None, description="the study; default: all that can be played"
     )
-    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Field(
-        Path("play.html"), description="the file; an earlier page is replaced, no other file"
-    )
+    out: Annotated[Path, OUT] = Field(Path("play.html"), description="the file; an earlier page is replaced, no other file")
     open: bool = Field(False, description="show it in the browser")
     quiet: bool = Field(False, description="print the path alone")
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from stagescope.cli.answers import open_page
 from stagescope.cli.command import (
+    OUT,
     OWN_CLAIMS,
     OWN_OBJECTIVE,
     Command,
@@ -31,18 +32,24 @@ class Stages(Command):
 
     folder: RunFolder
     all: bool = Field(False, description="list events that were not reached too, with the reason")
+    explain: bool = Field(False, description="say in a sentence or two what happens in each stage, as the report does")
     objective: OwnObjective = OWN_OBJECTIVE
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
+        from stagescope.cli.legend import print_captions, print_stage_legend
         from stagescope.cli.render import print_stages
         from stagescope.papers.reading import reading
 
-        found = reading(self.folder, objective(self.objective)).told_stages
+        seen = reading(self.folder, objective(self.objective))
+        found = seen.told_stages
         if self.json_:
             print_json(found.json())
-        else:
-            print_stages(found, self.all)
+            return 0
+        print_stages(found, self.all)
+        if self.explain:
+            print_captions(seen)
+        print_stage_legend(seen, found)
         return 0
 
 
@@ -70,7 +77,13 @@ class Check(Command):
         found = check(run, self.claims or (), self.elsewhere, control=self.control, progress=shown)
         for problem in watched_problems() if is_watched(run) else ():
             print(printable(f"stagescope: {problem}"), file=sys.stderr)
-        return answer(found, self.json_, "print_ledger")
+        answer(found, self.json_, "print_ledger")
+        if not self.json_:
+            from stagescope.cli.legend import print_claim_legend
+            from stagescope.papers.reading import reading
+
+            print_claim_legend(reading(run), found)
+        return 0
 
 
 class Heads(Command):
@@ -110,9 +123,7 @@ class Report(Command):
     """Write runs as one offline page in which to watch them learn; runs of one study share its scrubber."""
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN...", help="folders of runs")]
-    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Field(
-        Path("report.html"), description="the file; an earlier report is replaced, no other file"
-    )
+    out: Annotated[Path, OUT] = Field(Path("report.html"), description="the file; an earlier report is replaced, no other file")
     exact: bool = Field(False, description="matrices as float32 instead of 8 bits a cell; a file up to ten times as large")
     title: str | None = Field(None, description="of the page; default: the names of the runs")
     skip: tuple[Literal["ledger", "ladder", "prediction"], ...] = Field((), description="what to leave out because it takes long")
@@ -140,7 +151,7 @@ class Figures(Command):
     """Draw the views of a run's report as files (PDF, SVG, PNG, or LaTeX with pgfplots), and its stages and ledger as text."""
 
     folder: RunFolder
-    out: Path = Field(description="folder for the figures; those made there before are replaced, no other file is")
+    out: Annotated[Path, OUT] = Field(description="folder for the figures; earlier ones there are replaced, no other file is")
     to: tuple[Literal["pdf", "svg", "png", "pgf"], ...] = Field(
         ("pdf", "svg", "png"), description="kinds of files; pgf: NAME.tex for LaTeX, which reads NAME.csv"
     )

@@ -12,7 +12,7 @@ import tyro
 from pydantic import Field
 
 from stagescope.cli.answers import info, outcome
-from stagescope.cli.command import OWN_OBJECTIVE, Arguments, Command, OwnObjective, RunFolder, answer, objective, print_json
+from stagescope.cli.command import OUT, OWN_OBJECTIVE, Arguments, Command, OwnObjective, RunFolder, answer, objective, print_json
 from stagescope.errors import InputError, NotARun, printable
 from stagescope.papers.registry import study
 
@@ -27,7 +27,7 @@ class RunFlags(Arguments):
 
     study_name: ClassVar[str] = ""
 
-    out: Path = Field(description="folder of the new run")
+    out: Annotated[Path, OUT] = Field(description="folder of the new run")
     preset: str | None = Field(None, description="named settings; options given here override them")
     config: Path | None = Field(
         None, description="a run configuration (JSON), such as the page of `stagescope play` saves; options given override it"
@@ -143,7 +143,7 @@ class Export(Command):
         " a frame, as W&B has them; tensorboard: scalars, a log directory"
     )
     derived: bool = Field(False, description="also what the views of the run show, as columns or arrays")
-    out: Path | None = Field(
+    out: Annotated[Path | None, OUT] = Field(
         None, description="file to write, for tensorboard a folder; default: the run's name with the format's suffix"
     )
     overwrite: bool = Field(False, description="replace an existing file")

@@ -8,7 +8,7 @@ import tyro
 from pydantic import Field
 
 from stagescope.cli.answers import open_page
-from stagescope.cli.command import OWN_CLAIMS, Arguments, Command, OwnClaims, print_json, print_notes
+from stagescope.cli.command import OUT, OWN_CLAIMS, Arguments, Command, OwnClaims, print_json, print_notes
 from stagescope.errors import InputError, printable
 from stagescope.options import field_name
 from stagescope.papers.registry import stored_study, study
@@ -24,7 +24,7 @@ class SweepFlags(Arguments):
 
     study_name: ClassVar[str] = ""
 
-    out: Path = Field(description="folder of the sweep; a call with the same folder continues and extends it")
+    out: Annotated[Path, OUT] = Field(description="folder of the sweep; a call with the same folder continues and extends it")
     preset: str | None = Field(None, description="named sweep, or named settings of the study; options given here override them")
     grid: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUES")] = Field(
         (), description="a swept option: a,b,c or lo:hi:n or lo:hi:n:log; elements of a list are pi.0; give it once per option"
@@ -84,7 +84,7 @@ class Recreate(Command):
         (), description="where: a value for every swept option that has several"
     )
     seed: int | None = Field(None, description="which seed of the cell; default: its first")
-    out: Path = Field(description="folder of the run")
+    out: Annotated[Path, OUT] = Field(description="folder of the run")
     overwrite: bool = Field(False, description="replace a run in --out (never anything else)")
     quiet: bool = Field(False, description="no progress bar, no summary")
 
@@ -120,7 +120,7 @@ class Diagram(Command):
         (), description="values of other axes; those not named give a panel for each of their values"
     )
     boundary: str | None = Field(None, description="line of theory over the two axes: stall of focus-dilution")
-    out: Path | None = Field(None, description="folder for the figure; default: diagrams in the sweep's folder")
+    out: Annotated[Path | None, OUT] = Field(None, description="folder for the figure; default: diagrams in the sweep's folder")
     page: Path | None = Field(None, description="file of the page; default: diagram.html beside the figure")
     open: bool = Field(False, description="show the page in the browser")
     quiet: bool = Field(False, description="print the paths alone")

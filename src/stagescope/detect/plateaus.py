@@ -25,6 +25,8 @@ class Limits:
     curves: int = 24  # a curve of 600 records takes up to .3 s
     span: float = 1.0  # least range of the clock ln(time + last/300); in less, the widest transition that counts has no sides
     jump: float = 1 / 3  # share of a curve's range between two records from which a note says so
+    beginning: float = 0.05  # share of a run's length that is its beginning
+    early: float = 0.5  # share of the way of a loss in it from which the sentence on the run says so
     large: float = 1e100  # numbers beyond, or below its inverse, are scaled: their squares are no numbers
 
 
@@ -107,11 +109,11 @@ def loss_stages(
     """Stages of a run by its loss alone: plateaus and the transitions between them, or one stage that says why there are none."""
     steps = [each for name, each in found if name == "loss"]
     estimates = {f"transition {k}": Event(each.t, each.low, each.high, how=HOW) for k, each in enumerate(steps, 1)}
-    stages = tuple(_between(time, loss, steps)) if loss is not None and steps else (_single(status, time, loss),)
+    stages = tuple(_between(time, loss, steps)) if loss is not None and steps else (_single(status, clock, time, loss),)
     return replace(Stages.of(status, clock, estimates, stages, notes), transitions=found)
 
 
-def _single(status: str, time: np.ndarray, loss: np.ndarray | None) -> Stage:
+def _single(status: str, clock: str, time: np.ndarray, loss: np.ndarray | None, limits: Limits = LIMITS) -> Stage:
     """The one stage of a run in which no transition was found."""
     start = float(time[0])
     if loss is None:
@@ -126,7 +128,20 @@ def _single(status: str, time: np.ndarray, loss: np.ndarray | None) -> Stage:
     if good.min() == good.max():
         return Stage("no transition", start, None, f"The loss is {good[0]:.4g} at every record.", facts=facts)
     moved = f"The loss goes from {good[0]:.4g} to {good[-1]:.4g}"
-    return Stage("no transition", start, None, f"{moved} without a change that is fast beside the rest of the run.", facts=facts)
+    until, share = _beginning(time[np.isfinite(loss)], good)
+    if share < limits.early:
+        said = f"{moved} without a change that is fast beside the rest of the run."
+        return Stage("no transition", start, None, said, facts=facts)
+    rule = "a change that begins with the first record is no transition, as nothing rests before it"
+    said = f"{moved}, {share:.0%} of that by {clock} = {until:.5g}: {rule}. Later changes are not fast beside the rest."
+    return Stage("no transition", start, None, said, facts={**facts, "early": share})
+
+
+def _beginning(time: np.ndarray, loss: np.ndarray, limits: Limits = LIMITS) -> tuple[float, float]:
+    """The last record in the beginning of a run, and the share of the way from the first loss to the last made by it."""
+    at = int(np.searchsorted(time, time[0] + limits.beginning * (time[-1] - time[0]), side="right")) - 1
+    way = float(loss[-1] / 2 - loss[0] / 2)  # halves: a range may be too large for a number
+    return float(time[at]), float((loss[at] / 2 - loss[0] / 2) / way) if way else 0.0
 
 
 def _ends(values: np.ndarray) -> dict[str, float | None]:

@@ -3,7 +3,8 @@
 It is data for a page: sentences with the numbers of the run, a small table of the process, captions of stretches of time.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
@@ -76,6 +77,20 @@ GLOSSARY: Mapping[str, str] = {
     "plateau #": "A stretch in which the loss hardly changes.",
 }
 """What symbols and words mean on every page."""
+
+
+def occurring(glossary: Mapping[str, str], texts: Iterable[str]) -> dict[str, tuple[list[str], str]]:
+    """Symbols of a glossary that occur in texts, in its order: the words that were met, and what they mean.
+
+    A longer symbol is looked for first: "cycle 3" is not a "cycle", and "focus1" is the event, not the stage.
+    """
+    patterns = {symbol: re.escape(symbol).replace(r"\#", r"\d+") for symbol in sorted(glossary, key=len, reverse=True)}
+    if not patterns:
+        return {}
+    either = re.compile(rf"(?<!\w)(?:{'|'.join(patterns.values())})(?!\w)")
+    met = sorted({word for text in texts for word in either.findall(text)}, key=lambda word: (len(word), word))
+    named = {symbol: [word for word in met if re.fullmatch(pattern, word)] for symbol, pattern in patterns.items()}
+    return {symbol: (named[symbol], says) for symbol, says in glossary.items() if named[symbol]}
 
 
 class Told(Protocol):

@@ -6,6 +6,7 @@ import numpy as np
 
 from stagescope.detect.stage import Stage
 from stagescope.papers.focus_dilution.finite import TokenFinite
+from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.process import LazyChain
 from stagescope.papers.focus_dilution.reading import FocusDilutionReading
 from stagescope.papers.focus_dilution.sampled import TokenSampled
@@ -13,6 +14,8 @@ from stagescope.views.explained import Explained, SmallTable, captions, listed, 
 
 MOST = 12
 """Tokens up to which the transition matrix is a small table."""
+LITTLE = 0.01
+"""Attention, or share of the loss's range, that is not spoken of."""
 GLOSSARY = {
     "E#": "Event: the k-th singular value of the embedding W0 passes 0.1, so the k-th embedding direction is open.",
     "Q#": "Event: the k-th singular value of the attention scores Phi passes 0.1, so the k-th attention direction is open.",
@@ -21,16 +24,17 @@ GLOSSARY = {
     "(#,#)": "A critical point (r,rq): r embedding directions and rq attention directions are open there.",
     "(r,rq)": "How many embedding directions (r) and attention directions (rq) are open: the name of a critical point.",
     "onset": "Event: attention first moves away from the frequencies of the tokens.",
-    "focus#": "Event: the row of this query has its largest attention on the most frequent token.",
+    "focus#": "Event: the row of this query has its largest attention on the most frequent token: the end of its stage focus.",
     "dilution#": "Event: the row of this query has lost half of what it gained.",
-    "refocus#": "Event: the row of this query turns back to the most frequent token, after E2.",
-    "redilution#": "Event: the row of this query loses that attention again.",
+    "refocus#": "Event: after E2 the row of this query has its largest attention there again: the end of its stage refocus.",
+    "redilution#": "Event: after E2 that attention is smallest again: the end of its stage redilution.",
     "condensation": "Stage I: all embeddings line up along one direction, and attention does not move yet.",
     "focus": "Stage II: queries turn to the most frequent token.",
     "defocus": "Stage II where the sign is reversed: queries turn away from the most frequent token.",
     "dilution": "Stage III: the queries of rare tokens lose that attention again, as their embeddings pass near zero.",
     "lifting": "Stage IV: a second embedding direction opens, and the rows differ.",
     "cycle #": "A further embedding direction opens, and focus and dilution may come again.",
+    "gamma_i": "The embedding of token i along the direction that opened first; where it is zero, its query asks for nothing.",
     "W0": "The embedding: one row for each token.",
     "W1": "The output matrix: from the embedding back to the tokens.",
     "WQ": "The query matrix.",
@@ -108,11 +112,37 @@ def _opening(stage: Stage) -> str:
 
 
 def _between(reading: FocusDilutionReading, before: Stage, after: Stage | None) -> str:
-    if before.name != "dilution":
+    if before.name != "dilution" or before.stop is None:
         return ""
-    curves = reading.curves
-    end = len(curves.time) - 1 if after is None else int(np.searchsorted(curves.time, after.start))
-    rows = listed([f"query {i} {share:.2f}" for i, share in enumerate(curves.on_frequent[min(end, len(curves.time) - 1)])])
+    clock, last = reading.run.clock, float(reading.run.time[-1])
     grows = "A second embedding direction grows unseen, by a constant factor in each unit of time"
-    opens = f", and opens at t = {after.start:.4g} (E2)" if after is not None else ""
-    return f"The loss comes to rest. {grows}{opens}. Attention on token {curves.frequent} goes to: {rows}."
+    opens = f", and opens at {clock} = {after.start:.4g} (E2)" if after is not None else ""
+    span = (before.stop, last if after is None else after.start)
+    return f"{_below(reading.curves, *span)} {_falls(reading, *span)}{grows}{opens}."
+
+
+def _below(curves: TokenCurves, start: float, stop: float) -> str:
+    """How far below the frequency of the frequent token its attention falls, or where it goes if it stays above."""
+    inside = (curves.time >= start) & (curves.time <= stop)
+    shares, frequency = curves.on_frequent[inside], float(curves.pi[curves.frequent])
+    low = shares.min(axis=0)
+    rows = [f"query {i} {share:.2f}" for i, share in enumerate(low) if share < frequency - LITTLE]
+    if rows:
+        lowest = f"At the lowest: {listed(rows)}"
+        return f"Attention on token {curves.frequent} keeps falling, below its frequency {frequency:.2f}. {lowest}."
+    ends = [f"query {i} {share:.2f}" for i, share in enumerate(shares[-1])]
+    return f"Attention on token {curves.frequent} goes to: {listed(ends)}."
+
+
+def _falls(reading: FocusDilutionReading, start: float, stop: float) -> str:
+    """How far the loss falls, until when, and whether it rests then."""
+    if "loss" not in reading.run.series:
+        return ""
+    time, loss = reading.run.time, reading.run.series["loss"]
+    first, last = np.interp((start, stop), time, loss)
+    if first - last <= LITTLE * np.ptp(loss):
+        return f"The loss rests at {last:.4g}. "
+    reached = (time > start) & (loss <= first - 0.9 * (first - last))
+    until = float(time[np.argmax(reached)]) if reached.any() else stop
+    rests = ", and then it rests" if until - start < 0.5 * (stop - start) else ""
+    return f"The loss falls from {first:.4g} to {last:.4g}, nine tenths of that by {reading.run.clock} = {until:.4g}{rests}. "

@@ -102,10 +102,10 @@ def _row_stages(cycle: "RowCycle", name: str, opened: float, sign: float) -> lis
     """Focus and dilution of one row, until it has lost half of its gain."""
     assert cycle.focus is not None
     track, facts = f"row {cycle.row}", {"row": cycle.row, "gain": sign * cycle.gain}
-    back = "half of it is not lost" if cycle.half is None else "half of it is lost"
+    back = "keeps more than half of its gain" if cycle.half is None else "loses half of its gain"
     return [
         Stage(name, min(opened, cycle.focus), cycle.focus, f"row {cycle.row} gains {sign * cycle.gain:+.3f}", track, facts),
-        Stage("dilution", cycle.focus, cycle.half, f"row {cycle.row}: {back}", track, {**facts, "back_at_base": cycle.complete}),
+        Stage("dilution", cycle.focus, cycle.half, f"row {cycle.row} {back}", track, {**facts, "back_at_base": cycle.complete}),
     ]
 
 
