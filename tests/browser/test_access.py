@@ -195,6 +195,7 @@ def test_nothing_hangs_over_the_edge_and_rows_are_cards_on_a_phone(visit, sample
         seen.resize(width)
         inside, room = seen.page.evaluate("() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
         assert inside <= room, width
+        assert seen.page.locator(".dock").bounding_box()["height"] <= (160 if width > 640 else 220)
         if width in (400, 1400):
             assert cards(seen) == [width == 400] * 4, width
 

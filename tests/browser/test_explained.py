@@ -45,6 +45,13 @@ def test_the_present_stage_is_said_in_words(seen):
     seen.scrub(30)
     assert "attention spreads" in present.inner_text()
     assert "Rung 1 saddle" not in present.inner_text()
+    seen.scrub(0)
+    seen.resize(320)
+    cut = "() => { const all = document.querySelector('.present-words'); return all.scrollHeight > all.clientHeight + 2; }"
+    assert seen.page.evaluate(cut)
+    seen.click(present)
+    assert not seen.page.evaluate(cut)
+    assert seen.page.get_by_role("button", name="less").get_attribute("aria-expanded") == "true"
 
 
 def test_symbols_explain_themselves(seen):

@@ -39,6 +39,15 @@ def show(visit, tmp_path):
     return show
 
 
+OUTSIDE = """() => [...document.querySelectorAll('.ribbon .segment')].filter((one) => {
+    const name = one.querySelector('bdi').getBoundingClientRect();
+    const [box, strip] = [one, one.parentElement].map((each) => each.getBoundingClientRect());
+    const room = Math.max(2, parseFloat(one.style.width.match(/([0-9.]+)%/)[1]) / 100 * strip.width);
+    return box.width > room + 1 || (name.width > 0 && (name.right > box.right + 0.5 || name.width < 20));
+}).map((one) => one.title)"""
+"""Stages that are wider than they last, or whose name stands outside of them or has no room."""
+
+
 def test_events_legs_and_loss(show):
     seen = show(predicted())
     seen.whole()
@@ -48,7 +57,14 @@ def test_events_legs_and_loss(show):
     assert "after the end of the run" in rows.nth(1).inner_text()
     assert "does not come: nothing grows" in rows.nth(2).inner_text()
     titles = [segment.get_attribute("title") for segment in seen.page.locator(".segment").all()]
-    assert [title.split(",")[0] for title in titles if "predicted" in title] == ["stage predicted (0", "stage predicted (1"]
+    assert [title.split(",")[0] for title in titles if "predicted" in title] == [
+        "predicted: stage predicted (0",
+        "predicted: stage predicted (1",
+    ]
+    assert seen.page.locator(".lane-name").all_inner_texts() == ["predicted"]
+    for width in (1280, 400):
+        seen.resize(width)
+        assert seen.page.evaluate(OUTSIDE) == [], width
     assert "predicted" in seen.panel("loss").locator(".legend").first.inner_text()
     for width in (1400, 390):
         seen.resize(width)

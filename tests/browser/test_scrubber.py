@@ -183,7 +183,7 @@ def test_the_ledger_says_everything(seen):
         assert words in ledger
     made = portrait(frames=FRAMES, until=UNTIL).ledger
     assert made.summary() == "1 confirmed, 1 violated, 1 inconclusive (3 groups of 4 claims)"
-    assert f"{made.summary()}. A group is" in ledger
+    assert f"{made.summary()}. Claims that rest on one measurement are a group" in ledger
     assert [int(n) for n in seen.page.locator(".verdict-chip b").all_inner_texts()] == [1, 1, 1, 0]
     places = seen.page.locator(".place-head").all_inner_texts()
     assert [place.strip().lower() for place in places] == ["data model", "lemma 1"]  # as the paper declares them

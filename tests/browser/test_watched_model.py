@@ -9,6 +9,13 @@ from tests.watching.forged import SHOWN, TYPES, Plant, forged, warm
 
 PLANTS = {(0, 1): Plant("previous token", 300), (1, 0): Plant("induction", 310)}
 
+RECORD = """() => {
+    const [pen, drawn] = [CanvasRenderingContext2D.prototype, window.drawn = []];
+    const write = pen.fillText;
+    pen.fillText = function (text, ...where) { drawn.push(text); write.call(this, text, ...where); };
+}"""
+"""Keeps the texts that are drawn on any canvas from now on."""
+
 
 def write(path, text=str, **how):
     tokens = {"probe": {"length": 32, "period": 16, "shown": [text(f"t{k}") for k in range(SHOWN)]}}
@@ -49,6 +56,10 @@ def test_heads_stand_in_rows_of_their_layer_and_the_timeline_leads_to_their_stag
         < 350
     )
     assert seen.page.locator(".ribbon .segment", has_text="induction").count() == 0  # heads are not above the slider
+    seen.page.evaluate(RECORD)
+    seen.resize(1400)
+    drawn = set(seen.page.evaluate("() => window.drawn"))
+    assert drawn >= {f"layer {layer} head {head}" for layer in range(2) for head in range(3)} | {"previous token"}
 
 
 def test_tokens_make_no_element(visit, pages):

@@ -32,7 +32,7 @@ def page(
     blocks = Blocks()
     named = title or default_title([portrait.name for portrait in portraits])
     data = page_data(portraits, named, blocks, exact=exact, done=done)
-    styles = [uplot_file("uPlot.min.css"), viewer_style("style", "panels", "guide", "play")]
+    styles = [uplot_file("uPlot.min.css"), viewer_style("style", "panels", "player", "guide", "play")]
     libraries = [uplot_file("uPlot.iife.js")]
     if played := play_of_runs([portrait.run for portrait in portraits]):
         data["play"] = played

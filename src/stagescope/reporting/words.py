@@ -77,7 +77,7 @@ def claim_place(row: Verdict) -> str:
 
 
 def places_of(group: Sequence[Portrait]) -> list[str]:
-    """Places of all claims of a scene, in the order in which their papers declare them; those of no paper, then identities, last."""
+    """Places of all claims of a scene, in the order in which their papers declare them; identities are last."""
     declared = list(tags())
     first: dict[tuple[str, str], int] = {}
     for rank, tag in enumerate(declared):

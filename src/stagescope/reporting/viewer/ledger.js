@@ -61,8 +61,7 @@ function placeHead(place) {
   return el("tbody", { class: "place-head" }, el("tr", {}, el("th", { colspan: 6, scope: "rowgroup" }, nameOf(place || "claims", 80))));
 }
 
-const GROUP =
-  "A group is one or more claims that rest on the same measurement: they count as one, which is violated where one of them is.";
+const GROUP = "Claims that rest on one measurement are a group, and count as one: it is violated where one of them is.";
 
 class LedgerTable {
   /** @param {Scene} scene @param {Claim[]} claims */

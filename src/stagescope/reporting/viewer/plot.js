@@ -2,7 +2,7 @@
 
 import { brief, clean, short } from "./dom.js";
 import { category, inks } from "./colours.js";
-import { lanesOf } from "./stages.js";
+import { lanesOf, namedLanes } from "./stages.js";
 import { spread } from "./traces.js";
 
 /** @typedef {import("./traces.js").Axis} Axis */
@@ -21,7 +21,7 @@ const LONGEST_LEVEL = 34; // characters of a level's name in a plot; the legend 
  * Where the stages of all runs lie above a plot: named lanes on the loss if they are few, else thin ones of the runs themselves.
  * @param {Ribbon[]} ribbons
  * @param {boolean} named
- * @returns {{rows: {segments: import("./stages.js").Segment[], top: number, run: number}[], lane: number, height: number}}
+ * @returns {{rows: {segments: import("./stages.js").Segment[], named: {name: string, lane: number}[], top: number, run: number}[], lane: number, height: number}}
  */
 export function ribbonRows(ribbons, named) {
   const lanes = lanesOf(ribbons, named ? NAMED_LANES : 1);
@@ -29,7 +29,8 @@ export function ribbonRows(ribbons, named) {
   let top = 0;
   const rows = ribbons.flatMap((ribbon, run) => {
     if (!lanes[run]) return [];
-    const row = { segments: ribbon.segments.filter((segment) => segment.lane < lanes[run]), top, run };
+    const named = ribbons.length > 1 ? [] : namedLanes(ribbon, lanes[run]);
+    const row = { segments: ribbon.segments.filter((segment) => segment.lane < lanes[run]), named, top, run };
     top += lanes[run] * (lane + 1) + 2;
     return [row];
   });
@@ -50,11 +51,12 @@ export function drawRibbon(pen, ribbon, x, box, unit) {
   pen.textBaseline = "middle";
   const clip = (/** @type {number} */ t) => box.left + box.width * Math.min(1, Math.max(0, x.at(t) || 0));
   const height = ribbon.lane * unit;
+  const topOf = (/** @type {number} */ row, /** @type {number} */ lane) => box.top - (ribbon.height + 4 - row - lane * (ribbon.lane + 1)) * unit;
   for (const [segment, row] of ribbon.rows.flatMap(({ segments, top }) => segments.map((one) => /** @type {const} */ ([one, top])))) {
     if (segment.stop <= x.min || segment.start >= x.max) continue;
     const left = clip(segment.start);
     const width = Math.max(unit, clip(segment.stop) - left - unit);
-    const top = box.top - (ribbon.height + 4 - row - segment.lane * (ribbon.lane + 1)) * unit;
+    const top = topOf(row, segment.lane);
     pen.fillStyle = category(segment.colour);
     pen.globalAlpha = height < 6 * unit ? 0.7 : 0.22;
     pen.fillRect(left, top, width, height);
@@ -65,6 +67,12 @@ export function drawRibbon(pen, ribbon, x, box, unit) {
     if (pen.measureText(name).width + 8 * unit > width) continue;
     pen.fillStyle = inks().ink;
     pen.fillText(name, left + 4 * unit, top + height / 2);
+  }
+  pen.textAlign = "right";
+  pen.fillStyle = inks().muted;
+  for (const { name, at } of ribbon.rows.flatMap(({ named, top }) => named.map(({ name, lane }) => ({ name, at: topOf(top, lane) })))) {
+    const room = pen.measureText(name).width + 8 * unit <= box.left;
+    if (room && height >= 12 * unit) pen.fillText(name, box.left - 5 * unit, at + height / 2);
   }
   pen.restore();
 }

@@ -37,6 +37,20 @@ export function presentWords(scene) {
     const element = el("p", { class: several ? "one-line" : null }, [whose, title, " ", text, " ", rung]);
     return { data, title, text, rung, element };
   });
+  const more = el("button", { type: "button", class: "quiet present-more", "aria-expanded": "false", text: "more" });
+  const words = el("div", { class: "present-words" }, lines.map(({ element }) => element));
+  const element = el("div", { class: "present", "aria-label": "what is happening now", role: "group" }, [words, more]);
+  const open = (/** @type {boolean} */ all) => {
+    element.classList.toggle("whole", all);
+    more.setAttribute("aria-expanded", String(all));
+    setText(more, all ? "less" : "more");
+    fit();
+  };
+  const fit = () => (more.hidden = !element.classList.contains("whole") && words.scrollHeight <= words.clientHeight + 2);
+  element.addEventListener("click", () => {
+    if (!more.hidden && getSelection()?.isCollapsed !== false) open(!element.classList.contains("whole"));
+  });
+  new ResizeObserver(fit).observe(words);
   const show = () => {
     for (const { data, title, text, rung } of lines) {
       const caption = captionAt(data, scene.time);
@@ -44,6 +58,7 @@ export function presentWords(scene) {
       setText(text, brief(caption?.text ?? "", LONGEST_CAPTION));
       setText(rung, rungText(data, scene.time, scene.clock));
     }
+    fit();
   };
-  return { element: el("div", { class: "present", "aria-label": "what is happening now", role: "group" }, lines.map(({ element }) => element)), show };
+  return { element, show };
 }

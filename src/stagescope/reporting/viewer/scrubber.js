@@ -115,8 +115,10 @@ export function scrubberOf(scene) {
   const words = presentWords(scene);
   const bar = scene.times.length > 1 ? timeBar(scene) : null;
   const track = el("div", { class: "track" }, [ribbon.element, slider, bar?.element]);
+  if (chips) (bar?.said ?? track).append(chips.element);
   if (bar) zoomByPinch(scene, track, bar.ticks);
-  if (scene.runs.length > 1) track.style.setProperty("--gutter", `${gutter(scene)}px`);
+  track.style.setProperty("--names", `${scene.runs.length > 1 ? gutter(scene) : ribbon.gutter}px`);
+  track.classList.toggle("several", scene.runs.length > 1);
   const row = el("div", { class: "player-row" }, [el("div", { class: "buttons" }, [play, speed]), track, said.element]);
 
   const show = () => {
@@ -137,7 +139,7 @@ export function scrubberOf(scene) {
   scene.scale.on(show);
   show();
   return {
-    element: el("section", { class: "player", "aria-label": "player" }, [words?.element, row, chips?.element]),
+    element: el("section", { class: "player", "aria-label": "player" }, [words?.element, row]),
     show,
     recolour: ribbon.recolour,
     toggle: () => player.toggle(),

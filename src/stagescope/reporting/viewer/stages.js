@@ -2,7 +2,7 @@
 
 /** @typedef {import("./clock.js").Scene} Scene */
 /**
- * @typedef {{name: string, start: number, stop: number, lane: number, colour: number, evidence: string}} Segment
+ * @typedef {{name: string, start: number, stop: number, lane: number, track: string, colour: number, evidence: string}} Segment
  *   A stage of a run. Stages may overlap: each lies in the first lane of its track that is free. `colour` is the same for
  *   equal names.
  * @typedef {{segments: Segment[], tracks: number[], names: string[]}} Ribbon
@@ -40,13 +40,23 @@ export function ribbonsOf(scene, all = false) {
         let lane = ends.findIndex((end) => end <= start);
         if (lane < 0) lane = ends.length;
         ends[lane] = stop;
-        return { name, start, stop, lane: above + lane, colour: colours.get(name) ?? 0, evidence };
+        return { name, start, stop, lane: above + lane, track, colour: colours.get(name) ?? 0, evidence };
       });
       tracks.push(above + ends.length);
       return found;
     });
     return { segments, tracks, names };
   });
+}
+
+/**
+ * The lanes at which the tracks of a run begin, with their names; that of the run itself has none.
+ * @param {Ribbon} ribbon
+ * @param {number} lanes that are shown
+ * @returns {{name: string, lane: number}[]}
+ */
+export function namedLanes({ tracks, names }, lanes) {
+  return names.map((name, i) => ({ name, lane: tracks[i - 1] ?? 0 })).filter(({ name, lane }) => name && lane < lanes);
 }
 
 /**

@@ -6,14 +6,15 @@
 import { category, inkOn, inks, rgbOf } from "./colours.js";
 import { brief, el, nameOf } from "./dom.js";
 import { markPath } from "./shapes.js";
-import { cellNumber, fitted, labelWidth, LONGEST_LABEL, stride } from "./tile_text.js";
+import { labelsOf } from "./tile_labels.js";
+import { cellNumber, labelWidth } from "./tile_text.js";
 
 /** @typedef {import("./matrix.js").Matrices} Matrices */
-/** @typedef {{x: number, y: number, anchor: "end"|"middle"|"start", turned: boolean, text: string, of: string}} Label */
+/** @typedef {import("./tile_labels.js").Label} Label */
 /** @typedef {{left: number, top: number, width: number, height: number, cellWidth: number, cellHeight: number}} Grid */
 
 const FEW = 10; // rows and columns up to which cells are large and have numbers
-const WIDEST_LABEL = 84; // px
+const LABELS = { least: 84, share: 0.34, most: 170 }; // px, and share of a side, that labels may take beside or below a map
 const LARGEST_CELL = 56; // px
 const LARGEST_OF_FEW = 104; // px a cell with a number
 const LEAST_NUMBERED = 34; // px a cell below which it has no number
@@ -89,17 +90,20 @@ export class Tile {
 
   /**
    * Room the labels take beside and below the cells.
-   * @param {boolean} labelled
+   * @param {number} width of the box
+   * @param {number} height
    */
-  margins(labelled) {
+  margins(width, height) {
     const { view } = this.matrices;
-    if (!labelled) return { left: 0, right: 0, bottom: 0, top: this.strip() ? STRIP : 0 };
-    const widest = (/** @type {string[]} */ names) =>
-      Math.min(WIDEST_LABEL, names.reduce((most, name) => Math.max(most, labelWidth(name, this.font)), 0));
+    if (Math.min(width, height) < SMALLEST_LABELLED) return { left: 0, right: 0, bottom: 0, top: this.strip() ? STRIP : 0 };
+    const widest = (/** @type {string[]} */ names, /** @type {number} */ side) => {
+      const room = Math.max(LABELS.least, Math.min(LABELS.most * this.growth, LABELS.share * side));
+      return Math.min(room, names.reduce((most, name) => Math.max(most, labelWidth(name, this.font)), 0));
+    };
     return {
-      left: Math.ceil(widest(view.rows)) + 6,
+      left: Math.ceil(widest(view.rows, width)) + 6,
       right: LAST_LABEL,
-      bottom: Math.ceil(widest(view.columns)) + 6,
+      bottom: Math.ceil(widest(view.columns, height)) + 6,
       top: this.strip() ? STRIP : OVERHANG,
     };
   }
@@ -117,7 +121,7 @@ export class Tile {
    */
   cell(width, height) {
     const { rows, columns } = this.matrices;
-    const margin = this.margins(Math.min(width, height) >= SMALLEST_LABELLED);
+    const margin = this.margins(width, height);
     const largest = (this.few ? LARGEST_OF_FEW : LARGEST_CELL) * this.growth;
     const across = Math.min(largest, (width - margin.left - margin.right) / columns);
     const down = Math.min(largest, (height - margin.bottom - margin.top) / rows);
@@ -135,11 +139,11 @@ export class Tile {
    */
   resize(width, height) {
     const labelled = Math.min(width, height) >= SMALLEST_LABELLED;
-    const { left, right, bottom, top } = this.margins(labelled);
+    const { left, right, bottom, top } = this.margins(width, height);
     const [cellWidth, cellHeight] = this.cell(width, height);
     const { rows, columns } = this.matrices;
     this.grid = { left, top, width: cellWidth * columns, height: cellHeight * rows, cellWidth, cellHeight };
-    this.labels = labelled ? this.labelsOf(bottom) : [];
+    this.labels = labelled ? labelsOf(this.matrices.view, this.grid, this.font, bottom) : [];
     const flat = bottom > 0 && this.labels.every((label) => !label.turned);
     this.width = left + this.grid.width + right;
     this.height = top + this.grid.height + (flat ? this.font + 5 : bottom);
@@ -154,36 +158,6 @@ export class Tile {
     this.element.style.width = `${this.width}px`; // a long caption must not push the next map away
     this.canvas.classList.toggle("tile-dense", Math.min(cellWidth, cellHeight) < 1);
     this.draw();
-  }
-
-  /** @param {number} bottom room for turned column labels @returns {Label[]} */
-  labelsOf(bottom) {
-    const { view } = this.matrices;
-    const { left, top, height, cellWidth, cellHeight } = this.grid;
-    /** @type {Label[]} */
-    const labels = [];
-    const every = stride(cellHeight);
-    for (let row = 0; row < view.rows.length; row += every) {
-      labels.push({
-        x: left - 5,
-        y: top + (row + 0.5) * cellHeight + 3.5,
-        anchor: "end",
-        turned: false,
-        text: fitted(view.rows[row], left - 6, this.font),
-        of: view.rows[row],
-      });
-    }
-    const flat = view.columns.every((name) => labelWidth(name, this.font) <= cellWidth - 3);
-    const across = flat ? 1 : stride(cellWidth);
-    for (let column = 0; column < view.columns.length; column += across) {
-      const x = left + (column + 0.5) * cellWidth;
-      labels.push(
-        flat
-          ? { x, y: top + height + this.font + 2, anchor: "middle", turned: false, text: brief(view.columns[column], LONGEST_LABEL), of: view.columns[column] }
-          : { x: x + 3.5, y: top + height + 5, anchor: "end", turned: true, text: fitted(view.columns[column], bottom - 6, this.font), of: view.columns[column] },
-      );
-    }
-    return labels;
   }
 
   /**

@@ -24,7 +24,8 @@ export function timeBar(scene) {
   const ticks = el("div", { class: "bar-times", "aria-hidden": "true", title: "Drag to look at a stretch of time alone; Esc goes back" });
   const name = el("span", { class: "bar-name" });
   const whole = el("button", { type: "button", class: "quiet", text: "Show all of it (0)", on: { click: () => scene.scale.zoom(null) } });
-  const element = el("div", { class: "time-bar" }, [ticks, el("div", { class: "bar-said" }, [name, whole])]);
+  const said = el("div", { class: "bar-said" }, [name, whole]);
+  const element = el("div", { class: "time-bar" }, [ticks, said]);
   const draw = () => {
     const room = ticks.clientWidth || 600;
     ticks.replaceChildren(
@@ -40,5 +41,5 @@ export function timeBar(scene) {
   scene.scale.on(draw);
   new ResizeObserver(draw).observe(ticks);
   zoomByAxis(scene, ticks, ticks);
-  return { element, ticks };
+  return { element, ticks, said };
 }

@@ -2,23 +2,26 @@
 
 import { category } from "./colours.js";
 import { brief, clockText, el, nameOf } from "./dom.js";
-import { lanesOf, ribbonsOf } from "./stages.js";
+import { lanesOf, namedLanes, ribbonsOf } from "./stages.js";
 import { glossaryOf, tipOn } from "./terms.js";
 
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./stages.js").Moment} Moment */
 
-const STRIPS = 72; // pixels all lanes together may take
+const STRIPS = 60; // pixels all lanes together may take
 const LANE = [5, 15]; // pixels, least and most
+const LANE_NAMES = 110; // pixels that the names of lanes take at most
 const MOST_STRIPS = 6; // runs in sight; with more the strips scroll, and the page keeps its room
-const NAMED_LANE = 13; // pixels below which a name cannot be read
+const NAMED_LANE = 12; // pixels below which a name cannot be read
 
-/** @param {Scene} scene @param {Moment[]} moments @returns {{element: HTMLElement|null, recolour: () => void}} */
+/** @param {Scene} scene @param {Moment[]} moments @returns {{element: HTMLElement|null, gutter: number, recolour: () => void}} `gutter`: px for the names of lanes */
 export function stageRibbon(scene, moments) {
   const ribbons = ribbonsOf(scene);
   const rows = lanesOf(ribbons, Math.floor(STRIPS / NAMED_LANE));
   const lanes = rows.reduce((sum, n) => sum + n, 0);
-  if (scene.times.length < 2 || (!lanes && !moments.length)) return { element: null, recolour: () => {} };
+  if (scene.times.length < 2 || (!lanes && !moments.length)) return { element: null, gutter: 0, recolour: () => {} };
+  const named = scene.runs.length > 1 ? [] : namedLanes(ribbons[0], rows[0]);
+  const gutter = Math.min(LANE_NAMES, Math.max(0, ...named.map(({ name }) => 12 + 5.6 * name.length)));
   const height = Math.max(LANE[0], Math.min(LANE[1], Math.floor(STRIPS / Math.max(1, lanes))));
   /** @type {[HTMLElement, number][]} */
   const painted = [];
@@ -38,7 +41,7 @@ export function stageRibbon(scene, moments) {
     ]);
     strip.style.height = `${Math.max(1, rows[run]) * (height + 1)}px`;
     const name = scene.runs.length > 1 ? el("span", { class: "strip-name" }, nameOf(scene.runs[run].short, 60)) : null;
-    return el("div", { class: "strip-row" }, [name, strip]);
+    return el("div", { class: "strip-row" }, [name ?? laneNames(named, height), strip]);
   });
   const band = el("div", { class: "marked-frames" });
   band.style.visibility = "hidden";
@@ -51,7 +54,19 @@ export function stageRibbon(scene, moments) {
   const recolour = () => painted.forEach(([button, colour]) => button.style.setProperty("--stage", category(colour)));
   recolour();
   const element = el("div", { class: "ribbon" }, [el("div", { class: "ribbon-band" }, band), ...strips]);
-  return { element: strips.length > MOST_STRIPS ? el("div", { class: "ribbons" }, element) : element, recolour };
+  return { element: strips.length > MOST_STRIPS ? el("div", { class: "ribbons" }, element) : element, gutter, recolour };
+}
+
+/** What the lanes of the only run are, beside them. @param {{name: string, lane: number}[]} named @param {number} height of a lane */
+function laneNames(named, height) {
+  if (!named.length || height < NAMED_LANE) return null;
+  const names = named.map(({ name, lane }) => {
+    const element = el("span", { class: "lane-name" }, nameOf(name, 60));
+    element.style.top = `${lane * (height + 1)}px`;
+    element.style.lineHeight = `${height}px`;
+    return element;
+  });
+  return el("span", { class: "lane-names" }, names);
 }
 
 /** Puts an element where a stretch of time is seen; what lies outside of the window is hidden. @param {HTMLElement} element @param {Scene} scene @param {number} start @param {number} stop */
@@ -76,7 +91,7 @@ export function segmentButton(scene, run, segment, named) {
     scene.enter(segment.start, segment.stop);
     scene.mark([segment.start, segment.stop]);
   };
-  const label = `${whose}stage ${segment.name}, ${when}`;
+  const label = `${whose}${segment.track ? `${brief(segment.track, 60)}: ` : ""}stage ${segment.name}, ${when}`;
   const button = el(
     "button",
     { type: "button", class: "segment", title: `${label}\n${segment.evidence}`, "aria-label": label, on: { click: go } },
