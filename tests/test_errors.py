@@ -37,6 +37,12 @@ def test_the_nearest_name_is_found_in_upper_or_lower_case(name, meant):
     assert f"did you mean {meant!r}?" in str(unknown("event", name, ["E1", "E2", "Q2", "predicted E2", "predicted Q2", "ledger"]))
 
 
+@pytest.mark.parametrize(("name", "meant"), [("focus", "focus-dilution"), ("text-f", "text-focus"), ("text-fokus", "text-focus")])
+def test_a_name_that_was_begun_comes_before_one_that_is_alike(name, meant):
+    known = ["text-focus", "text-focus-long", "focus-dilution", "scan-snap"]
+    assert f"did you mean {meant!r}?" in str(unknown("study", name, known))
+
+
 @pytest.mark.parametrize(
     ("package", "extra", "work"),
     [

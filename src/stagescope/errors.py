@@ -117,10 +117,12 @@ def needed(package: str, extra: str, work: str) -> ModuleType:
 def unknown(kind: str, name: str, known: Iterable[str], more: Iterable[str] = ()) -> InputError:
     """The error for a name that does not exist, with the nearest one that does, in upper or lower case.
 
-    A number is never a slip for another. `more` are sentences that may explain why the name is missing.
+    The shortest name that begins with what was given is nearest: "focus" is a slip for "focus-dilution". A number
+    is never a slip for another. `more` are sentences that may explain why the name is missing.
     """
     choices = sorted(sorted(known), key=lambda each: int(each) if each.isdigit() else float("inf"))
     folded = {each.casefold(): each for each in reversed(choices)}
-    near = [] if name.isdigit() else difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    begun = sorted((each for each in folded if len(name) > 1 and each.startswith(name.casefold())), key=len)
+    near = [] if name.isdigit() else begun or difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
     hint = f"did you mean {folded[near[0]]!r}?" if near else "known: " + ", ".join(choices)
     return InputError("; ".join((f"unknown {kind} {name!r}; {hint}", *more)))

@@ -188,7 +188,6 @@ def test_unknown_names_come_with_the_nearest(tmp_path, call, words, expected):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("run", "scan-snap", "--stepz", "5", "--out", "x"), "--steps"),
         (("run", "scan-snap", "--steps", "five", "--out", "x"), "five"),
         (("run", "scan-snap", "--optimizer", "sgdd", "--out", "x"), "heavy-ball"),
         (("run", "scan-snap"), "--out"),
@@ -209,6 +208,21 @@ def test_words_the_parser_refuses(call, words, expected):
     assert code == 2
     assert expected in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ("run scan-snap --stepz 5", ("unknown option of run scan-snap '--stepz'", "did you mean '--steps'?")),
+        ("run focus-dilution --presset=ref", ("did you mean '--preset'?", "`stagescope run focus-dilution --help`")),
+        ("run text-focus --record by-change", ("text-focus has no option --record", "focus-dilution", "without chance")),
+        ("list focus", ("did you mean 'focus-dilution'?",)),
+    ],
+)
+def test_options_and_studies_that_are_not_known(call, words, parts):
+    code, said = call(*words.split())
+    assert code == 2
+    assert_sentence(said, *parts)
 
 
 # chains and forms of the loss
@@ -366,7 +380,7 @@ def test_a_folder_without_permission(tmp_path, call, monkeypatch):
     code, said = call("run", "scan-snap", "--out", parent / "run", *QUICK)
     parent.chmod(stat.S_IRWXU)
     assert code == 1
-    assert_sentence(said, "closed", "Permission denied", "choose another folder or change its mode")
+    assert_sentence(said, f"{parent / 'run'}: Permission denied", "choose another folder or change its mode")
     assert list(parent.iterdir()) == []
 
 

@@ -17,6 +17,7 @@ from stagescope.cli.main import CONFIG, VERBS, run
 from stagescope.dynamics.journey import Journey
 from stagescope.options import option_words
 from stagescope.papers.registry import paper_of, papers, studies
+from stagescope.views.view import Portrait
 from tests.runs import samples
 
 
@@ -269,6 +270,32 @@ def test_a_demo_finds_a_page_of_somebody_else_before_it_runs(tmp_path, capsys):
     assert run(["demo", "--out", str(tmp_path)]) == 2
     assert "is no report of Stagescope" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_an_interrupted_demo_says_what_is_left(tmp_path, capsys, monkeypatch):
+    """The second run is interrupted, then what is read off the first one."""
+    stops = [stop for stop in tour.tour() if stop[0].name == "scan-snap"]
+    monkeypatch.setattr(tour, "tour", lambda: stops)
+    monkeypatch.setattr(tour, "portrait", lambda run, name: Portrait(name, run, ()))
+    (first, second), walk = [tmp_path / f"scan-snap-{preset}" for _, preset, _ in stops], Journey.walk
+
+    def cut(journey, state):
+        for place, point in enumerate(walk(journey, state)):
+            if place > 3 and second.exists():
+                raise KeyboardInterrupt
+            yield point
+
+    def late(run, name):
+        raise ss.Interrupted("give out=FOLDER")
+
+    monkeypatch.setattr(Journey, "walk", cut)
+    assert run(["demo", "--quiet", "--out", str(tmp_path)]) == 130
+    said = capsys.readouterr().err
+    assert f"continue with `stagescope resume {second}`; finished runs: {first}" in said
+    monkeypatch.setattr(Journey, "walk", walk)
+    monkeypatch.setattr(tour, "portrait", late)
+    assert run(["demo", "--quiet", "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr().err == f"stagescope: interrupted; no page was written; finished runs: {first}\n"
 
 
 @pytest.mark.long

@@ -31,19 +31,30 @@ def demo(out: Path, quiet: bool = False, show: bool = False, quick: bool = False
     with store_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     page = html_target(out / "report.html")
-    for found, preset, sentence in tour()[: 1 if quick else None]:
-        console.print(Text.assemble((f"{found.name}: ", "bold"), sentence))
-        place = out / f"{found.name}-{preset}"
-        run = found.run(found.configured(preset), out=place, overwrite=True, progress=False if quiet else None)
-        portraits.append(portrait(run, preset))
-        for line in _lines(portraits[-1]):
-            console.print(Padding(Text(line), (0, 0, 0, 2)))
-    made = write(portraits, page, title=TITLE)
+    stored: list[Path] = []
+    try:
+        for found, preset, sentence in tour()[: 1 if quick else None]:
+            console.print(Text.assemble((f"{found.name}: ", "bold"), sentence))
+            place = out / f"{found.name}-{preset}"
+            run = found.run(found.configured(preset), out=place, overwrite=True, progress=False if quiet else None)
+            stored.append(place)
+            portraits.append(portrait(run, preset))
+            for line in _lines(portraits[-1]):
+                console.print(Padding(Text(line), (0, 0, 0, 2)))
+        made = write(portraits, page, title=TITLE)
+    except KeyboardInterrupt as interrupt:
+        raise KeyboardInterrupt(_left(interrupt, stored)) from None
     console.print(Text(f"The page with all of it: {made}", style="bold"))
     console.print(Text(f"Each run is a folder in {out}/: look with `stagescope stages`, `check`, `ladder`."))
     if show:
         open_page(made)
     return 0
+
+
+def _left(interrupt: KeyboardInterrupt, stored: list[Path]) -> str:
+    """What an interrupt leaves: a run that can be continued, if one was being stored, and those that are whole."""
+    said = str(interrupt) if getattr(interrupt, "folder", None) is not None else "interrupted; no page was written"
+    return f"{said}; finished runs: {', '.join(map(str, stored))}" if stored else said
 
 
 def _lines(found: Portrait) -> list[str]:

@@ -14,6 +14,7 @@ import stagescope
 from stagescope.cli import continue_command, predict_command, run_commands, sweep_commands
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
+from stagescope.cli.early_options import refuse_unknown
 from stagescope.cli.first_screen import Wrapped, first_screen
 from stagescope.cli.run_config import expanded
 from stagescope.errors import InputError, StagescopeError, sentence, unknown
@@ -71,7 +72,9 @@ def run(arguments: list[str]) -> int:
         print(f"stagescope: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt as interrupt:
-        print(f"stagescope: {str(interrupt) or 'interrupted; nothing was kept'}", file=sys.stderr)
+        lost = getattr(interrupt, "folder", ...) is None  # a run in memory: how Python would keep it helps nobody here
+        said = "" if lost else str(interrupt)
+        print(f"stagescope: {said or 'interrupted; nothing was kept'}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -194,7 +197,7 @@ def _refuse_repeats(arguments: list[str]) -> None:
 
 
 def _early_names(arguments: list[str]) -> None:
-    """Unknown commands, studies and presets, with the nearest known name."""
+    """Unknown commands, studies, presets and options of studies, with the nearest known name."""
     if not arguments or arguments[0].startswith("-"):
         return
     verb, name = arguments[0], next(iter(arguments[1:]), "-")
@@ -207,3 +210,6 @@ def _early_names(arguments: list[str]) -> None:
     presets = {**found.presets, **(found.sweeps if verb == "sweep" else {})}
     if preset is not None and preset not in presets:
         raise unknown(f"preset of {name}", preset, presets)
+    flags = VERBS[verb][1]
+    own = set(found.options.model_fields) - set(getattr(flags, "unused", ()))
+    refuse_unknown(verb, name, {*flags.model_fields, *own}, arguments[2:])

@@ -33,12 +33,16 @@ QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C; what was committed is on disk and can be resumed.
+    """Ctrl-C; what was committed is on disk, in `folder`, and can be resumed. A run in memory has none, and is lost.
 
     Examples:
         >>> issubclass(ss.Interrupted, KeyboardInterrupt)
         True
     """
+
+    def __init__(self, said: str = "", folder: Path | None = None) -> None:
+        super().__init__(said)
+        self.folder = folder
 
 
 @one_blas_thread()
@@ -107,7 +111,7 @@ def evolve(
     except KeyboardInterrupt as interrupt:
         if isinstance(interrupt, Interrupted) or folder is None or not _begun(folder, journey):
             raise
-        raise Interrupted(advice(folder, journey.spec)) from None
+        raise Interrupted(advice(folder, journey.spec), folder) from None
 
 
 def frames(
@@ -217,7 +221,7 @@ def _drive(
             outcome = _follow(journey, sink, state, camera, points, bar)
         except KeyboardInterrupt:
             sink.abandon()
-            raise Interrupted(sink.advice) from None
+            raise Interrupted(sink.advice, sink.folder) from None
         except BaseException:
             sink.abandon()
             raise

@@ -31,6 +31,7 @@ class Memory:
     """Keeps frames in memory."""
 
     advice = "interrupted; nothing was being saved (give out=FOLDER to keep a resumable run)"
+    folder = None
 
     def __init__(self, first: Frame) -> None:
         self._frames = [first]
@@ -74,6 +75,7 @@ class Disk:
     def __init__(self, writer: Any, layout: Layout) -> None:
         self._writer, self._layout = writer, layout
         self.commit, self.abandon = writer.commit, writer.close
+        self.folder = writer.folder
         self.advice = advice(writer.folder, writer.manifest.spec)
 
     def take(self, frames: list[Frame]) -> None:

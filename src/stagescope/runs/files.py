@@ -45,12 +45,23 @@ PATIENCE, PAUSE = 0.2, 0.01
 
 @contextmanager
 def store_errors(path: Path) -> Iterator[None]:
-    """Turn an operating-system error into a sentence that names the file and the remedy."""
+    """Turn an operating-system error into a sentence that names the file and the remedy.
+
+    A hidden file that is made beside `path` and then takes its place is named as `path`, which the caller knows.
+    """
     try:
         yield
     except OSError as error:
         remedy = _REMEDY.get(error.errno or 0, "check the folder and try again")
-        raise StoreError(f"{error.filename or path}: {error.strerror or error}: {remedy}") from error
+        raise StoreError(f"{_known(error, path)}: {error.strerror or error}: {remedy}") from error
+
+
+def _known(error: OSError, path: Path) -> str | Path:
+    """The file of an error by a name that the caller knows."""
+    if not isinstance(error.filename, str):
+        return error.filename or path
+    stem = f".{path.resolve().name}."
+    return path if any(part.startswith(stem) for part in Path(error.filename).parts) else error.filename
 
 
 def entries(folder: Path) -> Iterator[os.DirEntry[str]]:

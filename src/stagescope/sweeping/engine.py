@@ -150,7 +150,7 @@ def sweep(
             job.run(request, refine)
         except KeyboardInterrupt:
             done = notes.count(len(load_sweep(folder)), "row")
-            raise Interrupted(f"interrupted: {done} committed in {folder}; call again to continue") from None
+            raise Interrupted(f"interrupted: {done} committed in {folder}; call again to continue", folder) from None
         finally:
             job.settle()
             made = replace(load_sweep(folder), renewed=job.renewed)
