@@ -1,5 +1,7 @@
 """A page explains itself: what is shown, what happens now, what symbols mean, and a tour of the stages for a lecture."""
 
+from dataclasses import replace
+
 import pytest
 
 from stagescope.reporting.page import page
@@ -95,7 +97,8 @@ def test_a_guided_tour_by_keys_alone(seen):
     assert "attention gathers on token 1" in seen.page.locator(".guide").inner_text()
     seen.press("ArrowRight", "ArrowRight", "ArrowRight")
     title, place, time, _ = tour(seen)
-    assert (title, place) == ("dilution", "3 of 3")
+    assert (title, place) == ("dilution", "3 of 3, last stop")
+    assert seen.page.locator(".guide-place.beyond").count() == 1  # the third arrow went beyond the end
     assert time >= DILUTION * UNTIL
     seen.press("ArrowLeft")
     assert tour(seen)[:2] == ("plateau", "2 of 3")
@@ -106,6 +109,27 @@ def test_a_guided_tour_by_keys_alone(seen):
     assert seen.panel("plane").is_visible()
     seen.press("Home", "ArrowRight")
     assert seen.position == 1
+
+
+SIZES = """() => ['.bar-times span', '.ribbon .segment', '.legend', '.bar-ticks'].map((one) =>
+    parseFloat(getComputedStyle(document.querySelector(one)).fontSize))"""
+
+
+def test_a_run_of_one_stage_is_told_by_its_events_in_type_that_a_class_can_read(visit, tmp_path):
+    made = portrait(frames=11, until=UNTIL)
+    path = tmp_path / "page.html"
+    alone = replace(made.explained, captions=made.explained.captions[:1])
+    path.write_text(page([replace(made, explained=alone)]), encoding="utf-8")
+    seen = visit(path)
+    seen.resize(1920, 1080)
+    seen.press("g", "ArrowRight", "ArrowRight")
+    assert tour(seen)[:2] == ("dilution", "3 of 3, last stop")  # the stage, then the events that were reached
+    assert f"At t = {DILUTION * UNTIL:g}." in seen.page.locator(".guide-text").inner_text()
+    assert min(seen.page.evaluate(SIZES)) >= 18
+    seen.resize(400, 900)
+    seen.settle()
+    cells = seen.panel("attention").locator("canvas.tile-cells").first.bounding_box()
+    assert cells["y"] + cells["height"] <= seen.page.locator(".dock").bounding_box()["y"]
 
 
 def test_a_tour_plays_a_stage_to_its_end(seen):

@@ -1,16 +1,17 @@
 /**
- * The guided tour, for a lecture: one stage after the other, full screen, with its caption in large type. Arrow keys go from
- * stage to stage; each is played once from its start to its end.
+ * The guided tour, for a lecture: one stop after the other, full screen, with its caption in large type. Arrow keys go from
+ * stop to stop; each is played once from its start to its end.
  */
 
 import { brief, el, setText } from "./dom.js";
+import { stopsOf } from "./guide_stops.js";
 import { LONGEST_CAPTION, rungText } from "./present.js";
 
 /** @typedef {import("./clock.js").Scene} Scene */
 /** @typedef {import("./scrubber.js").Scrubber} Scrubber */
 /** @typedef {import("./panels.js").Panels} Panels */
 
-const SECONDS = 6; // that a stage is played at speed 1
+const SECONDS = 6; // that a stop is played at speed 1
 
 export class Guide {
   /** @param {Scene} scene @param {Scrubber} scrubber @param {Panels} panels */
@@ -18,8 +19,9 @@ export class Guide {
     this.scene = scene;
     this.scrubber = scrubber;
     this.panels = panels;
-    this.run = scene.runs.findIndex(({ data }) => data.about?.captions.length);
-    this.steps = this.run < 0 ? [] : (scene.runs[this.run].data.about?.captions ?? []);
+    const { run, stops } = stopsOf(scene);
+    this.run = run;
+    this.steps = stops;
     this.step = 0;
     this.on = false;
     this.place = el("span", { class: "guide-place" });
@@ -32,8 +34,8 @@ export class Guide {
       el("div", { class: "guide-head" }, [
         el("h2", { class: "guide-title" }, this.title),
         this.place,
-        button("\u2190", "previous stage", () => this.go(this.step - 1)),
-        button("\u2192", "next stage", () => this.go(this.step + 1)),
+        button("\u2190", "previous stop", () => this.go(this.step - 1)),
+        button("\u2192", "next stop", () => this.go(this.step + 1)),
         button("\u2715", "end the tour (Esc)", () => this.stop()),
       ]),
       el("p", { class: "guide-text" }, this.text),
@@ -104,14 +106,17 @@ export class Guide {
     scrollTo({ top: 0, behavior: "instant" });
   }
 
-  /** @param {number} step */
+  /** Goes to a stop and plays it; beyond the last one there is nothing to play again. @param {number} step */
   go(step) {
-    this.step = Math.max(0, Math.min(this.steps.length - 1, step));
+    const last = this.steps.length - 1;
+    this.place.classList.toggle("beyond", step > last);
+    if (step > last && this.step === last) return;
+    this.step = Math.max(0, Math.min(last, step));
     const { scene } = this;
     const caption = this.steps[this.step];
     const stop = caption.stop ?? scene.times[scene.times.length - 1];
     setText(this.title, brief(caption.title, 60));
-    setText(this.place, `${this.step + 1} of ${this.steps.length}`);
+    setText(this.place, `${this.step + 1} of ${this.steps.length}${this.step === last ? ", last stop" : ""}`);
     setText(this.text, brief(caption.text, LONGEST_CAPTION));
     setText(this.rung, rungText(scene.runs[this.run].data, caption.start, scene.clock));
     scene.mark([caption.start, stop]);

@@ -23,10 +23,17 @@ import { GAP, tileBox } from "./tile_box.js";
 const NARROWEST = 250; // px for a run beside another
 const TALLEST = 520; // px for all maps of a run, if they can be read at that size
 const AROUND_ZOOMED = 290; // px that header, legend and player take from one map alone
-const AROUND_GUIDED = 480; // px that title, legend, caption and player take in a lecture
+const AROUND_GUIDED = 430; // px that title, legend, caption and player take in a lecture
+const NARROW_GUIDED = { width: 1000, share: 0.27, least: 130 }; // below the curves on a narrow screen: share of its height, px
 const LEAST_ZOOMED = 300;
 const MOST_ZOOMED = 2; // runs whose maps are enlarged side by side: more would not be larger than before
 const WIDEST_NAME = 110; // px of such a name
+
+/** Pixels for the maps of a lecture: beside the curves, or below them. */
+function guidedHeight() {
+  const { width, share, least } = NARROW_GUIDED;
+  return innerWidth <= width ? Math.max(least, share * innerHeight) : Math.max(LEAST_ZOOMED, innerHeight - AROUND_GUIDED);
+}
 
 class Heat {
   /** @param {Scene} scene @param {{run: number, matrices: Matrices}[]} parts */
@@ -201,7 +208,7 @@ class Heat {
     const share = Math.floor((width - GAP * (across - 1)) / across);
     const large = this.zoomed !== null;
     const guided = document.body.classList.contains("guided");
-    const tallest = large ? Math.max(LEAST_ZOOMED, innerHeight - AROUND_ZOOMED) : guided ? Math.max(LEAST_ZOOMED, innerHeight - AROUND_GUIDED) : TALLEST;
+    const tallest = large ? Math.max(LEAST_ZOOMED, innerHeight - AROUND_ZOOMED) : guided ? guidedHeight() : TALLEST;
     for (const group of this.groups) {
       const tiles = group.tiles.filter((tile) => !tile.element.hidden);
       if (!tiles.length) continue;

@@ -13,6 +13,11 @@ import { spread } from "./traces.js";
 
 export const PLOT_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
 const SMALL = 10.5; // pixels of the smallest type
+
+/** Pixels of the type beside plots: in a lecture it is read from the last row. @param {number} usual */
+export function plotType(usual) {
+  return document.body.classList.contains("guided") ? Math.round(Math.min(20, Math.max(14, 7.5 + 0.006 * innerWidth))) : usual;
+}
 const NAMED_LANES = 5; // lanes up to which stages have names above the loss
 const HAIRLINES = 12; // events that are drawn across a plot
 const LONGEST_LEVEL = 34; // characters of a level's name in a plot; the legend has all of it

@@ -2,7 +2,7 @@
 
 import { inks } from "./colours.js";
 import { brief, short } from "./dom.js";
-import { PLOT_FONT, drawLevels, drawMoments, drawPredicted, drawRibbon, drawRungs } from "./plot.js";
+import { PLOT_FONT, plotType, drawLevels, drawMoments, drawPredicted, drawRibbon, drawRungs } from "./plot.js";
 import { axisTicks, polylines } from "./traces.js";
 
 /** @typedef {import("./curves.js").CurvesPlot} CurvesPlot */
@@ -19,11 +19,13 @@ const RIGHT_EDGE = 18; // pixels to the right of a plot: half of the last number
  * @returns {object}
  */
 export function plotOptions(plot) {
-  const { y, lines, levels, moments, ribbon } = plot;
+  const { y, lines, levels, moments } = plot;
+  const large = document.body.classList.contains("guided");
+  const ribbon = large ? { rows: [], lane: 0, height: 0 } : plot.ribbon; // in a lecture the ribbon below is enough
   const trace = tracer(plot);
   const predicted = plot.slot === "loss" ? plot.scene.runs.flatMap(({ data }) => data.prediction ?? []) : [];
   const labelled = (/** @type {uPlot} */ _, /** @type {string[]|null} */ marks) =>
-    14 + LETTER * Math.max(LEAST_LETTERS, ...(marks ?? []).map((mark) => mark.length));
+    14 + (LETTER / 11) * plotType(11) * Math.max(LEAST_LETTERS, ...(marks ?? []).map((mark) => mark.length));
   const behind = (/** @type {uPlot} */ u) => {
     const { x } = plot;
     drawMoments(u.ctx, moments, x, u.bbox, devicePixelRatio);
@@ -46,8 +48,8 @@ export function plotOptions(plot) {
       y: { range: () => [0, 1] },
     },
     axes: [
-      { ...axisOptions(() => plot.x, 80, "width"), grid: { show: false }, size: document.body.classList.contains("guided") ? 34 : 26, label: plot.timeName },
-      { ...axisOptions(() => y, 34, "height"), size: labelled, label: brief(plot.views[0].view.axis, 50) },
+      { ...axisOptions(() => plot.x, 6 * plotType(11), "width"), grid: { show: false }, size: large ? 34 : 26, label: plot.timeName },
+      { ...axisOptions(() => y, 3 * plotType(11), "height"), size: labelled, label: brief(plot.views[0].view.axis, 50) },
     ],
     series: [{}, ...lines.map((line) => seriesOptions(line, trace))],
     hooks: { drawAxes: [behind], draw: [above] },
@@ -57,7 +59,7 @@ export function plotOptions(plot) {
 /** @param {() => Axis} axis @param {number} gap pixels between two numbers @param {"width"|"height"} side */
 function axisOptions(axis, gap, side) {
   const large = document.body.classList.contains("guided");
-  const font = `${large ? 16 : 11}px ${PLOT_FONT}`;
+  const font = `${plotType(11)}px ${PLOT_FONT}`;
   const ticks = (/** @type {uPlot} */ u) => axisTicks(axis(), u.bbox[side] / devicePixelRatio, gap);
   return {
     font,

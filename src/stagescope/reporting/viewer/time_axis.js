@@ -1,12 +1,13 @@
 /** The axis of time below the slider, and what axes of time are called. */
 
 import { clockText, el, short } from "./dom.js";
+import { plotType } from "./plot.js";
 import { axisTicks } from "./traces.js";
 import { zoomByAxis } from "./zoom.js";
 
 /** @typedef {import("./clock.js").Scene} Scene */
 
-const APART = 64; // px between two numbers
+const APART = 6; // widths of a letter between two numbers
 
 /** What the axis is called: its clock, its scale, and where it begins if zero has no place on it. @param {Scene} scene */
 export function timeName({ clock, times, scale }) {
@@ -29,7 +30,7 @@ export function timeBar(scene) {
   const draw = () => {
     const room = ticks.clientWidth || 600;
     ticks.replaceChildren(
-      ...axisTicks(scene.axis, room, APART).map((time) => {
+      ...axisTicks(scene.axis, room, APART * plotType(10.5)).map((time) => {
         const tick = el("span", { text: short(time, 4) });
         tick.style.left = `${100 * scene.scale.share(time)}%`;
         return tick;
@@ -39,6 +40,7 @@ export function timeBar(scene) {
     whole.hidden = !scene.scale.window;
   };
   scene.scale.on(draw);
+  scene.settings.on((name) => name === "guided" && draw());
   new ResizeObserver(draw).observe(ticks);
   zoomByAxis(scene, ticks, ticks);
   return { element, ticks, said };

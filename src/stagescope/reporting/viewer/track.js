@@ -26,11 +26,12 @@ export function stageRibbon(scene, moments) {
   /** @type {[HTMLElement, number][]} */
   const painted = [];
   const strips = ribbons.map((ribbon, run) => {
+    const own = ribbon.names[0] ? rows[run] : (ribbon.tracks[0] ?? 0); // lanes of the run itself, which a lecture shows
     const shown = ribbon.segments.filter(({ lane }) => lane < rows[run]);
     const segments = shown.map((segment) => {
       const button = segmentButton(scene, run, segment, height >= NAMED_LANE);
-      button.style.top = `${segment.lane * (height + 1)}px`;
-      button.style.height = `${height}px`;
+      button.style.setProperty("--lane", String(segment.lane));
+      button.classList.toggle("of-part", segment.lane >= own);
       painted.push([button, segment.colour]);
       return button;
     });
@@ -39,7 +40,8 @@ export function stageRibbon(scene, moments) {
       ...ticksOf(scene, moments, run),
       ...rungMarks(scene, run),
     ]);
-    strip.style.height = `${Math.max(1, rows[run]) * (height + 1)}px`;
+    strip.style.setProperty("--lanes", String(Math.max(1, rows[run])));
+    strip.style.setProperty("--own-lanes", String(Math.max(1, Math.min(own, rows[run]))));
     const name = scene.runs.length > 1 ? el("span", { class: "strip-name" }, nameOf(scene.runs[run].short, 60)) : null;
     return el("div", { class: "strip-row" }, [name ?? laneNames(named, height), strip]);
   });
@@ -54,6 +56,7 @@ export function stageRibbon(scene, moments) {
   const recolour = () => painted.forEach(([button, colour]) => button.style.setProperty("--stage", category(colour)));
   recolour();
   const element = el("div", { class: "ribbon" }, [el("div", { class: "ribbon-band" }, band), ...strips]);
+  element.style.setProperty("--lane-height", `${height}px`);
   return { element: strips.length > MOST_STRIPS ? el("div", { class: "ribbons" }, element) : element, gutter, recolour };
 }
 
