@@ -115,6 +115,16 @@ def test_stages_and_claims_explain_their_symbols(tmp_path, monkeypatch, capsys):
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["Symbols:", "gamma_i"]
 
 
+def test_info_has_no_notation_of_python(tmp_path, capsys):
+    facts = {"environment": {"threads": {"blas": 1}, "packages": {"numpy": "2.0", "numba": "0.62"}}, "params": {"W": [4, 8]}}
+    render.print_info({**facts, "config": {"pi": [0.5, 0.25], "shape": [], "quiet": True, "extra": {"a": {"b": None}}}})
+    said = capsys.readouterr().out
+    assert not set("[]{}'") & set(said)
+    for line in ("threads = blas 1", "packages = numpy 2.0, numba 0.62", "W = 4, 8", "pi = 0.5, 0.25", "quiet = yes", "a (b -)"):
+        assert line in said
+    assert "shape" not in said
+
+
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b1m\u202e\ud800[/bold][red]"
 """Sets the title of the window, clears the screen, turns text round, cannot be encoded, and looks like markup."""
 

@@ -8,8 +8,9 @@ import pytest
 from matplotlib import pyplot
 
 from stagescope.cli.main import run as command
-from stagescope.detect.stage import Event, Stages
+from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.errors import InputError
+from stagescope.landscape.ladder import Ladder, Rung
 from stagescope.reporting.portrait import portrait
 from stagescope.reporting.static import drawings, text, write_figures
 from stagescope.reporting.static_draw import plain
@@ -58,6 +59,16 @@ def test_the_loss_that_is_drawn_is_the_recorded_one(found):
     lines = [line for line in drawing.axes[0].get_lines() if line.get_label() == "loss"]
     np.testing.assert_array_equal(lines[0].get_ydata(), found.run.series["loss"])
     pyplot.close(drawing)
+
+
+def test_the_text_says_whose_a_stage_is_and_no_distance_of_a_point_that_was_not_found(found):
+    stages = Stages.of("finished", "t", {}, (Stage("focus", 0.0, None, "it turns", "row 1"),), {})
+    rungs = (Rung("(1,1)", 3.0, 1e-12, 0.25, 1.4, None, ()), Rung("(2,1)", 9.0, 1.0, 0.89452, 1.4, None, ()))
+    said = text(replace(found, stages=stages, ladder=Ladder("finished", "t", rungs)))
+    assert said.splitlines()[2].startswith("Run scan-snap: 40 frames to t=50")
+    assert "| focus, row 1 |" in said
+    assert "| (1,1) | 3 | 0.25 |" in said
+    assert "| (2,1) | 9 | - |" in said
 
 
 def test_records_between_gaps_are_dots():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stagescope.reporting.bundle import VIEWER
-from stagescope.views.palette import CATEGORIES, DIVERGING, SEQUENTIAL, STEPS, ramp
+from stagescope.views.palette import CATEGORIES, DIVERGING, PALE, SEQUENTIAL, STEPS, TINTS, ramp
 
 SOURCE = (VIEWER / "colours.js").read_text(encoding="utf-8")
 
@@ -17,6 +17,14 @@ def test_anchors_are_those_of_the_page(name, own):
     found = re.search(rf"const {name} = \{{\s*light: (\[.*\]),", SOURCE)
     assert found is not None
     assert np.array(json.loads(found[1])).tolist() == np.array(own).tolist()
+
+
+def test_each_category_has_its_tint():
+    """A tint is its colour on white: what is missing to white is the same share in each channel. No two stages share one."""
+    for tint, strong in zip(TINTS, CATEGORIES, strict=True):
+        pale, full = (255 - np.array(list(bytes.fromhex(each[1:]))) for each in (tint, strong))
+        assert pale == pytest.approx((1 - PALE) * full, abs=0.51)
+    assert len(set(TINTS)) == 8
 
 
 def test_ramps_go_from_the_paper_to_the_strongest_colour():

@@ -191,6 +191,14 @@ def test_a_training_that_ends_early_is_stopped():
     assert watcher.run.step.tolist() == [0, 1, 2, 3]
 
 
+def test_more_steps_than_were_said_are_warned_of_once():
+    model, warned = seeded(), pytest.warns(UserWarning, match="goes on after steps=2: .* only the last is recorded")
+    with warned as said, ss.watch(model, probe=PROBE, steps=2) as watcher:
+        trained(model, 5, watcher)
+    assert len(said) == 1
+    assert watcher.run.step.tolist() == [0, 1, 2, 5]
+
+
 def test_an_error_of_the_program_leaves_a_run_that_resumes(tmp_path):
     model, options = seeded(), {"out": tmp_path / "run", "record": ss.Every(n=1)}
     with pytest.raises(RuntimeError, match="the program fails"):

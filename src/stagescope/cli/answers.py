@@ -36,7 +36,7 @@ def outcome(run: "Run") -> str:
     """How a run ended, and what to do next."""
     last = f"{run.clock} = {run.time[-1]:.6g}" if run.frames else "nothing"
     loss = f", loss {run.series['loss'][-1]:.6g}" if "loss" in run.series and run.frames else ""
-    said = printable(f"{run.status}: {run.frames} frames to {last}{loss}")
+    said = printable(f"{run.status}: {run.frames} frame{'' if run.frames == 1 else 's'} to {last}{loss}")
     return f"{said}\nnext: stagescope stages {run.path}  |  stagescope check {run.path}" if run.done else said
 
 

@@ -106,6 +106,7 @@ def _print(made: "Run") -> None:
     source: dict[str, Any] = made.spec["source"]
     curves = [name for name in made.series if name != made.clock]
     shown = ", ".join(curves[:8]) + (f" and {len(curves) - 8:,} more" if len(curves) > 8 else "")
-    print(printable(f"{made.frames:,} frames to {made.clock} = {made.time[-1]:.6g}; {len(curves):,} curves: {shown}"))
+    frames = f"{made.frames:,} frame{'' if made.frames == 1 else 's'}"
+    print(printable(f"{frames} to {made.clock} = {made.time[-1]:.6g}; {len(curves):,} curves: {shown}"))
     print_notes(source.get("notes", ()))
     print(f"next: stagescope stages {made.path}  |  stagescope report {made.path}")

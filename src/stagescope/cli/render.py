@@ -51,7 +51,8 @@ def print_info(found: dict[str, Any]) -> None:
         if value is None or value in ("", {}):
             continue
         if isinstance(value, dict):
-            value = "\n".join(f"{key} = {_value(item)}" for key, item in value.items() if item is not None)
+            shown = {key: item for key, item in value.items() if item not in (None, {}, [], ())}
+            value = "\n".join(f"{key} = {_value(item)}" for key, item in shown.items())
         table.add_row(Text(name, style="bold"), Text(_value(value)))
     show(table)
 
@@ -237,4 +238,13 @@ def new_table(*columns: str) -> Table:
 
 
 def _value(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    """A fact in words: numbers with a few digits, several things in a row."""
+    if isinstance(value, dict):
+        return ", ".join(
+            f"{key} ({_value(item)})" if isinstance(item, dict) else f"{key} {_value(item)}" for key, item in value.items()
+        )
+    if isinstance(value, list | tuple):
+        return ", ".join(f"({_value(item)})" if isinstance(item, dict | list | tuple) else _value(item) for item in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else str(value)

@@ -83,7 +83,7 @@ def noted_figures(
         bar.begin("reading", len(PARTS), "parts")
         read = count(1)
         seen = portrait(found, skip=skip, claims=claims, done=lambda part: bar.update(next(read)))
-        return write_figures(seen, out, kinds), seen.notes
+    return write_figures(seen, out, kinds, progress), seen.notes
 
 
 def _kinds(to: str | Sequence[str]) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ def _kinds(to: str | Sequence[str]) -> tuple[str, ...]:
     return kinds
 
 
-def write_figures(found: Portrait, out: str | Path, kinds: Sequence[str] = FORMATS) -> list[Path]:
+def write_figures(found: Portrait, out: str | Path, kinds: Sequence[str] = FORMATS, progress: bool | None = False) -> list[Path]:
     """Write NAME.KIND for every view, ladder.* where there are rungs, and ledger.md; returns the files."""
     out, kinds = Path(out), tuple(kinds)
     _check_folder(out)
@@ -106,8 +106,9 @@ def write_figures(found: Portrait, out: str | Path, kinds: Sequence[str] = FORMA
     with store_errors(out), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")  # a token that the font lacks is drawn as a box
         out.mkdir(parents=True, exist_ok=True)
-        for name, draw in drawn.items() if pictures else ():
-            save(draw, out / name, pictures)
+        with progress_for(progress) as bar:
+            for name in bar.each(list(drawn), "drawing", "figures") if pictures else ():
+                save(drawn[name], out / name, pictures)
         for name, written in texts.items():
             publish(out / name, written.encode("utf-8", "replace"))
         publish(out / LEDGER, text(found).encode("utf-8", "replace"))
@@ -147,7 +148,7 @@ def _file_name(slot: str) -> str:
 
 def text(found: Portrait) -> str:
     """Notes, stages, events, ledger, prediction and ladder as Markdown."""
-    lines = [f"# {_inline(found.name)}", "", _inline(repr(found.run))]
+    lines = [f"# {_inline(found.name)}", "", _inline(repr(found.run).strip("<>"))]
     for note in found.notes:
         lines += ["", f"> {_inline(note)}"]
     if found.stages is not None:
@@ -169,7 +170,7 @@ def text(found: Portrait) -> str:
 
 
 def _stages(found: Stages) -> list[str]:
-    rows = [(stage.name, _number(stage.start), _number(stage.stop, "end"), stage.evidence) for stage in found]
+    rows = [(stage.label, _number(stage.start), _number(stage.stop, "end"), stage.evidence) for stage in found]
     lines = ["", "## Stages", "", *_table(("stage", f"from {found.clock}", "to", "evidence"), rows)]
     if found.events:
         events = [(name, *_event(event), found.notes.get(name, "")) for name, event in found.estimates.items()]
@@ -203,7 +204,8 @@ def _event(event: Event) -> tuple[str, str]:
 def _rung(rung: Rung) -> tuple[str, ...]:
     rate = rung.law_words or _number(rung.rates[0] if rung.rates else None)
     numbers = map(_number, (rung.measured_rate, rung.predicted_escape, rung.measured_escape))
-    return (rung.label, _number(rung.t), _number(rung.distance), rung.opening or "nothing", rate, *numbers, rung.note)
+    distance = _number(rung.distance if rung.found else None)
+    return (rung.label, _number(rung.t), distance, rung.opening or "nothing", rate, *numbers, rung.note)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from stagescope.views.axes import log_time, log_values
 from stagescope.views.figure import COLORS, GREY
+from stagescope.views.palette import TINTS
 from stagescope.views.view import Curve, Curves, Portrait, View
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-TINTS = ("#cfe0ee", "#f6d9c6", "#cde8dc", "#efd9e6", "#f6e6bf", "#d8ecf8")
 STYLES = ("-", "--", ":", "-.")
 DASHED = (0, (2, 1.5))
 """What was not measured."""

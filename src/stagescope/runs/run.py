@@ -176,7 +176,8 @@ class Run:
         what = self.study or self.type
         last = self.time[-1] if self.frames else float("nan")
         note = f" ({self.reason})" if self.reason else ""
-        return f"<Run {what}: {self.frames} frames to {self.clock}={last:g}, {self.status}{note}>"
+        frames = f"{self.frames} frame{'' if self.frames == 1 else 's'}"
+        return f"<Run {what}: {frames} to {self.clock}={last:g}, {self.status}{note}>"
 
 
 def _one_size_each(

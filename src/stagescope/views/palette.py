@@ -9,6 +9,12 @@ if TYPE_CHECKING:
 
 CATEGORIES = ("#0072b2", "#d55e00", "#009e73", "#b8578b", "#c98500", "#3a9bd9", "#8a7a00", "#3d3d3d")
 """Okabe and Ito's eight, ordered by how well they stand on white."""
+PALE = 0.8
+"""Share of white in a tint."""
+TINTS = tuple(
+    "#" + "".join(f"{round(255 * PALE + (1 - PALE) * level):02x}" for level in bytes.fromhex(each[1:])) for each in CATEGORIES
+)
+"""The same in pale, for strips with names on them: stages on paper have the colours of those on the page."""
 SEQUENTIAL = (
     (0.975, 0.012, 110),
     (0.88, 0.105, 122),

@@ -59,6 +59,9 @@ class Watcher:
         """
         if self.schedule.due(self.done):
             self.record(self.done, loss)
+        if self.done == self.schedule.steps:
+            said = f"the training goes on after steps={self.done:,}: of the steps from here only the last is recorded"
+            _warn(f"{said}; give watch the number of all steps, or leave steps out", 3)
         self.done += 1
 
     def record(self, step: int, loss: Any = None, *, last: bool = False) -> None:
