@@ -7,6 +7,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.autodiff import jnp
+from stagescope.landscape.saddle_path import plain_time
 
 STRENGTHS = np.array([2.0, 0.7])
 
@@ -18,6 +19,13 @@ def factorisation(params, target):
 @pytest.fixture(scope="module")
 def loss():
     return ss.JaxObjective(factorisation, data=np.diag(STRENGTHS))
+
+
+@pytest.mark.parametrize(
+    ("t", "digits", "said"), [(1417.3, 2, "1400"), (26_781.0, 2, "27000"), (0.12345, 4, "0.1235"), (83.0, 4, "83")]
+)
+def test_times_in_sentences_have_no_exponent(t, digits, said):
+    assert plain_time(t, digits) == said
 
 
 def start(eps):

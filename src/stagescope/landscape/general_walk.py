@@ -13,6 +13,7 @@ import numpy as np
 from stagescope.dynamics.steps import Stopped, between, steps
 from stagescope.landscape.derivatives import Derivatives, NotFinite
 from stagescope.landscape.growth import threshold
+from stagescope.landscape.saddle_path import plain_time
 from stagescope.landscape.search import refine
 from stagescope.landscape.tangents import Eigen, Tangents
 
@@ -147,7 +148,7 @@ def _still(eigen: Eigen, parts: list, until: float, t: float) -> str:
         return f"nothing grows at the critical point that is reached{more}"
     if not parts:
         return f"the start has no part along what grows there, at rate {fastest:.3g} at most"
-    return f"nothing reaches the size eta between t={t:.4g} and t={until:g}"
+    return f"nothing reaches the size eta between t={plain_time(t)} and t={until:g}"
 
 
 class Stretch:
@@ -187,7 +188,7 @@ class Stretch:
             while self.arrived is None and not self.made.ending:
                 self._flow()
         except (Stopped, NotFinite, np.linalg.LinAlgError) as error:
-            self.made.ending = f"{error}, at t={self.t:.4g}"
+            self.made.ending = f"{error}, at t={plain_time(self.t)}"
         return self.made
 
     def _flow(self) -> None:
@@ -200,11 +201,13 @@ class Stretch:
                 self._relax(*found)
                 return
             if not np.linalg.norm(y) < RULE.off * max(1.0, float(np.linalg.norm(self.left))):
-                self.made.ending = f"the path runs off: at t={self.t:.4g} its length is {np.linalg.norm(y):.2g}"
+                self.made.ending = f"the path runs off: at t={plain_time(self.t)} its length is {np.linalg.norm(y):.2g}"
             elif len(self.made.time) > RULE.steps:
-                self.made.ending = f"given up after {RULE.steps} steps of the solver, at t={self.t:.4g}"
+                self.made.ending = f"given up after {RULE.steps} steps of the solver, at t={plain_time(self.t)}"
             elif self._drowned():
-                self.made.ending = f"from t={self.t:.4g} on, rounding on the path is larger than what the start leaves beside it"
+                self.made.ending = (
+                    f"from t={plain_time(self.t)} on, rounding on the path is larger than what the start leaves beside it"
+                )
             if self.made.ending:
                 return
         self.made.ending = f"no critical point is reached by t={self.until:g}"

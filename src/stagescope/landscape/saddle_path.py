@@ -20,6 +20,11 @@ AtRest = tuple[Place, tuple[float, ...]]
 """The state of a leg, and the rates at its critical point."""
 
 
+def plain_time(t: float, digits: int = 4) -> str:
+    """A time in a sentence: rounded, and below a million without an exponent."""
+    return f"{float(f'{t:.{digits}g}'):g}"
+
+
 @dataclass(frozen=True)
 class Leg:
     """A stretch of the path with the same open directions, from the event `t_in` to the event `t_out`.
@@ -167,7 +172,7 @@ def of_two_sizes(
         return Predicted(None, reason=reason, beyond=end, absent=absent)
     if fine is None or coarse is None:
         which, when = "eta, not with half of it" if fine is None else "half of eta, not with eta", coarse or fine or 0.0
-        return Predicted(None, reason=f"not decided: it comes at t={when:.4g} with {which}", beyond=when)
+        return Predicted(None, reason=f"not decided: it comes at t={plain_time(when)} with {which}", beyond=when)
     gap = coarse - fine
     t = fine - gap / (2**order - 1)
     half = BAR * abs(gap) + error * t

@@ -7,6 +7,7 @@ import numpy as np
 
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime
+from stagescope.landscape.saddle_path import plain_time
 from stagescope.papers.focus_dilution.claims.asymmetry import LIMITS, family_of
 from stagescope.papers.focus_dilution.evidence import Evidence
 from stagescope.papers.focus_dilution.forms import stall_boundary
@@ -69,7 +70,9 @@ def _lambda_c(evidence: Evidence) -> Comparison:
         rate = found.tangential
         needed = RULE.longer * math.log(RULE.left / max(float(spread[0]), 1e-300)) / max(rate, 1e-300)
         if time[-1] - time[0] < needed:
-            return Comparison(predicted, None, "exact", None, f"{reason}; at rate {rate:.2g} it needs t = {needed:.3g} to leave")
+            return Comparison(
+                predicted, None, "exact", None, f"{reason}; at rate {rate:.2g} it needs t = {plain_time(needed, 3)} to leave"
+            )
     return Comparison(predicted, measured, "exact", predicted == measured, reason)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.detect.events import around
-from stagescope.landscape.saddle_path import Predicted, SaddlePath
+from stagescope.landscape.saddle_path import Predicted, SaddlePath, plain_time
 from stagescope.papers.focus_dilution.claims.cycle import LIMITS as CYCLE
 from stagescope.papers.focus_dilution.evidence import Evidence, beside
 from stagescope.papers.focus_dilution.nulls import OTHER_PERSISTENCE, OTHER_SEQUENCE, OTHER_START, STRETCHED, UNEQUAL
@@ -201,8 +201,8 @@ def _short(found: Beside) -> str:
     known = min(event.beyond for event in found.path.events.values() if event.absent)
     wanted = f"before {LIMITS.longer:g} times that of the last event, {last:.4g}"
     if known < LIMITS.longer * last:
-        return f"the end of the path is known up to t={known:.4g}, {wanted}"
-    return "" if found.end >= LIMITS.longer * last else f"the run ends at t={found.end:.4g}, {wanted}"
+        return f"the end of the path is known up to t={plain_time(known)}, {wanted}"
+    return "" if found.end >= LIMITS.longer * last else f"the run ends at t={plain_time(found.end)}, {wanted}"
 
 
 def _critical(evidence: Evidence) -> Comparison:
@@ -214,7 +214,7 @@ def _critical(evidence: Evidence) -> Comparison:
     wanted, shown = (" ".join(names) or "no event" for names in (found.due, sorted(found.times, key=lambda n: found.times[n])))
     reason = next(event.reason for event in found.path.events.values() if event.absent)
     said = [f"{', '.join(came)} came"] * bool(came) + [f"{', '.join(found.missing)} did not come"] * bool(found.missing)
-    words = "; ".join(said) or f"none of {', '.join(absent)} has come by t={found.end:.4g}"
+    words = "; ".join(said) or f"none of {', '.join(absent)} has come by t={plain_time(found.end)}"
     return Comparison(wanted, shown, "the same events", not said, f"{words}; the path ends: {reason}")
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stagescope.errors import InputError
-from stagescope.landscape.saddle_path import SOLVER, SaddlePath, of_two_sizes, unsure
+from stagescope.landscape.saddle_path import SOLVER, SaddlePath, of_two_sizes, plain_time, unsure
 from stagescope.papers.focus_dilution.counts import TokenCounts
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss
 from stagescope.papers.focus_dilution.saddle_path.legs import Path
@@ -41,7 +41,7 @@ def token_path(loss: TokenLoss, start: Params, until: float, seen: float = np.in
     assert ending is not None
     end = _reach(fine, until) if ending.final else float(fine.time[-1])
     error = SOLVER + _rms(start)  # what lies outside the path is left out to second order: a share of its own size
-    reason = f"{ending.reason}, which is known up to t={end:.2g}" if ending.final else ending.reason
+    reason = f"{ending.reason}, which is known up to t={plain_time(end, 2)}" if ending.final else ending.reason
     shared = {"reason": reason, "end": end, "absent": ending.final, "error": error}
     events = {name: of_two_sizes(*_times(coarse, fine, name, seen), **shared) for name in fine.events}
     notes = [UNTRIED] * isinstance(loss, TokenCounts) + unsure(events)

@@ -8,6 +8,7 @@ import numpy as np
 
 from stagescope.dynamics.steps import Stopped, between
 from stagescope.landscape.graded import Graded
+from stagescope.landscape.saddle_path import plain_time
 from stagescope.papers.focus_dilution.loss import TokenLoss
 from stagescope.papers.focus_dilution.saddle_path.small_flow import SmallModel
 from stagescope.papers.focus_dilution.saddle_path.state import Laws, State
@@ -43,7 +44,7 @@ class Ending:
 
 def enough(seen: float) -> Ending:
     """The end of a path of which no more is asked."""
-    why = f"beside a run the path is followed to the first event well after t={seen:.4g}"
+    why = f"beside a run the path is followed to the first event well after t={plain_time(seen)}"
     return Ending(f"{why}; `stagescope predict` follows it to its end")
 
 
@@ -220,7 +221,7 @@ class _Leg:
         """
         taken = len(self.record)
         if taken >= (STEPS if self.t > 2 * begun else 10 * STEPS):
-            return Ending(f"the flow of the last leg was given up after {taken} steps of the solver, at t={self.t:.4g}")
+            return Ending(f"the flow of the last leg was given up after {taken} steps of the solver, at t={plain_time(self.t)}")
         if self.t < LONG * max(begun, 1.0):
             return None
         limits, rates = self.limits(), self.rates()
@@ -229,7 +230,9 @@ class _Leg:
         if any(folds[name] >= gaps[name] for name in BLOCKS) or self.inside()[0] > INSIDE:
             return None
         nearest = min(BLOCKS, key=lambda name: gaps[name] - folds[name])
-        lacks = f"from t={self.t:.3g} on it is {folds[nearest]:.2g} e-folds at most, and {gaps[nearest]:.2g} are needed"
+        lacks = (
+            f"from t={plain_time(self.t, 3)} on it is {folds[nearest]:.2g} e-folds at most, and {gaps[nearest]:.2g} are needed"
+        )
         return Ending(f"the growth along the last leg is finite: {lacks}", final=True)
 
     def inside(self) -> tuple[float, float]:
