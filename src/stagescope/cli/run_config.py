@@ -48,6 +48,9 @@ def read_config(path: Path) -> dict[str, Any]:
     for name, value in config.items():
         if name not in known:
             raise unknown(f"option of {config['study']} in {path}:", name, known)
-        if isinstance(value, dict):
-            raise InputError(f"{name} in {path} is {value!r:.60}; expected a number, a text or a list of them")
+        for one in value if isinstance(value, list) else (value,):
+            if isinstance(one, dict | list):
+                raise InputError(f"{name} in {path} is {value!r:.60}; expected a number, a text or a list of them")
+            if isinstance(one, str) and one.startswith("-"):  # it would be an option of its own, such as --overwrite
+                raise InputError(f"{name} in {path} is {one!r:.60}; no text in a configuration may begin with '-'")
     return config

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stagescope.errors import unknown
+from stagescope.errors import InputError, unknown
 from stagescope.papers.reading import reading
 from stagescope.runs import export as files
 from stagescope.runs.run import Run
@@ -46,6 +46,9 @@ def noted_export(
         raise unknown("format of an export", to, FORMATS)
     found = run if isinstance(run, Run) else load(run)
     if to in SCALARS:
+        if derived:
+            others = ", ".join(name for name in FORMATS if name not in SCALARS)
+            raise InputError(f"{to} holds the scalars of a run and no derived curves; choose one of: {others}")
         return SCALARS[to](found, out, overwrite), notes(found)
     read = reading(found) if derived else None
     made = () if read is None else read.derived

@@ -96,7 +96,7 @@ def _ends(interval: tuple[float, float] | None) -> list[float] | None:
 
 
 def _stage(stage: Stage, run: Run) -> dict[str, Any]:
-    """A stop that is not finite is none: the stage lasts; a start that is not is that of the run."""
+    """Without a finite stop the stage lasts to the end; without a finite start it begins with the run."""
     start = stage.start if math.isfinite(stage.start) else run.time[0]
     texts = {name: label(getattr(stage, name)) for name in ("name", "evidence", "track")}
     return {**texts, "start": float(start), "stop": number(stage.stop), "aside": stage.aside}

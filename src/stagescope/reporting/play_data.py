@@ -47,10 +47,16 @@ def play_of_runs(runs: Sequence[Run]) -> dict[str, Any] | None:
         if found is None or found.play is None or found.name in start:
             continue
         config = _settings(found, run.config or {})
-        if config is None or not found.play.fits(config) or outside(found.play, config):
+        if config is None or not found.play.fits(config) or not run.frames:
             continue
-        moved = {option: config[option] for option in _moved(found.play) if config.get(option) is not None}
-        start[found.name] = {"preset": _nearest(found, found.play, config), **moved}
+        preset = _nearest(found, found.play, config)
+        if "until" in config and config["until"] is None:
+            config["until"] = float(f"{run.time[-1]:.3g}")  # the study chose it for these options
+        if preset is None or outside(found.play, config):
+            continue
+        start[found.name] = {"preset": preset} | {
+            option: config[option] for option in _moved(found.play) if config.get(option) is not None
+        }
     return play_data(list(start), "Play", start) if start else None
 
 
@@ -69,10 +75,17 @@ def _moved(play: Playable) -> set[str]:
     return {name for slider in play.sliders for name in (slider.option.partition(".")[0], *slider.where)}
 
 
-def _nearest(found: Study, play: Playable, config: Settings) -> str:
-    """The preset with the fewest differences from some settings, so that a command is short."""
-    presets = _presets(found, play)
-    return min(presets, key=lambda name: sum(config.get(option) != value for option, value in presets[name]["options"].items()))
+def _nearest(found: Study, play: Playable, config: Settings) -> str | None:
+    """The preset with the fewest differences from some settings, so that a command is short; None where there is none.
+
+    What is not set in the settings must not be set in the preset either: a command can set an option, not take it back.
+    """
+    differ = {
+        name: [config.get(option) for option, value in preset["options"].items() if config.get(option) != value]
+        for name, preset in _presets(found, play).items()
+    }
+    possible = [name for name, values in differ.items() if not any(value is None or value is False for value in values)]
+    return min(possible, key=lambda name: len(differ[name]), default=None)
 
 
 def laws_script(names: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ def clean(text: str) -> str:
 
 
 def number(value: float | None) -> float | None:
-    """JSON has no infinity: a number that is none is null."""
+    """JSON has no infinity: what is not finite becomes null."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 

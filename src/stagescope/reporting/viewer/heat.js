@@ -221,7 +221,7 @@ class Heat {
         tile.resize(w, h);
         if (row) tile.element.style.width = `${Math.max(Math.min(w, WIDEST_NAME), tile.width ?? 0)}px`;
         setText(tile.zoom, large ? "close \u00d7" : "enlarge");
-        tile.zoom.setAttribute("aria-label", large ? "back to all maps" : "show this map alone and large");
+        tile.zoom.setAttribute("aria-label", large ? "close \u00d7: back to all maps" : "enlarge this map");
       }
     }
     this.legend.unmarked(this.tiles.some((tile) => !tile.element.hidden && tile.unmarked));

@@ -97,9 +97,9 @@ export class PlayAnswers {
       range.selectNodeContents(this.command);
       getSelection()?.removeAllRanges();
       getSelection()?.addRange(range);
-      document.execCommand("copy");
+      if (!document.execCommand("copy")) return this.say("It is selected: copy it with the keys of your browser.");
     }
-    this.say("Copied.");
+    return this.say("Copied.");
   }
 
   download() {

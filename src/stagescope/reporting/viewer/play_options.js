@@ -149,7 +149,7 @@ export class PlayOptions {
       const name = key.slice(prefix.length);
       if (key.startsWith(prefix) && !known.includes(name)) wrong.push(`there is no option ${quoted(name)}; it is left out.`);
     }
-    if (preset !== null && !this.study.presets[preset]) wrong.push(`there is no preset ${quoted(preset)}; ${this.preset} is used.`);
+    if (preset !== null && !Object.hasOwn(this.study.presets, preset)) wrong.push(`there is no preset ${quoted(preset)}; ${this.preset} is used.`);
     else if (preset !== null) this.usePreset(preset);
     for (const { option } of this.study.sliders) {
       const stem = option.split(".")[0];

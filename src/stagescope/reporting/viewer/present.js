@@ -17,7 +17,8 @@ function captionAt(data, time) {
 
 /** The critical point that the run is near or comes to. @param {RunData} data @param {number} time @param {string} clock */
 export function rungText(data, time, clock) {
-  const left = (/** @type {import("./types.js").Rung} */ rung) => rung.measured_escape ?? rung.predicted_escape ?? Infinity;
+  const left = (/** @type {import("./types.js").Rung} */ rung) =>
+    rung.measured_escape ?? rung.predicted_escape ?? (rung.opening && rung.rates.length ? Infinity : -Infinity);
   const rung = (data.ladder ?? []).find((one) => left(one) > time);
   if (!rung) return "";
   const opens = rung.opening && rung.rates.length ? `, where ${brief(rung.opening, 40)} opens at rate ${short(rung.rates[0], 3)}` : "";

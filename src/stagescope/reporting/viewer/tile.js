@@ -265,7 +265,7 @@ export class Tile {
     return row >= 0 && row < rows && column >= 0 && column < columns ? { row, column } : null;
   }
 
-  /** @param {{row: number, column: number}|null} cell frames a cell, or none; a cell this matrix has not is none */
+  /** @param {{row: number, column: number}|null} cell the cell to frame; null, or a cell outside this matrix, frames none */
   point(cell) {
     const here = cell && cell.row < this.matrices.rows && cell.column < this.matrices.columns;
     this.frame.hidden = !here;
