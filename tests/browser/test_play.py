@@ -23,6 +23,17 @@ def page(tmp_path_factory) -> Path:
     return playing.write_play([], tmp_path_factory.mktemp("play") / "play.html")
 
 
+def drag(seen, strip, start: float, stop: float) -> None:
+    strip.scroll_into_view_if_needed()
+    box = strip.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    seen.page.mouse.move(box["x"] + start * box["width"], middle)
+    seen.page.mouse.down()
+    seen.page.mouse.move(box["x"] + stop * box["width"], middle)
+    seen.page.mouse.up()
+    seen.until("() => stagescope.ground.window !== null")
+
+
 def command(seen) -> str:
     return seen.page.locator(".play-command").inner_text()
 
@@ -40,6 +51,15 @@ def test_a_slider_moves_the_flow_the_command_and_the_address(visit, page):
     assert "--persistence 0.58" in command(seen)
     after = seen.page.evaluate("() => stagescope.ground.played.events.map(({time}) => time)")
     assert after[1] > before[1]
+    assert seen.page.locator(".play-faint").first.inner_text() == "faint: preset ref"
+    assert "the second cycle begins" in seen.page.locator(".play-events li", has_text="E2").inner_text()
+    axis = seen.page.locator(".play-axis").first
+    low, middle, high = (seen.page.evaluate("share => stagescope.ground.axis.value(share)", share) for share in (0.25, 0.5, 0.75))
+    drag(seen, axis, 0.25, 0.75)
+    ends = [seen.page.evaluate("share => stagescope.ground.axis.value(share)", share) for share in (0, 0.5, 1)]
+    assert ends == pytest.approx([low, middle, high], rel=0.02)
+    seen.press("Escape")
+    assert seen.page.evaluate("() => stagescope.ground.window") is None
     said = seen.page.locator(".play-error").inner_text()
     assert said.startswith("Error of this preview")
     seen.press("r")
@@ -61,12 +81,20 @@ def test_nothing_scrolls_sideways(visit, page):
 
 
 def test_a_wrong_address_is_set_right_with_a_sentence(visit, page):
-    seen = visit(page, "#study=nothing&preset=ref&persistence=7&width=abc")
+    seen = visit(page, "#study=nothing&preset=ref&persistence=7&width=abc&foo=3")
     seen.until(RESTS)
     said = seen.page.locator(".play-notes").inner_text()
-    assert "persistence 7 is outside -0.3 to 0.95; 0.95 is used." in said
+    assert (
+        "persistence 7 is outside -0.11 to 0.95 (with the other options as they are); 0.95 is used." in said
+    )  # pi of ref: 0.1 / 0.9
+    assert 'there is no option "foo"; it is left out.' in said
     assert "no number" in said
     assert "no study" in said
+    number = seen.page.get_by_label("persistence, number")
+    number.fill("-0.2")
+    number.press("Enter")
+    seen.until("() => document.querySelector('.play-notes').textContent.startsWith('persistence -0.2 is outside -0.11 to 0.95')")
+    assert number.input_value() == "-0.11"
 
 
 def test_a_configuration_is_saved_and_a_command_copied(visit, page):

@@ -1,5 +1,6 @@
 // Reads questions as JSON from standard input and answers them with the page's own modules: what the laws of the papers give.
 import { playFlow, TOOLS } from "../../src/stagescope/reporting/viewer/play_flow.js";
+import { drawPlayLevels } from "../../src/stagescope/reporting/viewer/play_levels.js";
 import { PlayOptions } from "../../src/stagescope/reporting/viewer/play_options.js";
 import { Rkc } from "../../src/stagescope/reporting/viewer/play_rkc.js";
 import { readFileSync } from "node:fs";
@@ -41,6 +42,16 @@ const answers = {
   },
   values({ matrix, rows, columns }) {
     return Array.from(TOOLS.singularValues(Float64Array.from(matrix), rows, columns));
+  },
+  // where the name of a level begins, in a box of 400 x 100: names are 100 wide, and curves have the given heights
+  named({ heights }) {
+    const drawn = [];
+    const none = () => {};
+    const pen = { setLineDash: none, beginPath: none, moveTo: none, lineTo: none, stroke: none, strokeText: none };
+    Object.assign(pen, { measureText: () => ({ width: 94 }), fillText: (text, x) => drawn.push(x) });
+    const at = (share) => [heights[Math.min(heights.length - 1, Math.floor(share * heights.length))]];
+    drawPlayLevels(pen, [{ name: "level", value: 0.5 }], { left: 0, top: 0, width: 400, height: 100 }, { at: (y) => y }, {}, at);
+    return drawn;
   },
   hash({ study: name, text }) {
     const settings = new PlayOptions(study[name], laws[name]);

@@ -188,6 +188,11 @@ def test_singular_values_are_those_of_numpy(asked):
         assert values == pytest.approx(np.linalg.svd(matrix, compute_uv=False), rel=1e-10)
 
 
+def test_names_of_levels_stand_where_no_curve_is(asked):
+    curves = ([0, 0, 0, 0], [0, 0, 0, 0.55], [0.55] * 3 + [0.2] * 5 + [0.55] * 8)  # heights along the plot; the level is at 0.5
+    assert asked([{"kind": "named", "heights": each} for each in curves]) == [[303], [153], [78]]
+
+
 def test_an_address_is_read_back_and_what_cannot_be_is_set_right(asked):
     good, bad, unknown = asked(
         [
@@ -204,7 +209,8 @@ def test_an_address_is_read_back_and_what_cannot_be_is_set_right(asked):
     assert bad["options"]["width"] == 12
     assert bad["options"]["seed"] == 2
     assert bad["options"]["persistence"] == pytest.approx(-0.11, abs=0.002)  # P_33 = 0 at -pi_3 / (1 - pi_3) = -1/9
-    assert len(bad["notes"]) == 6
+    assert len(bad["notes"]) == 7
+    assert 'there is no option "x"; it is left out.' in bad["notes"]
     assert unknown["options"]["eigenvalues"] == [0.4, 0.3, 0.2, 0.1]
     assert len(unknown["notes"]) == 3
 

@@ -24,7 +24,7 @@ export function prepare(options, draws, constants, tools) {
   const stay = options.persistence;
   const transition = Float64Array.from({ length: d * d }, (_, at) => (at % (d + 1) ? 0 : stay) + (1 - stay) * pi[at % d]);
   const frequent = pi.indexOf(Math.max(...pi));
-  const flow = new Flow(sizes, pi, transition, options.scale);
+  const flow = new Flow(sizes, pi, transition, options.scale, tools);
   const counts = [d, Math.min(d, m), Math.min(d, k)];
   /** @param {Float64Array} theta */
   const observe = (theta) => {
@@ -71,10 +71,10 @@ export function settle(options, moved, { within }) {
   const rarest = Math.min(...stationary(made));
   const least = -floored((0.99 * rarest) / (1 - rarest));
   if (made.persistence < least) {
-    notes.push(`persistence ${made.persistence} is too low for these frequencies; ${least} is used.`);
+    notes.push(`persistence ${made.persistence} is below ${least}, the least for these frequencies; ${least} is used.`);
     made.persistence = least;
   }
-  return { options: made, notes };
+  return { options: made, notes, least: { persistence: least } };
 }
 
 /** Four digits, rounded down. @param {number} value */
@@ -119,8 +119,9 @@ function startOf(options, draws, { d, m, k }) {
 
 /** The loss and minus its gradient; work space is made once. */
 class Flow {
-  /** @param {Sizes} sizes @param {number[]} pi @param {Float64Array} transition @param {number} scale */
-  constructor({ d, m, k }, pi, transition, scale) {
+  /** @param {Sizes} sizes @param {number[]} pi @param {Float64Array} transition @param {number} scale @param {Tools} tools */
+  constructor({ d, m, k }, pi, transition, scale, tools) {
+    this.tools = tools;
     const room = (/** @type {number} */ n) => new Float64Array(n);
     this.d = d;
     this.m = m;
@@ -144,6 +145,7 @@ class Flow {
   /** A_i ~ pi exp(Phi_i), Phi = scale (W0 WQ)(W0 WK)^T [FD:model]. @param {Float64Array} theta */
   attend(theta) {
     const { d, m, k, query, key, scores, attention, logs } = this;
+    const { multiply, softmax, timesTurned } = this.tools;
     multiply(d, m, k, theta, 0, theta, 2 * d * m, query, 0);
     multiply(d, m, k, theta, 0, theta, 2 * d * m + m * k, key, 0);
     timesTurned(d, k, d, this.scale, query, 0, key, 0, scores, 0, false);
@@ -157,6 +159,7 @@ class Flow {
   /** Writes minus the gradient into `out`; returns the loss. @param {Float64Array} theta @param {Float64Array} out */
   velocity(theta, out) {
     const { d, m, k, query, key, dquery, dkey, attention, logits, lift, hidden, dhidden } = this;
+    const { multiply, timesTurned, turnedTimes } = this.tools;
     const [w1, wq] = [d * m, 2 * d * m];
     const wk = wq + m * k;
     this.attend(theta);
@@ -184,7 +187,7 @@ class Flow {
     for (let i = 0; i < d; i++) {
       let own = 0;
       for (let j = 0; j < d; j++) own += transition[i * d + j] * logits[i * d + j];
-      loss += pi[i] * (softmax(logits, i * d, d) - own);
+      loss += pi[i] * (this.tools.softmax(logits, i * d, d) - own);
       for (let j = 0; j < d; j++) logits[i * d + j] = pi[i] * (logits[i * d + j] - transition[i * d + j]);
     }
     return loss;
@@ -197,58 +200,6 @@ class Flow {
       let mean = 0;
       for (let j = 0; j < d; j++) mean += attention[i * d + j] * lift[i * d + j];
       for (let j = 0; j < d; j++) lift[i * d + j] = scale * attention[i * d + j] * (lift[i * d + j] - mean);
-    }
-  }
-}
-
-/** softmax in place; returns log sum exp. @param {Float64Array} a @param {number} at @param {number} n */
-function softmax(a, at, n) {
-  let top = -Infinity;
-  for (let j = 0; j < n; j++) if (a[at + j] > top) top = a[at + j];
-  let sum = 0;
-  for (let j = 0; j < n; j++) sum += a[at + j] = Math.exp(a[at + j] - top);
-  for (let j = 0; j < n; j++) a[at + j] /= sum;
-  return top + Math.log(sum);
-}
-
-/**
- * out = a b; matrices lie in flat arrays from a place on. The two below give weight a^T b and weight a b^T.
- * @param {number} rows @param {number} inner @param {number} columns
- * @param {Float64Array} a @param {number} p @param {Float64Array} b @param {number} q @param {Float64Array} out @param {number} r
- */
-function multiply(rows, inner, columns, a, p, b, q, out, r) {
-  for (let i = 0; i < rows; i++) {
-    const goal = r + i * columns;
-    for (let j = 0; j < columns; j++) out[goal + j] = 0;
-    for (let x = 0; x < inner; x++) {
-      const value = a[p + i * inner + x];
-      const row = q + x * columns;
-      for (let j = 0; j < columns; j++) out[goal + j] += value * b[row + j];
-    }
-  }
-}
-
-/** @param {number} rows @param {number} inner @param {number} columns @param {number} weight
- * @param {Float64Array} a @param {number} p @param {Float64Array} b @param {number} q @param {Float64Array} out @param {number} r */
-function turnedTimes(rows, inner, columns, weight, a, p, b, q, out, r) {
-  for (let j = 0; j < rows * columns; j++) out[r + j] = 0;
-  for (let x = 0; x < inner; x++) {
-    for (let i = 0; i < rows; i++) {
-      const value = weight * a[p + x * rows + i];
-      for (let j = 0; j < columns; j++) out[r + i * columns + j] += value * b[q + x * columns + j];
-    }
-  }
-}
-
-/** @param {number} rows @param {number} inner @param {number} columns @param {number} weight @param {Float64Array} a @param {number} p
- * @param {Float64Array} b @param {number} q @param {Float64Array} out @param {number} r @param {boolean} add to what is there */
-function timesTurned(rows, inner, columns, weight, a, p, b, q, out, r, add) {
-  for (let i = 0; i < rows; i++) {
-    for (let j = 0; j < columns; j++) {
-      let sum = 0;
-      for (let x = 0; x < inner; x++) sum += a[p + i * inner + x] * b[q + j * inner + x];
-      const at = r + i * columns + j;
-      out[at] = weight * sum + (add ? out[at] : 0);
     }
   }
 }
@@ -307,7 +258,7 @@ function eventsOf(time, curves, [d, embedding, scores], level, { firstCrossing }
       name: `${letter}${i + 1}`,
       time: firstCrossing(time, curves[first + i], level, true, true),
       slot,
-      says: `${what} ${i + 1} opens: its singular value passes ${level}`,
+      says: `${what} ${i + 1} opens: its singular value passes ${level}${letter === "E" && i ? `; ${i === 1 ? "the second cycle" : `cycle ${i + 1}`} begins` : ""}`,
     })),
   );
 }

@@ -42,7 +42,7 @@ export class PlayAnswers {
     const came = played.events.filter(({ time }) => time !== null).sort((a, b) => Number(a.time) - Number(b.time));
     const not = played.events.filter(({ time }) => time === null);
     const items = came.map(({ name, time, says }) => el("li", { title: says }, [el("b", { text: name }), ` t = ${short(time, 4)} `, el("span", { class: "muted", text: says })]));
-    if (not.length) items.push(el("li", { class: "muted" }, `not by t = ${short(law.until, 4)}: ${not.map(({ name }) => name).join(", ")}`));
+    if (not.length) items.push(el("li", { class: "muted" }, `not by t = ${short(law.until, 4)}: ${not.map(({ name }) => name).join(", ")}. ${not[0].name} would be: ${not[0].says}`));
     this.events.replaceChildren(...items);
     this.forms.replaceChildren(...law.forms.flatMap(({ symbol, value, says }) => [el("dt", {}, [`${symbol} = `, el("b", { text: short(value, 4) })]), el("dd", { text: says })]));
     setText(this.error, this.errorText(played));

@@ -36,14 +36,22 @@ function byChange(time, way) {
   return { at, value, ticks: (length, gap) => roundTimes(at, value, Math.max(2, Math.floor(length / gap))), says: "time t, by change" };
 }
 
-/** Round times at about equal distances. @param {(t: number) => number} at @param {(share: number) => number} value @param {number} count */
-function roundTimes(at, value, count) {
+/** A part of an axis, as wide as the whole. @param {PlayAxis} whole @param {[number, number]} window times @returns {PlayAxis} */
+export function playWindow(whole, window) {
+  const [low, high] = window.map((t) => whole.at(t));
+  const at = (/** @type {number} */ t) => (whole.at(t) - low) / (high - low);
+  const value = (/** @type {number} */ share) => whole.value(low + share * (high - low));
+  return { at, value, ticks: (length, gap) => roundTimes(at, value, Math.max(2, Math.floor(length / gap)), 0), says: whole.says };
+}
+
+/** Round times at about equal distances. @param {(t: number) => number} at @param {(share: number) => number} value @param {number} count @param {number} [first] place at which to begin */
+function roundTimes(at, value, count, first = 1) {
   const end = value(1);
-  const found = [0];
-  for (let i = 1; i <= count; i++) {
-    const rounded = [1, 2, 3, 4].map((digits) => Number(value(i / count).toPrecision(digits)));
-    const tick = rounded.find((t) => t <= end && Math.abs(at(t) - i / count) < 0.2 / count) ?? value(i / count);
-    if (at(tick) - at(found[found.length - 1]) > 0.6 / count) found.push(tick);
+  const found = first ? [0] : [];
+  for (let i = first; i <= count; i++) {
+    const rounded = [1, 2, 3, 4, 5].map((digits) => Number(value(i / count).toPrecision(digits)));
+    const tick = rounded.find((t) => t <= end && at(t) >= 0 && Math.abs(at(t) - i / count) < 0.2 / count) ?? value(i / count);
+    if (!found.length || at(tick) - at(found[found.length - 1]) > 0.6 / count) found.push(tick);
   }
   return found;
 }

@@ -57,7 +57,7 @@ export class PlayControls {
     range.addEventListener("input", () => this.give(option, valueAtPosition(slider, Number(range.value))));
     number.addEventListener("change", () => {
       const value = number.value === "" ? NaN : Number(number.value);
-      if (Number.isFinite(value)) this.give(option, Math.min(high, Math.max(low, whole ? Math.round(value) : value)));
+      if (Number.isFinite(value)) this.give(option, value, slider);
       else this.place({ slider, range, number, back, row }, settings);
     });
     back.addEventListener("click", () => {
@@ -68,9 +68,10 @@ export class PlayControls {
     return { slider, range, number, back, row };
   }
 
-  /** @param {string} option @param {number} value */
-  give(option, value) {
-    this.settings?.set(option, value);
+  /** @param {string} option @param {number} value @param {SliderData} [typed] the slider beside which it was typed */
+  give(option, value, typed) {
+    if (typed) this.settings?.type(typed, value);
+    else this.settings?.set(option, value);
     this.explain(option);
     this.moved(option);
   }

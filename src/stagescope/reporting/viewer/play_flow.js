@@ -1,7 +1,7 @@
 /** From a law to what is drawn: the flow at some tolerance, its curves, events, and how far two tolerances differ. */
 
 import { Rkc } from "./play_rkc.js";
-import { firstCrossing, norm, singularValues, within } from "./play_tools.js";
+import { firstCrossing, multiply, norm, singularValues, softmax, timesTurned, turnedTimes, within } from "./play_tools.js";
 
 /** @typedef {import("./play_types.js").Law} Law */
 /** @typedef {import("./play_types.js").PlayEvent} PlayEvent */
@@ -9,7 +9,7 @@ import { firstCrossing, norm, singularValues, within } from "./play_tools.js";
  *   events: PlayEvent[], tolerance: number, evaluations: number}} Played
  *   `curves` as `observe` gives them; `way`: how far all curves have gone, 0 to 1, the axis "by change". */
 
-export const TOOLS = { singularValues, firstCrossing, norm, within };
+export const TOOLS = { singularValues, firstCrossing, norm, within, softmax, multiply, turnedTimes, timesTurned };
 export const ROUGH = 1e-3; // tolerance while a slider moves
 export const FINE = 1e-5; // tolerance once it rests
 const ORDER_GAIN = (ROUGH / FINE) ** (2 / 3); // the error of a method of order 2 goes as the tolerance to the power 2/3

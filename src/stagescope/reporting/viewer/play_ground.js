@@ -2,7 +2,7 @@
 
 import { el, setText, short } from "./dom.js";
 import { PlayAnswers } from "./play_answers.js";
-import { playAxis } from "./play_axis.js";
+import { playAxis, playWindow } from "./play_axis.js";
 import { PlayControls } from "./play_controls.js";
 import { differenceOf, FINE, frameAt, playFlow, ROUGH, TOOLS } from "./play_flow.js";
 import { PlayOptions } from "./play_options.js";
@@ -39,6 +39,8 @@ export class Playground {
     /** @type {TimeScale} */
     this.scale = "change";
     this.look = 1;
+    /** The stretch of time that is looked at alone. @type {[number, number]|null} */
+    this.window = null;
     this.resting = 0;
     this.drawing = 0;
     /** Times of the last moves in ms, newest last: from the move until it is drawn. @type {number[]} */
@@ -56,7 +58,11 @@ export class Playground {
     this.time = el("input", { type: "range", class: "slider", min: 0, max: 1000, step: 1, value: 1000, "aria-label": "time looked at", data: { role: "time" } });
     this.time.addEventListener("input", () => this.lookAt(Number(this.time.value) / 1000));
     this.timeText = el("output", { class: "play-time" });
+    this.whole = el("button", { type: "button", class: "quiet", text: "Show all of it (Esc)", hidden: true, on: { click: () => this.zoom(null) } });
     this.element = this.build();
+    document.addEventListener("keydown", ({ key }) => {
+      if (key === "Escape" && this.window && this.element.isConnected && !document.querySelector("dialog[open]")) this.zoom(null);
+    });
     new ResizeObserver(() => this.redraw()).observe(this.board);
   }
 
@@ -69,6 +75,7 @@ export class Playground {
     const head = el("div", { class: "play-head" }, [many ? el("label", { class: "play-study" }, [el("span", { text: "Study" }), this.studies]) : null, this.title]);
     const bar = el("div", { class: "play-bar" }, [
       el("label", { class: "play-look" }, [el("span", { text: "Look at" }), this.time, this.timeText]),
+      this.whole,
       el("div", { class: "chooser", role: "group", "aria-label": "axis of time" }, scales),
     ]);
     const right = el("div", { class: "play-right" }, [bar, this.board, this.answers.element]);
@@ -80,7 +87,7 @@ export class Playground {
     const study = this.data.studies.find((each) => each.name === name);
     if (!study) return;
     this.settings = new PlayOptions(study, this.laws[name]);
-    this.before = null;
+    this.before = this.window = null;
     this.move();
   }
 
@@ -89,6 +96,33 @@ export class Playground {
     this.settings.usePreset(name);
     this.before = null;
     this.move();
+  }
+
+  /** The axis of time as it is seen now. */
+  get axis() {
+    const { played, window } = this;
+    if (!played) throw new Error("nothing is played yet");
+    const whole = playAxis(this.scale, played.time, played.way);
+    return window && whole.at(window[1]) > whole.at(window[0]) ? playWindow(whole, window) : whole;
+  }
+
+  /** Looks at a stretch of time alone, or at all of it; the time that is looked at stays where it is seen. @param {[number, number]|null} window */
+  zoom(window) {
+    const time = this.axis.value(this.look);
+    this.window = window;
+    this.look = Math.min(1, Math.max(0, this.axis.at(time)));
+    this.redraw();
+  }
+
+  /** @param {number} time */
+  goTime(time) {
+    this.lookAt(Math.min(1, Math.max(0, this.axis.at(time))));
+  }
+
+  /** What a drag along an axis does. */
+  get zoomed() {
+    const ground = this;
+    return { get axis() { return ground.axis; }, goTime: (/** @type {number} */ time) => ground.goTime(time), scale: { zoom: (/** @type {[number, number]|null} */ window) => ground.zoom(window) } }; // prettier-ignore
   }
 
   /** @param {TimeScale} kind */
@@ -166,17 +200,18 @@ export class Playground {
     this.notes.hidden = !said.length;
     for (const button of this.scaleButtons ?? []) button.setAttribute("aria-pressed", String(button.dataset.scale === this.scale));
     if (!played || !law) return;
-    const axis = playAxis(this.scale, played.time, played.way);
+    const { axis } = this;
+    this.whole.hidden = !this.window;
     const at = axis.value(this.look);
     setText(this.timeText, `t = ${short(at, 4)}`);
     this.time.setAttribute("aria-valuetext", `t = ${short(at, 4)}`);
     if (Number(this.time.value) !== Math.round(1000 * this.look)) this.time.value = String(Math.round(1000 * this.look));
-    while (this.plots.length < law.panels.length) this.plots.push(new PlayPlot((share) => this.lookAt(share)));
+    while (this.plots.length < law.panels.length) this.plots.push(new PlayPlot((share) => this.lookAt(share), this.zoomed));
     this.plots.length = law.panels.length;
     const elements = this.plots.map(({ element }) => element);
     if (elements.length !== this.board.children.length || elements.some((one, i) => one !== this.board.children[i])) this.board.replaceChildren(...elements);
     const before = this.before && this.before.curves.length === played.curves.length && Object.keys(settings.changes()).length ? this.before : null;
-    const scenery = { played, before, axis, panels: law.panels, forms: law.forms, at };
+    const scenery = { played, before, preset: settings.preset, axis, panels: law.panels, forms: law.forms, at };
     const palette = playPalette(this.element);
     law.panels.forEach((panel, i) => this.plots[i].draw(panel, scenery, palette));
     this.answers.show(law, played, frameAt(played.time, at), palette);

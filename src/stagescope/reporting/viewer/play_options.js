@@ -24,6 +24,8 @@ export class PlayOptions {
     this.options = {};
     /** @type {string[]} what was set right */
     this.notes = [];
+    /** Lowest values that the other options allow. @type {Object<string, number>} */
+    this.least = {};
     this.usePreset(this.preset);
     Object.assign(this.options, study.start.options);
   }
@@ -75,9 +77,32 @@ export class PlayOptions {
 
   /** @param {string|null} moved */
   settle(moved) {
-    const { options, notes } = this.law.settle(this.options, moved, TOOLS);
+    const { options, notes, least = {} } = this.law.settle(this.options, moved, TOOLS);
     this.options = options;
     this.notes = notes;
+    this.least = least;
+  }
+
+  /** A number that was typed: set as near as it can be, with a sentence where that is another one. @param {SliderData} slider @param {number} value */
+  type({ option, low, high, whole }, value) {
+    this.set(option, TOOLS.within(whole ? Math.round(value) : value, low, high));
+    if (this.get(option) !== value) this.notes = [this.setRight(option, value), ...this.others(option)];
+  }
+
+  /** Notes that are not about an option. @param {string} option */
+  others(option) {
+    return this.notes.filter((note) => !note.startsWith(`${option} `));
+  }
+
+  /** Why another number is used than the one that was given. @param {string} option @param {number} value */
+  setRight(option, value) {
+    const [stem] = option.split(".");
+    const slider = /** @type {SliderData} */ (this.study.sliders.find((each) => each.option === option || each.option === `${stem}.*`));
+    const used = this.get(option);
+    if (slider.whole && used === Math.round(value)) return `${option} ${value} is not a whole number; ${used} is used.`;
+    const least = Math.max(slider.low, this.least[option] ?? slider.low);
+    const here = least > slider.low ? " (with the other options as they are)" : "";
+    return `${option} ${value} is outside ${least} to ${slider.high}${here}; ${used} is used.`;
   }
 
   /** An option back to what the preset has. @param {string} option */
@@ -117,19 +142,27 @@ export class PlayOptions {
   read(hash, prefix) {
     const preset = hash.get(`${prefix}preset`);
     const wrong = [];
+    /** @type {[string, number][]} */
+    const moved = [];
+    const known = ["study", "preset", "axis", "theme", ...Object.keys(this.options), ...this.study.sliders.map(({ option }) => option.split(".")[0])];
+    for (const key of hash.keys()) {
+      const name = key.slice(prefix.length);
+      if (key.startsWith(prefix) && !known.includes(name)) wrong.push(`there is no option ${quoted(name)}; it is left out.`);
+    }
     if (preset !== null && !this.study.presets[preset]) wrong.push(`there is no preset ${quoted(preset)}; ${this.preset} is used.`);
     else if (preset !== null) this.usePreset(preset);
     for (const { option } of this.study.sliders) {
       const stem = option.split(".")[0];
       const text = hash.get(prefix + stem);
-      if (text !== null) wrong.push(...this.take(stem, option !== stem, text));
+      if (text !== null) wrong.push(...this.take(stem, option !== stem, text, moved));
     }
     this.settle(null);
+    for (const [option, value] of moved) this.notes = [this.setRight(option, value), ...this.others(option)];
     this.notes = [...wrong, ...this.notes];
   }
 
-  /** @param {string} stem @param {boolean} several @param {string} text of the address @returns {string[]} what was set right */
-  take(stem, several, text) {
+  /** @param {string} stem @param {boolean} several @param {string} text of the address @param {[string, number][]} moved where numbers go that are out of range @returns {string[]} what was set right */
+  take(stem, several, text, moved) {
     const parts = several ? text.split(",") : [text];
     const known = several ? this.options[stem].length : 1;
     if (parts.length !== known) return [`${stem} needs ${known} numbers and got ${parts.length}; the preset's are used.`];
@@ -138,10 +171,10 @@ export class PlayOptions {
       const slider = this.study.sliders.find((each) => each.option === (several ? `${stem}.*` : stem));
       const value = part.trim() === "" ? NaN : Number(part);
       if (!slider || !Number.isFinite(value)) return [`${option} ${quoted(part)} is no number; the preset's is used.`];
-      const fitting = slider.whole ? Math.round(value) : value;
-      const cut = TOOLS.within(fitting, slider.low, slider.high);
+      const cut = TOOLS.within(slider.whole ? Math.round(value) : value, slider.low, slider.high);
       this.put(option, cut);
-      return cut === value ? [] : [`${option} ${value} is ${slider.whole && cut === fitting ? "not a whole number" : `outside ${slider.low} to ${slider.high}`}; ${cut} is used.`];
+      if (cut !== value) moved.push([option, value]);
+      return [];
     });
   }
 }

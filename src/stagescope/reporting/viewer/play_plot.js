@@ -3,14 +3,16 @@
 import { category } from "./colours.js";
 import { el, setText, short } from "./dom.js";
 import { frameAt } from "./play_flow.js";
+import { drawPlayLevels } from "./play_levels.js";
 import { axisTicks, extent, polylines, valueAxis } from "./traces.js";
+import { zoomByAxis } from "./zoom.js";
 
 /** @typedef {import("./play_types.js").PlayPanel} PlayPanel */
 /** @typedef {import("./play_types.js").Form} Form */
 /** @typedef {import("./play_flow.js").Played} Played */
 /** @typedef {import("./play_axis.js").PlayAxis} PlayAxis */
 /** @typedef {{ink: string, muted: string, line: string, accent: string, paper: string, dark: boolean}} Palette */
-/** @typedef {{played: Played, before: Played|null, axis: PlayAxis, panels: PlayPanel[], forms: Form[], at: number}} Scenery
+/** @typedef {{played: Played, before: Played|null, preset: string, axis: PlayAxis, panels: PlayPanel[], forms: Form[], at: number}} Scenery
  *   `before`: the flow of the preset, drawn faintly; `at`: the time looked at. */
 
 const PLOT_LEFT = 46;
@@ -36,16 +38,20 @@ function curvesAt(played, { first, count }) {
 }
 
 export class PlayPlot {
-  /** @param {(share: number) => void} look called with the share of the width at which a pointer is */
-  constructor(look) {
+  /** @param {(share: number) => void} look called with the share of the width at which a pointer is @param {Parameters<typeof zoomByAxis>[0]} zoomed what a drag along the axis does */
+  constructor(look, zoomed) {
     this.canvas = el("canvas", { role: "img" });
-    this.frame = el("div", { class: "play-canvas" }, this.canvas);
+    const strip = el("div", { class: "play-axis", title: "Drag to look at a stretch of time alone; Esc or a double click goes back" });
+    const area = el("div", { class: "play-area" }, strip);
+    zoomByAxis(zoomed, strip, area);
+    this.frame = el("div", { class: "play-canvas" }, [this.canvas, area]);
     this.title = el("h2");
     this.unit = el("span", { class: "play-unit" });
     this.legend = el("ul", { class: "play-legend" });
     this.element = el("section", { class: "play-panel" }, [el("div", { class: "play-panel-head" }, [this.title, this.unit]), this.frame, this.legend]);
     /** @type {{name: string, value: HTMLElement}[]} */
     this.entries = [];
+    this.layout = "";
     this.box = { left: PLOT_LEFT, top: PLOT_TOP, width: 0, height: 0 };
     const seen = (/** @type {PointerEvent} */ event) => {
       if (event.pointerType !== "mouse" && event.type === "pointermove" && !event.buttons) return;
@@ -53,6 +59,7 @@ export class PlayPlot {
     };
     this.canvas.addEventListener("pointermove", seen);
     this.canvas.addEventListener("pointerdown", seen);
+    this.frame.addEventListener("dblclick", () => zoomed.scale.zoom(null));
   }
 
   /** @param {PlayPanel} panel @param {Scenery} scenery @param {Palette} palette */
@@ -80,7 +87,7 @@ export class PlayPlot {
     this.drawCurves(pen, scenery.played.time, curves, scenery.axis, y, palette, 1.75);
     this.drawGuides(pen, panel, scenery, y, palette);
     pen.restore();
-    this.drawLevels(pen, panel, y, palette);
+    drawPlayLevels(pen, panel.levels, this.box, y, palette, (share) => heightsAt(scenery, curves, y, share));
     this.drawLook(pen, scenery, palette);
     this.tell(panel, curves, scenery, palette);
   }
@@ -140,6 +147,7 @@ export class PlayPlot {
     const came = played.events.filter(({ time }) => time !== null).sort((a, b) => Number(a.time) - Number(b.time));
     for (const { name, time, slot } of came) {
       const at = left + width * axis.at(Number(time));
+      if (at < left - 0.5 || at > left + width + 0.5) continue;
       pen.strokeStyle = slot === panel.slot ? palette.muted : palette.line;
       pen.setLineDash([2, 3]);
       strokeOn(pen, Math.round(at) + 0.5, top, Math.round(at) + 0.5, top + height);
@@ -150,29 +158,6 @@ export class PlayPlot {
       pen.fillStyle = slot === panel.slot ? palette.ink : palette.muted;
       pen.fillText(name, place, top - 5);
       free = place + half + 5;
-    }
-  }
-
-  /** @param {CanvasRenderingContext2D} pen @param {PlayPanel} panel @param {import("./traces.js").Axis} y @param {Palette} palette */
-  drawLevels(pen, panel, y, palette) {
-    const { left, top, width, height } = this.box;
-    pen.textAlign = "right";
-    pen.textBaseline = "bottom";
-    let free = Infinity;
-    for (const { name, value } of [...panel.levels].sort((a, b) => a.value - b.value)) {
-      const at = Math.round(top + height * (1 - y.at(value))) + 0.5;
-      pen.strokeStyle = palette.muted;
-      pen.setLineDash([5, 4]);
-      strokeOn(pen, left, at, left + width, at);
-      pen.setLineDash([]);
-      if (at > free) continue;
-      pen.fillStyle = palette.muted;
-      pen.strokeStyle = palette.paper;
-      pen.lineWidth = 3;
-      pen.strokeText(`${name} = ${short(value, 3)}`, left + width - 3, at - 1);
-      pen.lineWidth = 1;
-      pen.fillText(`${name} = ${short(value, 3)}`, left + width - 3, at - 1);
-      free = at - 15;
     }
   }
 
@@ -229,18 +214,26 @@ export class PlayPlot {
 
   /** Names and values where the reader looks, and the whole in words. @param {PlayPanel} panel @param {Float64Array[]} curves
    * @param {Scenery} scenery @param {Palette} palette */
-  tell(panel, curves, { played, at }, palette) {
+  tell(panel, curves, { played, before, preset, at }, palette) {
     const frame = frameAt(played.time, at);
     const names = panel.curves.slice(0, NAMED_CURVES);
-    if (this.entries.length !== names.length || this.entries.some(({ name }, i) => name !== names[i]) || this.dark !== palette.dark) {
-      this.dark = palette.dark;
+    const layout = JSON.stringify([names, palette.dark, before && preset]);
+    if (layout !== this.layout) {
+      this.layout = layout;
       this.entries = names.map((name) => ({ name, value: el("b") }));
-      this.legend.replaceChildren(...this.entries.map(({ name, value }, i) => playEntry(name, value, inkOf(i, palette))));
+      const faint = before ? [el("li", { class: "play-faint" }, [el("span", { class: "play-swatch" }), `faint: preset ${preset}`])] : [];
+      this.legend.replaceChildren(...this.entries.map(({ name, value }, i) => playEntry(name, value, inkOf(i, palette))), ...faint);
     }
     this.entries.forEach(({ value }, i) => setText(value, short(curves[i][frame], 3)));
     const last = curves[0].length - 1;
     this.canvas.setAttribute("aria-label", `${panel.title}: ${panel.curves[0]} goes from ${short(curves[0][0], 3)} to ${short(curves[0][last], 3)}`);
   }
+}
+
+/** Heights of curves at a share of the width, 0 to 1. @param {Scenery} scenery @param {Float64Array[]} curves @param {import("./traces.js").Axis} y @param {number} share */
+function heightsAt({ played, axis }, curves, y, share) {
+  const frame = frameAt(played.time, axis.value(share));
+  return curves.map((curve) => y.at(curve[frame]));
 }
 
 /** @param {string} name @param {Element} value @param {string} colour */

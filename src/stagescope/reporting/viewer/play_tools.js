@@ -86,3 +86,55 @@ export function norm(values) {
 export function within(value, low, high) {
   return Math.min(high, Math.max(low, value));
 }
+
+/** softmax in place; returns log sum exp. @param {Float64Array} a @param {number} at @param {number} n */
+export function softmax(a, at, n) {
+  let top = -Infinity;
+  for (let j = 0; j < n; j++) if (a[at + j] > top) top = a[at + j];
+  let sum = 0;
+  for (let j = 0; j < n; j++) sum += a[at + j] = Math.exp(a[at + j] - top);
+  for (let j = 0; j < n; j++) a[at + j] /= sum;
+  return top + Math.log(sum);
+}
+
+/**
+ * out = a b; matrices lie in flat arrays from a place on. The two below give weight a^T b and weight a b^T.
+ * @param {number} rows @param {number} inner @param {number} columns
+ * @param {Float64Array} a @param {number} p @param {Float64Array} b @param {number} q @param {Float64Array} out @param {number} r
+ */
+export function multiply(rows, inner, columns, a, p, b, q, out, r) {
+  for (let i = 0; i < rows; i++) {
+    const goal = r + i * columns;
+    for (let j = 0; j < columns; j++) out[goal + j] = 0;
+    for (let x = 0; x < inner; x++) {
+      const value = a[p + i * inner + x];
+      const row = q + x * columns;
+      for (let j = 0; j < columns; j++) out[goal + j] += value * b[row + j];
+    }
+  }
+}
+
+/** @param {number} rows @param {number} inner @param {number} columns @param {number} weight
+ * @param {Float64Array} a @param {number} p @param {Float64Array} b @param {number} q @param {Float64Array} out @param {number} r */
+export function turnedTimes(rows, inner, columns, weight, a, p, b, q, out, r) {
+  for (let j = 0; j < rows * columns; j++) out[r + j] = 0;
+  for (let x = 0; x < inner; x++) {
+    for (let i = 0; i < rows; i++) {
+      const value = weight * a[p + x * rows + i];
+      for (let j = 0; j < columns; j++) out[r + i * columns + j] += value * b[q + x * columns + j];
+    }
+  }
+}
+
+/** @param {number} rows @param {number} inner @param {number} columns @param {number} weight @param {Float64Array} a @param {number} p
+ * @param {Float64Array} b @param {number} q @param {Float64Array} out @param {number} r @param {boolean} add to what is there */
+export function timesTurned(rows, inner, columns, weight, a, p, b, q, out, r, add) {
+  for (let i = 0; i < rows; i++) {
+    for (let j = 0; j < columns; j++) {
+      let sum = 0;
+      for (let x = 0; x < inner; x++) sum += a[p + i * inner + x] * b[q + j * inner + x];
+      const at = r + i * columns + j;
+      out[at] = weight * sum + (add ? out[at] : 0);
+    }
+  }
+}

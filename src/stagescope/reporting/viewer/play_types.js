@@ -3,9 +3,7 @@
  *
  * @typedef {Object<string, any>} Given options of a study by their names in Python, such as {persistence: 0.6, pi: [0.5, 0.5]}
  *
- * @typedef {{singularValues: typeof import("./play_tools.js").singularValues,
- *   firstCrossing: typeof import("./play_tools.js").firstCrossing, norm: typeof import("./play_tools.js").norm,
- *   within: typeof import("./play_tools.js").within}} Tools
+ * @typedef {typeof import("./play_tools.js")} Tools
  *
  * @typedef {{slot: string, title: string, axis: string, log: boolean, curves: string[],
  *   levels: {name: string, value: number}[]}} PlayPanel
@@ -24,7 +22,8 @@
  *   `observe` gives the values of the curves of all other panels, in their order. `moving`: those curves, by number, of
  *   which two frames may differ by little only.
  * @typedef {{prepare: (options: Given, draws: Object<string, Float64Array>, constants: Object<string, number>, tools: Tools) => Law,
- *   settle: (options: Given, moved: string|null, tools: Tools) => {options: Given, notes: string[]}}} PaperLaw
+ *   settle: (options: Given, moved: string|null, tools: Tools) => {options: Given, notes: string[], least?: Object<string, number>}}} PaperLaw
+ *   `settle` sets right what is not possible; `least`: the lowest values that these options allow.
  *
  * @typedef {{option: string, low: number, high: number, step: number, log: boolean, whole: boolean,
  *   where: Object<string, boolean>, like: string, more: boolean}} SliderData

@@ -10,7 +10,7 @@ const WHEEL = 0.01; // of the window's logarithm, for a pixel of a pinch on a to
 
 /**
  * Dragging along an axis zooms to what was dragged over; a click there moves the scrubber.
- * @param {Scene} scene
+ * @param {{axis: {value: (share: number) => number}, goTime: (time: number) => void, scale: {zoom: (window: [number, number]|null) => void}}} scene
  * @param {HTMLElement} axis what is dragged along
  * @param {HTMLElement} area that has the width of the axis
  */
