@@ -189,8 +189,8 @@ def test_singular_values_are_those_of_numpy(asked):
 
 
 def test_names_of_levels_stand_where_no_curve_is(asked):
-    curves = ([0, 0, 0, 0], [0, 0, 0, 0.55], [0.55] * 3 + [0.2] * 5 + [0.55] * 8)  # heights along the plot; the level is at 0.5
-    assert asked([{"kind": "named", "heights": each} for each in curves]) == [[303], [153], [78]]
+    curves = ([0, 0, 0, 0], [0, 0, 0, 0.5], [0.5] * 3 + [0.2] * 5 + [0.5] * 8)  # heights along the plot; the level is at 0.5
+    assert asked([{"kind": "named", "heights": each} for each in curves]) == [[303], [190.5], [78]]
 
 
 def test_an_address_is_read_back_and_what_cannot_be_is_set_right(asked):

@@ -23,10 +23,10 @@ import { timeName } from "./time_axis.js";
 
 const DOTS = 16; // more dots than this hide the curves they sit on
 const LEVEL_AIR = 5; // px between the name of a level and the end of the axis
-const LEVEL_PLACES = [1, 0.75, 0.5, 0.25, 0]; // along the axis, the best first: where the name of a level may stand
+const LEVEL_PLACES = [1, 0.84, 0.67, 0.5, 0.33, 0.16, 0]; // along the axis, the best first: where the name of a level may stand
 const LEVEL_CLEAR = 0.07; // of the height: more room than this is no better
 const LEVEL_SLACK = 0.01; // of the height: a place is not worse where it has so much less room
-const LOOKS = [0, 0.25, 0.5, 0.75, 1]; // along a name, where it is looked for curves
+const LOOKS = [0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1]; // along a name, where it is looked for curves
 
 /**
  * @param {import("./blocks.js").Store} store

@@ -2,8 +2,8 @@
 
 import { short } from "./dom.js";
 
-const NAME_PLACES = [1, 0.75, 0.5, 0.25, 0]; // along the axis, the best first
-const NAME_LOOKS = [0, 0.2, 0.4, 0.6, 0.8, 1]; // along a name, where it is looked for curves
+const NAME_PLACES = [1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125, 0]; // along the axis, the best first
+const NAME_LOOKS = 24; // parts of a name in which curves are looked for
 const NAME_HEIGHT = 14; // px
 const ROOM_ENOUGH = 12; // px between the middle of a name and the next curve: more is no better
 
@@ -29,24 +29,49 @@ export function drawPlayLevels(pen, levels, box, y, palette, heights) {
     pen.lineTo(left + width, at);
     pen.stroke();
     pen.setLineDash([]);
-    if (at > free) continue;
     const text = `${name} = ${short(value, 3)}`;
     const length = Math.min(1, (pen.measureText(text).width + 6) / width);
-    const middle = at + (at - NAME_HEIGHT < top ? 1 : -1) * (NAME_HEIGHT / 2);
-    const place = bestPlace(length, (share) => heights(share).map((each) => Math.abs(top + height * (1 - each) - middle)));
+    const sides = [at - NAME_HEIGHT / 2, at + NAME_HEIGHT / 2].filter((side) => side - NAME_HEIGHT / 2 >= top && side + NAME_HEIGHT / 2 <= Math.min(top + height, free));
+    if (!sides.length) continue;
+    const { place, middle } = bestPlace(length, sides, (share) => heights(share).map((each) => top + height * (1 - each)));
     pen.lineWidth = 3;
     pen.strokeStyle = palette.paper;
     pen.strokeText(text, left + place * width + 3, middle);
     pen.lineWidth = 1;
     pen.fillStyle = palette.muted;
     pen.fillText(text, left + place * width + 3, middle);
-    free = Math.min(at, middle) - NAME_HEIGHT / 2 - 8;
+    free = Math.min(at, middle - NAME_HEIGHT / 2) - 1;
   }
 }
 
-/** Where a name of some length begins so that curves are far from it. @param {number} length share of the width @param {(share: number) => number[]} far px from the curves */
-function bestPlace(length, far) {
-  const places = NAME_PLACES.map((place) => place * (1 - length));
-  const rooms = places.map((from) => Math.min(ROOM_ENOUGH, ...NAME_LOOKS.flatMap((look) => far(from + look * length)).filter((room) => !Number.isNaN(room))));
-  return places[rooms.indexOf(Math.max(...rooms))];
+/**
+ * Where a name of some length stands so that curves are far from it: above its line if that is as good.
+ * @param {number} length share of the width
+ * @param {number[]} sides px of the middle of the name
+ * @param {(share: number) => number[]} curves px of the curves
+ */
+function bestPlace(length, sides, curves) {
+  const tried = sides.flatMap((middle) =>
+    NAME_PLACES.map((along) => {
+      const place = along * (1 - length);
+      return { place, middle, room: roomOf(place, length, middle, curves) };
+    }),
+  );
+  const most = Math.max(...tried.map(({ room }) => room));
+  return /** @type {{place: number, middle: number}} */ (tried.find(({ room }) => room === most));
+}
+
+/** How far the nearest curve is from a name, at most enough; 0 where one crosses it. @param {number} from @param {number} length @param {number} middle @param {(share: number) => number[]} curves */
+function roomOf(from, length, middle, curves) {
+  let room = ROOM_ENOUGH;
+  let before = curves(from);
+  for (let look = 1; look <= NAME_LOOKS; look++) {
+    const now = curves(from + (look / NAME_LOOKS) * length);
+    now.forEach((at, i) => {
+      const [one, other] = [before[i] - middle, at - middle];
+      if (!Number.isNaN(one * other)) room = one * other <= 0 ? 0 : Math.min(room, Math.abs(one), Math.abs(other));
+    });
+    before = now;
+  }
+  return room;
 }
