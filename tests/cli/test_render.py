@@ -100,6 +100,8 @@ def test_stages_and_claims_explain_their_symbols(tmp_path, monkeypatch, capsys):
     small("token").save(tmp_path / "run")
     monkeypatch.setenv("COLUMNS", "80")
     assert command(["stages", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().out.endswith(f"{legend.HINT}\n")
+    assert command(["stages", str(tmp_path / "run"), "--explain"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     below = lines[lines.index("Symbols:") + 1 :]

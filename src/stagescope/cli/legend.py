@@ -12,6 +12,8 @@ from stagescope.detect.stage import Stages
 from stagescope.papers.reading import Reading
 from stagescope.views.explained import GLOSSARY, occurring
 
+HINT = "What the symbols mean: --explain"
+
 
 def print_captions(seen: Reading) -> None:
     """What happens in each stage, as the page says it."""

@@ -32,12 +32,12 @@ class Stages(Command):
 
     folder: RunFolder
     all: bool = Field(False, description="list events that were not reached too, with the reason")
-    explain: bool = Field(False, description="say in a sentence or two what happens in each stage, as the report does")
+    explain: bool = Field(False, description="say what happens in each stage and what the symbols mean, as the report does")
     objective: OwnObjective = OWN_OBJECTIVE
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.cli.legend import print_captions, print_stage_legend
+        from stagescope.cli.legend import HINT, print_captions, print_stage_legend
         from stagescope.cli.render import print_stages
         from stagescope.papers.reading import reading
 
@@ -49,7 +49,9 @@ class Stages(Command):
         print_stages(found, self.all)
         if self.explain:
             print_captions(seen)
-        print_stage_legend(seen, found)
+            print_stage_legend(seen, found)
+        else:
+            print(HINT)
         return 0
 
 
@@ -60,6 +62,7 @@ class Check(Command):
     folder: RunFolder
     claims: OwnClaims = OWN_CLAIMS
     elsewhere: bool = Field(False, description="make the runs beside this one that decide what it cannot")
+    explain: bool = Field(False, description="say what the symbols mean, as the report does")
     control: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = Field(
         None, description="of a watched model: a run in which there was nothing to learn, such as on shuffled text"
     )
@@ -79,10 +82,13 @@ class Check(Command):
             print(printable(f"stagescope: {problem}"), file=sys.stderr)
         answer(found, self.json_, "print_ledger")
         if not self.json_:
-            from stagescope.cli.legend import print_claim_legend
+            from stagescope.cli.legend import HINT, print_claim_legend
             from stagescope.papers.reading import reading
 
-            print_claim_legend(reading(run), found)
+            if self.explain:
+                print_claim_legend(reading(run), found)
+            else:
+                print(HINT)
         return 0
 
 
