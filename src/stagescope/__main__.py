@@ -1,6 +1,6 @@
 """`python -m stagescope` is the command `stagescope`."""
 
-from stagescope.cli.main import main
+from stagescope.cli.entry import main
 
 if __name__ == "__main__":
     main()

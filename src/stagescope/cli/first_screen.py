@@ -1,13 +1,14 @@
 """What `stagescope` and `stagescope --help` print: what this is, five commands to start with, and the words it uses."""
 
 import re
-from collections.abc import Iterable
 from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Any, TextIO
 
 from rich.console import Console
 from rich.text import Text
+
+import stagescope
 
 START = {
     "demo --open": "a tour: a run of each paper, all on one page",
@@ -29,12 +30,22 @@ GROUPS = {
     "show": "report play figures export diagram",
     "papers": "demo list reproduce calibrate cite corpus completion",
 }
-"""Where each command stands; one that has no place here is named in the last line."""
+"""Where each command stands."""
 
 
-def first_screen(commands: Iterable[str]) -> None:
-    """Print it for these commands: 24 lines of 80 columns."""
-    known = list(commands)
+def at_once(arguments: list[str]) -> bool:
+    """Print the version or the first screen, if nothing else is asked for."""
+    if arguments == ["--version"]:
+        print(f"stagescope {stagescope.__version__}")
+    elif arguments in ([], ["--help"], ["-h"]):
+        first_screen()
+    else:
+        return False
+    return True
+
+
+def first_screen() -> None:
+    """Print it: 24 lines of 80 columns."""
     lines = [
         Text.assemble(("usage: ", "bold"), "stagescope COMMAND [OPTIONS]; `stagescope COMMAND --help` explains one"),
         Text(
@@ -43,7 +54,7 @@ def first_screen(commands: Iterable[str]) -> None:
         ),
         *_part("Start with (each after the word `stagescope`)", START, 24),
         *_part("Words", WORDS, 8),
-        *_part("All commands", _grouped(known), 8),
+        *_part("All commands", GROUPS, 8),
     ]
     console = Console(highlight=False)
     for line in lines:
@@ -55,12 +66,6 @@ def _part(title: str, rows: dict[str, str], width: int) -> list[Text]:
         Text(title, style="bold"),
         *(Text.assemble("  ", (f"{name:<{width}}", "cyan"), about) for name, about in rows.items()),
     ]
-
-
-def _grouped(known: list[str]) -> dict[str, str]:
-    found = {title: [name for name in names.split() if name in known] for title, names in GROUPS.items()}
-    rest = [name for name in known if all(name not in names for names in found.values())]
-    return {title: " ".join(names) for title, names in {**found, "more": rest}.items() if names}
 
 
 class Wrapped:

@@ -10,12 +10,11 @@ from typing import Annotated, Any, Literal, Union
 import tyro
 from pydantic import BaseModel, Field, create_model
 
-import stagescope
 from stagescope.cli import continue_command, predict_command, run_commands, sweep_commands
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
 from stagescope.cli.early_options import refuse_unknown
-from stagescope.cli.first_screen import Wrapped, first_screen
+from stagescope.cli.first_screen import Wrapped, at_once
 from stagescope.cli.run_config import expanded
 from stagescope.errors import InputError, StagescopeError, sentence, unknown
 from stagescope.papers.registry import package_of, studies, study
@@ -57,11 +56,7 @@ def _as_interrupts() -> list[int]:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 bad usage, 130 interrupted (SIGTERM: 143, SIGHUP: 129)."""
-    if arguments == ["--version"]:
-        print(f"stagescope {stagescope.__version__}")
-        return 0
-    if arguments in ([], ["--help"], ["-h"]):
-        first_screen((*VERBS, *COMMANDS, "completion"))
+    if at_once(arguments):
         return 0
     try:
         arguments = expanded(arguments)
