@@ -1,4 +1,4 @@
-"""Frames where much changes: a pilot of a run decides when its frames are, before the run begins."""
+"""Frames where much changes: pilots of a run decide when its frames are, before the run begins."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -19,30 +19,36 @@ if TYPE_CHECKING:
     from stagescope.papers.study import Setup
 
 PILOT = 4
-"""Equally spaced frames of a pilot for each frame of the run, so that short changes are seen."""
+"""Frames of a pilot for each frame of the run, so that short changes are seen."""
 
 
 def frames_by_change(plan: "Setup", kinds: Sequence[Kind], frames: int, progress: bool | None = None) -> "Setup":
     """The plan with fixed times for its frames: equal changes of attention (`views.change`) lie between them.
 
-    The pilot makes the same run with five times as many frames, most of them equally spaced, the others at equal ratios. The
-    times it finds are written into the spec as `AtTimes`, so a run that is resumed or made again has the same frames. The pilot
-    must move as the run will, so steps that draw their data are refused.
+    A first pilot makes the same run with five times as many frames, most of them equally spaced, the others at equal ratios. A
+    second one has four times as many, at the times that the first found: it sees what is quick. Its times are written into the
+    spec as `AtTimes`, so a run that is resumed or made again has the same frames. A pilot must move as the run will, so steps that
+    draw their data are refused.
     """
     if as_field(plan.what).draw(0) is not None:
         how = "use --record log or uniform, or a loss that draws nothing"
         raise InputError(f"--record by-change needs a motion without chance, and every step here draws its data anew; {how}")
     end = plan.until if plan.until is not None else float(getattr(plan.dynamics, "steps", 0))
     dense = np.union1d(Uniform(frames=PILOT * frames).times(end), LogSpaced(frames=frames).times(end))
-    dense = dense if plan.until is not None else np.unique(np.rint(dense))
-    record = AtTimes(at=tuple(dense.tolist()))
-    pilot = evolve(plan.what, plan.params, plan.dynamics, until=plan.until, record=record, progress=progress)
-    change = change_of(pilot, list(_moving(pilot, _kind(plan, kinds))))
-    if change is None:
-        raise InputError("--record by-change finds no change: nothing moves in this run; use --record uniform")
-    times = change.times(pilot.time, frames)
+    record = _at(plan, dense)
+    for count in (PILOT * frames, frames):
+        pilot = evolve(plan.what, plan.params, plan.dynamics, until=plan.until, record=record, progress=progress)
+        change = change_of(pilot, list(_moving(pilot, _kind(plan, kinds))))
+        if change is None:
+            raise InputError("--record by-change finds no change: nothing moves in this run; use --record uniform")
+        record = _at(plan, change.times(pilot.time, count))
+    return replace(plan, record=record)
+
+
+def _at(plan: "Setup", times: np.ndarray) -> AtTimes:
+    """These times after the start; whole ones where the clock counts steps."""
     times = times if plan.until is not None else np.unique(np.rint(times))
-    return replace(plan, record=AtTimes(at=tuple(times[times > 0].tolist())))
+    return AtTimes(at=tuple(times[times > 0].tolist()))
 
 
 def _kind(plan: "Setup", kinds: Sequence[Kind]) -> Kind | None:

@@ -2,7 +2,7 @@
 
 The place of a frame is the length of the path that attention has gone so far, over its whole length: the sum of the distances
 (square root of the sum of squares) between attention at neighbouring frames. A run without attention has the path of its
-predictions, and one without either that of its parameters.
+predictions, and one without either that of its parameters. A tenth of the scale is spread evenly over time.
 """
 
 from collections.abc import Iterator, Sequence
