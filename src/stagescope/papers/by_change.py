@@ -27,8 +27,8 @@ def frames_by_change(plan: "Setup", kinds: Sequence[Kind], frames: int, progress
 
     A first pilot makes the same run with five times as many frames, most of them equally spaced, the others at equal ratios. A
     second one has four times as many, at the times that the first found: it sees what is quick. Its times are written into the
-    spec as `AtTimes`, so a run that is resumed or made again has the same frames. A pilot must move as the run will, so steps that
-    draw their data are refused.
+    spec as `AtTimes`, so a run that is resumed or made again has the same frames. A pilot must move as the run will, so steps
+    that draw their data are refused.
     """
     if as_field(plan.what).draw(0) is not None:
         how = "use --record log or uniform, or a loss that draws nothing"
