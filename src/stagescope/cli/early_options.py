@@ -23,5 +23,7 @@ def refuse_unknown(verb: str, name: str, fields: Iterable[str], arguments: Itera
         ]
         if not others:
             raise unknown(f"option of {verb} {name}", given, known, (more,))
+        if name in others:
+            raise InputError(f"`stagescope {verb}` does not take {given}: it is an option of `stagescope run {name}`; {more}")
         whose = f", {WHOSE[given]}" if given in WHOSE else ""
         raise InputError(f"{name} has no option {given}; it is for {', '.join(others)}{whose}; {more}")
