@@ -4,6 +4,7 @@ import ctypes
 from functools import cache
 from typing import Any
 
+import numpy as np
 from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 
 from stagescope.fields.compiled import entries, provide
@@ -26,10 +27,12 @@ def dot(x, y):
 
 @njit(cache=True, fastmath=FAST)
 def weighted_rms(x, weights):
+    """Products, no powers: what Numba makes of a power depends on what the process compiled before, down to the last bit."""
     total = 0.0
     for i in range(x.size):
-        total += (x[i] * weights[i]) ** 2
-    return (total / x.size) ** 0.5
+        part = x[i] * weights[i]
+        total += part * part
+    return np.sqrt(total / x.size)
 
 
 def _dot(x, y):

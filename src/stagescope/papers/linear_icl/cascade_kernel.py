@@ -27,11 +27,11 @@ def _law(y, out, rates, grow, fade, drop, pace, gain):
     v' = sum_i g_i (A_i e^{2 gamma_i} - B_i e^{-2 gamma_i}) and tau' = v; gamma_d' = v left g_d, the others are g_i tau.
     """
     heads, dim = grow.shape
-    left = 1.0 - y[0] ** 3
+    left = 1.0 - y[0] * (y[0] * y[0])
     for h in range(heads):
         v, turn = y[1 + 3 * h], 2.0 * y[3 + 3 * h]
         left -= gain * v * (grow[h, drop] * np.exp(turn) - fade[h, drop] * np.exp(-turn))
-    out[0] = pace * y[0] ** 2 * left
+    out[0] = pace * (y[0] * y[0]) * left
     for h in range(heads):
         v, tau, gamma = y[1 + 3 * h], y[2 + 3 * h], y[3 + 3 * h]
         pull = 0.0
