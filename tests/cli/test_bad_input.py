@@ -521,3 +521,9 @@ def test_folders_that_cannot_be_imported(tmp_path, call):
     assert code == 2
     assert_sentence(said, "it will not be deleted")
     assert contents(tmp_path) == before
+
+
+def test_out_and_its_short_form_are_one_option(tmp_path, capsys):
+    assert run(["run", "linear-icl", "--out", str(tmp_path / "a"), "-o", str(tmp_path / "b")]) == 2
+    assert "--out is given 2 times" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -59,7 +59,7 @@ def run(arguments: list[str]) -> int:
     if at_once(arguments):
         return 0
     try:
-        arguments = expanded(arguments)
+        arguments = expanded(["--out" if word == "-o" else word for word in arguments])  # one name, so that none is given twice
         _refuse_repeats(arguments)
         _early_names(arguments)
         return _parsed(arguments).run()
