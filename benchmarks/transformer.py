@@ -2,8 +2,9 @@
 
 Sides, on the same sequences from the same parameters, checked to give the same gradient without dropout:
 - eager: the model as one writes it, every row through every layer;
-- best: the fastest of several ways to write it with our own tricks (only scored rows, tables of (token, position) pairs, output
-  projection folded into the values, chunks that share the tables), also through torch.compile.
+- plain: the fastest without tables: only rows that are scored, small chunks, torch.compile;
+- best: the fastest of all, also with our own tricks (tables of (token, position) pairs, output projection folded into the values,
+  chunks that share the tables).
 CPU time, the sides alternating, minima. Needs `stagescope[benchmarks]` and a C++ compiler.
 """
 
@@ -26,11 +27,12 @@ CHUNKS = (500, 200, 100)
 
 
 class Eager(torch.nn.Module):
-    """The model as one writes it."""
+    """The model as one writes it; `scored`: no row that is not scored asks or goes on."""
 
-    def __init__(self, model, start) -> None:
+    def __init__(self, model, start, scored: bool = False) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.scored = model, scored
+        self.visible = torch.tensor(model.visible)
         self.blocks = torch.nn.ParameterDict(
             {n: torch.nn.Parameter(torch.tensor(b, dtype=torch.float32)) for n, b in start.items()}
         )
@@ -52,13 +54,18 @@ class Eager(torch.nn.Module):
     def forward(self, tokens, *tables):
         del tables  # there are none
         model, b = self.model, self.blocks
+        first = model.context - 1 if self.scored else 0
         x = b["E"][tokens] + b["P"]
-        y, shape = self.norm("heads1", x), (len(tokens), model.positions, model.heads, -1)
-        q, k, v = ((y @ b[f"{n}1"].transpose(0, 1).flatten(1)).view(shape).transpose(1, 2) for n in "QKV")
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
-        x = x + self.drop(mixed @ b["O1"].flatten(0, 1))
+        y = self.norm("heads1", x)
+        q, k, v = (
+            (rows @ b[f"{n}1"].transpose(0, 1).flatten(1)).unflatten(2, (model.heads, -1)).transpose(1, 2)
+            for n, rows in (("Q", y[:, first:]), ("K", y), ("V", y))
+        )
+        seen = {"attn_mask": self.visible} if self.scored else {"is_causal": True}
+        mixed = F.scaled_dot_product_attention(q, k, v, **seen).transpose(1, 2).flatten(2)
+        x = x[:, first:] + self.drop(mixed @ b["O1"].flatten(0, 1))
         x = x + self.drop(self.mlp(x))
-        return self.logits(x)[:, model.context - 1 :]
+        return self.logits(x)[:, model.context - 1 - first :]
 
 
 class Tables(Eager):
@@ -67,8 +74,7 @@ class Tables(Eager):
     def __init__(self, model, start, folded: bool, scores: bool = False) -> None:
         super().__init__(model, start)
         self.folded, self.scores = folded, scores
-        hidden = ~torch.tensor(model.visible)
-        self.mask = torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf)
+        self.mask = torch.zeros(self.visible.shape).masked_fill(~self.visible, -torch.inf)
 
     def tables(self):
         """Inputs, queries and keys, or scores, and values, by pair."""
@@ -141,6 +147,9 @@ class Side:
 
 def sides(model, start) -> dict[str, Side]:
     found = {"eager": Side(Eager(model, start), 3000)}
+    for chunk in CHUNKS:
+        found[f"plain, scored rows, chunks of {chunk}"] = Side(Eager(model, start, scored=True), chunk)
+    found["plain, scored rows, compiled, chunks of 500"] = Side(Eager(model, start, scored=True), 500, True)
     for folded in (False, True):
         for chunk in CHUNKS:
             found[f"tables{', folded' * folded}, chunks of {chunk}"] = Side(Tables(model, start, folded), chunk)
@@ -172,23 +181,26 @@ def main() -> None:
         found[name] = side, min(seconds(lambda side=side: side.step(tokens)) for _ in range(2))
         print(f"{found[name][1]:.3f} s  {name}", flush=True)
     best = min((name for name in found if name != "eager"), key=lambda name: found[name][1])
+    plain = min((name for name in found if name.startswith("plain")), key=lambda name: found[name][1])
     loop = loop_for(setup.dynamics, loss.field(), layout)
     carry, _ = loop.advance(loop.restore(loop.start(layout.pack(setup.params))), 0, 1)
     rows = [
         (
             seconds(lambda: loop.advance(carry, 1, 1)),
             seconds(lambda: found["eager"][0].step(tokens)),
+            seconds(lambda: found[plain][0].step(tokens)),
             seconds(lambda: found[best][0].step(tokens)),
             _peak(),
         )
         for _ in range(ROUNDS)
     ]
-    ours, eager, tuned, peak = (float(number) for number in np.min(rows, axis=0))
+    ours, eager, usual, tuned, peak = (float(number) for number in np.min(rows, axis=0))
     work = flops(loss.model, len(tokens))
     share = work * peak / ours
-    print(f"step of batch 3000: {ours:.3f} s; PyTorch eager {eager:.3f} s, best ({best}) {tuned:.3f} s")
+    print(f"step of batch 3000: {ours:.3f} s; PyTorch eager {eager:.3f} s, {plain} {usual:.3f} s, best ({best}) {tuned:.3f} s")
     print(f"{work / 1e9:.1f} GFlop of products at {share:.0%} of the speed of a large product, {1e-9 / peak:.0f} GFlop/s")
-    print(json.dumps({"ratio_eager": eager / ours, "ratio_best": tuned / ours, "seconds_step": ours, "share_of_peak": share}))
+    ratios = {"ratio_eager": eager / ours, "ratio_plain": usual / ours, "ratio_best": tuned / ours}
+    print(json.dumps({**ratios, "seconds_step": ours, "share_of_peak": share}))
 
 
 def _peak() -> float:

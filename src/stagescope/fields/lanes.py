@@ -46,8 +46,8 @@ def _place(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any
     return builder.gep(context.make_array(kind)(context, builder, array).data, [place], inbounds=True)
 
 
-def _pointer(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
-    """Where the lanes from a place of an array on are."""
+def lanes_pointer(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
+    """Where the lanes from a place of an array on are, for an intrinsic."""
     first = _place(context, builder, kind, array, place)
     return builder.bitcast(first, context.get_value_type(Lanes(kind.dtype)).as_pointer())
 
@@ -57,7 +57,7 @@ def load(typing: Any, array: Any, place: Any) -> Any:
     """The lanes from a place of a contiguous array on; places of an array of several axes are counted in order."""
 
     def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        found = builder.load(_pointer(context, builder, array, *values))
+        found = builder.load(lanes_pointer(context, builder, array, *values))
         found.align = array.dtype.bitwidth // 8
         return found
 
@@ -69,7 +69,7 @@ def load_as(typing: Any, array: Any, place: Any, number: Any) -> Any:
     """The lanes of a contiguous array of integers, from a place on, as numbers of the kind of `number`."""
 
     def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        found = builder.load(_pointer(context, builder, array, *values[:2]))
+        found = builder.load(lanes_pointer(context, builder, array, *values[:2]))
         found.align = array.dtype.bitwidth // 8
         return builder.sitofp(found, context.get_value_type(Lanes(number)))
 
@@ -81,7 +81,7 @@ def store(typing: Any, array: Any, place: Any, lanes: Any) -> Any:
     """Put lanes into a contiguous array, from a place on."""
 
     def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        builder.store(values[2], _pointer(context, builder, array, *values[:2])).align = array.dtype.bitwidth // 8
+        builder.store(values[2], lanes_pointer(context, builder, array, *values[:2])).align = array.dtype.bitwidth // 8
         return context.get_dummy_value()
 
     return types.void(array, types.intp, lanes), made
@@ -101,7 +101,8 @@ def prefetch(typing: Any, array: Any, place: Any) -> Any:
     return types.void(array, types.intp), made
 
 
-def _spread(builder: Any, number: Any) -> Any:
+def spread_value(builder: Any, number: Any) -> Any:
+    """A value in all lanes, for an intrinsic."""
     one = builder.insert_element(ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined), number, _INDEX(0))
     return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_INDEX, LANES), [0] * LANES))
 
@@ -109,7 +110,7 @@ def _spread(builder: Any, number: Any) -> Any:
 @intrinsic
 def spread(typing: Any, number: Any) -> Any:
     """The same number in all lanes."""
-    return Lanes(number)(number), lambda context, builder, signature, values: _spread(builder, values[0])
+    return Lanes(number)(number), lambda context, builder, signature, values: spread_value(builder, values[0])
 
 
 @intrinsic
@@ -117,7 +118,7 @@ def spread_from(typing: Any, array: Any, place: Any) -> Any:
     """The number at a place of a contiguous array in all lanes."""
 
     def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return _spread(builder, builder.load(_place(context, builder, array, *values)))
+        return spread_value(builder, builder.load(_place(context, builder, array, *values)))
 
     return Lanes(array.dtype)(array, types.intp), made
 
@@ -127,10 +128,10 @@ def reaching(typing: Any, array: Any, place: Any, least: Any, number: Any) -> An
     """A number in lanes where the unsigned integer of a contiguous array is at least so large, 0 in the others."""
 
     def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        numbers = builder.load(_pointer(context, builder, array, *values[:2]))
+        numbers = builder.load(lanes_pointer(context, builder, array, *values[:2]))
         numbers.align = array.dtype.bitwidth // 8
-        kept = builder.icmp_unsigned(">=", numbers, _spread(builder, values[2]))
-        chosen = _spread(builder, values[3])
+        kept = builder.icmp_unsigned(">=", numbers, spread_value(builder, values[2]))
+        chosen = spread_value(builder, values[3])
         return builder.select(kept, chosen, ir.Constant(chosen.type, None))
 
     return Lanes(number)(array, types.intp, array.dtype, number), made

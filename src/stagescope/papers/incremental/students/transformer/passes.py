@@ -15,6 +15,7 @@ import numpy as np
 from stagescope.fields.lanes import padded as whole_lanes
 from stagescope.papers.incremental.loss import Found, Sequences
 from stagescope.papers.incremental.students.transformer import stream_kernel as loops
+from stagescope.papers.incremental.students.transformer.draws_kernel import draw_numbers
 from stagescope.papers.incremental.students.transformer.model import Transformer
 from stagescope.papers.incremental.students.transformer.pairs import PairHeads
 from stagescope.papers.incremental.students.transformer.parts import Mlp, Reader, Room, RowHeads, padded
@@ -74,7 +75,7 @@ def kept_entries(model: Transformer, keys: np.ndarray, sequences: int) -> tuple[
     for number, part in enumerate(keys):
         rows = sequences * len(model.rows(1 + number // model.parts))
         numbers = np.empty((rows, model.width), np.uint16)
-        loops.draw_numbers(part, 0, model.width, numbers)
+        draw_numbers(part, 0, model.width, numbers)
         found.append((numbers >= model.threshold).reshape(sequences, -1, model.width))
     return tuple(found)
 
@@ -167,7 +168,7 @@ class _Pass:
         residual = model.residual and layer is not None
         numbers, threshold, scale = self._dropout(layer, place, len(source))
         if self.keys is not None and layer is not None:
-            loops.draw_numbers(self.keys[(layer - 1) * model.parts + place], first, model.width, numbers)
+            draw_numbers(self.keys[(layer - 1) * model.parts + place], first, model.width, numbers)
         loops.add_part(x, source, part, bias, numbers, threshold, scale, residual, self.inside, model.width, out, size)
         return out, size, source
 

@@ -10,38 +10,6 @@ from stagescope.fields.lanes import LANES, load, multiply_add, plus, reaching, s
 from stagescope.kernels import njit
 
 _OPTIONS = {"cache": True, "fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}
-_GOLDEN, _MIX_A, _MIX_B = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(0xBF58476D1CE4E5B9),
-    np.uint64(0x94D049BB133111EB),
-)  # SplitMix64
-_WEYL, _MIX_C, _MIX_D = np.uint64(0x9E3779B9), np.uint64(0x21F0AAAD), np.uint64(0xD35A2D97)  # a mixer of 32 bits
-
-
-@njit(**_OPTIONS)
-def draw_numbers(key, first, width, numbers):
-    """Random numbers of 16 bits for rows `first`, first + 1, ..: a hash of (key, row) starts a sequence whose steps are mixed.
-
-    A step has 32 bits: the low ones are for an entry of the first half of the width, the high ones for one of the second half.
-    """
-    low = np.uint64(0xFFFFFFFF)
-    half = (width + 1) // 2
-    words = np.empty(half, np.uint32)
-    for i in range(numbers.shape[0]):
-        z = key + np.uint64(first + i + 1) * _GOLDEN
-        z = (z ^ (z >> np.uint64(30))) * _MIX_A
-        z = (z ^ (z >> np.uint64(27))) * _MIX_B
-        z = z ^ (z >> np.uint64(31))
-        salt, line = z >> np.uint64(32), numbers[i]
-        for j in range(half):
-            w = (z + np.uint64(j) * _WEYL) & low
-            w = ((w ^ (w >> np.uint64(16))) * _MIX_C) & low
-            w = ((w ^ (w >> np.uint64(15)) ^ salt) * _MIX_D) & low
-            words[j] = np.uint32(w ^ (w >> np.uint64(15)))
-        for j in range(half):
-            line[j] = np.uint16(words[j])
-        for j in range(width - half):
-            line[half + j] = np.uint16(words[j] >> np.uint32(16))
 
 
 @njit(**_OPTIONS)
