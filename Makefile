@@ -15,6 +15,8 @@ AXE_CORE := $(VENV)/axe-core/$(AXE)/node_modules/axe-core/axe.min.js
 export PYTHONDONTWRITEBYTECODE :=
 
 comma := ,
+# tests write thousands of small runs and wait for each to be on the disk: they are in memory where 4 GB of it are free
+MEMORY := $(shell df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 { print "PYTEST_DEBUG_TEMPROOT=/dev/shm" }')
 
 .PHONY: demo test coverage docs validate lint kernels browser chromium clean
 
@@ -66,10 +68,10 @@ kernels: $(VENV)/.dev
 
 test: browser $(TSC)
 	$(MAKE) --jobs=2 lint kernels
-	$(BIN)/pytest --durations=30
+	$(MEMORY) $(BIN)/pytest --durations=30
 
 coverage: browser
-	$(BIN)/pytest --cov --cov-report=term --cov-fail-under=90
+	$(MEMORY) $(BIN)/pytest --cov --cov-report=term --cov-fail-under=90
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
