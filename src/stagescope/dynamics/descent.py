@@ -131,12 +131,18 @@ class Adam(Optimizer):
         return optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=self.eps)
 
     def direction(self, gradient: np.ndarray, memory: list[np.ndarray], theta: np.ndarray, step: int) -> np.ndarray:
-        first, second = memory
+        (first, second), room = memory, (1 - self.b1) * gradient
         first *= self.b1
-        first += (1 - self.b1) * gradient
+        first += room
+        np.square(gradient, out=room)
+        room *= 1 - self.b2
         second *= self.b2
-        second += (1 - self.b2) * np.square(gradient)
-        return first / (1 - self.b1**step) / (np.sqrt(second / (1 - self.b2**step)) + self.eps)
+        second += room
+        np.sqrt(np.divide(second, 1 - self.b2**step, out=room), out=room)
+        room += self.eps
+        found = first / (1 - self.b1**step)
+        found /= room
+        return found
 
 
 class AdamW(Adam):
@@ -161,7 +167,9 @@ class AdamW(Adam):
         return optax.chain(super().transform(), optax.add_decayed_weights(self.weight_decay))
 
     def direction(self, gradient: np.ndarray, memory: list[np.ndarray], theta: np.ndarray, step: int) -> np.ndarray:
-        return super().direction(gradient, memory, theta, step) + self.weight_decay * theta
+        found = super().direction(gradient, memory, theta, step)
+        found += self.weight_decay * theta
+        return found
 
 
 class Descent(Dynamics):

@@ -68,14 +68,12 @@ def mix_values(weights, values, at, out):
                 for _ in range(wide // LANES):
                     store(near, here, load(values, there))
                     here, there = here + panel, there + LANES
-        for column in range(0, wide, LANES):
-            for h in range(heads):
-                for s in range(positions):
-                    prefetch(values, (h * pairs + at[min(c + 1, count - 1), s]) * wide + column)
-            for r in range(0, rows, GROUP):
-                lines = _group(r, rows - 1, heads * span, c * rows * heads * span)
-                targets = _group(r, rows - 1, wide, c * rows * wide)
-                counts, here = (heads, first + min(r + GROUP, rows)), column // LANES * panel
+        for r in range(0, rows, GROUP):
+            lines = _group(r, rows - 1, heads * span, c * rows * heads * span)
+            targets = _group(r, rows - 1, wide, c * rows * wide)
+            counts = (heads, first + min(r + GROUP, rows))
+            for column in range(0, wide, LANES):
+                here = column // LANES * panel
                 _add_tile(counts, weights, lines, span, 1, near, here, positions * LANES, LANES, out, targets, column, True)
 
 
