@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -208,12 +209,28 @@ print(*(sum(kernel.stats.cache_hits.values()) for kernel in (products.double, pr
     assert printed == [["True", "True", "0", "0"], ["False", "True", "1", "1"]]
 
 
-def test_no_kernel_takes_a_fixed_power():
-    """Numba compiles x ** 2 in one of two ways, by what the process compiled before, and the last bits of a run with it."""
-    found = []
+def compiled_functions():
+    """Every kernel of the package: its file, and its source as a tree."""
     for path in Path(kernels.__file__).parent.rglob("*kernel.py"):
         for function in ast.walk(ast.parse(path.read_text())):
             if isinstance(function, ast.FunctionDef) and any("njit" in ast.unparse(name) for name in function.decorator_list):
-                powers = (node for node in ast.walk(function) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow))
-                found += [f"{path.name}:{node.lineno}" for node in powers if isinstance(node.right, ast.Constant)]
+                yield path, function
+
+
+def test_no_kernel_takes_a_fixed_power():
+    """Numba compiles x ** 2 in one of two ways, by what the process compiled before, and the last bits of a run with it."""
+    found = []
+    for path, function in compiled_functions():
+        powers = (node for node in ast.walk(function) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow))
+        found += [f"{path.name}:{node.lineno}" for node in powers if isinstance(node.right, ast.Constant)]
     assert not found, "write a product"
+
+
+def test_no_kernel_with_fastmath_takes_the_exponential_of_lanes():
+    """It rounds by adding a large number and taking it off again, which "reassoc" of the kernel around it leaves out."""
+    users = [(path, f) for path, f in compiled_functions() if re.search(r"\bexponential\(", ast.unparse(f))]
+    assert users
+    for path, function in users:
+        how = " ".join(ast.unparse(name) for name in function.decorator_list)
+        assert "fastmath" not in how, f"{path.name}:{function.lineno}"
+        assert "**" not in how, f"{path.name}:{function.lineno}"

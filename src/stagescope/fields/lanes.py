@@ -198,7 +198,10 @@ def largest(typing: Any, x: Any) -> Any:
 
 @intrinsic
 def exponential(typing: Any, x: Any) -> Any:
-    """exp(x) of lanes of float32 with |x| <= 87, relative error below 2e-7: `exp_single` of exp_kernel, sixteen at once."""
+    """exp(x) of lanes of float32 with |x| <= 87, relative error below 2e-7: `exp_single` of exp_kernel, sixteen at once.
+
+    Not in a kernel with fastmath, which holds for all that is inside it: "reassoc" takes the rounding away.
+    """
     if x.dtype != types.float32:
         raise TypeError(f"exponential is for lanes of float32, not {x.dtype}")
 
