@@ -234,3 +234,4 @@ def test_no_kernel_with_fastmath_takes_the_exponential_of_lanes():
         how = " ".join(ast.unparse(name) for name in function.decorator_list)
         assert "fastmath" not in how, f"{path.name}:{function.lineno}"
         assert "**" not in how, f"{path.name}:{function.lineno}"
+        assert "inline" not in how, f"{path.name}:{function.lineno}: it would be inside another kernel"

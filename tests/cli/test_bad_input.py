@@ -523,7 +523,18 @@ def test_folders_that_cannot_be_imported(tmp_path, call):
     assert contents(tmp_path) == before
 
 
-def test_out_and_its_short_form_are_one_option(tmp_path, capsys):
-    assert run(["run", "linear-icl", "--out", str(tmp_path / "a"), "-o", str(tmp_path / "b")]) == 2
+@pytest.mark.parametrize("short", ["-o B", "-oB", "-o=B"])
+def test_out_and_its_short_form_are_one_option(tmp_path, capsys, monkeypatch, short):
+    monkeypatch.chdir(tmp_path)
+    assert run(["run", "linear-icl", "--out", "A", *short.split()]) == 2
     assert "--out is given 2 times" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+    assert run(["run", "linear-icl", "--until", "1", *short.split()]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["B"]
+
+
+@pytest.mark.parametrize(("word", "said"), [("transformer", "give --preset transformer"), ("nonsense", "give an option")])
+def test_a_word_after_the_study(tmp_path, capsys, word, said):
+    assert run(["run", "incremental", word, "--out", str(tmp_path / "run")]) == 2
+    assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -1,6 +1,7 @@
 """`stagescope`: parse, dispatch, and turn errors into a sentence and an exit code. Imports nothing heavy."""
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -59,7 +60,7 @@ def run(arguments: list[str]) -> int:
     if at_once(arguments):
         return 0
     try:
-        arguments = expanded(["--out" if word == "-o" else word for word in arguments])  # one name, so that none is given twice
+        arguments = expanded([_long(word) for word in arguments])
         _refuse_repeats(arguments)
         _early_names(arguments)
         return _parsed(arguments).run()
@@ -183,6 +184,11 @@ def _preset(arguments: list[str]) -> str | None:
     return None
 
 
+def _long(word: str) -> str:
+    """-o, -oPATH and -o=PATH as --out: an option has one name, so that it is seen when it is given twice."""
+    return "--out" if word == "-o" else re.sub("^-o=?", "--out=", word)
+
+
 def _refuse_repeats(arguments: list[str]) -> None:
     """An option given twice: the parser would silently keep one of the two values."""
     options = [word.partition("=")[0].replace("_", "-") for word in arguments if word.startswith("--")]
@@ -205,6 +211,9 @@ def _early_names(arguments: list[str]) -> None:
     presets = {**found.presets, **(found.sweeps if verb == "sweep" else {})}
     if preset is not None and preset not in presets:
         raise unknown(f"preset of {name}", preset, presets)
+    if arguments[2:] and not arguments[2].startswith("-"):
+        asks = f"--preset {arguments[2]}" if arguments[2] in presets else "an option, --NAME VALUE"
+        raise InputError(f"{arguments[2]!r} after `{verb} {name}` is not understood; give {asks}")
     flags = VERBS[verb][1]
     own = set(found.options.model_fields) - set(getattr(flags, "unused", ()))
     refuse_unknown(verb, name, {*flags.model_fields, *own}, arguments[2:])
