@@ -9,12 +9,14 @@ from stagescope.papers.incremental.students.transformer import passes as module
 from stagescope.papers.incremental.students.transformer.parts import Room
 from stagescope.papers.incremental.students.transformer.passes import kept_entries, transformer_pass
 
+SIZES = {name: getattr(module, name) for name in ("CHUNK", "BLOCK", "TABLE")}
 CHAIN = ss.LaggedChain.spans(4, spans=(1, 2), scale=2.0)
 KINDS = [
     {},
     {"layers": 2, "places": "relative", "labels": "hard"},
     {"places": "rotary", "heads": 1, "width": 17, "norm": "none", "mlp": 0},
     {"places": "sinusoidal", "dropout": 0.0, "residual": False, "targets": 16, "width": 20},  # more rows than a tile has
+    {"layers": 2, "targets": 9, "width": 70, "mlp": 20},  # stripes and their rest, several stretches
 ]
 
 
@@ -39,11 +41,11 @@ def test_it_is_the_definition_with_and_without_a_table(kind, monkeypatch):
     loss, params, keys = problem(**kind)
     data = loss.data if keys is None else {**loss.data, "kept": kept_entries(loss.model, keys, 13)}
     value, gradient = jax.jit(jax.value_and_grad(loss.loss))(params, data)
-    monkeypatch.setattr(module, "CHUNK", 300)  # several chunks and blocks, the last ones smaller
-    monkeypatch.setattr(module, "BLOCK", 1200)
-    for table in (module.TABLE, 0):
-        monkeypatch.setattr(module, "TABLE", table)
-        for precision, close in (("float64", 1e-12), ("float32", 1e-6)):
+    few = {"CHUNK": 300, "BLOCK": 1200}  # several chunks and blocks, the last ones smaller; else all sequences together
+    for sizes in (few, {**few, "TABLE": 0}, {}, {"TABLE": 0}):
+        for name in ("CHUNK", "BLOCK", "TABLE"):
+            monkeypatch.setattr(module, name, sizes.get(name, SIZES[name]))
+        for precision, close in (("float64", 1e-12), ("float32", 4e-6)):
             found = transformer_pass(loss.model, params, loss.seen, Room(precision), keys)
             assert found[0] == pytest.approx(float(value), rel=close)
             assert farthest(found[1], gradient) < close

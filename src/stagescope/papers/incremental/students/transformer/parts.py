@@ -1,4 +1,4 @@
-"""Parts of the transformer's pass that read the stream: norm and matrix, MLP, heads on rows of the stream.
+"""Parts of the transformer's pass that read the stream: norm and matrix, heads on rows of the stream.
 
 LayerNorm is folded into the matrix that reads it. The stream is kept centred, x, with 1/deviation beside it, so that
 norm(x) W + b = (x W')/deviation + b' with W' = gain W minus the means of its columns, and b' = shift W + b.
@@ -66,6 +66,7 @@ class Reader:
     ) -> None:
         self.normed, self.norm, self.raw, self.room = model.norm == "layer", norm, matrix, room
         self.width, kind = len(matrix), room.kind
+        self.share = kind(1 / self.width if self.normed else 0)
         self.gain = params[f"gain_{norm}"] if self.normed else np.ones(self.width, kind)
         self.shift = params[f"shift_{norm}"] if self.normed else np.zeros(self.width, kind)
         folded = self.gain[:, None] * matrix
@@ -73,16 +74,16 @@ class Reader:
         self.offset = self.shift @ matrix + (0 if bias is None else bias)
         self.d_matrix, self.d_offset = np.zeros(self.matrix.shape), np.zeros(len(self.offset))
 
-    def forward(self, x: np.ndarray, size: np.ndarray, out: np.ndarray, rectify: bool = False) -> None:
+    def forward(self, x: np.ndarray, size: np.ndarray, out: np.ndarray) -> None:
         np.dot(x, self.matrix, out=out)
-        loops.scale_rows(out, size, self.offset, rectify)
+        loops.scale_rows(out, size, self.offset, False)
 
-    def backward(self, g: np.ndarray, z: np.ndarray, x: np.ndarray, size: np.ndarray, gx: np.ndarray, **how: bool) -> None:
+    def backward(
+        self, g: np.ndarray, z: np.ndarray, x: np.ndarray, size: np.ndarray, gx: np.ndarray, fresh: bool = False
+    ) -> None:
         """From the gradient g in z to that in the stream: added to gx, or written there where that is `fresh`. Changes g."""
-        pull, rectified, fresh = self.room.take("pull", len(x)), how.get("rectified", False), how.get("fresh", False)
-        loops.unscale_rows(g, z, size, self.offset, self.width, rectified, self.d_offset, pull)
-        if not self.normed:
-            pull[:] = 0
+        pull = self.room.take("pull", len(x))
+        loops.unscale_rows(g, z, size, self.offset, self.share, False, self.d_offset, pull)
         self.d_matrix += np.dot(x.T, g)
         back = np.dot(g, self.matrix.T, out=self.room.take("back", *x.shape))
         loops.pull_rows(gx, back, pull, x, fresh)
@@ -95,34 +96,6 @@ class Reader:
             found[f"gain_{self.norm}"] += np.sum(folded * self.raw, axis=1)
             found[f"shift_{self.norm}"] += self.raw @ self.d_offset
         return self.gain[:, None] * folded + np.outer(self.shift, self.d_offset)
-
-
-class Mlp:
-    """What the MLP adds to the stream."""
-
-    def __init__(self, model: Transformer, params: Blocks, layer: int, room: Room) -> None:
-        self.layer, self.room, self.units = layer, room, model.mlp
-        self.reader = Reader(model, params, f"mlp{layer}", params[f"M{layer}"], params[f"m{layer}"], room)
-        self.out, self.bias = padded(params[f"N{layer}"], 1), padded(params[f"n{layer}"], 0)
-        self.d_out, self.d_bias = np.zeros(self.out.shape), np.zeros(model.width)
-
-    def forward(self, x: np.ndarray, size: np.ndarray, part: np.ndarray) -> None:
-        units = self.room.take(f"units{self.layer}", len(x), self.units)
-        self.reader.forward(x, size, units, rectify=True)
-        np.dot(units, self.out, out=part)
-
-    def backward(self, g: np.ndarray, x: np.ndarray, size: np.ndarray, gx: np.ndarray, fresh: bool) -> None:
-        units = self.room.take(f"units{self.layer}", len(x), self.units)
-        self.d_out += np.dot(units.T, g)
-        back = np.dot(g, self.out.T, out=self.room.take("d_units", *units.shape))
-        self.reader.backward(back, units, x, size, gx, rectified=True, fresh=fresh)
-
-    def gradient(self, found: Blocks) -> None:
-        i, width = self.layer, len(self.d_bias)
-        found[f"M{i}"] += self.reader.gradient(found)
-        found[f"m{i}"] += self.reader.d_offset
-        found[f"N{i}"] += self.d_out[:, :width]
-        found[f"n{i}"] += self.d_bias
 
 
 class Maps:

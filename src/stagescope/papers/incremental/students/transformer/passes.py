@@ -16,9 +16,11 @@ from stagescope.fields.lanes import padded as whole_lanes
 from stagescope.papers.incremental.loss import Found, Sequences
 from stagescope.papers.incremental.students.transformer import stream_kernel as loops
 from stagescope.papers.incremental.students.transformer.draws_kernel import draw_numbers
+from stagescope.papers.incremental.students.transformer.layer_kernel import Kept, kept_room, pass_back, pass_last, pass_layer
+from stagescope.papers.incremental.students.transformer.layers import AfterHeads, Output
 from stagescope.papers.incremental.students.transformer.model import Transformer
 from stagescope.papers.incremental.students.transformer.pairs import PairHeads
-from stagescope.papers.incremental.students.transformer.parts import Mlp, Reader, Room, RowHeads, padded
+from stagescope.papers.incremental.students.transformer.parts import Room, RowHeads, padded
 from stagescope.papers.incremental.students.transformer.places import Blocks, added_places, inputs
 from stagescope.params import Params
 
@@ -84,23 +86,32 @@ class _Pass:
     """The matrices of one pass, made ready once, and the sums of their gradients over chunks."""
 
     def __init__(self, model: Transformer, params: Params, room: Room, keys: np.ndarray | None, sequences: int) -> None:
-        self.model, self.room, self.keys, kind = model, room, keys, room.kind
+        self.model, self.room, kind = model, room, room.kind
         self.params: Blocks = {name: np.asarray(block, kind) for name, block in params.items()}
-        self.out = Reader(model, self.params, "out", self.params["U"], self.params["u"], self.room)
-        self.wide, self.chunk = self.out.matrix.shape[0], chunk_size(model, sequences)
-        self.block, self.numbers = block_size(model, sequences), dict[Any, np.ndarray]()
-        self.zeros, self.d_zeros = np.zeros(self.wide, kind), np.zeros(model.width)
-        self.inside = padded(np.full(model.width, model.norm == "layer", kind), 0)
+        self.out, self.chunk, self.block = (
+            Output(model, self.params, room),
+            chunk_size(model, sequences),
+            block_size(model, sequences),
+        )
+        by_layer = np.zeros((model.layers, 0), np.uint64) if keys is None else keys.reshape(model.layers, -1)
+        self.after = [AfterHeads(model, self.params, i, by_layer[i - 1], room) for i in range(1, model.layers + 1)]
+        self.kept = dict[int, Kept]()
+        self.wide = len(self.after[0].arrays.zeros)
         self.d_rows = {name: np.zeros(self.params[name].shape) for name in ("E", "P") if name in params}
         self.pairs = self._pairs() if has_table(model, sequences) else None
         first = 2 if self.pairs else 1
         self.heads = [RowHeads(model, self.params, i, self.room) for i in range(first, model.layers + 1)]
-        self.mlps = [Mlp(model, self.params, i, self.room) for i in range(1, model.layers + 1)] if model.mlp else []
 
     def _pairs(self) -> PairHeads:
-        raw = padded(inputs(self.model, self.params), 1)
-        x, size, _ = self._add(raw, np.arange(len(raw)), raw, self.zeros, None, 0, 0)
+        x, size = self._centred("pairs", padded(inputs(self.model, self.params), 1))
         return PairHeads(self.model, self.params, self.room, x, size)
+
+    def _centred(self, name: str, raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of the stream less their means, and 1/deviation."""
+        x, size, how = self.room.take(name, *raw.shape), self.room.take(f"size_{name}", len(raw)), self.after[0].arrays
+        every, none, kind = np.arange(len(raw)), np.zeros(raw.shape, np.uint16), self.room.kind
+        loops.add_part(raw, every, raw, how.zeros, none, np.uint16(0), kind(1), False, how.inside, how.width, x, size)
+        return x, size
 
     @cached_property
     def _place(self) -> np.ndarray:
@@ -115,94 +126,67 @@ class _Pass:
         for start in range(0, len(at), self.chunk):
             part = slice(start, start + self.chunk)
             drawn, soft = tokens[part, model.context :].reshape(-1), law[part] if law.size else law
-            loss += self._run_chunk(at[part], drawn, soft.reshape(-1), (start, first), gradient)
+            loss += self._run_chunk(at[part], (drawn, soft.reshape(-1)), (start, first), gradient)
         if self.pairs and gradient:
             self.pairs.end(at)
         return loss
 
-    def _run_chunk(self, at: np.ndarray, drawn: np.ndarray, law: np.ndarray, place: tuple[int, int], gradient: bool) -> float:
+    def _run_chunk(self, at: np.ndarray, labels: Any, place: tuple[int, int], gradient: bool) -> float:
         """`place`: how many sequences come before the chunk in its block, and before the block."""
-        stream = self._forward(at, *place)
-        x, size, _ = stream[-1]
-        z, p = (self.room.take(name, len(x), self.model.vocab) for name in ("logits", "labels"))
-        tops = self.room.take("tops", len(x))
-        self.out.forward(x, size, z)
-        loops.shift_logits(z, self.room.low, p, tops)
-        self.room.exp(p)
-        loss = loops.residuals(z, tops, p, drawn, law)
+        stream = [] if self.pairs else [self._inputs(at)]
+        for i in range(1, self.model.layers):
+            stream.append(self._pass_layer(i, at, stream, place))
+        last, output = self.after[-1].arrays, self.out.arrays
+        x, source, part = self._pass_heads(self.model.layers, at, stream, place[0])
+        g, first = self.room.take("g", len(part), self.wide), sum(place) * self.model.targets
+        loss = pass_last(x, source, part, first, last, output, labels, self.room.low, gradient, g)
         if gradient:
-            g = self.room.take("g", len(x), self.wide)
-            self.out.backward(p, z, x, size, g, fresh=True)
-            self._backward(at, place[0], stream, g)
+            self._backward(at, place[0], stream, part, g)
         return loss
 
-    def _forward(self, at: np.ndarray, start: int, block: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """The stream before the first part, where rows need it, and after each: rows, 1/deviation, and where rows come from."""
-        model, count, first = self.model, len(at), block + start
-        if self.pairs is None:
-            raw = self.room.take("raw", at.size, self.wide)
-            raw.reshape(*at.shape, -1)[..., : model.width] = self.params["E"][at % model.vocab] + self._place
-            stream = [self._add(raw, np.arange(at.size), raw, self.zeros, None, 0, 0)]
-        else:
-            stream = []
-        for i in range(1, model.layers + 1):
-            rows = model.rows(i)
-            part = self.room.take("part", count * len(rows), self.wide)
-            if i == 1 and self.pairs is not None:
-                self.pairs.forward(at, start, part)
-                x, source = self.pairs.x, at[:, rows].reshape(-1)
-            else:
-                x, size, _ = stream[-1]
-                self.heads[i - model.layers - 1].forward(x, size, part, count)
-                source = (np.arange(count)[:, None] * model.positions + rows).reshape(-1)
-            stream.append(self._add(x, source, part, self.zeros, i, 0, first * len(rows)))
-            if model.mlp:
-                x, size, _ = stream[-1]
-                self.mlps[i - 1].forward(x, size, part)
-                stream.append(self._add(x, np.arange(len(x)), part, self.mlps[i - 1].bias, i, 1, first * len(rows)))
-        return stream
+    def _inputs(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The stream before the first layer, without a table of pairs."""
+        raw = self.room.take("raw", at.size, self.wide)
+        raw.reshape(*at.shape, -1)[..., : self.model.width] = self.params["E"][at % self.model.vocab] + self._place
+        return self._centred("inputs", raw)
 
-    def _add(self, x: Any, source: np.ndarray, part: Any, bias: np.ndarray, layer: int | None, place: int, first: int) -> Any:
-        model, name = self.model, f"x{layer}{place}"
-        out, size = self.room.take(name, len(source), self.wide), self.room.take(f"size_{name}", len(source))
-        residual = model.residual and layer is not None
-        numbers, threshold, scale = self._dropout(layer, place, len(source))
-        if self.keys is not None and layer is not None:
-            draw_numbers(self.keys[(layer - 1) * model.parts + place], first, model.width, numbers)
-        loops.add_part(x, source, part, bias, numbers, threshold, scale, residual, self.inside, model.width, out, size)
-        return out, size, source
+    def _pass_heads(self, layer: int, at: np.ndarray, stream: Any, start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The stream before a layer, its rows that go on, and what the heads add to them."""
+        model, count, rows = self.model, len(at), self.model.rows(layer)
+        part = self.room.take("part", count * len(rows), self.wide)
+        if layer == 1 and self.pairs is not None:
+            self.pairs.forward(at, start, part)
+            return self.pairs.x, at[:, rows].reshape(-1), part
+        x, size = stream[-1]
+        self.heads[layer - model.layers - 1].forward(x, size, part, count)
+        return x, (np.arange(count)[:, None] * model.positions + rows).reshape(-1), part
 
-    def _dropout(self, layer: int | None, place: int, rows: int) -> tuple[np.ndarray, np.uint16, Any]:
-        """Random numbers of a part, and the threshold and scale of what is kept."""
-        drops, model = self.keys is not None and layer is not None, self.model
-        name = (layer, place) if drops else None
-        if name not in self.numbers or len(self.numbers[name]) < rows:
-            self.numbers[name] = np.zeros((rows, self.wide), np.uint16)
-        threshold, scale = (model.threshold, 1 / (1 - model.dropout)) if drops else (0, 1)
-        return self.numbers[name][:rows], np.uint16(threshold), self.room.kind(scale)
+    def _pass_layer(self, layer: int, at: np.ndarray, stream: Any, place: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        x, source, part = self._pass_heads(layer, at, stream, place[0])
+        out, size = self.room.take(f"x{layer}", len(part), self.wide), self.room.take(f"size{layer}", len(part))
+        arrays = self.after[layer - 1].arrays
+        if layer not in self.kept:
+            self.kept[layer] = kept_room(len(part), arrays)  # no chunk is larger than the first
+        pass_layer(x, source, part, sum(place) * self.model.positions, arrays, self.kept[layer], out, size)
+        return out, size
 
-    def _backward(self, at: np.ndarray, start: int, stream: list[Any], g: np.ndarray) -> None:
+    def _backward(self, at: np.ndarray, start: int, stream: Any, part: np.ndarray, g: np.ndarray) -> None:
+        """From the gradients in the last heads' part, and in the stream before them."""
         model, count = self.model, len(at)
         for i in range(model.layers, 0, -1):
             rows = model.rows(i)
-            part = self.room.take("part", count * len(rows), self.wide)
-            if model.mlp:
-                mlp, (x, size, _) = self.mlps[i - 1], stream[-2]
-                loops.take_part(g, *self._dropout(i, 1, len(part)), part, mlp.d_bias)
-                mlp.backward(part, x, size, g, fresh=not model.residual)
-                stream.pop()
-            source = stream.pop()[2]
-            loops.take_part(g, *self._dropout(i, 0, len(part)), part, self.d_zeros)
+            if i < model.layers:
+                part = self.room.take("part", count * len(rows), self.wide)
+                pass_back(g, self.after[i - 1].arrays, self.kept[i], part)
             if i == 1 and self.pairs is not None:
                 self.pairs.backward(part, at, start)
                 if model.residual:
-                    loops.add_rows(self.pairs.d_x, source, g)
+                    loops.add_rows(self.pairs.d_x, at[:, rows].reshape(-1), g)
                 return
-            x, size, _ = stream[-1]
-            before = self.room.take(f"g{i}", len(x), self.wide)
-            before[:] = 0
+            x, size = stream[i - (2 if self.pairs else 1)]
+            before = self.room.zeros(f"g{i}", len(x), self.wide)
             if model.residual:
-                loops.add_rows(before, source, g)
+                before.reshape(count, -1, self.wide)[:, rows] = g.reshape(count, -1, self.wide)
             self.heads[i - model.layers - 1].backward(part, x, size, before, count)
             g = before
         self._add_inputs(at, g[:, : model.width])
@@ -216,8 +200,6 @@ class _Pass:
     def gradients(self) -> Blocks:
         """Of the sum of the losses so far, by block."""
         found = {name: np.zeros(block.shape) for name, block in self.params.items()} | self.d_rows
-        for part in (*self.heads, *self.mlps, *([self.pairs] if self.pairs else [])):
+        for part in (*self.heads, *self.after, *([self.pairs] if self.pairs else []), self.out):
             part.gradient(found)
-        found["U"] += self.out.gradient(found)
-        found["u"] += self.out.d_offset
         return found

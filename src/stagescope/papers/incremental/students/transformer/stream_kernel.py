@@ -66,8 +66,11 @@ def scale_rows(z, size, offset, rectify):
 
 
 @njit(**_OPTIONS)
-def unscale_rows(g, z, size, offset, width, rectified, d_offset, pull):
-    """Back through `scale_rows`: g[i] <- size[i] g[i]; pull[i] is how far a row of the stream is pulled along itself."""
+def unscale_rows(g, z, size, offset, share, rectified, d_offset, pull):
+    """Back through `scale_rows`: g[i] <- size[i] g[i]; pull[i] is how far a row of the stream is pulled along itself.
+
+    `share` is 1/width, or 0 without a norm.
+    """
     total, nothing = np.zeros(offset.size, g.dtype), g.dtype.type(0)
     for i in range(g.shape[0]):
         line, seen, factor, along = g[i], z[i], size[i], nothing
@@ -80,7 +83,7 @@ def unscale_rows(g, z, size, offset, width, rectified, d_offset, pull):
             along += line[j] * (seen[j] - offset[j])
         for j in range(offset.size):
             line[j] *= factor
-        pull[i] = factor * factor * along / width
+        pull[i] = factor * factor * along * share
     for j in range(offset.size):
         d_offset[j] += total[j]
 
