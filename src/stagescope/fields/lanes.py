@@ -169,6 +169,18 @@ def larger(typing: Any, x: Any, y: Any) -> Any:
     return x(x, y), made
 
 
+@intrinsic
+def first_lanes(typing: Any, x: Any, count: Any, y: Any) -> Any:
+    """The first lanes of x, as many as counted, and those of y after them."""
+
+    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        places = ir.Constant(ir.VectorType(_INDEX, LANES), list(range(LANES)))
+        first = builder.icmp_signed("<", places, spread_value(builder, builder.trunc(values[1], _INDEX)))
+        return builder.select(first, values[0], values[2])
+
+    return x(x, types.intp, y), made
+
+
 def _halved(combine: Any) -> Any:
     """Combine both halves of all lanes until one number is left."""
 

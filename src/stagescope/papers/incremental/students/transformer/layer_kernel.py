@@ -101,18 +101,21 @@ def _forward(x, source, part, first, layer, kept, active, own, out, size):
 
 
 @njit(**_OPTIONS, inline="always")
-def _backward(g, layer, kept, active, near, d_out, d_units, part):
-    """From the gradient g after the MLP to that before the heads; that in the heads' part is put into `part`."""
+def _backward(g, more, pull, after, alone, source, layer, kept, active, d_out, d_units, part, d_x):
+    """From the gradient after the MLP, g + more - pull after, to that in the heads' part, put into `part`, and in the stream."""
+    threshold, scale, reading = layer.threshold, layer.scale, layer.units
     if layer.bias.size:
-        reading, d, pull = layer.units, np.empty_like(kept.units), np.empty_like(kept.size)
-        loops.take_part(g, kept.mlp_numbers, layer.threshold, layer.scale, part, layer.d_bias)
+        loops.take_part(g, more, pull, after, alone, kept.mlp_numbers, threshold, scale, part, layer.d_bias)
+        d = np.empty_like(kept.units)
         products.add_outer_active(kept.units, active, part, d_out)
         products.multiply(part, layer.back, d)
         loops.unscale_rows(d, kept.units, kept.size, reading.offset, reading.share, reading.rectify, reading.d_offset, pull)
-        products.multiply_active(d, active, reading.back, near)
+        products.multiply_active(d, active, reading.back, more)
         products.add_outer_active(d, active, kept.x, d_units)
-        loops.pull_rows(g, near, pull, kept.x, reading.alone)
-    loops.take_part(g, kept.numbers, layer.threshold, layer.scale, part, layer.d_bias[:0])
+        after, alone = kept.x, reading.alone
+    loops.take_part(g, more, pull, after, alone, kept.numbers, threshold, scale, part, layer.d_bias[:0])
+    if layer.residual:
+        loops.add_rows(d_x, source, g)
 
 
 @njit(**_OPTIONS, inline="always")
@@ -132,47 +135,51 @@ def pass_layer(x, source, part, first, layer, kept, out, size):
 
 
 @njit(**_OPTIONS)
-def pass_back(g, layer, kept, part):
-    """Back through `pass_layer`: g becomes the gradient before the heads, and `part` that in the heads' part."""
+def pass_back(g, source, layer, kept, part, d_x):
+    """Back through `pass_layer`: the gradient in the heads' part, put into `part`, and in the stream before them, added to d_x.
+
+    Changes g, the gradient after the layer.
+    """
+    alone = len(g) > 0  # a variable: a constant would be compiled for itself
     active, near = products.active_room(STRETCH, layer.units.offset.size), np.empty((STRETCH, part.shape[1]), part.dtype)
     d_out, d_units = np.zeros(layer.d_out.size, g.dtype), np.zeros(layer.units.d_matrix.size, g.dtype)
     for start in range(0, len(g), STRETCH):
         stop = min(start + STRETCH, len(g))
-        rows, mine = slice(start, stop), _stretch(kept, start, stop)
+        rows, mine, pull = slice(start, stop), _stretch(kept, start, stop), np.zeros(STRETCH, g.dtype)
+        given, found = g[rows], near[: stop - start]
         products.find_active(mine.units, active)
-        _backward(g[rows], layer, mine, active, near[: stop - start], d_out, d_units, part[rows])
+        _backward(found, given, pull, given, alone, source[rows], layer, mine, active, d_out, d_units, part[rows], d_x)
     _add_sums(layer.d_out, d_out)
     _add_sums(layer.units.d_matrix, d_units)
 
 
 @njit(**_OPTIONS)
-def pass_last(x, source, part, first, layer, output, labels, low, gradient, g):
-    """The sum of the losses of rows after the last layer; with `gradient` also g and `part` as in `pass_back`.
+def pass_last(x, source, part, first, layer, output, labels, low, gradient, d_x):
+    """The sum of the losses of rows after the last layer; with `gradient` also `part` and d_x as in `pass_back`.
 
     `labels` are the tokens drawn, and their laws, which are empty where the tokens are the labels.
     """
     (drawn, law), wide, vocab, kind, loss = labels, part.shape[1], output.offset.size, part.dtype, 0.0
     active, own = products.active_room(STRETCH, layer.units.offset.size), np.arange(STRETCH)
-    all_kept, near, after = kept_room(STRETCH, layer), np.empty((STRETCH, wide), kind), np.empty((STRETCH, wide), kind)
-    logits, errors = np.empty((STRETCH, vocab), kind), np.empty((STRETCH, vocab), kind)
-    sizes, pulls = np.empty(STRETCH, kind), np.empty(STRETCH, kind)
+    all_kept, all_near, all_g = kept_room(STRETCH, layer), np.empty((STRETCH, wide), kind), np.empty((STRETCH, wide), kind)
+    streams, logits, errors = np.empty((STRETCH, wide), kind), np.empty((STRETCH, vocab), kind), np.empty((STRETCH, vocab), kind)
+    sizes, pull = np.empty(STRETCH, kind), np.empty(STRETCH, kind)
     d_out, d_units = np.zeros(layer.d_out.size, kind), np.zeros(layer.units.d_matrix.size, kind)
     d_matrix = np.zeros(output.d_matrix.size, kind)
     for start in range(0, len(source), STRETCH):
         count = min(STRETCH, len(source) - start)
-        rows, kept, out, size = slice(start, start + count), _stretch(all_kept, 0, count), after[:count], sizes[:count]
-        z, p = logits[:count], errors[:count]
-        _forward(x, source[rows], part[rows], first + start, layer, kept, active, own[:count], out, size)
-        _read(out, size, output, z)
-        loops.shift_logits(z, low, p, pulls)
+        rows, kept, after, size = slice(start, start + count), _stretch(all_kept, 0, count), streams[:count], sizes[:count]
+        z, p, near, g, mine, asks = logits[:count], errors[:count], all_near[:count], all_g[:count], part[rows], source[rows]
+        _forward(x, asks, mine, first + start, layer, kept, active, own[:count], after, size)
+        _read(after, size, output, z)
+        loops.shift_logits(z, low, p, pull)
         exp_any(p.reshape(-1))
-        loss += loops.residuals(z, pulls, p, drawn[rows], law[start * vocab :] if law.size else law)
+        loss += loops.residuals(z, pull, p, drawn[rows], law[start * vocab :] if law.size else law)
         if gradient:
-            loops.unscale_rows(p, z, size, output.offset, output.share, output.rectify, output.d_offset, pulls)
-            products.add_outer(p, out, d_matrix)
-            products.multiply(p, output.back, near[:count])
-            loops.pull_rows(g[rows], near[:count], pulls, out, output.alone)
-            _backward(g[rows], layer, kept, active, near[:count], d_out, d_units, part[rows])
+            loops.unscale_rows(p, z, size, output.offset, output.share, output.rectify, output.d_offset, pull)
+            products.add_outer(p, after, d_matrix)
+            products.multiply(p, output.back, near)
+            _backward(g, near, pull, after, output.alone, asks, layer, kept, active, d_out, d_units, mine, d_x)
     _add_sums(layer.d_out, d_out)
     _add_sums(layer.units.d_matrix, d_units)
     _add_sums(output.d_matrix, d_matrix)

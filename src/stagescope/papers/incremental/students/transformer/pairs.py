@@ -113,11 +113,12 @@ class PairHeads:
         model, (q, k, _) = self.model, self._by_head(*self._projections())
         dq, dk, _ = self._by_head(*self._projections("d_"))
         d_bias = np.zeros((model.heads, len(self.rows), model.positions))
-        dk[:] = 0
+        turned = self.room.zeros("d_keys", model.heads, k.shape[2], k.shape[1])  # the gradient in k^T, whose rows are long
         for rows, asks, seen, flat, split in self._groups(self.d_table):
             pairs = slice(seen * model.vocab)
             np.matmul(flat, k[:, pairs], out=dq[:, asks])
-            dk[:, pairs] += np.swapaxes(np.matmul(np.swapaxes(q[:, asks], 1, 2), flat), 1, 2)
+            turned[..., pairs] += np.matmul(np.swapaxes(q[:, asks], 1, 2), flat)
             if model.places == "relative":
                 d_bias[:, rows, :seen] = split.sum(axis=(2, 4))
+        dk[:] = np.swapaxes(turned, 1, 2)
         places.add_lag_bias(found, model, 1, d_bias)

@@ -138,11 +138,17 @@ class _Pass:
             stream.append(self._pass_layer(i, at, stream, place))
         last, output = self.after[-1].arrays, self.out.arrays
         x, source, part = self._pass_heads(self.model.layers, at, stream, place[0])
-        g, first = self.room.take("g", len(part), self.wide), sum(place) * self.model.targets
-        loss = pass_last(x, source, part, first, last, output, labels, self.room.low, gradient, g)
+        before, first = self._before(self.model.layers, stream), sum(place) * self.model.targets
+        loss = pass_last(x, source, part, first, last, output, labels, self.room.low, gradient, before)
         if gradient:
-            self._backward(at, place[0], stream, part, g)
+            self._backward(at, place[0], stream, part, before)
         return loss
+
+    def _before(self, layer: int, stream: Any) -> np.ndarray:
+        """Where the gradient in the stream before a layer is added up."""
+        if layer == 1 and self.pairs is not None:
+            return self.pairs.d_x
+        return self.room.zeros(f"g{layer}", len(stream[-1][0]), self.wide)
 
     def _inputs(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The stream before the first layer, without a table of pairs."""
@@ -150,16 +156,23 @@ class _Pass:
         raw.reshape(*at.shape, -1)[..., : self.model.width] = self.params["E"][at % self.model.vocab] + self._place
         return self._centred("inputs", raw)
 
+    def _source(self, layer: int, at: np.ndarray) -> np.ndarray:
+        """Which rows of the stream before a layer go on."""
+        rows = self.model.rows(layer)
+        if layer == 1 and self.pairs is not None:
+            return at[:, rows].reshape(-1)
+        return (np.arange(len(at))[:, None] * self.model.positions + rows).reshape(-1)
+
     def _pass_heads(self, layer: int, at: np.ndarray, stream: Any, start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The stream before a layer, its rows that go on, and what the heads add to them."""
-        model, count, rows = self.model, len(at), self.model.rows(layer)
-        part = self.room.take("part", count * len(rows), self.wide)
+        source = self._source(layer, at)
+        part = self.room.take("part", len(source), self.wide)
         if layer == 1 and self.pairs is not None:
             self.pairs.forward(at, start, part)
-            return self.pairs.x, at[:, rows].reshape(-1), part
+            return self.pairs.x, source, part
         x, size = stream[-1]
-        self.heads[layer - model.layers - 1].forward(x, size, part, count)
-        return x, (np.arange(count)[:, None] * model.positions + rows).reshape(-1), part
+        self.heads[layer - self.model.layers - 1].forward(x, size, part, len(at))
+        return x, source, part
 
     def _pass_layer(self, layer: int, at: np.ndarray, stream: Any, place: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         x, source, part = self._pass_heads(layer, at, stream, place[0])
@@ -170,26 +183,19 @@ class _Pass:
         pass_layer(x, source, part, sum(place) * self.model.positions, arrays, self.kept[layer], out, size)
         return out, size
 
-    def _backward(self, at: np.ndarray, start: int, stream: Any, part: np.ndarray, g: np.ndarray) -> None:
+    def _backward(self, at: np.ndarray, start: int, stream: Any, part: np.ndarray, before: np.ndarray) -> None:
         """From the gradients in the last heads' part, and in the stream before them."""
-        model, count = self.model, len(at)
-        for i in range(model.layers, 0, -1):
-            rows = model.rows(i)
-            if i < model.layers:
-                part = self.room.take("part", count * len(rows), self.wide)
-                pass_back(g, self.after[i - 1].arrays, self.kept[i], part)
+        for i in range(self.model.layers, 0, -1):
+            if i < self.model.layers:
+                source, g = self._source(i, at), before
+                part, before = self.room.take("part", len(source), self.wide), self._before(i, stream)
+                pass_back(g, source, self.after[i - 1].arrays, self.kept[i], part, before)
             if i == 1 and self.pairs is not None:
                 self.pairs.backward(part, at, start)
-                if model.residual:
-                    loops.add_rows(self.pairs.d_x, at[:, rows].reshape(-1), g)
                 return
-            x, size = stream[i - (2 if self.pairs else 1)]
-            before = self.room.zeros(f"g{i}", len(x), self.wide)
-            if model.residual:
-                before.reshape(count, -1, self.wide)[:, rows] = g.reshape(count, -1, self.wide)
-            self.heads[i - model.layers - 1].backward(part, x, size, before, count)
-            g = before
-        self._add_inputs(at, g[:, : model.width])
+            x, size = stream.pop()
+            self.heads[i - self.model.layers - 1].backward(part, x, size, before, len(at))
+        self._add_inputs(at, before[:, : self.model.width])
 
     def _add_inputs(self, at: np.ndarray, g: np.ndarray) -> None:
         """To the gradients in tokens and positions, without a table of pairs."""

@@ -4,32 +4,47 @@ Places that a row does not see, and those beyond the positions, get no attention
 loops over them have no rest.
 """
 
+import numpy as np
 from numba import uintp
 
 from stagescope.fields.exp_kernel import exp_number
-from stagescope.fields.lanes import LANES, load, multiply_add, plus, prefetch, spread, store, total
+from stagescope.fields.lanes import LANES, first_lanes, larger, largest, load, multiply_add, plus, prefetch, spread, store, total
 from stagescope.kernels import njit
 
 _OPTIONS = {"cache": True, "fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}
 
 
 @njit(**_OPTIONS)
-def _attention(line, seen, top, low):
-    """Scores, of which the largest is given, <- attention; none is taken as lower than `low` below it."""
-    for s in range(seen, line.size):
-        line[s] = top
-    for first in range(uintp(0), uintp(line.size), uintp(LANES)):
-        for s in range(uintp(LANES)):
-            line[first + s] = exp_number(max(line[first + s] - top, low))
-    for s in range(seen, line.size):
-        line[s] = 0
-    none = spread(line.dtype.type(0))
-    sums = none
-    for s in range(0, line.size, LANES):
-        sums = plus(sums, load(line, s))
-    share = spread(line.dtype.type(1) / total(sums))
-    for s in range(0, line.size, LANES):
-        store(line, s, multiply_add(load(line, s), share, none))
+def _attention(lines, seen, low, room):
+    """Scores (head, place) <- attention; none is taken as lower than `low` below the largest.
+
+    One step of all heads comes before the next: a processor does several lines at once, but waits for the sum of one.
+    """
+    none = spread(lines.dtype.type(0))
+    for h in range(lines.shape[0]):
+        line = lines[h]
+        most = spread(line[0])
+        for s in range(0, line.size, LANES):
+            scores = first_lanes(load(line, s), seen - s, spread(line[0]))
+            most = larger(scores, most)
+            store(line, s, scores)
+        room[h] = largest(most)
+    for h in range(lines.shape[0]):
+        line, top = lines[h], room[h]
+        for first in range(uintp(0), uintp(line.size), uintp(LANES)):
+            for s in range(uintp(LANES)):
+                line[first + s] = exp_number(max(line[first + s] - top, low))
+    for h in range(lines.shape[0]):
+        line, sums = lines[h], none
+        for s in range(0, line.size, LANES):
+            powers = first_lanes(load(line, s), seen - s, none)
+            store(line, s, powers)
+            sums = plus(sums, powers)
+        room[h] = lines.dtype.type(1) / total(sums)
+    for h in range(lines.shape[0]):
+        line, share = lines[h], spread(room[h])
+        for s in range(0, line.size, LANES):
+            store(line, s, multiply_add(load(line, s), share, none))
 
 
 @njit(**_OPTIONS)
@@ -49,15 +64,10 @@ def _back_attention(old, line, seen):
 @njit(**_OPTIONS)
 def attend(scores, positions, low):
     """Scores <- attention."""
-    first = positions - scores.shape[1]
+    first, room = positions - scores.shape[1], np.empty(scores.shape[2], scores.dtype)
     for c in range(scores.shape[0]):
         for r in range(scores.shape[1]):
-            for h in range(scores.shape[2]):
-                line, seen = scores[c, r, h], first + r + 1
-                top = line[0]
-                for s in range(seen):
-                    top = max(top, line[s])
-                _attention(line, seen, top, low)
+            _attention(scores[c, r], first + r + 1, low, room)
 
 
 @njit(**_OPTIONS)
@@ -87,18 +97,16 @@ def attend_pairs(table, at, low, weights):
 
     Rows come first, so that the part of the table that is looked at stays in the cache.
     """
-    first, vocab = at.shape[1] - weights.shape[1], table.shape[2]
+    first, vocab, room = at.shape[1] - weights.shape[1], table.shape[2], np.empty(weights.shape[2], weights.dtype)
     for r in range(weights.shape[1]):
         for c in range(weights.shape[0]):
             asks = at[c, first + r] - (first + r) * vocab
             for h in range(weights.shape[2]):
                 line, found = weights[c, r, h], table[h, r, asks]
-                top = found[at[c, 0]]
                 _prefetch(table, h, r, at, c)
                 for s in range(first + r + 1):
                     line[s] = found[uintp(at[c, s])]
-                    top = max(top, line[s])
-                _attention(line, first + r + 1, top, low)
+            _attention(weights[c, r], first + r + 1, low, room)
 
 
 @njit(**_OPTIONS)

@@ -40,15 +40,24 @@ def add_part(x, rows, part, bias, numbers, threshold, scale, residual, inside, w
 
 
 @njit(**_OPTIONS)
-def take_part(g, numbers, threshold, scale, part, d_bias):
-    """part[i] <- what dropout kept of g[i], and its sum over rows is added to d_bias."""
-    wide, none = part.shape[1], spread(part.dtype.type(0))
+def take_part(g, more, pull, x, alone, numbers, threshold, scale, part, d_bias):
+    """g[i] <- g[i] + more[i] - pull[i] x[i], without the first where it is alone; part[i] <- what dropout kept of it.
+
+    The sum of the parts over rows is added to d_bias, which may be empty.
+    """
+    wide, none, biased = part.shape[1], spread(part.dtype.type(0)), d_bias.size > 0
     sums = np.zeros(wide, part.dtype)
     for i in range(part.shape[0]):
+        factor = spread(-pull[i])
         for j in range(0, wide, LANES):
-            new = multiply_add(load(g, i * wide + j), reaching(numbers, i * wide + j, threshold, scale), none)
-            store(part, i * wide + j, new)
-            store(sums, j, plus(load(sums, j), new))
+            here = i * wide + j
+            new = multiply_add(factor, load(x, here), load(more, here))
+            new = new if alone else plus(load(g, here), new)
+            store(g, here, new)
+            kept = multiply_add(new, reaching(numbers, here, threshold, scale), none)
+            store(part, here, kept)
+            if biased:
+                store(sums, j, plus(load(sums, j), kept))
     for j in range(d_bias.size):
         d_bias[j] += sums[j]
 
