@@ -19,6 +19,8 @@ from stagescope.spec import Described
 
 DENSE = 1000
 """Descents up to this many steps are recorded at every step, longer ones log-spaced."""
+NEAR = 2**13
+"""Numbers that an optimiser works on at once: 64 KiB of each array."""
 BLOCK_SECONDS = 0.2
 """How long compiled code may run before Python looks at progress, checkpoints and Ctrl-C."""
 
@@ -131,17 +133,21 @@ class Adam(Optimizer):
         return optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=self.eps)
 
     def direction(self, gradient: np.ndarray, memory: list[np.ndarray], theta: np.ndarray, step: int) -> np.ndarray:
-        (first, second), room = memory, (1 - self.b1) * gradient
-        first *= self.b1
-        first += room
-        np.square(gradient, out=room)
-        room *= 1 - self.b2
-        second *= self.b2
-        second += room
-        np.sqrt(np.divide(second, 1 - self.b2**step, out=room), out=room)
-        room += self.eps
-        found = first / (1 - self.b1**step)
-        found /= room
+        found = np.empty_like(gradient)
+        for start in range(0, len(gradient), NEAR):  # a piece at a time, which stays near the processor
+            here = slice(start, start + NEAR)
+            first, second = (moment[here] for moment in memory)
+            room = (1 - self.b1) * gradient[here]
+            first *= self.b1
+            first += room
+            np.square(gradient[here], out=room)
+            room *= 1 - self.b2
+            second *= self.b2
+            second += room
+            np.sqrt(np.divide(second, 1 - self.b2**step, out=room), out=room)
+            room += self.eps
+            np.divide(first, 1 - self.b1**step, out=found[here])
+            found[here] /= room
         return found
 
 

@@ -9,7 +9,7 @@ from stagescope.papers.incremental.students.transformer import passes as module
 from stagescope.papers.incremental.students.transformer.parts import Room
 from stagescope.papers.incremental.students.transformer.passes import kept_entries, transformer_pass
 
-SIZES = {name: getattr(module, name) for name in ("CHUNK", "BLOCK", "TABLE")}
+SIZES = {name: getattr(module, name) for name in ("CHUNK", "LONG_CHUNK", "BLOCK", "TABLE")}
 CHAIN = ss.LaggedChain.spans(4, spans=(1, 2), scale=2.0)
 KINDS = [
     {},
@@ -41,9 +41,13 @@ def test_it_is_the_definition_with_and_without_a_table(kind, monkeypatch):
     loss, params, keys = problem(**kind)
     data = loss.data if keys is None else {**loss.data, "kept": kept_entries(loss.model, keys, 13)}
     value, gradient = jax.jit(jax.value_and_grad(loss.loss))(params, data)
-    few = {"CHUNK": 300, "BLOCK": 1200}  # several chunks and blocks, the last ones smaller; else all sequences together
+    few = {
+        "CHUNK": 300,
+        "LONG_CHUNK": 300,
+        "BLOCK": 1200,
+    }  # several chunks and blocks, the last ones smaller; else all sequences together
     for sizes in (few, {**few, "TABLE": 0}, {}, {"TABLE": 0}):
-        for name in ("CHUNK", "BLOCK", "TABLE"):
+        for name in ("CHUNK", "LONG_CHUNK", "BLOCK", "TABLE"):
             monkeypatch.setattr(module, name, sizes.get(name, SIZES[name]))
         for precision, close in (("float64", 1e-12), ("float32", 4e-6)):
             found = transformer_pass(loss.model, params, loss.seen, Room(precision), keys)

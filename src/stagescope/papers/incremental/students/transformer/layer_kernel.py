@@ -102,7 +102,10 @@ def _forward(x, source, part, first, layer, kept, active, own, out, size):
 
 @njit(**_OPTIONS, inline="always")
 def _backward(g, more, pull, after, alone, source, layer, kept, active, d_out, d_units, part, d_x):
-    """From the gradient after the MLP, g + more - pull after, to that in the heads' part, put into `part`, and in the stream."""
+    """From the gradient after the MLP, more - pull after, plus g unless `alone`, to those in the heads' part and in the stream.
+
+    The first is put into `part`, which may be `more`, the second is added to d_x.
+    """
     threshold, scale, reading = layer.threshold, layer.scale, layer.units
     if layer.bias.size:
         loops.take_part(g, more, pull, after, alone, kept.mlp_numbers, threshold, scale, part, layer.d_bias)
@@ -110,9 +113,9 @@ def _backward(g, more, pull, after, alone, source, layer, kept, active, d_out, d
         products.add_outer_active(kept.units, active, part, d_out)
         products.multiply(part, layer.back, d)
         loops.unscale_rows(d, kept.units, kept.size, reading.offset, reading.share, reading.rectify, reading.d_offset, pull)
-        products.multiply_active(d, active, reading.back, more)
         products.add_outer_active(d, active, kept.x, d_units)
-        after, alone = kept.x, reading.alone
+        products.multiply_active(d, active, reading.back, part)
+        more, after, alone = part, kept.x, reading.alone
     loops.take_part(g, more, pull, after, alone, kept.numbers, threshold, scale, part, layer.d_bias[:0])
     if layer.residual:
         loops.add_rows(d_x, source, g)
@@ -161,15 +164,15 @@ def pass_last(x, source, part, first, layer, output, labels, low, gradient, d_x)
     """
     (drawn, law), wide, vocab, kind, loss = labels, part.shape[1], output.offset.size, part.dtype, 0.0
     active, own = products.active_room(STRETCH, layer.units.offset.size), np.arange(STRETCH)
-    all_kept, all_near, all_g = kept_room(STRETCH, layer), np.empty((STRETCH, wide), kind), np.empty((STRETCH, wide), kind)
-    streams, logits, errors = np.empty((STRETCH, wide), kind), np.empty((STRETCH, vocab), kind), np.empty((STRETCH, vocab), kind)
+    all_kept, all_g, streams = kept_room(STRETCH, layer), np.empty((STRETCH, wide), kind), np.empty((STRETCH, wide), kind)
+    logits, errors = np.empty((STRETCH, vocab), kind), np.empty((STRETCH, vocab), kind)
     sizes, pull = np.empty(STRETCH, kind), np.empty(STRETCH, kind)
     d_out, d_units = np.zeros(layer.d_out.size, kind), np.zeros(layer.units.d_matrix.size, kind)
     d_matrix = np.zeros(output.d_matrix.size, kind)
     for start in range(0, len(source), STRETCH):
         count = min(STRETCH, len(source) - start)
         rows, kept, after, size = slice(start, start + count), _stretch(all_kept, 0, count), streams[:count], sizes[:count]
-        z, p, near, g, mine, asks = logits[:count], errors[:count], all_near[:count], all_g[:count], part[rows], source[rows]
+        z, p, g, mine, asks = logits[:count], errors[:count], all_g[:count], part[rows], source[rows]
         _forward(x, asks, mine, first + start, layer, kept, active, own[:count], after, size)
         _read(after, size, output, z)
         loops.shift_logits(z, low, p, pull)
@@ -178,8 +181,8 @@ def pass_last(x, source, part, first, layer, output, labels, low, gradient, d_x)
         if gradient:
             loops.unscale_rows(p, z, size, output.offset, output.share, output.rectify, output.d_offset, pull)
             products.add_outer(p, after, d_matrix)
-            products.multiply(p, output.back, near)
-            _backward(g, near, pull, after, output.alone, asks, layer, kept, active, d_out, d_units, mine, d_x)
+            products.multiply(p, output.back, mine)
+            _backward(g, mine, pull, after, output.alone, asks, layer, kept, active, d_out, d_units, mine, d_x)
     _add_sums(layer.d_out, d_out)
     _add_sums(layer.units.d_matrix, d_units)
     _add_sums(output.d_matrix, d_matrix)

@@ -90,12 +90,14 @@ class Reader:
 
     def gradient(self, found: Blocks) -> np.ndarray:
         """The gradient in W; those in gain and shift are added to `found`. That in b is `d_offset`."""
-        folded = self.d_matrix[: self.width]
-        folded = folded - folded.mean(axis=0) if self.normed else folded
+        folded, offset = self.d_matrix[: self.width].astype(self.room.kind), self.d_offset.astype(self.room.kind)
         if self.normed:
-            found[f"gain_{self.norm}"] += np.sum(folded * self.raw, axis=1)
-            found[f"shift_{self.norm}"] += self.raw @ self.d_offset
-        return self.gain[:, None] * folded + np.outer(self.shift, self.d_offset)
+            folded -= folded.mean(axis=0)
+            found[f"gain_{self.norm}"] += np.einsum("ij,ij->i", folded, self.raw)
+            found[f"shift_{self.norm}"] += self.raw @ offset
+        folded *= self.gain[:, None]
+        folded += np.outer(self.shift, offset)
+        return folded
 
 
 class Maps:
