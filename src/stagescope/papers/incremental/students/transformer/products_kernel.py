@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import uintp
 
-from stagescope.fields.lanes import LANES, load, multiply_add, spread, spread_from, store
+from stagescope.fields.lanes import LANES, load, multiply_add, spread, spread_from, store, total
 from stagescope.fields.product_kernel import add_product
 from stagescope.kernels import njit
 
 _OPTIONS = {"cache": True, "error_model": "numpy"}
 STRIPE = 4 * LANES
 """Columns whose sums are in registers while the active units of a row pass."""
-_NONE, _ONE, _LANES, _STRIPE = uintp(0), uintp(1), uintp(LANES), uintp(STRIPE)
+_NONE, _ONE, _FEW, _LANES, _STRIPE = uintp(0), uintp(1), uintp(4), uintp(LANES), uintp(STRIPE)
 _TWO_LANES, _THREE_LANES = uintp(2 * LANES), uintp(3 * LANES)
 
 
@@ -69,12 +69,28 @@ def multiply(a, stripes, out):
     sizes, left, whole = (count, _LANES, _ONE, inner), (a, _NONE, inner, _NONE, _ONE), columns // _LANES * _LANES
     for column in range(_NONE, whole, _LANES):
         add_product(sizes, left, (stripes, column * inner, _LANES), (flat, column, columns), True)
-    if whole < columns:
+    if whole < columns <= whole + _FEW and inner % _LANES == _NONE:
+        _multiply_few(a, stripes, whole, out)
+    elif whole < columns:
         rest = np.empty(count * _LANES, out.dtype)
         add_product(sizes, left, (stripes, whole * inner, _LANES), (rest, _NONE, _LANES), True)
         for i in range(count):
             for column in range(whole, columns):
                 out[i, column] = rest[i * _LANES + column - whole]
+
+
+@njit(**_OPTIONS)
+def _multiply_few(a, stripes, whole, out):
+    """The columns after whole stripes, by products of rows: a stripe of zeros would cost as much as a full one."""
+    inner, column = uintp(a.shape[1]), np.empty(a.shape[1], a.dtype)
+    for c in range(whole, uintp(out.shape[1])):
+        for k in range(inner):
+            column[k] = stripes[whole * inner + k * _LANES + c - whole]
+        for i in range(uintp(a.shape[0])):
+            sums = spread(out.dtype.type(0))
+            for k in range(_NONE, inner, _LANES):
+                sums = multiply_add(load(a, i * inner + k), load(column, k), sums)
+            out[i, c] = total(sums)
 
 
 @njit(**_OPTIONS)
