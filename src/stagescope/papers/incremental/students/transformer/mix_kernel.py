@@ -9,6 +9,7 @@ import numpy as np
 
 from stagescope.fields.lanes import LANES, load, multiply_add, prefetch, spread, spread_from, store, total
 from stagescope.kernels import njit
+from stagescope.papers.incremental.students.transformer.scores_kernel import back_attention
 
 _OPTIONS = {"cache": True, "error_model": "numpy"}
 GROUP = 5
@@ -104,9 +105,10 @@ def add_value_gradients(weights, g, at, d_values):
 
 
 @njit(**_OPTIONS)
-def weight_gradients(g, values, at, d):
-    """d[c, r, h, s] <- g[c, r] . values[h, at[c, s]] for positions that the row sees, and anything for some that it does not."""
-    count, rows, heads, _ = d.shape
+def score_gradients(g, values, at, weights):
+    """Weights <- gradients in the scores, from those in the weights: g[c, r] . values[h, at[c, s]]."""
+    count, rows, heads, span = weights.shape
+    d = np.zeros((rows, heads, span), weights.dtype)  # of one sequence; anything for some positions that a row does not see
     positions, pairs, wide = at.shape[1], values.shape[1], values.shape[2]
     first, last, nothing = positions - rows, positions - 1, spread(g.dtype.type(0))
     for c in range(count):
@@ -125,6 +127,9 @@ def weight_gradients(g, values, at, d):
                         xx, xy, xz = multiply_add(a, p, xx), multiply_add(a, q, xy), multiply_add(a, t, xz)
                         yx, yy, yz = multiply_add(b, p, yx), multiply_add(b, q, yy), multiply_add(b, t, yz)
                         one, two, x, y, z = one + LANES, two + LANES, x + LANES, y + LANES, z + LANES
-                    here, there = d[c, r, h], d[c, min(r + 1, rows - 1), h]
+                    here, there = d[r, h], d[min(r + 1, rows - 1), h]
                     here[s], here[i], here[j] = total(xx), total(xy), total(xz)
                     there[s], there[i], there[j] = total(yx), total(yy), total(yz)
+        for r in range(rows):
+            for h in range(heads):
+                back_attention(weights[c, r, h], d[r, h], first + r + 1, weights[c, r, h])

@@ -78,7 +78,7 @@ class PairHeads:
 
     def begin(self, at: np.ndarray) -> None:
         """Attention of sequences of pairs (sequences, positions), before their chunks pass."""
-        self.weights, self.d_weights = (self.room.attention(name, len(at), self.model, 1) for name in ("weights", "d_weights"))
+        self.weights = self.room.attention("weights", len(at), self.model, 1)
         scores_kernel.attend_pairs(self.table, at, self.room.low, self.weights)
 
     def forward(self, at: np.ndarray, first: int, part: np.ndarray) -> None:
@@ -88,11 +88,11 @@ class PairHeads:
     def backward(self, g: np.ndarray, at: np.ndarray, first: int) -> None:
         chunk, g = slice(first, first + len(at)), g.reshape(len(at), len(self.rows), -1)
         mix_kernel.add_value_gradients(self.weights[chunk], g, at, self.d_values)
-        mix_kernel.weight_gradients(g, self.values, at, self.d_weights[chunk])
+        mix_kernel.score_gradients(g, self.values, at, self.weights[chunk])
 
     def end(self, at: np.ndarray) -> None:
         """The gradient in the scores, after all chunks have passed back."""
-        scores_kernel.back_attend_pairs(self.weights, self.d_weights, at, self.d_table)
+        scores_kernel.add_scores(self.weights, at, self.d_table)
 
     def gradient(self, found: Blocks) -> None:
         """Adds the gradients in all blocks before the heads too; that in the stream by pair is in d_x."""

@@ -48,17 +48,17 @@ def _attention(lines, seen, low, room):
 
 
 @njit(**_OPTIONS)
-def _back_attention(old, line, seen):
-    """line <- old (line - mean of line by old): from the gradient in attention to that in scores."""
+def back_attention(old, line, seen, out):
+    """out <- old (line - mean of line by old): from the gradient in attention to that in scores. It may be one of both."""
     none = spread(line.dtype.type(0))
     sums = none
     for s in range(0, line.size, LANES):
         sums = multiply_add(load(old, s), load(line, s), sums)
     mean = spread(-total(sums))
     for s in range(0, line.size, LANES):
-        store(line, s, multiply_add(load(old, s), plus(load(line, s), mean), none))
+        store(out, s, multiply_add(load(old, s), plus(load(line, s), mean), none))
     for s in range(seen, line.size):
-        line[s] = 0  # not what is no number times zero, which the next pass would find here
+        out[s] = 0  # not what is no number times zero, which the next pass would find here
 
 
 @njit(**_OPTIONS)
@@ -77,7 +77,7 @@ def back_attend(weights, positions, d):
     for c in range(d.shape[0]):
         for r in range(d.shape[1]):
             for h in range(d.shape[2]):
-                _back_attention(weights[c, r, h], d[c, r, h], first + r + 1)
+                back_attention(weights[c, r, h], d[c, r, h], first + r + 1, d[c, r, h])
 
 
 @njit(**_OPTIONS)
@@ -110,8 +110,8 @@ def attend_pairs(table, at, low, weights):
 
 
 @njit(**_OPTIONS)
-def back_attend_pairs(weights, d, at, d_table):
-    """Back through `attend_pairs`: the gradient d in attention becomes that in scores, and is added to d_table."""
+def add_scores(d, at, d_table):
+    """Back through the look-up of `attend_pairs`: gradients d in scores are added to d_table."""
     first, vocab = at.shape[1] - d.shape[1], d_table.shape[2]
     for r in range(d.shape[1]):
         for c in range(d.shape[0]):
@@ -119,6 +119,5 @@ def back_attend_pairs(weights, d, at, d_table):
             for h in range(d.shape[2]):
                 line, found = d[c, r, h], d_table[h, r, asks]
                 _prefetch(d_table, h, r, at, c)
-                _back_attention(weights[c, r, h], line, first + r + 1)
                 for s in range(first + r + 1):
                     found[uintp(at[c, s])] += line[s]
