@@ -9,7 +9,7 @@ from stagescope.papers.incremental.students.transformer import passes as module
 from stagescope.papers.incremental.students.transformer.parts import Room
 from stagescope.papers.incremental.students.transformer.passes import kept_entries, transformer_pass
 
-SIZES = {name: getattr(module, name) for name in ("CHUNK", "LONG_CHUNK", "BLOCK", "TABLE")}
+SIZES = {name: getattr(module, name) for name in ("CHUNK", "BLOCK", "TABLE")}
 CHAIN = ss.LaggedChain.spans(4, spans=(1, 2), scale=2.0)
 KINDS = [
     {},
@@ -47,7 +47,7 @@ def test_it_is_the_definition_with_and_without_a_table(kind, monkeypatch):
         "BLOCK": 1200,
     }  # several chunks and blocks, the last ones smaller; else all sequences together
     for sizes in (few, {**few, "TABLE": 0}, {}, {"TABLE": 0}):
-        for name in ("CHUNK", "LONG_CHUNK", "BLOCK", "TABLE"):
+        for name in ("CHUNK", "BLOCK", "TABLE"):
             monkeypatch.setattr(module, name, sizes.get(name, SIZES[name]))
         for precision, close in (("float64", 1e-12), ("float32", 4e-6)):
             found = transformer_pass(loss.model, params, loss.seen, Room(precision), keys)

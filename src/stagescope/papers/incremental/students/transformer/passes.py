@@ -1,9 +1,9 @@
 """Loss and gradient of the transformer on sequences, by Numba and BLAS: chunk by chunk, forward and back.
 
-A chunk is as many sequences as keep one array of the stream within CHUNK numbers, so that it stays in the processor's cache. With
-one layer on tables of pairs it is larger: rows pass a stretch at a time, and the more sequences look up values one after the
-other, the more of these they find in the cache. A block is as many chunks as keep the attention of the first layer within BLOCK
-numbers: its scores are looked up in a table that is larger than the cache.
+A chunk is as many sequences as keep one array of the stream within CHUNK numbers, so that it stays in the processor's cache. A
+block is as many chunks as keep the attention of the first layer within BLOCK numbers: its scores are looked up in a table that is
+larger than the cache. With one layer on tables of pairs a chunk is a block: the more sequences look up values one after the
+other, the more of these they find in the cache.
 Dropout depends on the key of the step, the part and the row alone: neither chunks nor the order of the work change it.
 """
 
@@ -27,8 +27,6 @@ from stagescope.params import Params
 
 CHUNK = 2**18
 """Numbers in one array of the stream of a chunk: a megabyte in single precision."""
-LONG_CHUNK = 2**21
-"""The same with one layer on tables of pairs."""
 BLOCK = 2**21
 """Numbers in the attention of a block of sequences."""
 TABLE = 2**25
@@ -65,14 +63,20 @@ def has_table(model: Transformer, sequences: int) -> bool:
 def chunk_size(model: Transformer, sequences: int) -> int:
     """Sequences in a chunk. The order of sums depends on the model and the number of sequences alone."""
     table = has_table(model, sequences)
-    rows, size = len(model.rows(1)) if table else model.positions, LONG_CHUNK if table and model.layers == 1 else CHUNK
-    return max(1, size // (rows * whole_lanes(model.width)))
+    if table and model.layers == 1:
+        return max(1, BLOCK // _attention(model))
+    return max(1, CHUNK // ((len(model.rows(1)) if table else model.positions) * whole_lanes(model.width)))
 
 
 def block_size(model: Transformer, sequences: int) -> int:
     """Sequences in a block: whole chunks."""
-    chunk, seen = chunk_size(model, sequences), len(model.rows(1)) * model.heads * whole_lanes(model.positions)
-    return chunk * (max(1, BLOCK // (seen * chunk)) if has_table(model, sequences) else 1)
+    chunk = chunk_size(model, sequences)
+    return chunk * (max(1, BLOCK // (_attention(model) * chunk)) if has_table(model, sequences) else 1)
+
+
+def _attention(model: Transformer) -> int:
+    """Numbers in the attention of a sequence in the first layer."""
+    return len(model.rows(1)) * model.heads * whole_lanes(model.positions)
 
 
 def kept_entries(model: Transformer, keys: np.ndarray, sequences: int) -> tuple[np.ndarray, ...]:
