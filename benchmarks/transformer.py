@@ -4,13 +4,17 @@ Sides, on the same sequences from the same parameters, checked to give the same 
 - eager: the model as one writes it, every row through every layer;
 - plain: the fastest without tables: only rows that are scored, small chunks, torch.compile;
 - best: the fastest of all, also with our own tricks (tables of (token, position) pairs, output projection folded into the values,
-  chunks that share the tables).
-CPU time, the sides alternating, minima. Needs `stagescope[benchmarks]` and a C++ compiler.
+  chunks that share the tables);
+- jax: the engine of version 0.1.0, which is the definition, compiled.
+CPU time, the sides alternating, minima; for the best also the median over rounds of its time over ours. Needs
+`stagescope[benchmarks]` and a C++ compiler.
 """
 
 import json
 import os
+from functools import partial
 
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
 
 import numpy as np
@@ -184,25 +188,33 @@ def main() -> None:
         print(f"{found[name][1]:.3f} s  {name}", flush=True)
     first = sorted((name for name in found if name != "eager"), key=lambda name: found[name][1])[:FASTEST]
     plain = min((name for name in found if name.startswith("plain")), key=lambda name: found[name][1])
+    ours = _stepper(setup, loss, layout)
+    rounds = _timed(ROUNDS, ours, _large_product, *(partial(found[name][0].step, tokens) for name in first))
+    fastest = 2 + int(np.argmin(rounds.min(axis=0)[2:]))
+    best, median = first[fastest - 2], float(np.median(rounds[:, fastest] / rounds[:, 0]))
+    mine, peak, tuned = (float(rounds[:, side].min()) for side in (0, 1, fastest))
+    slower = (found["eager"][0], found[plain][0])
+    before = _stepper(setup, loss.model_copy(update={"engine": "jax"}), layout)
+    eager, usual, jax = _timed(LONG_ROUNDS, *(partial(side.step, tokens) for side in slower), before).min(axis=0).tolist()
+    work = flops(loss.model, len(tokens))
+    share = work * peak / (2 * 1024**3) / mine
+    print(f"step of batch 3000: {mine:.3f} s; PyTorch eager {eager:.3f} s, {plain} {usual:.3f} s, best ({best}) {tuned:.3f} s")
+    print(f"engine of 0.1.0: {jax:.3f} s; best over ours: minima {tuned / mine:.2f}, median of {ROUNDS} rounds {median:.2f}")
+    print(f"{work / 1e9:.1f} GFlop of products at {share:.0%} of the speed of a large product, {2.147 / peak:.0f} GFlop/s")
+    ratios = {"ratio_eager": eager / mine, "ratio_plain": usual / mine, "ratio_best": tuned / mine, "ratio_best_median": median}
+    print(json.dumps({**ratios, "ratio_jax": jax / mine, "seconds_step": mine, "share_of_peak": share}))
+
+
+def _stepper(setup, loss, layout):
+    """A call that takes one step of ours, always the second."""
     loop = loop_for(setup.dynamics, loss.field(), layout)
     carry, _ = loop.advance(loop.restore(loop.start(layout.pack(setup.params))), 0, 1)
+    return lambda: loop.advance(carry, 1, 1)
 
-    def least(rounds: int, *calls) -> list[float]:
-        return [float(number) for number in np.min([[seconds(call) for call in calls] for _ in range(rounds)], axis=0)]
 
-    def step(name: str):
-        return lambda: found[name][0].step(tokens)
-
-    ours, peak, *others = least(ROUNDS, lambda: loop.advance(carry, 1, 1), _large_product, *(step(name) for name in first))
-    tuned, best = min(zip(others, first, strict=True))
-    eager, usual = least(LONG_ROUNDS, step("eager"), step(plain))
-    peak /= 2 * 1024**3
-    work = flops(loss.model, len(tokens))
-    share = work * peak / ours
-    print(f"step of batch 3000: {ours:.3f} s; PyTorch eager {eager:.3f} s, {plain} {usual:.3f} s, best ({best}) {tuned:.3f} s")
-    print(f"{work / 1e9:.1f} GFlop of products at {share:.0%} of the speed of a large product, {1e-9 / peak:.0f} GFlop/s")
-    ratios = {"ratio_eager": eager / ours, "ratio_plain": usual / ours, "ratio_best": tuned / ours}
-    print(json.dumps({**ratios, "seconds_step": ours, "share_of_peak": share}))
+def _timed(rounds: int, *calls) -> np.ndarray:
+    """Seconds (round, call), the calls alternating."""
+    return np.array([[seconds(call) for call in calls] for _ in range(rounds)])
 
 
 def _large_product() -> np.ndarray:
