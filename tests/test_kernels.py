@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from numba import types
@@ -175,6 +176,19 @@ def test_the_code_of_an_intrinsic_counts():
         space = {"types": types}
         exec(f"def give(typing, x):\n    return types.int64(x), lambda *_: {number}\ndef kernel(x):\n    return tool(x)", space)
         space["tool"] = intrinsic(space["give"])
+        return list(kernels._made_from(space["kernel"], {}, set()))
+
+    assert made(1) == made(1)
+    assert made(1) != made(2)
+
+
+def test_the_code_of_a_kernel_that_is_called_through_its_module_counts():
+    def made(number):
+        module = ModuleType("other")
+        exec(f"def tool(x):\n    return x + {number}", vars(module))
+        vars(module)["tool"] = njit(cache=False)(vars(module)["tool"])
+        space = {"other": module}
+        exec("def kernel(x):\n    return other.tool(x)", space)
         return list(kernels._made_from(space["kernel"], {}, set()))
 
     assert made(1) == made(1)

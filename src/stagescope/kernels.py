@@ -9,7 +9,7 @@ import pickle
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from types import CodeType, MappingProxyType
+from types import CodeType, MappingProxyType, ModuleType
 from typing import Any
 
 import numba
@@ -142,7 +142,10 @@ class _Files(caching.IndexDataCacheFile):
 
 
 def _made_from(function: Any, options: Mapping[str, Any], seen: set[Any]) -> Iterator[str]:
-    """Code and options of a function, and what it names: numbers, which are compiled in, and kernels it calls, of any file."""
+    """Code and options of a function, and what it names: numbers, which are compiled in, and kernels it calls, of any file.
+
+    What is named may be in the function's own file, or in a module that it names too: `loops.add_rows`.
+    """
     if function in seen:
         return
     seen.add(function)
@@ -152,8 +155,9 @@ def _made_from(function: Any, options: Mapping[str, Any], seen: set[Any]) -> Ite
         code = codes.pop()
         codes += [const for const in code.co_consts if isinstance(const, CodeType)]
         yield f"{code.co_code.hex()} {[const for const in code.co_consts if not isinstance(const, CodeType)]} {code.co_names}"
-        for name in code.co_names:
-            found = function.__globals__.get(name)
+        own = function.__globals__
+        spaces = [own, *(vars(own[name]) for name in code.co_names if isinstance(own.get(name), ModuleType))]
+        for found in (space.get(name) for name in code.co_names for space in spaces):
             if hasattr(found, "py_func"):
                 yield from _made_from(found.py_func, found.targetoptions, seen)
             elif hasattr(found, "_defn"):  # an intrinsic: what writes its machine code

@@ -24,7 +24,8 @@ def add_product(sizes, left, right, out, fresh):
     """
     (rows, columns, outer, inner), (a, a_place, a_row, a_outer, a_inner) = sizes, left
     (b, b_place, b_row), (c, c_place, c_row) = right, out
-    for i in range(_NONE, uintp(rows), uintp(GROUP)):
+    rows = uintp(rows)
+    for i in range(_NONE, rows, uintp(GROUP)):
         j, m, n = min(i + _ONE, rows - _ONE), min(i + _TWO, rows - _ONE), min(i + _THREE, rows - _ONE)
         for column in range(_NONE, uintp(columns), _LANES):
             at, here = c_place + column, b_place + column

@@ -41,11 +41,7 @@ def test_it_is_the_definition_with_and_without_a_table(kind, monkeypatch):
     loss, params, keys = problem(**kind)
     data = loss.data if keys is None else {**loss.data, "kept": kept_entries(loss.model, keys, 13)}
     value, gradient = jax.jit(jax.value_and_grad(loss.loss))(params, data)
-    few = {
-        "CHUNK": 300,
-        "LONG_CHUNK": 300,
-        "BLOCK": 1200,
-    }  # several chunks and blocks, the last ones smaller; else all sequences together
+    few = {"CHUNK": 300, "BLOCK": 1200}  # several chunks and blocks, the last ones smaller; else all sequences together
     for sizes in (few, {**few, "TABLE": 0}, {}, {"TABLE": 0}):
         for name in ("CHUNK", "BLOCK", "TABLE"):
             monkeypatch.setattr(module, name, sizes.get(name, SIZES[name]))
@@ -95,3 +91,12 @@ def test_dropout_depends_on_key_and_row_alone():
             pairs = flat[: len(flat) - lag[0], : 255 - lag[1]] * ahead
             assert abs(pairs.mean()) < 4.5 * 0.09 / pairs.size**0.5
     assert abs(np.mean(few[0] != few[1]) - 0.18) < 0.01
+
+
+def test_single_precision_is_not_lost_in_long_sums():
+    """A chunk may have many rows: their gradients go on in double precision."""
+    kind = {"heads": 1, "targets": 2, "width": 16, "mlp": 16, "norm": "none", "dropout": 0.0}
+    loss, params, _ = problem("hard", sequences=40000, **kind)
+    single, double = (transformer_pass(loss.model, params, loss.seen, Room(name))[1] for name in ("float32", "float64"))
+    for name in ("U", "M1", "N1"):
+        assert np.abs(single[name] - double[name]).max() < 3e-6 * np.abs(double[name]).max(), name

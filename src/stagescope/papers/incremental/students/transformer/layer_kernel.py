@@ -16,6 +16,8 @@ from stagescope.papers.incremental.students.transformer.draws_kernel import draw
 _OPTIONS = {"cache": True, "error_model": "numpy"}
 STRETCH = 60
 """Rows that pass together: 60 x 256 numbers in single precision take 60 KiB."""
+SUMMED = 16 * STRETCH
+"""Rows whose gradients are summed in the precision of the pass, before they are added in double precision."""
 
 
 class Reading(NamedTuple):
@@ -123,8 +125,10 @@ def _backward(g, more, pull, after, alone, source, layer, kept, active, d_out, d
 
 @njit(**_OPTIONS, inline="always")
 def _add_sums(totals, sums):
+    """Totals += sums, which begin again."""
     for j in range(sums.size):
         totals[j] += sums[j]
+        sums[j] = 0
 
 
 @njit(**_OPTIONS)
@@ -141,7 +145,7 @@ def pass_layer(x, source, part, first, layer, kept, out, size):
 def pass_back(g, source, layer, kept, part, d_x):
     """Back through `pass_layer`: the gradient in the heads' part, put into `part`, and in the stream before them, added to d_x.
 
-    Changes g, the gradient after the layer.
+    g is the gradient after the layer.
     """
     alone = len(g) > 0  # a variable: a constant would be compiled for itself
     active, near = products.active_room(STRETCH, layer.units.offset.size), np.empty((STRETCH, part.shape[1]), part.dtype)
@@ -152,8 +156,9 @@ def pass_back(g, source, layer, kept, part, d_x):
         given, found = g[rows], near[: stop - start]
         products.find_active(mine.units, active)
         _backward(found, given, pull, given, alone, source[rows], layer, mine, active, d_out, d_units, part[rows], d_x)
-    _add_sums(layer.d_out, d_out)
-    _add_sums(layer.units.d_matrix, d_units)
+        if stop % SUMMED == 0 or stop == len(g):
+            _add_sums(layer.d_out, d_out)
+            _add_sums(layer.units.d_matrix, d_units)
 
 
 @njit(**_OPTIONS)
@@ -183,7 +188,8 @@ def pass_last(x, source, part, first, layer, output, labels, low, gradient, d_x)
             products.add_outer(p, after, d_matrix)
             products.multiply(p, output.back, mine)
             _backward(g, mine, pull, after, output.alone, asks, layer, kept, active, d_out, d_units, mine, d_x)
-    _add_sums(layer.d_out, d_out)
-    _add_sums(layer.units.d_matrix, d_units)
-    _add_sums(output.d_matrix, d_matrix)
+            if rows.stop % SUMMED == 0 or rows.stop == len(source):
+                _add_sums(layer.d_out, d_out)
+                _add_sums(layer.units.d_matrix, d_units)
+                _add_sums(output.d_matrix, d_matrix)
     return loss

@@ -26,7 +26,7 @@ class AfterHeads:
     """How the heads of a layer and its MLP add to the stream; `keys` are those of dropout, none where nothing is dropped."""
 
     def __init__(self, model: Transformer, params: Blocks, layer: int, keys: np.ndarray, room: Room) -> None:
-        self.name, self.units, kind = layer, model.mlp, room.kind
+        self.layer, self.units, kind = layer, model.mlp, room.kind
         shapes = {"M": (model.width, 0), "m": (0,), "N": (0, model.width), "n": (0,)}  # without an MLP
         matrix, offset, out, bias = (params.get(f"{name}{layer}", np.zeros(shape, kind)) for name, shape in shapes.items())
         self.reader = Reader(model, params, f"mlp{layer}" if model.mlp else "out", matrix, offset, room)
@@ -49,7 +49,7 @@ class AfterHeads:
 
     def gradient(self, found: Blocks) -> None:
         if self.units:
-            i = self.name
+            i = self.layer
             found[f"M{i}"] += read_gradient(self.reader, self.arrays.units, STRIPE, found)
             found[f"m{i}"] += self.reader.d_offset
             found[f"N{i}"] += from_stripes(self.arrays.d_out, self.units, STRIPE)[:, : self.arrays.width]

@@ -186,7 +186,7 @@ class Transformer(LaggedModel):
     @property
     def threshold(self) -> int:
         """Of 2^16 random numbers, how many mean that an entry is dropped."""
-        return round(self.dropout * 2**16)
+        return min(round(self.dropout * 2**16), 2**16 - 1)
 
     def draw_kept(self, draw: np.random.Generator, sequences: int) -> tuple[np.ndarray, ...] | None:
         """Which entries survive dropout, for each part that is added to the stream (B, rows, width); None where all do."""

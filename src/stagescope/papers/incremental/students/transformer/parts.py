@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stagescope.fields.exp_kernel import exp_any
 from stagescope.fields.lanes import padded as whole_lanes
 from stagescope.papers.incremental.students.transformer import places, scores_kernel
 from stagescope.papers.incremental.students.transformer import stream_kernel as loops
@@ -48,10 +47,6 @@ class Room:
     def low(self) -> Any:
         """The least argument of the exponential."""
         return self.kind(-87.0 if self.kind is np.float32 else -700.0)
-
-    def exp(self, x: np.ndarray) -> None:
-        """x <- exp(x), in place."""
-        exp_any(x.reshape(-1))
 
     def attention(self, name: str, count: int, model: Transformer, layer: int) -> np.ndarray:
         """Room for attention (sequence, row, head, place), with places up to a multiple of LANES."""

@@ -1,6 +1,6 @@
-"""Numba loops of the transformer's pass: rows of the stream, and labels. Products of matrices are left to BLAS.
+"""Numba loops of the transformer's pass: rows of the stream, and labels.
 
-All arrays are of one precision, single or double, except sums over sequences. Rows of the stream, and what is added to all of
+All arrays are of one precision, single or double, except sums over many rows. Rows of the stream, and what is added to all of
 them, are padded with zeros to whole `LANES`.
 """
 
@@ -92,7 +92,7 @@ def unscale_rows(g, z, size, offset, share, rectified, d_offset, pull):
             along += line[j] * (seen[j] - offset[j])
         for j in range(offset.size):
             line[j] *= factor
-        pull[i] = factor * factor * along * share
+        pull[i] = factor * factor * along * share if share > 0 else nothing
     for j in range(offset.size):
         d_offset[j] += total[j]
 
