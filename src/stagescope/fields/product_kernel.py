@@ -11,7 +11,7 @@ from stagescope.kernels import njit
 
 GROUP = 4
 """Rows that are summed together."""
-_NONE, _ONE, _TWO, _THREE, _LANES = uintp(0), uintp(1), uintp(2), uintp(3), uintp(LANES)
+_NONE, _ONE, _TWO, _THREE, _GROUP, _LANES = uintp(0), uintp(1), uintp(2), uintp(3), uintp(GROUP), uintp(LANES)
 
 
 @njit(cache=True)
@@ -20,31 +20,38 @@ def add_product(sizes, left, right, out, fresh):
 
     `sizes` are (rows, columns, outer, inner): columns in whole lanes, o < outer and k < inner. `left` is (array, place, step of
     i, step of o, step of k); `right` and `out` are (array, place, step of a row), and rows of `right` are in the order of (o, k).
-    All arrays are contiguous. Nothing is checked. A group that goes over the end has its last row several times.
+    All arrays are contiguous. Nothing is checked. The last group begins earlier where it would go over the end, and stores only
+    what is new; fewer rows than a group are taken one by one.
     """
     (rows, columns, outer, inner), (a, a_place, a_row, a_outer, a_inner) = sizes, left
     (b, b_place, b_row), (c, c_place, c_row) = right, out
     rows = uintp(rows)
-    for i in range(_NONE, rows, uintp(GROUP)):
-        j, m, n = min(i + _ONE, rows - _ONE), min(i + _TWO, rows - _ONE), min(i + _THREE, rows - _ONE)
+    few = rows < _GROUP
+    a_next, c_next, last = (_NONE, _NONE, rows) if few else (a_row, c_row, rows - _GROUP)
+    for first in range(_NONE, rows, _ONE if few else _GROUP):
+        i = min(first, last)
+        done = first - i
         for column in range(_NONE, uintp(columns), _LANES):
-            at, here = c_place + column, b_place + column
+            at, here = c_place + i * c_row + column, b_place + column
             if fresh:
                 x = y = u = v = spread(c.dtype.type(0))
             else:
-                x, y = load(c, at + i * c_row), load(c, at + j * c_row)
-                u, v = load(c, at + m * c_row), load(c, at + n * c_row)
+                x, y = load(c, at), load(c, at + c_next)
+                u, v = load(c, at + _TWO * c_next), load(c, at + _THREE * c_next)
             for o in range(uintp(outer)):
-                place = a_place + o * a_outer
-                p, q, s, t = place + i * a_row, place + j * a_row, place + m * a_row, place + n * a_row
+                place = a_place + i * a_row + o * a_outer
                 for _ in range(uintp(inner)):
                     lanes = load(b, here)
-                    x = multiply_add(spread_from(a, p), lanes, x)
-                    y = multiply_add(spread_from(a, q), lanes, y)
-                    u = multiply_add(spread_from(a, s), lanes, u)
-                    v = multiply_add(spread_from(a, t), lanes, v)
-                    p, q, s, t, here = p + a_inner, q + a_inner, s + a_inner, t + a_inner, here + b_row
-            store(c, at + i * c_row, x)
-            store(c, at + j * c_row, y)
-            store(c, at + m * c_row, u)
-            store(c, at + n * c_row, v)
+                    x = multiply_add(spread_from(a, place), lanes, x)
+                    y = multiply_add(spread_from(a, place + a_next), lanes, y)
+                    u = multiply_add(spread_from(a, place + _TWO * a_next), lanes, u)
+                    v = multiply_add(spread_from(a, place + _THREE * a_next), lanes, v)
+                    place += a_inner
+                    here += b_row
+            if done < _ONE:
+                store(c, at, x)
+            if done < _TWO:
+                store(c, at + c_next, y)
+            if done < _THREE:
+                store(c, at + _TWO * c_next, u)
+            store(c, at + _THREE * c_next, v)
