@@ -1,0 +1,256 @@
+"""Golden answers: what every preset answers, stored once, and compared after every change.
+
+    python -m validation.golden compare [STUDY[/PRESET] ...]     exit code 1 and a line for every answer that moved
+    python -m validation.golden make [STUDY[/PRESET] ...]        store the answers of this tree
+
+An answer holds, for a preset and a seed: how the run ended, digests of its arrays, `stages --json`, `check --json`,
+`ladder --json` where the page has a ladder, `predict --json` where there is a prediction, and the data of the page without what
+changes from version to version. Presets in SHORT are shortened, all others run whole. Numbers are compared to TOLERANCE,
+everything else exactly. Presets on real text need STAGESCOPE_DATA and are left out without it.
+
+Everything here goes through public names and through files that a user gets, so that the answers outlive changes of the inside.
+"""
+
+import argparse
+import base64
+import json
+import lzma
+import math
+import multiprocessing
+import os
+import re
+import sys
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+
+import numpy as np
+
+import stagescope as ss
+
+STORE = Path(__file__).parent / "golden.json.xz"
+SEEDS = (0, 1)
+TOLERANCE = 1e-9
+"""Relative, of a number and of the digest of an array."""
+SMALL = 1e-12
+"""Two numbers below it are equal: residuals of solvers are rounding errors."""
+LONG, LONG_TEXT = 24, 2000
+"""A longer list of numbers is stored as its digest, a longer text, such as encoded arrays, as its checksum."""
+CORPORA = ("tinystories", "wikitext-2")
+VOLATILE = {"version", "provenance", "environment"}
+"""Fields of a page that say by which versions, where and when it was made."""
+_STUDENTS = {"sequences": 300, "batch": 100, "watched": 50}
+_TRANSFORMER = {**_STUDENTS, "steps": 6, "frames": 5, "vocab": 10, "width": 24, "targets": 5}
+_TEXT_TRANSFORMER = {"steps": 100, "batch": 4, "vocab": 200, "width": 16}
+SHORT: dict[str, dict[str, Any]] = {
+    "focus-dilution/sampled": {"steps": 200, "frames": 100},
+    "incremental/ladder": {"steps": 150, "frames": 60},
+    "incremental/gd-ladder": {"steps": 300, "frames": 60, "sequences": 1000},
+    "incremental/regression-transformer": {"steps": 500, "frames": 60},
+    "incremental/content": {**_STUDENTS, "steps": 12, "frames": 6, "vocab": 10, "targets": 5},
+    "incremental/transformer": _TRANSFORMER,
+    "incremental/transformer-2": _TRANSFORMER,
+    "text-focus": {"steps": 100, "frames": 12, "watched": 512, "batch": 128},
+    "text-focus/causal": {"steps": 50, "frames": 12, "watched": 512, "batch": 8},
+    "text-focus/residual": {"steps": 20, "frames": 12, "watched": 256, "batch": 64},
+    "text-focus/transformer": {"steps": 20, "frames": 12, "watched": 256, "batch": 64},
+    "text-incremental": {"steps": 60, "frames": 20, "watched": 2000, "batch": 512},
+    "text-snap": {"steps": 200},
+    "text-snap/topics-transformer": _TEXT_TRANSFORMER,
+    "text-snap/wikitext-2-transformer": _TEXT_TRANSFORMER,
+    "text-snap/wikitext-2-decay": _TEXT_TRANSFORMER,
+    "text-snap/figure-7": {"steps": 50, "batch": 4, "vocab": 200},
+    "text-snap/figure-10": _TEXT_TRANSFORMER,
+}
+"""Options that make a preset take seconds, by `study/preset`, or by `study` for all its other presets."""
+
+
+def presets(only: Sequence[str] = ()) -> list[str]:
+    """All presets as STUDY/PRESET, or those of some studies, or some of them."""
+    known = [f"{name}/{preset}" for name, study in ss.studies().items() for preset in study.presets]
+    if unknown := [word for word in only if word not in known and word not in ss.studies()]:
+        raise SystemExit(f"not a study or a preset: {', '.join(unknown)}")
+    return [key for key in known if not only or key in only or key.partition("/")[0] in only]
+
+
+def answer(key: str, seed: int) -> dict[str, Any]:
+    """What a preset answers today, as JSON."""
+    name, preset = key.split("/")
+    study = ss.study(name)
+    options = study.configured(preset, **SHORT.get(key, SHORT.get(name, {})))
+    run = study.run(options, seed=seed, progress=False)
+    arrays = {name: digest(values) for name, values in {**run.series, **run.params}.items()}
+    page = page_data(ss.report(run, progress=False).html)
+    has_ladder = any(shown["ladder"] is not None for scene in page["scenes"] for shown in scene["runs"])
+    found = {
+        "status": f"{run.status} {run.reason}".strip(),
+        "arrays": arrays,
+        "stages": _tried(lambda: ss.stages(run).json()),
+        "check": _tried(lambda: ss.check(run).json()),
+        "ladder": _tried(lambda: ss.saddle_ladder(run).json()) if has_ladder else None,
+        "predict": _tried(lambda: ss.saddle_path((plan := study.setup(options, seed)).what, plan.params).json())
+        if any(shown["prediction"] is not None for scene in page["scenes"] for shown in scene["runs"])
+        else None,
+        "page": page,
+    }
+    return json.loads(json.dumps(condensed(found), default=_plain))
+
+
+def _tried(make: Any) -> Any:
+    try:
+        return make()
+    except ss.StagescopeError as error:
+        return {"refused": str(error)}
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def digest(values: np.ndarray) -> dict[str, Any]:
+    """Shape, kind, size and a weighted sum of an array: any cell that moves moves the sum."""
+    flat = np.asarray(values, float).reshape(-1)
+    finite = np.where(np.isfinite(flat), flat, 0.0)
+    weights = np.resize(np.random.default_rng(0).uniform(0.5, 1.5, 10_007), flat.size)
+    size = float(np.abs(finite).sum())
+    kind = np.asarray(values).dtype.kind
+    return {"digest": [list(np.shape(values)), kind, int(flat.size - np.isfinite(flat).sum()), size, float(weights @ finite)]}
+
+
+def condensed(value: Any) -> Any:
+    """Long lists of numbers as digests."""
+    if isinstance(value, dict):
+        return {str(name): condensed(inner) for name, inner in value.items() if name not in VOLATILE}
+    if isinstance(value, list | tuple):
+        plain = len(value) > LONG and all(isinstance(each, int | float) and not isinstance(each, bool) for each in value)
+        return digest(np.array(value)) if plain else [condensed(each) for each in value]
+    if isinstance(value, str) and len(value) > LONG_TEXT:
+        return f"{len(value)} characters, checksum {zlib.crc32(value.encode())}"
+    return value
+
+
+def page_data(html: str) -> dict[str, Any]:
+    """What is inside a page: its data, with the bytes of each block as a checksum of what it holds."""
+    scripts = dict(re.findall(r'<script type="application/[\w-]+" id="([\w-]+)">(.*?)</script>', html, re.DOTALL))
+    data = json.loads(scripts["data"])
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, dict) and {"id", "shape", "encoding"} <= value.keys():
+            raw = zlib.decompress(base64.b64decode(scripts[f"block-{value['id']}"]))
+            if value["encoding"] == "f64":
+                numbers = np.frombuffer(raw, "u1").reshape(8, -1).T.copy().view("<f8").reshape(value["shape"])
+                return digest(numbers)
+            rest = {name: inner for name, inner in value.items() if name != "id"}
+            return {**rest, "crc": zlib.crc32(raw)} if value["encoding"] != "f32" else rest
+        if isinstance(value, dict):
+            return {name: filled(inner) for name, inner in value.items()}
+        return [filled(inner) for inner in value] if isinstance(value, list) else value
+
+    return filled(data)
+
+
+def differences(stored: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """(path, stored, now) of everything that is not the same."""
+    if isinstance(stored, dict) and isinstance(now, dict):
+        if "digest" in stored and "digest" in now:
+            (*before, size, total), (*after, other_size, other_total) = stored["digest"], now["digest"]
+            allowed = TOLERANCE * size + SMALL
+            if before != after or abs(size - other_size) > allowed or abs(total - other_total) > allowed:
+                yield path, stored["digest"], now["digest"]
+            return
+        for name in dict.fromkeys([*stored, *now]):
+            yield from differences(stored.get(name, "(absent)"), now.get(name, "(absent)"), f"{path}.{name}" if path else name)
+    elif isinstance(stored, list) and isinstance(now, list) and len(stored) == len(now):
+        for place, (a, b) in enumerate(zip(stored, now, strict=True)):
+            tag = a.get("tag", place) if isinstance(a, dict) else place
+            yield from differences(a, b, f"{path}[{tag}]")
+    elif isinstance(stored, list) and isinstance(now, list) and _named(stored) and _named(now):
+        yield from differences({row["tag"]: row for row in stored}, {row["tag"]: row for row in now}, path)
+    elif not same(stored, now):
+        yield path, stored, now
+
+
+def _named(rows: list[Any]) -> bool:
+    return all(isinstance(row, dict) and "tag" in row for row in rows) and len({row["tag"] for row in rows}) == len(rows)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Numbers to TOLERANCE, NaN equal to itself; everything else exactly."""
+    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (a, b))
+    if not numbers:
+        return type(a) is type(b) and a == b
+    return math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=SMALL) or (math.isnan(a) and math.isnan(b))
+
+
+def stored_answers() -> dict[str, Any]:
+    return json.loads(lzma.decompress(STORE.read_bytes())) if STORE.exists() else {}
+
+
+def _store(answers: dict[str, Any]) -> None:
+    text = json.dumps(dict(sorted(answers.items())), separators=(",", ":"))
+    STORE.write_bytes(lzma.compress(text.encode(), preset=9))
+
+
+def needs_text(key: str) -> bool:
+    """Whether a preset reads a corpus that is not part of the package."""
+    name, preset = key.split("/")
+    return ss.study(name).presets[preset].get("corpus") in CORPORA
+
+
+def _answers(key: str) -> tuple[str, list[dict[str, Any]], float]:
+    began = time.process_time()
+    found = [answer(key, seed) for seed in SEEDS]
+    return key, found, time.process_time() - began
+
+
+def _all(keys: Sequence[str], workers: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=6) as pool:
+        for key, found, seconds in pool.imap_unordered(_answers, keys):
+            print(f"{key:<40} {seconds:6.1f} s", file=sys.stderr, flush=True)
+            yield key, found
+
+
+def compare(keys: Sequence[str], workers: int = 2) -> bool:
+    """Print what moved; whether nothing did."""
+    stored, moved = stored_answers(), 0
+    for key, found in _all(keys, workers):
+        for seed, now in zip(SEEDS, found, strict=True):
+            before = stored.get(key, [{}] * len(SEEDS))[SEEDS.index(seed)]
+            for path, old, new in differences(before, now):
+                moved += 1
+                print(f"{key} seed {seed}: {path}: {_brief(old)} -> {_brief(new)}", flush=True)
+    print(f"{len(keys)} presets, {len(SEEDS)} seeds: {moved} answers moved" if moved else f"{len(keys)} presets: nothing moved")
+    return not moved
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 160 else f"{text[:110]}...{text[-40:]}"
+
+
+def main(words: Sequence[str] = ("compare",)) -> bool:
+    parser = argparse.ArgumentParser(prog="python -m validation.golden", description="make or compare golden answers")
+    parser.add_argument("what", choices=("make", "compare"))
+    parser.add_argument("only", nargs="*", metavar="STUDY[/PRESET]")
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args(words)
+    keys = presets(given.only)
+    if not os.environ.get("STAGESCOPE_DATA"):
+        print("STAGESCOPE_DATA is not set: presets on real text are left out", file=sys.stderr)
+        keys = [key for key in keys if not needs_text(key)]
+    if given.what == "compare":
+        return compare(keys, given.workers)
+    answers = {key: found for key, found in stored_answers().items() if key in presets()}
+    answers.update(_all(keys, given.workers))
+    _store(answers)
+    print(f"{STORE.name}: {len(answers)} presets, {STORE.stat().st_size / 1e6:.2f} MB")
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main(sys.argv[1:]) else 1)
