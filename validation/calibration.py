@@ -4,8 +4,8 @@
     python -m validation.calibration --renew STUDY ...
 
 Draws are kept in `validation/draws/`, so that a call that was interrupted goes on. The counts are written to
-docs/calibration.json. The rules of the claims were frozen before FIRST was drawn. With --renew only claims are drawn that
-are new or have other rules than in the table, on seeds of their own; the lines of the others stay.
+`calibration.json` of the paper. The rules of the claims were frozen before FIRST was drawn. With --renew only claims are drawn
+that are new or have other rules than in the table, on seeds of their own; the lines of the others stay.
 """
 
 import json
@@ -18,8 +18,8 @@ from typing import Any
 from rich.console import Console
 
 from stagescope.claims.calibration import Calibration, Line, NullCounts
-from stagescope.papers.calibrate import calibrate
-from stagescope.papers.registry import studies
+from stagescope.papers.calibrate import calibrate, with_nulls
+from stagescope.papers.registry import paper_of, studies
 from validation import how_sure
 
 FIRST, AGAIN = 120_000, {"scan-snap": 150_000, "focus-dilution": 160_000, "linear-icl": 230_000, "markov-icl": 240_000}
@@ -51,8 +51,8 @@ def renew(names: Iterable[str]) -> bool:
     KEEP.mkdir(exist_ok=True)
     good = True
     for name in names:
-        claims = studies()[name].claims()
-        table = {line["tag"]: _line(line) for line in json.loads(how_sure.COUNTS.read_text())[name]["claims"]}
+        claims = with_nulls(studies()[name])
+        table = {line["tag"]: _line(line) for line in how_sure.counts()[name]["claims"]}
         changed = [claim for claim in claims if claim.tag not in table or table[claim.tag].rules != claim.rules]
         first, keep = RENEWED[name], KEEP / f"{name}-{RENEWED[name]}.jsonl"
         draws, nulls = FEWER.get(name, (ON_RENEWAL, ON_RENEWAL))
@@ -72,8 +72,10 @@ def _line(stored: dict[str, Any]) -> Line:
 def _written(name: str, found: Calibration) -> bool:
     """Show a table and put its counts into the file of all; whether it meets its bars."""
     Console(width=150).print(found.text())
-    known = json.loads(how_sure.COUNTS.read_text()) if how_sure.COUNTS.exists() else {}
-    how_sure.COUNTS.write_text(json.dumps({**known, name: found.json()}, indent=1, sort_keys=True) + "\n")
+    path = how_sure.PAPERS / paper_of(name).name.replace("-", "_") / "calibration.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    table = {key: value for key, value in found.json().items() if key != "study"}
+    path.write_text(json.dumps({**known, name: table}, indent=1, sort_keys=True) + "\n")
     return found.holds
 
 

@@ -1,14 +1,21 @@
-"""Write the tables of docs/how-sure.md from docs/calibration.json: `python -m validation.how_sure`."""
+"""Write the tables of docs/how-sure.md from the `calibration.json` of each paper: `python -m validation.how_sure`."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[1] / "docs"
-COUNTS = DOCS / "calibration.json"
+PAPERS = DOCS.parent / "src" / "stagescope" / "papers"
 BEGIN, END = "<!-- tables: made by `python -m validation.how_sure` -->", "<!-- end of tables -->"
-HEAD = """| claim | kind | in regime | confirmed | violated | left open | nulls (in regime): confirmed, violated |
+HEAD = """| claim | kind | in regime | confirmed | violated | undecided | nulls (in regime): confirmed, violated |
 |---|---|---|---|---|---|---|"""
+
+
+def counts() -> dict[str, Any]:
+    """What is stored of every study."""
+    return {
+        study: body for path in sorted(PAPERS.glob("*/calibration.json")) for study, body in json.loads(path.read_text()).items()
+    }
 
 
 def tables(found: dict[str, Any]) -> str:
@@ -28,10 +35,9 @@ def _missed(body: dict[str, Any]) -> str:
 
 
 def _row(line: dict[str, Any]) -> str:
-    kind = (line["kind"] or "-") + (", rarely decided" if line["rare"] else "")
     inside = f"{line['in_regime']} of {line['applies']}"
     nulls = "; ".join(f"{n['name']} ({n['in_regime']} of {n['draws']}): {n['confirmed']}, {n['violated']}" for n in line["nulls"])
-    cells = (line["tag"], kind, inside, line["confirmed"], line["violated"], line["open"], nulls or "-")
+    cells = (line["tag"], line["kind"] or "-", inside, line["confirmed"], line["violated"], line["open"], nulls or "-")
     return f"| {' | '.join(map(str, cells))} |"
 
 
@@ -44,7 +50,7 @@ def page(text: str, found: dict[str, Any]) -> str:
 
 def main() -> bool:
     path = DOCS / "how-sure.md"
-    path.write_text(page(path.read_text(), json.loads(COUNTS.read_text())))
+    path.write_text(page(path.read_text(), counts()))
     return True
 
 

@@ -21,7 +21,7 @@ class Bars:
     most: float = 4 / 30  # largest share of nulls confirmed, and of inputs in regime violated, of one claim
     pooled: float = 0.05  # the same of all claims together
     tested: float = 1 / 3  # least share of the draws of some null that are in the claim's regime, so that it is put to a test
-    decided: float = 0.6  # least share of the inputs in regime that are decided; below it a claim is rare and not counted
+    decided: float = 0.6  # least share of the inputs in regime that are decided
 
 
 BARS = Bars()
@@ -51,7 +51,6 @@ class Line:
     tag: str
     kind: str | None
     rules: int
-    rare: bool
     cost: str
     applies: int
     in_regime: int
@@ -68,7 +67,7 @@ class Line:
         seen = Counter(each["verdict"] for each in inside)
         counts = (len(applies), len(inside), seen["confirmed"], seen["violated"], seen["inconclusive"])
         nulls = tuple(NullCounts.of(null.name, _of_null(claim, null.name, draws)) for null in claim.nulls)
-        return cls(claim.tag, claim.kind, claim.rules, claim.rare, claim.cost, *counts, nulls)
+        return cls(claim.tag, claim.kind, claim.rules, claim.cost, *counts, nulls)
 
     def nulls_total(self, what: str) -> int:
         """A count over all nulls of the claim."""
@@ -76,12 +75,10 @@ class Line:
 
     @property
     def problems(self) -> list[str]:
-        """Which bars it misses. An identity needs no null; of a claim that is rarely decided only mistakes count."""
+        """Which bars it misses."""
         found, decided = [], self.confirmed + self.violated
         if self.violated > BARS.most * self.in_regime:
             found.append(f"violated on {self.violated} of {self.in_regime} inputs in regime")
-        if self.kind == "identity":
-            return found
         if not self.nulls:
             found.append("no null")
         found += [
@@ -91,7 +88,7 @@ class Line:
         ]
         if self.nulls and all(null.in_regime < BARS.tested * null.draws for null in self.nulls):
             found.append(f"no null tests it: in regime on {self.nulls_total('in_regime')} of {self.nulls_total('draws')} draws")
-        if not self.rare and (not self.in_regime or decided < BARS.decided * self.in_regime):
+        if not self.in_regime or decided < BARS.decided * self.in_regime:
             found.append(f"decided on {decided} of {self.in_regime} inputs in regime")
         return found
 
@@ -125,19 +122,14 @@ class Calibration:
 
     @property
     def null_confirmed(self) -> float:
-        """The share of nulls confirmed, over all claims that can fail."""
-        return sum(line.nulls_total("confirmed") for line in self._judged) / max(
-            1, sum(line.nulls_total("draws") for line in self._judged)
-        )
+        """The share of nulls confirmed, over all claims."""
+        confirmed, draws = (sum(line.nulls_total(what) for line in self.lines) for what in ("confirmed", "draws"))
+        return confirmed / max(1, draws)
 
     @property
     def violated(self) -> float:
-        """The share of inputs in regime violated, over all claims that can fail."""
-        return sum(line.violated for line in self._judged) / max(1, sum(line.in_regime for line in self._judged))
-
-    @property
-    def _judged(self) -> list[Line]:
-        return [line for line in self.lines if line.kind != "identity"]
+        """The share of inputs in regime violated, over all claims."""
+        return sum(line.violated for line in self.lines) / max(1, sum(line.in_regime for line in self.lines))
 
     @property
     def holds(self) -> bool:
@@ -163,9 +155,8 @@ class Calibration:
         for line in self.lines:
             yes, no, draws = (line.nulls_total(what) for what in ("confirmed", "violated", "draws"))
             null = f"{yes}, {no} of {draws}" if line.nulls else "-"
-            said = "; ".join((*(["rarely decided"] if line.rare else []), *line.problems))
             numbers = map(str, (line.confirmed, line.violated, line.open))
-            table.add_row(line.tag, f"{line.in_regime} of {line.applies}", *numbers, null, said)
+            table.add_row(line.tag, f"{line.in_regime} of {line.applies}", *numbers, null, "; ".join(line.problems))
         return table
 
     def summary(self) -> str:

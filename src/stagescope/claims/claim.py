@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from stagescope.claims.comparison import Comparison, Regime
-from stagescope.claims.inputs import Inputs
+from stagescope.claims.inputs import Inputs, Rates
 from stagescope.claims.over_runs import OverRuns
 from stagescope.detect.stage import BROKEN
 from stagescope.errors import InputError, StagescopeError, message
 from stagescope.runs.run import Run
 
 Outcome = Literal["confirmed", "violated", "inconclusive", "not applicable"]
-Sort = Literal["identity", "prediction", "pattern"]
+Sort = Literal["prediction", "pattern"]
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,17 @@ class Elsewhere:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One row of a ledger. `shown`, `kind`, `group`, `rules` and `rare` are those of the claim, the numbers of its comparison.
+    """One row of a ledger. `shown`, `kind`, `group` and `rules` are those of the claim, the numbers of its comparison.
 
-    `calibrated` is False where the claim has no null: no input is known on which it must not be confirmed. `error` is the
-    type of an error that the claim or its evidence raised and that is not one of Stagescope's: their code has a mistake.
+    `calibrated` is False where the claim has no null: no input is known on which it must not be confirmed. `rates` says how
+    often it was violated on inputs in its regime and confirmed on nulls, where its paper has counted that. `error` is the type
+    of an error that the claim or its evidence raised and that is not one of Stagescope's: their code has a mistake.
     `cost` names the companion runs that the verdict rests on, `over_runs` has the numbers of several runs where it is about them.
 
     Examples:
         >>> verdict = ss.check(snap).verdicts[0]
         >>> verdict.tag, verdict.verdict
-        ('SnS:lemma-1', 'confirmed')
+        ('SnS:theorem-1', 'confirmed')
     """
 
     tag: str
@@ -60,16 +61,11 @@ class Verdict:
     calibrated: bool = False
     error: str | None = None
     rules: int = 1
-    rare: bool = False
     in_regime: bool = False
     elsewhere: Elsewhere | None = None
     cost: str = ""
     over_runs: OverRuns | None = None
-
-    @property
-    def counted(self) -> bool:
-        """Whether it counts in the summary: an identity cannot fail, and a claim that is rarely decided says little."""
-        return self.kind != "identity" and not self.rare
+    rates: Rates | None = None
 
     def json(self) -> dict[str, Any]:
         return asdict(self)
@@ -86,11 +82,10 @@ class Claim:
         compare: a function of the evidence that returns a `Comparison`.
         shown: where in a run a reader sees it: from the first of the events or stages named to the last. "focus*" stands for
             all names that begin so; "start" and "end" are those of the run.
-        kind: "identity" where the statement cannot fail, "prediction" of a number, or "pattern".
+        kind: "prediction" of a number, or "pattern".
         null: `Inputs`, one or several, on which the statement is false by construction. A claim without is uncalibrated.
         group: claims of one group rest on the same measurement and count as one.
         rules: the version of how it is judged; raise it when regime, comparison or tolerance change.
-        rare: True where few inputs of its regime decide it. It is shown, and not counted.
         elsewhere: a function of the evidence of a run that is out of regime. It returns the options of the study to change
             so that a run beside this one is in regime, or None.
         cost: the companion runs that it makes, and how long they take beside the run, such as "2 flows, each twice as long".
@@ -120,7 +115,6 @@ class Claim:
     null: Inputs | tuple[Inputs, ...] = ()
     group: str | None = None
     rules: int = 1
-    rare: bool = False
     elsewhere: Callable[[Any], Mapping[str, Any] | None] | None = None
     cost: str = ""
 
@@ -228,10 +222,9 @@ class Claim:
             shown=self.shown,
             kind=self.kind,
             group=self.group,
-            calibrated=bool(self.nulls) or self.kind == "identity",
+            calibrated=bool(self.nulls),
             error=error,
             rules=self.rules,
-            rare=self.rare,
             in_regime=regime.holds and regime.applies,
             cost=self.cost if regime.holds and regime.applies and found is not None else "",
             **{name: getattr(found, name, None) for name in names},

@@ -1,4 +1,4 @@
-"""Inputs on which claims are tried: those that a paper is about, and nulls, on which a claim is false by construction."""
+"""Inputs on which claims are tried: those that a paper is about, and nulls, on which a claim is false; and how it fared there."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,3 +25,13 @@ class Inputs:
     name: str
     sentence: str
     make: Callable[[int], Run]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How a claim fared when it was calibrated: violated on inputs that are in its regime, confirmed on nulls."""
+
+    inputs: int
+    violated: int
+    nulls: int
+    null_confirmed: int

@@ -20,7 +20,7 @@ _RANK: tuple[Outcome, ...] = ("violated", "confirmed", "inconclusive", "not appl
 _STYLE: dict[Outcome, str] = {"confirmed": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"}
 COLUMNS = (
     *("verdict", "statement", "kind", "group", "predicted", "predicted_error", "measured", "measured_error", "tolerance", "unit"),
-    *("reason", "regime", "in_regime", "calibrated", "rare", "cost", "error"),
+    *("reason", "regime", "in_regime", "calibrated", "cost", "error"),
 )
 """Of a ledger as a table."""
 _SYMBOL: dict[Outcome, str] = {"confirmed": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"}
@@ -103,7 +103,7 @@ class Ledger:
         text = Text()
         for row in self.verdicts:
             text.append(f"{row.verdict:<{VERDICT_WIDTH}}", style=_STYLE[row.verdict]).append(row.statement, style="bold")
-            text.append(f"  [{row.tag}{_aside(row)}]\n", style="dim")
+            text.append(f"  [{row.tag}]\n", style="dim")
             if row.measured is not None and not (isinstance(row.measured, str) and row.measured in row.reason):
                 text.append(f"{'':<{VERDICT_WIDTH}}{_numbers(row)}\n")
             for line in filter(None, (row.reason, row.cost and f"beside this run: {row.cost}", _decided(row.elsewhere))):
@@ -116,46 +116,39 @@ class Ledger:
     def counts(self) -> Counter[Outcome]:
         """How many groups of predictions and patterns have each verdict; a claim without a group is a group by itself.
 
-        Identities cannot fail and are not counted, nor are claims that are rarely decided. A group is violated where one of
-        its claims is, and otherwise has the first of the verdicts confirmed, inconclusive, not applicable that one of them has.
+        A group is violated where one of its claims is, and otherwise has the first of the verdicts confirmed, inconclusive,
+        not applicable that one of them has.
         """
         return _counts(self.verdicts)
 
-    def counted(self) -> str:
-        """How many groups have each verdict, in words."""
-        return _counted(self.verdicts)
-
     def summary(self) -> str:
-        """How many predictions and patterns have each verdict, and how many identities hold."""
-        own = [row.verdict for row in self.verdicts if row.kind == "identity" and row.verdict in ("confirmed", "violated")]
-        said = [self.counted()]
-        if own:
-            said.append(f"{own.count('confirmed')} of {len(own)} identities hold")
-        return "; ".join(part for part in said if part)
+        """How many groups of predictions and patterns have each verdict, in words."""
+        return _summary(self.verdicts)
 
     def remarks(self) -> tuple[str, ...]:
         """What a reader must know of the claims themselves, one sentence each."""
         broken = [row.tag for row in self.verdicts if row.error is not None]
         plain = sum(not row.calibrated for row in self.verdicts)
-        rare = [row.tag for row in self.verdicts if row.rare and row.verdict != "not applicable"]
         found = (
             [f"{_claims(len(broken))} met an error in the code, which must be corrected: {', '.join(broken)}"] if broken else []
         )
-        if self.counts().total() < sum(row.counted for row in self.verdicts):
+        if self.counts().total() < len(self.verdicts):
             found.append("claims that rest on one measurement are a group, and count as one")
         if plain:
             found.append(f"{_claims(plain)} {'is' if plain == 1 else 'are'} uncalibrated: {UNCALIBRATED}")
         beside = [row.elsewhere.verdict for row in self.verdicts if row.elsewhere and row.elsewhere.verdict]
-        if counted := _counted(beside):
-            found.append(f"claims that this run cannot decide, with other options: {counted}")
+        if beside:
+            found.append(f"claims that this run cannot decide, with other options: {_summary(beside)}")
         places: dict[str, list[str]] = {}
         for row in self.verdicts:
             if row.elsewhere is not None and row.elsewhere.verdict is None:
                 places.setdefault(_options(row.elsewhere), []).append(row.tag)
         for options, tags in places.items():
             found.append(f"may be decided by a run with {options}, which `check --elsewhere` makes: {', '.join(tags)}")
-        if rare:
-            found.append(f"{_claims(len(rare))} rarely decided and not counted: {', '.join(rare)}")
+        if rates := [row.rates for row in self.verdicts if row.rates is not None and row.verdict != "not applicable"]:
+            nulls = f"confirmed on {sum(rate.null_confirmed for rate in rates):,} of {sum(rate.nulls for rate in rates):,} nulls"
+            inputs = f"violated on {sum(rate.violated for rate in rates):,} of {sum(rate.inputs for rate in rates):,} inputs"
+            found.append(f"calibration of the claims that apply here: {nulls}, {inputs} in regime")
         return tuple(found)
 
     def __str__(self) -> str:
@@ -165,22 +158,16 @@ class Ledger:
 def _counts(rows: Iterable[Verdict]) -> Counter[Outcome]:
     groups: dict[str, list[Outcome]] = {}
     for place, row in enumerate(rows):
-        if row.counted:
-            groups.setdefault(row.group or f"{place}", []).append(row.verdict)
+        groups.setdefault(row.group or f"{place}", []).append(row.verdict)
     return Counter(min(found, key=_RANK.index) for found in groups.values())
 
 
-def _counted(rows: Sequence[Verdict]) -> str:
+def _summary(rows: Sequence[Verdict]) -> str:
     """How many groups have each verdict; the unit is said where a group has several claims."""
-    counts, claims = _counts(rows), sum(row.counted for row in rows)
+    counts, claims = _counts(rows), len(rows)
     said = ", ".join(f"{counts[name]} {name}" for name in _STYLE if counts[name])
     groups = f"{counts.total()} group{'' if counts.total() == 1 else 's'}"
     return said + (f" ({groups} of {claims} claims)" if claims > counts.total() else "")
-
-
-def _aside(row: Verdict) -> str:
-    """What a row is, where it is not counted."""
-    return ", identity" if row.kind == "identity" else ", rarely decided" if row.rare else ""
 
 
 def _numbers(row: Verdict) -> str:
@@ -216,7 +203,7 @@ def _cells(row: Verdict) -> tuple[str, ...]:
     """A row of the table in a notebook."""
     tolerance = f"{_number(row.tolerance)} {row.unit or ''}" if isinstance(row.tolerance, float) else _number(row.tolerance)
     numbers = _number(row.predicted, row.predicted_error), _number(row.measured, row.measured_error), tolerance
-    return (f"{_SYMBOL[row.verdict]} {row.verdict}", f"{row.statement} [{row.tag}{_aside(row)}]", *numbers, row.reason)
+    return (f"{_SYMBOL[row.verdict]} {row.verdict}", f"{row.statement} [{row.tag}]", *numbers, row.reason)
 
 
 def _claims(count: int) -> str:

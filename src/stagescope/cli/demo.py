@@ -64,7 +64,7 @@ def _lines(found: Portrait) -> list[str]:
         own = [f"{_time(stage.start)} {stage.name}" for stage in found.stages if not stage.track]
         lines.append(f"stages from {found.stages.clock} = {', '.join(own)}")
     if found.ledger is not None:
-        lines.append(f"claims: {found.ledger.counted()}")
+        lines.append(f"claims: {found.ledger.summary()}")
     return lines
 
 

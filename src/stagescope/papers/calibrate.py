@@ -1,19 +1,27 @@
-"""Draw inputs and nulls of a study by seed, judge its claims on them, and count."""
+"""Draw inputs and nulls of a study by seed, judge its claims on them, and count.
+
+Inputs and nulls of the studies of this package are not installed with it: they are in `validation/nulls` of a checkout.
+"""
 
 import json
 import multiprocessing
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import stagescope
 from stagescope.claims.calibration import Calibration
 from stagescope.claims.claim import Claim, Verdict
 from stagescope.claims.inputs import Inputs
 from stagescope.claims.own import Claims, claims_digest, forget, own_claims, refuse_taken
 from stagescope.errors import InputError, sentence
 from stagescope.papers.reading import reading
+from stagescope.papers.registry import is_ours, paper_of
 from stagescope.papers.registry import study as study_named
 from stagescope.papers.study import Study
 from stagescope.progress import progress_for
@@ -37,7 +45,7 @@ def calibrate(
     """How often each claim of a study is confirmed, violated or left open on its inputs and on its nulls.
 
     Args:
-        study: its name; runs of its `inputs` are drawn.
+        study: its name; runs of its `inputs` are drawn. Those of the studies of this package need a checkout of it.
         draws: of every family of inputs, and of every null. One draw of a null serves all claims that name it.
         nulls: draws of every null, where they are to be others than of inputs.
         claims: your own, judged instead of the study's: a `Claim`, several, or "module:NAME" of some.
@@ -67,12 +75,15 @@ def calibrate(
         raise InputError('several workers need claims by name: claims="module:NAME"')
     found, own = study_named(study), own_claims(claims)
     refuse_taken((claim for claim in own if claim not in found.claims()), found.claims())
-    judged = own or found.claims()
+    judged = own or with_nulls(found)
     digest = claims_digest(claims) if own and keep is not None else None
     drawn = [(inputs.name, role, tags) for inputs, role, tags in families(found, judged)]
     tasks = [(study, role, name, seed) for name, role, _ in drawn for seed in range(first, first + count[role])]
     if not tasks:
-        raise InputError(f"{study} has no inputs to draw and its claims have no nulls; give it `inputs`")
+        where = (
+            "work in a checkout of Stagescope, where they are in validation/nulls" if _is_built_in(found) else "give it `inputs`"
+        )
+        raise InputError(f"{study} has no inputs to draw and its claims have no nulls; {where}")
     rules = {claim.tag: claim.rules for claim in judged}
     rows = _kept(keep, {(role, name): {tag: rules[tag] for tag in tags} for name, role, tags in drawn}, digest)
     left = [task for task in tasks if task not in rows]
@@ -96,7 +107,7 @@ def _check_numbers(**given: tuple[int, int]) -> None:
 
 def families(study: Study, claims: Sequence[Claim]) -> Iterator[tuple[Inputs, str, tuple[str, ...]]]:
     """(inputs, "input" or "null", tags of the claims that are tried on them); a null is drawn once for all its claims."""
-    for inputs in study.inputs():
+    for inputs in (*study.inputs(), *_beside_source(study, "INPUTS", ())):
         yield inputs, "input", tuple(claim.tag for claim in claims)
     nulls: dict[str, tuple[Inputs, list[str]]] = {}
     for claim in claims:
@@ -104,6 +115,31 @@ def families(study: Study, claims: Sequence[Claim]) -> Iterator[tuple[Inputs, st
             nulls.setdefault(null.name, (null, []))[1].append(claim.tag)
     for null, tags in nulls.values():
         yield null, "null", tuple(tags)
+
+
+def with_nulls(study: Study) -> tuple[Claim, ...]:
+    """The claims of a study, each with its nulls."""
+    nulls = _beside_source(study, "NULLS", {})
+    return tuple(replace(claim, null=(*claim.nulls, *nulls.get(claim.tag, ()))) for claim in study.claims())
+
+
+def _is_built_in(study: Study) -> bool:
+    return any(field.startswith(f"{stagescope.__name__}.") for kind in study.kinds for field in kind.fields)
+
+
+def _beside_source(study: Study, name: str, default: Any) -> Any:
+    """What `validation/nulls/PAPER.py`, or `PAPER_text.py`, of this checkout has under `name` for a study."""
+    root = Path(stagescope.__file__).resolve().parents[2]
+    if not _is_built_in(study) or not is_ours(paper := paper_of(study.name).name):
+        return default
+    for module in (paper.replace("-", "_"), f"{paper.replace('-', '_')}_text"):
+        if (root / "validation" / "nulls" / f"{module}.py").is_file():
+            if str(root) not in sys.path:
+                sys.path.append(str(root))
+            found = getattr(import_module(f"validation.nulls.{module}"), name)
+            if study.name in found:
+                return found[study.name]
+    return default
 
 
 def _kept(
@@ -156,7 +192,7 @@ def _drawn(tasks: list[Task], claims: Claims, workers: int) -> Iterator[dict[str
 def _draw(claims: Claims, task: Task) -> dict[str, Any]:
     """The verdicts on one draw; what fails is a row with its reason."""
     name, role, family, seed = task
-    judged = own_claims(claims) or study_named(name).claims()
+    judged = own_claims(claims) or with_nulls(study_named(name))
     inputs, _, tags = next(each for each in families(study_named(name), judged) if (each[1], each[0].name) == (role, family))
     row: dict[str, Any] = {"study": name, "role": role, "family": family, "seed": seed}
     began = time.monotonic()

@@ -64,7 +64,16 @@ def _check_study(study: Study) -> None:
     _expect(it, study, name=_is(str), title=_is(str), presets=_mapping(Mapping), setup=_call, check_use=_call)
     if not (isinstance(study.options, type) and issubclass(study.options, Options)):
         raise InputError(f"{it} has the options {study.options!r:.60}; expected a type derived from Options")
-    _expect(it, study, kinds=_several(Kind), tags=_several(str), figures=_call, ledger=_several(str), numbers=_call)
+    _expect(
+        it,
+        study,
+        kinds=_several(Kind),
+        tags=_several(str),
+        figures=_call,
+        ledger=_several(str),
+        numbers=_call,
+        types=_several(str),
+    )
     _expect(it, study, many=_optional, sweeps=_mapping(NamedSweep), tour=_mapping(str), measures=_is(Mapping), inputs=_call)
     _expect(it, study, boundaries=_mapping(Boundary))
     for name, boundary in study.boundaries.items():

@@ -4,7 +4,7 @@ from typing import Any
 
 from stagescope.errors import InputError, sentence
 from stagescope.fields.objective import Objective
-from stagescope.later import Later
+from stagescope.ids import named_object
 from stagescope.papers.registry import papers
 
 
@@ -64,7 +64,7 @@ def _form(name: str, model: Any, process: Any, **fields: Any) -> Objective:
     known, problems = [], []
     for target in (target for paper in papers().values() for target in paper.forms.get(name, ())):
         try:
-            kind = Later(target).load()
+            kind = named_object(target)
             types = _type(kind, "model"), _type(kind, "process")
         except (Exception, SystemExit) as error:  # code of a paper runs here
             problems.append(f"{target} cannot be used: {sentence(error)}")

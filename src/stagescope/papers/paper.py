@@ -1,7 +1,7 @@
 """A paper is one object: its reference, its statements, its studies, and how runs of its models are read.
 
-Everything else the laboratory knows of a paper is derived from this object. Nothing heavy is imported here: what a paper
-names with `Later` is loaded when it is used.
+Everything else the laboratory knows of a paper is derived from this object. Nothing heavy is imported here: functions of a paper
+import what they need when they are called.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stagescope.claims.reference import Reference, Tag
-from stagescope.later import Later
 
 if TYPE_CHECKING:
     from stagescope.papers.study import Study
@@ -25,6 +24,18 @@ class Cost:
 
     slow_claims: bool = False
     slow_ladder: bool = False
+
+
+def _any_views(reading: Any) -> list[Any]:
+    from stagescope.views.any_run import any_views
+
+    return any_views(reading)
+
+
+def _any_explained(reading: Any) -> Any:
+    from stagescope.views.explained import any_explained
+
+    return any_explained(reading)
 
 
 @dataclass(frozen=True)
@@ -46,8 +57,8 @@ class Kind:
     fields: tuple[str, ...]
     read: Callable[[Any], Any]
     claims: Callable[[], tuple[Any, ...]] = tuple
-    views: Callable[[Any], list[Any]] = field(default=Later("stagescope.views.any_run:any_views"))
-    explain: Callable[[Any], Any] = field(default=Later("stagescope.views.explained:any_explained"))
+    views: Callable[[Any], list[Any]] = _any_views
+    explain: Callable[[Any], Any] = _any_explained
     cost: Cost = field(default_factory=Cost)
     path: Callable[[Any, Any, float, float], Any] | None = None
     rung: Callable[[Callable[[float], Any], tuple[int, ...], float], Any] | None = None

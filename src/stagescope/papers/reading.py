@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from stagescope.claims.claim import Claim
+from stagescope.claims.claim import Claim, Verdict
+from stagescope.claims.inputs import Rates
 from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import Claims, own_claims, refuse_taken
 from stagescope.detect.plateaus import LIMITS, curve_notes, curve_transitions, loss_stages, read_curves
@@ -25,7 +26,7 @@ from stagescope.papers.known import ending, keep, keep_objective, known, only_ob
 from stagescope.papers.paper import Cost, Kind
 from stagescope.papers.predicting import predicted
 from stagescope.papers.rebuild import after_fork, ended, field_of, forked
-from stagescope.papers.registry import kind_of, missing, study
+from stagescope.papers.registry import claim_rates, kind_of, missing, study
 from stagescope.papers.verdicts import Verdicts
 from stagescope.progress import progress_for
 from stagescope.runs.export import Derived, columns
@@ -137,7 +138,8 @@ class Reading:
             raise missing(self.type) or InputError(f"{self.unread('claims')}; {how}")
         if (why := forked(self.run)) is not None:
             return Ledger(self.run.status, self.run.clock, tuple(claim.out_of_regime(why) for claim in claims))
-        return self.judge_paper(claims)
+        ledger, rates = self.judge_paper(claims), claim_rates(self.type)
+        return replace(ledger, verdicts=tuple(_with_rates(row, rates.get((row.tag, row.rules))) for row in ledger))
 
     def judge_paper(self, claims: tuple[Claim, ...]) -> Ledger:
         """The verdicts of the paper's claims on a run that moves by one law from its start to its end."""
@@ -334,6 +336,10 @@ def reading(run: Run | str | Path, what: Objective | Field | None = None) -> Rea
             found.adopt(alike[0])
     keep(found, run)
     return found
+
+
+def _with_rates(row: Verdict, rates: Rates | None) -> Verdict:
+    return row if rates is None else replace(row, calibrated=True, rates=rates)
 
 
 def _made(run: Run, what: Objective | Field | None) -> Reading:

@@ -3,20 +3,21 @@
 A paper that cannot be used is left out with one sentence in `problems`, and affects no other.
 """
 
+import json
 import pkgutil
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import stagescope.papers
+from stagescope.claims.inputs import Rates
 from stagescope.claims.reference import GENERAL, Tag
 from stagescope.errors import InputError, unknown
-from stagescope.ids import type_id
-from stagescope.later import Later
+from stagescope.ids import named_object, type_id
 from stagescope.papers.checking import check_owner, check_paper, fields, split_target
 from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.study import Study
@@ -47,7 +48,7 @@ def _found() -> tuple[dict[str, Paper], tuple[str, ...]]:
 def _sources() -> Iterator[tuple[str, str | None, Callable[[], Any]]]:
     """Where papers may be, ours first; the package of those that are not ours; and how each is loaded."""
     for module in _our_modules():
-        yield module, None, Later(f"{module}:PAPER").load
+        yield module, None, partial(named_object, f"{module}:PAPER")
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
         yield entry.value, entry.value.partition(":")[0].partition(".")[0], entry.load
 
@@ -103,7 +104,7 @@ def _alone(name: str) -> Paper | None:
     if not is_ours(name):
         return None
     try:
-        return _checked(Later(f"{stagescope.papers.__name__}.{name.replace('-', '_')}:PAPER").load(), None, {}, {})
+        return _checked(named_object(f"{stagescope.papers.__name__}.{name.replace('-', '_')}:PAPER"), None, {}, {})
     except (Exception, SystemExit):
         return None
 
@@ -231,12 +232,30 @@ def watched_problems() -> tuple[str, ...]:
     return _watched()[1]
 
 
+def _watched_reading(run: "Run") -> Any:
+    from stagescope.papers.watched import WatchedReading
+
+    return WatchedReading(run)
+
+
+def _watched_views(reading: Any) -> list[Any]:
+    from stagescope.watching.views import watched_views
+
+    return watched_views(reading)
+
+
+def _watched_explained(reading: Any) -> Any:
+    from stagescope.papers.watched_explain import explain
+
+    return explain(reading)
+
+
 _WATCHED = Kind(
     fields=(),
-    read=Later("stagescope.papers.watched:WatchedReading"),
+    read=_watched_reading,
     claims=watched_claims,
-    views=Later("stagescope.watching.views:watched_views"),
-    explain=Later("stagescope.papers.watched_explain:explain"),
+    views=_watched_views,
+    explain=_watched_explained,
 )
 _SOURCES: Mapping[str, Kind] = {"watched": _WATCHED, "checkpoints": _WATCHED}
 """How runs without a field are read, by the kind of their source. They belong to no paper; other kinds have the free reading."""
@@ -246,6 +265,32 @@ def kind_of(identity: str) -> Kind | None:
     """How runs of a type of field, or of a kind of source, are read; None where nothing says so."""
     found = _read_as(identity)
     return found[0] if found else _SOURCES.get(identity)
+
+
+def claim_rates(identity: str) -> Mapping[tuple[str, int], Rates]:
+    """How the claims on runs of a type fared when they were calibrated, by tag and version of the rules.
+
+    They stand in `calibration.json` beside the paper; a paper without that file has none.
+    """
+    if identity in _SOURCES:
+        return _stored_rates(Path(stagescope.papers.__path__[0]).parent / "watching" / "calibration.json", "watched")
+    found = _read_as(identity)
+    if found is None:
+        return {}
+    _, module, study = found
+    package = ".".join(module.split(".")[: 3 if module.startswith(f"{stagescope.papers.__name__}.") else 1])
+    return _stored_rates(Path(import_module(package).__path__[0]) / "calibration.json", study.name)
+
+
+@cache
+def _stored_rates(path: Path, study: str) -> dict[tuple[str, int], Rates]:
+    if not path.is_file():
+        return {}
+    rates = {}
+    for line in json.loads(path.read_text(encoding="utf-8")).get(study, {}).get("claims", ()):
+        draws, confirmed = (sum(null[name] for null in line["nulls"]) for name in ("draws", "confirmed"))
+        rates[line["tag"], line["rules"]] = Rates(line["in_regime"], line["violated"], draws, confirmed)
+    return rates
 
 
 def load_type(identity: str) -> None:
@@ -258,9 +303,8 @@ def load_type(identity: str) -> None:
         return
     _, module, study = found
     try:
-        import_module(module)
-        if isinstance(study.setup, Later):
-            study.setup.load()
+        for name in (module, *study.types):
+            import_module(name)
     except Exception as error:  # code of the paper runs here
         raise InputError(f"{identity} cannot be used: {module} fails to import ({_sentence(error)})") from error
 

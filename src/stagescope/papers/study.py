@@ -83,7 +83,8 @@ class Study:
     a run that reached its end, by name: numbers, words and None are columns NAME.KEY of the table, lists and mappings stay in
     the row. `tour` are presets that `stagescope demo` shows, each with a sentence. `inputs` are drawn by seed to calibrate the
     claims: settings the paper is about; the nulls are part of the claims. `boundaries` are lines of theory by name, which a
-    phase diagram can show. `play` says how its flow is played in a page, if it can be.
+    phase diagram can show. `play` says how its flow is played in a page, if it can be. `types` are modules whose types a stored
+    run may name besides its field, such as other processes.
 
     Examples:
         >>> study = ss.study("linear-icl")
@@ -109,6 +110,7 @@ class Study:
     inputs: "Callable[[], tuple[Inputs, ...]]" = tuple
     boundaries: Mapping[str, Boundary] = field(default_factory=dict)
     play: Playable | None = None
+    types: tuple[str, ...] = ()
 
     def claims(self) -> "tuple[Claim, ...]":
         """The claims on its runs, each once."""

@@ -38,7 +38,7 @@ class Verdicts:
         """A verdict with that of a run beside this one, where the claim names options with which it can be decided."""
         if row.elsewhere is None:
             return row
-        claim = next((claim for claim, verdict in self._found.values() if verdict is row), None)
+        claim = next((claim for claim, _ in self._found.values() if claim.tag == row.tag), None)
         if claim is None:  # a row that another kind of evidence decided
             return row
         try:

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import stagescope
@@ -174,8 +175,8 @@ def _verdict(row: Verdict, portrait: Portrait) -> dict[str, Any]:
         "place": claim_place(row),
         "group": label(row.group or ""),
         "kind": row.kind,
-        "counted": row.counted,
         "calibrated": row.calibrated,
+        "rates": None if row.rates is None else asdict(row.rates),
     }
     texts["unit"] = label(row.unit or "")
     span, lands = span_of(row, portrait.stages, portrait.run), landing(row, portrait.stages, portrait.run)

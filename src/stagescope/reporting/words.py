@@ -13,7 +13,7 @@ from stagescope.views.view import Matrices, Points, Portrait
 
 LONGEST = 2000
 """Characters of a name or a label that travel; the page shows fewer and puts the rest into a tooltip."""
-IDENTITIES, OTHERS = "identities: they cannot fail, and are not counted", "other claims"
+OTHERS = "other claims"
 MOST_TOKENS = 1000
 """Tokens that are listed for their colours; more than eight have none."""
 MOST_OPTIONS = 12
@@ -69,15 +69,13 @@ def glossary(group: Sequence[Portrait]) -> dict[str, str]:
 
 
 def claim_place(row: Verdict) -> str:
-    """Where a claim stands in its theory, such as a saddle or a stage; identities, which cannot fail, are by themselves."""
-    if row.kind == "identity":
-        return IDENTITIES
+    """Where a claim stands in its theory, such as a saddle or a stage."""
     known = tags().get(row.tag)
     return label(known.number) if known is not None else OTHERS
 
 
 def places_of(group: Sequence[Portrait]) -> list[str]:
-    """Places of all claims of a scene, in the order in which their papers declare them; identities are last."""
+    """Places of all claims of a scene, in the order in which their papers declare them."""
     declared = list(tags())
     first: dict[tuple[str, str], int] = {}
     for rank, tag in enumerate(declared):
@@ -85,7 +83,7 @@ def places_of(group: Sequence[Portrait]) -> list[str]:
     ranks: dict[str, int] = {}
     for row in (row for portrait in group for row in portrait.ledger or ()):
         place = claim_place(row)
-        rank = first.get((_paper(row.tag), place), len(declared) + (place == IDENTITIES))
+        rank = first.get((_paper(row.tag), place), len(declared))
         ranks[place] = min(rank, ranks.get(place, rank))
     return sorted(ranks, key=lambda place: ranks[place])
 

@@ -67,7 +67,6 @@ GLOSSARY: Mapping[str, str] = {
     "measured escape": "When the run left it.",
     "nats": "Units of entropy with the natural logarithm: 1 nat is 1.44 bits.",
     "entropy rate": "The least loss that any predictor of this process can reach.",
-    "identity": "A statement that cannot fail: it checks the code, not the theory, and is not counted.",
     "prediction": "A number that the theory gives before the run is looked at.",
     "pattern": "A statement on order or sign, without a number.",
     "tolerance": "How far measured and predicted may be apart; it is fixed before any run is judged.",

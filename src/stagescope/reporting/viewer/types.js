@@ -23,10 +23,10 @@
  *   `aside`: its track is shown in the timeline, not above plots.
  * @typedef {number|string|null} Cell
  * @typedef {{tag: string, statement: string, regime: string, predicted: Cell, measured: Cell, tolerance: Cell,
- *   predicted_error: number|null, measured_error: number|null, unit: string, place: string, group: string, kind: string|null, counted: boolean,
- *   verdict: "confirmed"|"violated"|"inconclusive"|"not applicable", reason: string, calibrated: boolean,
+ *   predicted_error: number|null, measured_error: number|null, unit: string, place: string, group: string, kind: string|null,
+ *   verdict: "confirmed"|"violated"|"inconclusive"|"not applicable", reason: string, calibrated: boolean, rates: {inputs: number, violated: number, nulls: number, null_confirmed: number}|null,
  *   span: [number, number]|null, lands: number|null, over_runs?: OverRuns|null}} Verdict
- *   `kind`: identity, prediction or pattern. `counted`: neither an identity nor rarely decided. `calibrated`: it has a null. `span`: from when to when the run shows it, on the run's clock; `lands`: where in it a reader lands.
+ *   `kind`: prediction or pattern. `calibrated`: it has a null. `rates`: how it fared on inputs in regime and on nulls. `span`: from when to when the run shows it, on the run's clock; `lands`: where in it a reader lands.
  *   `place`: where it stands in its theory. `group`: claims of one group count as one.
  *   `over_runs`: the numbers of several runs, where the claim is about them together.
  * @typedef {{x: number[], measured: (number|null)[], predicted: (number|null)[], x_axis: string, y_axis: string, names: string[],

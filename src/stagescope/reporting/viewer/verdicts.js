@@ -28,7 +28,7 @@ export function cellText(cell, error = null) {
 }
 
 /** What a reader must know of a claim besides its verdict. @param {import("./types.js").Verdict} verdict */
-export function kindText({ kind, counted, group }) {
-  if (kind === "identity") return "identity: cannot fail, not counted";
-  return [counted ? (kind ?? "") : "rarely decided, not counted", group && `group: ${brief(group, 60)}`].filter(Boolean).join(", ");
+export function kindText({ kind, group, rates }) {
+  const nulls = rates && `confirmed on ${rates.null_confirmed} of ${rates.nulls} nulls`;
+  return [kind, group && `group: ${brief(group, 60)}`, nulls].filter(Boolean).join(", ");
 }
