@@ -1,0 +1,45 @@
+"""A part of the golden answers: presets answer what they answered. `python -m validation.golden compare` has all of them."""
+
+import pytest
+
+from validation import golden
+
+PRESETS = (
+    "focus-dilution/ref",
+    "incremental/gd-ladder",
+    "incremental/ode-mirror",
+    "linear-icl/merged",
+    "linear-icl/ref",
+    "markov-icl/fast-lags",
+    "markov-icl/ref",
+    "scan-snap/figure-4",
+    "scan-snap/single-common-pinv",
+    "scan-snap/syn-small-flow",
+    "text-focus/topics",
+    "text-incremental/topics",
+    "text-snap/topics",
+)
+
+
+def test_every_preset_is_stored():
+    assert sorted(golden.stored_answers()[0]) == sorted(golden.presets())
+
+
+@pytest.mark.parametrize("key", PRESETS)
+def test_a_preset_answers_what_it_answered(key):
+    stored, tolerance = golden.stored_answers()
+    assert list(golden.differences(stored[key][0], golden.answer(key, golden.SEEDS[0]), tolerance=tolerance)) == []
+
+
+def test_what_moves_is_noticed():
+    stored = {
+        "check": [{"tag": "a", "verdict": "confirmed", "measured": 1.0}],
+        "arrays": {"w": golden.digest(golden.np.ones(30))},
+    }
+    assert not list(golden.differences(stored, stored))
+    for moved, path in (
+        ({**stored, "check": [{"tag": "a", "verdict": "violated", "measured": 1.0}]}, "check[a].verdict"),
+        ({**stored, "check": [{"tag": "a", "verdict": "confirmed", "measured": 1.0 + 1e-8}]}, "check[a].measured"),
+        ({**stored, "arrays": {"w": golden.digest(golden.np.ones(30) + 1e-7 * golden.np.eye(30)[4])}}, "arrays.w"),
+    ):
+        assert [where for where, _, _ in golden.differences(stored, moved)] == [path]
