@@ -136,10 +136,10 @@ class Evidence:
         return None if found is None else self.at(found)
 
     @cached_property
-    def linear(self) -> dict[tuple[int, int], Linearisation]:
-        """Linearisations of the whole model at the points (1,0) and (1,1) that the run visits."""
-        found = {(r, rq): self.visit(r, rq) for r, rq in ((1, 0), (1, 1))}
-        return {label: linearise(self.law, p.place.params) for label, p in found.items() if p is not None}
+    def linear(self) -> Linearisation | None:
+        """The linearisation of the whole model at the point (1,0) that the run visits."""
+        visit = self.visit(1, 0)
+        return None if visit is None else linearise(self.law, visit.place.params)
 
     def failures(self) -> list[str]:
         """Why the theory of the flow from a small start does not apply to this run; empty where it does."""

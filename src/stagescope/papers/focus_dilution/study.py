@@ -139,7 +139,6 @@ STUDY = Study(
     ),
     tags=("FD:model", "FD:population", "FD:finite", "FD:sampled", "FD:origin", "FD:attention-rate", "FD:stages"),
     figures=Later(f"{_HERE}.figures:FIGURES").load,
-    inputs=Later(f"{_HERE}.nulls:inputs"),
     ledger=("ref", "paper", "near-symmetric", "zipf", "delta", "stall"),
     numbers=Later(f"{_HERE}.numbers:numbers"),
     sweeps={

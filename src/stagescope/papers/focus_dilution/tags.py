@@ -29,14 +29,11 @@ TAGS = {
     "FD:redistribution": Tag("stage III", "D = (1 - pi_0) gamma_0 - pi_0 sum gamma_i grows like e^{2ct}"),
     "FD:second-order": Tag("stage III", "(2c I - J) w = F''[v,v]/2 at (1,0) gives sign and size of D"),
     "FD:ladder": Tag("saddle ladder", "rates at (r,rq): singular values of [-GM, -GP K, -GP^T Q] and -W0^T GP W0"),
-    "FD:focused": Tag("saddle (1,1)", "dL/dPhi = 0: only embeddings can open"),
     "FD:embedding-rate": Tag(
         "saddle (1,1)", "an embedding direction opens at rate sv_1(B), B of the small model where the run is"
     ),
     "FD:embedding-direction": Tag("saddle (1,1)", "it opens along the singular vectors of B"),
-    "FD:linear-focused": Tag("saddle (1,1)", "exp(Jt) from the plateau predicts the escape"),
     "FD:eps-law": Tag("initial scale", "per decade: E1 ln10/mu0, Q1-E1 ln10/c, E2-Q1 ln10/mu11"),
-    "FD:degenerate": Tag("stage IV", "equal rare tokens: GM = GP = 0 at the symmetric (1,1), all transverse rates 0"),
     "FD:kappa": Tag("stage IV", "the top embedding rate is kappa(c) delta + O(delta^2)"),
     "FD:delta-law": Tag("stage IV", "half the asymmetry, half the rate at which the flow leaves (1,1)"),
     "FD:tangential": Tag("stage IV", "tangential perturbations are at most O(delta^2)"),

@@ -10,11 +10,9 @@ from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.papers.focus_dilution.claims.eps_law import distance_shift
 from stagescope.papers.focus_dilution.evidence import Evidence, opening, reaching_second
-from stagescope.papers.focus_dilution.family import slopes
 from stagescope.papers.focus_dilution.forms import symmetric_margin
 from stagescope.papers.focus_dilution.ladder.points import NO_RATE, SmallPoint, condensed_start, nearest_point, small_point
 from stagescope.papers.focus_dilution.loss import TokenPopulation
-from stagescope.papers.focus_dilution.nulls import OFFSET, PERSISTENT, UNEQUAL
 from stagescope.papers.focus_dilution.process import LazyChain
 
 
@@ -140,30 +138,6 @@ def _family(evidence: Evidence) -> Regime:
     return Regime(True, f"rare tokens deviate by {found.delta / found.mean:.1%} of their mean")
 
 
-def _degenerate(evidence: Evidence) -> Comparison:
-    found = family_of(evidence)
-    assert found is not None
-    gm, gp = slopes(found.at(0.0), found.symmetric.point.params)
-    fastest = max(opening.rate for kind in found.symmetric.openings.values() for opening in kind)
-    size = max(float(np.abs(gm).max()), float(np.abs(gp).max()), fastest)
-    reason = f"at delta = 0: dL/dM {np.abs(gm).max():.1e}, dL/dPhi {np.abs(gp).max():.1e}, fastest transverse rate {fastest:.1e}"
-    return Comparison(0.0, size, 1e-10, size <= 1e-10, reason)
-
-
-def _kappa(evidence: Evidence) -> Comparison:
-    found = family_of(evidence)
-    assert found is not None
-    if found.delta <= LIMITS.equal:
-        return Comparison(1.0, None, 0.05, None, "rare tokens are equal: there is no delta to scale with")
-    law = found.kappa
-    if law is None:
-        return Comparison(1.0, None, 0.05, None, "the symmetric point does not continue to small delta")
-    slope, kappa = law
-    here = f"at this chain kappa delta = {kappa * found.delta:.3g}"
-    reason = f"rate ~ delta^{slope:.4f} with kappa = {kappa:.4f}, delta the largest deviation; {here}"
-    return Comparison(1.0, slope, 0.05, abs(slope - 1) <= 0.05, reason)
-
-
 def _lifted(evidence: Evidence) -> Regime:
     """Almost equal rare tokens, and a flow to E2 that stays at (1,1), where a direction opens at a rate of order delta."""
     found = _family(evidence)
@@ -246,26 +220,6 @@ def _stall(evidence: Evidence) -> Comparison:
 
 CLAIMS = (
     claim(
-        "FD:degenerate",
-        "With equal rare tokens the symmetric (1,1) has no transverse rate",
-        _family,
-        _degenerate,
-        "Q1",
-        kind="identity",
-        rules=2,
-    ),
-    claim(
-        "FD:kappa",
-        "Asymmetry lifts the degenerate point: the top embedding rate is kappa delta",
-        _family,
-        _kappa,
-        "Q1",
-        "E2",
-        kind="identity",
-        rules=3,
-        cost="2 searches for critical points at small delta",
-    ),
-    claim(
         "FD:delta-law",
         "Halving the asymmetry halves the rate at which the flow leaves (1,1)",
         _lifted,
@@ -273,7 +227,6 @@ CLAIMS = (
         "Q1",
         "E2",
         kind="prediction",
-        null=OFFSET,
         rules=2,
         cost="3 flows at a half, a quarter and an eighth of the asymmetry, up to eight times as long as this one",
     ),
@@ -284,7 +237,6 @@ CLAIMS = (
         _tangential,
         "Q1",
         kind="prediction",
-        null=PERSISTENT,
         rules=2,
     ),
     claim(
@@ -295,7 +247,6 @@ CLAIMS = (
         "Q1",
         "end",
         kind="prediction",
-        null=UNEQUAL,
         rules=2,
     ),
 )

@@ -13,7 +13,6 @@ from stagescope.papers.focus_dilution.evidence import Evidence, beside, reaching
 from stagescope.papers.focus_dilution.process import LazyChain
 from stagescope.papers.focus_dilution.stages import RowCycle, row_cycles
 from stagescope.papers.focus_dilution.stages.rows import row_turns
-from stagescope.papers.focus_dilution.steered import EARLY, HELD, MONOTONE, WALK
 
 
 @dataclass(frozen=True)
@@ -66,12 +65,12 @@ def _driven(evidence: Evidence) -> np.ndarray | None:
     Negative is towards zero. Read where D is smallest above the start; None where D does not come so far.
     """
     visit = evidence.visit(1, 0)
-    if visit is None:
+    if visit is None or evidence.linear is None:
         return None
     after = np.flatnonzero(np.abs(redistribution(evidence, visit)) >= MARKS[0])
     if not after.size:
         return None
-    w = evidence.linear[(1, 0)].second_order(visit.trajectory.at(int(after[0])))["W0"] @ visit.place.S[0]
+    w = evidence.linear.second_order(visit.trajectory.at(int(after[0])))["W0"] @ visit.place.S[0]
     share = w / (evidence.curves.params["W0"][visit.frame] @ visit.place.S[0])
     return share / np.abs(share).max()
 
@@ -188,7 +187,6 @@ CLAIMS = (
         "focus*",
         "dilution*",
         kind="prediction",
-        null=(HELD, WALK),
         rules=3,
         elsewhere=beside,
     ),
@@ -200,7 +198,6 @@ CLAIMS = (
         "E1",
         "E2",
         kind="pattern",
-        null=(EARLY, WALK),
         rules=2,
         elsewhere=beside,
     ),
@@ -212,7 +209,6 @@ CLAIMS = (
         "E2",
         "end",
         kind="pattern",
-        null=MONOTONE,
         rules=4,
         elsewhere=beside,
     ),

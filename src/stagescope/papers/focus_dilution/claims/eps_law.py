@@ -8,7 +8,6 @@ from stagescope.claims.over_runs import OverRuns
 from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, reaching_second
 from stagescope.papers.focus_dilution.ladder import saddle_visit
 from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit
-from stagescope.papers.focus_dilution.nulls import OTHER_PERSISTENCE
 
 DELAY = 0.1
 """Tolerance of a delay, as a share of ln 10 / rate: rates are claimed to a tenth."""
@@ -95,7 +94,6 @@ CLAIMS = (
         "E1",
         "E2",
         kind="prediction",
-        null=OTHER_PERSISTENCE,
         rules=3,
         elsewhere=beside,
         cost="2 flows from starts 10 and 100 times smaller, each about twice as long as this one",

@@ -8,9 +8,7 @@ from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.papers.focus_dilution import forms
 from stagescope.papers.focus_dilution.evidence import Evidence, beside, small_flow
-from stagescope.papers.focus_dilution.nulls import OPPOSITE, OTHER_LAW
 from stagescope.papers.focus_dilution.stages import first_move, passes
-from stagescope.papers.focus_dilution.steered import EARLY, WALK
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,6 @@ CLAIMS = (
         _condensation_direction,
         "E1",
         kind="prediction",
-        null=(OTHER_LAW, WALK),
         group="origin",
         rules=2,
         elsewhere=beside,
@@ -109,7 +106,6 @@ CLAIMS = (
         "start",
         "E1",
         kind="prediction",
-        null=(EARLY, WALK),
         group="origin",
         rules=2,
         elsewhere=beside,
@@ -121,7 +117,6 @@ CLAIMS = (
         _focus_direction,
         "Q1",
         kind="prediction",
-        null=(OPPOSITE, OTHER_LAW, WALK),
         group="first move of attention",
         rules=2,
         elsewhere=beside,
@@ -134,7 +129,6 @@ CLAIMS = (
         "Q1",
         "focus*",
         kind="prediction",
-        null=OPPOSITE,
         group="first move of attention",
         rules=3,
         elsewhere=beside,

@@ -11,7 +11,6 @@ from stagescope.landscape.saddle_path import plain_time
 from stagescope.papers.focus_dilution.claims.asymmetry import LIMITS, family_of
 from stagescope.papers.focus_dilution.evidence import Evidence
 from stagescope.papers.focus_dilution.forms import stall_boundary
-from stagescope.papers.focus_dilution.nulls import OTHER_SIDE
 
 
 @dataclass(frozen=True)
@@ -85,6 +84,5 @@ CLAIMS = (
         "Q1",
         "E2",
         kind="prediction",
-        null=OTHER_SIDE,
     ),
 )

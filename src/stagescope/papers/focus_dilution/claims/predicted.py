@@ -12,8 +12,6 @@ from stagescope.detect.events import around
 from stagescope.landscape.saddle_path import Predicted, SaddlePath, plain_time
 from stagescope.papers.focus_dilution.claims.cycle import LIMITS as CYCLE
 from stagescope.papers.focus_dilution.evidence import Evidence, beside
-from stagescope.papers.focus_dilution.nulls import OTHER_PERSISTENCE, OTHER_SEQUENCE, OTHER_START, STRETCHED, UNEQUAL
-from stagescope.papers.focus_dilution.steered import WALK
 
 COST = "the saddle path from the start, once for all claims"
 
@@ -227,7 +225,6 @@ CLAIMS = (
         "start",
         "end",
         kind="prediction",
-        null=(OTHER_SEQUENCE, WALK),
         group="saddle path",
         elsewhere=beside,
         cost=COST,
@@ -240,7 +237,6 @@ CLAIMS = (
         "start",
         "end",
         kind="prediction",
-        null=(OTHER_START, OTHER_PERSISTENCE, STRETCHED),
         group="saddle path",
         elsewhere=beside,
         cost=COST,
@@ -253,7 +249,6 @@ CLAIMS = (
         "start",
         "end",
         kind="prediction",
-        null=UNEQUAL,
         elsewhere=beside,
         cost=COST,
     ),

@@ -11,10 +11,7 @@ from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.papers.focus_dilution import forms
 from stagescope.papers.focus_dilution.claims.along_leg import along_leg, leg_rate
 from stagescope.papers.focus_dilution.evidence import Evidence, beside, opening, visited
-from stagescope.papers.focus_dilution.family import slopes
 from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit
-from stagescope.papers.focus_dilution.nulls import OTHER_PERSISTENCE, STRETCHED
-from stagescope.papers.focus_dilution.steered import SWAPPED, WALK
 
 Compare = Callable[[Evidence], Comparison]
 
@@ -96,81 +93,50 @@ def _turned(visit: SaddleVisit) -> float:
     return 1 - math.cos(min(visit.drift_over_gap, math.pi / 2))
 
 
-def _directions(r: int, rq: int) -> Compare:
-    """Cosines of what opened with the predicted directions; the error of the prediction: it turns, and slower openings mix in."""
-
-    def compare(evidence: Evidence) -> Comparison:
-        visit = evidence.visit(r, rq)
-        if visit is None or not visit.cosines or not visit.windows:
-            return Comparison(
-                1.0, None, TOLERANCES.direction, None, f"the opening predicted at ({r},{rq}) did not open in its stay"
-            )
-        low = min(visit.cosines)
-        shown = " and ".join(f"{cosine:.4f}" for cosine in visit.cosines)
-        error = math.hypot(_turned(visit), 1 - visit.purity)
-        reason = f"cosines with the predicted new column of W0 and row of W1: {shown} at {visit.event}"
-        return agreement(1.0, low, TOLERANCES.direction, reason, predicted_error=error, unit="cosine")
-
-    return compare
+def _directions(evidence: Evidence) -> Comparison:
+    """Cosines of what opened at (1,1) with the predicted directions; the error of the prediction: it turns, and slower openings mix in."""
+    visit = evidence.visit(1, 1)
+    if visit is None or not visit.cosines or not visit.windows:
+        return Comparison(1.0, None, TOLERANCES.direction, None, "the opening predicted at (1,1) did not open in its stay")
+    shown = " and ".join(f"{cosine:.4f}" for cosine in visit.cosines)
+    error = math.hypot(_turned(visit), 1 - visit.purity)
+    reason = f"cosines with the predicted new column of W0 and row of W1: {shown} at {visit.event}"
+    return agreement(1.0, min(visit.cosines), TOLERANCES.direction, reason, predicted_error=error, unit="cosine")
 
 
-def _vanishing(r: int, rq: int, which: int) -> Compare:
-    """GM (0) or GP (1) at the critical point of the small model; zero is up to the residual of a search, 1e-10."""
-    tolerance = 1e-10
-
-    def compare(evidence: Evidence) -> Comparison:
-        visit = evidence.visit(r, rq)
-        if visit is None:
-            return Comparison(0.0, None, tolerance, None, f"the run has no stay at ({r},{rq})")
-        size = float(np.abs(slopes(evidence.law, visit.small.point.params)[which]).max())
-        reason = f"largest entry of {('dL/dM', 'dL/dPhi')[which]} {size:.1e}, residual |F| {visit.small.point.residual:.1e}"
-        return Comparison(0.0, size, tolerance, size <= tolerance, reason)
-
-    return compare
-
-
-def _linear(r: int, rq: int) -> Compare:
-    """Size and direction of what has grown out of the small model when the rise ends: by exp(J t) from the plateau, and measured.
+def _linear(evidence: Evidence) -> Comparison:
+    """Size and direction of what has grown out of (1,0) when the rise ends: by exp(J t) from the plateau, and measured.
 
     Where the run's distance from the point changes the growth by up to x e-folds, the size has an error of e^x - 1. The
     direction has that of a singular vector. Both must hold. The size may be off by what a rate off by its tolerance does.
     """
-
-    def compare(evidence: Evidence) -> Comparison:
-        visit, label, unit = evidence.visit(r, rq), (r, rq), "of the prediction"
-        if visit is None or visit.small.opening is None or visit.opened is None or not visit.windows:
-            words = f"nothing opens after the plateau ({r},{rq}), or it does not rise tenfold"
-            return Comparison(1.0, None, TOLERANCES.linear, None, words, unit=unit)
-        last, local = visit.trajectory.frame(visit.opened), evidence.linear[label]
-        begun, ended = (float(visit.time[frame]) for frame in (visit.frame, last))
-        folds = visit.small.opening.rate * (ended - begun)
-        if folds < TOLERANCES.folds:
-            words = f"the opening is {max(ended - begun, 0.0):.3g} after the plateau, {max(folds, 0.0):.2g} e-folds: too short"
-            return Comparison(1.0, None, TOLERANCES.linear, None, words, unit=unit)
-        start, end = (visit.place.leaving(visit.trajectory.at(frame)) for frame in (visit.frame, last))
-        predicted, measured = local.unstable(start, ended - begun), local.unstable(end)
-        with np.errstate(all="ignore"):  # a prediction beyond the numbers gives none, which decides nothing
-            cosine = float(predicted @ measured / np.linalg.norm(predicted) / np.linalg.norm(measured))
-            ratio = float(np.linalg.norm(measured) / np.linalg.norm(predicted))
-        error = math.expm1(min(visit.wandering(begun, ended), 10.0))
-        tolerance = min(TOLERANCES.linear, math.expm1(TOLERANCES.rate * folds))
-        reason = f"growing part {ended - begun:.3g} after the plateau: size measured/predicted {ratio:.3f}, cosine {cosine:.4f}"
-        size = agreement(1.0, ratio, tolerance, reason, predicted_error=error, unit=unit)
-        return _with_direction(size, cosine, _turned(visit))
-
-    return compare
-
-
-def _with_direction(size: Comparison, cosine: float, error: float) -> Comparison:
-    """The verdict on size and direction: false where one is, true where both are."""
-    found = agreement(1.0, cosine, TOLERANCES.direction, "", predicted_error=error)
-    if size.holds is False or found.holds is True:
+    visit, local, unit = evidence.visit(1, 0), evidence.linear, "of the prediction"
+    if visit is None or local is None or visit.small.opening is None or visit.opened is None or not visit.windows:
+        words = "nothing opens after the plateau (1,0), or it does not rise tenfold"
+        return Comparison(1.0, None, TOLERANCES.linear, None, words, unit=unit)
+    last = visit.trajectory.frame(visit.opened)
+    begun, ended = (float(visit.time[frame]) for frame in (visit.frame, last))
+    folds = visit.small.opening.rate * (ended - begun)
+    if folds < TOLERANCES.folds:
+        words = f"the opening is {max(ended - begun, 0.0):.3g} after the plateau, {max(folds, 0.0):.2g} e-folds: too short"
+        return Comparison(1.0, None, TOLERANCES.linear, None, words, unit=unit)
+    start, end = (visit.place.leaving(visit.trajectory.at(frame)) for frame in (visit.frame, last))
+    predicted, measured = local.unstable(start, ended - begun), local.unstable(end)
+    with np.errstate(all="ignore"):  # a prediction beyond the numbers gives none, which decides nothing
+        cosine = float(predicted @ measured / np.linalg.norm(predicted) / np.linalg.norm(measured))
+        ratio = float(np.linalg.norm(measured) / np.linalg.norm(predicted))
+    error = math.expm1(min(visit.wandering(begun, ended), 10.0))
+    tolerance = min(TOLERANCES.linear, math.expm1(TOLERANCES.rate * folds))
+    reason = f"growing part {ended - begun:.3g} after the plateau: size measured/predicted {ratio:.3f}, cosine {cosine:.4f}"
+    size = agreement(1.0, ratio, tolerance, reason, predicted_error=error, unit=unit)
+    # The verdict on size and direction is false where one is, true where both are.
+    doubt = _turned(visit)
+    direction = agreement(1.0, cosine, TOLERANCES.direction, "", predicted_error=doubt)
+    if size.holds is False or direction.holds is True:
         return size
-    words = f"the cosine, with an error of {error:.2g}, is {'violated' if found.holds is False else 'undecided'}"
-    return replace(size, holds=found.holds, reason=f"{size.reason}; {words} at a tolerance of {TOLERANCES.direction:g}")
+    words = f"the cosine, with an error of {doubt:.2g}, is {'violated' if direction.holds is False else 'undecided'}"
+    return replace(size, holds=direction.holds, reason=f"{size.reason}; {words} at a tolerance of {TOLERANCES.direction:g}")
 
-
-ONLY_C = (OTHER_PERSISTENCE, STRETCHED, WALK)
 
 CLAIMS = (
     claim(
@@ -181,20 +147,9 @@ CLAIMS = (
         "start",
         "E1",
         kind="prediction",
-        null=(STRETCHED, WALK),
         group="origin",
         rules=3,
         elsewhere=beside,
-    ),
-    claim(
-        "FD:condensed",
-        "At (1,0) dL/dM = 0: only attention can open",
-        visited(1, 0),
-        _vanishing(1, 0, 0),
-        "E1",
-        "Q1",
-        kind="identity",
-        rules=2,
     ),
     claim(
         "FD:attention-rate",
@@ -204,7 +159,6 @@ CLAIMS = (
         "E1",
         "Q1",
         kind="prediction",
-        null=ONLY_C,
         group="rate at (1,0)",
         rules=3,
         elsewhere=beside,
@@ -213,24 +167,13 @@ CLAIMS = (
         "FD:linear-condensed",
         "From the plateau (1,0), exp(Jt) predicts the escape",
         visited(1, 0),
-        _linear(1, 0),
+        _linear,
         "E1",
         "Q1",
         kind="prediction",
-        null=ONLY_C,
         group="rate at (1,0)",
         rules=3,
         elsewhere=beside,
-    ),
-    claim(
-        "FD:focused",
-        "At (1,1) dL/dPhi = 0: only embeddings can open",
-        visited(1, 1),
-        _vanishing(1, 1, 1),
-        "Q1",
-        "E2",
-        kind="identity",
-        rules=2,
     ),
     claim(
         "FD:embedding-rate",
@@ -240,7 +183,6 @@ CLAIMS = (
         "Q1",
         "E2",
         kind="prediction",
-        null=STRETCHED,
         group="rate at (1,1)",
         rules=4,
         elsewhere=beside,
@@ -249,27 +191,12 @@ CLAIMS = (
         "FD:embedding-direction",
         "At (1,1) an embedding direction opens along the singular vectors of B",
         opening(1, 1),
-        _directions(1, 1),
+        _directions,
         "Q1",
         "E2",
         kind="prediction",
-        null=SWAPPED,
         group="direction at (1,1)",
         rules=3,
-        elsewhere=beside,
-    ),
-    claim(
-        "FD:linear-focused",
-        "From the plateau (1,1), exp(Jt) predicts the escape",
-        opening(1, 1),
-        _linear(1, 1),
-        "Q1",
-        "E2",
-        kind="prediction",
-        null=STRETCHED,
-        group="rate at (1,1)",
-        rules=3,
-        rare=True,
         elsewhere=beside,
     ),
 )

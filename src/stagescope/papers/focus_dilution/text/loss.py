@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from stagescope.corpora.window_loss import WindowLoss
+from stagescope.errors import InputError
 from stagescope.fields.packed import Found
 from stagescope.papers.focus_dilution.counts import context_arrays, contexts_loss
 from stagescope.papers.focus_dilution.model import TokenAttention
@@ -13,24 +14,27 @@ from stagescope.params import Params
 from stagescope.spec import Spec
 
 if TYPE_CHECKING:
-    from stagescope.papers.focus_dilution.text.dense import Dense
     from stagescope.papers.focus_dilution.text.support import Supported
 
 
 class TextCounts(WindowLoss):
     """The loss of the token after each window, A_j ~ n_j exp(Phi_ij) with n its counts and i its last token [FD:text-counts].
 
-    Counts are sufficient: nothing of the size of batch x length x vocabulary is ever made. `kernel` decides in which order
-    numbers are added: "support" goes through the types that a window has, "dense" through all types. Runs of version 0.1.0 do
-    not name it: they were dense, and continue so, bit for bit.
+    Counts are sufficient: nothing of the size of batch x length x vocabulary is ever made. `kernel` says in which order numbers
+    are added: "support" goes through the types that a window has. Runs of version 0.1.0 do not name it: they went through all
+    types, and are refused.
     """
 
     model: TokenAttention
-    kernel: Literal["dense", "support"] = "support"
+    kernel: Literal["support"] = "support"
 
     @classmethod
     def restored(cls, fields: Spec) -> Self:
-        return super().restored({"kernel": "dense", **fields})
+        if "kernel" not in fields:
+            raise InputError(
+                "this run on a text is of version 0.1.0, which is no longer read; use version 0.2.0, or run it again"
+            )
+        return super().restored(fields)
 
     def spans(self, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where the contexts of the windows that begin at `starts` begin and end."""
@@ -48,13 +52,10 @@ class TextCounts(WindowLoss):
         return contexts_loss(self.model.scale, params, data)
 
     @cached_property
-    def passes(self) -> "Supported | Dense":
+    def passes(self) -> "Supported":
         """Counting, and the gradient of contexts that are counted."""
-        from stagescope.papers.focus_dilution.text.dense import Dense
         from stagescope.papers.focus_dilution.text.support import Supported
 
-        if self.kernel == "dense":
-            return Dense(self.model, self.precision)
         contexts = len(self.spans(np.zeros(1, dtype=np.int64))[0])
         return Supported(self.model, self.precision, self.length, self.batch * contexts)
 
@@ -62,7 +63,7 @@ class TextCounts(WindowLoss):
         """Some windows at a time, so that their counts stay few."""
         piece = max(1, self.passes.at_once // len(self.spans(starts[:1])[0]))
         parts = [starts[first : first + piece] for first in range(0, len(starts), piece)]
-        found = [self._gradient(params, part) for part in parts]
+        found = [self.passes.gradient(params, self.passes.count(self.tokens, *self.spans(part))) for part in parts]
         if len(found) == 1:
             return found[0]
         shares = [len(part) / len(starts) for part in parts]
@@ -71,10 +72,6 @@ class TextCounts(WindowLoss):
             for name, total in sums.items():
                 total += share * grads[name]
         return sum(share * loss for share, (loss, _) in zip(shares, found, strict=True)), sums
-
-    def _gradient(self, params: Params, starts: np.ndarray) -> Found:
-        passes: Any = self.passes
-        return passes.gradient(params, passes.count(self.tokens, *self.spans(starts)))
 
 
 class TextCausal(TextCounts):

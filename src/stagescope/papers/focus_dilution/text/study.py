@@ -87,6 +87,5 @@ STUDY = Study(
     ),
     tags=("FD:model", "FD:text-loss", "FD:text-counts", "FD:text-causal", "FD:text-stages", "FD:origin"),
     figures=Later(f"{_HERE}.figures:FIGURES").load,
-    inputs=Later(f"{_HERE}.nulls:inputs"),
     ledger=("tinystories", "wikitext-2", "tinystories-adam", "wikitext-2-adam", "transformer"),
 )

@@ -81,9 +81,20 @@ SHUFFLED_ADAM = Inputs("shuffled words, Adam", "words in random order: rows turn
 CUT = Inputs("cut", "the run ends while rows still look at the most frequent type: nothing has turned", cut)
 OTHER_FREQUENCIES = Inputs("other frequencies", "frequencies that are not those of the text", other_frequencies)
 OTHER_CLOCK = Inputs("other clock", "times that are not those of the run", other_clock)
-PLAIN = Inputs("plain steps", "real texts, vocabularies, windows, widths, rates, batches", make)
-ADAM = Inputs("Adam", "real texts, vocabularies, windows, widths, rates, batches, by Adam", adam)
-
-
-def inputs() -> tuple[Inputs, ...]:
-    return (PLAIN, ADAM)
+INPUTS: dict[str, tuple[Inputs, ...]] = {
+    "text-focus": (
+        Inputs("plain steps", "real texts, vocabularies, windows, widths, rates, batches", make),
+        Inputs("Adam", "real texts, vocabularies, windows, widths, rates, batches, by Adam", adam),
+    ),
+}
+NULLS: dict[str, dict[str, tuple[Inputs, ...]]] = {
+    "text-focus": {
+        "FD:text-origin": (OTHER_FREQUENCIES,),
+        "FD:text-order": (SHUFFLED,),
+        "FD:text-bigram": (SHUFFLED, OTHER_CLOCK),
+        "FD:text-sign": (OTHER_FREQUENCIES,),
+        "FD:text-separability": (SHUFFLED,),
+        "FD:text-entropy": (SHUFFLED_ADAM, CUT),
+        "FD:text-norms": (SHUFFLED_ADAM, CUT),
+    },
+}
