@@ -94,7 +94,7 @@ def _turned(visit: SaddleVisit) -> float:
 
 
 def _directions(evidence: Evidence) -> Comparison:
-    """Cosines of what opened at (1,1) with the predicted directions; the error of the prediction: it turns, and slower openings mix in."""
+    """Cosines of what opened at (1,1) with the predicted directions; their error: the run turns, and slower openings mix in."""
     visit = evidence.visit(1, 1)
     if visit is None or not visit.cosines or not visit.windows:
         return Comparison(1.0, None, TOLERANCES.direction, None, "the opening predicted at (1,1) did not open in its stay")
