@@ -4,8 +4,8 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.detect.stage import Stages
-from stagescope.papers.focus_dilution.process import LazyChain
-from stagescope.papers.focus_dilution.sampled import TokenSampled
+from stagescope.papers.focus_dilution.loss import TokenSampled
+from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.study import STUDY
 from stagescope.papers.reading import reading
 from validation.nulls.focus_dilution import lazy_chain

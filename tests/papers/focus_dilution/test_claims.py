@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.landscape.ladder import NEAR
-from stagescope.papers.focus_dilution import forms
-from stagescope.papers.focus_dilution.claims import CLAIMS, second_order
-from stagescope.papers.focus_dilution.claims.asymmetry import LIMITS as ASYMMETRY
-from stagescope.papers.focus_dilution.claims.asymmetry import Asymmetry
+from stagescope.papers.focus_dilution import claims_saddles as second_order
+from stagescope.papers.focus_dilution import family as forms
+from stagescope.papers.focus_dilution.claims import CLAIMS, Asymmetry
+from stagescope.papers.focus_dilution.claims import LIMITS as ASYMMETRY
 from stagescope.papers.focus_dilution.family import plateau_amplitude
-from stagescope.papers.focus_dilution.ladder.points import NO_RATE, condensed_start, small_point
-from stagescope.papers.focus_dilution.process import asymmetric_law
+from stagescope.papers.focus_dilution.ladder import NO_RATE, condensed_start, small_point
+from stagescope.papers.focus_dilution.model import asymmetric_law
 from stagescope.papers.published import published
 from stagescope.papers.reading import reading
 from tests.papers.judged import Judged

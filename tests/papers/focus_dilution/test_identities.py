@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.papers.focus_dilution.claims.asymmetry import Asymmetry
+from stagescope.papers.focus_dilution.claims import Asymmetry
 from stagescope.papers.focus_dilution.family import slopes
 from stagescope.papers.published import published
 from stagescope.papers.reading import reading

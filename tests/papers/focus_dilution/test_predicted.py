@@ -7,9 +7,9 @@ import pytest
 
 import stagescope as ss
 from stagescope.landscape.saddle_path import Predicted
-from stagescope.papers.focus_dilution.claims import predicted
-from stagescope.papers.focus_dilution.claims.along_leg import along_leg, leg_rate
-from stagescope.papers.focus_dilution.claims.saddles import CLAIMS as SADDLES
+from stagescope.papers.focus_dilution import claims_cycle as predicted
+from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS as SADDLES
+from stagescope.papers.focus_dilution.claims_saddles import along_leg, leg_rate
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.reading import reading
 

@@ -1,28 +1,62 @@
 """From the options of focus and dilution to what `evolve` needs."""
 
+import csv
+from io import StringIO
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from stagescope.dynamics.record import Uniform
 from stagescope.errors import InputError
 from stagescope.fields.objective import Objective
+from stagescope.memory import read_table
 from stagescope.options import refuse_unused
-from stagescope.papers.focus_dilution.finite import TokenFinite
-from stagescope.papers.focus_dilution.loss import TokenPopulation
-from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.papers.focus_dilution.process import LazyChain, asymmetric_law, check_tokens
-from stagescope.papers.focus_dilution.sampled import TokenSampled
+from stagescope.papers.focus_dilution.loss import TokenFinite, TokenPopulation, TokenSampled
+from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention, asymmetric_law, check_tokens
+from stagescope.papers.focus_dilution.stages import THRESHOLDS
 from stagescope.papers.focus_dilution.study import FocusDilutionOptions, check_use
-from stagescope.papers.focus_dilution.tables import read_chain
 from stagescope.papers.setup import make_dynamics
 from stagescope.papers.study import Setup
-from stagescope.processes.markov_chain import Chain
+from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.spec import digest
+
+# Transition matrices from files.
+
+
+def read_chain(path: Path) -> MarkovChain:
+    """The chain of a CSV file with one row of the transition matrix per line, without names."""
+    try:
+        text = read_table(f"the transition matrix in {path}", path)
+        rows = [row for row in csv.reader(StringIO(text, newline="")) if any(cell.strip() for cell in row)]
+    except InputError:
+        raise
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"cannot read the transition matrix in {path}: {error}") from None
+    if not rows:
+        raise InputError(f"{path} has no rows: write one row of the transition matrix per line, separated by commas")
+    if len(rows) == 1 and len(rows[0]) > 1:
+        raise InputError(f"{path} has one row, {', '.join(rows[0])!r}, and no matrix below it: write one row per token, no names")
+    widths = [len(row) for row in rows]
+    if set(widths) != {len(rows)}:
+        odd = next((width for width in widths if width != len(rows)), 0)
+        raise InputError(f"the transition matrix in {path} is not square: it has {len(rows)} rows, and one of {odd} entries")
+    return MarkovChain(rows=tuple(tuple(_number(cell, i, path) for cell in row) for i, row in enumerate(rows)))
+
+
+def _number(cell: str, row: int, path: Path) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        where = f"row {row} of the transition matrix in {path}"
+        raise InputError(f"{where} has {cell.strip()!r}, which is not a number; leave out names and headings") from None
+
 
 LENGTHS = {"finite": 16, "sampled": 256}
 SGD_BATCH = 128
 
 
-def setup(options: FocusDilutionOptions, seed: int) -> Setup:
+def study_setup(options: FocusDilutionOptions, seed: int) -> Setup:
     check_use(options)
     chain, facts = _chain(options)
     model = TokenAttention(vocab=chain.vocab, width=options.width, key_width=options.key_width, scale=options.scale)
@@ -75,3 +109,17 @@ def _init_scales(options: FocusDilutionOptions, model: Any) -> dict[str, float]:
     if None not in own.values():
         refuse_unused(options, ("init_scale",), "every block has a scale of its own")
     return {name: options.init_scale if scale is None else scale for name, scale in own.items()}
+
+
+# What the page that plays focus and dilution is given: random numbers of starts, and the level of an open direction.
+
+TOKENS, WIDTH = 8, 12
+"""The largest model that the sliders reach. A smaller one has the first numbers of each block: a stream is read in order."""
+
+
+def play_draws(seed: int) -> dict[str, np.ndarray]:
+    return {name: block.ravel() for name, block in TokenAttention(vocab=TOKENS, width=WIDTH, scale=1.0).init(seed, 1.0).items()}
+
+
+def play_constants() -> dict[str, float]:
+    return {"level": THRESHOLDS.level}

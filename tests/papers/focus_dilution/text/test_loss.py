@@ -6,11 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.papers.focus_dilution.counts import Contexts, _slopes
-from stagescope.papers.focus_dilution.text.loss import TextCausal, TextCounts
-from stagescope.papers.focus_dilution.text.model import AttentionVariant
+from stagescope.papers.focus_dilution.loss import Contexts, _slopes
+from stagescope.papers.focus_dilution.text.model import AttentionVariant, TextCausal, TextCounts, TextVariant
 from stagescope.papers.focus_dilution.text.support import Supported
-from stagescope.papers.focus_dilution.text.variant import TextVariant
 from stagescope.spec import build
 
 BLOCKS = ("W0", "W1", "WQ", "WK")

@@ -9,10 +9,10 @@ from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.detect.noise import TWO_SIDED, variation
 from stagescope.detect.stage import Event
-from stagescope.papers.focus_dilution.forms import condensation_directions, condensation_rate
-from stagescope.papers.focus_dilution.text import evidence as regimes
-from stagescope.papers.focus_dilution.text.evidence import TEXT_LIMITS, TextEvidence
-from stagescope.papers.focus_dilution.text.intervals import before
+from stagescope.papers.focus_dilution.family import condensation_directions, condensation_rate
+from stagescope.papers.focus_dilution.text import reading as regimes
+from stagescope.papers.focus_dilution.text.observables import before
+from stagescope.papers.focus_dilution.text.reading import TEXT_LIMITS, TextEvidence
 from stagescope.papers.focus_dilution.text.stages import TEXT_THRESHOLDS, TextHistory
 
 

@@ -7,8 +7,7 @@ from stagescope.fields.packed import Found
 from stagescope.memory import require_memory
 from stagescope.papers.focus_dilution.loss import BLOCKS
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.papers.focus_dilution.text.kernel import Blocks, Supports, count_supports, rows_gradient
-from stagescope.papers.focus_dilution.text.output_kernel import Space
+from stagescope.papers.focus_dilution.text.kernel import Blocks, Space, Supports, count_supports, rows_gradient
 from stagescope.params import Params
 
 AT_ONCE = 4096

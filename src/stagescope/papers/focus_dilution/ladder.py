@@ -1,18 +1,123 @@
-"""How a run of TokenAttention comes near a critical point of a small model (r, rq) and leaves it [FD:ladder]."""
+"""The saddle ladder of TokenAttention: every plateau is a critical point of a small model (r, rq) [FD:ladder]."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from stagescope.detect.events import first_crossing
+from stagescope.dynamics.evolve import evolve
+from stagescope.dynamics.flow import GradientFlow
+from stagescope.dynamics.record import LogSpaced, SpeedBelow
+from stagescope.landscape.critical import CriticalPoint, critical_point
 from stagescope.landscape.growth_fit import Rise, last_rise
-from stagescope.landscape.ladder import NEAR
-from stagescope.papers.focus_dilution.family import Opening, Place, escape_matrices, place, plateau_amplitude
-from stagescope.papers.focus_dilution.ladder.points import SmallPoint
-from stagescope.papers.focus_dilution.stages import Stay
-from stagescope.params import Params
+from stagescope.landscape.ladder import NEAR, Rung
+from stagescope.papers.focus_dilution.family import (
+    Opening,
+    Place,
+    condensation_directions,
+    escape_matrices,
+    openings,
+    place,
+    plateau_amplitude,
+    project,
+    reduced,
+)
+from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
+from stagescope.papers.focus_dilution.observables import TokenCurves
+from stagescope.papers.focus_dilution.stages import THRESHOLDS, Stay, passes
+from stagescope.params import Layout, Params
+
+# Critical points of the small models (r, rq) inside TokenAttention, with what opens at them [FD:ladder].
+
+NO_RATE = 1e-7
+"""A rate up to this is zero: critical points are found to |F| <= 1e-10, which leaves rates that are zero far smaller."""
+
+
+@dataclass(frozen=True)
+class SmallPoint:
+    """A critical point of the small model (r, rq) with what opens there."""
+
+    loss: TokenPopulation
+    r: int
+    rq: int
+    point: CriticalPoint
+
+    @cached_property
+    def openings(self) -> dict[str, list[Opening]]:
+        return openings(escape_matrices(self.loss, self.point.params), self.r)
+
+    @property
+    def of_its_label(self) -> bool:
+        """Whether it is a critical point with r embedding and rq attention directions, not one of a smaller model."""
+        params = self.point.params
+        scores = self.loss.model.scale * (params["W0"] @ params["WQ"]) @ (params["W0"] @ params["WK"]).T
+        ranks = [int(np.sum(np.linalg.svd(matrix, compute_uv=False) > THRESHOLDS.level)) for matrix in (params["W0"], scores)]
+        return self.point.found and ranks == [self.r, self.rq]
+
+    @property
+    def room(self) -> tuple[str, ...]:
+        """Which kinds of directions can still open: a model of width r has no room for another embedding direction."""
+        model = self.loss.model
+        return ("embedding",) * (self.r < model.width) + ("attention",) * (self.rq < model.shapes["WQ"][1] and self.r > 0)
+
+    @property
+    def opening(self) -> Opening | None:
+        """The fastest way out of the small model, None where nothing grows or there is no room."""
+        found = [self.openings[block][0] for block in self.room if self.openings[block]]
+        fastest = max(found, key=lambda opening: opening.rate, default=None)
+        return fastest if fastest is not None and fastest.rate > NO_RATE else None
+
+    @property
+    def sizes(self) -> tuple[float, float]:
+        """Amplitudes of the opening up to which it is linear, and at which the next singular value passes .1.
+
+        A mode of size g has amplitude 2 g. Embedding: sv(W0) = g. Attention: sv(Phi) = scale |W0 q| |W0 k| g^2. It moves the
+        embeddings by the order of g^2, so it is linear up to g = .05 only.
+        """
+        assert self.opening is not None
+        if self.opening.block == "embedding":
+            return 2 * THRESHOLDS.level, 2 * THRESHOLDS.level
+        w0 = self.point.params["W0"]
+        unit = self.loss.model.scale * float(np.linalg.norm(w0 @ self.opening.q) * np.linalg.norm(w0 @ self.opening.k))
+        event = 2 * (THRESHOLDS.level / unit) ** 0.5
+        return min(2 * 0.05, event), event
+
+
+def small_point(loss: TokenPopulation, start: Params, r: int, rq: int, until: float = 1e6) -> SmallPoint:
+    """The critical point (r, rq) that the small model's own flow reaches from the projection of `start`, then refined.
+
+    The flow stops where |F| is below 1e-9, or at `until`. Critical points (1,1) form a family of equal loss along which
+    rates differ; the flow picks the member a run approaches.
+    """
+    small = reduced(loss, r, rq)
+    begin = project(start, r, rq)
+    if r:
+        stop = SpeedBelow(value=1e-9)
+        flow = evolve(small, begin, GradientFlow(), until=until, record=LogSpaced(frames=400), stop=stop, progress=False)
+        begin = flow.at(-1)
+    return SmallPoint(loss, r, rq, critical_point(small, begin))
+
+
+def nearest_point(loss: TokenPopulation, start: Params, r: int, rq: int) -> SmallPoint:
+    """The critical point (r, rq) next to `start` itself: it may be a saddle of the small model, which its flow would leave."""
+    small = reduced(loss, r, rq)
+    return SmallPoint(loss, r, rq, critical_point(small, project(start, r, rq)))
+
+
+def condensed_start(loss: TokenPopulation, size: float, sign: float) -> dict[str, np.ndarray]:
+    """A small balanced start of the model of width 1 along the directions that grow: W0 ~ pi, W1 ~ pi - 1/d, WK = sign WQ."""
+    left, right = condensation_directions(loss.process.stationary)
+    return {
+        "W0": size * left[:, None],
+        "W1": size * right[None, :],
+        "WQ": np.full((1, 1), size),
+        "WK": np.full((1, 1), sign * size),
+    }
+
+
+# How a run of TokenAttention comes near a critical point of a small model (r, rq) and leaves it [FD:ladder].
 
 
 @dataclass(frozen=True)
@@ -288,3 +393,104 @@ class SaddleVisit:
         w0 = self.small.point.params["W0"]
         predicted = np.outer(w0 @ opening.q, w0 @ opening.k)
         return (float(np.sum(new * predicted) / np.linalg.norm(new) / np.linalg.norm(predicted)),)
+
+
+@dataclass(frozen=True)
+class SearchRule:
+    """How the critical point of a stay is searched for."""
+
+    longer: float = 10.0  # the small flow is followed for this many stays: what takes longer, the run does not come near
+    there: float = 0.05  # at this relative distance from the point the small flow reaches, no other point is searched for
+    starts: int = 5  # frames from the plateau on from which other points are searched for
+    same_loss: float = 1e-8  # points whose losses differ by less belong to one family, of which the flow's member is taken
+
+
+SEARCH = SearchRule()
+
+
+def trajectory(curves: TokenCurves, loss: TokenPopulation) -> Trajectory:
+    """A run with the speeds and events that saddle visits need."""
+    events = {f"E{k + 1}": when for k, when in enumerate(passes(curves.time, curves.embedding_values))}
+    events |= {f"Q{k + 1}": when for k, when in enumerate(passes(curves.time, curves.score_values))}
+    return Trajectory(curves.time, curves.params, _speeds(loss, curves.params), events)
+
+
+def _speeds(loss: TokenPopulation, frames: Params) -> np.ndarray:
+    """|F| in every frame."""
+    layout = Layout.of({name: frames[name][0] for name in BLOCKS})
+    flat = loss.flat(layout, dict.fromkeys(BLOCKS, 1.0))
+    vectors = np.concatenate([frames[name].reshape(len(frames[name]), -1) for name in BLOCKS], axis=1)
+    velocities = np.empty_like(vectors)
+    for vector, velocity in zip(vectors, velocities, strict=True):
+        flat(vector, velocity)
+    return np.linalg.norm(velocities, axis=1)
+
+
+def saddle_visit(run: Trajectory, loss: TokenPopulation, stay: Stay, known: SmallPoint | None = None) -> SaddleVisit:
+    """The visit of the point that the small model's flow reaches, or of a saddle of the small model that is nearer to the run.
+
+    Where the run comes near a point that is known, such as from a run with another start, none is searched for.
+    """
+    if known is not None and (visit := SaddleVisit(run, stay, known)).distance <= SEARCH.there:
+        return visit
+    begin = int(np.clip(np.searchsorted(run.time, stay.start), 0, len(run.time) - 1))
+    length = (run.time[-1] if stay.stop is None else stay.stop) - stay.start
+    until = max(float(SEARCH.longer * length), float(run.time[-1]))
+    found = SaddleVisit(run, stay, small_point(loss, run.at(begin), stay.r, stay.rq, until))
+    if found.distance <= SEARCH.there or not stay.r or found.plateau is None:
+        return found
+    limit, nearest, ghosts = found.small.point.loss or 0.0, found, []
+    for frame in np.unique(np.linspace(found.plateau, found.frames[-1], SEARCH.starts).astype(int)):
+        near = nearest_point(loss, run.at(int(frame)), stay.r, stay.rq)
+        other = SaddleVisit(run, stay, near)
+        another = not found.small.point.found or (near.point.loss or 0.0) > limit + SEARCH.same_loss
+        if near.of_its_label and another and other.distance < nearest.distance:
+            nearest = other
+        if not near.point.found and other.distance <= NEAR and near.point.residual < run.speed[found.plateau]:
+            ghosts.append(near.point.residual)
+    return nearest if nearest is not found or not ghosts else replace(found, ghost=min(ghosts))
+
+
+def rung(visit: SaddleVisit) -> Rung:
+    """A saddle visit as one rung of the ladder; only a rise inside the stay gives a measured rate.
+
+    Where the run is too far from the point for the linear law, no rate is given and the note says how far.
+    """
+    small, label = visit.small, visit.stay.label
+    base = {"label": label, "t": float(visit.time[visit.frame]), "residual": small.point.residual}
+    base |= {"distance": visit.distance, "loss": small.point.loss, "note": _note(visit)}
+    opening = small.opening if small.point.found else None
+    if opening is None:
+        return Rung(**base, opening=None, rates=())
+    law = {"law": "linear", "order": 1} if visit.is_linear else {}
+    return Rung(
+        **base,
+        **law,
+        remainder=None if visit.window is None else visit.window.drift,
+        opening=opening.block,
+        rates=tuple(o.rate for o in small.openings[opening.block] if o.rate > NO_RATE) if visit.is_linear else (),
+        measured_rate=None if visit.rise is None else visit.rise.rate,
+        local_rate=visit.local_rate,
+        cosines=visit.cosines,
+        predicted_escape=visit.predicted_escape,
+        measured_escape=visit.measured_escape,
+    )
+
+
+def _note(visit: SaddleVisit) -> str:
+    small, label = visit.small, visit.stay.label
+    if small.point.found and not small.of_its_label:
+        return f"the search ended at a critical point of a smaller model, not of {label}"
+    if not small.point.found:
+        return f"no critical point of the model {label} was found here: the search ended at |F| = {small.point.residual:.0e}"
+    if visit.distance > NEAR:
+        ghost = f"; near the plateau |F| has a minimum of {visit.ghost:.0e} that is no zero" if visit.ghost else ""
+        return f"relative distance above {NEAR}: the linearisation does not apply{ghost}"
+    inside = float(np.real(small.point.rates[0]))
+    if small.rq and inside > NO_RATE:
+        return f"the run can also leave inside the model {label}, at rate {inside:.3g}"
+    if small.opening is None:
+        return "no rate is above zero" if small.room else "the model has no further direction to open"
+    if visit.opened is None and visit.rise is None:
+        return "the opening does not rise tenfold in this run"
+    return visit.out_of_regime

@@ -1,4 +1,4 @@
-"""Focus and dilution: what equal and almost equal rare tokens do (stage IV)."""
+"""All claims of focus and dilution; here are the laws of the initial scale and of the asymmetry of rare tokens."""
 
 import math
 from dataclasses import dataclass
@@ -8,12 +8,103 @@ import numpy as np
 
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
-from stagescope.papers.focus_dilution.claims.eps_law import distance_shift
-from stagescope.papers.focus_dilution.evidence import Evidence, opening, reaching_second
-from stagescope.papers.focus_dilution.forms import symmetric_margin
-from stagescope.papers.focus_dilution.ladder.points import NO_RATE, SmallPoint, condensed_start, nearest_point, small_point
+from stagescope.claims.over_runs import OverRuns
+from stagescope.landscape.saddle_path import plain_time
+from stagescope.papers.focus_dilution.claims_cycle import CYCLE_CLAIMS, PATH_CLAIMS
+from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS
+from stagescope.papers.focus_dilution.family import stall_boundary, symmetric_margin
+from stagescope.papers.focus_dilution.ladder import (
+    NO_RATE,
+    SaddleVisit,
+    SmallPoint,
+    condensed_start,
+    nearest_point,
+    saddle_visit,
+    small_point,
+)
 from stagescope.papers.focus_dilution.loss import TokenPopulation
-from stagescope.papers.focus_dilution.process import LazyChain
+from stagescope.papers.focus_dilution.model import LazyChain
+from stagescope.papers.focus_dilution.reading import Evidence, beside, opening, reaching_second
+
+# Focus and dilution: how times depend on the initial scale.
+
+DELAY = 0.1
+"""Tolerance of a delay, as a share of ln 10 / rate: rates are claimed to a tenth."""
+
+
+def _scaled(evidence: Evidence) -> Regime:
+    """A flow from a small start that stays at (0,0), (1,0) and (1,1) and reaches E2."""
+    for regime in (opening(0, 0), opening(1, 0), opening(1, 1), reaching_second):
+        if not (found := regime(evidence)).holds:
+            return found
+    return Regime(True, f"initial rms {evidence.start:.1e}; stays at (0,0), (1,0) and (1,1)")
+
+
+LABELS, LEGS = ((0, 0), (1, 0), (1, 1)), ("E1", "Q1-E1", "E2-Q1")
+
+
+def _legs(evidence: Evidence) -> np.ndarray | None:
+    """E1, Q1 - E1 and E2 - Q1; None where one of them was not reached."""
+    times = (evidence.embeddings[0], evidence.attentions[0], evidence.second)
+    if None in times:
+        return None
+    first, opened, second = (float(t) for t in times if t is not None)
+    return np.array([first, opened - first, second - opened])
+
+
+def _eps_law(evidence: Evidence) -> Comparison:
+    """The delay of each leg from eps/10 to eps/100 over ln 10 / rate, and how it differs from that between eps and eps/10.
+
+    The law is one of the limit of small starts. The difference between two decades is the error of the measurement; what the
+    run's distance from the points still does to their rates at eps/100 is the error of the prediction.
+    """
+    unit = "of the prediction"
+    visits = {label: evidence.visit(*label) for label in LABELS}
+    rates = [visit.small.opening.rate for visit in visits.values() if visit is not None and visit.small.opening is not None]
+    legs = _legs(evidence)
+    if legs is None or evidence.second is None or evidence.companion is None or len(rates) < 3:
+        return Comparison(1.0, None, DELAY, None, "E2 was not reached, or nothing opens at one of the saddles", unit=unit)
+    per_decade, found, smaller = np.log(10.0) / np.array(rates), [legs], evidence
+    for decades in (1, 2):
+        until = float(1.2 * evidence.second + 1.5 * decades * per_decade.sum())
+        smaller = Evidence(evidence.run, evidence.companion(10.0**-decades, until))
+        if (legs := _legs(smaller)) is None:
+            words = f"from a start {10**decades} times smaller: E2 was not reached"
+            return Comparison(1.0, None, DELAY, None, words, unit=unit)
+        found.append(legs)
+    early, late = (found[1] - found[0]) / per_decade, (found[2] - found[1]) / per_decade
+    doubts = np.array([abs(distance_shift(_again(smaller, label, visit))) for label, visit in visits.items()])
+    worst = int(np.argmax(np.abs(late - 1)))
+    shown = ", ".join(f"{name} {ratio:.3f}" for name, ratio in zip(LEGS, late, strict=True))
+    errors = {"predicted_error": float(doubts.max()), "measured_error": float(np.abs(late - early).max())}
+    reason = f"delay per decade of eps over ln 10/rate: {shown}"
+    over = _over_starts(evidence.start, found, per_decade)
+    return agreement(1.0, float(late[worst]), DELAY, reason, **errors, unit=unit, over_runs=over)
+
+
+def _over_starts(start: float, found: list[np.ndarray], per_decade: np.ndarray) -> OverRuns:
+    """E2 of the three runs over the size of their starts; predicted from that of the smallest start."""
+    decades = np.arange(len(found))
+    predicted = found[-1].sum() - (decades[-1] - decades) * per_decade.sum()
+    at, legs = start * 10.0**-decades, [each.sum() for each in found]
+    return OverRuns(tuple(at), tuple(legs), tuple(predicted), "initial rms", "E2 (t)", log_x=True)
+
+
+def _again(smaller: Evidence, label: tuple[int, int], visit: SaddleVisit | None) -> SaddleVisit | None:
+    """The visit of the first stay at a label from a smaller start, of the same critical point where it comes near that."""
+    stay = next((stay for stay in smaller.stays if (stay.r, stay.rq) == label), None)
+    known = None if visit is None else visit.small
+    return None if stay is None else saddle_visit(smaller.trajectory, smaller.law, stay, known)
+
+
+def distance_shift(visit: SaddleVisit | None) -> float:
+    """The relative change of the rate at a point because the run is not at it; 1 where there is no such point."""
+    if visit is None or visit.small.opening is None or visit.local_rate is None:
+        return 1.0
+    return visit.local_rate / visit.small.opening.rate - 1
+
+
+# Focus and dilution: what equal and almost equal rare tokens do (stage IV).
 
 
 @dataclass(frozen=True)
@@ -218,7 +309,86 @@ def _stall(evidence: Evidence) -> Comparison:
     return Comparison("not reached", shown, "exact", second is None, f"E2 {shown} by {evidence.run.clock} = {end:.4g}")
 
 
+# Focus and dilution: where flows stay at the symmetric point of equal rare tokens, and where they leave it.
+
+
+@dataclass(frozen=True)
+class LeavingRule:
+    """When a flow has left the symmetric point."""
+
+    left: float = 0.1  # rare tokens whose embeddings differ by this share of the longest have left it
+    held: float = 0.02  # and those that differ by less than this are still at it
+    longer: float = 1.5  # a run that is this many times longer than its rate needs must have left
+
+
+RULE = LeavingRule()
+
+
+def _equal(evidence: Evidence) -> Regime:
+    """Equal rare tokens, and a flow that comes to (1,1)."""
+    found = family_of(evidence)
+    if found is None or found.delta > LIMITS.equal:
+        return Regime(False, "applies only to lazy chains with equal rare tokens", applies=False)
+    failed = evidence.failures()
+    if evidence.attentions[0] is None:
+        failed.append("Q1 was not reached: the run does not come to (1,1)")
+    critical = stall_boundary(float(evidence.pi.max()), len(evidence.pi))
+    shown = "none" if critical is None else f"{critical:.4f}"
+    return Regime(not failed, "; ".join(failed) or f"equal rare tokens, Q1 reached; lambda_c = {shown}")
+
+
+def _spread(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
+    """Times from Q1 to E2 or the end, and by how much rare tokens differ along the first direction of W0, over its largest entry.
+
+    The first direction alone: what opens beside it is no motion inside the rank-one model.
+    """
+    opened, time = evidence.attentions[0] or 0.0, evidence.curves.time
+    end = float(time[-1]) if evidence.second is None else evidence.second
+    frames = np.flatnonzero((time >= opened) & (time <= end))
+    left = np.linalg.svd(evidence.curves.params["W0"][frames], full_matrices=False)[0][:, :, 0]
+    rare = np.delete(left, evidence.curves.frequent, axis=1)
+    return time[frames], np.ptp(rare, axis=1) / np.abs(left).max(axis=1)
+
+
+def _lambda_c(evidence: Evidence) -> Comparison:
+    found = family_of(evidence)
+    assert found is not None
+    predicted = "stays" if found.margin > 0 else "leaves"
+    if evidence.attentions[0] is None:
+        return Comparison(predicted, None, "exact", None, "Q1 was not reached")
+    time, spread = _spread(evidence)
+    if len(time) < 2:
+        return Comparison(predicted, None, "exact", None, "no frame lies between Q1 and E2")
+    most = float(spread.max())
+    measured = "leaves" if most > RULE.left else "stays" if most < RULE.held else None
+    reason = f"embeddings of rare tokens differ by {most:.2g} of the longest at most, {spread[0]:.2g} at Q1"
+    if measured is None:
+        return Comparison(predicted, None, "exact", None, f"{reason}: neither left nor held")
+    if predicted == "leaves" and measured == "stays":
+        rate = found.tangential
+        needed = RULE.longer * math.log(RULE.left / max(float(spread[0]), 1e-300)) / max(rate, 1e-300)
+        if time[-1] - time[0] < needed:
+            return Comparison(
+                predicted, None, "exact", None, f"{reason}; at rate {rate:.2g} it needs t = {plain_time(needed, 3)} to leave"
+            )
+    return Comparison(predicted, measured, "exact", predicted == measured, reason)
+
+
 CLAIMS = (
+    *SADDLE_CLAIMS,
+    *CYCLE_CLAIMS,
+    claim(
+        "FD:eps-law",
+        "A tenfold smaller start delays each event by ln 10 over its rate",
+        _scaled,
+        _eps_law,
+        "E1",
+        "E2",
+        kind="prediction",
+        rules=3,
+        elsewhere=beside,
+        cost="2 flows from starts 10 and 100 times smaller, each about twice as long as this one",
+    ),
     claim(
         "FD:delta-law",
         "Halving the asymmetry halves the rate at which the flow leaves (1,1)",
@@ -249,4 +419,14 @@ CLAIMS = (
         kind="prediction",
         rules=2,
     ),
+    claim(
+        "FD:lambda-c",
+        "With equal rare tokens a flow stays at the symmetric (1,1) where persistence is below lambda_c, and leaves it above",
+        _equal,
+        _lambda_c,
+        "Q1",
+        "E2",
+        kind="prediction",
+    ),
+    *PATH_CLAIMS,
 )

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
-from stagescope.papers.focus_dilution.figures.draw import marked
+from stagescope.papers.focus_dilution.figures_draw import marked
 from stagescope.views.figure import COLORS, GREY, Numbers
 
 PHI = COLORS[1]

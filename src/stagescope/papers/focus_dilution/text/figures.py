@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.later import Later
 from stagescope.papers.focus_dilution.text.claims import CLAIMS
-from stagescope.papers.focus_dilution.text.evidence import TextEvidence
 from stagescope.papers.focus_dilution.text.observables import text_curves
-from stagescope.papers.focus_dilution.text.reading import bigram_flow, probes, separability
+from stagescope.papers.focus_dilution.text.reading import TextEvidence, bigram_flow, probes, separability
 from stagescope.papers.focus_dilution.text.stages import TextHistory
 from stagescope.papers.focus_dilution.text.study import PARTS, PRESETS
 from stagescope.papers.published import published
@@ -110,7 +108,11 @@ def _rows(run: Run) -> dict[str, Any]:
 
 
 def _figure(name: str, title: str, corpus: str) -> Figure:
-    draw = Later("stagescope.papers.focus_dilution.text.figures.draw:draw")
+    def draw(numbers: Numbers) -> Any:
+        from stagescope.papers.focus_dilution.text import figures_draw
+
+        return figures_draw.draw(numbers)
+
     return Figure(f"-{name}", f"Focus and dilution on {title}", of_corpus(corpus), draw, _COST, needs=corpus)
 
 
