@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.landscape.ladder import NEAR
-from stagescope.papers.focus_dilution import claims_saddles as second_order
+from stagescope.papers.focus_dilution import claims_saddles
 from stagescope.papers.focus_dilution import family as forms
 from stagescope.papers.focus_dilution.claims import CLAIMS, Asymmetry
 from stagescope.papers.focus_dilution.claims import LIMITS as ASYMMETRY
@@ -21,6 +21,7 @@ from tests.processes.test_markov_chain import chains
 from validation.nulls.focus_dilution import INPUTS, NULLS, OFFSET, WALK
 
 REFERENCE = published("stagescope.papers.focus_dilution")
+SECOND_ORDER = [claim for claim in CLAIMS if claim.tag == "FD:second-order"]
 
 
 @pytest.fixture(autouse=True)
@@ -180,7 +181,7 @@ def test_the_second_order_is_that_of_where_the_run_is():
     run = ss.evolve(
         ss.population_loss(model, chain), model.init(12, 1e-3), ss.GradientFlow(), until=60.0, record=ss.Uniform(frames=300)
     )
-    (row,) = reading(run).judge(second_order.CLAIMS[1:])
+    (row,) = reading(run).judge(SECOND_ORDER)
     assert reading(run).evidence.visit(1, 0).distance > NEAR
     assert row.verdict == "confirmed", row.reason
     assert abs(row.measured - 1) < 2 * row.predicted_error < 0.06
@@ -189,9 +190,9 @@ def test_the_second_order_is_that_of_where_the_run_is():
 @pytest.mark.parametrize(("slopes", "verdict"), [([-3e15, -3e15], "violated"), ([1.0, 4e9], "inconclusive")])
 def test_a_ratio_that_says_nothing_is_words_and_decides_the_same(monkeypatch, slopes, verdict):
     found = iter(slopes)
-    monkeypatch.setattr(second_order, "_slope", lambda *_: next(found))
+    monkeypatch.setattr(claims_saddles, "_slope", lambda *_: next(found))
     run = ss.run_study("focus-dilution", until=100.0)
-    (row,) = reading(run).judge(second_order.CLAIMS[1:])
+    (row,) = reading(run).judge(SECOND_ORDER)
     assert (row.verdict, row.measured) == (verdict, "too large to state")
     assert "0.004; too large to state in the limit" in row.reason
 
