@@ -31,8 +31,8 @@ NAMES = (
 @pytest.fixture(autouse=True)
 def two_starts(monkeypatch):
     """Of the figure of predictions; one is far below where a flow can begin."""
-    monkeypatch.setattr(predicted, "SCALES", (1e-3, 1e-30))
-    monkeypatch.setattr(predicted, "FLOWS", {1e-3: 400.0})
+    monkeypatch.setattr(numbers, "SCALES", (1e-3, 1e-30))
+    monkeypatch.setattr(numbers, "FLOWS", {1e-3: 400.0})
 
 
 def by_preset(found):
