@@ -329,7 +329,7 @@ def test_a_stall_is_not_judged_before_attention_opens():
     run = ss.run_study("focus-dilution", pi=(0.4, 0.2, 0.2, 0.2), persistence=0.3, until=500.0)
     assert verdicts(run)["stall"].verdict == "inconclusive"
     evidence, family = asymmetry(run)
-    assert evidence.attentions[0] is None, "Q1 was not reached"
+    assert evidence.openings["Q1"] is None, "Q1 was not reached"
     assert evidence.failures() == []
     assert family.tangential <= NO_RATE
 
@@ -346,7 +346,7 @@ def test_where_the_tangential_claim_fails():
     evidence, family = asymmetry(run)
     assert family.tangential > NO_RATE, "unstable inside the rank-one model"
     assert evidence.failures() == [], "no other assumption fails"
-    assert run.time[-1] > ASYMMETRY.stalled * evidence.attentions[0], "the run is long enough"
+    assert run.time[-1] > ASYMMETRY.stalled * evidence.openings["Q1"], "the run is long enough"
     assert evidence.second is not None
     assert found["stall"].measured != found["stall"].predicted
 
@@ -365,7 +365,7 @@ def test_a_symmetric_point_that_was_not_reached_decides_nothing():
     found = verdicts(run)
     assert found["tangential"].verdict == "inconclusive"
     evidence, family = asymmetry(run)
-    assert evidence.attentions[0] is None, "Q1 was not reached"
+    assert evidence.openings["Q1"] is None, "Q1 was not reached"
     assert not family.symmetric.of_its_label, "the search ended elsewhere"
     assert evidence.failures() == [], "no other assumption fails"
 

@@ -45,7 +45,7 @@ LABELS, LEGS = ((0, 0), (1, 0), (1, 1)), ("E1", "Q1-E1", "E2-Q1")
 
 def _legs(evidence: Evidence) -> np.ndarray | None:
     """E1, Q1 - E1 and E2 - Q1; None where one of them was not reached."""
-    times = (evidence.embeddings[0], evidence.attentions[0], evidence.second)
+    times = (evidence.openings["E1"], evidence.openings["Q1"], evidence.second)
     if None in times:
         return None
     first, opened, second = (float(t) for t in times if t is not None)
@@ -220,7 +220,7 @@ def _family(evidence: Evidence) -> Regime:
     if found is None:
         return Regime(False, "applies only to lazy chains whose rare tokens are almost equal", applies=False)
     failed = evidence.failures()
-    if evidence.attentions[0] is None:
+    if evidence.openings["Q1"] is None:
         failed.append("Q1 was not reached: the run does not come to (1,1)")
     elif not found.symmetric.of_its_label:
         failed.append("no symmetric point (1,1) was found: the search ended elsewhere")
@@ -257,7 +257,7 @@ def _delta_law(evidence: Evidence) -> Comparison:
     its rate is the error of the prediction. The limit is -log2 of r(delta/2) r(delta/8)^2 / r(delta/4)^3; the three distances
     enter with these weights and their signs, so that a part of order delta cancels like that of the rates.
     """
-    unit, asymmetry, opened, second = "exponent", family_of(evidence), evidence.attentions[0], evidence.second
+    unit, asymmetry, opened, second = "exponent", family_of(evidence), evidence.openings["Q1"], evidence.second
     if asymmetry is None or opened is None or second is None or evidence.other_law is None:
         return Comparison(1.0, None, LIMITS.exponent, None, "E2 was not reached", unit=unit)
     rates, doubts = [], []
@@ -293,7 +293,7 @@ def _stalling(evidence: Evidence) -> Regime:
     found = family_of(evidence)
     if found is None or found.delta > LIMITS.equal:
         return Regime(False, "applies only to lazy chains with equal rare tokens", applies=False)
-    failed, opened = evidence.failures(), evidence.attentions[0]
+    failed, opened = evidence.failures(), evidence.openings["Q1"]
     if opened is None:
         failed.append("Q1 was not reached: without it the claim is empty")
     elif evidence.curves.time[-1] < LIMITS.stalled * opened:
@@ -330,7 +330,7 @@ def _equal(evidence: Evidence) -> Regime:
     if found is None or found.delta > LIMITS.equal:
         return Regime(False, "applies only to lazy chains with equal rare tokens", applies=False)
     failed = evidence.failures()
-    if evidence.attentions[0] is None:
+    if evidence.openings["Q1"] is None:
         failed.append("Q1 was not reached: the run does not come to (1,1)")
     critical = stall_boundary(float(evidence.pi.max()), len(evidence.pi))
     shown = "none" if critical is None else f"{critical:.4f}"
@@ -342,7 +342,7 @@ def _spread(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
 
     The first direction alone: what opens beside it is no motion inside the rank-one model.
     """
-    opened, time = evidence.attentions[0] or 0.0, evidence.curves.time
+    opened, time = evidence.openings["Q1"] or 0.0, evidence.curves.time
     end = float(time[-1]) if evidence.second is None else evidence.second
     frames = np.flatnonzero((time >= opened) & (time <= end))
     left = np.linalg.svd(evidence.curves.params["W0"][frames], full_matrices=False)[0][:, :, 0]
@@ -354,7 +354,7 @@ def _lambda_c(evidence: Evidence) -> Comparison:
     found = family_of(evidence)
     assert found is not None
     predicted = "stays" if found.margin > 0 else "leaves"
-    if evidence.attentions[0] is None:
+    if evidence.openings["Q1"] is None:
         return Comparison(predicted, None, "exact", None, "Q1 was not reached")
     time, spread = _spread(evidence)
     if len(time) < 2:

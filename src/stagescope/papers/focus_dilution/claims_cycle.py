@@ -10,7 +10,7 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.detect.events import around, first_crossing
-from stagescope.landscape.saddle_path import Predicted, SaddlePath, plain_time
+from stagescope.landscape.saddle_path import SaddlePath, plain_time
 from stagescope.papers.focus_dilution.claims_saddles import MARKS, redistribution
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.reading import Evidence, beside, reaching_second, small_flow, visited
@@ -34,8 +34,8 @@ CYCLE = CycleTolerances()
 
 def _order(evidence: Evidence) -> Comparison:
     """Attention opens at Q1, or at its onset where a weakly driven chain never reaches .1."""
-    first, second = evidence.embeddings[0], evidence.second
-    opened = min((t for t in (evidence.attentions[0], evidence.onset) if t is not None), default=None)
+    first, second = evidence.openings["E1"], evidence.second
+    opened = min((t for t in (evidence.openings["Q1"], evidence.onset) if t is not None), default=None)
     if first is None or second is None or opened is None:
         missing = "E1" if first is None else "E2" if second is None else "the opening of attention"
         return Comparison("E1 < onset of attention < E2", None, "order", None, f"{missing} was not reached", unit="t")
@@ -46,21 +46,11 @@ def _order(evidence: Evidence) -> Comparison:
 def _cycles(evidence: Evidence) -> list[RowCycle]:
     """Focus and dilution of every rare row between E1 and E2, however small its gain."""
     curves = evidence.curves
-    first, second = evidence.embeddings[0], evidence.second
+    first, second = evidence.openings["E1"], evidence.second
     assert first is not None
     window = (first, float(curves.time[-1]) if second is None else second)
     base, attention = float(curves.pi[curves.frequent]), curves.on_frequent
     return row_cycles(curves.time, attention, base, window, float(np.sign(evidence.rate)), curves.frequent, CYCLE.smallest)
-
-
-def _gamma(evidence: Evidence, row: int) -> np.ndarray:
-    """The embedding of a row along the condensed direction, in every frame."""
-    curves, first = evidence.curves, evidence.embeddings[0]
-    assert first is not None
-    return (
-        curves.params["W0"][:, row]
-        @ np.linalg.svd(curves.params["W0"][int(np.searchsorted(curves.time, first))], full_matrices=False)[2][0]
-    )
 
 
 def _driven(evidence: Evidence) -> np.ndarray | None:
@@ -86,7 +76,7 @@ def _dilution(evidence: Evidence) -> Comparison:
     less than half as fast as the fastest decides nothing: its time is that of the others, and it may need twice as long.
     """
     second, driven, unit = evidence.second, _driven(evidence), "rows"
-    if second is None or driven is None or evidence.embeddings[0] is None:
+    if second is None or driven is None or evidence.openings["E1"] is None:
         return Comparison("-", None, 0.0, None, "E2 was not reached, or the embeddings did not move", unit=unit)
     cycles = _cycles(evidence)
     gone = {cycle.row for cycle in cycles if cycle.half is not None and cycle.half <= second}
@@ -116,13 +106,17 @@ def _meeting(evidence: Evidence, cycle: RowCycle, second: float) -> tuple[float,
     """
     if cycle.focus is None or cycle.complete is None or cycle.complete > second:
         return 0.0, 0.0
-    time, gamma = evidence.curves.time, _gamma(evidence, cycle.row)
+    curves, first = evidence.curves, evidence.openings["E1"]
+    assert first is not None
+    time, w0 = curves.time, curves.params["W0"]
+    # The embedding of the row along the condensed direction, in every frame.
+    gamma = w0[:, cycle.row] @ np.linalg.svd(w0[int(np.searchsorted(time, first))], full_matrices=False)[2][0]
     sign = float(np.sign(np.interp(cycle.focus, time, gamma)))
     zero = first_crossing(time, sign * gamma, 0.0, rising=False, after=cycle.focus)
     if zero is None:
         return 1.0, 0.0
     speed = abs(float(np.interp(zero, time, np.gradient(gamma, time))))
-    moved = float(np.interp(zero, time, evidence.curves.embedding_values[:, 1])) / max(speed, np.finfo(float).tiny)
+    moved = float(np.interp(zero, time, curves.embedding_values[:, 1])) / max(speed, np.finfo(float).tiny)
     return abs(cycle.complete - zero) / cycle.complete, moved / cycle.complete
 
 
@@ -132,26 +126,21 @@ def _recurrence(evidence: Evidence) -> Comparison:
     if evidence.second is None:
         return Comparison(1.0, None, "at least", None, "E2 was not reached", unit=unit)
     attention = curves.on_frequent
-    found = list(row_turns(curves.time, attention, evidence.embeddings[0], evidence.second, sign, curves.frequent))
+    found = list(row_turns(curves.time, attention, evidence.openings["E1"], evidence.second, sign, curves.frequent))
     again = []
     for row in range(len(curves.pi)):
         moves = [turn.rising == (sign > 0) for at, turn in found if at == row]
         if any(one and not other for one, other in pairwise(moves)):
             again.append(row)
-    end, over = float(curves.time[-1]), _over(evidence)
+    end, chain = float(curves.time[-1]), evidence.law.process
+    # Nothing is left to learn where the loss is at the entropy rate, relative to what the context can tell.
+    floor, final = chain.floor(), evidence.law.value({name: block[-1] for name, block in curves.params.items()})
+    over = final - floor <= CYCLE.floor * (chain.unigram_loss() - floor)
     verb = "focus and dilute" if len(again) > 1 else "focuses and dilutes"
     reason = f"{_named(again) if again else 'no row'} {verb} again between E2 and {evidence.run.clock} = {end:.4g}"
     holds = True if again else False if over else None
     reason += "" if holds is not None else "; the loss still falls, so a second cycle may come"
     return Comparison(1.0, float(len(again)), "at least", holds, reason, unit=unit)
-
-
-def _over(evidence: Evidence) -> bool:
-    """Whether nothing is left to learn: the loss is at the entropy rate, relative to what the context can tell."""
-    chain = evidence.law.process
-    floor, unigram = chain.floor(), chain.unigram_loss()
-    final = evidence.law.value({name: block[-1] for name, block in evidence.curves.params.items()})
-    return final - floor <= CYCLE.floor * (unigram - floor)
 
 
 def _both(evidence: Evidence) -> Regime:
@@ -286,10 +275,8 @@ class Beside:
     def excluded(self) -> list[str]:
         """Events that came though the path says that they never come, or later; in order of time."""
         came = sorted(self.times, key=lambda name: self.times[name])
-        return [name for name in came if name not in self.possible and (self.predicted(name) or self._too_early(name))]
-
-    def _too_early(self, name: str) -> bool:
-        return self.times[name] < (1 - self.room) * self.path.events[name].beyond
+        early = {name for name in came if self.times[name] < (1 - self.room) * self.path.events[name].beyond}
+        return [name for name in came if name not in self.possible and (self.predicted(name) or name in early)]
 
     @property
     def ahead(self) -> str:
@@ -334,7 +321,11 @@ def _sequence(evidence: Evidence) -> Comparison:
     order = [name for name in sorted(found.times, key=lambda name: found.times[name]) if found.predicted(name)]
     wanted = [name for name in found.path.sequence if name in found.due or name in order]
     swapped = [(a, b) for i, a in enumerate(order) for b in order[i + 1 :] if wanted.index(a) > wanted.index(b)]
-    clear = [(a, b) for a, b in swapped if _low(found.path.events[a]) > _high(found.path.events[b])]
+    ends = {
+        name: (-np.inf if event.low is None else event.low, np.inf if event.high is None else event.high)
+        for name, event in found.path.events.items()
+    }
+    clear = [(a, b) for a, b in swapped if ends[a][0] > ends[b][1]]
     said = [f"{name} did not come" for name in found.missing]
     said += [f"{name} came, which is not predicted by then" for name in found.excluded]
     said += [f"{a} came before {b}" for a, b in clear]
@@ -343,14 +334,6 @@ def _sequence(evidence: Evidence) -> Comparison:
     reason = "; ".join(said or doubt) or f"{len(order)} events in the order predicted"
     came = " ".join(sorted(found.times, key=lambda name: found.times[name]))
     return Comparison(" ".join(wanted), came, "the same sequence", holds, f"{reason}{found.ahead}")
-
-
-def _low(event: Predicted) -> float:
-    return -np.inf if event.low is None else event.low
-
-
-def _high(event: Predicted) -> float:
-    return np.inf if event.high is None else event.high
 
 
 def _times(evidence: Evidence) -> Comparison:

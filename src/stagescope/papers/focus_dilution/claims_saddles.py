@@ -321,7 +321,7 @@ FIRST = FirstTolerances()
 
 def _condensation_direction(evidence: Evidence) -> Comparison:
     """Cosines at E1; what is left of the start, of norm eps sqrt(d) against .1, tilts them by half its square."""
-    when = evidence.embeddings[0]
+    when = evidence.openings["E1"]
     if when is None:
         return Comparison(1.0, None, FIRST.cosine, None, "E1 was not reached", unit="cosine")
     frame = min(int(np.searchsorted(evidence.curves.time, when)), len(evidence.curves.time) - 1)
@@ -335,7 +335,7 @@ def _condensation_direction(evidence: Evidence) -> Comparison:
 
 
 def _frozen(evidence: Evidence) -> Comparison:
-    when, unit = evidence.embeddings[0], "share of the start"
+    when, unit = evidence.openings["E1"], "share of the start"
     if when is None:
         return Comparison(1.0, None, FIRST.frozen, None, "E1 was not reached", unit=unit)
     top = evidence.curves.key_values[:, 0]

@@ -18,7 +18,7 @@ from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention, asymmetric_law
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
 from stagescope.papers.focus_dilution.reading import Evidence, visited
-from stagescope.papers.focus_dilution.stages import THRESHOLDS, passes, row_cycles, stays
+from stagescope.papers.focus_dilution.stages import THRESHOLDS, opening_times, passes, row_cycles, stays
 from stagescope.papers.predicting import saddle_path
 from stagescope.papers.published import published
 from stagescope.papers.reading import reading
@@ -45,6 +45,10 @@ def seen(preset: str) -> tuple[Run, TokenCurves, Stages]:
     run = run_study("focus-dilution", preset, progress=False)
     fine = replay(run, AtTimes(at=tuple(reading(run).curves.time.tolist())))
     return fine, token_curves(fine), stages(fine)
+
+
+def _openings(curves: TokenCurves) -> dict[str, float | None]:
+    return opening_times(curves.time, curves.embedding_values, curves.score_values)
 
 
 def shown(curves: TokenCurves, frames: int = 900) -> np.ndarray:
@@ -86,7 +90,11 @@ def embedding(progress: Progress) -> Numbers:
     moments = {"(1,0)": (held["E1"] + held["Q1"]) / 2, "diluted": diluted + 0.15 * (held["E2"] - diluted)}
     moments |= {"E2": held["E2"], "Q2": held["Q2"], "end": float(curves.time[-1])}
     frames = {name: int(np.argmin(np.abs(curves.time - when))) for name, when in {"E1": held["E1"], **moments}.items()}
-    axes = _axes(rows[frames["(1,0)"]], rows[-1])
+    # Two orthonormal directions (2, width); the frequent token is on the positive side of both.
+    condensed, last = rows[frames["(1,0)"]], rows[-1]
+    first = np.linalg.svd(condensed)[2][0]
+    axes = np.stack([first, np.linalg.svd(last - np.outer(last @ first, first))[2][0]])
+    axes *= np.sign([condensed[0] @ axes[0], last[0] @ axes[1]])[:, None]
     progress.update(1)
     return {
         "preset": "ref",
@@ -98,15 +106,6 @@ def embedding(progress: Progress) -> Numbers:
         "t": rounded(curves.time[kept]),
         "path": rounded(rows[kept] @ axes.T),
     }
-
-
-def _axes(condensed: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Two orthonormal directions (2, width); the frequent token is on the positive side of both."""
-    first = np.linalg.svd(condensed)[2][0]
-    beside = last - np.outer(last @ first, first)
-    axes = np.stack([first, np.linalg.svd(beside)[2][0]])
-    signs = np.sign([condensed[0] @ axes[0], last[0] @ axes[1]])
-    return axes * signs[:, None]
 
 
 def _explained(rows: np.ndarray) -> np.ndarray:
@@ -121,7 +120,11 @@ def singular_values(preset: str, curves: TokenCurves, found: Stages) -> Numbers:
     kept = shown(curves)
     named = {"W0": curves.embedding_values, "W1": curves.output_values, "Phi": curves.score_values}
     measured = REFERENCE["events"].value[preset]
-    outside = {name: _outside(found.events[name], low, high) for name, (low, high) in measured.items()}
+    # How far a time lies outside its range, relative to the nearer end; 0 inside.
+    reached = {name: when for name in measured if (when := found.events[name]) is not None}
+    outside = dict.fromkeys(measured) | {
+        name: max(measured[name][0] / when - 1, when / measured[name][1] - 1, 0.0) for name, when in reached.items()
+    }
     ladder = stays(curves.time, curves.embedding_values, curves.score_values)
     return {
         "t": rounded(curves.time[kept]),
@@ -130,13 +133,6 @@ def singular_values(preset: str, curves: TokenCurves, found: Stages) -> Numbers:
         "measured_range": measured,
         "outside_measured_range": outside,
     }
-
-
-def _outside(when: float | None, low: float, high: float) -> float | None:
-    """How far a time lies outside a range, relative to its nearer end; 0 inside."""
-    if when is None:
-        return None
-    return max(low / when - 1, when / high - 1, 0.0)
 
 
 @side_by_side("attention")
@@ -375,9 +371,8 @@ def eps_law(progress: Progress) -> Numbers:
     times = []
     for eps in progress.each(EPS, "initial scales", "flows"):
         run = run_study("focus-dilution", init_scale=eps, until=500.0, frames=4000, progress=False)
-        curves = token_curves(run)
-        embedding, scores = passes(curves.time, curves.embedding_values), passes(curves.time, curves.score_values)
-        times.append((embedding[0], scores[0], embedding[1]))
+        found_times = _openings(token_curves(run))
+        times.append([found_times[name] for name in ("E1", "Q1", "E2")])
     events = np.array(times, dtype=float)
     legs = np.diff(np.diff(np.column_stack([np.zeros(len(EPS)), events]), axis=1), axis=0)
     measured = {name: times[: len(EPS)] for name, times in REFERENCE["eps_events"].value.items()}
@@ -440,12 +435,13 @@ def _stall(first: float, persistence: float, delta: float) -> dict[str, Any]:
     run = run_study("focus-dilution", pi=pi, persistence=persistence, until=4000.0, frames=2000, progress=False)
     curves = token_curves(run)
     kept = np.unique(np.linspace(0, run.frames - 1, 400).astype(int))
+    times = _openings(curves)
     return {
         "pi0": first,
         "persistence": persistence,
         "delta": delta,
-        "Q1": passes(curves.time, curves.score_values)[0],
-        "E2": passes(curves.time, curves.embedding_values)[1],
+        "Q1": times["Q1"],
+        "E2": times["E2"],
         "t": rounded(curves.time[kept]),
         "second_value": rounded(curves.embedding_values[kept, 1], 9),
     }
@@ -468,7 +464,8 @@ def predicted(progress: Progress) -> Numbers:
         paths.append(saddle_path(problem, scale=eps))
         progress.update(len(paths))
     for eps, until in FLOWS.items():
-        flows.append(_events(eps, until))
+        run = run_study("focus-dilution", init_scale=eps, until=until, frames=4000, progress=False)
+        flows.append({name: when or float("nan") for name, when in _openings(token_curves(run)).items()})
         progress.update(len(SCALES) + len(flows))
     times = {name: [path[name].t for path in paths] for name in EVENTS}
     halves = {name: [((path[name].high or 0.0) - (path[name].low or 0.0)) / 2 for path in paths] for name in EVENTS}
@@ -485,9 +482,3 @@ def predicted(progress: Progress) -> Numbers:
         "measured_over_predicted": {name: rounded(np.array(each)) for name, each in ratios.items()},
         "largest_difference": float(max(abs(ratio - 1) for each in ratios.values() for ratio in each)),
     }
-
-
-def _events(eps: float, until: float) -> dict[str, float]:
-    curves = token_curves(run_study("focus-dilution", init_scale=eps, until=until, frames=4000, progress=False))
-    values = {"E": passes(curves.time, curves.embedding_values), "Q": passes(curves.time, curves.score_values)}
-    return {name: values[name[0]][int(name[1]) - 1] or float("nan") for name in EVENTS}

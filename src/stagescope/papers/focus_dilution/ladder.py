@@ -26,7 +26,7 @@ from stagescope.papers.focus_dilution.family import (
 )
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
 from stagescope.papers.focus_dilution.observables import TokenCurves
-from stagescope.papers.focus_dilution.stages import THRESHOLDS, Stay, passes
+from stagescope.papers.focus_dilution.stages import THRESHOLDS, Stay, opening_times
 from stagescope.params import Layout, Params
 
 # Critical points of the small models (r, rq) inside TokenAttention, with what opens at them [FD:ladder].
@@ -315,10 +315,7 @@ class SaddleVisit:
             return ""
         if self.window is None:
             return "" if self.opened is None else f"the opening does not rise tenfold during the stay at {self.stay.label}"
-        return self._far(self.window)
-
-    def _far(self, window: Window) -> str:
-        label = self.stay.label
+        label, window = self.stay.label, self.window
         if window.furthest > NEAR:
             return f"relative distance of the run from {label} during the rise: up to {window.furthest:.2f}, above {NEAR}"
         if window.drift > NEAR:
@@ -410,20 +407,15 @@ SEARCH = SearchRule()
 
 def trajectory(curves: TokenCurves, loss: TokenPopulation) -> Trajectory:
     """A run with the speeds and events that saddle visits need."""
-    events = {f"E{k + 1}": when for k, when in enumerate(passes(curves.time, curves.embedding_values))}
-    events |= {f"Q{k + 1}": when for k, when in enumerate(passes(curves.time, curves.score_values))}
-    return Trajectory(curves.time, curves.params, _speeds(loss, curves.params), events)
-
-
-def _speeds(loss: TokenPopulation, frames: Params) -> np.ndarray:
-    """|F| in every frame."""
+    frames = curves.params
     layout = Layout.of({name: frames[name][0] for name in BLOCKS})
     flat = loss.flat(layout, dict.fromkeys(BLOCKS, 1.0))
     vectors = np.concatenate([frames[name].reshape(len(frames[name]), -1) for name in BLOCKS], axis=1)
     velocities = np.empty_like(vectors)
     for vector, velocity in zip(vectors, velocities, strict=True):
         flat(vector, velocity)
-    return np.linalg.norm(velocities, axis=1)
+    events = opening_times(curves.time, curves.embedding_values, curves.score_values)
+    return Trajectory(curves.time, frames, np.linalg.norm(velocities, axis=1), events)
 
 
 def saddle_visit(run: Trajectory, loss: TokenPopulation, stay: Stay, known: SmallPoint | None = None) -> SaddleVisit:

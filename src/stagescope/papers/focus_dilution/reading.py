@@ -23,7 +23,7 @@ from stagescope.papers.focus_dilution.ladder import SaddleVisit, Trajectory, run
 from stagescope.papers.focus_dilution.loss import TokenPairs, TokenPopulation, TokenSampled
 from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.observables import TokenCurves, token_curves
-from stagescope.papers.focus_dilution.stages import EXACT, Draws, Stay, detect, first_move, onset, passes, stays
+from stagescope.papers.focus_dilution.stages import EXACT, Draws, Stay, detect, first_move, onset, opening_times, stays
 from stagescope.papers.focus_dilution.study import FocusDilutionOptions
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import ended, forked, last_motion, replay
@@ -93,20 +93,9 @@ class Evidence:
         return family.attention_rate(self.pi, self.law.process.transition, self.law.model.scale)
 
     @cached_property
-    def embeddings(self) -> list[float | None]:
-        """E1, E2, ..."""
-        return passes(self.curves.time, self.curves.embedding_values)
-
-    @cached_property
-    def attentions(self) -> list[float | None]:
-        """Q1, Q2, ..."""
-        return passes(self.curves.time, self.curves.score_values)
-
-    @property
     def openings(self) -> dict[str, float | None]:
         """E1, E2, ..., Q1, Q2, ... by name."""
-        lists = {"E": self.embeddings, "Q": self.attentions}
-        return {f"{letter}{k + 1}": when for letter, times in lists.items() for k, when in enumerate(times)}
+        return opening_times(self.curves.time, self.curves.embedding_values, self.curves.score_values)
 
     @cached_property
     def predicted(self) -> tuple[SaddlePath | None, str]:
@@ -125,7 +114,7 @@ class Evidence:
     @property
     def second(self) -> float | None:
         """E2, None where it was not reached or does not exist."""
-        return self.embeddings[1] if len(self.embeddings) > 1 else None
+        return self.openings.get("E2")
 
     @cached_property
     def stays(self) -> tuple[Stay, ...]:

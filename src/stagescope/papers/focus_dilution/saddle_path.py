@@ -16,7 +16,7 @@ from stagescope.papers.focus_dilution.kernel import laws, population_slopes
 from stagescope.papers.focus_dilution.ladder import NO_RATE
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenCounts, TokenLoss, TokenPopulation, TokenSampled
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.papers.focus_dilution.stages import THRESHOLDS, Stay, passes, stays
+from stagescope.papers.focus_dilution.stages import THRESHOLDS, Stay, opening_times, stays
 from stagescope.params import Layout, Params
 
 # The flow of a small model, one step of the solver at a time, and the linear laws beside it.
@@ -115,22 +115,19 @@ class State:
 
     def opened(self, block: str) -> "State":
         """The state after the largest pattern of a stack has joined the small model."""
-        return self._embedding_opened() if block == "embedding" else self._attention_opened()
-
-    def _embedding_opened(self) -> "State":
+        old = self.small
+        if block == "attention":
+            y, column, rest = self.attention.split()
+            m = self.s.shape[1]
+            new = {"WQ": self.s @ column[:m], "WK": self.s @ column[m:]}
+            small = {**old, **{name: np.column_stack([old[name], part]) for name, part in new.items()}}
+            return replace(self, small=small, u=np.vstack([self.u, y]), attention=rest)
         x, column, rest = self.embedding.split()
-        d, keys, old = len(self.small["W0"]), self.u.shape[1], self.small
+        d, keys = len(old["W0"]), self.u.shape[1]
         w0, w1, wq, wk = np.split(column, [d, 2 * d, 2 * d + keys])
         new = {"W1": w1, "WQ": self.u @ wq, "WK": self.u @ wk}
         small = {"W0": np.column_stack([old["W0"], w0]), **{name: np.vstack([old[name], row]) for name, row in new.items()}}
         return replace(self, small=small, s=np.vstack([self.s, x]), embedding=rest)
-
-    def _attention_opened(self) -> "State":
-        y, column, rest = self.attention.split()
-        m, old = self.s.shape[1], self.small
-        new = {"WQ": self.s @ column[:m], "WK": self.s @ column[m:]}
-        small = {**old, **{name: np.column_stack([old[name], part]) for name, part in new.items()}}
-        return replace(self, small=small, u=np.vstack([self.u, y]), attention=rest)
 
 
 # The walk along a saddle path: the small model's flow until something outside it has grown to eta, then the next one.
@@ -445,10 +442,7 @@ class Path:
     @cached_property
     def events(self) -> dict[str, float | None]:
         """When the k-th singular value of W0 or of Phi passes .1, as for runs [FD:stages]."""
-        found: dict[str, float | None] = {}
-        for letter, values in self.values.items():
-            found |= {f"{letter}{k + 1}": when for k, when in enumerate(passes(self.time, values))}
-        return found
+        return opening_times(self.time, self.values["E"], self.values["Q"])
 
     def legs(self) -> list[Leg]:
         """The stays of the path, each with what opens at its end."""

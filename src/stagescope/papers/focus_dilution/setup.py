@@ -60,7 +60,10 @@ def study_setup(options: FocusDilutionOptions, seed: int) -> Setup:
     check_use(options)
     chain, facts = _chain(options)
     model = TokenAttention(vocab=chain.vocab, width=options.width, key_width=options.key_width, scale=options.scale)
-    scales = _init_scales(options, model)
+    own = {name: getattr(options, f"init_scale_{name.lower()}") for name in model.shapes}
+    if None not in own.values():
+        refuse_unused(options, ("init_scale",), "every block has a scale of its own")
+    scales = {name: options.init_scale if scale is None else scale for name, scale in own.items()}
     if not any(scales.values()):
         raise InputError("every block starts at 0, a critical point where nothing ever moves; take an --init-scale above 0")
     return Setup(
@@ -77,20 +80,15 @@ def _chain(options: FocusDilutionOptions) -> tuple[Chain, dict[str, Any]]:
     if options.transition is not None:
         chain = read_chain(options.transition)
         return chain, {"transition_digest": digest(chain.describe())}
-    pi = options.pi
+    pi, tokens = options.pi, options.tokens
     if options.pi0 is not None:
-        check_tokens(options.tokens)
-        pi = asymmetric_law(options.pi0, options.tokens, options.shape or _shape(options), options.delta)
+        check_tokens(tokens)
+        if tokens == 2 and not options.shape and options.delta != 0:
+            raise InputError(f"delta {options.delta:g} needs at least two tokens besides the first: use --tokens 3 or more")
+        # A single rare token has nothing to differ from.
+        shape = options.shape or ((1.0, *(0.0,) * (tokens - 3), -1.0) if tokens > 2 else (0.0,))
+        pi = asymmetric_law(options.pi0, tokens, shape, options.delta)
     return LazyChain(pi=pi, persistence=options.persistence), {}
-
-
-def _shape(options: FocusDilutionOptions) -> tuple[float, ...]:
-    """c = (1, 0, ..., 0, -1); a single rare token has nothing to differ from."""
-    if options.tokens > 2:
-        return (1.0, *(0.0,) * (options.tokens - 3), -1.0)
-    if options.delta != 0:
-        raise InputError(f"delta {options.delta:g} needs at least two tokens besides the first: use --tokens 3 or more")
-    return (0.0,)
 
 
 def _loss(options: FocusDilutionOptions, model: Any, chain: Chain, seed: int) -> Objective:
@@ -102,13 +100,6 @@ def _loss(options: FocusDilutionOptions, model: Any, chain: Chain, seed: int) ->
     batch = min(SGD_BATCH, options.sequences) if options.optimizer == "sgd" and options.batch is None else options.batch
     drawn = {"sequences": options.sequences, "seed": seed, "batch": batch, "start": options.start}
     return TokenSampled(model=model, process=chain, length=length, **drawn)
-
-
-def _init_scales(options: FocusDilutionOptions, model: Any) -> dict[str, float]:
-    own = {name: getattr(options, f"init_scale_{name.lower()}") for name in model.shapes}
-    if None not in own.values():
-        refuse_unused(options, ("init_scale",), "every block has a scale of its own")
-    return {name: options.init_scale if scale is None else scale for name, scale in own.items()}
 
 
 # What the page that plays focus and dilution is given: random numbers of starts, and the level of an open direction.

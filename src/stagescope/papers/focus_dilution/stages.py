@@ -145,16 +145,6 @@ def row_turns(
                 yield row, later
 
 
-def named_turns(later: list[tuple[int, Turn]]) -> dict[str, tuple[int, Turn]]:
-    """Turns by event name: refocusI, redilutionI, and refocusI.2 and so on where a row has more than one."""
-    named: dict[str, tuple[int, Turn]] = {}
-    for row, turn in later:
-        stem = f"{'refocus' if turn.rising else 'redilution'}{row}"
-        before = sum(name.partition(".")[0] == stem for name in named)
-        named[stem if before == 0 else f"{stem}.{before + 1}"] = (row, turn)
-    return named
-
-
 # Events of focus and dilution as estimates: how far the recording, and other draws of the data, would move them [FD:stages].
 #
 # An opening starts where the one before it ended, so its delay adds to theirs: along the openings in order of time variances
@@ -162,6 +152,8 @@ def named_turns(later: list[tuple[int, Turn]]) -> dict[str, tuple[int, Turn]]:
 # reached while the first score grows: their error is that of its walk up to them, not only up to Q1.
 
 Times = Mapping[str, float | None]
+Turns = Mapping[str, tuple[int, Turn]]
+"""Turns of rows after E2 by the name of their event, each with its row."""
 FIRST_CYCLE = ("focus", "dilution")
 
 
@@ -190,18 +182,23 @@ class Draws:
 EXACT = Draws()
 
 
-def estimates(
-    curves: TokenCurves,
-    times: Times,
-    begun: set[str],
-    rows: Sequence[RowCycle],
-    named: Mapping[str, tuple[int, Turn]],
-    draws: Draws,
+def _estimates(
+    curves: TokenCurves, times: Times, begun: set[str], rows: Sequence[RowCycle], named: Turns, draws: Draws
 ) -> dict[str, Event]:
-    """Every event with its interval; `begun` are openings that are there at the start."""
-    chain = _chain(curves, times, draws)
-    openings = {name: when for name, when in times.items() if _opening(name)}
-    own = {**_hovering(curves, times), **_own_errors(curves, times, rows, named, draws)} if draws.batches else {}
+    """Every event with its interval; `begun` are openings that are there at the start.
+
+    Errors from batches and from the sample are the event's own, or those of the last opening before it.
+    """
+    chain: dict[str, float] = {}
+    own: dict[str, float] = {}
+    if draws.batches:
+        # 95 % half-widths of the openings from the noise of batches, added along the openings.
+        since, total = 0.0, 0.0
+        for when, name in sorted((when, name) for name, when in times.items() if when is not None and _opening(name)):
+            late = delay(curves.time, _logs(curves, name), math.log(THRESHOLDS.level), when, since=since, apart=draws.apart)
+            total = math.hypot(total, late)
+            chain[name], since = total, when
+        own = {**_hovering(curves, times), **_own_errors(curves, times, rows, named, draws)}
     found = {}
     for name, when in times.items():
         if name in begun:
@@ -209,23 +206,13 @@ def estimates(
         elif when is None:
             found[name] = Event.missing(how=draws.how)
         else:
-            before, sample = _inherited(name, when, openings, chain, draws)
-            half = math.hypot(before, own.get(name, 0.0), sample)
+            last = name if _opening(name) else _last_opening(times, when)[1]
+            sample = draws.sample.get(name, draws.sample.get(last, 0.0))
+            if name.startswith(FIRST_CYCLE):
+                last = _last_opening(times, when, but="Q1")[1]
+            half = math.hypot(chain.get(last, 0.0), own.get(name, 0.0), sample)
             low, high = around(curves.time, when)
             found[name] = Event(when, max(0.0, min(low, when - half)), max(high, when + half), how=draws.how)
-    return found
-
-
-def _chain(curves: TokenCurves, times: Times, draws: Draws) -> dict[str, float]:
-    """95 % half-widths of the openings from the noise of batches, added along the openings."""
-    found: dict[str, float] = {}
-    if not draws.batches:
-        return found
-    since, total = 0.0, 0.0
-    for when, name in sorted((when, name) for name, when in times.items() if when is not None and _opening(name)):
-        late = delay(curves.time, _logs(curves, name), math.log(THRESHOLDS.level), when, since=since, apart=draws.apart)
-        total = math.hypot(total, late)
-        found[name], since = total, when
     return found
 
 
@@ -253,24 +240,13 @@ def _hovering(curves: TokenCurves, times: Times) -> dict[str, float]:
     return found
 
 
-def _inherited(name: str, when: float, openings: Times, chain: Mapping[str, float], draws: Draws) -> tuple[float, float]:
-    """Errors from batches and from the sample: the event's own, or those of the last opening before it."""
-    last = name if _opening(name) else _last_opening(openings, when)[1]
-    sample = draws.sample.get(name, draws.sample.get(last, 0.0))
-    if name.startswith(FIRST_CYCLE):
-        last = _last_opening(openings, when, but="Q1")[1]
-    return chain.get(last, 0.0), sample
-
-
 def _last_opening(times: Times, when: float, but: str = "") -> tuple[float, str]:
     """The last opening until then, with its time; the beginning of the run where there is none."""
     earlier = [(at, each) for each, at in times.items() if at is not None and _opening(each) and at <= when and each != but]
     return max(earlier, default=(0.0, ""))
 
 
-def _own_errors(
-    curves: TokenCurves, times: Times, rows: Sequence[RowCycle], named: Mapping[str, tuple[int, Turn]], draws: Draws
-) -> dict[str, float]:
+def _own_errors(curves: TokenCurves, times: Times, rows: Sequence[RowCycle], named: Turns, draws: Draws) -> dict[str, float]:
     """95 % half-widths of the onset, from its own walk, and of the events of rows, from noise between records.
 
     Near a top of height g that falls to half within h, noise s moves the top by h (2 s/g)^(1/2) and the half by 2 h s/g. The
@@ -303,44 +279,24 @@ def _walk(time: np.ndarray, logs: np.ndarray, when: float, since: float, apart: 
 # Why an event of focus and dilution was not reached, one sentence for each.
 
 
-def missing_notes(
-    curves: TokenCurves,
-    rows: Sequence[RowCycle],
-    named: Mapping[str, tuple[int, Turn]],
-    least: float,
-    second: float | None,
-    by: str,
+def _missing_notes(
+    curves: TokenCurves, rows: Sequence[RowCycle], named: Turns, least: float, second: float | None, by: str
 ) -> dict[str, str]:
     """A note for every event, for the case that it is missing."""
-    return {**_opening_notes(curves, second, by), **_row_notes(rows, least, second, by), **_turn_notes(curves, named, second, by)}
-
-
-def _opening_notes(curves: TokenCurves, second: float | None, by: str) -> dict[str, str]:
     notes = {"onset": f"attention never grew tenfold {by if second is None else 'before the second embedding direction opened'}"}
     for letter, values in (("E", curves.embedding_values), ("Q", curves.score_values)):
         for k, most in enumerate(values.max(axis=0)):
             notes[f"{letter}{k + 1}"] = f"its singular value reached {most:.2e} {by}, below {THRESHOLDS.level}"
-    return notes
-
-
-def _row_notes(rows: Sequence[RowCycle], least: float, second: float | None, by: str) -> dict[str, str]:
-    notes = {}
     for cycle in rows:
         name = str(cycle.row)
         no_focus = f"no focus: the gain {cycle.gain:.2e} of row {name} is not above {least:g} and the noise"
         if cycle.gain > least:
             no_focus = f"row {name} was still moving {by if second is None else 'when the second embedding direction opened'}"
-        notes[f"focus{name}"] = no_focus
-        kept = f"row {name} kept more than half of its gain {cycle.gain:.3f} {by}"
-        notes[f"dilution{name}"] = no_focus if cycle.focus is None else kept
-    return notes
-
-
-def _turn_notes(curves: TokenCurves, named: Mapping[str, tuple[int, Turn]], second: float | None, by: str) -> dict[str, str]:
-    why = (
-        "no second embedding direction opened" if second is None else f"no such turn by more than {THRESHOLDS.turn} after E2 {by}"
-    )
-    notes = {f"{kind}{row}": why for row in range(len(curves.pi)) for kind in ("refocus", "redilution")}
+        lasting = f"row {name} kept more than half of its gain {cycle.gain:.3f} {by}"
+        notes |= {f"focus{name}": no_focus, f"dilution{name}": no_focus if cycle.focus is None else lasting}
+    no_turn = f"no such turn by more than {THRESHOLDS.turn} after E2 {by}"
+    why = "no second embedding direction opened" if second is None else no_turn
+    notes |= {f"{kind}{row}": why for row in range(len(curves.pi)) for kind in ("refocus", "redilution")}
     for name, (_, turn) in named.items():
         notes[name] = f"in progress: the row moved from {turn.before:.3f} to {turn.after:.3f} {by} and has not turned"
     return notes
@@ -418,7 +374,8 @@ def _first_cycle(curves: TokenCurves, events: Events, rows: Sequence[RowCycle], 
     sentence, diluted = _diluted(curves, events, focused, opened)
     begun = min((half for half in halves if half is not None), default=np.inf)
     if max(peaks) - begun > BRIEF * max(peaks):
-        first, last = (cycle.row for cycle in (min(focused, key=_half), max(focused, key=lambda each: each.focus or 0.0)))
+        soonest = min(focused, key=lambda cycle: np.inf if cycle.half is None else cycle.half)
+        first, last = soonest.row, max(focused, key=lambda cycle: cycle.focus or 0.0).row
         order = f"row {first} is diluted at {begun:.4g}, before row {last} has its {name} at {max(peaks):.4g}"
         words = f"rows differ: {order}; {moved}; {sentence}"
         return [Stage("rows differ", min(opened, *peaks), whole, words, facts={**facts, **diluted}), *own]
@@ -427,10 +384,6 @@ def _first_cycle(curves: TokenCurves, events: Events, rows: Sequence[RowCycle], 
         Stage("dilution", max(peaks), whole, sentence, facts=diluted),
         *own,
     ]
-
-
-def _half(cycle: RowCycle) -> float:
-    return np.inf if cycle.half is None else cycle.half
 
 
 def _row_stages(cycle: RowCycle, name: str, opened: float, sign: float) -> list[Stage]:
@@ -509,6 +462,12 @@ def passes(time: np.ndarray, values: np.ndarray, level: float = THRESHOLDS.level
     return [first_crossing(time, logs[:, k], float(np.log(level)), rising=True) for k in range(values.shape[1])]
 
 
+def opening_times(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray) -> dict[str, float | None]:
+    """E1, E2, ..., Q1, Q2, ...: when the k-th singular value of W0 or of Phi passes .1, by name."""
+    both = {"E": passes(time, embedding_values), "Q": passes(time, score_values)}
+    return {f"{letter}{k + 1}": when for letter, times in both.items() for k, when in enumerate(times)}
+
+
 def stays(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray) -> tuple[Stay, ...]:
     """The ladder (r, rq): r = #{sv_k(W0) > .1}, rq = #{sv_k(Phi) > .1} over time [FD:stages].
 
@@ -552,9 +511,7 @@ def detect(curves: TokenCurves, sign: float, *, tolerance: float, clock: str, st
     `draws` says how far other draws of the data would move its events.
     """
     time, end = curves.time, float(curves.time[-1])
-    times: dict[str, float | None] = {}
-    for letter, values in (("E", curves.embedding_values), ("Q", curves.score_values)):
-        times |= {f"{letter}{k + 1}": when for k, when in enumerate(passes(time, values))}
+    times = opening_times(time, curves.embedding_values, curves.score_values)
     first, second = times["E1"], times.get("E2")
     begun = {name for name, when in times.items() if when == time[0]}
     times["onset"] = onset(time, curves.key_values[:, 0], end if second is None else second)
@@ -565,12 +522,15 @@ def detect(curves: TokenCurves, sign: float, *, tolerance: float, clock: str, st
     for cycle in rows:
         times[f"focus{cycle.row}"], times[f"dilution{cycle.row}"] = cycle.focus, cycle.half
     lifted = None if "E2" in begun else second  # a start with two open directions has no first cycle to repeat
-    later = list(row_turns(time, on_frequent, first, lifted, sign, curves.frequent, draws.batches))
-    named = named_turns(later)
+    later, named = list(row_turns(time, on_frequent, first, lifted, sign, curves.frequent, draws.batches)), {}
+    for row, turn in later:  # a row may have more than one: refocusI, refocusI.2 and so on
+        stem = f"{'refocus' if turn.rising else 'redilution'}{row}"
+        before = sum(name.partition(".")[0] == stem for name in named)
+        named[stem if before == 0 else f"{stem}.{before + 1}"] = (row, turn)
     times |= {f"{kind}{row}": None for row in range(len(curves.pi)) for kind in ("refocus", "redilution")}
     times |= {name: turn.stop for name, (_, turn) in named.items()}
-    found = estimates(curves, times, begun, rows, named, draws)
-    notes = missing_notes(curves, rows, named, least, lifted, f"by {clock}={end:.4g}")
+    found = _estimates(curves, times, begun, rows, named, draws)
+    notes = _missing_notes(curves, rows, named, least, lifted, f"by {clock}={end:.4g}")
     missing = {name: notes[name] if at.state == "not reached" else at.how for name, at in found.items() if at.time is None}
     ladder = stays(time, curves.embedding_values, curves.score_values)
     events = {name: at.time for name, at in found.items()}

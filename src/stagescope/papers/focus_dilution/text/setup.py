@@ -37,7 +37,10 @@ def study_setup(options: TextFocusOptions, seed: int) -> Setup:
         corpus.token(word)
     window = options.window or (256 if options.form == "last" else 128)
     corpus.windows(window + 1)  # a corpus shorter than one window is refused here
-    model = _model(options, corpus, window)
+    scale = options.scale or (options.key_width or options.width) ** -0.5
+    sizes = {"vocab": corpus.vocab, "width": options.width, "key_width": options.key_width, "scale": scale}
+    parts = {name: getattr(options, name) for name in PARTS}
+    model = AttentionVariant(**sizes, length=window, **parts) if any(parts.values()) else TokenAttention(**sizes)
     rate, steps = options.lr or RATES[options.optimizer], options.steps or STEPS[options.optimizer]
     return Setup(
         what=_loss(options, model, corpus, window, seed),
@@ -46,13 +49,6 @@ def study_setup(options: TextFocusOptions, seed: int) -> Setup:
         record=Graded(frames=options.frames),
         facts={**text_facts(corpus), "frequencies": corpus.stationary.tolist(), "last_token_loss": corpus.floor()},
     )
-
-
-def _model(options: TextFocusOptions, corpus: TextCorpus, window: int) -> TokenAttention:
-    scale = options.scale or (options.key_width or options.width) ** -0.5
-    sizes = {"vocab": corpus.vocab, "width": options.width, "key_width": options.key_width, "scale": scale}
-    parts = {name: getattr(options, name) for name in PARTS}
-    return AttentionVariant(**sizes, length=window, **parts) if any(parts.values()) else TokenAttention(**sizes)
 
 
 def _loss(options: TextFocusOptions, model: Any, corpus: TextCorpus, window: int, seed: int) -> WindowLoss:
