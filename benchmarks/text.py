@@ -21,7 +21,7 @@ import numpy as np
 import stagescope as ss
 from benchmarks.timing import alternating, least
 from stagescope.papers.focus_dilution.text.kernel import Supports
-from stagescope.papers.focus_dilution.text.loss import TextCounts
+from stagescope.papers.focus_dilution.text.model import TextCounts
 from stagescope.spec import build
 
 WIDTH, WINDOW, BATCH, RATE = 32, 256, 1024, 0.2

@@ -4,11 +4,11 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.detect.stage import Stages
-from stagescope.papers.focus_dilution.nulls import lazy_chain
-from stagescope.papers.focus_dilution.process import LazyChain
-from stagescope.papers.focus_dilution.sampled import TokenSampled
+from stagescope.papers.focus_dilution.loss import TokenSampled
+from stagescope.papers.focus_dilution.model import LazyChain
 from stagescope.papers.focus_dilution.study import STUDY
 from stagescope.papers.reading import reading
+from validation.nulls.focus_dilution import lazy_chain
 
 SEEDS, FIRST_SEED, BATCHES = 14, 161_000, (4, 16, 128)
 CHAINS, BATCH = 4, 16

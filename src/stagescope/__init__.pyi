@@ -68,11 +68,11 @@ from .papers.answers import saddle_ladder as saddle_ladder
 from .papers.answers import stages as stages
 from .papers.calibrate import calibrate as calibrate
 from .papers.continuing import continue_point as continue_point
-from .papers.focus_dilution.finite import TokenFinite as TokenFinite
+from .papers.focus_dilution.loss import TokenFinite as TokenFinite
 from .papers.focus_dilution.loss import TokenPopulation as TokenPopulation
+from .papers.focus_dilution.loss import TokenSampled as TokenSampled
+from .papers.focus_dilution.model import LazyChain as LazyChain
 from .papers.focus_dilution.model import TokenAttention as TokenAttention
-from .papers.focus_dilution.process import LazyChain as LazyChain
-from .papers.focus_dilution.sampled import TokenSampled as TokenSampled
 from .papers.fork import fork as fork
 from .papers.fork_difference import ForkDifference as ForkDifference
 from .papers.fork_difference import fork_difference as fork_difference

@@ -8,8 +8,8 @@ import pytest
 import stagescope as ss
 from stagescope.cli.main import run
 from stagescope.corpora import corpus as text_corpus
-from stagescope.papers.focus_dilution.text.facts import _modes
 from stagescope.papers.focus_dilution.text.forms import predict
+from stagescope.papers.focus_dilution.text.setup import _modes
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def product_start(scale: float = 1e-4, seed: int = 0) -> dict[str, np.ndarray]:
 def wide_point(vocab: int, width: int, key_width: int) -> tuple[ss.TokenPopulation, dict[str, np.ndarray]]:
     """A model of many parameters at a point (1,1): an orbit where most rates are zero and each opening comes width - 1 times."""
     from stagescope.papers.focus_dilution.family import place
-    from stagescope.papers.focus_dilution.ladder.points import small_point
+    from stagescope.papers.focus_dilution.ladder import small_point
 
     weights = 1.0 / np.arange(1, vocab + 1)
     model = ss.TokenAttention(vocab=vocab, width=width, key_width=key_width, scale=4.0)

@@ -140,7 +140,7 @@ def test_zeros_at_which_the_jacobian_loses_rank():
 
 def test_tied_frequent_tokens_have_their_critical_point():
     """Two tokens of equal frequency part slowly: along their difference the flow and the search end far above |F| = 1e-10."""
-    from stagescope.papers.focus_dilution.ladder.points import small_point
+    from stagescope.papers.focus_dilution.ladder import small_point
 
     model = ss.TokenAttention(vocab=4, width=8, scale=4.0)
     loss = ss.TokenPopulation(model=model, process=ss.LazyChain(pi=(0.35, 0.35, 0.2, 0.1), persistence=0.6))

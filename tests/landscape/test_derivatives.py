@@ -5,8 +5,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.landscape.derivatives import Derivatives, _compiled, _Source
-from stagescope.papers.focus_dilution.finite import TokenFinite
-from stagescope.papers.focus_dilution.loss import BLOCKS, TokenPopulation
+from stagescope.papers.focus_dilution.loss import BLOCKS, TokenFinite, TokenPopulation
 
 MODEL = ss.TokenAttention(vocab=3, width=2, key_width=2, scale=0.7)
 CHAINS = [ss.LazyChain(pi=(0.5, 0.3, 0.2), persistence=0.3), ss.LazyChain(pi=(0.2, 0.2, 0.6), persistence=0.7)]

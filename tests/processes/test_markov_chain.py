@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.keys import key
-from stagescope.papers.focus_dilution.process import asymmetric_law
+from stagescope.papers.focus_dilution.model import asymmetric_law
 from stagescope.spec import build
 
 

@@ -17,7 +17,7 @@ from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import Uniform
 from stagescope.errors import InputError
 from stagescope.keys import key
-from stagescope.papers.focus_dilution import forms as fd_forms
+from stagescope.papers.focus_dilution import family as fd_forms
 from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.papers.focus_dilution.stages import passes

@@ -7,21 +7,21 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.landscape.ladder import NEAR
-from stagescope.papers.focus_dilution import forms
-from stagescope.papers.focus_dilution.claims import CLAIMS, second_order
-from stagescope.papers.focus_dilution.claims.asymmetry import LIMITS as ASYMMETRY
-from stagescope.papers.focus_dilution.claims.asymmetry import Asymmetry
+from stagescope.papers.focus_dilution import claims_saddles
+from stagescope.papers.focus_dilution import family as forms
+from stagescope.papers.focus_dilution.claims import CLAIMS, Asymmetry
+from stagescope.papers.focus_dilution.claims import LIMITS as ASYMMETRY
 from stagescope.papers.focus_dilution.family import plateau_amplitude
-from stagescope.papers.focus_dilution.ladder.points import NO_RATE, condensed_start, small_point
-from stagescope.papers.focus_dilution.nulls import OFFSET
-from stagescope.papers.focus_dilution.process import asymmetric_law
-from stagescope.papers.focus_dilution.steered import WALK
+from stagescope.papers.focus_dilution.ladder import NO_RATE, condensed_start, small_point
+from stagescope.papers.focus_dilution.model import asymmetric_law
 from stagescope.papers.published import published
 from stagescope.papers.reading import reading
 from tests.papers.judged import Judged
 from tests.processes.test_markov_chain import chains
+from validation.nulls.focus_dilution import INPUTS, NULLS, OFFSET, WALK
 
 REFERENCE = published("stagescope.papers.focus_dilution")
+SECOND_ORDER = [claim for claim in CLAIMS if claim.tag == "FD:second-order"]
 
 
 @pytest.fixture(autouse=True)
@@ -78,11 +78,11 @@ def verdicts(run):
     return Judged(run, CLAIMS, "FD:")
 
 
-LATE = {"degenerate", "kappa", "delta-law", "tangential", "lambda-c", "stall", "critical-scale"}
+LATE = {"delta-law", "tangential", "lambda-c", "stall", "critical-scale"}
 """They apply to chains whose rare tokens are almost equal, or whose path ends above the floor of the loss."""
 
 
-NEAR_TOLERANCE = {"embedding-rate", "embedding-direction", "linear-condensed", "linear-focused"}
+NEAR_TOLERANCE = {"embedding-rate", "embedding-direction", "linear-condensed"}
 """Their errors reach the tolerance on some of the paper's settings, or the plateau is shorter than an e-fold."""
 
 
@@ -119,7 +119,7 @@ def test_random_chains(seed, scale):
     until = 20 / forms.condensation_rate(chain.stationary) + 40 / abs(c)
     run = ss.evolve(ss.population_loss(model, chain), model.init(seed, 1e-5), ss.GradientFlow(), until=until)
     found = verdicts(run)
-    about = ("origin", "directions", "frozen", "condensed", "attention-rate", "focus", "sign")
+    about = ("origin", "directions", "frozen", "attention-rate", "focus", "sign")
     for name in (*about, "linear-condensed", "redistribution", "second-order"):
         assert found[name].verdict == "confirmed", (name, found[name].reason)
     for name in ("embedding-rate", "embedding-direction"):
@@ -151,7 +151,6 @@ def test_where_a_run_does_not_settle_the_predicted_leg_decides(seed):
     assert row.measured == pytest.approx(row.predicted, rel=0.02)
     assert row.verdict == "confirmed"
     assert "along the leg (1,1)" in row.reason
-    assert found["linear-focused"].verdict == "inconclusive", "its error is the distance from the point"
 
 
 @pytest.mark.parametrize("name", ["condensation_rate", "attention_rate"])
@@ -182,7 +181,7 @@ def test_the_second_order_is_that_of_where_the_run_is():
     run = ss.evolve(
         ss.population_loss(model, chain), model.init(12, 1e-3), ss.GradientFlow(), until=60.0, record=ss.Uniform(frames=300)
     )
-    (row,) = reading(run).judge(second_order.CLAIMS[1:])
+    (row,) = reading(run).judge(SECOND_ORDER)
     assert reading(run).evidence.visit(1, 0).distance > NEAR
     assert row.verdict == "confirmed", row.reason
     assert abs(row.measured - 1) < 2 * row.predicted_error < 0.06
@@ -191,14 +190,14 @@ def test_the_second_order_is_that_of_where_the_run_is():
 @pytest.mark.parametrize(("slopes", "verdict"), [([-3e15, -3e15], "violated"), ([1.0, 4e9], "inconclusive")])
 def test_a_ratio_that_says_nothing_is_words_and_decides_the_same(monkeypatch, slopes, verdict):
     found = iter(slopes)
-    monkeypatch.setattr(second_order, "_slope", lambda *_: next(found))
+    monkeypatch.setattr(claims_saddles, "_slope", lambda *_: next(found))
     run = ss.run_study("focus-dilution", until=100.0)
-    (row,) = reading(run).judge(second_order.CLAIMS[1:])
+    (row,) = reading(run).judge(SECOND_ORDER)
     assert (row.verdict, row.measured) == (verdict, "too large to state")
     assert "0.004; too large to state in the limit" in row.reason
 
 
-FAR = {"FD:delta-law", "FD:second-order", "FD:dilution", "FD:embedding-direction", "FD:embedding-rate", "FD:linear-focused"}
+FAR = {"FD:delta-law", "FD:second-order", "FD:dilution", "FD:embedding-direction", "FD:embedding-rate"}
 """Claims that some nulls cannot reach: wandering parameters, or another law, have no stay at the point."""
 
 
@@ -211,9 +210,10 @@ ONE = {"FD:predicted-times": "another start", "FD:predicted-sequence": "wanderin
 @pytest.mark.predicts
 def test_nulls_are_judged_and_not_confirmed():
     """Each claim on its nulls: none confirms it, and at least one of them violates it."""
-    tried = {claim.tag: set() for claim in CLAIMS if claim.nulls}
-    for null in {null.name: null for claim in CLAIMS if claim.tag not in FAR for null in claim.nulls}.values():
-        named = [claim for claim in CLAIMS if null.name in {each.name for each in claim.nulls}]
+    nulls = NULLS["focus-dilution"]
+    tried = {tag: set() for tag in nulls}
+    for null in {null.name: null for tag in nulls if tag not in FAR for null in nulls[tag]}.values():
+        named = [claim for claim in CLAIMS if null in nulls[claim.tag]]
         named = [claim for claim in named if ONE.get(claim.tag, null.name) == null.name]
         for row in reading(null.make(SEEDS.get(null.name, 21001))).judge(named):
             tried[row.tag].add(row.verdict)
@@ -225,13 +225,7 @@ def test_nulls_are_judged_and_not_confirmed():
 def test_every_claim_says_what_it_is():
     for claim in CLAIMS:
         assert claim.kind is not None, claim.tag
-        assert claim.nulls or claim.kind == "identity", claim.tag
-    assert {claim.tag for claim in CLAIMS if claim.kind == "identity"} == {
-        "FD:condensed",
-        "FD:focused",
-        "FD:degenerate",
-        "FD:kappa",
-    }
+    assert set(NULLS["focus-dilution"]) == {claim.tag for claim in CLAIMS}
 
 
 def test_a_run_of_another_law_is_not_replayed():
@@ -287,7 +281,7 @@ def test_frames_do_not_decide_verdicts():
     model = ss.TokenAttention(vocab=3, width=4, scale=4.0)
     loss, start = ss.population_loss(model, chain), model.init(1, 1e-4)
     every = [verdicts(ss.evolve(loss, start, ss.GradientFlow(), until=1500.0, record=record)) for record in kept]
-    rates = ("origin", "attention-rate", "redistribution", "embedding-rate", "linear-focused")
+    rates = ("origin", "attention-rate", "redistribution", "embedding-rate")
     for name, row in every[0].items():
         assert {found[name].verdict for found in every} == {row.verdict}, name
         if name in rates and row.measured is not None:
@@ -306,7 +300,7 @@ def test_sign_rule_predicts_defocus():
     assert found["focus"].verdict == found["sign"].verdict == "confirmed"
     assert found["focus"].measured < -0.99
     assert found["second-order"].verdict == "confirmed"
-    assert found["degenerate"].verdict == "not applicable"
+    assert found["tangential"].verdict == "not applicable"
     assert any(stage.name == "defocus" for stage in ss.stages(run))
 
 
@@ -320,13 +314,11 @@ def test_equal_rare_tokens_stall():
     """pi_0 = .4, persistence .3, delta = 0: a degenerate point, stable inside the rank-one model; E2 never comes."""
     run = ss.run_study("focus-dilution", pi=(0.4, 0.2, 0.2, 0.2), persistence=0.3, until=4000.0)
     found = verdicts(run)
-    assert {found[name].verdict for name in ("degenerate", "tangential", "lambda-c", "stall")} == {"confirmed"}
+    assert {found[name].verdict for name in ("tangential", "lambda-c", "stall")} == {"confirmed"}
     assert found["lambda-c"].measured == "stays"
-    assert found["kappa"].verdict == "inconclusive"
     assert found["embedding-rate"].verdict == "inconclusive"
     evidence, family = asymmetry(run)
-    assert family.delta <= ASYMMETRY.equal, "there is no delta to scale with, so kappa is not measured"
-    assert found["kappa"].measured is None
+    assert family.delta <= ASYMMETRY.equal, "there is no delta to scale with"
     assert evidence.visit(1, 1).distance < NEAR
     assert evidence.visit(1, 1).small.opening is None, "nothing opens at (1,1), so there is no rate"
     assert found["embedding-rate"].measured is None
@@ -337,7 +329,7 @@ def test_a_stall_is_not_judged_before_attention_opens():
     run = ss.run_study("focus-dilution", pi=(0.4, 0.2, 0.2, 0.2), persistence=0.3, until=500.0)
     assert verdicts(run)["stall"].verdict == "inconclusive"
     evidence, family = asymmetry(run)
-    assert evidence.attentions[0] is None, "Q1 was not reached"
+    assert evidence.openings["Q1"] is None, "Q1 was not reached"
     assert evidence.failures() == []
     assert family.tangential <= NO_RATE
 
@@ -354,7 +346,7 @@ def test_where_the_tangential_claim_fails():
     evidence, family = asymmetry(run)
     assert family.tangential > NO_RATE, "unstable inside the rank-one model"
     assert evidence.failures() == [], "no other assumption fails"
-    assert run.time[-1] > ASYMMETRY.stalled * evidence.attentions[0], "the run is long enough"
+    assert run.time[-1] > ASYMMETRY.stalled * evidence.openings["Q1"], "the run is long enough"
     assert evidence.second is not None
     assert found["stall"].measured != found["stall"].predicted
 
@@ -371,23 +363,11 @@ def test_a_symmetric_point_that_was_not_reached_decides_nothing():
     """An almost flat law: attention opens so slowly that the search for (1,1) ends elsewhere."""
     run = ss.run_study("focus-dilution", pi=(0.275, 0.245, 0.24, 0.24), until=20.0)
     found = verdicts(run)
-    assert {found[name].verdict for name in ("degenerate", "kappa", "tangential")} == {"inconclusive"}
+    assert found["tangential"].verdict == "inconclusive"
     evidence, family = asymmetry(run)
-    assert evidence.attentions[0] is None, "Q1 was not reached"
+    assert evidence.openings["Q1"] is None, "Q1 was not reached"
     assert not family.symmetric.of_its_label, "the search ended elsewhere"
     assert evidence.failures() == [], "no other assumption fails"
-    assert found["degenerate"].measured > found["degenerate"].tolerance, "judged, it would be violated"
-
-
-def test_kappa_law():
-    run = ss.run_study("focus-dilution", pi=(0.55, 0.17, 0.15, 0.13), persistence=0.6, until=600.0)
-    assert verdicts(run)["kappa"].verdict == "confirmed"
-    expected = REFERENCE["kappa_at_1e-4"]
-    law = Asymmetry(reading(run).evidence.law, 0).kappa
-    assert law is not None
-    exponent, kappa = law
-    assert exponent == pytest.approx(1, abs=1e-3)
-    assert kappa == pytest.approx(expected.value["(1, 0, -1)"], abs=expected.tolerance)
 
 
 def test_half_the_asymmetry_is_half_the_rate():
@@ -404,7 +384,7 @@ def test_half_the_asymmetry_is_half_the_rate():
 
 def test_the_law_of_delta_is_claimed_where_delta_is_small():
     """Rare tokens that differ by a tenth, on a chain whose rate bends: far from kappa delta also at an eighth of that."""
-    run = next(each for each in ss.study("focus-dilution").inputs() if each.name == "almost equal rare tokens").make(3002)
+    run = next(each for each in INPUTS["focus-dilution"] if each.name == "almost equal rare tokens").make(3002)
     law = next(claim for claim in CLAIMS if claim.tag == "FD:delta-law")
     found = reading(run).judge([law]).verdicts[0]
     assert found.verdict == "inconclusive"

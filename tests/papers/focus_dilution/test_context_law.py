@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.papers.focus_dilution.context_law import check_size, context_law, state_count
+from stagescope.papers.focus_dilution.loss import check_size, context_law, state_count
 from tests.processes.test_markov_chain import chains
 
 STARTS = st.sampled_from(["stationary", "uniform"])

@@ -9,9 +9,9 @@ from scipy.optimize import fsolve
 import stagescope as ss
 from stagescope.papers.continuing import continued, option_family
 from stagescope.papers.focus_dilution.continuation import token_rung
-from stagescope.papers.focus_dilution.forms import attention_rate, stall_boundary, symmetric_margin
-from stagescope.papers.focus_dilution.ladder.points import condensed_start
-from stagescope.papers.focus_dilution.saddle_path.small_flow import SmallModel
+from stagescope.papers.focus_dilution.family import attention_rate, stall_boundary, symmetric_margin
+from stagescope.papers.focus_dilution.ladder import condensed_start
+from stagescope.papers.focus_dilution.saddle_path import SmallModel
 from stagescope.papers.registry import study
 
 STUDY = study("focus-dilution")

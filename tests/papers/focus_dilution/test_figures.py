@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from stagescope.papers.focus_dilution.figures import FIGURES, chains, laws, numbers, predicted
-from stagescope.papers.focus_dilution.figures.numbers import REFERENCE
+from stagescope.papers.focus_dilution import figures_numbers as numbers
+from stagescope.papers.focus_dilution.figures import FIGURES
+from stagescope.papers.focus_dilution.figures_numbers import REFERENCE
 from stagescope.papers.registry import study
 from stagescope.progress import Progress
 from stagescope.views.figure import reproduce
@@ -30,8 +31,8 @@ NAMES = (
 @pytest.fixture(autouse=True)
 def two_starts(monkeypatch):
     """Of the figure of predictions; one is far below where a flow can begin."""
-    monkeypatch.setattr(predicted, "SCALES", (1e-3, 1e-30))
-    monkeypatch.setattr(predicted, "FLOWS", {1e-3: 400.0})
+    monkeypatch.setattr(numbers, "SCALES", (1e-3, 1e-30))
+    monkeypatch.setattr(numbers, "FLOWS", {1e-3: 400.0})
 
 
 def by_preset(found):
@@ -93,7 +94,7 @@ def test_norms_sit_on_the_predicted_plateau():
 
 
 def test_loss_rests_at_the_critical_points():
-    for panel in by_preset(laws.loss(QUIET)).values():
+    for panel in by_preset(numbers.loss(QUIET)).values():
         rungs = {rung["label"]: rung for rung in panel["rungs"]}
         assert rungs["(0,0)"]["loss"] == pytest.approx(np.log(4))
         assert rungs["(1,0)"]["loss"] == pytest.approx(panel["unigram"], abs=1e-9)
@@ -105,8 +106,8 @@ def test_loss_rests_at_the_critical_points():
 
 
 def test_escape_rates(monkeypatch):
-    monkeypatch.setattr(laws, "CHAINS", {name: laws.CHAINS[name] for name in ("ref", "paper", "3 tokens")})
-    found = laws.rates(QUIET)
+    monkeypatch.setattr(numbers, "CHAINS", {name: numbers.CHAINS[name] for name in ("ref", "paper", "3 tokens")})
+    found = numbers.rates(QUIET)
     assert [row["rung"] for row in found["rows"]] == 3 * ["(0,0)", "(1,0)", "(1,1)"]
     assert all(row["conclusive"] for row in found["rows"])
     assert 0.9 <= found["conclusive_ratio"][0] <= found["conclusive_ratio"][1] <= 1.1
@@ -114,7 +115,7 @@ def test_escape_rates(monkeypatch):
 
 
 def test_predicted_events_are_those_of_flows():
-    found = predicted.predicted(QUIET)
+    found = numbers.predicted(QUIET)
     assert found["largest_difference"] < 1e-3
     for times in found["events"].values():
         assert 5 < times[1] / times[0] < 20
@@ -122,7 +123,7 @@ def test_predicted_events_are_those_of_flows():
 
 
 def test_eps_law():
-    found = laws.eps_law(QUIET)
+    found = numbers.eps_law(QUIET)
     predicted = REFERENCE["eps_delays_predicted"]
     assert found["predicted_per_decade"] == pytest.approx(predicted.value, rel=1e-3)
     for name, delays in found["per_decade"].items():
@@ -132,9 +133,9 @@ def test_eps_law():
 
 
 def test_delta_law(monkeypatch):
-    monkeypatch.setattr(laws, "DELTAS", (1e-4, 1e-3))
-    monkeypatch.setattr(laws, "STALLS", ((0.4, 0.3, 0.0), (0.4, 0.3, 0.01)))
-    found = laws.delta_law(QUIET)
+    monkeypatch.setattr(numbers, "DELTAS", (1e-4, 1e-3))
+    monkeypatch.setattr(numbers, "STALLS", ((0.4, 0.3, 0.0), (0.4, 0.3, 0.01)))
+    found = numbers.delta_law(QUIET)
     curves = {curve["shape"]: curve["rate_over_delta"] for curve in found["families"][0]["curves"]}
     for place, name in enumerate(("kappa", "kappa_at_1e-3")):
         for shape, kappa in REFERENCE[name].value.items():
@@ -148,7 +149,7 @@ def test_delta_law(monkeypatch):
 
 
 def test_transitions_follow_the_sign_of_c():
-    found = chains.transitions(QUIET)
+    found = numbers.transitions(QUIET)
     assert found["sign_agrees"]
     assert {panel["reversible"] for panel in found["panels"]} == {True, False}
     assert {bool(panel["c"] > 0) for panel in found["panels"]} == {True, False}
@@ -161,9 +162,9 @@ def test_transitions_follow_the_sign_of_c():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_figures_are_written_with_their_numbers(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(laws, "CHAINS", {"ref": laws.CHAINS["ref"]})
-    monkeypatch.setattr(laws, "EPS", laws.EPS[:3])
-    monkeypatch.setattr(laws, "DELTAS", (1e-3, 2e-3))
+    monkeypatch.setattr(numbers, "CHAINS", {"ref": numbers.CHAINS["ref"]})
+    monkeypatch.setattr(numbers, "EPS", numbers.EPS[:3])
+    monkeypatch.setattr(numbers, "DELTAS", (1e-3, 2e-3))
     reproduce(FIGURES[name], tmp_path, QUIET)
     body = json.loads((tmp_path / f"figure-{name}.json").read_text())
     assert body["title"] == FIGURES[name].title

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.papers.focus_dilution.family import slopes
-from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
-from stagescope.papers.focus_dilution.ladder.points import condensed_start, nearest_point, small_point
-from stagescope.papers.focus_dilution.process import asymmetric_law
+from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate, slopes
+from stagescope.papers.focus_dilution.ladder import condensed_start, nearest_point, small_point
+from stagescope.papers.focus_dilution.model import asymmetric_law
 from stagescope.papers.published import published
 
 SETTINGS = {

@@ -10,8 +10,7 @@ from stagescope.fields.objective import Objective
 from stagescope.landscape.derivatives import DENSE
 from stagescope.papers.focus_dilution.family import escape_matrices
 from stagescope.papers.focus_dilution.stages import passes
-from stagescope.papers.focus_dilution.tangents import many_lines
-from stagescope.papers.focus_dilution.taylor import along_lines
+from stagescope.papers.focus_dilution.taylor import along_lines, many_lines
 from stagescope.papers.published import published
 from stagescope.params import Layout
 from stagescope.spec import build

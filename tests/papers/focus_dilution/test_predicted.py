@@ -7,13 +7,12 @@ import pytest
 
 import stagescope as ss
 from stagescope.landscape.saddle_path import Predicted
-from stagescope.papers.focus_dilution.claims import predicted
-from stagescope.papers.focus_dilution.claims.along_leg import along_leg, leg_rate
-from stagescope.papers.focus_dilution.claims.saddles import CLAIMS as SADDLES
+from stagescope.papers.focus_dilution.claims_cycle import PATH_CLAIMS, room
+from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS, along_leg, leg_rate
 from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.reading import reading
 
-CLAIMS = {claim.tag.removeprefix("FD:"): claim for claim in (*predicted.CLAIMS, *SADDLES)}
+CLAIMS = {claim.tag.removeprefix("FD:"): claim for claim in (*PATH_CLAIMS, *SADDLE_CLAIMS)}
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +100,9 @@ def test_a_wide_interval_leaves_times_open(evidence, path):
 
 
 def test_the_tolerance_falls_with_the_start():
-    assert predicted.room(1e-3) == pytest.approx(0.05)
-    assert predicted.room(1e-4) == pytest.approx(0.01, rel=0.01)
-    assert predicted.room(1e-8) == 0.01
+    assert room(1e-3) == pytest.approx(0.05)
+    assert room(1e-4) == pytest.approx(0.01, rel=0.01)
+    assert room(1e-8) == 0.01
 
 
 def test_a_short_run_and_a_large_start_are_out_of_regime(evidence):

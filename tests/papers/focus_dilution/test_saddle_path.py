@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 import stagescope as ss
 from stagescope.landscape.graded import Graded
 from stagescope.papers.focus_dilution.family import slopes
-from stagescope.papers.focus_dilution.saddle_path.laws_kernel import population_slopes
-from stagescope.papers.focus_dilution.saddle_path.state import State
-from stagescope.papers.focus_dilution.saddle_path.walk import LATER
+from stagescope.papers.focus_dilution.kernel import population_slopes
+from stagescope.papers.focus_dilution.saddle_path import LATER, State
 from stagescope.papers.focus_dilution.stages import passes
 from tests.processes.test_markov_chain import chains
 

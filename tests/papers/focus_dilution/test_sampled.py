@@ -7,8 +7,8 @@ import stagescope as ss
 from stagescope.dynamics.descent import Descent, HeavyBall
 from stagescope.dynamics.loops import CompiledLoop
 from stagescope.keys import key
+from stagescope.papers.focus_dilution.loss import TokenSampled
 from stagescope.papers.focus_dilution.observables import token_curves
-from stagescope.papers.focus_dilution.sampled import TokenSampled
 from stagescope.params import Layout
 from tests.papers.focus_dilution.test_finite import MODEL, REF, events, flow
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate
+from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate
 from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.papers.focus_dilution.reading import FocusDilutionReading
 from stagescope.papers.focus_dilution.stages import first_move, stays

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.papers.focus_dilution.tables import read_chain
+from stagescope.papers.focus_dilution.setup import read_chain
 
 
 def test_a_matrix_survives_the_file(tmp_path):

@@ -263,3 +263,180 @@ def gradient(theta, out, held):
     turn(wq, held[6] * held[3], found[2])
     turn(wk, held[7], found[3])
     return loss
+
+
+# Numba kernel of what curves need of attention between all types, without the matrix itself.
+
+QUERIES = 32
+"""Rows of attention that are in memory at once."""
+_LOWEST = -700.0
+"""Powers of lower numbers are zero beside the largest one of a row, which is one."""
+_FINITE = {*FAST, "nnan", "nsz"}
+"""For loops with `max`: compilers vectorise it only where they need not care for nan."""
+
+
+@njit(cache=True, fastmath=_FINITE)
+def _largest(scores, logs):
+    """The largest of scores + logs."""
+    top = scores[0] + logs[0]
+    for j in range(logs.size):
+        top = max(top, scores[j] + logs[j])
+    return top
+
+
+@njit(cache=True, fastmath=FAST)
+def _powers(scores, logs, top, values, powers):
+    """values <- scores + logs - top, powers <- the same, as far as they can be raised; returns 0, or nan if one is not finite."""
+    nothing = 0.0
+    for j in range(logs.size):
+        value = scores[j] + logs[j] - top
+        nothing += value * 0.0
+        values[j] = value if value > _LOWEST else _LOWEST
+        powers[j] = values[j]
+    return nothing
+
+
+@njit(cache=True, fastmath=FAST)
+def _entropy(values, powers):
+    """The sum of powers, and the entropy of what is proportional to them; values are their logarithms."""
+    total = moment = 0.0
+    for j in range(values.size):
+        total += powers[j]
+        moment += powers[j] * values[j]
+    return total, np.log(total) - moment / total
+
+
+@njit(cache=True, fastmath=FAST)
+def _entropy_without(logs, inverse, values, powers):
+    """The same without the factor whose logarithms and inverse are given."""
+    total = moment = 0.0
+    for j in range(values.size):
+        power = powers[j] * inverse[j]
+        total += power
+        moment += power * (values[j] - logs[j])
+    return np.log(total) - moment / total
+
+
+@njit(cache=True, fastmath=_FINITE)
+def _change(powers, total, before):
+    """The largest change of a row of attention, which takes the place of the one before."""
+    most, share = 0.0, 1.0 / total
+    for j in range(powers.size):
+        now = share * powers[j]
+        most = max(most, abs(now - before[j]))
+        before[j] = now
+    return most
+
+
+@njit(cache=True)
+def attention_rows(query, key_turned, law, frequent, before, out):
+    """Of attention A_ij ~ law_j exp(query_i . key_j): its column of a type, its diagonal, its entropies: out (3, d).
+
+    With a fourth row of `out`, the entropies of softmax(query_i . key_j) too. `before` is the attention (d, d) of another frame,
+    which this one replaces, or (0, 0); the largest change of an entry is returned. `key_turned` is (., d). Rows with scores that
+    are not finite are nan.
+    """
+    vocab, logs, inverse, most = law.size, np.log(law), 1 / law, 0.0
+    scores, values, powers = np.empty((QUERIES, vocab)), np.empty(vocab), np.empty(vocab)
+    for first in range(0, vocab, QUERIES):
+        last = min(first + QUERIES, vocab)
+        np.dot(query[first:last], key_turned, scores[: last - first])
+        for i in range(first, last):
+            own = scores[i - first]
+            if not np.isfinite(_powers(own, logs, _largest(own, logs), values, powers)):
+                out[:, i] = np.nan
+                continue
+            exp_double(powers)
+            total, out[2, i] = _entropy(values, powers)
+            out[0, i], out[1, i] = powers[frequent] / total, powers[i] / total
+            if before.size:
+                most = max(most, _change(powers, total, before[i]))
+            if len(out) > 3:
+                out[3, i] = _entropy_without(logs, inverse, values, powers)
+    return most
+
+
+# Numba kernel of products with the Hessian of the population loss, for many tokens [FD:population].
+#
+# Attention, predictions and what follows from them are those of one point, see tangents.py; along a line they change to first
+# order. Tokens lie along the rows of all matrices. The rows of a query stay in the caches from its scores to its gradients.
+
+
+@njit(**OPTIONS)
+def _spread_both(a, rows, b, others, out):
+    """out = sum_k a_k rows_k + b_k others_k."""
+    for k in range(len(a)):
+        x, y, row, other = a[k], b[k], rows[k], others[k]
+        if k == 0:
+            for j in range(out.size):
+                out[j] = x * row[j] + y * other[j]
+        else:
+            for j in range(out.size):
+                out[j] += x * row[j] + y * other[j]
+
+
+@njit(**OPTIONS)
+def _contract_both(a, rows, b, others, out):
+    """out_k = a . rows_k + b . others_k."""
+    for k in range(len(out)):
+        row, other, total = rows[k], others[k], 0.0
+        for j in range(a.size):
+            total += a[j] * row[j] + b[j] * other[j]
+        out[k] = total
+
+
+@njit(**OPTIONS)
+def _gather_both(a, b, row, other, out):
+    """out_k += a_k row + b_k other."""
+    for k in range(len(a)):
+        x, y, goal = a[k], b[k], out[k]
+        for j in range(row.size):
+            goal[j] += x * row[j] + y * other[j]
+
+
+@njit(**OPTIONS)
+def _centred(weights, total, row):
+    """row <- weights (row - its mean), weights that sum to `total`."""
+    mean = 0.0
+    for j in range(row.size):
+        mean += weights[j] * row[j]
+    mean /= total
+    for j in range(row.size):
+        row[j] = weights[j] * (row[j] - mean)
+
+
+@njit(**OPTIONS)
+def _slopes(a, moved, apart, mean, row, flat):
+    """row <- moved apart + a (row - mean), the change of flat = a apart."""
+    for j in range(row.size):
+        row[j] = moved[j] * apart[j] + a[j] * (row[j] - mean)
+        flat[j] = a[j] * apart[j]
+
+
+@njit(**OPTIONS)
+def tangents(blocks, queries, tables, directions, out):
+    """The changes of dL/dW0 by its attention, dL/dW1, dL/dQ and dL/dK along every line; `out` begins as zeros."""
+    (w0, w1, keys), (q, h, low, mass), (attention, predicted, surprise, apart) = blocks, queries, tables
+    d, m = len(attention), len(w0)
+    moved, logits, slope, flat = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    dh, dlow = np.empty(m), np.empty(m)
+    for line in range(len(directions[0])):
+        dw0, dw1, dq, dk = directions[0][line], directions[1][line], directions[2][line], directions[3][line]
+        by_w0, by_w1, by_q, by_k = out[0][line], out[1][line], out[2][line], out[3][line]
+        for i in range(d):
+            a, y, r = attention[i], predicted[i], surprise[i]
+            _spread_both(dq[i], keys, q[i], dk, moved)
+            _centred(a, 1.0, moved)
+            _contract_both(moved, w0, a, dw0, dh)
+            _spread_both(dh, w1, h[i], dw1, logits)
+            _centred(y, mass[i], logits)
+            _gather_both(dh, h[i], r, logits, by_w1)
+            _contract_both(logits, w1, r, dw1, dlow)
+            mean = 0.0
+            for k in range(m):
+                mean += dlow[k] * h[i, k] + low[i, k] * dh[k]
+            _gather_both(low[i], dlow, moved, a, by_w0)
+            _spread_both(dlow, w0, low[i], dw0, slope)
+            _slopes(a, moved, apart[i], mean, slope, flat)
+            _contract_both(slope, keys, flat, dk, by_q[i])
+            _gather_both(q[i], dq[i], slope, flat, by_k)

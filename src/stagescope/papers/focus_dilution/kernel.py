@@ -6,6 +6,7 @@ place in a flat array, its rows one after the other, and places and sizes are un
 
 import numpy as np
 
+from stagescope.fields.exp_kernel import exp_double
 from stagescope.fields.flat_kernel import FAST, softmax
 from stagescope.kernels import njit
 
@@ -161,3 +162,227 @@ def gradient(theta, out, held):
     if d == _D and m == _M and mk == _M:
         return _gradient(theta, out, held, _D, _M, _M)
     return _gradient(theta, out, held, d, m, mk)
+
+
+# Numba kernel of the focus-dilution loss over contexts given by counts, with its gradient in Phi and M = W0 W1 [FD:finite].
+#
+# Contexts with the same query i share e_j = exp(Phi_ij - shift): A = n e / (n . e), logits = A M = n (e M) / (n . e). So a
+# block of contexts costs two small matrix products and one softmax. Contexts are along the last axis, so that loops over
+# a block vectorise.
+
+BLOCK = 128
+WIDEST = 600.0
+"""How far below its row's largest score the query's own may lie before exp underflows; it is in every context."""
+
+
+@njit(cache=True, fastmath=FAST, inline="always")
+def _add(out, x, factor):
+    for c in range(out.size):
+        out[c] += factor * x[c]
+
+
+@njit(cache=True, fastmath=FAST, inline="always")
+def _dot(x, y):
+    total = 0.0
+    for c in range(x.size):
+        total += x[c] * y[c]
+    return total
+
+
+@njit(cache=True)
+def _weights(scores, shift, logits, e, em):
+    """e_j = exp(Phi_ij - shift) and em = e M; a score above the shift is that of a token no context of the block has."""
+    for j in range(scores.size):
+        e[j] = np.exp(min(scores[j] - shift, 0.0))
+        for k in range(scores.size):
+            em[j, k] = e[j] * logits[j, k]
+
+
+@njit(cache=True, fastmath=FAST)
+def _forward(counts, weights, mass, lo, hi, e, em, work):
+    """Loss of contexts lo..hi; leaves logits, dL/d(logits) / (n . e) and the sum of their products in `work`."""
+    size, d = hi - lo, e.size
+    inverse, top, total, pull = work[2, 0, :size], work[2, 1, :size], work[2, 2, :size], work[2, 3, :size]
+    inverse[:], top[:], total[:], pull[:] = 0.0, -np.inf, 0.0, 0.0
+    for j in range(d):
+        _add(inverse, counts[j, lo:hi], e[j])
+    for c in range(size):
+        inverse[c] = 1.0 / inverse[c]
+    for k in range(d):
+        logit = work[0, k, :size]
+        logit[:] = 0.0
+        for j in range(d):
+            _add(logit, counts[j, lo:hi], em[j, k])
+        for c in range(size):
+            logit[c] *= inverse[c]
+        for c in range(size):
+            top[c] = max(top[c], logit[c])
+    for k in range(d):
+        logit, slope = work[0, k, :size], work[1, k, :size]
+        for c in range(size):
+            slope[c] = np.exp(logit[c] - top[c])
+        _add(total, slope, 1.0)
+    loss, here = 0.0, mass[lo:hi]
+    for c in range(size):
+        loss += here[c] * (top[c] + np.log(total[c]))
+        total[c] = here[c] / total[c]
+    for k in range(d):
+        logit, slope, weight = work[0, k, :size], work[1, k, :size], weights[k, lo:hi]
+        loss -= _dot(weight, logit)
+        for c in range(size):
+            slope[c] = (slope[c] * total[c] - weight[c]) * inverse[c]
+            pull[c] += slope[c] * logit[c]
+    return loss
+
+
+@njit(cache=True, fastmath=FAST)
+def _backward(counts, lo, hi, e, logits, work, d_scores, d_logits):
+    """logits_k = sum_j n_j e_j M_jk / (n . e), so dL/d(e_j) = sum_k M_jk (n_j . slope_k) - n_j . pull."""
+    size, d = hi - lo, e.size
+    for j in range(d):
+        own = counts[j, lo:hi]
+        lift = -_dot(own, work[2, 3, :size])
+        for k in range(d):
+            slope = _dot(own, work[1, k, :size])
+            d_logits[j, k] += e[j] * slope
+            lift += logits[j, k] * slope
+        d_scores[j] += e[j] * lift
+
+
+@njit(cache=True)
+def context_loss(counts, weights, mass, starts, scores, logits, d_scores, d_logits):
+    """Loss, and its derivatives in Phi (`scores`) and M (`logits`); contexts of query i are starts[i] .. starts[i+1]."""
+    d = scores.shape[0]
+    work = np.empty((3, max(d, 4), BLOCK))
+    e, em = np.empty(d), np.empty((d, d))
+    d_scores[:], d_logits[:] = 0.0, 0.0
+    loss = 0.0
+    for i in range(d):
+        shift = scores[i].max()
+        alone = shift - scores[i, i] > WIDEST
+        if not alone:
+            _weights(scores[i], shift, logits, e, em)
+        width = 1 if alone else BLOCK
+        for lo in range(starts[i], starts[i + 1], width):
+            hi = min(lo + width, starts[i + 1])
+            if alone:  # shift by the strongest token that is present
+                shift = -np.inf
+                for j in range(d):
+                    if counts[j, lo] > 0:
+                        shift = max(shift, scores[i, j])
+                _weights(scores[i], shift, logits, e, em)
+            loss += _forward(counts, weights, mass, lo, hi, e, em, work)
+            _backward(counts, lo, hi, e, logits, work, d_scores[i], d_logits)
+    return loss
+
+
+# Numba kernel of the two linear laws beside a small model of TokenAttention, see state.py.
+
+
+@njit(cache=True, fastmath=FAST)
+def _times(a, b):
+    """a b, for b with contiguous rows."""
+    out = np.zeros((a.shape[0], b.shape[1]))
+    for i in range(a.shape[0]):
+        here = out[i]
+        for k in range(a.shape[1]):
+            factor, row = a[i, k], b[k]
+            for j in range(here.size):
+                here[j] += factor * row[j]
+    return out
+
+
+@njit(cache=True)
+def _transposed(a):
+    """a^T with contiguous rows."""
+    out = np.empty((a.shape[1], a.shape[0]))
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[j, i] = a[i, j]
+    return out
+
+
+@njit(cache=True, fastmath=FAST)
+def _times_transposed(a, b):
+    """a b^T, for a and b with contiguous rows."""
+    out = np.empty((a.shape[0], b.shape[0]))
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            one, two, total = a[i], b[j], 0.0
+            for k in range(one.size):
+                total += one[k] * two[k]
+            out[i, j] = total
+    return out
+
+
+@njit(cache=True, fastmath=FAST)
+def _softmax(row):
+    top, total = row.max(), 0.0
+    for j in range(len(row)):
+        row[j] = max(row[j] - top, -700.0)
+    exp_double(row)
+    for j in range(len(row)):
+        total += row[j]
+    for j in range(len(row)):
+        row[j] /= total
+
+
+@njit(cache=True, fastmath=FAST)
+def population_slopes(pi, transition, scale, w0, w1, wq, wk):
+    """GM and GP of the population loss, as `slopes` of the reduced family [FD:ladder]."""
+    d, base = len(pi), np.log(pi)
+    attention = _times(_times(w0, scale * wq), _transposed(_times(w0, wk)))
+    for i in range(d):
+        here = attention[i]
+        for j in range(d):
+            here[j] += base[j]
+        _softmax(here)
+    surprise = _times(_times(attention, w0), w1)
+    for i in range(d):
+        here, next_ = surprise[i], transition[i]
+        _softmax(here)
+        for j in range(d):
+            here[j] = pi[i] * (here[j] - next_[j])
+    lift = _times(_times_transposed(surprise, w1), _transposed(w0))
+    for i in range(d):
+        weights, here, mean = attention[i], lift[i], 0.0
+        for j in range(d):
+            mean += weights[j] * here[j]
+        for j in range(d):
+            here[j] = scale * weights[j] * (here[j] - mean)
+    return _times(_transposed(attention), surprise), lift
+
+
+@njit(cache=True)
+def _part(logs, left, right, first, count):
+    """Some rows of a graded matrix, as they are in float64."""
+    out = np.zeros((count, right.shape[1]))
+    for k in range(len(logs)):
+        size = np.exp(logs[k])
+        for i in range(count):
+            for j in range(right.shape[1]):
+                out[i, j] += size * left[k, first + i] * right[k, j]
+    return out
+
+
+@njit(cache=True)
+def _negated(a, out, first):
+    """-a as columns of `out`. In loops, because Numba takes seconds to compile an assignment to a slice."""
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[i, first + j] = -a[i, j]
+
+
+@njit(cache=True)
+def laws(slopes, small, frame, embedding, attention):
+    """B (d, d + 2 mk) and F (m, m) at a point of the small model with both stacks beside it."""
+    (gm, gp), (w0, wq, wk), (s, u) = slopes, small, frame
+    d, m, keys = len(gm), s.shape[1], u.shape[1]
+    b = np.empty((d, d + 2 * keys))
+    _negated(gm, b, 0)
+    for place in range(2):
+        block, other = (wk, gp) if place == 0 else (wq, _transposed(gp))
+        whole = _times(block, u) + _times(s, _part(*attention, m * (1 - place), m))
+        _negated(_times(other, _times(w0, whole)), b, d + place * keys)
+    every = _times(w0, s) + _part(*embedding, 0, d)
+    return b, -_times(_transposed(every), _times(gp, every))

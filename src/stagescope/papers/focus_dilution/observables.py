@@ -47,7 +47,7 @@ class TokenCurves:
         frame to frame. None for few tokens."""
         if len(self.pi) <= MOST_BY_LOOPS:
             return None
-        from stagescope.papers.focus_dilution.attention_kernel import attention_rows
+        from stagescope.papers.focus_dilution.blocked_kernel import attention_rows
 
         blocks, count = [self.params[name] for name in ("W0", "WQ", "WK")], len(self.pi)
         found, changes, before = np.empty((len(blocks[0]), 4, count)), [], np.zeros((count, count))

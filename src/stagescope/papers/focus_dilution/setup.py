@@ -1,32 +1,69 @@
 """From the options of focus and dilution to what `evolve` needs."""
 
+import csv
+from io import StringIO
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from stagescope.dynamics.record import Uniform
 from stagescope.errors import InputError
 from stagescope.fields.objective import Objective
+from stagescope.memory import read_table
 from stagescope.options import refuse_unused
-from stagescope.papers.focus_dilution.finite import TokenFinite
-from stagescope.papers.focus_dilution.loss import TokenPopulation
-from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.papers.focus_dilution.process import LazyChain, asymmetric_law, check_tokens
-from stagescope.papers.focus_dilution.sampled import TokenSampled
+from stagescope.papers.focus_dilution.loss import TokenFinite, TokenPopulation, TokenSampled
+from stagescope.papers.focus_dilution.model import LazyChain, TokenAttention, asymmetric_law, check_tokens
+from stagescope.papers.focus_dilution.stages import THRESHOLDS
 from stagescope.papers.focus_dilution.study import FocusDilutionOptions, check_use
-from stagescope.papers.focus_dilution.tables import read_chain
 from stagescope.papers.setup import make_dynamics
 from stagescope.papers.study import Setup
-from stagescope.processes.markov_chain import Chain
+from stagescope.processes.markov_chain import Chain, MarkovChain
 from stagescope.spec import digest
+
+# Transition matrices from files.
+
+
+def read_chain(path: Path) -> MarkovChain:
+    """The chain of a CSV file with one row of the transition matrix per line, without names."""
+    try:
+        text = read_table(f"the transition matrix in {path}", path)
+        rows = [row for row in csv.reader(StringIO(text, newline="")) if any(cell.strip() for cell in row)]
+    except InputError:
+        raise
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"cannot read the transition matrix in {path}: {error}") from None
+    if not rows:
+        raise InputError(f"{path} has no rows: write one row of the transition matrix per line, separated by commas")
+    if len(rows) == 1 and len(rows[0]) > 1:
+        raise InputError(f"{path} has one row, {', '.join(rows[0])!r}, and no matrix below it: write one row per token, no names")
+    widths = [len(row) for row in rows]
+    if set(widths) != {len(rows)}:
+        odd = next((width for width in widths if width != len(rows)), 0)
+        raise InputError(f"the transition matrix in {path} is not square: it has {len(rows)} rows, and one of {odd} entries")
+    return MarkovChain(rows=tuple(tuple(_number(cell, i, path) for cell in row) for i, row in enumerate(rows)))
+
+
+def _number(cell: str, row: int, path: Path) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        where = f"row {row} of the transition matrix in {path}"
+        raise InputError(f"{where} has {cell.strip()!r}, which is not a number; leave out names and headings") from None
+
 
 LENGTHS = {"finite": 16, "sampled": 256}
 SGD_BATCH = 128
 
 
-def setup(options: FocusDilutionOptions, seed: int) -> Setup:
+def study_setup(options: FocusDilutionOptions, seed: int) -> Setup:
     check_use(options)
     chain, facts = _chain(options)
     model = TokenAttention(vocab=chain.vocab, width=options.width, key_width=options.key_width, scale=options.scale)
-    scales = _init_scales(options, model)
+    own = {name: getattr(options, f"init_scale_{name.lower()}") for name in model.shapes}
+    if None not in own.values():
+        refuse_unused(options, ("init_scale",), "every block has a scale of its own")
+    scales = {name: options.init_scale if scale is None else scale for name, scale in own.items()}
     if not any(scales.values()):
         raise InputError("every block starts at 0, a critical point where nothing ever moves; take an --init-scale above 0")
     return Setup(
@@ -43,20 +80,15 @@ def _chain(options: FocusDilutionOptions) -> tuple[Chain, dict[str, Any]]:
     if options.transition is not None:
         chain = read_chain(options.transition)
         return chain, {"transition_digest": digest(chain.describe())}
-    pi = options.pi
+    pi, tokens = options.pi, options.tokens
     if options.pi0 is not None:
-        check_tokens(options.tokens)
-        pi = asymmetric_law(options.pi0, options.tokens, options.shape or _shape(options), options.delta)
+        check_tokens(tokens)
+        if tokens == 2 and not options.shape and options.delta != 0:
+            raise InputError(f"delta {options.delta:g} needs at least two tokens besides the first: use --tokens 3 or more")
+        # A single rare token has nothing to differ from.
+        shape = options.shape or ((1.0, *(0.0,) * (tokens - 3), -1.0) if tokens > 2 else (0.0,))
+        pi = asymmetric_law(options.pi0, tokens, shape, options.delta)
     return LazyChain(pi=pi, persistence=options.persistence), {}
-
-
-def _shape(options: FocusDilutionOptions) -> tuple[float, ...]:
-    """c = (1, 0, ..., 0, -1); a single rare token has nothing to differ from."""
-    if options.tokens > 2:
-        return (1.0, *(0.0,) * (options.tokens - 3), -1.0)
-    if options.delta != 0:
-        raise InputError(f"delta {options.delta:g} needs at least two tokens besides the first: use --tokens 3 or more")
-    return (0.0,)
 
 
 def _loss(options: FocusDilutionOptions, model: Any, chain: Chain, seed: int) -> Objective:
@@ -70,8 +102,15 @@ def _loss(options: FocusDilutionOptions, model: Any, chain: Chain, seed: int) ->
     return TokenSampled(model=model, process=chain, length=length, **drawn)
 
 
-def _init_scales(options: FocusDilutionOptions, model: Any) -> dict[str, float]:
-    own = {name: getattr(options, f"init_scale_{name.lower()}") for name in model.shapes}
-    if None not in own.values():
-        refuse_unused(options, ("init_scale",), "every block has a scale of its own")
-    return {name: options.init_scale if scale is None else scale for name, scale in own.items()}
+# What the page that plays focus and dilution is given: random numbers of starts, and the level of an open direction.
+
+TOKENS, WIDTH = 8, 12
+"""The largest model that the sliders reach. A smaller one has the first numbers of each block: a stream is read in order."""
+
+
+def play_draws(seed: int) -> dict[str, np.ndarray]:
+    return {name: block.ravel() for name, block in TokenAttention(vocab=TOKENS, width=WIDTH, scale=1.0).init(seed, 1.0).items()}
+
+
+def play_constants() -> dict[str, float]:
+    return {"level": THRESHOLDS.level}

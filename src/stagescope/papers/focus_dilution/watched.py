@@ -91,7 +91,7 @@ def _ordered(evidence: Any) -> Comparison:
     return Comparison("E1 < Q1 < E2", " < ".join(name for _, name in found), "more than one record apart", holds, reason)
 
 
-def claims() -> tuple[Claim, ...]:
+def watched_claims() -> tuple[Claim, ...]:
     return (
         claim(
             "FD:watched-rank",

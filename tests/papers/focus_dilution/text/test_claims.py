@@ -9,15 +9,14 @@ import stagescope as ss
 from stagescope.detect.stage import Event
 from stagescope.papers.answers import check
 from stagescope.papers.focus_dilution.text import claims as theory
-from stagescope.papers.focus_dilution.text import evidence as regimes
-from stagescope.papers.focus_dilution.text import nulls
+from stagescope.papers.focus_dilution.text import reading as regimes
 from stagescope.papers.focus_dilution.text.forms import predict
-from stagescope.papers.focus_dilution.text.model import AttentionVariant
+from stagescope.papers.focus_dilution.text.model import AttentionVariant, TextVariant
 from stagescope.papers.focus_dilution.text.reading import bigram_flow, separability
 from stagescope.papers.focus_dilution.text.stages import TextHistory
-from stagescope.papers.focus_dilution.text.variant import TextVariant
 from stagescope.papers.reading import reading
 from stagescope.spec import build
+from validation.nulls import focus_dilution_text as nulls
 
 SMALL = {"vocab": 30, "width": 8, "window": 128, "batch": 128, "watched": 256, "frames": 200}
 

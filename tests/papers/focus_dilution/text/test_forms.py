@@ -8,8 +8,7 @@ import pytest
 import stagescope as ss
 from stagescope.corpora import corpus as corpora
 from stagescope.errors import InputError
-from stagescope.papers.focus_dilution.family import plateau_amplitude
-from stagescope.papers.focus_dilution.forms import attention_rate
+from stagescope.papers.focus_dilution.family import attention_rate, plateau_amplitude
 from stagescope.papers.focus_dilution.text import forms as text_forms
 from stagescope.papers.focus_dilution.text.forms import predict, separability, window_attention_rate
 from stagescope.papers.published import published

@@ -6,11 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.papers.focus_dilution.text.dense import Dense
-from stagescope.papers.focus_dilution.text.loss import TextCausal, TextCounts
-from stagescope.papers.focus_dilution.text.model import AttentionVariant
+from stagescope.papers.focus_dilution.loss import Contexts, _slopes
+from stagescope.papers.focus_dilution.text.model import AttentionVariant, TextCausal, TextCounts, TextVariant
 from stagescope.papers.focus_dilution.text.support import Supported
-from stagescope.papers.focus_dilution.text.variant import TextVariant
 from stagescope.spec import build
 
 BLOCKS = ("W0", "W1", "WQ", "WK")
@@ -67,13 +65,13 @@ def test_logits_of_any_size(corpus, model, size):
     """Large logits are shifted by the largest one, of real types alone: 30 types fill two panels of 16 but for two places."""
     params = model.init(3, 1.0)
     params["W1"] = size * (params["W1"] - 3 * np.abs(params["W0"]).mean())
-    support, dense = (loss_of(TextCounts, corpus, model, kernel=kernel) for kernel in ("support", "dense"))
-    assert support.value(params) == pytest.approx(dense.value(params), rel=1e-12)
-    expected = dense.grad(params)
-    for name, found in support.grad(params).items():
+    law = loss_of(TextCounts, corpus, model)
+    exact, expected = float(law._autodiff.value(params, law.data)), law._autodiff.grad(params, law.data)
+    assert law.value(params) == pytest.approx(exact, rel=1e-12)
+    for name, found in law.grad(params).items():
         np.testing.assert_allclose(found, expected[name], atol=1e-12 * np.max(np.abs(expected[name])))
     single = loss_of(TextCounts, corpus, model, precision="float32")
-    assert single.value(params) == pytest.approx(dense.value(params), rel=1e-5)
+    assert single.value(params) == pytest.approx(exact, rel=1e-5)
 
 
 def test_a_number_that_is_not_finite_is_seen(corpus, model):
@@ -108,26 +106,37 @@ def test_supports_are_counts(corpus, model):
     unknown=st.sampled_from([0.0, 0.5, 0.97, 1.0]),
     table=st.booleans(),
 )
-def test_supports_give_what_dense_counts_give(seed, vocab, width, inner, length, contexts, unknown, table):
-    """Random windows, some of one type only; the dense kernel is tested against the definition."""
+def test_supports_give_what_counts_give(seed, vocab, width, inner, length, contexts, unknown, table):
+    """Random windows, some of one type only, against the definition on the counts of all types."""
     draw = np.random.default_rng(seed)
     tokens = np.where(draw.random(500) < unknown, 0, draw.integers(0, vocab, 500)).astype(np.uint16)
     model = ss.TokenAttention(vocab=vocab, width=width, key_width=inner, scale=0.7)
     params, begin = model.init(seed, 0.9), draw.integers(0, 500 - length, contexts)
-    support, dense = Supported(model, "float64", length, vocab**2 if table else 0), Dense(model, "float64")
-    (loss, found), (exact, expected) = (
-        kind.gradient(params, kind.count(tokens, begin, begin + length)) for kind in (support, dense)
-    )
+    support = Supported(model, "float64", length, vocab**2 if table else 0)
+    loss, found = support.gradient(params, support.count(tokens, begin, begin + length))
+    counts = np.array([np.bincount(tokens[first : first + length], minlength=vocab) for first in begin], dtype=float)
+    weights = np.eye(vocab)[tokens[begin + length]] / contexts
+    every = Contexts.of(counts, tokens[begin + length - 1].astype(np.int64), weights)
+    exact, by_scores, by_product = _slopes(model.scores(params), params["W0"] @ params["W1"], every)
+    query, key = params["W0"] @ params["WQ"], params["W0"] @ params["WK"]
+    by_query, by_key = 0.7 * by_scores @ key, 0.7 * by_scores.T @ query
+    expected = {
+        "W0": by_product @ params["W1"].T + by_query @ params["WQ"].T + by_key @ params["WK"].T,
+        "W1": params["W0"].T @ by_product,
+        "WQ": params["W0"].T @ by_query,
+        "WK": params["W0"].T @ by_key,
+    }
     assert loss == pytest.approx(exact, rel=1e-12)
     for name, block in expected.items():
         np.testing.assert_allclose(found[name], block, atol=1e-12 * max(1.0, np.max(np.abs(block))))
 
 
-def test_a_run_of_version_0_1_0_keeps_its_kernel(corpus, model):
+def test_a_run_of_version_0_1_0_is_refused(corpus, model):
     """A spec that names no kernel is that of an older run."""
     spec = loss_of(TextCounts, corpus, model).describe()
     assert build(spec).kernel == "support"
-    assert build({name: value for name, value in spec.items() if name != "kernel"}).kernel == "dense"
+    with pytest.raises(ss.InputError, match=r"version 0\.1\.0"):
+        build({name: value for name, value in spec.items() if name != "kernel"})
 
 
 def test_long_windows_are_few_at_once(corpus):
@@ -217,13 +226,12 @@ def test_a_flow_is_refused(corpus, model):
         ss.evolve(loss_of(TextCounts, corpus, model), model.init(0, 0.1), ss.GradientFlow(), until=1.0, progress=False)
 
 
-@pytest.mark.parametrize(("optimizer", "kernel"), [(ss.GD(), "support"), (ss.Adam(), "support"), (ss.GD(), "dense")])
-def test_steps_in_pieces_are_the_same_steps(corpus, model, tmp_path, monkeypatch, optimizer, kernel):
+@pytest.mark.parametrize("optimizer", [ss.GD(), ss.Adam()])
+def test_steps_in_pieces_are_the_same_steps(corpus, model, tmp_path, monkeypatch, optimizer):
     """A run that is interrupted and resumed ends bit for bit as one that was left alone."""
     from stagescope.dynamics import evolve as evolving
 
-    precision = "float64" if kernel == "dense" else "float32"  # dense in float32 would be compiled for this alone
-    law = loss_of(TextCounts, corpus, model, precision=precision, kernel=kernel)
+    law = loss_of(TextCounts, corpus, model, precision="float32")
     dynamics = ss.Descent(optimizer=optimizer, lr=0.01, steps=30)
     whole = ss.evolve(law, model.init(0, 0.1), dynamics, progress=False)
     walk = evolving.Journey.walk

@@ -7,7 +7,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.papers.focus_dilution.observables import TokenCurves
-from stagescope.papers.focus_dilution.text.loss import TextCounts
+from stagescope.papers.focus_dilution.text.model import TextCounts
 from stagescope.papers.focus_dilution.text.observables import text_curves
 from stagescope.papers.rebuild import rebuilt
 

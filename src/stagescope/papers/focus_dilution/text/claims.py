@@ -9,11 +9,10 @@ from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.detect.noise import TWO_SIDED, variation
 from stagescope.detect.stage import Event
-from stagescope.papers.focus_dilution.forms import condensation_directions, condensation_rate
-from stagescope.papers.focus_dilution.text import evidence as regimes
-from stagescope.papers.focus_dilution.text import nulls
-from stagescope.papers.focus_dilution.text.evidence import TEXT_LIMITS, TextEvidence
-from stagescope.papers.focus_dilution.text.intervals import before
+from stagescope.papers.focus_dilution.family import condensation_directions, condensation_rate
+from stagescope.papers.focus_dilution.text import reading as regimes
+from stagescope.papers.focus_dilution.text.observables import before
+from stagescope.papers.focus_dilution.text.reading import TEXT_LIMITS, TextEvidence
 from stagescope.papers.focus_dilution.text.stages import TEXT_THRESHOLDS, TextHistory
 
 
@@ -214,7 +213,6 @@ CLAIMS = (
         "start",
         "E1",
         kind="prediction",
-        null=nulls.OTHER_FREQUENCIES,
         rules=2,
     ),
     claim(
@@ -228,7 +226,6 @@ CLAIMS = (
         "E3",
         "Q2",
         kind="pattern",
-        null=nulls.SHUFFLED,
         rules=2,
     ),
     claim(
@@ -238,7 +235,6 @@ CLAIMS = (
         _bigram,
         "E2",
         kind="prediction",
-        null=(nulls.SHUFFLED, nulls.OTHER_CLOCK),
         rules=2,
     ),
     claim(
@@ -248,7 +244,6 @@ CLAIMS = (
         _sign,
         "Q1",
         kind="prediction",
-        null=nulls.OTHER_FREQUENCIES,
         rules=2,
     ),
     claim(
@@ -259,7 +254,6 @@ CLAIMS = (
         "E1",
         "E2",
         kind="prediction",
-        null=nulls.SHUFFLED,
         rules=3,
     ),
     claim(
@@ -269,7 +263,6 @@ CLAIMS = (
         _entropy,
         "entropy *",
         kind="pattern",
-        null=(nulls.SHUFFLED_ADAM, nulls.CUT),
         rules=2,
     ),
     claim(
@@ -279,7 +272,6 @@ CLAIMS = (
         _norms,
         "rare norms *",
         kind="pattern",
-        null=(nulls.SHUFFLED_ADAM, nulls.CUT),
         rules=2,
     ),
 )

@@ -11,8 +11,7 @@ from stagescope.corpora.kernel import window_pairs
 from stagescope.errors import InputError
 from stagescope.fields.softmax import softmax
 from stagescope.keys import key
-from stagescope.papers.focus_dilution.family import plateau_amplitude
-from stagescope.papers.focus_dilution.forms import attention_rate, condensation_rate, opening_rate
+from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate, opening_rate, plateau_amplitude
 
 STRETCHES = 100
 """Overlapping windows are not independent: standard errors are those of means over this many stretches of the text."""

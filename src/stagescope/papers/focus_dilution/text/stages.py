@@ -17,7 +17,7 @@ from stagescope.detect.events import first_crossing
 from stagescope.detect.extrema import Turn, turns
 from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.focus_dilution.stages import THRESHOLDS, RowCycle, passes
-from stagescope.papers.focus_dilution.text import intervals
+from stagescope.papers.focus_dilution.text import observables as intervals
 
 if TYPE_CHECKING:
     from stagescope.papers.focus_dilution.text.observables import TextCurves

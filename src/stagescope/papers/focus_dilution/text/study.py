@@ -6,9 +6,9 @@ from pydantic import Field
 
 from stagescope.corpora.options import TextOptions
 from stagescope.errors import InputError
-from stagescope.later import Later
 from stagescope.options import refuse_unused
 from stagescope.papers import motion
+from stagescope.papers.focus_dilution import text as parts
 from stagescope.papers.paper import Kind
 from stagescope.papers.study import Study
 
@@ -74,19 +74,18 @@ STUDY = Study(
     title="Focus and dilution on real text: the same stages on windows of a corpus",
     options=TextFocusOptions,
     presets=PRESETS,
-    setup=Later(f"{_HERE}.setup:setup"),
+    setup=lambda options, seed: parts.study_setup(options, seed),
     check_use=check_use,
     kinds=(
         Kind(
-            fields=(f"{_HERE}.loss:TextCounts", f"{_HERE}.loss:TextCausal", f"{_HERE}.variant:TextVariant"),
-            read=Later(f"{_HERE}.reading:TextFocusReading"),
-            claims=Later(f"{_HERE}.claims:CLAIMS").load,
-            views=Later(f"{_HERE}.views:text_focus_views"),
-            explain=Later(f"{_HERE}.explain:explain"),
+            fields=tuple(f"{_HERE}.model:{name}" for name in ("TextCounts", "TextCausal", "TextVariant")),
+            read=lambda run: parts.TextFocusReading(run),
+            claims=lambda: parts.CLAIMS,
+            views=lambda reading: parts.text_focus_views(reading),
+            explain=lambda reading: parts.explain_run(reading),
         ),
     ),
     tags=("FD:model", "FD:text-loss", "FD:text-counts", "FD:text-causal", "FD:text-stages", "FD:origin"),
-    figures=Later(f"{_HERE}.figures:FIGURES").load,
-    inputs=Later(f"{_HERE}.nulls:inputs"),
+    figures=lambda: parts.FIGURES,
     ledger=("tinystories", "wikitext-2", "tinystories-adam", "wikitext-2-adam", "transformer"),
 )

@@ -7,11 +7,11 @@ from stagescope.fields.packed import Found
 from stagescope.memory import require_memory
 from stagescope.papers.focus_dilution.loss import BLOCKS
 from stagescope.papers.focus_dilution.model import TokenAttention
-from stagescope.papers.focus_dilution.text.dense import AT_ONCE
-from stagescope.papers.focus_dilution.text.kernel import Blocks, Supports, count_supports, rows_gradient
-from stagescope.papers.focus_dilution.text.output_kernel import Space
+from stagescope.papers.focus_dilution.text.kernel import Blocks, Space, Supports, count_supports, rows_gradient
 from stagescope.params import Params
 
+AT_ONCE = 4096
+"""Contexts whose types are in memory at once."""
 ENTRIES = 2**22
 """Types of all contexts that are in memory at once: 12 bytes for each."""
 

@@ -1,0 +1,14 @@
+from .claims import CLAIMS as CLAIMS
+from .continuation import stall_line as stall_line
+from .continuation import token_rung as token_rung
+from .figures import FIGURES as FIGURES
+from .reading import FocusDilutionReading as FocusDilutionReading
+from .reading import run_numbers as run_numbers
+from .saddle_path import token_path as token_path
+from .setup import play_constants as play_constants
+from .setup import play_draws as play_draws
+from .setup import study_setup as study_setup
+from .study import PAPER as PAPER
+from .views import explain_run as explain_run
+from .views import token_views as token_views
+from .watched import watched_claims as watched_claims

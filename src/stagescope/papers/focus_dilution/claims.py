@@ -1,0 +1,432 @@
+"""All claims of focus and dilution; here are the laws of the initial scale and of the asymmetry of rare tokens."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.claims.over_runs import OverRuns
+from stagescope.landscape.saddle_path import plain_time
+from stagescope.papers.focus_dilution.claims_cycle import CYCLE_CLAIMS, PATH_CLAIMS
+from stagescope.papers.focus_dilution.claims_saddles import SADDLE_CLAIMS
+from stagescope.papers.focus_dilution.family import stall_boundary, symmetric_margin
+from stagescope.papers.focus_dilution.ladder import (
+    NO_RATE,
+    SaddleVisit,
+    SmallPoint,
+    condensed_start,
+    nearest_point,
+    saddle_visit,
+    small_point,
+)
+from stagescope.papers.focus_dilution.loss import TokenPopulation
+from stagescope.papers.focus_dilution.model import LazyChain
+from stagescope.papers.focus_dilution.reading import Evidence, beside, opening, reaching_second
+
+# Focus and dilution: how times depend on the initial scale.
+
+DELAY = 0.1
+"""Tolerance of a delay, as a share of ln 10 / rate: rates are claimed to a tenth."""
+
+
+def _scaled(evidence: Evidence) -> Regime:
+    """A flow from a small start that stays at (0,0), (1,0) and (1,1) and reaches E2."""
+    for regime in (opening(0, 0), opening(1, 0), opening(1, 1), reaching_second):
+        if not (found := regime(evidence)).holds:
+            return found
+    return Regime(True, f"initial rms {evidence.start:.1e}; stays at (0,0), (1,0) and (1,1)")
+
+
+LABELS, LEGS = ((0, 0), (1, 0), (1, 1)), ("E1", "Q1-E1", "E2-Q1")
+
+
+def _legs(evidence: Evidence) -> np.ndarray | None:
+    """E1, Q1 - E1 and E2 - Q1; None where one of them was not reached."""
+    times = (evidence.openings["E1"], evidence.openings["Q1"], evidence.second)
+    if None in times:
+        return None
+    first, opened, second = (float(t) for t in times if t is not None)
+    return np.array([first, opened - first, second - opened])
+
+
+def _eps_law(evidence: Evidence) -> Comparison:
+    """The delay of each leg from eps/10 to eps/100 over ln 10 / rate, and how it differs from that between eps and eps/10.
+
+    The law is one of the limit of small starts. The difference between two decades is the error of the measurement; what the
+    run's distance from the points still does to their rates at eps/100 is the error of the prediction.
+    """
+    unit = "of the prediction"
+    visits = {label: evidence.visit(*label) for label in LABELS}
+    rates = [visit.small.opening.rate for visit in visits.values() if visit is not None and visit.small.opening is not None]
+    legs = _legs(evidence)
+    if legs is None or evidence.second is None or evidence.companion is None or len(rates) < 3:
+        return Comparison(1.0, None, DELAY, None, "E2 was not reached, or nothing opens at one of the saddles", unit=unit)
+    per_decade, found, smaller = np.log(10.0) / np.array(rates), [legs], evidence
+    for decades in (1, 2):
+        until = float(1.2 * evidence.second + 1.5 * decades * per_decade.sum())
+        smaller = Evidence(evidence.run, evidence.companion(10.0**-decades, until))
+        if (legs := _legs(smaller)) is None:
+            words = f"from a start {10**decades} times smaller: E2 was not reached"
+            return Comparison(1.0, None, DELAY, None, words, unit=unit)
+        found.append(legs)
+    early, late = (found[1] - found[0]) / per_decade, (found[2] - found[1]) / per_decade
+    doubts = np.array([abs(distance_shift(_again(smaller, label, visit))) for label, visit in visits.items()])
+    worst = int(np.argmax(np.abs(late - 1)))
+    shown = ", ".join(f"{name} {ratio:.3f}" for name, ratio in zip(LEGS, late, strict=True))
+    errors = {"predicted_error": float(doubts.max()), "measured_error": float(np.abs(late - early).max())}
+    reason = f"delay per decade of eps over ln 10/rate: {shown}"
+    over = _over_starts(evidence.start, found, per_decade)
+    return agreement(1.0, float(late[worst]), DELAY, reason, **errors, unit=unit, over_runs=over)
+
+
+def _over_starts(start: float, found: list[np.ndarray], per_decade: np.ndarray) -> OverRuns:
+    """E2 of the three runs over the size of their starts; predicted from that of the smallest start."""
+    decades = np.arange(len(found))
+    predicted = found[-1].sum() - (decades[-1] - decades) * per_decade.sum()
+    at, legs = start * 10.0**-decades, [each.sum() for each in found]
+    return OverRuns(tuple(at), tuple(legs), tuple(predicted), "initial rms", "E2 (t)", log_x=True)
+
+
+def _again(smaller: Evidence, label: tuple[int, int], visit: SaddleVisit | None) -> SaddleVisit | None:
+    """The visit of the first stay at a label from a smaller start, of the same critical point where it comes near that."""
+    stay = next((stay for stay in smaller.stays if (stay.r, stay.rq) == label), None)
+    known = None if visit is None else visit.small
+    return None if stay is None else saddle_visit(smaller.trajectory, smaller.law, stay, known)
+
+
+def distance_shift(visit: SaddleVisit | None) -> float:
+    """The relative change of the rate at a point because the run is not at it; 1 where there is no such point."""
+    if visit is None or visit.small.opening is None or visit.local_rate is None:
+        return 1.0
+    return visit.local_rate / visit.small.opening.rate - 1
+
+
+# Focus and dilution: what equal and almost equal rare tokens do (stage IV).
+
+
+@dataclass(frozen=True)
+class AsymmetryLimits:
+    """Where the laws of the asymmetry are claimed."""
+
+    almost: float = 0.3  # rare tokens are almost equal if none is further from their mean than this share of it
+    equal: float = 1e-9  # and equal if none is further than this
+    deltas: tuple[float, float] = (1e-5, 1e-4)  # relative deviations at which kappa is measured; the error is of order delta
+    rounding: float = 1e-10  # a rate above this is none of rounding: points are zeros to about 1e-15
+    parts: tuple[int, ...] = (1, 2, 4, 8)  # delta is divided by these for its law
+    exponent: float = 0.1  # tolerance of the exponent of delta: rates are claimed to a tenth
+    linear: float = 0.2  # the rate at the least delta is this near to kappa delta; beyond it no limit is taken
+    stalled: float = 3.0  # a run shows a stall if it lasts for this many times Q1 without E2, as long as three further legs
+
+
+LIMITS = AsymmetryLimits()
+UNSTABLE = "the symmetric point is unstable inside the rank-one model"
+
+
+@dataclass(frozen=True)
+class Asymmetry:
+    """A lazy chain as pi_f fixed and pi_i = mean + c_i delta for the others, with max |c_i| = 1 [FD:asymmetry]."""
+
+    law: TokenPopulation
+    frequent: int
+
+    @cached_property
+    def mean(self) -> float:
+        pi = self.law.process.stationary
+        return float((1 - pi[self.frequent]) / (len(pi) - 1))
+
+    @cached_property
+    def deviation(self) -> np.ndarray:
+        """c_i delta, zero for the frequent token."""
+        found = self.law.process.stationary - self.mean
+        found[self.frequent] = 0.0
+        return found
+
+    @property
+    def delta(self) -> float:
+        return float(np.abs(self.deviation).max())
+
+    def at(self, delta: float) -> TokenPopulation:
+        """The loss on the member of the family with this delta."""
+        chain = self.law.process
+        assert isinstance(chain, LazyChain)
+        pi = np.full(chain.vocab, self.mean)
+        pi[self.frequent] = chain.stationary[self.frequent]
+        if delta:
+            pi += self.deviation * (delta / self.delta)
+        return TokenPopulation(model=self.law.model, process=LazyChain(pi=tuple(pi.tolist()), persistence=chain.persistence))
+
+    @cached_property
+    def symmetric(self) -> SmallPoint:
+        """The symmetric point (1,1) at delta = 0; the flow from a symmetric start stays symmetric."""
+        loss = self.at(0.0)
+        return small_point(loss, condensed_start(loss, 1e-3, 1.0), 1, 1)
+
+    def near(self, delta: float) -> SmallPoint:
+        """The point (1,1) that continues the symmetric one to a small delta, in steps that double it."""
+        found, least = self.symmetric, LIMITS.deltas[1] * self.mean
+        steps = max(0, math.ceil(math.log2(delta / least)))
+        for step in range(steps, -1, -1):
+            found = nearest_point(self.at(delta / 2**step), found.point.params, 1, 1)
+        return found
+
+    def rate(self, delta: float) -> float | None:
+        """The fastest embedding rate there; None where the symmetric point does not continue to this delta."""
+        found = self.near(delta)
+        rate = max(o.rate for o in found.openings["embedding"]) if found.point.found and "embedding" in found.room else 0.0
+        return rate if rate > LIMITS.rounding else None
+
+    @property
+    def beyond_linear(self) -> float:
+        """The relative distance of the rate at the least delta of the law from kappa delta; infinite where there is none."""
+        least = self.delta / LIMITS.parts[-1]
+        rate = self.rate(least)
+        return math.inf if rate is None or self.kappa is None else abs(rate / (self.kappa[1] * least) - 1)
+
+    @cached_property
+    def kappa(self) -> tuple[float, float] | None:
+        """Exponent and factor of rate = kappa delta^exponent near delta = 0; None where the symmetric point does not continue."""
+        first, second = (self.rate(share * self.mean) for share in LIMITS.deltas)
+        if first is None or second is None:
+            return None
+        exponent = np.log(second / first) / np.log(LIMITS.deltas[1] / LIMITS.deltas[0])
+        return float(exponent), first / (LIMITS.deltas[0] * self.mean)
+
+    @property
+    def margin(self) -> float:
+        """Above 0 where the symmetric point is stable inside the rank-one model, in closed form."""
+        chain = self.law.process
+        assert isinstance(chain, LazyChain)
+        return symmetric_margin(chain.persistence, float(chain.stationary[self.frequent]), chain.vocab)
+
+    @cached_property
+    def tangential(self) -> float:
+        """The fastest rate inside the rank-one model at the symmetric point."""
+        return float(self.symmetric.point.rates[0])
+
+
+def family_of(evidence: Evidence) -> Asymmetry | None:
+    """None for chains that are not of the family, or whose rare tokens are far from equal."""
+    if not isinstance(evidence.law.process, LazyChain) or evidence.law.process.vocab < 3 or evidence.rate <= 0:
+        return None
+    found = Asymmetry(evidence.law, evidence.curves.frequent)
+    return found if found.delta <= LIMITS.almost * found.mean and found.mean < evidence.pi.max() else None
+
+
+def _family(evidence: Evidence) -> Regime:
+    found = family_of(evidence)
+    if found is None:
+        return Regime(False, "applies only to lazy chains whose rare tokens are almost equal", applies=False)
+    failed = evidence.failures()
+    if evidence.openings["Q1"] is None:
+        failed.append("Q1 was not reached: the run does not come to (1,1)")
+    elif not found.symmetric.of_its_label:
+        failed.append("no symmetric point (1,1) was found: the search ended elsewhere")
+    if failed:
+        return Regime(False, "; ".join(failed))
+    return Regime(True, f"rare tokens deviate by {found.delta / found.mean:.1%} of their mean")
+
+
+def _lifted(evidence: Evidence) -> Regime:
+    """Almost equal rare tokens, and a flow to E2 that stays at (1,1), where a direction opens at a rate of order delta."""
+    found = _family(evidence)
+    asymmetry = family_of(evidence)
+    if not found.holds or asymmetry is None:
+        return found
+    if asymmetry.delta <= LIMITS.equal:
+        return Regime(False, "rare tokens are equal: there is no delta to halve", applies=False)
+    if asymmetry.tangential > NO_RATE:
+        return Regime(False, f"{UNSTABLE} (rate {asymmetry.tangential:.3g}): flows leave it before asymmetry does")
+    for regime in (reaching_second, opening(1, 1)):
+        if not (more := regime(evidence)).holds:
+            return more
+    if (beyond := asymmetry.beyond_linear) > LIMITS.linear:
+        least = f"delta/{LIMITS.parts[-1]}"
+        far = f"at {least} the rate is {beyond:.0%} from kappa delta: delta is not small"
+        return Regime(False, far if math.isfinite(beyond) else f"the symmetric point does not continue to {least}")
+    return found
+
+
+def _delta_law(evidence: Evidence) -> Comparison:
+    """The exponent of the measured rate in the limit of small delta.
+
+    Exponents between delta, delta/2, delta/4 and delta/8 have an error of order delta; two neighbours give a limit without
+    it. The difference of the two limits is the error of the measurement; what the distance of a run from its point does to
+    its rate is the error of the prediction. The limit is -log2 of r(delta/2) r(delta/8)^2 / r(delta/4)^3; the three distances
+    enter with these weights and their signs, so that a part of order delta cancels like that of the rates.
+    """
+    unit, asymmetry, opened, second = "exponent", family_of(evidence), evidence.openings["Q1"], evidence.second
+    if asymmetry is None or opened is None or second is None or evidence.other_law is None:
+        return Comparison(1.0, None, LIMITS.exponent, None, "E2 was not reached", unit=unit)
+    rates, doubts = [], []
+    for parts in LIMITS.parts:
+        until = 1.5 * (opened + parts * (second - opened))
+        change = asymmetry.deviation * (1 / parts - 1)
+        at = evidence if parts == 1 else Evidence(evidence.run, evidence.other_law(change, until))
+        visit = at.visit(1, 1)
+        if visit is None or visit.rise is None:
+            words = f"at delta/{parts} the opening does not rise tenfold while the flow stays at (1,1)"
+            return Comparison(1.0, None, LIMITS.exponent, None, words, unit=unit)
+        rates.append(visit.rise.rate)
+        doubts.append(distance_shift(visit))
+    exponents = -np.diff(np.log2(rates))
+    before, limit = (2 * exponents[1:] - exponents[:-1]).tolist()
+    shown = [" ".join(f"{x:.3g}" for x in numbers) for numbers in (rates, exponents)]
+    reason = f"rates at (1,1) with delta/1, /2, /4, /8: {shown[0]}; exponents {shown[1]}, limit {limit:.3f}"
+    doubt = abs(doubts[1] - 3 * doubts[2] + 2 * doubts[3]) / math.log(2)
+    errors = {"predicted_error": doubt, "measured_error": abs(limit - before)}
+    return agreement(1.0, limit, LIMITS.exponent, reason, **errors, unit=unit)
+
+
+def _tangential(evidence: Evidence) -> Comparison:
+    found = family_of(evidence)
+    assert found is not None
+    rate = found.tangential
+    words = "stable" if rate <= NO_RATE else "unstable"
+    reason = f"at delta = 0 the symmetric point is {words} inside the rank-one model: rate {rate:.3g}"
+    return Comparison(0.0, rate, NO_RATE, rate <= NO_RATE, reason)
+
+
+def _stalling(evidence: Evidence) -> Regime:
+    found = family_of(evidence)
+    if found is None or found.delta > LIMITS.equal:
+        return Regime(False, "applies only to lazy chains with equal rare tokens", applies=False)
+    failed, opened = evidence.failures(), evidence.openings["Q1"]
+    if opened is None:
+        failed.append("Q1 was not reached: without it the claim is empty")
+    elif evidence.curves.time[-1] < LIMITS.stalled * opened:
+        failed.append(f"the run ends before {LIMITS.stalled:g} Q1 = {LIMITS.stalled * opened:.4g}")
+    if found.tangential > NO_RATE:
+        failed.append(f"{UNSTABLE} (rate {found.tangential:.3g})")
+    return Regime(not failed, "; ".join(failed) or "equal rare tokens, symmetric point stable inside the rank-one model")
+
+
+def _stall(evidence: Evidence) -> Comparison:
+    end, second = float(evidence.curves.time[-1]), evidence.second
+    shown = "not reached" if second is None else f"{second:.4g}"
+    return Comparison("not reached", shown, "exact", second is None, f"E2 {shown} by {evidence.run.clock} = {end:.4g}")
+
+
+# Focus and dilution: where flows stay at the symmetric point of equal rare tokens, and where they leave it.
+
+
+@dataclass(frozen=True)
+class LeavingRule:
+    """When a flow has left the symmetric point."""
+
+    left: float = 0.1  # rare tokens whose embeddings differ by this share of the longest have left it
+    held: float = 0.02  # and those that differ by less than this are still at it
+    longer: float = 1.5  # a run that is this many times longer than its rate needs must have left
+
+
+RULE = LeavingRule()
+
+
+def _equal(evidence: Evidence) -> Regime:
+    """Equal rare tokens, and a flow that comes to (1,1)."""
+    found = family_of(evidence)
+    if found is None or found.delta > LIMITS.equal:
+        return Regime(False, "applies only to lazy chains with equal rare tokens", applies=False)
+    failed = evidence.failures()
+    if evidence.openings["Q1"] is None:
+        failed.append("Q1 was not reached: the run does not come to (1,1)")
+    critical = stall_boundary(float(evidence.pi.max()), len(evidence.pi))
+    shown = "none" if critical is None else f"{critical:.4f}"
+    return Regime(not failed, "; ".join(failed) or f"equal rare tokens, Q1 reached; lambda_c = {shown}")
+
+
+def _spread(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
+    """Times from Q1 to E2 or the end, and by how much rare tokens differ along the first direction of W0, over its largest entry.
+
+    The first direction alone: what opens beside it is no motion inside the rank-one model.
+    """
+    opened, time = evidence.openings["Q1"] or 0.0, evidence.curves.time
+    end = float(time[-1]) if evidence.second is None else evidence.second
+    frames = np.flatnonzero((time >= opened) & (time <= end))
+    left = np.linalg.svd(evidence.curves.params["W0"][frames], full_matrices=False)[0][:, :, 0]
+    rare = np.delete(left, evidence.curves.frequent, axis=1)
+    return time[frames], np.ptp(rare, axis=1) / np.abs(left).max(axis=1)
+
+
+def _lambda_c(evidence: Evidence) -> Comparison:
+    found = family_of(evidence)
+    assert found is not None
+    predicted = "stays" if found.margin > 0 else "leaves"
+    if evidence.openings["Q1"] is None:
+        return Comparison(predicted, None, "exact", None, "Q1 was not reached")
+    time, spread = _spread(evidence)
+    if len(time) < 2:
+        return Comparison(predicted, None, "exact", None, "no frame lies between Q1 and E2")
+    most = float(spread.max())
+    measured = "leaves" if most > RULE.left else "stays" if most < RULE.held else None
+    reason = f"embeddings of rare tokens differ by {most:.2g} of the longest at most, {spread[0]:.2g} at Q1"
+    if measured is None:
+        return Comparison(predicted, None, "exact", None, f"{reason}: neither left nor held")
+    if predicted == "leaves" and measured == "stays":
+        rate = found.tangential
+        needed = RULE.longer * math.log(RULE.left / max(float(spread[0]), 1e-300)) / max(rate, 1e-300)
+        if time[-1] - time[0] < needed:
+            return Comparison(
+                predicted, None, "exact", None, f"{reason}; at rate {rate:.2g} it needs t = {plain_time(needed, 3)} to leave"
+            )
+    return Comparison(predicted, measured, "exact", predicted == measured, reason)
+
+
+CLAIMS = (
+    *SADDLE_CLAIMS,
+    *CYCLE_CLAIMS,
+    claim(
+        "FD:eps-law",
+        "A tenfold smaller start delays each event by ln 10 over its rate",
+        _scaled,
+        _eps_law,
+        "E1",
+        "E2",
+        kind="prediction",
+        rules=3,
+        elsewhere=beside,
+        cost="2 flows from starts 10 and 100 times smaller, each about twice as long as this one",
+    ),
+    claim(
+        "FD:delta-law",
+        "Halving the asymmetry halves the rate at which the flow leaves (1,1)",
+        _lifted,
+        _delta_law,
+        "Q1",
+        "E2",
+        kind="prediction",
+        rules=2,
+        cost="3 flows at a half, a quarter and an eighth of the asymmetry, up to eight times as long as this one",
+    ),
+    claim(
+        "FD:tangential",
+        "At delta = 0 nothing grows inside the rank-one model either",
+        _family,
+        _tangential,
+        "Q1",
+        kind="prediction",
+        rules=2,
+    ),
+    claim(
+        "FD:stall",
+        "Without asymmetry the flow stalls at (1,1)",
+        _stalling,
+        _stall,
+        "Q1",
+        "end",
+        kind="prediction",
+        rules=2,
+    ),
+    claim(
+        "FD:lambda-c",
+        "With equal rare tokens a flow stays at the symmetric (1,1) where persistence is below lambda_c, and leaves it above",
+        _equal,
+        _lambda_c,
+        "Q1",
+        "E2",
+        kind="prediction",
+    ),
+    *PATH_CLAIMS,
+)

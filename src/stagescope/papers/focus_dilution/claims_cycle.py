@@ -1,0 +1,446 @@
+"""Claims of focus and dilution on the whole run: order, dilution, recurrence, and the saddle path from its start."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.detect.events import around, first_crossing
+from stagescope.landscape.saddle_path import SaddlePath, plain_time
+from stagescope.papers.focus_dilution.claims_saddles import MARKS, redistribution
+from stagescope.papers.focus_dilution.model import LazyChain
+from stagescope.papers.focus_dilution.reading import Evidence, beside, reaching_second, small_flow, visited
+from stagescope.papers.focus_dilution.stages import RowCycle, row_cycles, row_turns
+
+# Focus and dilution: claims on the order of the openings, on dilution, and on whether the cycle repeats.
+
+
+@dataclass(frozen=True)
+class CycleTolerances:
+    """How far the stages of the first cycle may be from what is predicted."""
+
+    meeting: float = 0.02  # of the time: a row's return to its base and the zero of its embedding
+    smallest: float = 1e-6  # gain that a row must have, far above the error of a flow (1e-10), so that small rows count too
+    clear: float = 0.5  # a row clearly dilutes or not if second order moves it at least half as fast as the fastest
+    floor: float = 0.01  # a run is over when its loss is this share of H(pi) - H above its floor
+
+
+CYCLE = CycleTolerances()
+
+
+def _order(evidence: Evidence) -> Comparison:
+    """Attention opens at Q1, or at its onset where a weakly driven chain never reaches .1."""
+    first, second = evidence.openings["E1"], evidence.second
+    opened = min((t for t in (evidence.openings["Q1"], evidence.onset) if t is not None), default=None)
+    if first is None or second is None or opened is None:
+        missing = "E1" if first is None else "E2" if second is None else "the opening of attention"
+        return Comparison("E1 < onset of attention < E2", None, "order", None, f"{missing} was not reached", unit="t")
+    shown = f"E1 {first:.4g}, attention {opened:.4g}, E2 {second:.4g}"
+    return Comparison("E1 < onset of attention < E2", shown, "order", first < opened < second, shown, unit="t")
+
+
+def _cycles(evidence: Evidence) -> list[RowCycle]:
+    """Focus and dilution of every rare row between E1 and E2, however small its gain."""
+    curves = evidence.curves
+    first, second = evidence.openings["E1"], evidence.second
+    assert first is not None
+    window = (first, float(curves.time[-1]) if second is None else second)
+    base, attention = float(curves.pi[curves.frequent]), curves.on_frequent
+    return row_cycles(curves.time, attention, base, window, float(np.sign(evidence.rate)), curves.frequent, CYCLE.smallest)
+
+
+def _driven(evidence: Evidence) -> np.ndarray | None:
+    """By how much second order changes the embedding of each row along the condensed direction, relative to the largest.
+
+    Negative is towards zero. Read where D is smallest above the start; None where D does not come so far.
+    """
+    visit = evidence.visit(1, 0)
+    if visit is None or evidence.linear is None:
+        return None
+    after = np.flatnonzero(np.abs(redistribution(evidence, visit)) >= MARKS[0])
+    if not after.size:
+        return None
+    w = evidence.linear.second_order(visit.trajectory.at(int(after[0])))["W0"] @ visit.place.S[0]
+    share = w / (evidence.curves.params["W0"][visit.frame] @ visit.place.S[0])
+    return share / np.abs(share).max()
+
+
+def _dilution(evidence: Evidence) -> Comparison:
+    """Rows that should be diluted before E2, those whose embedding second order moves towards zero, and rows that were.
+
+    A row that returns to its base must do so when its embedding crosses zero. A mismatch in a row that second order moves
+    less than half as fast as the fastest decides nothing: its time is that of the others, and it may need twice as long.
+    """
+    second, driven, unit = evidence.second, _driven(evidence), "rows"
+    if second is None or driven is None or evidence.openings["E1"] is None:
+        return Comparison("-", None, 0.0, None, "E2 was not reached, or the embeddings did not move", unit=unit)
+    cycles = _cycles(evidence)
+    gone = {cycle.row for cycle in cycles if cycle.half is not None and cycle.half <= second}
+    should = {cycle.row for cycle in cycles if driven[cycle.row] < 0}
+    wrong = sorted(gone ^ should)
+    meetings = [_meeting(evidence, cycle, second) for cycle in cycles]
+    gap, doubt = (max((each[i] for each in meetings), default=0.0) for i in (0, 1))
+    reason = f"{len(should & gone)} of {len(should)} rows that second order moves towards zero lost half of their gain before E2"
+    reason += f", and {len(gone - should)} of {len(cycles) - len(should)} others"
+    reason += f"; rows return to their base within {gap:.2%} of the time at which gamma_i crosses zero"
+    clear = [row for row in wrong if abs(driven[row]) >= CYCLE.clear]
+    holds = False if clear or gap - doubt > CYCLE.meeting else None if wrong or gap + doubt > CYCLE.meeting else True
+    reason += f"; second order moves {_named(wrong)} too slowly to decide" if holds is None and wrong else ""
+    reason += f"; a second direction moves these times by up to {doubt:.1%}" if holds is None and doubt >= 0.0005 else ""
+    return Comparison(float(len(should)), float(len(gone)), 0.0, holds, reason, unit=unit)
+
+
+def _named(rows: list[int]) -> str:
+    """Such as "row 1" or "rows 1, 2"."""
+    return f"row{'s' if len(rows) != 1 else ''} {', '.join(map(str, rows))}"
+
+
+def _meeting(evidence: Evidence, cycle: RowCycle, second: float) -> tuple[float, float]:
+    """The time between a row's return to its base and the zero of its embedding, relative, and its error; 0 without a return.
+
+    The error: a second direction of size sv_2(W0) moves the return by about sv_2 over the speed of the embedding.
+    """
+    if cycle.focus is None or cycle.complete is None or cycle.complete > second:
+        return 0.0, 0.0
+    curves, first = evidence.curves, evidence.openings["E1"]
+    assert first is not None
+    time, w0 = curves.time, curves.params["W0"]
+    # The embedding of the row along the condensed direction, in every frame.
+    gamma = w0[:, cycle.row] @ np.linalg.svd(w0[int(np.searchsorted(time, first))], full_matrices=False)[2][0]
+    sign = float(np.sign(np.interp(cycle.focus, time, gamma)))
+    zero = first_crossing(time, sign * gamma, 0.0, rising=False, after=cycle.focus)
+    if zero is None:
+        return 1.0, 0.0
+    speed = abs(float(np.interp(zero, time, np.gradient(gamma, time))))
+    moved = float(np.interp(zero, time, curves.embedding_values[:, 1])) / max(speed, np.finfo(float).tiny)
+    return abs(cycle.complete - zero) / cycle.complete, moved / cycle.complete
+
+
+def _recurrence(evidence: Evidence) -> Comparison:
+    """Rows with a rise and then a fall (away from the frequent token first where c < 0) after E2, each by more than .03."""
+    curves, sign, unit = evidence.curves, float(np.sign(evidence.rate)), "rows"
+    if evidence.second is None:
+        return Comparison(1.0, None, "at least", None, "E2 was not reached", unit=unit)
+    attention = curves.on_frequent
+    found = list(row_turns(curves.time, attention, evidence.openings["E1"], evidence.second, sign, curves.frequent))
+    again = []
+    for row in range(len(curves.pi)):
+        moves = [turn.rising == (sign > 0) for at, turn in found if at == row]
+        if any(one and not other for one, other in pairwise(moves)):
+            again.append(row)
+    end, chain = float(curves.time[-1]), evidence.law.process
+    # Nothing is left to learn where the loss is at the entropy rate, relative to what the context can tell.
+    floor, final = chain.floor(), evidence.law.value({name: block[-1] for name, block in curves.params.items()})
+    over = final - floor <= CYCLE.floor * (chain.unigram_loss() - floor)
+    verb = "focus and dilute" if len(again) > 1 else "focuses and dilutes"
+    reason = f"{_named(again) if again else 'no row'} {verb} again between E2 and {evidence.run.clock} = {end:.4g}"
+    holds = True if again else False if over else None
+    reason += "" if holds is not None else "; the loss still falls, so a second cycle may come"
+    return Comparison(1.0, float(len(again)), "at least", holds, reason, unit=unit)
+
+
+def _both(evidence: Evidence) -> Regime:
+    """The paper's setting: a flow from a small start on a lazy chain that stays at (1,0) and lasts until E2."""
+    found = visited(1, 0)(evidence)
+    if found.holds and not isinstance(evidence.law.process, LazyChain):
+        return Regime(False, "not a lazy chain: on others rows keep their focus beyond E2 more often than not")
+    found = reaching_second(evidence) if found.holds else found
+    driven = _driven(evidence) if found.holds else None
+    if driven is not None and not any(driven[cycle.row] < 0 for cycle in _cycles(evidence)):
+        return Regime(False, "second order moves no rare row towards zero: there is nothing to dilute")
+    return found
+
+
+def _diluted_before(evidence: Evidence) -> Regime:
+    """E2 was reached, some rare row had focused and lost half of its gain by then, and a third direction can still open.
+
+    Logits have d - 1 directions, since a constant does not change them: with three tokens all are open at E2.
+    """
+    base, model = reaching_second(evidence), evidence.law.model
+    if not base.holds:
+        return base
+    directions = min(model.width, model.vocab - 1)
+    if directions < 3:
+        return Regime(False, f"{directions} embedding directions are possible: after E2 none is left to open")
+    second = evidence.second or 0.0
+    cycles = [cycle for cycle in _cycles(evidence) if cycle.half is not None and cycle.half <= second]
+    return base if cycles else Regime(False, "no rare row focused and lost half of its gain before E2")
+
+
+CYCLE_CLAIMS = (
+    claim(
+        "FD:dilution",
+        "Rows whose embedding second order moves towards zero are diluted before E2, at its zero; the others are not",
+        _both,
+        _dilution,
+        "focus*",
+        "dilution*",
+        kind="prediction",
+        rules=3,
+        elsewhere=beside,
+    ),
+    claim(
+        "FD:stages",
+        "Embedding, attention, embedding open in this order",
+        small_flow,
+        _order,
+        "E1",
+        "E2",
+        kind="pattern",
+        rules=2,
+        elsewhere=beside,
+    ),
+    claim(
+        "FD:recurrence",
+        "After E2 the cycle repeats: some row focuses and dilutes again",
+        _diluted_before,
+        _recurrence,
+        "E2",
+        "end",
+        kind="pattern",
+        rules=4,
+        elsewhere=beside,
+    ),
+)
+
+
+# Focus and dilution before the run: the saddle path from its start against what it did.
+
+COST = "the saddle path from the start, once for all claims"
+
+
+@dataclass(frozen=True)
+class PathTolerances:
+    """From which starts a path is claimed, and how far its times may be off, relative, beyond its own interval."""
+
+    largest: float = 1.2e-3  # rms of a start drawn with standard deviation 1e-3 is below this
+    at_largest: float = 0.05  # what directions that open together do to each other, at 1e-3
+    least: float = 0.01  # at 1e-4 and below
+    events: int = 3  # E1 and Q1 come on every chain: a sequence is of three events at least
+    timed: int = 2  # events whose times are compared, at least
+    longer: float = 2.0  # a run shows that no event follows if it lasts this many times as long as the last one took
+
+
+PATH = PathTolerances()
+
+
+def room(start: float) -> float:
+    """The relative tolerance of a time: .05 at 1e-3, .01 at 1e-4, and a power of the start between them."""
+    return float(np.clip(PATH.at_largest * (start / 1e-3) ** 0.7, PATH.least, PATH.at_largest))
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A path beside the openings of a run that ends at `end`.
+
+    `due` are events that must have come by then, `possible` those that may have; both with their intervals and tolerance.
+    """
+
+    path: SaddlePath
+    times: dict[str, float]
+    end: float
+    room: float
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> "Beside | None":
+        path = evidence.predicted[0] if evidence.start <= PATH.largest else None
+        if path is None:
+            return None
+        found = {name: when for name, when in evidence.openings.items() if when is not None}
+        return cls(path, found, float(evidence.curves.time[-1]), room(evidence.start))
+
+    def predicted(self, name: str) -> tuple[float, float, float] | None:
+        """Time, low and high; None for an event that is not predicted."""
+        event = self.path.events[name]
+        return None if event.t is None or event.low is None or event.high is None else (event.t, event.low, event.high)
+
+    @property
+    def due(self) -> list[str]:
+        return [name for name in self.path.sequence if (at := self.predicted(name)) and at[2] + self.room * at[0] < self.end]
+
+    @property
+    def possible(self) -> list[str]:
+        return [name for name in self.path.sequence if (at := self.predicted(name)) and at[1] - self.room * at[0] <= self.end]
+
+    @property
+    def missing(self) -> list[str]:
+        """Events that must have come and did not."""
+        return [name for name in self.due if name not in self.times]
+
+    @property
+    def excluded(self) -> list[str]:
+        """Events that came though the path says that they never come, or later; in order of time."""
+        came = sorted(self.times, key=lambda name: self.times[name])
+        early = {name for name in came if self.times[name] < (1 - self.room) * self.path.events[name].beyond}
+        return [name for name in came if name not in self.possible and (self.predicted(name) or name in early)]
+
+    @property
+    def ahead(self) -> str:
+        """What is predicted after the end of the run."""
+        late = [f"{name} at {self.path.events[name].t:.4g}" for name in self.path.sequence if name not in self.possible]
+        return f"; not reached yet, predicted after the end: {', '.join(late)}" if late else ""
+
+
+def _regime(further: Callable[[Beside], str]) -> Callable[[Evidence], Regime]:
+    """A population flow from a start of rms 1e-3 or less that has a path, and what `further` asks: a sentence where it fails."""
+
+    def regime(evidence: Evidence) -> Regime:
+        failed = evidence.failures()
+        if not failed and evidence.start > PATH.largest:
+            failed.append(f"initial rms {evidence.start:.1e} is above {PATH.largest:g}, where directions open together")
+        if not failed and evidence.predicted[0] is None:
+            failed.append(evidence.predicted[1])
+        found = None if failed else Beside.of(evidence)
+        if found is not None and (why := further(found)):
+            failed.append(why)
+        return Regime(not failed, "; ".join(failed) or f"flow from a start of rms {evidence.start:.1e}")
+
+    return regime
+
+
+def _long_enough(found: Beside) -> str:
+    if len(found.due) >= PATH.events or found.excluded:
+        return ""
+    return f"{len(found.due)} events are predicted before the end of the run, and a sequence needs {PATH.events}{found.ahead}"
+
+
+def _two_due(found: Beside) -> str:
+    """E1 alone shows the rate at the origin, which does not depend on how tokens follow each other."""
+    few = len(found.due) < PATH.timed and not found.excluded
+    return f"fewer than {PATH.timed} events are predicted before the end of the run{found.ahead}" if few else ""
+
+
+def _sequence(evidence: Evidence) -> Comparison:
+    """Exactly the events that are predicted by the end of the run, in their order; intervals that overlap leave it open."""
+    found = Beside.of(evidence)
+    assert found is not None
+    order = [name for name in sorted(found.times, key=lambda name: found.times[name]) if found.predicted(name)]
+    wanted = [name for name in found.path.sequence if name in found.due or name in order]
+    swapped = [(a, b) for i, a in enumerate(order) for b in order[i + 1 :] if wanted.index(a) > wanted.index(b)]
+    ends = {
+        name: (-np.inf if event.low is None else event.low, np.inf if event.high is None else event.high)
+        for name, event in found.path.events.items()
+    }
+    clear = [(a, b) for a, b in swapped if ends[a][0] > ends[b][1]]
+    said = [f"{name} did not come" for name in found.missing]
+    said += [f"{name} came, which is not predicted by then" for name in found.excluded]
+    said += [f"{a} came before {b}" for a, b in clear]
+    holds = False if said else None if swapped else True
+    doubt = [f"the intervals of {b} and {a} overlap, and they came the other way round" for a, b in swapped]
+    reason = "; ".join(said or doubt) or f"{len(order)} events in the order predicted"
+    came = " ".join(sorted(found.times, key=lambda name: found.times[name]))
+    return Comparison(" ".join(wanted), came, "the same sequence", holds, f"{reason}{found.ahead}")
+
+
+def _times(evidence: Evidence) -> Comparison:
+    """The event that is furthest off, in tolerances; all must be within theirs, and one that is missing has not come in time."""
+    found = Beside.of(evidence)
+    assert found is not None
+    compared = {name: _time(evidence, found, name) for name in found.path.sequence if name in found.times}
+    for name in found.missing:
+        t, low, high = found.predicted(name) or (0.0, 0.0, 0.0)
+        words = f"{name}, predicted at {t:.4g}, has not come by {found.end:.4g}"
+        compared[name] = Comparison(t, None, found.room * t, False, words, (high - low) / 2, unit="t")
+    for name in found.excluded:
+        words = f"{name} came at {found.times[name]:.4g}, and is not predicted by then"
+        compared[name] = Comparison(None, found.times[name], None, False, words, unit="t")
+    worst = max(compared, key=lambda name: _off(compared[name]))
+    verdicts = {each.holds for each in compared.values()}
+    holds = False if False in verdicts else None if None in verdicts else True
+    listed = ", ".join(f"{name} {_number(each.measured)} ({_number(each.predicted)})" for name, each in compared.items())
+    at = compared[worst]
+    reason = f"worst at {worst}: {at.reason}; measured (predicted): {listed}{found.ahead}"
+    return Comparison(at.predicted, at.measured, at.tolerance, holds, reason, at.predicted_error, at.measured_error, "t")
+
+
+def _time(evidence: Evidence, found: Beside, name: str) -> Comparison:
+    measured, (t, low, high) = found.times[name], found.predicted(name) or (0.0, 0.0, 0.0)
+    before, after = around(evidence.curves.time, measured)
+    errors: Any = {"predicted_error": (high - low) / 2, "measured_error": (after - before) / 2}
+    return agreement(t, measured, found.room * t, f"measured/predicted = {measured / t:.4f}", **errors, unit="t")
+
+
+def _off(compared: Comparison) -> float:
+    """By how many tolerances a time is off; without a measurement by more than any."""
+    if not isinstance(compared.measured, float) or not isinstance(compared.predicted, float):
+        return np.inf
+    return abs(compared.measured - compared.predicted) / float(compared.tolerance or 1.0)
+
+
+def _number(value: float | str | None) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else "-"
+
+
+def _stops(evidence: Evidence) -> Regime:
+    """The path ends above the floor of the loss with events that are absent, and the run is long enough to show it."""
+    seen, chain = Beside.of(evidence), evidence.law.process
+    if seen is not None and not any(event.absent for event in seen.path.events.values()):
+        return Regime(False, "applies only where the path says of an event that it does not come", applies=False)
+    if seen is not None and seen.path.legs[-1].loss - chain.floor() <= CYCLE.floor * (chain.unigram_loss() - chain.floor()):
+        return Regime(False, "applies only to paths that end above the floor of the loss", applies=False)
+    return _regime(_short)(evidence)
+
+
+def _short(found: Beside) -> str:
+    last = max([0.0, *(event.t or 0.0 for event in found.path.events.values())])
+    known = min(event.beyond for event in found.path.events.values() if event.absent)
+    wanted = f"before {PATH.longer:g} times that of the last event, {last:.4g}"
+    if known < PATH.longer * last:
+        return f"the end of the path is known up to t={plain_time(known)}, {wanted}"
+    return "" if found.end >= PATH.longer * last else f"the run ends at t={plain_time(found.end)}, {wanted}"
+
+
+def _critical(evidence: Evidence) -> Comparison:
+    """Of the events that are absent none has come while the path is known, and all others have."""
+    found = Beside.of(evidence)
+    assert found is not None
+    absent = [name for name, event in found.path.events.items() if event.absent]
+    came = found.excluded
+    wanted, shown = (" ".join(names) or "no event" for names in (found.due, sorted(found.times, key=lambda n: found.times[n])))
+    reason = next(event.reason for event in found.path.events.values() if event.absent)
+    said = [f"{', '.join(came)} came"] * bool(came) + [f"{', '.join(found.missing)} did not come"] * bool(found.missing)
+    words = "; ".join(said) or f"none of {', '.join(absent)} has come by t={plain_time(found.end)}"
+    return Comparison(wanted, shown, "the same events", not said, f"{words}; the path ends: {reason}")
+
+
+PATH_CLAIMS = (
+    claim(
+        "FD:predicted-sequence",
+        "The saddle path from the start gives the sequence of events",
+        _regime(_long_enough),
+        _sequence,
+        "start",
+        "end",
+        kind="prediction",
+        group="saddle path",
+        elsewhere=beside,
+        cost=COST,
+    ),
+    claim(
+        "FD:predicted-times",
+        "The saddle path from the start gives the time of each event",
+        _regime(_two_due),
+        _times,
+        "start",
+        "end",
+        kind="prediction",
+        group="saddle path",
+        elsewhere=beside,
+        cost=COST,
+    ),
+    claim(
+        "FD:critical-scale",
+        "Where growth along the saddle path is finite, events that it does not reach do not come while its end is known",
+        _stops,
+        _critical,
+        "start",
+        "end",
+        kind="prediction",
+        elsewhere=beside,
+        cost=COST,
+    ),
+)

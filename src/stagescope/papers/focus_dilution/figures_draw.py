@@ -1,0 +1,426 @@
+"""Drawings of the focus-and-dilution figures: each function draws the numbers of its twin in figures_numbers.py."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure as Drawing
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from stagescope.papers.focus_dilution.figures_numbers import EVENTS
+from stagescope.views.figure import COLORS, GREY, Numbers
+
+# Drawings of the focus-and-dilution figures that show runs: each function draws the numbers of its twin in numbers.py.
+
+
+def row_color(row: int) -> str:
+    """The colour of a token, as on the page."""
+    return COLORS[row % len(COLORS)]
+
+
+def row_handles(count: int, word: str = "row") -> list[Line2D]:
+    return [Line2D([], [], color=row_color(row), label=f"{word} {row}") for row in range(count)]
+
+
+def log_time(axis: Any, panel: Numbers, first: float = 0.5) -> None:
+    """Logarithmic time from around E1 to the end, with plain numbers."""
+    axis.set_xscale("log")
+    axis.set_xlim(first * panel["events"]["E1"], panel["until"])
+    wide = np.log10(panel["until"] / (first * panel["events"]["E1"])) > 2
+    axis.xaxis.set_major_locator(LogLocator(subs=(1,) if wide else (1, 2, 5)))
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.xaxis.set_minor_formatter(NullFormatter())
+
+
+def marked(axis: Any, panel: Numbers, names: tuple[str, ...]) -> None:
+    """Thin vertical lines at events inside the axis, named above it; names of two that are near each other stand apart."""
+    low, high = axis.get_xlim()
+    close = 0.06  # share of the axis's width below which names would overlap
+    events = {name: panel["events"].get(name) for name in names}
+    inside = sorted((when, name) for name, when in events.items() if when is not None and low < when < high)
+    across = [axis.transLimits.transform(axis.transScale.transform((when, 1.0)))[0] for when, _ in inside]
+    for k, (when, name) in enumerate(inside):
+        axis.axvline(when, color=GREY, lw=0.7, ls=":", zorder=0)
+        place, text = axis.get_xaxis_transform(), f"${name[0]}_{name[1:]}$"
+        before = k > 0 and across[k] - across[k - 1] < close
+        after = k + 1 < len(inside) and across[k + 1] - across[k] < close
+        side = "center" if before == after else "left" if before else "right"
+        axis.text(when, 1.01, text, transform=place, ha=side, va="bottom", fontsize=8, color="#444444")
+
+
+def title_of(panel: Numbers) -> str:
+    law = " ".join(f"{p:g}".lstrip("0") for p in panel["pi"])
+    return rf"{panel['preset']}: $\pi$ = ({law})"
+
+
+def embedding(numbers: Numbers) -> Drawing:
+    names = list(numbers["moments"])
+    drawing, axes = plt.subplots(1, len(names), figsize=(10.6, 2.9), sharex=True, sharey=True, layout="constrained")
+    path, time = np.array(numbers["path"]), np.array(numbers["t"])
+    titles = {
+        "(1,0)": "condensed",
+        "diluted": "focused, then diluted",
+        "E2": "second direction opens",
+        "Q2": "attention opens again",
+    }
+    before = 0.0
+    for axis, name in zip(axes, names, strict=True):
+        when = numbers["moments"][name]
+        trail = path[(time >= before) & (time <= when)]
+        axis.axhline(0, color=GREY, lw=0.5)
+        axis.axvline(0, color=GREY, lw=0.5)
+        for row in range(path.shape[1]):
+            axis.plot(*trail[:, row].T, color=row_color(row), lw=0.9, alpha=0.5)
+            axis.plot(*numbers["points"][name][row], "o", color=row_color(row), ms=6, mec="white", mew=0.7)
+        axis.set_title(f"{titles.get(name, 'end')}\n$t$ = {when:.0f}", fontsize=9)
+        shares = numbers["explained"][name]
+        text, white = f"PC 1: {shares[0]:.1%}\nPC 2: {shares[1]:.1%}", {"fc": "white", "ec": "none", "pad": 1}
+        axis.text(0.03, 0.04, text, transform=axis.transAxes, fontsize=8, bbox=white)
+        before = when
+    axes[0].set_ylim(-2.3, 1.7)
+    axes[2].set_xlabel("condensed direction")
+    axes[0].set_ylabel("next direction")
+    axes[0].legend(handles=[_dot(row) for row in range(path.shape[1])], loc="upper left", handletextpad=0.1)
+    drawing.suptitle(
+        "Rows of the embedding (ref): one direction explains all of them until the second opens (share of variance below)"
+    )
+    return drawing
+
+
+def _dot(row: int) -> Line2D:
+    return Line2D([], [], color=row_color(row), marker="o", ls="", ms=5, label=f"token {row}")
+
+
+def singular_values(numbers: Numbers) -> Drawing:
+    panels = numbers["panels"]
+    drawing, axes = plt.subplots(3, len(panels), figsize=(8.8, 6.2), sharex="col", sharey="row", layout="constrained")
+    kinds = {"W0": "$W_0$", "W1": "$W_1$", "Phi": r"scores $\Phi$"}
+    for column, panel in enumerate(panels):
+        for line, (name, label) in enumerate(kinds.items()):
+            axis = axes[line, column]
+            for k, values in enumerate(panel["values"][name]):
+                axis.plot(panel["t"], values, color=COLORS[k % len(COLORS)], label=f"k = {k + 1}")
+            axis.axhline(numbers["level"], color=GREY, lw=0.9, ls="--")
+            axis.set_yscale("log")
+            axis.set_ylim(1e-8 if name == "Phi" else 3e-4, 60 if name == "Phi" else 8)
+            log_time(axis, panel, 0.1)
+            openings = tuple(n for n in panel["events"] if n[0] == ("Q" if name == "Phi" else "E") and n[1:].isdigit())
+            marked(axis, panel, openings)
+            if column == 0:
+                axis.set_ylabel(f"singular values of {label}")
+        axes[0, column].set_title(title_of(panel), pad=16)
+        axes[2, column].set_xlabel("t")
+    axes[0, 0].legend(loc="upper left", ncols=2)
+    drawing.suptitle("Embedding and attention directions open in turn; an event is a singular value passing .1 (dashed)")
+    return drawing
+
+
+def attention(numbers: Numbers) -> Drawing:
+    panels = numbers["panels"]
+    drawing, axes = plt.subplots(2, len(panels), figsize=(9.4, 6.0), layout="constrained", height_ratios=(1.25, 1))
+    for column, panel in enumerate(panels):
+        whole, first = axes[:, column]
+        time, rows = np.array(panel["t"]), np.array(panel["rows"])
+        for row, curve in enumerate(rows):
+            whole.plot(time, curve, color=row_color(row))
+            if row:
+                first.plot(time, curve - panel["base"], color=row_color(row))
+        whole.axhline(panel["base"], color=GREY, lw=0.9, ls="--")
+        first.axhline(0, color=GREY, lw=0.9, ls="--")
+        for axis, shift in ((whole, 0.0), (first, panel["base"])):
+            _moments(axis, panel, time, rows, shift)
+        log_time(whole, panel, 1.5)
+        marked(whole, panel, ("E1", "Q1", "E2", "Q2", "E3"))
+        whole.set_ylim(-0.02, 1.03)
+        whole.set_title(title_of(panel), pad=16)
+        _zoom(first, panel)
+        first.set_xlabel("t")
+    axes[0, 0].set_ylabel("attention on token 0, $A_{i0}$")
+    axes[1, 0].set_ylabel(r"first cycle, $A_{i0}-\pi_0$")
+    marks = [("^", True, "focus"), ("v", True, "half lost"), ("^", False, "refocus"), ("v", False, "diluted again")]
+    handles: list[Any] = row_handles(len(panels[0]["rows"]))
+    handles += [
+        Line2D([], [], color="#444444", marker=m, ls="", mfc="#444444" if full else "white", label=text)
+        for m, full, text in marks
+    ]
+    drawing.legend(handles=handles, loc="outside lower center", ncols=8, columnspacing=1.2)
+    drawing.suptitle("Rare rows first gain attention on the frequent token, then lose it; after $E_2$ the cycle begins again")
+    return drawing
+
+
+def _moments(axis: Any, panel: Numbers, time: np.ndarray, rows: np.ndarray, shift: float) -> None:
+    """Focus and dilution of the first cycle filled, later ones hollow."""
+    for name, when in panel["events"].items():
+        stem, row = name.partition(".")[0].rstrip("0123456789"), name.partition(".")[0].lstrip("abcdefghijklmnopqrstuvwxyz")
+        if stem not in ("focus", "dilution", "refocus", "redilution") or (shift and stem.startswith("re")):
+            continue
+        color = row_color(int(row))
+        height = float(np.interp(when, time, rows[int(row)])) - shift
+        fill = "white" if stem.startswith("re") else color
+        axis.plot(when, height, "^" if stem.endswith("focus") else "v", color=color, mfc=fill, ms=5, zorder=5)
+
+
+def _zoom(axis: Any, panel: Numbers) -> None:
+    """The window of the first focus and dilution."""
+    held = panel["events"]
+    last = max(when for name, when in held.items() if name.startswith("dilution"))
+    wide = last - held["Q1"]
+    axis.set_xlim(held["Q1"] - 0.4 * wide, last + 0.4 * wide)
+    top = max(panel["peak"].values()) - panel["base"]
+    axis.set_ylim(-1.3 * top, 1.25 * top)
+    peaks = ", ".join(f"{value:.3f}" for value in panel["peak"].values())
+    axis.set_title(f"first cycle: peaks {peaks} of rows 1, 2, 3", fontsize=9)
+
+
+def entropy(numbers: Numbers) -> Drawing:
+    panels = numbers["panels"]
+    drawing, axes = plt.subplots(1, len(panels), figsize=(9.4, 3.5), layout="constrained")
+    for axis, panel in zip(axes, panels, strict=True):
+        for row, curve in enumerate(panel["rows"]):
+            axis.plot(panel["t"], curve, color=row_color(row))
+        axis.axhline(panel["base"], color=GREY, lw=0.9, ls="--")
+        axis.text(
+            0.01, panel["base"], r"$H(\pi)$", color="#555555", fontsize=8, va="bottom", transform=axis.get_yaxis_transform()
+        )
+        log_time(axis, panel, 1.5)
+        marked(axis, panel, ("Q1", "E2", "Q2", "E3"))
+        axis.set_ylim(bottom=0)
+        axis.set_title(title_of(panel), pad=16)
+        axis.set_xlabel("t")
+    axes[0].set_ylabel("entropy of the attention row (nats)")
+    axes[0].legend(handles=row_handles(len(panels[0]["rows"])), loc="lower left")
+    drawing.suptitle("Entropy of rare rows falls with the focus, rises with the dilution, and later falls again")
+    return drawing
+
+
+def norms(numbers: Numbers) -> Drawing:
+    panels = numbers["panels"]
+    drawing, axes = plt.subplots(1, len(panels), figsize=(9.4, 3.6), sharey=True, layout="constrained")
+    for axis, panel in zip(axes, panels, strict=True):
+        for row, curve in enumerate(panel["rows"]):
+            axis.plot(panel["t"], curve, color=row_color(row))
+            axis.plot(panel["plateau"], [panel["predicted"][row]] * 2, color=row_color(row), ls=(0, (1, 1.2)), lw=4, alpha=0.45)
+        axis.set_yscale("log")
+        axis.set_ylim(1e-3, 5)
+        log_time(axis, panel)
+        marked(axis, panel, ("E1", "Q1", "E2", "Q2", "E3"))
+        axis.set_title(title_of(panel), pad=16)
+        axis.set_xlabel("t")
+    axes[0].set_ylabel("row norms of $W_0$")
+    handles: list[Any] = row_handles(len(panels[0]["rows"]), "token")
+    handles.append(Line2D([], [], color="#444444", ls=(0, (1, 1.2)), lw=4, alpha=0.45, label=r"predicted $a\,\pi_i/n$"))
+    axes[1].legend(handles=handles, loc="lower right")
+    drawing.suptitle(
+        r"Rows of the embedding sit at the predicted $a\,\pi_i/n$ while condensed, and pass through zero when they dilute"
+    )
+    return drawing
+
+
+def transitions(numbers: Numbers) -> Drawing:
+    panels = numbers["panels"]
+    drawing, axes = plt.subplots(1, len(panels), figsize=(10.6, 3.2), sharey=True, layout="constrained")
+    for axis, panel in zip(axes, panels, strict=True):
+        time = np.array(panel["ct"])
+        for row, curve in enumerate(panel["rows"]):
+            axis.plot(time, curve, color=row_color(row))
+        axis.axhline(numbers["pi"][0], color=GREY, lw=0.9, ls="--")
+        opened = abs(panel["c"]) * panel["Q1"]
+        axis.axvline(opened, color=GREY, lw=0.7, ls=":")
+        axis.text(opened, 1.01, "$Q_1$", transform=axis.get_xaxis_transform(), ha="center", fontsize=8, color="#444444")
+        word = "focus" if panel["c"] > 0 else "defocus"
+        axis.set_title(f"{panel['name']}\n$c = {panel['c']:+.4f}$: {word}", pad=14, fontsize=9)
+        axis.set_xlim(time[0], time[-1])
+        axis.set_ylim(0, 1.02)
+        axis.set_xlabel(r"$|c|\,t$")
+    axes[0].set_ylabel("attention on token 0, $A_{i0}$")
+    axes[0].legend(handles=row_handles(len(panels[0]["rows"])), loc="lower left")
+    drawing.suptitle(r"Four chains with the law of ref: the sign of $c$ decides whether attention focuses or moves away")
+    return drawing
+
+
+# Drawings of the focus-and-dilution figures about its laws: each function draws the numbers of its twin in laws.py.
+
+DARK = "#444444"
+RUNG_MARKS = {"(0,0)": "o", "(1,0)": "s", "(1,1)": "^"}
+
+
+def loss(numbers: Numbers) -> Drawing:
+    panels = numbers["panels"]
+    drawing, axes = plt.subplots(2, len(panels), figsize=(9.6, 5.8), sharex="col", layout="constrained", height_ratios=(1.3, 1))
+    for column, panel in enumerate(panels):
+        top, bottom = axes[:, column]
+        top.plot(panel["t"], panel["loss"], color=COLORS[0])
+        for level, text in _levels(panel).items():
+            floor = level == panel["floor"]
+            top.axhline(level, color=COLORS[2] if floor else GREY, lw=0.9, ls="--", zorder=0)
+            style = {"fontsize": 8, "va": "bottom", "transform": top.get_yaxis_transform()}
+            place = {"x": 0.01, "ha": "left", "color": COLORS[2]} if floor else {"x": 0.995, "ha": "right", "color": DARK}
+            top.text(y=level, s=text, **style, **place)
+        bottom.plot(panel["t"], panel["grad"], color=COLORS[0])
+        bottom.set_yscale("log")
+        before = 0.0
+        for rung in panel["rungs"]:
+            _plateau(bottom, panel, rung, crowded=rung["t"] < 1.7 * before)
+            before = rung["t"]
+        log_time(bottom, panel, 0.12)
+        marked(top, panel, ("E1", "Q1", "E2", "Q2", "E3"))
+        top.set_title(title_of(panel), pad=16)
+        bottom.set_xlabel("t")
+    axes[0, 0].set_ylabel("loss (nats)")
+    axes[1, 0].set_ylabel(r"$|\nabla L|$ (hollow: far from the point)")
+    drawing.suptitle("The loss rests at the levels (dashed) of critical points $(r, r_q)$ of small models inside the large one")
+    return drawing
+
+
+def _levels(panel: Numbers) -> dict[float, str]:
+    """Levels of the critical points the run is near, with the names of those that share one; the floor first."""
+    named: dict[float, list[str]] = {panel["floor"]: ["floor $H$"]}
+    for rung in panel["rungs"]:
+        if rung["near"]:
+            level = next((known for known in named if abs(known - rung["loss"]) < 0.01), rung["loss"])
+            named.setdefault(level, []).append(rung["label"])
+    equal = {level: r" $= H(\pi)$" if abs(level - panel["unigram"]) < 1e-6 else "" for level in named}
+    return {level: ", ".join(labels) + equal[level] for level, labels in named.items()}
+
+
+def _plateau(axis: Any, panel: Numbers, rung: Numbers, crowded: bool) -> None:
+    """A dot where the run is slowest near a critical point, full if it is near; its name below, or beside the name before."""
+    if rung["t"] < 0.12 * panel["events"]["E1"]:
+        return
+    height = float(np.exp(np.interp(rung["t"], panel["t"], np.log(np.maximum(panel["grad"], 1e-14)))))
+    axis.plot(rung["t"], height, "o", color=COLORS[1], mfc=COLORS[1] if rung["near"] else "white", ms=5, zorder=5, clip_on=False)
+    if rung["t"] == panel["until"]:
+        style: dict[str, Any] = {"xytext": (-8, 0), "ha": "right", "va": "center"}
+    else:
+        style = {"xytext": (3 if crowded else 0, -6), "ha": "left" if crowded else "center", "va": "top"}
+    axis.annotate(rung["label"], (rung["t"], height), textcoords="offset points", fontsize=8, **style)
+
+
+def rates(numbers: Numbers) -> Drawing:
+    drawing, (left, right) = plt.subplots(1, 2, figsize=(9.4, 4.0), layout="constrained", width_ratios=(1, 1.15))
+    names = list(dict.fromkeys(row["chain"] for row in numbers["rows"]))
+    rungs = list(RUNG_MARKS)
+    span = np.array([0.6, 1.6]) * [f(row["predicted"] for row in numbers["rows"]) for f in (min, max)]
+    left.plot(span, span, color=GREY, lw=0.9)
+    right.axhline(1, color=GREY, lw=0.9)
+    right.axhspan(0.9, 1.1, color=GREY, alpha=0.12, lw=0)
+    for row in numbers["rows"]:
+        color, shape = COLORS[names.index(row["chain"])], RUNG_MARKS[row["rung"]]
+        style = {"color": color, "marker": shape, "ls": "", "mfc": color if row["conclusive"] else "white", "ms": 6}
+        left.plot(row["predicted"], row["measured"], **style)
+        offset = (names.index(row["chain"]) - (len(names) - 1) / 2) * 0.09
+        right.plot(rungs.index(row["rung"]) + offset, row["ratio"], **style)
+    left.set(xscale="log", yscale="log", xlim=span, ylim=span, xlabel="predicted rate", ylabel="measured rate")
+    right.set_xticks(range(3), ["(0,0)\nembedding opens", "(1,0)\nattention opens", "(1,1)\nembedding opens"])
+    right.set_xlim(-0.5, 2.5)
+    right.set_ylim(0.84, 1.14)
+    right.set_ylabel("measured / predicted (band: 10 %)")
+    right.grid(axis="x", visible=False)
+    handles = [Line2D([], [], color=COLORS[i], marker="o", ls="", label=name) for i, name in enumerate(names)]
+    left.legend(handles=handles, loc="upper left", handletextpad=0.1)
+    hollow = [Line2D([], [], color=DARK, marker="o", ls="", mfc="white", label="inconclusive: the run does not stay near")]
+    if not all(row["conclusive"] for row in numbers["rows"]):
+        right.legend(handles=hollow, loc="lower left", handletextpad=0.1)
+    low, high = numbers["conclusive_ratio"]
+    ratios_text = f"measured/predicted {low:.2f} to {high:.2f} where the run stays near"
+    drawing.suptitle(f"Escape rates of the first three critical points: {ratios_text}")
+    return drawing
+
+
+def eps_law(numbers: Numbers) -> Drawing:
+    drawing, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.8), layout="constrained", width_ratios=(1.2, 1))
+    eps, slope = np.array(numbers["eps"]), 0.0
+    legs = list(numbers["predicted_per_decade"])
+    for color, (name, times), leg in zip(COLORS, numbers["events"].items(), legs, strict=False):
+        slope += numbers["predicted_per_decade"][leg]
+        anchor = times[list(eps).index(1e-3)]
+        left.plot(eps, anchor - slope * (np.log10(eps) + 3), color=color, lw=1.2)
+        left.plot(eps, times, "o", color=color, ms=6)
+        left.plot(eps, numbers["measured"][name], "D", color=color, mfc="none", ms=9, mew=0.8)
+        left.annotate(
+            f"${name[0]}_{name[1]}$", (eps[-1], times[-1]), (8, 0), textcoords="offset points", va="center", color=color
+        )
+    left.set(xscale="log", xlabel=r"initial scale $\epsilon$", ylabel="t")
+    left.set_xlim(2e-2, 3.5e-6)
+    left.set_ylim(bottom=0)
+    handles = [Line2D([], [], color=DARK, lw=1.2, label=r"slope predicted, through $\epsilon=10^{-3}$")]
+    handles += [Line2D([], [], color=DARK, marker="o", ls="", label="this package, one seed")]
+    handles += [Line2D([], [], color=DARK, marker="D", mfc="none", ls="", label="independent, another seed")]
+    left.legend(handles=handles, loc="upper left")
+    for place, (color, leg) in enumerate(zip(COLORS, legs, strict=False)):
+        expected = numbers["predicted_per_decade"][leg]
+        shares = np.array(numbers["per_decade"][leg]) / expected
+        right.plot(place + np.linspace(-0.2, 0.2, len(shares)), shares, "o", color=color)
+        right.text(place, 1.235, rf"predicted {expected:.2f}", ha="center", fontsize=8, color=color)
+    right.axhline(1, color=GREY, lw=0.9)
+    right.axhspan(0.97, 1.03, color=GREY, alpha=0.12, lw=0)
+    right.set_xticks(range(3), ["$E_1$\n$\\ln 10/\\mu_0$", "$Q_1-E_1$\n$\\ln 10/c$", "$E_2-Q_1$\n$\\ln 10/\\mu_{11}$"])
+    right.set_xlim(-0.5, 2.5)
+    right.set_ylim(0.93, 1.26)
+    right.grid(axis="x", visible=False)
+    right.set_ylabel("delay per decade / predicted (band: 3 %)")
+    right.set_title("from left to right: $10^{-2}$ to $10^{-3}$, to $10^{-4}$, to $10^{-5}$", fontsize=8.5)
+    drawing.suptitle("A ten times smaller start delays each event by ln 10 over the rate of the saddle before it (ref)")
+    return drawing
+
+
+def delta_law(numbers: Numbers) -> Drawing:
+    drawing, axes = plt.subplots(1, 3, figsize=(11, 3.7), layout="constrained", width_ratios=(1, 1, 1.25))
+    for axis, family in zip(axes, numbers["families"], strict=False):
+        for color, curve in zip(COLORS, family["curves"], strict=False):
+            label = rf"$c$ = {curve['shape']}, $\kappa$ = {curve['kappa']:.2f}".replace("-", "−")
+            axis.plot(curve["delta"], curve["rate_over_delta"], "o-", color=color, ms=4, label=label)
+        axis.set(xscale="log", xlabel=r"asymmetry $\delta$", ylim=(0, 2.6))
+        axis.set_title(rf"$\pi_0$ = {family['pi0']:g}, $\lambda$ = {family['persistence']:g}")
+        axis.legend(loc="upper left")
+    axes[0].set_ylabel(r"embedding rate at (1,1) over $\delta$")
+    axis = axes[2]
+    for color, flow in zip((COLORS[7], COLORS[5], COLORS[0], COLORS[3], COLORS[4]), numbers["flows"], strict=True):
+        label = rf"$\pi_0$ = {flow['pi0']:g}, $\delta$ = {flow['delta']:g}"
+        axis.plot(flow["t"], flow["second_value"], color=color, label=label)
+        axis.plot(flow["Q1"], np.interp(flow["Q1"], flow["t"], flow["second_value"]), "s", color=color, ms=4)
+    axis.axhline(0.1, color=GREY, lw=0.9, ls="--")
+    axis.set(yscale="log", xlabel="t", ylabel="second singular value of $W_0$")
+    axis.yaxis.set_minor_formatter(NullFormatter())
+    axis.set_ylim(1.5e-3, 60)
+    axis.legend(loc="upper left", ncols=2, columnspacing=1)
+    axis.set_title(r"squares: $Q_1$; dashed: the level of $E_2$", fontsize=8.5)
+    drawing.suptitle(r"Rates at (1,1) are proportional to the asymmetry $\delta$; without it, the flow at $\pi_0$ = .4 stalls")
+    return drawing
+
+
+# The drawing of the figure of saddle paths.
+
+DARKER = "#333333"
+
+
+def predicted(numbers: Numbers) -> Drawing:
+    """Times over the logarithm of the start; on the right flows over predictions."""
+    drawing, (left, right) = plt.subplots(1, 2, figsize=(9.4, 4.0), layout="constrained", width_ratios=(1.5, 1))
+    eps, flow_eps = np.array(numbers["eps"]), np.array(numbers["flow_eps"])
+    both = [each for each in numbers["flow_eps"] if each in numbers["eps"]]
+    right.axhline(1, color=GREY, lw=0.9)
+    for place, name in enumerate(EVENTS):
+        color, times = COLORS[place], np.array(numbers["events"][name])
+        left.plot(eps, times, color=color, lw=1.3)
+        left.plot(flow_eps, numbers["flows"][name], "o", color=color, ms=4)
+        left.annotate(
+            f"${name[0]}_{name[1]}$", (eps[-1], times[-1]), (6, 0), textcoords="offset points", va="center", color=color
+        )
+        at = [numbers["eps"].index(each) for each in both]
+        shares = np.array(numbers["half_widths"][name])[at] / times[at]
+        moved = np.array(both) * 10 ** (0.11 * (place - 2))
+        right.errorbar(moved, numbers["measured_over_predicted"][name], shares, fmt="o", color=color, ms=4, lw=0.9, capsize=2)
+    left.set(xscale="log", xlabel=r"initial scale $\epsilon$", ylabel="t")
+    left.set_xticks([10.0**-k for k in range(0, 61, 10)])
+    left.set_xlim(1e-1, 1e-66)
+    left.set_ylim(bottom=0)
+    handles = [Line2D([], [], color=DARKER, lw=1.3, label="predicted from the start, without a run")]
+    handles += [Line2D([], [], color=DARKER, marker="o", ls="", ms=4, label="flows")]
+    left.legend(handles=handles, loc="upper left")
+    right.set(xscale="log", xlabel=r"initial scale $\epsilon$", ylabel="flow / predicted (bars: intervals)")
+    right.set_xlim(4e-3, 3e-7)
+    worst = numbers["largest_difference"]
+    drawing.suptitle(f"Event times of ref from the saddle path; flows differ by at most {100 * worst:.2f} %")
+    return drawing

@@ -1,0 +1,571 @@
+"""The stages of focus and dilution [FD:stages]. Row I is the attention of query type I on the most frequent token.
+
+E_k, Q_k          the k-th singular value of W0 or of Phi passes .1: an embedding or attention direction opens
+onset             sv_1(WQ WK^T) last passes ten times its initial value before E2; weakly driven chains have an onset but no Q1
+focusI            row I is largest between E1 and E2 (smallest where attention first moves away), above the noise
+dilutionI         after its focus, row I has lost half of its gain; complete when it is back at its base
+refocusI          after E2: the top of a rise of row I by more than .03 and the noise
+redilutionI       after E2: the bottom of such a fall; the frequent token's own row can have one, it has none in the first cycle
+refocusI.2, ...   the second and later ones of a row
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from stagescope.detect.events import around, first_crossing, peak
+from stagescope.detect.extrema import BRIEF, Turn, turns
+from stagescope.detect.noise import TWO_SIDED, averaged, delay, flutter
+from stagescope.detect.stage import Event, Stage, Stages
+from stagescope.papers.focus_dilution.observables import TokenCurves
+
+# Rows of attention: focus and dilution of each in the first cycle, and their turns after it [FD:stages].
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """When something is an event. Fixed before the chains and seeds on which the claims are calibrated were drawn."""
+
+    level: float = 0.1  # a singular value above this is an open direction; saturated ones are of order 1
+    onset: float = 10.0  # attention has begun to grow when sv_1(WQ WK^T) passes this multiple of its start
+    gain: float = 0.005  # a row has a focus when its attention on the frequent token gains more than this
+    solver_errors: float = 5.0  # and more than this multiple of the solver's relative tolerance
+    turn: float = 0.03  # a rise or fall of a row after E2 counts from this size on
+    records: float = 3.3  # standard deviations that the highest of about a thousand noisy records stays below in the mean
+
+
+THRESHOLDS = Thresholds()
+
+
+@dataclass(frozen=True)
+class RowCycle:
+    """Focus and dilution of one query row in the first cycle; times are None where not reached."""
+
+    row: int
+    gain: float
+    focus: float | None
+    half: float | None
+    complete: float | None
+
+
+@dataclass(frozen=True)
+class Stay:
+    """A stay with r open embedding and rq open attention directions; `stop` is None where the run ended in it."""
+
+    r: int
+    rq: int
+    start: float
+    stop: float | None
+
+    @property
+    def label(self) -> str:
+        return f"({self.r},{self.rq})"
+
+    @property
+    def brief(self) -> bool:
+        """Whether it lasted less than a hundredth of the time passed."""
+        return self.stop is not None and self.stop - self.start < BRIEF * self.stop
+
+
+def row_cycles(
+    time: np.ndarray,
+    attention: np.ndarray,
+    base: float,
+    window: tuple[float, float],
+    sign: float,
+    frequent: int,
+    least: float = THRESHOLDS.gain,
+    noisy: bool = False,
+) -> list[RowCycle]:
+    """First-cycle focus and dilution of every row but the frequent token's own, from its attention on that token.
+
+    A focus is a maximum inside the window (E1, E2) by more than `least`; a row that has not turned by then has none. Where
+    steps see batches, it must also stand above the noise between records.
+    """
+    inside = np.flatnonzero((time >= window[0]) & (time <= window[1]))
+    found = []
+    for row in range(attention.shape[1]):
+        if row == frequent:
+            continue
+        moved = sign * (attention[:, row] - base)
+        last = _first_fall(time, moved, inside) if noisy else len(inside)
+        top = int(inside[np.argmax(moved[inside[:last]])]) if inside.size else 0
+        gain = float(moved[top]) if inside.size else 0.0
+        floor = max(least, THRESHOLDS.records * float(flutter(time, attention[:, row])[top])) if noisy else least
+        turned = inside.size > 0 and inside[0] < top < len(time) - 1 and gain > floor
+        refined = peak(time[top - 1 : top + 2], moved[top - 1 : top + 2]) if turned else None
+        if refined is None:
+            found.append(RowCycle(row, gain, None, None, None))
+            continue
+        half, back = (first_crossing(time, moved, level, rising=False, after=refined[0]) for level in (gain / 2, 0.0))
+        found.append(RowCycle(row, gain, refined[0], half, back))
+    return found
+
+
+def _first_fall(time: np.ndarray, moved: np.ndarray, inside: np.ndarray) -> int:
+    """How many of the records lie before a gain above the noise is first lost by half: noise may later exceed it again."""
+    floor = np.maximum(THRESHOLDS.gain, THRESHOLDS.records * flutter(time, moved))[inside]
+    most = np.maximum.accumulate(np.where(moved[inside] > floor, moved[inside], 0.0))
+    fallen = np.flatnonzero((most > 0) & (moved[inside] < most / 2))
+    return int(fallen[0]) if fallen.size else len(inside)
+
+
+def row_turns(
+    time: np.ndarray,
+    attention: np.ndarray,
+    first: float | None,
+    second: float | None,
+    sign: float,
+    frequent: int,
+    noisy: bool = False,
+) -> Iterator[tuple[int, Turn]]:
+    """Rises and falls of every row after E2 (`second`), by row; where steps see batches, those of its local mean.
+
+    A return that began before E2 belongs to the first cycle, except in the frequent token's own row, which has none in it.
+    """
+    if first is None or second is None:
+        return
+    since = max(0, int(np.searchsorted(time, first)) - 1)
+    for row in range(attention.shape[1]):
+        curve, error = averaged(time, attention[:, row]) if noisy else (attention[:, row], None)
+        kept = np.arange(len(time)) >= since if error is None else time >= max(time[since], second)
+        if not kept.any():
+            continue
+        seen = None if error is None else error[kept]
+        for turn in turns(time[kept], curve[kept], THRESHOLDS.turn, THRESHOLDS.gain, seen):
+            begun = turn.start < second
+            if (turn.stop is not None and turn.stop <= second) or (begun and row != frequent and turn.rising == (sign < 0)):
+                continue
+            at = float(np.interp(second, time, curve))
+            later = replace(turn, start=second, before=at) if begun else turn
+            if abs(later.after - later.before) > THRESHOLDS.turn:
+                yield row, later
+
+
+# Events of focus and dilution as estimates: how far the recording, and other draws of the data, would move them [FD:stages].
+#
+# An opening starts where the one before it ended, so its delay adds to theirs: along the openings in order of time variances
+# add. An event of a row is as late as the last opening before it, and has an error of its own. Focus and dilution of a row are
+# reached while the first score grows: their error is that of its walk up to them, not only up to Q1.
+
+Times = Mapping[str, float | None]
+Turns = Mapping[str, tuple[int, Turn]]
+"""Turns of rows after E2 by the name of their event, each with its row."""
+FIRST_CYCLE = ("focus", "dilution")
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What other draws of the data would change.
+
+    Args:
+        batches: each step sees a batch, so the curves themselves are noisy.
+        apart: records nearer than this in time see steps that remember each other.
+        sample: 95 % half-widths by event, from runs on other samples of the same size; empty where nothing is drawn.
+    """
+
+    batches: bool = False
+    apart: float = 0.0
+    sample: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def how(self) -> str:
+        parts = ["the spacing of records"]
+        parts += ["the noise of batches in this run"] if self.batches else []
+        parts += ["flows on other samples of pairs"] if self.sample else []
+        return "interval from " + " and ".join(parts)
+
+
+EXACT = Draws()
+
+
+def _estimates(
+    curves: TokenCurves, times: Times, begun: set[str], rows: Sequence[RowCycle], named: Turns, draws: Draws
+) -> dict[str, Event]:
+    """Every event with its interval; `begun` are openings that are there at the start.
+
+    Errors from batches and from the sample are the event's own, or those of the last opening before it.
+    """
+    chain: dict[str, float] = {}
+    own: dict[str, float] = {}
+    if draws.batches:
+        # 95 % half-widths of the openings from the noise of batches, added along the openings.
+        since, total = 0.0, 0.0
+        for when, name in sorted((when, name) for name, when in times.items() if when is not None and _opening(name)):
+            late = delay(curves.time, _logs(curves, name), math.log(THRESHOLDS.level), when, since=since, apart=draws.apart)
+            total = math.hypot(total, late)
+            chain[name], since = total, when
+        own = {**_hovering(curves, times), **_own_errors(curves, times, rows, named, draws)}
+    found = {}
+    for name, when in times.items():
+        if name in begun:
+            found[name] = Event.missing("at the start", f"above {THRESHOLDS.level} at the start")
+        elif when is None:
+            found[name] = Event.missing(how=draws.how)
+        else:
+            last = name if _opening(name) else _last_opening(times, when)[1]
+            sample = draws.sample.get(name, draws.sample.get(last, 0.0))
+            if name.startswith(FIRST_CYCLE):
+                last = _last_opening(times, when, but="Q1")[1]
+            half = math.hypot(chain.get(last, 0.0), own.get(name, 0.0), sample)
+            low, high = around(curves.time, when)
+            found[name] = Event(when, max(0.0, min(low, when - half)), max(high, when + half), how=draws.how)
+    return found
+
+
+def _opening(name: str) -> bool:
+    return name[0] in "EQ"
+
+
+def _logs(curves: TokenCurves, name: str) -> np.ndarray:
+    """The logarithm of the singular value of an opening."""
+    values = curves.embedding_values if name[0] == "E" else curves.score_values
+    return np.log(np.maximum(values[:, int(name[1:]) - 1], 1e-300))
+
+
+def _hovering(curves: TokenCurves, times: Times) -> dict[str, float]:
+    """95 % half-widths of openings from noise that comes back: when the value could first have been at the level, and when
+    its noise leaves it above."""
+    found = {}
+    for name, when in times.items():
+        if when is None or not _opening(name):
+            continue
+        logs = _logs(curves, name)
+        noise, level = TWO_SIDED * flutter(curves.time, logs), math.log(THRESHOLDS.level)
+        early, late = (first_crossing(curves.time, logs + sign * noise, level, rising=True) for sign in (1, -1))
+        found[name] = max(when - (when if early is None else early), (when if late is None else late) - when)
+    return found
+
+
+def _last_opening(times: Times, when: float, but: str = "") -> tuple[float, str]:
+    """The last opening until then, with its time; the beginning of the run where there is none."""
+    earlier = [(at, each) for each, at in times.items() if at is not None and _opening(each) and at <= when and each != but]
+    return max(earlier, default=(0.0, ""))
+
+
+def _own_errors(curves: TokenCurves, times: Times, rows: Sequence[RowCycle], named: Turns, draws: Draws) -> dict[str, float]:
+    """95 % half-widths of the onset, from its own walk, and of the events of rows, from noise between records.
+
+    Near a top of height g that falls to half within h, noise s moves the top by h (2 s/g)^(1/2) and the half by 2 h s/g. The
+    walk of the first score up to there moves both.
+    """
+    found = {name: max((turn.stop or 0.0) - turn.low, turn.high - (turn.stop or 0.0)) for name, (_, turn) in named.items()}
+    if (onset := times["onset"]) is not None:
+        keys = np.log(np.maximum(curves.key_values[:, 0], 1e-300))
+        since = _last_opening(times, onset)[0]
+        found["onset"] = _walk(curves.time, keys, onset, since, draws.apart)
+    for cycle in rows:
+        if cycle.focus is None:
+            continue
+        row = curves.on_frequent[:, cycle.row]
+        noise = TWO_SIDED * float(np.interp(cycle.focus, curves.time, flutter(curves.time, row))) / cycle.gain
+        fall = (float(curves.time[-1]) if cycle.half is None else cycle.half) - cycle.focus
+        near = {"focus": (cycle.focus, fall * min(1.0, 2 * noise) ** 0.5), "dilution": (cycle.half, fall * 2 * noise)}
+        for kind, (at, error) in near.items():
+            if at is not None:
+                walk = _walk(curves.time, _logs(curves, "Q1"), at, _last_opening(times, at, but="Q1")[0], draws.apart)
+                found[f"{kind}{cycle.row}"] = math.hypot(error, walk)
+    return found
+
+
+def _walk(time: np.ndarray, logs: np.ndarray, when: float, since: float, apart: float) -> float:
+    """The 95 % half-width of the time at which a growing quantity has the value that it has at `when`."""
+    return delay(time, logs, float(np.interp(when, time, logs)), when, since=since, apart=apart)
+
+
+# Why an event of focus and dilution was not reached, one sentence for each.
+
+
+def _missing_notes(
+    curves: TokenCurves, rows: Sequence[RowCycle], named: Turns, least: float, second: float | None, by: str
+) -> dict[str, str]:
+    """A note for every event, for the case that it is missing."""
+    notes = {"onset": f"attention never grew tenfold {by if second is None else 'before the second embedding direction opened'}"}
+    for letter, values in (("E", curves.embedding_values), ("Q", curves.score_values)):
+        for k, most in enumerate(values.max(axis=0)):
+            notes[f"{letter}{k + 1}"] = f"its singular value reached {most:.2e} {by}, below {THRESHOLDS.level}"
+    for cycle in rows:
+        name = str(cycle.row)
+        no_focus = f"no focus: the gain {cycle.gain:.2e} of row {name} is not above {least:g} and the noise"
+        if cycle.gain > least:
+            no_focus = f"row {name} was still moving {by if second is None else 'when the second embedding direction opened'}"
+        lasting = f"row {name} kept more than half of its gain {cycle.gain:.3f} {by}"
+        notes |= {f"focus{name}": no_focus, f"dilution{name}": no_focus if cycle.focus is None else lasting}
+    no_turn = f"no such turn by more than {THRESHOLDS.turn} after E2 {by}"
+    why = "no second embedding direction opened" if second is None else no_turn
+    notes |= {f"{kind}{row}": why for row in range(len(curves.pi)) for kind in ("refocus", "redilution")}
+    for name, (_, turn) in named.items():
+        notes[name] = f"in progress: the row moved from {turn.before:.3f} to {turn.after:.3f} {by} and has not turned"
+    return notes
+
+
+# The stages of focus and dilution: when each began and ended, the numbers behind it, and a sentence with them [FD:stages].
+
+Events = Mapping[str, float | None]
+
+
+def stages_of(
+    curves: TokenCurves,
+    events: Events,
+    ladder: Sequence[Stay],
+    rows: Sequence[RowCycle],
+    later: Sequence[tuple[int, Turn]],
+    sign: float,
+) -> tuple[Stage, ...]:
+    """Condensation, focus, dilution, of the run and of each row; then lifting, one cycle for every further direction, turns.
+
+    The stages of the run come first, those of rows after them; each has the row as its track.
+    """
+    opened = events["Q1"] if events["Q1"] is not None else events["onset"]
+    found = [_condensation(curves, events["E1"], opened)]
+    if opened is None:
+        return tuple(found)
+    found += _first_cycle(curves, events, rows, opened, sign)
+    after = [*_openings(events, ladder), *(_turned(row, turn) for row, turn in later)]
+    after.sort(key=lambda stage: stage.start)
+    whole = [stage for stage in found + after if stage.stop is None or stage.stop > stage.start]
+    return tuple(sorted(whole, key=lambda stage: stage.track))
+
+
+def _condensation(curves: TokenCurves, first: float | None, opened: float | None) -> Stage:
+    """Facts: at E1 sv_2/sv_1 of W0 and the growth of sv_1(WQ WK^T); the stable rank of W0 midway on the plateau."""
+    if first is None:
+        return Stage("condensation", 0.0, opened, "E1 not reached: no embedding direction has opened", facts={"E1": None})
+    time, values, keys = curves.time, curves.embedding_values, curves.key_values[:, 0]
+    facts: dict[str, Any] = {"E1": first}
+    parts = []
+    if values.shape[1] > 1:
+        ratio = float(np.interp(first, time, values[:, 1] / np.maximum(values[:, 0], 1e-300)))
+        facts["second_over_first"] = ratio
+        parts.append(f"sv_2/sv_1 of W0 {ratio:.1e}")
+    if keys[0] > 0:
+        facts["attention_growth"] = float(np.interp(first, time, keys) / keys[0])
+        parts.append(f"sv_1(WQ WK^T) {facts['attention_growth']:.3f} of its start")
+    facts["stable_rank"] = float(np.interp(_midway(curves, first, opened), time, curves.stable_rank))
+    parts.append(f"stable rank {facts['stable_rank']:.3f} midway")
+    return Stage("condensation", 0.0, opened, f"E1 at {first:.4g}: {', '.join(parts)}", facts=facts)
+
+
+def _midway(curves: TokenCurves, first: float, opened: float | None) -> float:
+    """The middle between E1 and the opening of attention, on the plateau of stage I."""
+    end = float(curves.time[-1]) if opened is None else opened
+    return (first + max(first, end)) / 2
+
+
+def _first_cycle(curves: TokenCurves, events: Events, rows: Sequence[RowCycle], opened: float, sign: float) -> list[Stage]:
+    """Focus and dilution of the run where its rows agree, otherwise one stage that says so; then those of each row."""
+    name = "focus" if sign > 0 else "defocus"
+    focused = [cycle for cycle in rows if cycle.focus is not None]
+    gains = {str(cycle.row): sign * cycle.gain for cycle in focused}
+    others = [cycle.row for cycle in rows if cycle.focus is None]
+    facts = {"gains": gains, "rows_without": others}
+    if not focused:
+        return [Stage(name, opened, events.get("E2"), f"no row has a {name}", facts=facts)]
+    peaks = [cycle.focus for cycle in focused if cycle.focus is not None]
+    listed = _listed([f"row {row} {gain:+.3f}" for row, gain in gains.items()])
+    without = f"; no {name} in row{'s' if len(others) > 1 else ''} {_listed([str(row) for row in others])}" if others else ""
+    moved = f"gain of attention on the frequent token: {listed}{without}"
+    own = [stage for cycle in focused for stage in _row_stages(cycle, name, opened, sign)]
+    halves = [cycle.half for cycle in focused]
+    whole = None if None in halves else max(half for half in halves if half is not None)
+    sentence, diluted = _diluted(curves, events, focused, opened)
+    begun = min((half for half in halves if half is not None), default=np.inf)
+    if max(peaks) - begun > BRIEF * max(peaks):
+        soonest = min(focused, key=lambda cycle: np.inf if cycle.half is None else cycle.half)
+        first, last = soonest.row, max(focused, key=lambda cycle: cycle.focus or 0.0).row
+        order = f"row {first} is diluted at {begun:.4g}, before row {last} has its {name} at {max(peaks):.4g}"
+        words = f"rows differ: {order}; {moved}; {sentence}"
+        return [Stage("rows differ", min(opened, *peaks), whole, words, facts={**facts, **diluted}), *own]
+    return [
+        Stage(name, min(opened, *peaks), max(peaks), moved, facts=facts),
+        Stage("dilution", max(peaks), whole, sentence, facts=diluted),
+        *own,
+    ]
+
+
+def _row_stages(cycle: RowCycle, name: str, opened: float, sign: float) -> list[Stage]:
+    """Focus and dilution of one row, until it has lost half of its gain."""
+    assert cycle.focus is not None
+    track, facts = f"row {cycle.row}", {"row": cycle.row, "gain": sign * cycle.gain}
+    back = "keeps more than half of its gain" if cycle.half is None else "loses half of its gain"
+    return [
+        Stage(name, min(opened, cycle.focus), cycle.focus, f"row {cycle.row} gains {sign * cycle.gain:+.3f}", track, facts),
+        Stage("dilution", cycle.focus, cycle.half, f"row {cycle.row} {back}", track, {**facts, "back_at_base": cycle.complete}),
+    ]
+
+
+def _diluted(curves: TokenCurves, events: Events, focused: Sequence[RowCycle], opened: float) -> tuple[str, dict[str, Any]]:
+    """Rows that lost half of their gain; smallest norms of their embeddings and largest entropies of their scores before E2."""
+    lost = [cycle for cycle in focused if cycle.half is not None]
+    facts: dict[str, Any] = {"rows_diluted": len(lost), "rows_focused": len(focused)}
+    sentence = f"{len(lost)} of {len(focused)} rows lost half of their gain"
+    first, second = events["E1"], events.get("E2")
+    if not lost or first is None:
+        return sentence, facts
+    time = curves.time
+    until = float(time[-1]) if second is None else max(second, *(cycle.half or 0.0 for cycle in lost))
+    midway = int(np.searchsorted(time, _midway(curves, first, opened)))
+    inside = np.flatnonzero((time >= min(cycle.focus or 0.0 for cycle in lost)) & (time <= until))
+    rows = [cycle.row for cycle in lost]
+    if len(inside) < 2:
+        return sentence, facts
+    dips = [_nearest(curves.params["W0"][inside, row]) / max(float(curves.norms[midway, row]), 1e-300) for row in rows]
+    flat = (curves.probe_entropy[inside][:, rows].max(axis=0) / np.log(len(curves.pi))).tolist()
+    facts["norm_dips"] = {str(row): dip for row, dip in zip(rows, dips, strict=True)}
+    facts["probe_entropies"] = {str(row): share for row, share in zip(rows, flat, strict=True)}
+    dipped, returned = (_listed([f"{value:.3f}" for value in values]) for values in (dips, flat))
+    return f"{sentence}; smallest norms {dipped} of stage I, largest entropies of softmax(Phi) {returned} log d", facts
+
+
+def _nearest(path: np.ndarray) -> float:
+    """The smallest distance of a path of vectors (frames, width) from zero, straight between frames: dips are narrow."""
+    start, step = path[:-1], np.diff(path, axis=0)
+    square = np.maximum(np.sum(step**2, axis=1), np.finfo(float).tiny)
+    share = np.clip(-np.sum(start * step, axis=1) / square, 0.0, 1.0)
+    return float(np.min(np.linalg.norm(start + share[:, None] * step, axis=1)))
+
+
+def _openings(events: Events, ladder: Sequence[Stay]) -> list[Stage]:
+    """Lifting at E2 and a cycle at every later E_k, each until the next. Facts: k, and the labels (r,rq) before and after."""
+    number = {f"E{k}": k for k in range(2, 1 + sum(name[0] == "E" for name in events))}
+    reached = sorted((when, k) for name, k in number.items() if (when := events[name]) is not None)
+    found = []
+    for place, (when, k) in enumerate(reached):
+        stop = reached[place + 1][0] if place + 1 < len(reached) else None
+        after = next((i for i, stay in enumerate(ladder) if stay.r >= k), None)
+        facts: dict[str, Any] = {"direction": k}
+        sentence = f"embedding direction {k} opens"
+        if after:
+            facts |= {"label_before": ladder[after - 1].label, "label_after": ladder[after].label}
+            sentence += f": (r,rq) goes from {facts['label_before']} to {facts['label_after']}"
+        found.append(Stage("lifting" if k == 2 else f"cycle {k}", when, stop, sentence, facts=facts))
+    return found
+
+
+def _turned(row: int, turn: Turn) -> Stage:
+    name, still = "refocus" if turn.rising else "redilution", ", not turned yet" if turn.stop is None else ""
+    facts = {"row": row, "before": turn.before, "after": turn.after, "turned": turn.stop is not None}
+    return Stage(name, turn.start, turn.stop, f"row {row}: {turn.before:.3f} -> {turn.after:.3f}{still}", f"row {row}", facts)
+
+
+def _listed(names: Sequence[str], most: int = 6) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def passes(time: np.ndarray, values: np.ndarray, level: float = THRESHOLDS.level) -> list[float | None]:
+    """When each singular value first passes a level, interpolated in its logarithm, because it grows exponentially."""
+    logs = np.log(np.maximum(values, 1e-300))
+    return [first_crossing(time, logs[:, k], float(np.log(level)), rising=True) for k in range(values.shape[1])]
+
+
+def opening_times(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray) -> dict[str, float | None]:
+    """E1, E2, ..., Q1, Q2, ...: when the k-th singular value of W0 or of Phi passes .1, by name."""
+    both = {"E": passes(time, embedding_values), "Q": passes(time, score_values)}
+    return {f"{letter}{k + 1}": when for letter, times in both.items() for k, when in enumerate(times)}
+
+
+def stays(time: np.ndarray, embedding_values: np.ndarray, score_values: np.ndarray) -> tuple[Stay, ...]:
+    """The ladder (r, rq): r = #{sv_k(W0) > .1}, rq = #{sv_k(Phi) > .1} over time [FD:stages].
+
+    A change is where the logarithm of a singular value crosses the level, so changes are the events E_k and Q_k. A brief stay
+    between two stays at one label is flicker and left out. Brief is relative to the time passed, not to frames.
+    """
+    changes = sorted([*_changes(time, embedding_values, "r"), *_changes(time, score_values, "rq")])
+    count = {"r": int(np.sum(embedding_values[0] > THRESHOLDS.level)), "rq": int(np.sum(score_values[0] > THRESHOLDS.level))}
+    found, since = [], float(time[0])
+    for when, step, kind in changes:
+        found.append(Stay(**count, start=since, stop=when))
+        count[kind] += step
+        since = when
+    return _joined([*found, Stay(**count, start=since, stop=None)])
+
+
+def _changes(time: np.ndarray, values: np.ndarray, kind: str) -> list[tuple[float, int, str]]:
+    """Every crossing of the level, upwards (+1) or downwards (-1)."""
+    height = np.log(np.maximum(values, 1e-300) / THRESHOLDS.level)
+    frames, columns = np.nonzero((height[:-1] > 0) != (height[1:] > 0))
+    before, after = height[frames, columns], height[frames + 1, columns]
+    when = time[frames] + before / (before - after) * (time[frames + 1] - time[frames])
+    return [(float(t), 1 if up else -1, kind) for t, up in zip(when, after > 0, strict=True)]
+
+
+def _joined(found: list[Stay]) -> tuple[Stay, ...]:
+    """Stays without flicker: the shortest is joined to its neighbours first. Two changes at one time have no stay between."""
+    found = [stay for stay in found if stay.stop != stay.start]
+    while True:
+        inner = range(1, len(found) - 1)
+        flicker = [i for i in inner if found[i].brief and found[i - 1].label == found[i + 1].label]
+        if not flicker:
+            return tuple(found)
+        i = min(flicker, key=lambda i: (found[i].stop or 0.0) - found[i].start)
+        found[i - 1 : i + 2] = [replace(found[i - 1], stop=found[i + 1].stop)]
+
+
+def detect(curves: TokenCurves, sign: float, *, tolerance: float, clock: str, status: str, draws: Draws = EXACT) -> Stages:
+    """Stages of a run; `sign` is that of the attention rate c, `tolerance` the relative error of the solver.
+
+    `draws` says how far other draws of the data would move its events.
+    """
+    time, end = curves.time, float(curves.time[-1])
+    times = opening_times(time, curves.embedding_values, curves.score_values)
+    first, second = times["E1"], times.get("E2")
+    begun = {name for name, when in times.items() if when == time[0]}
+    times["onset"] = onset(time, curves.key_values[:, 0], end if second is None else second)
+    base, on_frequent = float(curves.pi[curves.frequent]), curves.on_frequent
+    least = max(THRESHOLDS.gain, THRESHOLDS.solver_errors * tolerance)
+    window = (np.inf if first is None else first, end if second is None else second)
+    rows = row_cycles(time, on_frequent, base, window, sign, curves.frequent, least, draws.batches)
+    for cycle in rows:
+        times[f"focus{cycle.row}"], times[f"dilution{cycle.row}"] = cycle.focus, cycle.half
+    lifted = None if "E2" in begun else second  # a start with two open directions has no first cycle to repeat
+    later, named = list(row_turns(time, on_frequent, first, lifted, sign, curves.frequent, draws.batches)), {}
+    for row, turn in later:  # a row may have more than one: refocusI, refocusI.2 and so on
+        stem = f"{'refocus' if turn.rising else 'redilution'}{row}"
+        before = sum(name.partition(".")[0] == stem for name in named)
+        named[stem if before == 0 else f"{stem}.{before + 1}"] = (row, turn)
+    times |= {f"{kind}{row}": None for row in range(len(curves.pi)) for kind in ("refocus", "redilution")}
+    times |= {name: turn.stop for name, (_, turn) in named.items()}
+    found = _estimates(curves, times, begun, rows, named, draws)
+    notes = _missing_notes(curves, rows, named, least, lifted, f"by {clock}={end:.4g}")
+    missing = {name: notes[name] if at.state == "not reached" else at.how for name, at in found.items() if at.time is None}
+    ladder = stays(time, curves.embedding_values, curves.score_values)
+    events = {name: at.time for name, at in found.items()}
+    return Stages.of(status, clock, found, stages_of(curves, events, ladder, rows, later, sign), missing)
+
+
+def first_move(curves: TokenCurves) -> float | None:
+    """How far attention first moves, measured: above 0 it focuses on the frequent token, below 0 it moves away.
+
+    This is the largest change of the mean attention on that token (queries weighted by pi), from the middle of the plateau of
+    stage I until E2 or the end. There d(uq.uk)/dt has the sign of c whatever the start was [FD:attention-rate], so a run that
+    ends long before attention opens shows it too. None where there is no such plateau.
+    """
+    time, end = curves.time, float(curves.time[-1])
+    opened = passes(time, curves.embedding_values)
+    first, second = opened[0], opened[1] if len(opened) > 1 else None
+    stop = end if second is None else second
+    if first is None:
+        return None
+    seen = passes(time, curves.score_values)[0]
+    midway = (first + min(stop, stop if seen is None else max(first, seen))) / 2
+    inside = (time > midway) & (time <= stop)
+    if not inside.any():
+        return None
+    mean = curves.on_frequent @ curves.pi
+    moved = mean[inside] - np.interp(midway, time, mean)
+    return float(moved[np.argmax(np.abs(moved))])
+
+
+def onset(time: np.ndarray, top: np.ndarray, before: float) -> float | None:
+    """The last upward crossing of ten times the initial value."""
+    level = THRESHOLDS.onset * top[0]
+    up = np.flatnonzero((top[:-1] < level) & (top[1:] >= level) & (time[1:] <= before))
+    if not up.size:
+        return None
+    i = int(up[-1])
+    share = np.log(level / top[i]) / np.log(top[i + 1] / top[i]) if top[i] > 0 else 1.0
+    return float(time[i] + share * (time[i + 1] - time[i]))

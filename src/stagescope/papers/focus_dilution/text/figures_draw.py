@@ -1,0 +1,130 @@
+"""Drawings of the figures of focus and dilution on a text."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure as Drawing
+from matplotlib.lines import Line2D
+
+from stagescope.papers.focus_dilution.figures_draw import marked
+from stagescope.views.figure import COLORS, GREY, Numbers
+
+PHI = COLORS[1]
+EMBEDDING = COLORS[0]
+
+
+def draw(numbers: Numbers) -> Drawing:
+    """Above plain steps on the clock t, below Adam on the clock of steps."""
+    drawing, axes = plt.subplots(2, 3, figsize=(11.4, 6.4), layout="constrained")
+    _openings(axes[0, 0], numbers)
+    _probes(axes[0, 1], numbers["plain"])
+    _variant(axes[0, 2], numbers)
+    _adam_rows(axes[1, 0], numbers["adam"])
+    _mean(axes[1, 1], numbers["adam"], "entropy", COLORS[2], "entropy of attention rows (nats)", "mean entropy")
+    _mean(axes[1, 2], numbers["adam"], "rare_norm", COLORS[3], "mean norm of the rarer half", "embeddings of rare types")
+    made = numbers["predictions"]
+    first = np.interp(numbers["plain"]["events"]["Q1"] or 0, numbers["plain"]["time"], numbers["plain"]["alignment"])
+    word = "focuses on" if first > 0 else "first moves away from"
+    rate = f"$c$ = {made['c_windows']:+.2f} $\\pm$ {made['c_error']:.2f} on real windows: attention {word} frequent types"
+    drawing.suptitle(f"{numbers['corpus']}: plain steps (above) and Adam (below); {rate}")
+    return drawing
+
+
+def _log_time(axis: Any, panel: Numbers) -> None:
+    axis.set_xscale("log")
+    axis.set_xlim(0.4 * (panel["events"]["E1"] or panel["time"][-1] / 100), panel["time"][-1])
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.set_xlabel("t")
+
+
+def _openings(axis: Any, numbers: Numbers) -> None:
+    plain, flow = numbers["plain"], numbers["bigram"]
+    for panel, style, width in ((plain, "-", 1.5), (flow, ":", 1.2)):
+        for name, color in (("W0", EMBEDDING), ("Phi", PHI)):
+            for values in panel[name]:
+                axis.plot(panel["time"], values, style, color=color, lw=width)
+    axis.set_yscale("log")
+    axis.set_ylim(3e-3, 60)
+    _log_time(axis, plain)
+    marked(axis, plain, ("E1", "Q1", "E2", "E3", "Q2"))
+    handles = [Line2D([], [], color=EMBEDDING, label="$W_0$"), Line2D([], [], color=PHI, label=r"$\Phi$")]
+    handles += [Line2D([], [], color=GREY, label="text"), Line2D([], [], color=GREY, ls=":", label="bigram flow")]
+    axis.legend(handles=handles, loc="upper left", ncols=2)
+    axis.set_ylabel("largest singular values")
+    axis.set_title("openings, against the bigram flow", pad=16)
+
+
+def _probes(axis: Any, panel: Numbers) -> None:
+    _word_rows(axis, panel)
+    _log_time(axis, panel)
+    marked(axis, panel, ("Q1", "E2", "E3", "Q2"))
+    own = Line2D([], [], color=GREY, ls="--", lw=1.1, label="on itself")
+    axis.legend(handles=[*_words(panel), own], loc="upper left")
+    axis.set_title("attention rows of words", pad=16)
+
+
+def _word_rows(axis: Any, panel: Numbers) -> None:
+    for number, row in enumerate(panel["rows"].values()):
+        color = COLORS[number % len(COLORS)]
+        axis.plot(panel["time"], row["frequent"], color=color)
+        axis.plot(panel["time"], row["itself"], color=color, ls="--", lw=1.1)
+    axis.axhline(panel["base"], color=GREY, lw=0.9)
+    axis.set_ylim(-0.02, 1.02)
+    axis.set_ylabel(f"attention on {_plain(panel['frequent'])}")
+
+
+def _words(panel: Numbers) -> list[Line2D]:
+    return [Line2D([], [], color=COLORS[i % len(COLORS)], label=_plain(word)) for i, word in enumerate(panel["rows"])]
+
+
+def _plain(word: str) -> str:
+    """A word for matplotlib, with dollar signs escaped."""
+    return word.replace("$", r"\$")
+
+
+def _variant(axis: Any, numbers: Numbers) -> None:
+    variant, made = numbers["variant"], numbers["predictions"]
+    for values in variant["W0"]:
+        axis.plot(variant["time"], values, color=EMBEDDING)
+    for values in variant["Phi"]:
+        axis.plot(variant["time"], values, color=PHI)
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xlim(max(variant["time"][1], variant["time"][-1] / 1000), variant["time"][-1])
+    axis.set_ylim(3e-3, 60)
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.set_xlabel("t")
+    marked(axis, variant, ("E1", "E2", "E3"))
+    axis.set_title(f"with {', '.join(variant['parts'])}", pad=16)
+    text = f"$r$ = {variant['separability']:.3f}\n(attention alone: {made['separability']:.3f})"
+    axis.text(0.03, 0.87, text, transform=axis.transAxes, fontsize=8.5)
+
+
+def _adam_rows(axis: Any, panel: Numbers) -> None:
+    low, lower, middle, upper, high = panel["quantiles"]
+    axis.fill_between(panel["time"], low, high, color=GREY, alpha=0.2, lw=0)
+    axis.fill_between(panel["time"], lower, upper, color=GREY, alpha=0.35, lw=0)
+    axis.plot(panel["time"], middle, color="#000000", label="median row (bands: 50 and 90 %)")
+    for number, (word, row) in enumerate(panel["rows"].items()):
+        axis.plot(panel["time"], row["frequent"], color=COLORS[number], lw=1, label=_plain(word))
+    axis.axhline(panel["base"], color=GREY, lw=0.9)
+    axis.set_ylim(-0.02, 1.02)
+    axis.set_ylabel(f"attention on {_plain(panel['frequent'])}")
+    count, mass = panel["diluted"]
+    axis.set_title(f"{panel['focused'][0]} of {panel['count']} rows focus, {count} lose half (mass {mass:.2f})", fontsize=9)
+    axis.legend(loc="upper right", fontsize=7)
+    _steps(axis, panel)
+
+
+def _mean(axis: Any, panel: Numbers, name: str, color: str, label: str, title: str) -> None:
+    axis.plot(panel["time"], panel[name], color=color)
+    axis.set_ylim(bottom=0)
+    axis.set_ylabel(label)
+    axis.set_title(title, fontsize=9)
+    _steps(axis, panel)
+
+
+def _steps(axis: Any, panel: Numbers) -> None:
+    axis.set_xlim(0, panel["time"][-1])
+    axis.set_xlabel("step (Adam)")
