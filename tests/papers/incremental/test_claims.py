@@ -11,10 +11,10 @@ from stagescope.claims.comparison import Regime
 from stagescope.errors import StagescopeError
 from stagescope.papers.incremental import nulls
 from stagescope.papers.incremental.claims import CLAIMS, HEAD_CLAIMS
-from stagescope.papers.incremental.claims.noises import escapes
-from stagescope.papers.incremental.companions import companions
-from stagescope.papers.incremental.forms import RegressionForms, noises
-from stagescope.papers.incremental.frames import dense
+from stagescope.papers.incremental.claims_escape import escapes
+from stagescope.papers.incremental.evidence import companions
+from stagescope.papers.incremental.observables import dense
+from stagescope.papers.incremental.regression import RegressionForms, noises
 from stagescope.papers.reading import reading
 from stagescope.runs.run import Arrays
 from tests.papers.judged import Judged

@@ -1,8 +1,7 @@
 """Incremental learning of sparse attention patterns (arXiv 2602.19143): one lag group at a time, by competing heads."""
 
 from stagescope.later import Later
-from stagescope.papers.incremental.study import STUDY
-from stagescope.papers.incremental.tags import REFERENCE, TAGS
+from stagescope.papers.incremental.study import REFERENCE, STUDY, TAGS
 from stagescope.papers.incremental.text.study import STUDY as TEXT
 from stagescope.papers.paper import Paper
 
@@ -11,6 +10,6 @@ PAPER = Paper(
     reference=REFERENCE,
     tags=TAGS,
     studies=(STUDY, TEXT),
-    about_text=Later("stagescope.papers.incremental.text.facts:about_text"),
+    about_text=Later("stagescope.papers.incremental.text.reading:about_text"),
     watched=Later("stagescope.papers.incremental.watched:claims"),
 )

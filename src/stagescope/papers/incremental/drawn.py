@@ -7,7 +7,7 @@ import numpy as np
 
 from stagescope.claims.inputs import Inputs
 from stagescope.keys import key
-from stagescope.papers.incremental.forms import RegressionForms
+from stagescope.papers.incremental.regression import RegressionForms
 from stagescope.papers.incremental.study import STUDY
 from stagescope.runs.run import Run
 

@@ -15,11 +15,8 @@ from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import LogSpaced
 from stagescope.papers.incremental.drawn import draw_gains, draws, few_sequences, flow, student, wide_flow
-from stagescope.papers.incremental.frames import dense
-from stagescope.papers.incremental.observables import lag_curves
-from stagescope.papers.incremental.regression.loss import RegressionLoss
-from stagescope.papers.incremental.regression.model import RegressionHeads
-from stagescope.papers.incremental.regression.observables import head_curves
+from stagescope.papers.incremental.observables import dense, head_curves, lag_curves
+from stagescope.papers.incremental.regression import RegressionHeads, RegressionLoss
 from stagescope.papers.incremental.stages import HEADS
 from stagescope.runs.run import Arrays, Run
 

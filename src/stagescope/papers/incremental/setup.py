@@ -3,16 +3,21 @@
 from typing import Any
 
 from stagescope.dynamics.descent import Descent
-from stagescope.papers.incremental.features import RandomFeatures, read_features
-from stagescope.papers.incremental.process import LaggedChain
-from stagescope.papers.incremental.regression.loss import MirrorFlow, RegressionLoss
-from stagescope.papers.incremental.regression.model import RegressionHeads
-from stagescope.papers.incremental.regression.sampled import RegressionSampled
-from stagescope.papers.incremental.regression.transformer import RegressionTransformer
-from stagescope.papers.incremental.students.setup import initial, student, student_rates
-from stagescope.papers.incremental.study import FLOWS, IncrementalOptions, check_use, rule
+from stagescope.papers.incremental.loss import LaggedLoss, LaggedModel
+from stagescope.papers.incremental.process import LaggedChain, RandomFeatures, read_features
+from stagescope.papers.incremental.regression import (
+    MirrorFlow,
+    RegressionHeads,
+    RegressionLoss,
+    RegressionSampled,
+    RegressionTransformer,
+)
+from stagescope.papers.incremental.students import ContentHeads, PositionalHeads, student_loss
+from stagescope.papers.incremental.study import FLOWS, OF_TRANSFORMERS, IncrementalOptions, check_use, rule
+from stagescope.papers.incremental.transformer import Transformer
 from stagescope.papers.setup import make_descent, make_flow, make_record
 from stagescope.papers.study import Setup
+from stagescope.params import Params
 from stagescope.spec import digest
 
 
@@ -72,3 +77,30 @@ def _chain(options: IncrementalOptions) -> tuple[LaggedChain, dict[str, Any]]:
 def _descent(options: IncrementalOptions) -> Descent:
     """Rates are relative to that of the values, so that t, where there is one, is its sum."""
     return make_descent(options, rule(options), lr=options.rate_values, rates=student_rates(options))
+
+
+def student(options: IncrementalOptions, chain: LaggedChain, seed: int) -> LaggedLoss:
+    """The loss of the student on its sequences, none of which is drawn yet."""
+    names = ("sequences", "labels", "batch", "fresh", "watched", *(("precision",) if options.precision else ()))
+    return student_loss(_model(options, chain), chain, seed=seed, **{name: getattr(options, name) for name in names})
+
+
+def _model(options: IncrementalOptions, chain: LaggedChain) -> LaggedModel:
+    sizes = {"vocab": options.vocab, "heads": options.heads, "context": chain.reach + options.pad, "targets": options.targets}
+    if options.model == "transformer":
+        return Transformer(**sizes, **{name: getattr(options, name) for name in OF_TRANSFORMERS})
+    return ContentHeads(**sizes) if options.model == "content" else PositionalHeads(**sizes)
+
+
+def initial(options: IncrementalOptions, model: Any, seed: int) -> Params:
+    """The initial parameters of the student."""
+    if options.model == "transformer":
+        return model.init(seed)
+    kind = (options.init,) if options.model == "content" else ()
+    return model.init(seed, options.init_scale, *kind)
+
+
+def student_rates(options: IncrementalOptions) -> dict[str, float]:
+    """Rates of the blocks over that of the values."""
+    ratio = options.rate_attention / options.rate_values
+    return {} if options.model == "transformer" else {"V": 1.0, "W" if options.model == "content" else "a": ratio}

@@ -12,7 +12,7 @@ import numpy as np
 
 from stagescope.detect.levels import PLATEAU, Plateau, crossings, no_ladder, plateaus, widened
 from stagescope.detect.stage import Event, Stage, Stages
-from stagescope.papers.incremental.specialisation import agreement
+from stagescope.papers.incremental.observables import agreement
 
 
 @dataclass(frozen=True)

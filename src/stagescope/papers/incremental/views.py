@@ -1,19 +1,68 @@
-"""Views of a student of a lagged chain: attention over lags, group masses, and the levels of the restricted classes."""
+"""Views of runs: attention over lags, group masses, levels of the restricted classes, heads of the regression flow."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
-from stagescope.papers.incremental.head_views import agreement_view, heads_in_plane, learned_view, mass_view, pairs
-from stagescope.papers.incremental.observables import LagCurves, lag_curves
-from stagescope.papers.incremental.students.positional import PositionalHeads
+from stagescope.papers.incremental.observables import GroupMass, HeadCurves, LagCurves, head_curves, lag_curves
+from stagescope.papers.incremental.students import PositionalHeads
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, speed_view, values_view
-from stagescope.views.curves import curves, left_out, many_curves
+from stagescope.views.curves import MOST, curves, left_out, many_curves
 from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import CELLS, OBSERVED, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
+
+NAMED_PAIRS = 9
+"""Curves with a label of their own: three heads on three groups, as in the paper."""
+
+
+def pairs(values: np.ndarray, groups: Sequence[str]) -> list[Curve]:
+    """Curves of values (frames, H, k), one for every head and group; the colour is the group's."""
+    made = []
+    for i, group in enumerate(groups):
+        for h in range(values.shape[1]):
+            made.append(Curve(f"head {h + 1}, {group}", values[:, h, i], group, faint=len(made) >= NAMED_PAIRS))
+    return made[:MOST]
+
+
+def mass_view(found: GroupMass, groups: Sequence[str], what: str, frames: np.ndarray | None) -> View:
+    made = pairs(found.mass, groups)
+    about = f"Attention of each head on {what}.{left_out(found.mass.shape[1] * len(groups))}"
+    return curves("mass", "Attention of each head on each group", about, "attention", made, frames=frames)
+
+
+def agreement_view(found: LagCurves | HeadCurves, frames: np.ndarray | None) -> View:
+    """Agreement of heads, and how far they divide the groups."""
+    made = [Curve("agreement of attention", found.agreement)]
+    if found.value_agreement is not None:
+        made.append(Curve("agreement of values", found.value_agreement))
+    made += [Curve("specialisation", found.specialisation), Curve("contrast", found.contrast)]
+    about = (
+        "Agreement: mean cosine between two heads. Specialisation: mass of the best matching of heads to groups. Contrast: the "
+        "same after subtracting the mean over heads. Heads compete while they agree and cooperate once they divide the groups."
+    )
+    return curves("heads", "Agreement and specialisation of heads", about, "", made, frames=frames)
+
+
+def learned_view(learned: np.ndarray, groups: Sequence[str], frames: np.ndarray | None) -> View:
+    made = [Curve(group, learned[:, i], faint=i >= NAMED_PAIRS) for i, group in enumerate(groups)][:MOST]
+    about = "Component of the model's map of each group along the true map, as a share of the true one: 1 when it is learned."
+    about += left_out(len(groups), what="groups")
+    level = [Level("learned", 1.0)]
+    return curves("learned", "Share of each feature learned", about, "share", made, levels=level, frames=frames)
+
+
+def heads_in_plane(values: np.ndarray, frames: np.ndarray | None) -> View:
+    """Heads by their values (frames, H, ...), flattened."""
+    places, shares = plane(values.reshape(*values.shape[:2], -1))
+    about = (
+        "Each head's values as one point, in the plane of largest variance over all frames. Heads part when the points separate."
+    )
+    labels = tuple(f"head {h + 1}" for h in range(values.shape[1]))
+    return Points("embedding", "Heads by their values", about, places, labels, shares, frames=frames)
 
 
 def lag_views(reading: Reading) -> list[Maker]:
@@ -150,3 +199,69 @@ def _embedding(run: Run) -> View | None:
     about += left_out(run.params["E"].shape[1], MOST_POINTS, "tokens")
     labels = tuple(str(i) for i in range(places.shape[1]))
     return Points("embedding", "Embedding of the tokens", about, places, labels, shares, frames=seen.frames)
+
+
+def regression_views(reading: Reading) -> list[Maker]:
+    """Loss with its plateaus, attention over positions, masses, agreement, values."""
+    run = reading.run
+    some = shown(run, sum(block[0].size for block in run.params.values()), OBSERVED)
+    found, frames = head_curves(some.run), some.frames
+    groups = tuple(f"feature {i + 1}" for i in range(len(found.model.gains)))
+    values = found.model.reduce(found.params)["V"]
+    return [
+        partial(_regression_loss, run, found),
+        partial(_regression_attention, found, frames),
+        partial(mass_view, found, groups, "the positions of the features", frames),
+        partial(agreement_view, found, frames),
+        lambda: learned_view(found.learned, groups, frames),
+        partial(_values, values, groups, frames),
+        partial(heads_in_plane, values, frames),
+        partial(norms_view, run),
+        partial(speed_view, run),
+    ]
+
+
+def _regression_levels(found: HeadCurves) -> tuple[Level, ...]:
+    levels = enumerate(found.forms.levels)
+    return tuple(Level(f"{j} feature{'' if j == 1 else 's'} fitted", float(level)) for j, level in levels)
+
+
+def _regression_loss(run: Run, found: HeadCurves) -> View | None:
+    about = "Squared error of the map, |G - P|^2/2. On plateau j the first j features are fitted: the level is sum_{i>j} g_i^2/2."
+    if "loss" in run.series:
+        return loss_view(run, _regression_levels(found), about)
+    about += " The mirror law is no gradient of a loss: this loss is computed along the run."
+    return loss_view(run, _regression_levels(found), about, (Curve("loss", head_curves(run).loss),))
+
+
+def _regression_attention(found: HeadCurves, frames: np.ndarray | None) -> View:
+    model, heads = found.model, found.attention.shape[1]
+    cells = np.zeros((heads, model.positions), dtype=np.uint8)
+    cells[:, model.at] = 1 + np.arange(len(model.gains))
+    return matrix(
+        "attention",
+        "Attention of the heads over positions",
+        "Row = head, column = position; the positions of the features are marked.",
+        found.attention,
+        rows=tuple(f"head {h + 1}" for h in range(heads)),
+        columns=tuple(str(n) for n in range(model.positions)),
+        row_axis="head",
+        column_axis="position",
+        marks=Marks(tuple(f"position of feature {i + 1}" for i in range(len(model.gains))), cells),
+        frames=frames,
+    )
+
+
+def _values(values: np.ndarray, groups: tuple[str, ...], frames: np.ndarray | None) -> View:
+    return matrix(
+        "head-values",
+        "Values of the heads",
+        "V_h in the basis of the features: what each head adds for the positions it attends to.",
+        values,
+        rows=tuple(f"head {h + 1}" for h in range(values.shape[1])),
+        columns=groups,
+        row_axis="head",
+        column_axis="feature",
+        signed=True,
+        frames=frames,
+    )

@@ -7,8 +7,16 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.keys import key
-from stagescope.papers.incremental.levels import classes as restricted_classes
-from stagescope.papers.incremental.levels.classes import Contexts, Known, drawn_moments, fit, fit_class, fit_ridge, true_moments
+from stagescope.papers.incremental.levels import (
+    Contexts,
+    Known,
+    RestrictedClass,
+    drawn_moments,
+    fit,
+    fit_class,
+    fit_ridge,
+    true_moments,
+)
 
 
 @st.composite
@@ -28,7 +36,7 @@ def test_merged_contexts_and_moments_give_the_loss_of_the_definition(task, group
     contexts = Contexts.of(chain, tokens)
     known = contexts.known_to(groups)
     assert known.loss(matrices, true_moments(contexts)[:groups]) == pytest.approx(chain.soft_loss(tokens, matrices))
-    law = restricted_classes.RestrictedClass(chain, matrices).law(tokens)
+    law = RestrictedClass(chain, matrices).law(tokens)
     drawn = np.take_along_axis(law, tokens[:, chain.reach :, None], axis=2)
     assert known.loss(matrices, drawn_moments(chain, tokens)[:groups]) == pytest.approx(-np.log(drawn).mean())
 

@@ -7,8 +7,8 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
-from stagescope.papers.incremental.stopping.draw import _headline
-from stagescope.papers.incremental.stopping.figures import MEASURED, stopping_numbers, summary
+from stagescope.papers.incremental.stopping_draw import _headline
+from stagescope.papers.incremental.stopping_figures import MEASURED, stopping_numbers, summary
 from stagescope.views import figure
 from tests.papers.incremental.stopping.sweeps import SMALL, small_sweep
 

@@ -10,7 +10,7 @@ import pytest
 from stagescope.papers.answers import check
 from stagescope.papers.incremental.text import nulls
 from stagescope.papers.incremental.text.claims import CLAIMS, Evidence
-from stagescope.papers.incremental.text.information import LagInformation
+from stagescope.papers.incremental.text.loss import LagInformation
 from tests.papers.incremental.text.test_stages import heads as few_heads
 
 heads = partial(few_heads, lags=8)

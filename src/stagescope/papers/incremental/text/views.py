@@ -6,9 +6,9 @@ import numpy as np
 
 from stagescope.corpora.corpus import written
 from stagescope.errors import InputError
-from stagescope.papers.incremental.head_views import heads_in_plane, pairs
-from stagescope.papers.incremental.text.information import LagInformation
-from stagescope.papers.incremental.text.observables import TextLagCurves, text_lag_curves
+from stagescope.papers.incremental.text.loss import LagInformation
+from stagescope.papers.incremental.text.reading import TextLagCurves, text_lag_curves
+from stagescope.papers.incremental.views import heads_in_plane, pairs
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import largest, loss_view, matrix, norms_view, values_view

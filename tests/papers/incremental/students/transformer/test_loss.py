@@ -6,7 +6,6 @@ import pytest
 import stagescope as ss
 from stagescope.dynamics.loops import GradientLoop
 from stagescope.keys import key
-from stagescope.papers.incremental.students.transformer import loss as module
 from stagescope.params import Layout
 from stagescope.spec import build
 
