@@ -8,7 +8,6 @@ from -inf to inf is shown only.
 
 import numpy as np
 
-from stagescope.papers.incremental.figures_flows import escapes, flow
 from stagescope.papers.incremental.figures_numbers import (
     FILE,
     TRIALS,
@@ -26,6 +25,7 @@ from stagescope.papers.incremental.figures_numbers import (
     value,
     weighted,
 )
+from stagescope.papers.incremental.figures_own import escapes, flow
 from stagescope.progress import Progress
 
 _READ = "published"

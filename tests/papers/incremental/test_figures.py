@@ -8,9 +8,8 @@ import pytest
 
 from stagescope.cli.main import run as command
 from stagescope.errors import InputError
-from stagescope.papers.incremental import figures_flows, figures_numbers
+from stagescope.papers.incremental import figures_numbers, figures_own
 from stagescope.papers.incremental.figures import FIGURES
-from stagescope.papers.incremental.figures_flows import ENCODINGS, SETTINGS, _one, clocks, escapes, flow, times
 from stagescope.papers.incremental.figures_numbers import (
     FILE,
     NOT_COMPARABLE,
@@ -30,6 +29,7 @@ from stagescope.papers.incremental.figures_numbers import (
     tolerance,
     value,
 )
+from stagescope.papers.incremental.figures_own import ENCODINGS, SETTINGS, _one, clocks, escapes, flow, times
 from stagescope.papers.registry import study
 from stagescope.progress import Progress
 from stagescope.views import figure
@@ -201,7 +201,7 @@ def test_figures_of_the_flow(tmp_path):
 
 def test_encodings_have_stages_and_verdicts(monkeypatch, tmp_path):
     changes = {"vocab": 5, "width": 15, "sequences": 50, "watched": None, "batch": 20, "steps": 30, "frames": 12}
-    monkeypatch.setattr(figures_flows, "SETTINGS", {**SETTINGS, **changes, "targets": 3, "spans": (1, 1, 1)})
+    monkeypatch.setattr(figures_own, "SETTINGS", {**SETTINGS, **changes, "targets": 3, "spans": (1, 1, 1)})
     found = _one(("one-hot", 0))
     assert set(found["events"]) == {"t1", "t2", "t3", "onset"}
     assert {row["verdict"] for row in found["verdicts"].values()} <= {"confirmed", "violated", "inconclusive", "not applicable"}

@@ -11,7 +11,6 @@ from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.detect.events import crossing, first_crossing
 from stagescope.detect.noise import TWO_SIDED, delay, flutter
 from stagescope.detect.stage import Event
-from stagescope.papers.incremental import nulls
 from stagescope.papers.incremental.claims_escape import ESCAPE_CLAIMS, NOISES_CLAIMS, flows, many_positions, small_logits
 from stagescope.papers.incremental.evidence import LADDER, Curve, Evidence
 from stagescope.papers.incremental.stopping import STOPPING_CLAIMS
@@ -190,7 +189,6 @@ _LADDER_CLAIMS = (
         "end",
         kind="prediction",
         group="ISA:levels",
-        null=(nulls.FADED, nulls.FROZEN),
         rules=2,
     ),
     claim(
@@ -200,7 +198,6 @@ _LADDER_CLAIMS = (
         _order,
         "t*",
         kind="pattern",
-        null=(nulls.SWAPPED, nulls.FROZEN),
         rules=3,
     ),
     claim(
@@ -211,7 +208,6 @@ _LADDER_CLAIMS = (
         "plateau *",
         kind="pattern",
         group="ISA:levels",
-        null=(nulls.DIMMED,),
         rules=2,
     ),
     claim(
@@ -221,13 +217,11 @@ _LADDER_CLAIMS = (
         _reachable,
         "end",
         kind="prediction",
-        null=(nulls.FADED,),
         rules=2,
     ),
 )
 
 
-COST = "a run of one head, as long as this one"
 ATTENTION = "of the attention, above that on any other group"
 
 
@@ -239,10 +233,6 @@ class EqualThresholds:
     """A stay on plateau 1 needs a run of this many t_1: a decade of time beyond the first transition."""
     rounding: float = 1e-6
     """Relative difference of heads up to which they count as equal; only rounding parts them later."""
-    same_steps: float = 1e-9
-    """Largest difference between two equal motions in shares of the ladder: the same steps, up to rounding."""
-    same_flow: float = 1e-6
-    """The same for flows, up to the tolerance of the solver."""
 
 
 EQUAL = EqualThresholds()
@@ -305,30 +295,10 @@ def _cooperation(evidence: Evidence) -> Comparison:
     return Comparison(last, own, "all", holds, reason, unit=unit)
 
 
-def _equal_start(evidence: Evidence) -> Regime:
+def _equal_ladder(evidence: Evidence) -> Regime:
     if not evidence.identical or evidence.task.heads == 1:
         return Regime(False, "heads do not start exactly equal, or there is one head", applies=False)
-    return Regime(True, "heads start exactly equal")
-
-
-def _equal_ladder(evidence: Evidence) -> Regime:
-    base = _equal_start(evidence)
-    return on_the_ladder(evidence) if base.applies else base
-
-
-def _one_head(evidence: Evidence) -> Comparison:
-    """P2: the loss of equal heads is that of one head with H times the values, at scaled rates."""
-    descends = evidence.run.spec["dynamics"]["type"] == "Descent"
-    limit = EQUAL.same_steps if descends else EQUAL.same_flow
-    if evidence.equal is None:
-        return Comparison(0.0, None, limit, None, "this model and optimiser have no reduction to one head")
-    loss = evidence.run.series.get("loss", evidence.heads.loss)  # the mirror law records no loss
-    together = evidence.spread <= EQUAL.rounding
-    apart = np.abs(loss - np.interp(evidence.run.time, evidence.equal.time, evidence.equal.loss))[together]
-    gap = float(apart.max() / evidence.steps.sum())
-    until = float(evidence.run.time[together][-1])
-    reason = f"losses differ by at most {gap:.1e} of the ladder up to {evidence.run.clock} = {until:.4g}"
-    return Comparison(0.0, gap, limit, gap <= limit, reason + _parted(evidence))
+    return on_the_ladder(evidence)
 
 
 def _parted(evidence: Evidence) -> str:
@@ -360,7 +330,6 @@ _HEADS_CLAIMS = (
         _competition,
         "plateau 1",
         kind="pattern",
-        null=(nulls.WAITING,),
         rules=2,
     ),
     claim(
@@ -371,10 +340,8 @@ _HEADS_CLAIMS = (
         "t1",
         "t2",
         kind="pattern",
-        null=(nulls.WAITING,),
         rules=2,
     ),
-    claim("ISA:symmetric", "Equal heads move as one head", _equal_start, _one_head, "start", "end", kind="identity", cost=COST),
     claim(
         "ISA:stays",
         "Equal heads never leave plateau 1",
@@ -383,7 +350,6 @@ _HEADS_CLAIMS = (
         "t1",
         "end",
         kind="prediction",
-        null=(nulls.PARTED,),
         rules=2,
     ),
 )
@@ -505,7 +471,6 @@ _CLOCK_CLAIMS = (
         _first,
         "t1",
         kind="prediction",
-        null=(nulls.STRETCHED_WIDE,),
         rules=2,
         elsewhere=many_positions,
     ),
@@ -516,7 +481,6 @@ _CLOCK_CLAIMS = (
         _clock,
         "t*",
         kind="prediction",
-        null=(nulls.STRETCHED_STUDENT,),
         rules=2,
         elsewhere=small_logits,
         cost="a flow, twice as long as the run",

@@ -9,10 +9,9 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.landscape.spectrum import spectrum
-from stagescope.papers.incremental import nulls
 from stagescope.papers.incremental.evidence import EqualHeads, Evidence
 from stagescope.papers.incremental.regression import RegressionForms, noises, wkb_times
-from stagescope.papers.incremental.regression_path import has_room, head_deviations, parting_times
+from stagescope.papers.incremental.regression_paths import has_room, head_deviations, parting_times
 from stagescope.papers.incremental.study import FLOWS, IncrementalOptions
 
 
@@ -291,7 +290,6 @@ ESCAPE_CLAIMS = (
         "t1",
         "t2",
         kind="prediction",
-        null=(nulls.STRETCHED,),
         rules=2,
         cost="a run of equal heads, as long as this one",
     ),
@@ -303,7 +301,6 @@ ESCAPE_CLAIMS = (
         "t1",
         "t2",
         kind="prediction",
-        null=(nulls.STRETCHED,),
         rules=3,
     ),
 )
@@ -438,7 +435,6 @@ NOISES_CLAIMS = (
         _slope,
         "t2",
         kind="prediction",
-        null=(nulls.STRETCHED,),
         group="ISA:escape-law",
         rules=3,
         elsewhere=long_plateau,
@@ -451,7 +447,6 @@ NOISES_CLAIMS = (
         _wkb,
         "t2",
         kind="prediction",
-        null=(nulls.STRETCHED,),
         group="ISA:escape-law",
         rules=3,
         cost=COST,
@@ -463,7 +458,6 @@ NOISES_CLAIMS = (
         _one_path,
         "t2",
         kind="prediction",
-        null=(nulls.STRETCHED,),
         group="ISA:escape-law",
         cost=COST,
     ),

@@ -6,36 +6,20 @@ with the numbers: it is our choice.
 
 from typing import Any
 
-from stagescope.later import Later
-from stagescope.papers.incremental.figures_flows import clocks, encodings, escapes, flow
-from stagescope.papers.incremental.figures_numbers import (
-    inits_and_ratios,
-    minimal,
-    one_layer,
-    online,
-    overlapping,
-    reversed_importance,
-    sgd,
-    sizes,
-    two_layers,
-    weighted,
-)
-from stagescope.papers.incremental.stopping_figures import STOPPING
-from stagescope.views.figure import Figure
+from stagescope.papers.incremental import figures_numbers as paper
+from stagescope.papers.incremental import figures_own as own
+from stagescope.views.figure import Figure, Numbers
 
 
-def _figure(name: str, title: str, compute: Any, draw: str, cost: str, *, full: bool = False, module: str = "draw") -> Figure:
+def _figure(name: str, title: str, compute: Any, draw: str, cost: str, **more: Any) -> Figure:
     """Matplotlib is imported when a figure is drawn, not when figures are listed."""
-    drawn = Later(f"stagescope.papers.incremental.figures.{module}:{draw}")
-    return Figure(name, title, compute, drawn, cost=f"about {cost} on 2 cores", full=full)
 
+    def drawn(numbers: Numbers) -> Any:
+        from stagescope.papers.incremental import figures_draw
 
-def _long(name: str, title: str, compute: Any, draw: str, cost: str) -> Figure:
-    return _figure(name, title, compute, draw, cost, full=True)
+        return getattr(figures_draw, draw)(numbers)
 
-
-def _flows(name: str, title: str, compute: Any, draw: str, cost: str) -> Figure:
-    return _figure(name, title, compute, draw, cost, module="flows_draw")
+    return Figure(name, title, compute, drawn, cost=f"about {cost} on 2 cores" if cost else "", **more)
 
 
 _HEADS, _ONLINE = "Heads that read tokens and positions", "New sequences at every step"
@@ -44,28 +28,35 @@ _FAR, _TWO, _SGD = "Transformer, farthest span most important", "Transformer of 
 FIGURES = {
     figure.name.removeprefix("-"): figure
     for figure in (
-        _figure("1", f"{_HEADS}: loss and divergences", minimal, "losses", "2 min"),
-        _figure("2", "Transformer of one layer: attention", one_layer, "attention", "10 min"),
-        _figure("3", "Transformer of one layer: divergences", one_layer, "divergences", "10 min"),
-        _figure("4", f"{_HEADS}: initial noise and ratios", inits_and_ratios, "inits_and_ratios", "12 min"),
-        _figure("5", "Number of training sequences", sizes, "sizes", "6 min"),
-        _figure("6", f"{_ONLINE}: loss and divergences", online, "losses", "5 min"),
-        _figure("7", f"{_ONLINE}: divergences", online, "divergences", "5 min"),
-        _figure("8", f"{_FAR}: loss and divergences", reversed_importance, "losses", "10 min"),
-        _figure("9", f"{_FAR}: attention", reversed_importance, "attention", "10 min"),
-        _flows("10", "Regression flow, mirror law", flow, "flow", "10 s"),
-        _long("11", f"{_TWO}: loss and divergences", two_layers, "losses", "65 min"),
-        _long("12", f"{_TWO}: attention of the first", two_layers, "attention", "65 min"),
-        _figure("13", f"{_WEIGHTS}: loss and divergences", weighted, "losses", "3 min"),
-        _figure("14", f"{_WEIGHTS}: attention", weighted, "attention", "3 min"),
-        _figure("15", f"{_OVERLAP}: loss and final attention", overlapping, "overlapping", "4 min"),
-        _figure("16", f"{_OVERLAP}: attention of three heads", overlapping, "attention", "4 min"),
-        _figure("17", f"{_OVERLAP}: attention of four heads", overlapping, "attention_of_last", "4 min"),
-        _long("18", f"{_SGD}: divergences", sgd, "divergences", "75 min"),
-        _long("19", f"{_SGD}: attention", sgd, "attention", "75 min"),
-        _flows("-clock", "Model and flow on one clock", clocks, "clocks", "1 min"),
-        _flows("-escape", "Escape from plateau 1 against the initial noise", escapes, "escapes", "20 s"),
-        _flows("-encodings", "One task, five position encodings", encodings, "encodings", "5 min"),
-        STOPPING,
+        _figure("1", f"{_HEADS}: loss and divergences", paper.minimal, "losses", "2 min"),
+        _figure("2", "Transformer of one layer: attention", paper.one_layer, "attention", "10 min"),
+        _figure("3", "Transformer of one layer: divergences", paper.one_layer, "divergences", "10 min"),
+        _figure("4", f"{_HEADS}: initial noise and ratios", paper.inits_and_ratios, "inits_and_ratios", "12 min"),
+        _figure("5", "Number of training sequences", paper.sizes, "sizes", "6 min"),
+        _figure("6", f"{_ONLINE}: loss and divergences", paper.online, "losses", "5 min"),
+        _figure("7", f"{_ONLINE}: divergences", paper.online, "divergences", "5 min"),
+        _figure("8", f"{_FAR}: loss and divergences", paper.reversed_importance, "losses", "10 min"),
+        _figure("9", f"{_FAR}: attention", paper.reversed_importance, "attention", "10 min"),
+        _figure("10", "Regression flow, mirror law", own.flow, "flow", "10 s"),
+        _figure("11", f"{_TWO}: loss and divergences", paper.two_layers, "losses", "65 min", full=True),
+        _figure("12", f"{_TWO}: attention of the first", paper.two_layers, "attention", "65 min", full=True),
+        _figure("13", f"{_WEIGHTS}: loss and divergences", paper.weighted, "losses", "3 min"),
+        _figure("14", f"{_WEIGHTS}: attention", paper.weighted, "attention", "3 min"),
+        _figure("15", f"{_OVERLAP}: loss and final attention", paper.overlapping, "overlapping", "4 min"),
+        _figure("16", f"{_OVERLAP}: attention of three heads", paper.overlapping, "attention", "4 min"),
+        _figure("17", f"{_OVERLAP}: attention of four heads", paper.overlapping, "attention_of_last", "4 min"),
+        _figure("18", f"{_SGD}: divergences", paper.sgd, "divergences", "75 min", full=True),
+        _figure("19", f"{_SGD}: attention", paper.sgd, "attention", "75 min", full=True),
+        _figure("-clock", "Model and flow on one clock", own.clocks, "clocks", "1 min"),
+        _figure("-escape", "Escape from plateau 1 against the initial noise", own.escapes, "escapes", "20 s"),
+        _figure("-encodings", "One task, five position encodings", own.encodings, "encodings", "5 min"),
+        _figure(
+            "-stopping",
+            "Where to stop, what it costs, and which class it is",
+            own.stopping_numbers,
+            "stopping_rules",
+            "",
+            sweep="early-stopping",
+        ),
     )
 }

@@ -192,7 +192,7 @@ GLOSSARY = {
 }
 
 
-def explain(reading: IncrementalReading) -> Explained:
+def explain_run(reading: IncrementalReading) -> Explained:
     law = reading.law
     sentence = f"{_sentence(law)} {motion_words(reading.run)}"
     return Explained(sentence, _table(law), captions(reading.told_stages, _said), GLOSSARY)

@@ -21,7 +21,7 @@ from stagescope.params import Params
 from stagescope.spec import digest
 
 
-def setup(options: IncrementalOptions, seed: int) -> Setup:
+def study_setup(options: IncrementalOptions, seed: int) -> Setup:
     check_use(options)
     if options.model in FLOWS or options.model == "regression-transformer":
         return _regression(options, seed)

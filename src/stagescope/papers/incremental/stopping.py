@@ -14,7 +14,6 @@ from stagescope.detect.stage import Transition
 from stagescope.detect.transitions import RULES, transitions
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax
-from stagescope.papers.incremental import nulls
 from stagescope.papers.incremental.levels import Contexts, RestrictedClass, drawn_moments, fit, fit_ridge
 from stagescope.papers.incremental.observables import LagCurves, lag_curves
 from stagescope.papers.incremental.students import LaggedLoss
@@ -421,7 +420,6 @@ STOPPING_CLAIMS = (
         "start",
         "end",
         kind="pattern",
-        null=(nulls.BORROWED,),
         rules=2,
     ),
     claim(
@@ -432,13 +430,12 @@ STOPPING_CLAIMS = (
         "start",
         "end",
         kind="pattern",
-        null=(nulls.BORROWED,),
         rules=3,
     ),
 )
 
 
-def measure(run: Run) -> dict[str, Any]:
+def stopping_measure(run: Run) -> dict[str, Any]:
     """`Stopping.row`, and `not_judged`: why the claim on early stopping does not apply to the run, None where it does."""
     found = stopping(run)
     regime = decided(found)

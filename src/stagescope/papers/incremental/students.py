@@ -264,8 +264,7 @@ def student_loss(model: LaggedModel, process: LaggedChain, **choices: Any) -> La
         ContentHeads: ContentLoss,
         Transformer: TransformerLoss,
     }
-    engine = {"engine": "kernel"} if isinstance(model, Transformer) else {}
-    return losses[type(model)](model=model, process=process, **engine, **choices)
+    return losses[type(model)](model=model, process=process, **choices)
 
 
 def held_out(model: LaggedModel, process: LaggedChain, sequences: int = 3000, seed: int = 0, **choices: Any) -> LaggedLoss:

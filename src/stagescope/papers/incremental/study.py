@@ -6,10 +6,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stagescope.claims.reference import Reference, Tag
-from stagescope.later import Later
 from stagescope.options import Options, refuse_unused
+from stagescope.papers import incremental as lazy
 from stagescope.papers import motion
-from stagescope.papers.paper import Cost, Kind
+from stagescope.papers.incremental.text.study import TEXT_STUDY
+from stagescope.papers.paper import Cost, Kind, Paper
 from stagescope.papers.study import NamedSweep, Study
 
 REFERENCE = Reference(
@@ -81,31 +82,6 @@ TAGS = {
 
 STUDENTS = ("heads", "content", "transformer")
 OF_TRANSFORMERS = ("layers", "width", "mlp", "dropout", "places")
-_PAPER: dict[str, Any] = {"vocab": 50, "scale": 10.0, "targets": 20, "sequences": 9000, "batch": 3000}
-_ADAMW: dict[str, Any] = {"optimizer": "adamw", "clip": 1.0, "watched": 500, "precision": "float32"}
-_RATES: dict[str, Any] = {"rate_values": 0.08, "rate_attention": 0.08}
-_FULL: dict[str, Any] = {"model": "transformer", "spans": (4, 4, 4), **_PAPER, **_ADAMW, "rate_values": 0.003, "frames": 60}
-_STUDENT_PRESETS: dict[str, dict[str, Any]] = {
-    "content": {"model": "content", **_PAPER, **_ADAMW, **_RATES, "init_scale": 1e-9, "frames": 200},
-    "transformer": _FULL,
-    "transformer-2": {**_FULL, "layers": 2, "importance_ratio": 1.8},
-}
-"""The paper's minimal student of figure 1, its full one-layer student, and the two-layer one of figure 11."""
-
-
-def check_student(options: "IncrementalOptions") -> None:
-    """Refuse what has no effect on the student that was chosen."""
-    if options.model != "transformer":
-        refuse_unused(options, OF_TRANSFORMERS, "it belongs to --model transformer")
-    else:
-        refuse_unused(options, ("rate_attention",), "the transformer has one step size, --rate-values")
-        refuse_unused(options, ("init_scale",), "the transformer starts at the scale of its layers")
-    if options.model not in STUDENTS:
-        refuse_unused(options, ("precision",), "the regression models are float64; choose --model heads, content or transformer")
-    if options.model != "content":
-        refuse_unused(options, ("init",), "it belongs to --model content")
-    elif options.init == "xavier":
-        refuse_unused(options, ("init_scale",), "the scale is that of --init xavier")
 
 
 class IncrementalOptions(Options):
@@ -186,6 +162,10 @@ FLOWS = ("regression", "mirror")
 _SINGLE_LAGS: dict[str, Any] = {"vocab": 10, "spans": (1, 1, 1), "pad": 5, "targets": 1, "feature_kind": "gram-schmidt"}
 _GD: dict[str, Any] = {"optimizer": "gd", "rate_values": 5.0, "rate_attention": 5.0, "steps": 2400, "init_scale": 1e-2}
 _FIGURE_TEN: dict[str, Any] = {"positions": 40, "init_scale": 1e-6, "noise": "weights", "frames": 800}
+_PAPER: dict[str, Any] = {"vocab": 50, "scale": 10.0, "targets": 20, "sequences": 9000, "batch": 3000}
+_ADAMW: dict[str, Any] = {"optimizer": "adamw", "clip": 1.0, "watched": 500, "precision": "float32"}
+_RATES: dict[str, Any] = {"rate_values": 0.08, "rate_attention": 0.08}
+_FULL: dict[str, Any] = {"model": "transformer", "spans": (4, 4, 4), **_PAPER, **_ADAMW, "rate_values": 0.003, "frames": 60}
 PRESETS: dict[str, dict[str, Any]] = {
     "ladder": {"clip": 1.0},
     "gd-ladder": {**_SINGLE_LAGS, **_GD, "scale": 1.0, "labels": "soft", "sequences": 6000, "feature_seed": 6, "init_seed": 2},
@@ -200,8 +180,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rate_attention": 0.03,
         "steps": 5000,
     },
+    # the paper's minimal student of figure 1, its full one-layer student, and the two-layer one of figure 11
+    "content": {"model": "content", **_PAPER, **_ADAMW, **_RATES, "init_scale": 1e-9, "frames": 200},
+    "transformer": _FULL,
+    "transformer-2": {**_FULL, "layers": 2, "importance_ratio": 1.8},
 }
-PRESETS |= _STUDENT_PRESETS
 _OF_STEPS = ("batch", "optimizer", "steps", "rate_values", "rate_attention", "momentum", "weight_decay", "clip")
 _OF_CHAINS = (
     "vocab",
@@ -227,7 +210,17 @@ def rule(options: IncrementalOptions) -> str:
 
 def check_use(options: IncrementalOptions) -> None:
     """Refuse what would have no effect."""
-    check_student(options)
+    if options.model != "transformer":
+        refuse_unused(options, OF_TRANSFORMERS, "it belongs to --model transformer")
+    else:
+        refuse_unused(options, ("rate_attention",), "the transformer has one step size, --rate-values")
+        refuse_unused(options, ("init_scale",), "the transformer starts at the scale of its layers")
+    if options.model not in STUDENTS:
+        refuse_unused(options, ("precision",), "the regression models are float64; choose --model heads, content or transformer")
+    if options.model != "content":
+        refuse_unused(options, ("init",), "it belongs to --model content")
+    elif options.init == "xavier":
+        refuse_unused(options, ("init_scale",), "the scale is that of --init xavier")
     if options.model in FLOWS:
         why = f"{options.model} is a flow"
         refuse_unused(options, (*_OF_CHAINS, *_OF_SEQUENCES, *_OF_STEPS, "dim", "feature_seed"), why)
@@ -247,43 +240,37 @@ def check_use(options: IncrementalOptions) -> None:
 
 
 _HERE = "stagescope.papers.incremental"
-_STUDENTS = {
-    "read": Later(f"{_HERE}.reading:StudentReading"),
-    "claims": Later(f"{_HERE}.claims:CLAIMS").load,
-    "views": Later(f"{_HERE}.views:lag_views"),
-    "explain": Later(f"{_HERE}.explain:explain"),
-    "path": Later(f"{_HERE}.regression.path:no_path"),
+_STUDENTS: dict[str, Any] = {
+    "read": lambda run: lazy.StudentReading(run),
+    "claims": lambda: lazy.CLAIMS,
+    "views": lambda reading: lazy.lag_views(reading),
+    "explain": lambda reading: lazy.explain_run(reading),
+    "path": lambda *given: lazy.no_path(*given),
 }
 _REGRESSION = {
-    "read": Later(f"{_HERE}.reading:RegressionReading"),
-    "claims": Later(f"{_HERE}.claims:CLAIMS").load,
-    "views": Later(f"{_HERE}.regression.views:regression_views"),
-    "explain": Later(f"{_HERE}.explain:explain"),
+    **_STUDENTS,
+    "read": lambda run: lazy.RegressionReading(run),
+    "views": lambda reading: lazy.regression_views(reading),
 }
 STUDY = Study(
     name="incremental",
     title="Incremental learning: attention patterns are learned one at a time, most important first",
     options=IncrementalOptions,
     presets=PRESETS,
-    setup=Later(f"{_HERE}.setup:setup"),
+    setup=lambda options, seed: lazy.study_setup(options, seed),
     check_use=check_use,
     kinds=(
-        Kind(fields=(f"{_HERE}.students.positional_loss:HeadsLoss",), **_STUDENTS, cost=Cost(slow_ladder=True)),
+        Kind(fields=(f"{_HERE}.students:HeadsLoss",), **_STUDENTS, cost=Cost(slow_ladder=True)),
         Kind(
-            fields=(f"{_HERE}.students.content_loss:ContentLoss", f"{_HERE}.students.transformer.loss:TransformerLoss"),
+            fields=(f"{_HERE}.students:ContentLoss", f"{_HERE}.transformer_passes:TransformerLoss"),
             **_STUDENTS,
             cost=Cost(slow_claims=True, slow_ladder=True),
         ),
         Kind(
-            fields=(f"{_HERE}.regression.loss:RegressionLoss", f"{_HERE}.regression.loss:MirrorFlow"),
-            **_REGRESSION,
-            path=Later(f"{_HERE}.regression.path:regression_path"),
+            fields=(f"{_HERE}.regression:RegressionLoss", f"{_HERE}.regression:MirrorFlow"),
+            **{**_REGRESSION, "path": lambda *given: lazy.regression_path(*given)},
         ),
-        Kind(
-            fields=(f"{_HERE}.regression.sampled:RegressionSampled",),
-            **_REGRESSION,
-            path=Later(f"{_HERE}.regression.path:no_path"),
-        ),
+        Kind(fields=(f"{_HERE}.regression:RegressionSampled",), **_REGRESSION),
     ),
     tags=(
         "ISA:task",
@@ -296,9 +283,9 @@ STUDY = Study(
         "ISA:plateaus",
         "ISA:stages",
     ),
-    figures=Later(f"{_HERE}.figures:FIGURES").load,
+    figures=lambda: lazy.FIGURES,
     ledger=("ladder", "gd-ladder", "ode-exact", "ode-mirror", "regression-transformer"),
-    measures={"stopping": Later(f"{_HERE}.stopping.measure:measure")},
+    measures={"stopping": lambda run: lazy.stopping_measure(run)},
     sweeps={
         "early-stopping": NamedSweep(
             "where four rules stop training on few sequences, what that costs, and which class the model then is",
@@ -315,6 +302,13 @@ STUDY = Study(
             color="t2",
         ),
     },
-    inputs=Later(f"{_HERE}.drawn:inputs"),
     tour={"ode-mirror": "Three heads over forty positions each find one, largest gain first."},
+)
+PAPER = Paper(
+    name="incremental",
+    reference=REFERENCE,
+    tags=TAGS,
+    studies=(STUDY, TEXT_STUDY),
+    about_text=lambda *given, **named: lazy.about_text(*given, **named),
+    watched=lambda: lazy.watched_claims(),
 )

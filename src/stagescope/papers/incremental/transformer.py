@@ -1,6 +1,5 @@
 """The full student: a transformer of one or two layers with embeddings, LayerNorm, MLP and residual stream [ISA:transformer]."""
 
-import math
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -128,7 +127,7 @@ class Transformer(LaggedModel):
     def forward(self, params: Any, tokens: Any, kept: Any = None) -> tuple[Any, Any]:
         """Logits (B, L, d) and the attention of the first layer (H, B, L, N) on tokens (B, N), traceable by JAX.
 
-        `kept` are masks of the entries that survive dropout, one per part added to the stream (see `draw_kept`); None: all.
+        `kept` are masks of the entries that survive dropout, one per part added to the stream (see `TransformerLoss.draw`); None: all.
         """
         from stagescope.autodiff import jax, jnp
 
@@ -187,18 +186,6 @@ class Transformer(LaggedModel):
     def threshold(self) -> int:
         """Of 2^16 random numbers, how many mean that an entry is dropped."""
         return min(round(self.dropout * 2**16), 2**16 - 1)
-
-    def draw_kept(self, draw: np.random.Generator, sequences: int) -> tuple[np.ndarray, ...] | None:
-        """Which entries survive dropout, for each part that is added to the stream (B, rows, width); None where all do."""
-        if not self.dropout:
-            return None
-        found = []
-        for i in range(1, self.layers + 1):
-            shape = (sequences, len(self.rows(i)), self.width)
-            for _ in range(self.parts):
-                bits = np.frombuffer(draw.bytes(2 * math.prod(shape)), dtype="<u2").reshape(shape)
-                found.append(bits >= self.threshold)
-        return tuple(found)
 
     def _norm(self, params: Any, name: str, x: Any) -> Any:
         if self.norm == "none":

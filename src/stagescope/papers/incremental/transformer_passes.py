@@ -10,7 +10,7 @@ Dropout depends on the key of the step, the part and the row alone: neither chun
 import math
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from stagescope.papers.incremental.transformer_parts import (
 )
 from stagescope.papers.incremental.transformer_rows_kernel import add_part, draw_numbers
 from stagescope.params import Params
+from stagescope.spec import Spec
 
 CHUNK = 2**18
 """Numbers in one array of the stream of a chunk: a megabyte in single precision."""
@@ -227,17 +228,12 @@ class _Pass:
         return found
 
 
-COMPILED_CHUNK = 1000
-"""Sequences that pass through the definition at once: their activations stay small, whatever the batch."""
-
-
 class TransformerLoss(LaggedLoss):
     """The loss of Transformer [ISA:loss]. See LaggedLoss for the choices.
 
-    `engine` is how it is computed: by a `kernel` of Numba and BLAS, or by `jax`, the compiled definition, as in runs of version
-    0.1.0, whose specs do not name it. `precision` is that of the whole pass; parameters and the optimiser's memory are float64
-    in both. Each step drops other parts of the stream, by keys of (seed, step) and the row (kernel) or the chunk (jax), so a
-    resumed run drops the same; `value` and `grad` drop nothing.
+    It is computed by a kernel of Numba and BLAS. `precision` is that of the whole pass; parameters and the optimiser's memory are
+    float64 in both. Each step drops other parts of the stream, by keys of (seed, step) and the row, so a resumed run drops the
+    same; `value` and `grad` drop nothing.
 
     Args:
         model: the student.
@@ -250,30 +246,31 @@ class TransformerLoss(LaggedLoss):
         part: "train" or "held-out": two samples of one seed.
         watched: sequences on which the recorded loss is taken.
         precision: of the whole pass.
-        engine: "jax" or "kernel".
 
     Examples:
         >>> student = ss.Transformer(vocab=3, heads=1, context=2, targets=2, width=4, mlp=0, dropout=0)
-        >>> law = ss.TransformerLoss(model=student, process=lagged, sequences=8, engine="kernel")
+        >>> law = ss.TransformerLoss(model=student, process=lagged, sequences=8)
         >>> law.value(student.init(seed=0)) > 0
         True
     """
 
     model: Transformer  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
     precision: Literal["float32", "float64"] = "float32"
-    engine: Literal["jax", "kernel"] = "jax"
+
+    @classmethod
+    def restored(cls, fields: Spec) -> Self:
+        """Specs of version 0.2.0 name the engine."""
+        return cls(**{name: value for name, value in fields.items() if (name, value) != ("engine", "kernel")})
 
     def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         yield from super()._largest()
-        model, kernel, count = self.model, self.engine == "kernel", max(self.sequences, self.batch or 1)
-        chunk = min(chunk_size(model, count) if kernel else COMPILED_CHUNK, count)
+        model, count = self.model, max(self.sequences, self.batch or 1)
         rows = model.positions if model.layers > 1 else model.targets
         narrower = "take a smaller width, shorter spans or less padding"
-        if not kernel or has_table(model, count):
-            pairs = (model.vocab, model.positions, model.width)
-            yield "the inputs of the first layer", narrower, (model.heads, *pairs) if kernel else pairs
-        yield "the stream", narrower, (chunk, rows, max(model.width, model.mlp))
-        block = min(block_size(model, count), count) if kernel else chunk
+        if has_table(model, count):
+            yield "the inputs of the first layer", narrower, (model.heads, model.vocab, model.positions, model.width)
+        yield "the stream", narrower, (min(chunk_size(model, count), count), rows, max(model.width, model.mlp))
+        block = min(block_size(model, count), count)
         yield "the attention", "take fewer heads, shorter spans or less padding", (model.heads, block, rows, model.positions)
 
     def predict(self, params: Any, data: Any) -> Any:
@@ -282,19 +279,14 @@ class TransformerLoss(LaggedLoss):
 
     def draw(self, step: int) -> Any:
         """The data of one step; with dropout every step has its own, also where it sees all sequences."""
-        batch = super().draw(step)
-        kept = self._kept(step, 0, self.batch or self.sequences) if self.engine == "jax" else self._kept_rows(step)
-        return batch if kept is None else {**(self.all.arrays() if batch is None else batch), "kept": kept}
-
-    def _kept(self, step: int, chunk: int, sequences: int) -> tuple[np.ndarray, ...] | None:
-        return self.model.draw_kept(key(self.seed, "dropout", step, chunk), sequences)
-
-    def _kept_rows(self, step: int) -> tuple[np.ndarray, ...] | None:
-        keys = self._keys(step)
-        return None if keys is None else kept_entries(self.model, keys, self.batch or self.sequences)
+        batch, keys = super().draw(step), self._keys(step)
+        if keys is None:
+            return batch
+        kept = kept_entries(self.model, keys, self.batch or self.sequences)
+        return {**(self.all.arrays() if batch is None else batch), "kept": kept}
 
     def _keys(self, step: int) -> np.ndarray | None:
-        """Keys of the kernel's dropout, one for each part of the stream."""
+        """Keys of the dropout, one for each part of the stream."""
         parts = self.model.layers * self.model.parts
         return key(self.seed, "dropout", step).integers(2**64, size=parts, dtype=np.uint64) if self.model.dropout else None
 
@@ -302,40 +294,9 @@ class TransformerLoss(LaggedLoss):
     def _room(self) -> Room:
         return Room(self.precision)
 
-    @cached_property
-    def _compiled(self) -> tuple[Any, Any]:
-        from stagescope.autodiff import jax
-
-        return jax.jit(self.loss), jax.jit(jax.value_and_grad(self.loss))
-
     def _kernel(self, params: Params, on: Sequences, wanted: bool = True, gradient: bool = True) -> Found:
-        if self.engine == "jax":
-            return self._chunks(params, on, None, gradient)
         return transformer_pass(self.model, params, on, self._room, gradient=gradient)
 
     def _step_gradient(self, params: Params, step: int) -> dict[str, np.ndarray]:
         batch = self.minibatch(step)
-        on = self.all if batch is None else batch
-        if self.engine == "jax":
-            return self._chunks(params, on, step)[1]
-        return transformer_pass(self.model, params, on, self._room, self._keys(step))[1]
-
-    def _chunks(self, params: Params, on: Sequences, step: int | None, gradient: bool = True) -> Found:
-        """Chunk by chunk, summed in float64."""
-        from stagescope.autodiff import jnp
-
-        value, both = self._compiled
-        cast = {name: jnp.asarray(block, self.precision) for name, block in params.items()}
-        total, sums = 0.0, {name: np.zeros(np.shape(block)) for name, block in params.items()}
-        count = on.tokens.shape[1]
-        for number, first in enumerate(range(0, count, COMPILED_CHUNK)):
-            part = on.take(slice(first, first + COMPILED_CHUNK))
-            data = part.arrays()
-            if step is not None:
-                data["kept"] = self._kept(step, number, part.tokens.shape[1])
-            share = part.tokens.shape[1] / count
-            loss, grads = both(cast, data) if gradient else (value(cast, data), {})
-            total += share * float(loss)
-            for name, block in grads.items():
-                sums[name] += share * np.asarray(block, dtype=float)
-        return total, sums
+        return transformer_pass(self.model, params, self.all if batch is None else batch, self._room, self._keys(step))[1]

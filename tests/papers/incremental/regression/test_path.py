@@ -9,7 +9,7 @@ import stagescope as ss
 from stagescope.cli.main import run as command
 from stagescope.detect.levels import transitions
 from stagescope.papers.incremental.observables import head_curves
-from stagescope.papers.incremental.regression_path import EqualHeadsPath, head_deviations, parting_times
+from stagescope.papers.incremental.regression_paths import EqualHeadsPath, head_deviations, parting_times
 
 LAWS = (ss.RegressionLoss, ss.MirrorFlow)
 

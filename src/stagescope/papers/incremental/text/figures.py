@@ -87,4 +87,4 @@ def _events(axis: "Axes", events: Numbers) -> None:
             axis.annotate(name, (when, 1.03), textcoords="offset points", xytext=(2, 0), color=GREY, fontsize=8)
 
 
-FIGURES = {"lags": Figure("lags", "heads on the reference topics: importance of lags, loss, attention", compute, draw)}
+TEXT_FIGURES = {"lags": Figure("lags", "heads on the reference topics: importance of lags, loss, attention", compute, draw)}

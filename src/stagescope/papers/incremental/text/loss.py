@@ -205,7 +205,7 @@ class TextHeads(HeadsKernel):
 RATES = {"adam": 0.01, "sgd": 5.0, "heavy-ball": 0.5}
 
 
-def setup(options: TextIncrementalOptions, seed: int) -> Setup:
+def text_setup(options: TextIncrementalOptions, seed: int) -> Setup:
     check_use(options)
     corpus = options.read()
     model = PositionalHeads(vocab=corpus.vocab, heads=options.heads, context=options.window, targets=1)

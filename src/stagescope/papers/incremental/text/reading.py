@@ -296,7 +296,7 @@ GLOSSARY = {
 }
 
 
-def explain(reading: TextIncrementalReading) -> Explained:
+def explain_text(reading: TextIncrementalReading) -> Explained:
     law = reading.law
     heads, lags = law.model.heads, law.model.context
     layer = f"{heads} attention head{'s' * (heads > 1)}, which see positions only, predict each token from the {lags} before it"

@@ -1,5 +1,6 @@
-"""Numbers of our own figures: the regression flow, its clock and its escapes, and five position encodings."""
+"""Numbers of our own figures: the regression flow, its clock and escapes, five position encodings, and early stopping."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,18 +9,19 @@ from stagescope.detect.levels import plateaus, transitions
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes, LogSpaced
-from stagescope.errors import StagescopeError
+from stagescope.errors import InputError, StagescopeError
 from stagescope.papers.answers import check, stages
 from stagescope.papers.incremental.claims import departure, rungs
 from stagescope.papers.incremental.evidence import Curve, clock, companions
 from stagescope.papers.incremental.figures_numbers import WORKERS, by_lag, rounded, value
 from stagescope.papers.incremental.observables import HeadCurves, head_curves, lag_curves
 from stagescope.papers.incremental.regression import MirrorFlow, RegressionHeads, RegressionLoss, RegressionSampled, wkb_times
+from stagescope.papers.incremental.stopping import RIDGES, VALIDATION, stopping
 from stagescope.papers.reading import reading
 from stagescope.papers.rebuild import ended
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
-from stagescope.runs.run import Run
+from stagescope.runs.run import DONE, Run
 from stagescope.views.figure import Numbers
 from stagescope.workers import results
 
@@ -40,7 +42,6 @@ def flow(progress: Progress, draws: int = 5, until: float = 600.0) -> Numbers:
     ]
     curves = [head_curves(run) for run in runs]
     found = [_drawn(item, seed) for seed, item in enumerate(curves)]
-    error = _solver_difference(runs[0])
     drops = np.array([panel["drops"] for panel in found], dtype=float)
     return {
         "panels": found,
@@ -49,7 +50,7 @@ def flow(progress: Progress, draws: int = 5, until: float = 600.0) -> Numbers:
         "published_drops": value("figure-10-drops"),
         "published_levels": value("figure-10-levels"),
         "mean_abs_difference": round(_from_levels(found), 5),
-        "solver_difference": {"second_solver": "lsoda", "loss": error},
+        "solver_difference": {"second_solver": "lsoda", "loss": _solver_difference(runs[0])},
     }
 
 
@@ -242,3 +243,88 @@ def _one(which: tuple[str, int]) -> Numbers:
         "stages": seen.json()["stages"],
         "verdicts": {row.tag: {"verdict": row.verdict, "reason": row.reason} for row in check(run)},
     }
+
+
+RULES = ("oracle", "held-out", "adaptive", "end")
+CURVES = ("step", "training", "held", "validation")
+SHOWN_RIDGE = f"{RIDGES[1]:g}"
+
+
+def stopping_numbers(table: Any) -> Numbers:
+    """Three sizes with the curves of their first run, the summary of all sizes, and every run without its curves."""
+    if [axis.name for axis in table.axes] != ["sequences"]:
+        raise InputError("the figure needs a sweep over sequences alone; other options stay fixed")
+    runs = [_run(row) for row in table.rows]
+    done = [run for run in runs if "gain" in run]
+    if not done:
+        raise InputError("no row of the sweep has the measure stopping; sweep with --measure stopping")
+    found = summary(done)
+    sizes = [entry["sequences"] for entry in found]
+    shown = sorted({sizes[place] for place in (0, len(sizes) // 3, 2 * len(sizes) // 3)})
+    panels = [_panel(table, next(run for run in done if run["sequences"] == size)) for size in shown]
+    settings = {"preset": table.plan.preset, "validation": VALIDATION, **table.plan.fixed}
+    parts = {"levels": done[0]["levels"], "summary": found, "runs": runs, "panels": panels}
+    return {"settings": settings, **parts, "measured": value("early-stopping")}
+
+
+def _run(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the sweep as one flat entry; a run that did not reach its end has a status, a reason and no numbers."""
+    known = {"sequences": row["at"]["sequences"], **{name: row[name] for name in ("seed", "status", "reason")}}
+    return {**known, **(row.get("measures", {}).get("stopping", {}) if row["status"] in DONE else {})}
+
+
+def _panel(table: Any, run: Mapping[str, Any]) -> dict[str, Any]:
+    """Curves and stops of one run, which is computed again from its row."""
+    found = stopping(table.recreate(table.find({"sequences": run["sequences"]}, run["seed"]), progress=False))
+    lines = {name: [round(float(value), 5) for value in getattr(found, name)] for name in CURVES}
+    stops = {rule: {name: run[f"{name}.{rule}"] for name in ("step", "loss", "class")} for rule in RULES}
+    return {"sequences": run["sequences"], "seed": run["seed"], "stops": stops, **lines}
+
+
+def summary(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Means over the runs of each size; [least, largest] where they are called a range.
+
+    `same_class` counts among the `judged` runs, those inside the regime of the claim; `not_judged` of a run says why not.
+    """
+    sizes = sorted({run["sequences"] for run in runs})
+    return [_summary(size, [run for run in runs if run["sequences"] == size]) for size in sizes]
+
+
+def _summary(size: int, runs: list[Mapping[str, Any]]) -> dict[str, Any]:
+    losses = {name: _known(run[f"loss.{name}"] for run in runs) for name in (*RULES, "likelihood", "ridge")}
+    judged, gains = [run for run in runs if run["not_judged"] is None], [run["gain"] for run in runs]
+    return {
+        "sequences": size,
+        "runs": len(runs),
+        "loss": {name: _mean(found) for name, found in losses.items()},
+        "loss_range": {name: _range(found) for name, found in losses.items()},
+        "stop_gain": _mean(gains),
+        "stop_gain_range": _range(gains),
+        "step": {rule: _mean([run[f"step.{rule}"] for run in runs]) for rule in RULES},
+        "decided": {rule: _mean([run[f"decided.{rule}"] for run in runs]) for rule in RULES},
+        "class_at_stop": [run["class.oracle"] for run in runs],
+        "best_class": [run["best_class"] for run in runs],
+        "best_by_ridge": {ridge: [run["best_by_ridge"][ridge] for run in runs] for ridge in runs[0]["best_by_ridge"]},
+        "same_class": sum(run["class.oracle"] == run["best_class"] for run in judged),
+        "judged": len(judged),
+        "ridge_wins": sum(run["loss.ridge"] is not None and run["loss.ridge"] < run["loss.oracle"] for run in runs),
+        "likelihood_by_class": _by_class(run["likelihood"][SHOWN_RIDGE] for run in runs),
+        "ridge_by_class": _by_class(run["ridge"] for run in runs),
+    }
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    """A fit that did not converge has no loss."""
+    return [value for value in values if value is not None]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def _range(values: Sequence[float]) -> list[float | None]:
+    return [min(values), max(values)] if values else [None, None]
+
+
+def _by_class(fits: Iterable[Sequence[float | None]]) -> list[float | None]:
+    return [_mean(_known(losses)) for losses in zip(*fits, strict=True)]

@@ -76,7 +76,14 @@ LAGS = Inputs("permuted lags", "the attention on lags in random order: that orde
 EQUAL = Inputs("equal heads", "heads that are equal leave the first lag together", equal_heads)
 UNITS = Inputs("other units", "a loss that is not that of the levels", other_units)
 REAL = Inputs("real text", "texts, words or characters, vocabularies, windows, heads, rates, batches", make)
-
-
-def inputs() -> tuple[Inputs, ...]:
-    return (REAL,)
+INPUTS = {"text-incremental": (REAL,)}
+"""By study: runs on real text."""
+NULLS = {
+    "text-incremental": {
+        "ISA:text-order": (SHUFFLED, LAGS),
+        "ISA:text-competition": (SHUFFLED, LAGS),
+        "ISA:text-level": (SHUFFLED, UNITS),
+        "ISA:text-parting": (SHUFFLED, EQUAL),
+    }
+}
+"""By study and claim: runs on which the claim is false."""
