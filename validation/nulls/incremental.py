@@ -362,6 +362,7 @@ NULLS = {
         "ISA:parting": (STRETCHED,),
         "ISA:escape": (STRETCHED,),
         "ISA:escape-law": (STRETCHED,),
+        "ISA:t2": (STRETCHED,),
         "ISA:wkb": (STRETCHED,),
         "ISA:early-stopping": (BORROWED,),
         "ISA:stop-ridge": (BORROWED,),

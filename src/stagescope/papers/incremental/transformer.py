@@ -127,7 +127,7 @@ class Transformer(LaggedModel):
     def forward(self, params: Any, tokens: Any, kept: Any = None) -> tuple[Any, Any]:
         """Logits (B, L, d) and the attention of the first layer (H, B, L, N) on tokens (B, N), traceable by JAX.
 
-        `kept` are masks of the entries that survive dropout, one per part added to the stream (see `TransformerLoss.draw`); None: all.
+        `kept` are masks of the entries that survive dropout, one per part added to the stream; None: all.
         """
         from stagescope.autodiff import jax, jnp
 
