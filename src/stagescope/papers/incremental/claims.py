@@ -11,7 +11,7 @@ from stagescope.claims.comparison import Comparison, Regime, agreement
 from stagescope.detect.events import crossing, first_crossing
 from stagescope.detect.noise import TWO_SIDED, delay, flutter
 from stagescope.detect.stage import Event
-from stagescope.papers.incremental.claims_escape import ESCAPE_CLAIMS, NOISES_CLAIMS, flows, many_positions, small_logits
+from stagescope.papers.incremental.claims_escape import ESCAPE_CLAIMS, flows, many_positions, small_logits
 from stagescope.papers.incremental.evidence import LADDER, Curve, Evidence
 from stagescope.papers.incremental.stopping import STOPPING_CLAIMS
 
@@ -106,7 +106,9 @@ def _order(evidence: Evidence) -> Comparison:
         return Comparison(expected, None, "order", None, f"a feature is there at the start ({shown})")
     if len(known) < 2:
         few = f"fewer than two features were acquired ({shown}): {most}, {half:g} is needed"
-        return Comparison(expected, None, "order", None, few + _fits_otherwise(evidence, len(known)))
+        if evidence.reached > len(known):  # a loss may descend the ladder without the true maps
+            few += f"; t_{evidence.reached} was passed nevertheless: other maps can predict as the class does"
+        return Comparison(expected, None, "order", None, few)
     reason = f"features are half learned at {evidence.run.clock} = {shown}; {most}"
     ends = [(event.low or 0.0, event.high or 0.0) if event.state == "reached" else (np.inf, np.inf) for event in when]
     if any(later[1] < earlier[0] for i, earlier in enumerate(ends) for later in ends[i + 1 :]):
@@ -125,13 +127,6 @@ def _acquired(evidence: Evidence, share: np.ndarray) -> Event:
         return found
     half = delay(time, share, level, found.time)  # batches move the share as a random walk
     return replace(found, low=max(0.0, min(found.low, found.time - half)), high=max(found.high, found.time + half))
-
-
-def _fits_otherwise(evidence: Evidence, acquired: int) -> str:
-    """A loss may descend the ladder without the true maps."""
-    if evidence.reached <= acquired:
-        return ""
-    return f"; t_{evidence.reached} was passed nevertheless: other maps can predict as the class does"
 
 
 def _predicts(evidence: Evidence) -> Regime:
@@ -177,49 +172,6 @@ def _reachable(evidence: Evidence) -> Comparison:
         return Comparison(0.0, below, limit, None, f"{reason}; the run does not rest on plateau {last}", unit=SHARE)
     gap, error = evidence.gap(plateau)
     return agreement(0.0, gap, evidence.allowed(gap, last), reason, measured_error=error, unit=SHARE)
-
-
-_LADDER_CLAIMS = (
-    claim(
-        "ISA:plateaus",
-        "Each plateau is the best loss of its class",
-        on_the_ladder,
-        _plateaus,
-        "t1",
-        "end",
-        kind="prediction",
-        group="ISA:levels",
-        rules=2,
-    ),
-    claim(
-        "ISA:order",
-        "Features are acquired in the order of their importance",
-        _ordered,
-        _order,
-        "t*",
-        kind="pattern",
-        rules=3,
-    ),
-    claim(
-        "ISA:nearest",
-        "On plateau j the model predicts as class j",
-        _predicts,
-        _nearest,
-        "plateau *",
-        kind="pattern",
-        group="ISA:levels",
-        rules=2,
-    ),
-    claim(
-        "ISA:head-limit",
-        "H heads end on plateau min(H, k)",
-        parts,
-        _reachable,
-        "end",
-        kind="prediction",
-        rules=2,
-    ),
-)
 
 
 ATTENTION = "of the attention, above that on any other group"
@@ -301,11 +253,6 @@ def _equal_ladder(evidence: Evidence) -> Regime:
     return on_the_ladder(evidence)
 
 
-def _parted(evidence: Evidence) -> str:
-    parted = first_crossing(evidence.run.time, evidence.spread, EQUAL.rounding, rising=True)
-    return "" if parted is None else f"; rounding parts the heads at {parted:.4g}"
-
-
 def _stays(evidence: Evidence) -> Comparison:
     """P3: equal heads never leave plateau 1."""
     first, limit, end = evidence.times[0], evidence.tolerance, float(evidence.time[-1])
@@ -318,41 +265,10 @@ def _stays(evidence: Evidence) -> Comparison:
     reason = f"the last loss is {gap:+.2%} of the step from level 1 at {evidence.run.clock} = {end:.4g}, {end / first:.0f} t_1"
     early = float(np.interp(first, evidence.run.time, evidence.spread))
     if early <= EQUAL.rounding < float(evidence.spread.max()):
-        return Comparison(0.0, gap, limit, None, reason + _parted(evidence), unit=SHARE)
+        parted = first_crossing(evidence.run.time, evidence.spread, EQUAL.rounding, rising=True)
+        reason += "" if parted is None else f"; rounding parts the heads at {parted:.4g}"
+        return Comparison(0.0, gap, limit, None, reason, unit=SHARE)
     return agreement(0.0, gap, evidence.allowed(gap, 1), reason, measured_error=error, unit=SHARE)
-
-
-_HEADS_CLAIMS = (
-    claim(
-        "ISA:competition",
-        "On plateau 1 all heads attend to the most important group",
-        several_heads,
-        _competition,
-        "plateau 1",
-        kind="pattern",
-        rules=2,
-    ),
-    claim(
-        "ISA:cooperation",
-        "Heads then part after t_1, before plateau 2, and divide the groups",
-        _splitting,
-        _cooperation,
-        "t1",
-        "t2",
-        kind="pattern",
-        rules=2,
-    ),
-    claim(
-        "ISA:stays",
-        "Equal heads never leave plateau 1",
-        _equal_ladder,
-        _stays,
-        "t1",
-        "end",
-        kind="prediction",
-        rules=2,
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -448,8 +364,7 @@ def _clock(evidence: Evidence) -> Comparison:
     at = int(np.argmax(np.abs(np.array(ratios) - 1)))
     worst, error = float(ratios[at]), float(errors[at])
     wide = evidence.clock.error if evidence.clock else 0.0
-    judged = agreement(1.0, worst, limit, "", predicted_error=wide, measured_error=error).holds
-    holds = False if late else judged
+    holds = not late and agreement(1.0, worst, limit, "", predicted_error=wide, measured_error=error).holds
     reason = f"model over flow from the same logits: {', '.join(shown)}; {where}"
     if unseen:
         reason += f"; not compared: {', '.join(f't_{j}' for j, _ in unseen)}"
@@ -459,11 +374,80 @@ def _clock(evidence: Evidence) -> Comparison:
     elif any(due for _, due in unseen):
         why = "the flow has reached it, but the run ends too early"
     if holds and why:
-        return Comparison(1.0, worst, limit, None, f"{reason}: {why}", predicted_error=wide, measured_error=error, unit=OF_FLOW)
+        holds, reason = None, f"{reason}: {why}"
     return Comparison(1.0, worst, limit, holds, reason, predicted_error=wide, measured_error=error, unit=OF_FLOW)
 
 
-_CLOCK_CLAIMS = (
+HEAD_CLAIMS = (
+    claim(
+        "ISA:plateaus",
+        "Each plateau is the best loss of its class",
+        on_the_ladder,
+        _plateaus,
+        "t1",
+        "end",
+        kind="prediction",
+        group="ISA:levels",
+        rules=2,
+    ),
+    claim(
+        "ISA:order",
+        "Features are acquired in the order of their importance",
+        _ordered,
+        _order,
+        "t*",
+        kind="pattern",
+        rules=3,
+    ),
+    claim(
+        "ISA:nearest",
+        "On plateau j the model predicts as class j",
+        _predicts,
+        _nearest,
+        "plateau *",
+        kind="pattern",
+        group="ISA:levels",
+        rules=2,
+    ),
+    claim(
+        "ISA:head-limit",
+        "H heads end on plateau min(H, k)",
+        parts,
+        _reachable,
+        "end",
+        kind="prediction",
+        rules=2,
+    ),
+    claim(
+        "ISA:competition",
+        "On plateau 1 all heads attend to the most important group",
+        several_heads,
+        _competition,
+        "plateau 1",
+        kind="pattern",
+        rules=2,
+    ),
+    claim(
+        "ISA:cooperation",
+        "Heads then part after t_1, before plateau 2, and divide the groups",
+        _splitting,
+        _cooperation,
+        "t1",
+        "t2",
+        kind="pattern",
+        rules=2,
+    ),
+    claim(
+        "ISA:stays",
+        "Equal heads never leave plateau 1",
+        _equal_ladder,
+        _stays,
+        "t1",
+        "end",
+        kind="prediction",
+        rules=2,
+    ),
+    *ESCAPE_CLAIMS,
     claim(
         "ISA:first",
         "t_1 is that of the closed form",
@@ -486,7 +470,4 @@ _CLOCK_CLAIMS = (
         cost="a flow, twice as long as the run",
     ),
 )
-
-
-HEAD_CLAIMS = (*_LADDER_CLAIMS, *_HEADS_CLAIMS, *ESCAPE_CLAIMS, *NOISES_CLAIMS, *_CLOCK_CLAIMS)
 CLAIMS = (*HEAD_CLAIMS, *STOPPING_CLAIMS)

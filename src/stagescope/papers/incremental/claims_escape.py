@@ -281,31 +281,6 @@ def _form(evidence: Evidence) -> Comparison:
     return agreement(predicted, found.rate, limit, reason, predicted_error=error, unit=PER_TIME)
 
 
-ESCAPE_CLAIMS = (
-    claim(
-        "ISA:parting",
-        "On plateau 1 H - 1 equal modes part the heads, at the rate of the landscape",
-        _moving,
-        _parting,
-        "t1",
-        "t2",
-        kind="prediction",
-        rules=2,
-        cost="a run of equal heads, as long as this one",
-    ),
-    claim(
-        "ISA:escape",
-        "On plateau 1 heads part at the rate of the closed form",
-        _rising,
-        _form,
-        "t1",
-        "t2",
-        kind="prediction",
-        rules=3,
-    ),
-)
-
-
 COST = "2 flows at other noises, of up to 200 t_2, and one of equal heads"
 
 
@@ -427,7 +402,28 @@ def _one_path(evidence: Evidence) -> Comparison:
     return agreement(1.0, float(ratios[worst]), NOISES.one_path, reason, predicted_error=error, measured_error=own, unit="t_2")
 
 
-NOISES_CLAIMS = (
+ESCAPE_CLAIMS = (
+    claim(
+        "ISA:parting",
+        "On plateau 1 H - 1 equal modes part the heads, at the rate of the landscape",
+        _moving,
+        _parting,
+        "t1",
+        "t2",
+        kind="prediction",
+        rules=2,
+        cost="a run of equal heads, as long as this one",
+    ),
+    claim(
+        "ISA:escape",
+        "On plateau 1 heads part at the rate of the closed form",
+        _rising,
+        _form,
+        "t1",
+        "t2",
+        kind="prediction",
+        rules=3,
+    ),
     claim(
         "ISA:escape-law",
         "The escape law: sqrt(t_2) is linear in ln(1/sigma), with the slope of the closed form",

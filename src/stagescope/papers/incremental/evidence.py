@@ -396,7 +396,9 @@ def _moved(run: Run, law: Any, start: Params, dynamics: Any, until: float | None
 def _equal_heads(run: Run, law: HeadsLoss | RegressionSampled, until: float | None) -> EqualHeads:
     """One head with U = H V: V_h' = F_V gives U' = H F_V, and a' = F_a(U)/H, so rates are H and 1/H times those of the run."""
     heads = law.model.heads
-    one = law.model_copy(update={"model": _single(law.model)})
+    positional = isinstance(law.model, PositionalHeads)
+    single = {"heads": 1} if positional else {"reduced": law.model.reduced.model_copy(update={"heads": 1})}
+    one = law.model_copy(update={"model": law.model.model_copy(update=single)})
     start = {"a": np.mean(run.params["a"][0], axis=0, keepdims=True), "V": np.sum(run.params["V"][0], axis=0, keepdims=True)}
     dynamics = build(run.spec["dynamics"])
     rates = {"a": dynamics.rates.get("a", 1.0) / heads, "V": dynamics.rates.get("V", 1.0) * heads}
@@ -405,18 +407,10 @@ def _equal_heads(run: Run, law: HeadsLoss | RegressionSampled, until: float | No
     return EqualHeads(made.time, np.asarray(made.series["loss"]), {"a": params["a"], "V": params["V"] / heads})
 
 
-def _single(model: Any) -> Any:
-    if isinstance(model, PositionalHeads):
-        return model.model_copy(update={"heads": 1})
-    return model.model_copy(update={"reduced": model.reduced.model_copy(update={"heads": 1})})
-
-
 def _scaled(run: Run, law: Any, sigma: float, until: float) -> Curve:
     """The same law from logits scaled to another rms."""
-    first = run.at(0)
-    logits = np.asarray(first["a"])
-    start: Params = {"a": logits * (sigma / np.sqrt(np.mean(logits**2))), "V": np.asarray(first["V"])}
-    return _curve(law, start, until)
+    start = run.at(0)
+    return _curve(law, {**start, "a": start["a"] * (sigma / np.sqrt(np.mean(np.asarray(start["a"]) ** 2)))}, until)
 
 
 def _curve(law: Any, start: Params, until: float, pace: float = 1.0) -> Curve:

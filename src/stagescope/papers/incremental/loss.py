@@ -218,12 +218,9 @@ class LaggedLoss(SequenceLoss):
             raise ValueError("held-out sequences are for evaluation: they take no batch and are never fresh")
         if self.watched is not None and self.watched > self.sequences:
             raise ValueError(f"watched {self.watched} is larger than the {self.sequences} sequences; lower it or leave it out")
-        try:
-            process.check_context(model.context)
-            for what, remedy, shape in self._largest():
-                require_memory(what, remedy, *shape)
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        process.check_context(model.context)
+        for what, remedy, shape in self._largest():
+            require_memory(what, remedy, *shape)
         return self
 
     def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -16,7 +16,6 @@ from pydantic import Field as Limits
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax, softmax
 from stagescope.keys import key
-from stagescope.keys import key as stream
 from stagescope.memory import affordable, require_memory, require_work
 from stagescope.processes.process import Process
 from stagescope.spec import Described, Integers, Numbers
@@ -232,7 +231,12 @@ class LaggedChain(Process):
         if not self.groups:
             raise ValueError("no groups of lags given; at least one is needed")
         for number, group in enumerate(self.groups):
-            _check_group(number, group)
+            if not group:
+                raise ValueError(f"group {number} has no lags; leave it out")
+            if min(group) < 1:
+                raise ValueError(f"group {number} has lag {min(group)}; lags count back from the next token and start at 1")
+            if (twice := _repeated(group)) is not None:
+                raise ValueError(f"group {number} has lag {twice} twice; give it a weight instead")
         if len(self.importances) != len(self.groups):
             raise ValueError(f"{len(self.importances)} importances for {len(self.groups)} groups; give one per group")
         if min(self.importances) <= 0:
@@ -240,11 +244,11 @@ class LaggedChain(Process):
         if any(a < b for a, b in zip(self.importances, self.importances[1:], strict=False)):
             raise ValueError(f"importances {self.importances} rise; list groups and features most important first")
         if self.weights is not None:
-            self._check_weights(self.weights)
-        try:
-            found = self.features.stack(len(self.groups), self.vocab)
-        except InputError as error:
-            raise ValueError(str(error)) from None
+            if [len(row) for row in self.weights] != [len(group) for group in self.groups]:
+                raise ValueError(f"weights {self.weights} do not fit groups {self.groups}; give one weight per lag of each group")
+            if min(min(row) for row in self.weights) <= 0:
+                raise ValueError(f"weights {self.weights} are not all positive; leave out lags that do not matter")
+        found = self.features.stack(len(self.groups), self.vocab)
         sizes = [float(np.abs(matrix).max()) * sum(self.group_weights(i)) for i, matrix in enumerate(found)]
         largest = sum(importance * size for importance, size in zip(self.importances, sizes, strict=True))
         limit = 1e15  # neighbouring floats differ by 1/8 there
@@ -253,12 +257,6 @@ class LaggedChain(Process):
         for number, matrix in enumerate(found):
             _check_feature(number, matrix)
         return self
-
-    def _check_weights(self, weights: tuple[Numbers, ...]) -> None:
-        if [len(row) for row in weights] != [len(group) for group in self.groups]:
-            raise ValueError(f"weights {weights} do not fit groups {self.groups}; give one weight per lag of each group")
-        if min(min(row) for row in weights) <= 0:
-            raise ValueError(f"weights {weights} are not all positive; leave out lags that do not matter")
 
     @classmethod
     def spans(
@@ -280,6 +278,10 @@ class LaggedChain(Process):
         """
         near_to_far = spans[::-1] if reverse else spans
         starts = _starts(near_to_far, stride)
+        if not (np.isfinite(ratio) and ratio >= 1):
+            raise InputError(f"ratio is {ratio:g}, but must be at least 1: the first group is the most important")
+        if not (np.isfinite(scale) and scale > 0):
+            raise InputError(f"scale is {scale:g}, but must be positive and finite")
         remedy = smaller_tables(len(spans), vocab)
         require_memory("the tables of all lags", remedy, sum(spans), vocab, vocab)
         require_work(f"a chain of {sum(spans):,} lags", "take shorter spans", PER_LAG, sum(spans))
@@ -287,7 +289,7 @@ class LaggedChain(Process):
         return cls(
             vocab=vocab,
             groups=groups[::-1] if reverse else groups,
-            importances=_importances(len(spans), ratio, scale),
+            importances=tuple(scale * ratio ** (len(spans) - i) for i in range(1, len(spans) + 1)),
             features=RandomFeatures() if features is None else features,
             weights=_span_weights(spans, span_weights),
         )
@@ -315,8 +317,7 @@ class LaggedChain(Process):
     def require_disjoint(self) -> None:
         """Refuse overlapping groups, where "the group of a lag" has no meaning."""
         if not self.disjoint:
-            every = [lag for group in self.groups for lag in group]
-            shared = min(lag for lag, count in Counter(every).items() if count > 1)
+            shared = _repeated([lag for group in self.groups for lag in group])
             raise InputError(f"lag {shared} is in two of the groups {self.groups}; this needs groups that share no lag")
 
     def check_context(self, positions: int) -> None:
@@ -374,8 +375,7 @@ class LaggedChain(Process):
     def entropy(self, tokens: np.ndarray, start: int | None = None) -> np.ndarray:
         """-sum_y p_t(y) log p_t(y) (B, T - start), exact given each context."""
         start = self.check_tokens(tokens, start)
-        found = [_cross_entropy(z, z) for _, z in self._blocks(tokens, start)]
-        return np.concatenate(found)
+        return np.concatenate([_cross_entropy(z, z) for _, z in self._blocks(tokens, start)])
 
     def bayes_loss(self, tokens: np.ndarray, start: int | None = None) -> float:
         """The mean exact conditional entropy over the contexts in `tokens` [ISA:bayes]."""
@@ -396,7 +396,7 @@ class LaggedChain(Process):
 
     def floor(self, targets: int = 20, pad: int = 0, sequences: int = 3000, seed: int = 0) -> float:
         """The Bayes loss, as a mean over sampled contexts: high-order chains have no closed form for it."""
-        tokens = self.sample(stream(seed, "lagged-chain", "floor"), sequences, targets, pad)
+        tokens = self.sample(key(seed, "lagged-chain", "floor"), sequences, targets, pad)
         return self.bayes_loss(tokens, self.reach + pad)
 
     def check_tokens(self, tokens: np.ndarray, start: int | None) -> int:
@@ -440,14 +440,9 @@ def _cross_entropy(true: np.ndarray, other: np.ndarray) -> np.ndarray:
     return -np.sum(softmax(true) * log_softmax(other), axis=-1)
 
 
-def _check_group(number: int, group: tuple[int, ...]) -> None:
-    if not group:
-        raise ValueError(f"group {number} has no lags; leave it out")
-    if min(group) < 1:
-        raise ValueError(f"group {number} has lag {min(group)}; lags count back from the next token and start at 1")
-    if len(set(group)) < len(group):
-        twice = next(lag for lag, count in Counter(group).items() if count > 1)
-        raise ValueError(f"group {number} has lag {twice} twice; give it a weight instead")
+def _repeated(lags: Iterable[int]) -> int | None:
+    """The least lag that is listed twice."""
+    return min((lag for lag, count in Counter(lags).items() if count > 1), default=None)
 
 
 def _check_feature(number: int, matrix: np.ndarray) -> None:
@@ -464,14 +459,6 @@ def smaller_tables(groups: int, vocab: int) -> str:
     if affordable(groups, vocab, vocab):
         return "take shorter spans"
     return "take a smaller vocabulary (--vocab)" + (" or fewer groups" if groups > 1 else "")
-
-
-def _importances(count: int, ratio: float, scale: float) -> tuple[float, ...]:
-    if not (np.isfinite(ratio) and ratio >= 1):
-        raise InputError(f"ratio is {ratio:g}, but must be at least 1: the first group is the most important")
-    if not (np.isfinite(scale) and scale > 0):
-        raise InputError(f"scale is {scale:g}, but must be positive and finite")
-    return tuple(scale * ratio ** (count - i) for i in range(1, count + 1))
 
 
 def _starts(spans: tuple[int, ...], stride: int | None) -> list[int]:

@@ -1,8 +1,7 @@
 """Read a run of incremental learning: students of a lagged chain, and the regression models."""
 
 from abc import abstractmethod
-from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from stagescope.detect.stage import Stage, Stages
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import LogSpaced
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
-from stagescope.papers.incremental.evidence import Companions, Curve, EqualHeads, Evidence, Task, clock, companions
+from stagescope.papers.incremental.evidence import Companions, Evidence, Task, clock, companions
 from stagescope.papers.incremental.levels import uniform_excess
 from stagescope.papers.incremental.observables import RESOLUTION, HeadCurves, LagCurves, dense, head_curves, lag_curves
 from stagescope.papers.incremental.regression import RegressionSampled
@@ -26,21 +25,6 @@ from stagescope.papers.rebuild import ended
 from stagescope.runs.run import Run
 from stagescope.spec import build
 from stagescope.views.explained import Explained, SmallTable, captions, motion_words, plain
-
-
-def _lag_heads(curves: LagCurves, smooth: bool) -> Heads:
-    return Heads(
-        curves.time,
-        curves.excess,
-        curves.steps,
-        curves.agreement,
-        curves.contrast,
-        curves.mass,
-        nearest=lambda frame: curves.nearest(frame)[0],
-        parts=curves.parts,
-        clear=lambda frame: curves.nearest(frame)[1],
-        smooth=smooth,
-    )
 
 
 class IncrementalReading(Reading):
@@ -70,40 +54,37 @@ class IncrementalReading(Reading):
         return dense(self.run)
 
     @cached_property
-    def made(self) -> Companions:
+    def companion_makers(self) -> Companions:
         return companions(self.dense)
 
-    def equal_heads(self, until: float | None) -> EqualHeads:
-        """The companion run from equal heads."""
-        assert self.made.equal is not None
-        return self.made.equal(until)
-
-    def scaled(self, sigma: float, until: float) -> Curve:
-        """The companion flow at another initial noise."""
-        assert self.made.scaled is not None
-        return self.made.scaled(sigma, until)
-
-    def flow(self, until: float) -> Curve:
-        """The companion regression flow from the same logits."""
-        assert self.made.flow is not None
-        return self.made.flow(until)
+    def make_companion(self, name: str, *given: float | None) -> Any:
+        """A companion run by its name in `Companions`."""
+        return getattr(self.companion_makers, name)(*given)
 
     @property
-    def kept(self) -> Companions:
+    def cached_companions(self) -> Companions:
         """The companion runs, each made once."""
-        made = self.made
-        return Companions(
-            equal=None if made.equal is None else lambda until: self.companion(self.equal_heads, until),
-            scaled=None if made.scaled is None else lambda sigma, until: self.companion(self.scaled, sigma, until),
-            flow=None if made.flow is None else lambda until: self.companion(self.flow, until),
-        )
+        names = [name for name, make in vars(self.companion_makers).items() if make is not None]
+        return Companions(**{name: partial(self.companion, self.make_companion, name) for name in names})
 
 
 class StudentReading(IncrementalReading):
     """A student of a lagged chain: attention on lag groups, and the levels of the restricted classes."""
 
     def heads_of(self, run: Run) -> Heads:
-        return _lag_heads(self.curves if run is self.dense else lag_curves(run), "step" not in run.series)
+        curves = self.curves if run is self.dense else lag_curves(run)
+        return Heads(
+            curves.time,
+            curves.excess,
+            curves.steps,
+            curves.agreement,
+            curves.contrast,
+            curves.mass,
+            nearest=lambda frame: curves.nearest(frame)[0],
+            parts=curves.parts,
+            clear=lambda frame: curves.nearest(frame)[1],
+            smooth="step" not in run.series,
+        )
 
     @cached_property
     def dense(self) -> Run:
@@ -119,8 +100,7 @@ class StudentReading(IncrementalReading):
 
     @cached_property
     def evidence(self) -> Evidence:
-        curves = self.curves
-        return Evidence(self.dense, self.heads, _task(curves), self.kept, clock(self.dense))
+        return Evidence(self.dense, self.heads, _task(self.curves), self.cached_companions, clock(self.dense))
 
 
 def _task(curves: LagCurves) -> Task:
@@ -144,9 +124,20 @@ class RegressionReading(IncrementalReading):
     """A run of the regression models: heads on positions, and plateaus in closed form."""
 
     def heads_of(self, run: Run) -> Heads:
-        found = _flow_heads(self.curves if run is self.dense else head_curves(run), "step" not in run.series)
+        curves = self.curves if run is self.dense else head_curves(run)
         sampled = isinstance(self.law, RegressionSampled) and self.law.batch is not None and run.done
-        return replace(found, redrawn=self.redrawn) if sampled else found
+        return Heads(
+            curves.time,
+            curves.loss,
+            curves.forms.levels,
+            curves.agreement,
+            curves.contrast,
+            curves.mass,
+            nearest=lambda _: None,
+            parts=curves.parts,
+            smooth="step" not in run.series,
+            redrawn=self.redrawn if sampled else tuple,
+        )
 
     def redrawn(self) -> tuple[tuple[float | None, ...], ...]:
         """t_j of the same run with other batches: what the draw of the batches does to an event is not seen in one run."""
@@ -168,12 +159,7 @@ class RegressionReading(IncrementalReading):
         curves = self.curves
         forms = None if isinstance(self.law, RegressionSampled) else curves.forms
         task = Task(curves.model.gains, curves.model.heads, forms=forms)
-        return Evidence(self.dense, self.heads, task, self.kept, clock(self.dense))
-
-
-def _flow_heads(curves: HeadCurves, smooth: bool) -> Heads:
-    parts = (curves.agreement, curves.contrast, curves.mass)
-    return Heads(curves.time, curves.loss, curves.forms.levels, *parts, nearest=lambda _: None, parts=curves.parts, smooth=smooth)
+        return Evidence(self.dense, self.heads, task, self.cached_companions, clock(self.dense))
 
 
 MOST = 12
@@ -211,15 +197,12 @@ def _sentence(law: Any) -> str:
 
 def _table(law: Any) -> SmallTable | None:
     process = getattr(law, "process", None)
-    if process is None:
-        return None
-    lags = sorted(lag for group in process.groups for lag in group)
-    if len(lags) > MOST:
+    lags = [] if process is None else sorted(lag for group in process.groups for lag in group)
+    if process is None or len(lags) > MOST:
         return None
     values = np.zeros((len(process.groups), len(lags)))
     for row, (group, importance) in enumerate(zip(process.groups, process.importances, strict=True)):
-        for place, lag in enumerate(group):
-            weight = 1.0 if process.weights is None else process.weights[row][place]
+        for lag, weight in zip(group, process.group_weights(row), strict=True):
             values[row, lags.index(lag)] = importance * weight
     rows = tuple(f"group {i + 1}" for i in range(len(process.groups)))
     return SmallTable("Importance of each lag", rows, tuple(f"lag {lag}" for lag in lags), values)

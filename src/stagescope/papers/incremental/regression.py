@@ -209,10 +209,7 @@ class RegressionHeads(Described):
             raise ValueError(f"{len(gains)} gains need at least {len(gains)} positions, got {self.positions}; {way}")
         if min(places) < 0 or max(places) >= self.positions:
             raise ValueError(f"places must be among the positions 0..{self.positions - 1}, got {places}")
-        try:
-            require_parameters(self.shapes, "take fewer positions or heads")
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        require_parameters(self.shapes, "take fewer positions or heads")
         return self
 
     @property
@@ -294,6 +291,11 @@ class Regression(OfModel, Described):
     @property
     def multiplicity(self) -> Mapping[str, np.ndarray]:
         return self.model.multiplicity
+
+    @property
+    def forms(self) -> RegressionForms:
+        """The closed forms of this model and law."""
+        return RegressionForms(self.model.gains, self.model.positions, self.model.heads * self.model.copies, self.mirror)
 
     @property
     def data(self) -> Any:
@@ -411,12 +413,9 @@ class RegressionTransformer(Described):
     def _valid(self) -> "RegressionTransformer":
         if self.reduced.copies != 1:
             raise ValueError(f"the reduced model stands for {self.reduced.copies} copies of a head; list every head here")
-        try:
-            require_parameters(self.shapes, "take fewer heads or shorter tokens")
-            require_memory("the target map", "take fewer positions or shorter tokens", self.positions, self.dim, self.dim)
-            _ = self.features
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        require_parameters(self.shapes, "take fewer heads or shorter tokens")
+        require_memory("the target map", "take fewer positions or shorter tokens", self.positions, self.dim, self.dim)
+        _ = self.features  # too many for the tokens are refused
         return self
 
     @property
@@ -506,10 +505,7 @@ class RegressionSampled(OfModel, Described, Objective):
 
     @model_validator(mode="after")
     def _fits(self) -> "RegressionSampled":
-        try:
-            require_memory("a batch", "take fewer contexts", self.batch or 1, self.model.positions, self.model.dim)
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        require_memory("a batch", "take fewer contexts", self.batch or 1, self.model.positions, self.model.dim)
         return self
 
     @cached_property

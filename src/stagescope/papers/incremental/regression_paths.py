@@ -57,12 +57,12 @@ class EqualHeadsPath:
     def __init__(self, law: Regression, start: Params, until: float) -> None:
         self.law, self.until = law, until
         self.small = type(law)(model=law.model.symmetric())
-        self.layout = Layout.of({name: np.asarray(start[name]).reshape(1, -1) for name in BLOCKS})
+        blocks = {name: np.asarray(start[name]).reshape(1, -1) for name in BLOCKS}
+        self.layout = Layout.of(blocks)
         self.flat = self.small.flat(self.layout, dict.fromkeys(BLOCKS, 1.0))
-        first = self.layout.pack({name: np.asarray(start[name]).reshape(1, -1) for name in BLOCKS})
+        first = self.layout.pack(blocks)
         self._source = steps(self.flat, first, (0.0, until))
-        one = np.eye(len(first))
-        self.known = [Propagated(0.0, first, 0.0, one, 0.0)]
+        self.known = [Propagated(0.0, first, 0.0, np.eye(len(first)), 0.0)]
 
     def _velocity(self, point: np.ndarray) -> np.ndarray:
         out = np.empty_like(point)
@@ -87,9 +87,7 @@ class EqualHeadsPath:
 
     def __iter__(self) -> Iterator[Propagated]:
         yield from self.known
-        while True:
-            if not self._extend():
-                return
+        while self._extend():
             yield self.known[-1]
 
     def _extend(self) -> bool:
@@ -130,7 +128,8 @@ class EqualHeadsPath:
         """Time and loss: of equal heads until they part, then of all heads until the loss is below the last level."""
         time, loss = self.equal_curve(found.before)
         heads, size = found.heads, self.law.model.positions
-        layout = Layout.of({"a": heads[:, :size], "V": heads[:, size:]})
+        blocks = {"a": heads[:, :size], "V": heads[:, size:]}
+        layout = Layout.of(blocks)
         flat = self.law.flat(layout, dict.fromkeys(BLOCKS, 1.0))
 
         def velocity(point: np.ndarray) -> np.ndarray:
@@ -141,7 +140,7 @@ class EqualHeadsPath:
         def value(point: np.ndarray) -> float:
             return float(self.law.move(layout.unpack(point))[0])
 
-        first = layout.pack({"a": heads[:, :size], "V": heads[:, size:]})
+        first = layout.pack(blocks)
         after = [(found.place.t, first)]
         for t, point in steps(flat, first, (found.place.t, self.until)):
             after.append((t, point))
@@ -196,7 +195,7 @@ def has_room(size: float) -> bool:
 def parting_times(law: Regression, apart: np.ndarray, log_sizes: np.ndarray, until: float) -> list[Predicted]:
     """t_2 from deviations `apart` of these sizes, from one path of equal heads, from uniform attention and V = 0."""
     model = law.model
-    forms = RegressionForms(model.gains, model.positions, model.heads * model.copies, law.mirror)
+    forms = law.forms
     path = EqualHeadsPath(law, {"a": np.zeros(model.positions), "V": np.zeros(len(model.gains))}, until)
 
     def time(log_size: float, eta: float) -> float | None:
@@ -228,7 +227,7 @@ def regression_path(law: Regression, start: Params, until: float, seen: float = 
     """
     model = law.model
     mean, apart, log_size = head_deviations(start)
-    forms = RegressionForms(model.gains, model.positions, model.heads * model.copies, law.mirror)
+    forms = law.forms
     size = float(np.exp(log_size))
     eta = wanted_eta(size)
     blocks = {"a": mean[: model.positions], "V": mean[model.positions :]}

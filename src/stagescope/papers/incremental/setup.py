@@ -3,7 +3,6 @@
 from typing import Any
 
 from stagescope.dynamics.descent import Descent
-from stagescope.papers.incremental.loss import LaggedLoss, LaggedModel
 from stagescope.papers.incremental.process import LaggedChain, RandomFeatures, read_features
 from stagescope.papers.incremental.regression import (
     MirrorFlow,
@@ -17,7 +16,6 @@ from stagescope.papers.incremental.study import FLOWS, OF_TRANSFORMERS, Incremen
 from stagescope.papers.incremental.transformer import Transformer
 from stagescope.papers.setup import make_descent, make_flow, make_record
 from stagescope.papers.study import Setup
-from stagescope.params import Params
 from stagescope.spec import digest
 
 
@@ -26,10 +24,13 @@ def study_setup(options: IncrementalOptions, seed: int) -> Setup:
     if options.model in FLOWS or options.model == "regression-transformer":
         return _regression(options, seed)
     chain, facts = _chain(options)
-    loss = student(options, chain, seed)
+    names = ("sequences", "labels", "batch", "fresh", "watched", *(("precision",) if options.precision else ()))
+    model, start = _student(options, chain), (_init_seed(options, seed),)
+    if options.model != "transformer":
+        start = (*start, options.init_scale, *((options.init,) if options.model == "content" else ()))
     return Setup(
-        what=loss,
-        params=initial(options, loss.model, _init_seed(options, seed)),
+        what=student_loss(model, chain, seed=seed, **{name: getattr(options, name) for name in names}),
+        params=model.init(*start),
         dynamics=_descent(options),
         record=make_record(options),
         facts=facts,
@@ -76,31 +77,13 @@ def _chain(options: IncrementalOptions) -> tuple[LaggedChain, dict[str, Any]]:
 
 def _descent(options: IncrementalOptions) -> Descent:
     """Rates are relative to that of the values, so that t, where there is one, is its sum."""
-    return make_descent(options, rule(options), lr=options.rate_values, rates=student_rates(options))
+    attention = {"W" if options.model == "content" else "a": options.rate_attention / options.rate_values}
+    rates = {} if options.model == "transformer" else {"V": 1.0, **attention}
+    return make_descent(options, rule(options), lr=options.rate_values, rates=rates)
 
 
-def student(options: IncrementalOptions, chain: LaggedChain, seed: int) -> LaggedLoss:
-    """The loss of the student on its sequences, none of which is drawn yet."""
-    names = ("sequences", "labels", "batch", "fresh", "watched", *(("precision",) if options.precision else ()))
-    return student_loss(_model(options, chain), chain, seed=seed, **{name: getattr(options, name) for name in names})
-
-
-def _model(options: IncrementalOptions, chain: LaggedChain) -> LaggedModel:
+def _student(options: IncrementalOptions, chain: LaggedChain) -> PositionalHeads | ContentHeads | Transformer:
     sizes = {"vocab": options.vocab, "heads": options.heads, "context": chain.reach + options.pad, "targets": options.targets}
     if options.model == "transformer":
         return Transformer(**sizes, **{name: getattr(options, name) for name in OF_TRANSFORMERS})
     return ContentHeads(**sizes) if options.model == "content" else PositionalHeads(**sizes)
-
-
-def initial(options: IncrementalOptions, model: Any, seed: int) -> Params:
-    """The initial parameters of the student."""
-    if options.model == "transformer":
-        return model.init(seed)
-    kind = (options.init,) if options.model == "content" else ()
-    return model.init(seed, options.init_scale, *kind)
-
-
-def student_rates(options: IncrementalOptions) -> dict[str, float]:
-    """Rates of the blocks over that of the values."""
-    ratio = options.rate_attention / options.rate_values
-    return {} if options.model == "transformer" else {"V": 1.0, "W" if options.model == "content" else "a": ratio}

@@ -81,10 +81,10 @@ def lag_views(reading: Reading) -> list[Maker]:
         partial(_lags, found, groups, frames),
         partial(mass_view, found, groups, f"the lags of each group ({listed})", frames),
         partial(agreement_view, found, frames),
-        partial(_learned, found, groups, frames),
+        lambda: None if found.learned is None else learned_view(found.learned, groups, frames),
         partial(_entropy, found, frames),
         partial(_alignment, found, groups, frames),
-        partial(_heads, found, frames),
+        lambda: None if found.values is None else heads_in_plane(found.values, frames),
         partial(_embedding, run),
         partial(values_view, run, tuple(name for name in matrices if name in run.params)),
         partial(_excess, found, frames),
@@ -98,7 +98,7 @@ def _span(lags: tuple[int, ...]) -> str:
     return f"{word} {', '.join(map(str, lags))}"
 
 
-def _levels(found: LagCurves, losses: np.ndarray) -> tuple[Level, ...]:
+def _levels(losses: np.ndarray) -> tuple[Level, ...]:
     """Named levels of the classes F_0 .. F_k, which know the first j groups."""
     known = ("best with the first group" if j == 1 else f"best with the first {j} groups" for j in range(1, len(losses)))
     return tuple(Level(name, float(level)) for name, level in zip(("uniform prediction", *known), losses, strict=True))
@@ -106,7 +106,7 @@ def _levels(found: LagCurves, losses: np.ndarray) -> tuple[Level, ...]:
 
 def _loss(run: Run, found: LagCurves, frames: np.ndarray | None) -> View | None:
     """The training loss as recorded, and the held-out loss."""
-    levels = _levels(found, found.levels.losses)
+    levels = _levels(found.levels.losses)
     data = "the true law" if found.law.labels == "soft" else "the tokens drawn"
     about = f"Cross-entropy to {data} on the training sequences, in nats. Levels: the best loss with the first groups alone."
     more = (Curve("held-out loss", found.excess + found.levels.bayes),) if frames is None else ()
@@ -117,7 +117,7 @@ def _loss(run: Run, found: LagCurves, frames: np.ndarray | None) -> View | None:
 
 def _excess(found: LagCurves, frames: np.ndarray | None) -> View:
     above = "the entropy of its targets, on held-out sequences with the true law as label"
-    return excess_view(found.excess, above, _levels(found, found.steps), frames)
+    return excess_view(found.excess, above, _levels(found.steps), frames)
 
 
 def _marks(found: LagCurves, groups: tuple[str, ...], lags: np.ndarray) -> Marks:
@@ -172,10 +172,6 @@ def _entropy(found: LagCurves, frames: np.ndarray | None) -> View:
     return curves("entropy", "Entropy of attention", about, "nats", made, frames=frames)
 
 
-def _learned(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View | None:
-    return None if found.learned is None else learned_view(found.learned, groups, frames)
-
-
 def _alignment(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View | None:
     if found.alignment is None:
         return None
@@ -183,10 +179,6 @@ def _alignment(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | N
     about += left_out(found.alignment.shape[1] * len(groups))
     made = pairs(found.alignment, groups)
     return curves("alignment", "Values of the heads along the features", about, "alignment", made, frames=frames)
-
-
-def _heads(found: LagCurves, frames: np.ndarray | None) -> View | None:
-    return None if found.values is None else heads_in_plane(found.values, frames)
 
 
 def _embedding(run: Run) -> View | None:
@@ -221,17 +213,14 @@ def regression_views(reading: Reading) -> list[Maker]:
     ]
 
 
-def _regression_levels(found: HeadCurves) -> tuple[Level, ...]:
-    levels = enumerate(found.forms.levels)
-    return tuple(Level(f"{j} feature{'' if j == 1 else 's'} fitted", float(level)) for j, level in levels)
-
-
 def _regression_loss(run: Run, found: HeadCurves) -> View | None:
     about = "Squared error of the map, |G - P|^2/2. On plateau j the first j features are fitted: the level is sum_{i>j} g_i^2/2."
+    levels = enumerate(found.forms.levels)
+    named = tuple(Level(f"{j} feature{'' if j == 1 else 's'} fitted", float(level)) for j, level in levels)
     if "loss" in run.series:
-        return loss_view(run, _regression_levels(found), about)
+        return loss_view(run, named, about)
     about += " The mirror law is no gradient of a loss: this loss is computed along the run."
-    return loss_view(run, _regression_levels(found), about, (Curve("loss", head_curves(run).loss),))
+    return loss_view(run, named, about, (Curve("loss", head_curves(run).loss),))
 
 
 def _regression_attention(found: HeadCurves, frames: np.ndarray | None) -> View:
