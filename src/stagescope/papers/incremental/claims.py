@@ -47,16 +47,9 @@ def parts(evidence: Evidence) -> Regime:
 SHARE = "of the step"
 
 
-@dataclass(frozen=True)
-class LearningThresholds:
-    """When a feature is acquired."""
-
-    acquired: float = 0.5
-    """A feature is acquired if half of the true map is learned at the end: the model then has most of it. The time is that of
-    half of what is learned: a class that lacks other features has a smaller map than the true one."""
-
-
-LEARNING = LearningThresholds()
+ACQUIRED = 0.5
+"""A feature is acquired if half of the true map is learned at the end: the model then has most of it. The time is that of half
+of what is learned: a class that lacks other features has a smaller map than the true one."""
 
 
 def _plateaus(evidence: Evidence) -> Comparison:
@@ -95,7 +88,7 @@ def _order(evidence: Evidence) -> Comparison:
     A share is the component of the model's map along the true one, 1 where they agree. It need not be half-way at t_j. Two
     features whose intervals overlap have no order.
     """
-    expected, half = "in order of importance", LEARNING.acquired
+    expected = "in order of importance"
     if evidence.learned is None:
         return Comparison(expected, None, "order", None, "the learned shares of features are not known for this model")
     when = [_acquired(evidence, share) for share in evidence.learned.T]
@@ -105,7 +98,7 @@ def _order(evidence: Evidence) -> Comparison:
     if any(event.state == "at the start" for event in when):
         return Comparison(expected, None, "order", None, f"a feature is there at the start ({shown})")
     if len(known) < 2:
-        few = f"fewer than two features were acquired ({shown}): {most}, {half:g} is needed"
+        few = f"fewer than two features were acquired ({shown}): {most}, {ACQUIRED:g} is needed"
         if evidence.reached > len(known):  # a loss may descend the ladder without the true maps
             few += f"; t_{evidence.reached} was passed nevertheless: other maps can predict as the class does"
         return Comparison(expected, None, "order", None, few)
@@ -119,7 +112,7 @@ def _order(evidence: Evidence) -> Comparison:
 
 def _acquired(evidence: Evidence, share: np.ndarray) -> Event:
     """When half of what is learned of a feature in the end is learned; under steps, to within their noise."""
-    time, level = evidence.time, float(share[-1]) / 2 if share[-1] >= LEARNING.acquired else np.inf
+    time, level = evidence.time, float(share[-1]) / 2 if share[-1] >= ACQUIRED else np.inf
     if evidence.heads.smooth:
         return crossing(time, share, level, rising=True)
     found = crossing(time, share, level, rising=True, error=TWO_SIDED * flutter(time, share))
@@ -390,15 +383,7 @@ HEAD_CLAIMS = (
         group="ISA:levels",
         rules=2,
     ),
-    claim(
-        "ISA:order",
-        "Features are acquired in the order of their importance",
-        _ordered,
-        _order,
-        "t*",
-        kind="pattern",
-        rules=3,
-    ),
+    claim("ISA:order", "Features are acquired in the order of their importance", _ordered, _order, "t*", kind="pattern", rules=3),
     claim(
         "ISA:nearest",
         "On plateau j the model predicts as class j",
@@ -409,15 +394,7 @@ HEAD_CLAIMS = (
         group="ISA:levels",
         rules=2,
     ),
-    claim(
-        "ISA:head-limit",
-        "H heads end on plateau min(H, k)",
-        parts,
-        _reachable,
-        "end",
-        kind="prediction",
-        rules=2,
-    ),
+    claim("ISA:head-limit", "H heads end on plateau min(H, k)", parts, _reachable, "end", kind="prediction", rules=2),
     claim(
         "ISA:competition",
         "On plateau 1 all heads attend to the most important group",
@@ -437,16 +414,7 @@ HEAD_CLAIMS = (
         kind="pattern",
         rules=2,
     ),
-    claim(
-        "ISA:stays",
-        "Equal heads never leave plateau 1",
-        _equal_ladder,
-        _stays,
-        "t1",
-        "end",
-        kind="prediction",
-        rules=2,
-    ),
+    claim("ISA:stays", "Equal heads never leave plateau 1", _equal_ladder, _stays, "t1", "end", kind="prediction", rules=2),
     *ESCAPE_CLAIMS,
     claim(
         "ISA:first",

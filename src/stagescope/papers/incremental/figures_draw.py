@@ -17,21 +17,16 @@ OPEN: dict[str, Any] = {"ls": "", "marker": "o", "mfc": "white", "mew": 1.3, "ms
 def losses(numbers: Numbers) -> Drawing:
     """Loss of one run, and its divergences."""
     drawing, axes = plt.subplots(1, 2, figsize=(9.6, 3.7), layout="constrained")
-    panel = numbers["panels"][0]
-    _loss(axes[0], panel, numbers["compared"].get("loss"), numbers["comparable"])
-    kind = "kl_classes" if "kl_classes" in numbers["compared"] else "kl_teachers"
-    _divergence(axes[1], panel, kind, numbers["compared"].get(kind), numbers["comparable"])
-    _headline(drawing, numbers)
-    return drawing
+    _loss(axes[0], numbers)
+    _divergence(axes[1], numbers)
+    return _headline(drawing, numbers)
 
 
 def divergences(numbers: Numbers) -> Drawing:
     """Divergences of one run."""
     drawing, axis = plt.subplots(figsize=(5.8, 3.8), layout="constrained")
-    kind = "kl_classes" if "kl_classes" in numbers["compared"] else "kl_teachers"
-    _divergence(axis, numbers["panels"][0], kind, numbers["compared"].get(kind), numbers["comparable"])
-    _headline(drawing, numbers)
-    return drawing
+    _divergence(axis, numbers)
+    return _headline(drawing, numbers)
 
 
 def attention(numbers: Numbers) -> Drawing:
@@ -57,8 +52,7 @@ def inits_and_ratios(numbers: Numbers) -> Drawing:
         _steps(axis)
         _published_label(axis, numbers["comparable"])
         axis.legend(loc="upper right")
-    _headline(drawing, numbers, "bands: draws of the initial queries; lines: the draw nearest to the published curve")
-    return drawing
+    return _headline(drawing, numbers, "bands: draws of the initial queries; lines: the draw nearest to the published curve")
 
 
 def _family(axis: Any, family: Numbers, color: str, label: str, comparable: bool) -> None:
@@ -86,8 +80,7 @@ def sizes(numbers: Numbers) -> Drawing:
     _steps(axis)
     _published_label(axis, numbers["comparable"], "published best moment")
     axis.legend(loc="upper right", fontsize=7.5)
-    _headline(drawing, numbers)
-    return drawing
+    return _headline(drawing, numbers)
 
 
 def overlapping(numbers: Numbers) -> Drawing:
@@ -103,13 +96,13 @@ def overlapping(numbers: Numbers) -> Drawing:
     axes[0].legend()
     for axis, panel in zip(axes[1:], numbers["panels"], strict=True):
         heads_by_lag(axis, panel["lags"][-1], panel["groups"], f"{panel['label']}: attention at step {panel['step'][-1]}")
-    _headline(drawing, numbers)
-    return drawing
+    return _headline(drawing, numbers)
 
 
-def _loss(axis: Any, panel: Numbers, compared: Numbers | None, comparable: bool) -> None:
+def _loss(axis: Any, numbers: Numbers) -> None:
+    panel, compared = numbers["panels"][0], numbers["compared"].get("loss")
     axis.plot(panel["step"], panel["loss"], color=COLORS[0], label="loss to the true law")
-    if compared is not None and comparable:
+    if compared is not None and numbers["comparable"]:
         axis.plot(compared["step"], compared["published"], **OPEN, mec=COLORS[0], label="published")
     lines = panel.get("levels") or [panel["bayes"]]
     names = [f"$l_{j}$" for j in range(len(lines))] if "levels" in panel else ["Bayes"]
@@ -120,22 +113,26 @@ def _loss(axis: Any, panel: Numbers, compared: Numbers | None, comparable: bool)
     axis.legend()
 
 
-def _divergence(axis: Any, panel: Numbers, kind: str, compared: Numbers | None, comparable: bool) -> None:
+def _divergence(axis: Any, numbers: Numbers) -> None:
+    kind = "kl_classes" if "kl_classes" in numbers["compared"] else "kl_teachers"
+    panel, compared = numbers["panels"][0], numbers["compared"].get(kind) if numbers["comparable"] else None
     curves = np.array(panel[kind])
     letter, what = ("F", "best of class") if kind == "kl_classes" else ("T", "truncated teacher")
     for j in range(curves.shape[1]):
         axis.plot(panel["step"], curves[:, j], color=COLORS[j], label=f"${letter}_{j + 1}$")
-        if compared is not None and comparable:
+        if compared is not None:
             axis.plot(compared["step"], [row[j] for row in compared["published"]], **OPEN, mec=COLORS[j])
     axis.set(ylabel=f"KL({what} || model)", title=panel["label"], ylim=(0, 1.3 * float(np.max(curves[len(curves) // 8 :]))))
     _steps(axis)
-    _published_label(axis, comparable and compared is not None)
+    _published_label(axis, compared is not None)
     axis.legend(loc="upper right", ncols=2)
 
 
 def _attention(numbers: Numbers, panel: Numbers) -> Drawing:
     """Attention by lag at some moments, and the mass of each head on each group over time."""
-    frames = _moments(panel)
+    step = np.array(panel["step"])
+    moments = np.geomspace(max(step[-1] * 0.06, 1), step[-1], 4)  # at equal ratios of the step, up to the end
+    frames = sorted({int(np.argmin(np.abs(step - moment))) for moment in moments})
     heads = len(panel["mass"][0])
     drawing, axes = plt.subplots(2, max(len(frames), heads), figsize=(11.6, 5.4), layout="constrained", squeeze=False)
     image: Any = None
@@ -148,7 +145,7 @@ def _attention(numbers: Numbers, panel: Numbers) -> Drawing:
                 panel["step"],
                 mass[:, head, group],
                 color=COLORS[group],
-                label=f"lags {_span(lags)}" + (", most important" if group == 0 else ""),
+                label="lags " + "-".join(map(str, sorted({lags[0], lags[-1]}))) + (", most important" if group == 0 else ""),
             )
         axis.set(title=f"head {head + 1}", ylim=(0, 1.02))
         _steps(axis)
@@ -158,15 +155,7 @@ def _attention(numbers: Numbers, panel: Numbers) -> Drawing:
     for axis in (*axes[0, len(frames) :], *axes[1, heads:]):
         axis.set_visible(False)
     drawing.colorbar(image, ax=axes[0, : len(frames)].tolist(), label="attention", shrink=0.9)
-    _headline(drawing, numbers, panel["label"])
-    return drawing
-
-
-def _moments(panel: Numbers) -> list[int]:
-    """Four frames at equal ratios of the step, up to the end."""
-    end = panel["step"][-1]
-    wanted = np.geomspace(max(end * 0.06, 1), end, 4)
-    return sorted({int(np.argmin(np.abs(np.array(panel["step"]) - step))) for step in wanted})
+    return _headline(drawing, numbers, panel["label"])
 
 
 def heads_by_lag(axis: Any, attention: list[list[float]], groups: list[list[int]], title: str) -> Any:
@@ -195,10 +184,6 @@ def _level(axis: Any, level: float, name: str) -> None:
     axis.text(1.01, level, name, fontsize=8, va="center", color=DARK, transform=axis.get_yaxis_transform())
 
 
-def _span(lags: list[int]) -> str:
-    return f"{lags[0]}-{lags[-1]}" if len(lags) > 1 else str(lags[0])
-
-
 def _steps(axis: Any) -> None:
     axis.set_xlabel("step")
     axis.set_xlim(left=0)
@@ -209,10 +194,11 @@ def _published_label(axis: Any, comparable: bool, text: str = "published") -> No
         axis.plot([], [], **OPEN, mec=DARK, label=text)
 
 
-def _headline(drawing: Drawing, numbers: Numbers, more: str = "") -> None:
+def _headline(drawing: Drawing, numbers: Numbers, more: str = "") -> Drawing:
     """Title, and a note where the numbers are not comparable with the published ones."""
-    parts = [part for part in (numbers["title"], more, numbers["note"]) if part]
+    parts = [part for part in (numbers["title"], more, numbers.get("note")) if part]
     drawing.suptitle("; ".join(parts), x=0.01, ha="left")
+    return drawing
 
 
 VERDICTS = {
@@ -254,8 +240,7 @@ def flow(numbers: Numbers) -> Drawing:
     )
     right.legend(loc="center left")
     error = numbers["solver_difference"]["loss"]
-    drawing.suptitle(f"{numbers['title']}; two solvers differ by at most {error:.0e} in loss", x=0.01, ha="left")
-    return drawing
+    return _headline(drawing, numbers, f"two solvers differ by at most {error:.0e} in loss")
 
 
 def clocks(numbers: Numbers) -> Drawing:
@@ -274,8 +259,7 @@ def clocks(numbers: Numbers) -> Drawing:
         axis.set_xlim(left=max(panel["model"]["t"][0], panel["model"]["t"][-1] * 1e-3))
         axis.legend(loc="upper left")
     axes[0].set(ylabel="position on the ladder, j at level j", ylim=(-0.05, 4.1), yticks=range(4))
-    drawing.suptitle(numbers["title"], x=0.01, ha="left")
-    return drawing
+    return _headline(drawing, numbers)
 
 
 def escapes(numbers: Numbers) -> Drawing:
@@ -295,9 +279,7 @@ def escapes(numbers: Numbers) -> Drawing:
         axis.legend(loc="upper left")
         axis.set_ylim(top=axis.get_ylim()[1] + 0.35 * np.ptp(axis.get_ylim()))
     axes[0].set_ylabel(r"$\sqrt{t_2}$")
-    key = "dots: flow; lines: WKB from the first dot; dotted: slope of the closed form"
-    drawing.suptitle(f"{numbers['title']}; {key}", x=0.01, ha="left")
-    return drawing
+    return _headline(drawing, numbers, "dots: flow; lines: WKB from the first dot; dotted: slope of the closed form")
 
 
 def encodings(numbers: Numbers) -> Drawing:
@@ -311,8 +293,7 @@ def encodings(numbers: Numbers) -> Drawing:
     _verdicts(axes[2], panels)
     for axis, drawn in zip(below.subplots(1, len(panels)), panels, strict=True):
         heads_by_lag(axis, drawn[0]["lags"], drawn[0]["groups"], f"{drawn[0]['encoding']}, seed 0, at the end")
-    drawing.suptitle(numbers["title"], x=0.01, ha="left")
-    return drawing
+    return _headline(drawing, numbers)
 
 
 def _curves(axis: Any, panels: list[list[Numbers]]) -> None:

@@ -241,14 +241,14 @@ TRIALS = _trials()
 
 def minimal(progress: Progress) -> Numbers:
     """Figure 1."""
-    (found,) = panels((TRIALS.minimal,), progress)
+    found = panels((TRIALS.minimal,), progress)[0]
     loss = by_step("figure-1-loss")
     return _one_run(found, {"loss": loss, "kl_teachers": by_step("figure-1-kl")}, _aligned(found, loss))
 
 
 def one_layer(progress: Progress) -> Numbers:
     """Figures 2 and 3."""
-    (found,) = panels((TRIALS.one_layer,), progress)
+    found = panels((TRIALS.one_layer,), progress)[0]
     return _one_run(found, {"kl_teachers": by_step("figure-3-kl")}, {"tops": _tops(found, by_step("figure-2-top-groups"))})
 
 
@@ -311,7 +311,7 @@ def _best(drawn: list[Panel], read: Numbers) -> Numbers:
 
 def online(progress: Progress) -> Numbers:
     """Figures 6 and 7."""
-    (found,) = panels((TRIALS.online,), progress)
+    found = panels((TRIALS.online,), progress)[0]
     loss = by_step("figure-6-loss")
     more = {"final_excess": found["excess"][-1], **_aligned(found, loss)}
     return _one_run(found, {"loss": loss, "kl_teachers": by_step("figure-7-kl")}, more)
@@ -319,21 +319,21 @@ def online(progress: Progress) -> Numbers:
 
 def reversed_importance(progress: Progress) -> Numbers:
     """Figures 8 and 9."""
-    (found,) = panels((TRIALS.reversed,), progress)
+    found = panels((TRIALS.reversed,), progress)[0]
     more = {"transitions_seen": len(_transitions(found)), "tops": _tops(found, {80: [], 300: [], 990: []})}
     return _one_run(found, {"loss": by_step("figure-8-loss")}, more)
 
 
 def two_layers(progress: Progress) -> Numbers:
     """Figures 11 and 12: published losses are those of the minimal student with two layers, ours the full one's."""
-    (found,) = panels((TRIALS.two_layers,), progress)
+    found = panels((TRIALS.two_layers,), progress)[0]
     seen = {"transitions_seen": len(_transitions(found)), "published_student": "minimal, two layers"}
     return _one_run(found, {"loss": by_step("figure-11-loss")}, seen)
 
 
 def weighted(progress: Progress) -> Numbers:
     """Figures 13 and 14, with the share of the first lag in the attention of each head on its span at the end."""
-    (found,) = panels((TRIALS.weighted,), progress)
+    found = panels((TRIALS.weighted,), progress)[0]
     last = np.array(found["lags"][-1])
     tops = np.array(found["mass"][-1]).argmax(axis=1)
     shares = []
@@ -358,7 +358,7 @@ def overlapping(progress: Progress) -> Numbers:
 
 def sgd(progress: Progress) -> Numbers:
     """Figures 18 and 19."""
-    (found,) = panels((TRIALS.sgd,), progress)
+    found = panels((TRIALS.sgd,), progress)[0]
     kl = by_step("figure-18-kl")
     return _one_run(found, {"kl_teachers": kl}, {"nearest": _nearest(found, "kl_teachers", kl)})
 
@@ -418,11 +418,11 @@ def _aligned(panel: Panel, targets: Mapping[int, float]) -> Numbers:
 
 def _tops(panel: Panel, moments: Mapping[int, list[int]]) -> Numbers:
     """The group each head attends to most at some steps, sorted, 0 the most important one."""
-    found = {}
-    for step, target in moments.items():
-        if step <= panel["step"][-1]:
-            found[str(step)] = {"ours": sorted(at(panel, "mass", step).argmax(axis=1).tolist()), "published": list(target)}
-    return found
+    return {
+        str(step): {"ours": sorted(at(panel, "mass", step).argmax(axis=1).tolist()), "published": list(target)}
+        for step, target in moments.items()
+        if step <= panel["step"][-1]
+    }
 
 
 def _transitions(panel: Panel) -> list[float]:

@@ -166,11 +166,7 @@ def fit_class(
 
 
 def fit_ridge(
-    process: LaggedChain,
-    tokens: np.ndarray,
-    groups: int,
-    start: int | None = None,
-    penalties: tuple[float, ...] = PENALTIES,
+    process: LaggedChain, tokens: np.ndarray, groups: int, start: int | None = None, penalties: tuple[float, ...] = PENALTIES
 ) -> RestrictedClass:
     """The same with the ridge that predicts held-out sequences best, refitted on all of them [ISA:ridge].
 
@@ -333,16 +329,15 @@ def _fit_levels(process: LaggedChain, trained: Contexts, judged: Contexts) -> di
     return {"losses": losses, "training": training, "truncated": truncated, "converged": converged, **found}
 
 
-def _shapes(process: LaggedChain) -> dict[str, tuple[int, ...]]:
-    k, d = len(process.groups), process.vocab
-    fits = {f"W{j}": (j, d, d) for j in range(k + 1)}
-    return {**dict.fromkeys(("losses", "training", "truncated", "converged"), (k + 1,)), **fits}
-
-
 def _complete(process: LaggedChain, arrays: Mapping[str, np.ndarray]) -> bool:
     """Whether stored arrays are the ones that are written here, finite and of the right shapes."""
+    k, d = len(process.groups), process.vocab
+    wanted = {
+        **dict.fromkeys(("losses", "training", "truncated", "converged"), (k + 1,)),
+        **{f"W{j}": (j, d, d) for j in range(k + 1)},
+    }
     shapes = {name: array.shape for name, array in arrays.items()}
-    return shapes == _shapes(process) and all(np.isfinite(array).all() for array in arrays.values())
+    return shapes == wanted and all(np.isfinite(array).all() for array in arrays.values())
 
 
 def _from_arrays(process: LaggedChain, arrays: Mapping[str, np.ndarray], exact: bool) -> ClassLevels:

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -235,7 +235,8 @@ class LaggedChain(Process):
                 raise ValueError(f"group {number} has no lags; leave it out")
             if min(group) < 1:
                 raise ValueError(f"group {number} has lag {min(group)}; lags count back from the next token and start at 1")
-            if (twice := _repeated(group)) is not None:
+            if len(set(group)) < len(group):
+                twice = next(lag for lag, count in Counter(group).items() if count > 1)
                 raise ValueError(f"group {number} has lag {twice} twice; give it a weight instead")
         if len(self.importances) != len(self.groups):
             raise ValueError(f"{len(self.importances)} importances for {len(self.groups)} groups; give one per group")
@@ -314,12 +315,6 @@ class LaggedChain(Process):
         """Whether no lag belongs to two groups."""
         return len(self.lags) == sum(len(group) for group in self.groups)
 
-    def require_disjoint(self) -> None:
-        """Refuse overlapping groups, where "the group of a lag" has no meaning."""
-        if not self.disjoint:
-            shared = _repeated([lag for group in self.groups for lag in group])
-            raise InputError(f"lag {shared} is in two of the groups {self.groups}; this needs groups that share no lag")
-
     def check_context(self, positions: int) -> None:
         """Refuse a context of `positions` tokens that does not hold all lags."""
         if positions < self.reach:
@@ -348,7 +343,10 @@ class LaggedChain(Process):
         start = self.check_tokens(tokens, start)
         shape = (tokens.shape[0], tokens.shape[1] - start, self.vocab)
         require_memory("the scores", "take fewer sequences at once", *shape)
-        return gather_scores(self.tables(self.matrices[: self._terms(groups)]), tokens, start, self.vocab)
+        count = len(self.groups) if groups is None else groups
+        if not 0 <= count <= len(self.groups):
+            raise InputError(f"groups is {groups}, but must be between 0 and {len(self.groups)}")
+        return gather_scores(self.tables(self.matrices[:count]), tokens, start, self.vocab)
 
     def predictive(self, tokens: np.ndarray, start: int | None = None, groups: int | None = None) -> np.ndarray:
         """softmax(z_t) (B, T - start, d): the law of each target; with `groups` = j that of the truncated teacher T_j."""
@@ -381,10 +379,6 @@ class LaggedChain(Process):
         """The mean exact conditional entropy over the contexts in `tokens` [ISA:bayes]."""
         return float(self.entropy(tokens, start).mean())
 
-    def truncated_loss(self, tokens: np.ndarray, groups: int, start: int | None = None) -> float:
-        """Cross-entropy of the truncated teacher T_j, the true terms i <= j = `groups`, to the true law [ISA:truncated]."""
-        return self.soft_loss(tokens, self.matrices[: self._terms(groups)], start)
-
     def soft_loss(self, tokens: np.ndarray, matrices: np.ndarray, start: int | None = None) -> float:
         """Mean over targets of -sum_y p_t(y) log q_t(y), where q uses `matrices` (j, d, d) for the first j groups."""
         start = self.check_tokens(tokens, start)
@@ -411,12 +405,6 @@ class LaggedChain(Process):
             raise InputError(f"tokens run from {tokens.min()} to {tokens.max()}, but the vocabulary is 0..{self.vocab - 1}")
         return start
 
-    def _terms(self, groups: int | None) -> int:
-        count = len(self.groups) if groups is None else groups
-        if not 0 <= count <= len(self.groups):
-            raise InputError(f"groups is {groups}, but must be between 0 and {len(self.groups)}")
-        return count
-
     def _blocks(self, tokens: np.ndarray, start: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Sequences in blocks with the true scores of their targets: memory does not grow with their number."""
         tables = self.tables(self.matrices)
@@ -438,11 +426,6 @@ def gather_scores(tables: Tables, tokens: np.ndarray, start: int, vocab: int) ->
 def _cross_entropy(true: np.ndarray, other: np.ndarray) -> np.ndarray:
     """-sum_y softmax(true)_y log softmax(other)_y over the last axis."""
     return -np.sum(softmax(true) * log_softmax(other), axis=-1)
-
-
-def _repeated(lags: Iterable[int]) -> int | None:
-    """The least lag that is listed twice."""
-    return min((lag for lag, count in Counter(lags).items() if count > 1), default=None)
 
 
 def _check_feature(number: int, matrix: np.ndarray) -> None:

@@ -280,19 +280,14 @@ def stopping(run: Run, held_sequences: int | None = None, patience: float | None
     why = no_stopping(curves.law) or (None if "step" in run.series else "a flow has no steps; early stopping needs a descent")
     if why is not None:
         raise InputError(why)
-    check_rules(held_sequences, patience)
-    held = max(2, round(SHARE * curves.law.sequences)) if held_sequences is None else held_sequences
-    step = run.step.astype(float)
-    waits = PATIENCE * float(step[-1]) if patience is None else patience
-    return Stopping(curves, step, np.asarray(run.series["loss"]), held, waits)
-
-
-def check_rules(held_sequences: int | None, patience: float | None) -> None:
-    """Refuse what the rules cannot work with; None stands for their defaults."""
     if held_sequences is not None and held_sequences < 2:
         raise InputError(f"{held_sequences} held-out sequences have no standard error; take at least 2")
     if patience is not None and not (np.isfinite(patience) and patience > 0):
         raise InputError(f"patience is {patience:g} steps, but must be positive and finite")
+    held = max(2, round(SHARE * curves.law.sequences)) if held_sequences is None else held_sequences
+    step = run.step.astype(float)
+    waits = PATIENCE * float(step[-1]) if patience is None else patience
+    return Stopping(curves, step, np.asarray(run.series["loss"]), held, waits)
 
 
 def no_stopping(law: Any) -> str | None:

@@ -115,13 +115,11 @@ class _Pass:
         self.kept = dict[int, Kept]()
         self.wide = len(self.after[0].arrays.zeros)
         self.d_rows = {name: np.zeros(self.params[name].shape) for name in ("E", "P") if name in params}
-        self.pairs = self._pairs() if has_table(model, sequences) else None
+        self.pairs = None
+        if has_table(model, sequences):
+            self.pairs = PairHeads(model, self.params, room, *self._centred("pairs", padded(inputs(model, self.params), 1)))
         first = 2 if self.pairs else 1
         self.heads = [RowHeads(model, self.params, i, self.room) for i in range(first, model.layers + 1)]
-
-    def _pairs(self) -> PairHeads:
-        x, size = self._centred("pairs", padded(inputs(self.model, self.params), 1))
-        return PairHeads(self.model, self.params, self.room, x, size)
 
     def _centred(self, name: str, raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows of the stream less their means, and 1/deviation."""

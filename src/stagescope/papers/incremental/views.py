@@ -19,6 +19,11 @@ NAMED_PAIRS = 9
 """Curves with a label of their own: three heads on three groups, as in the paper."""
 
 
+def numbered(what: str, count: int) -> tuple[str, ...]:
+    """Names that count from 1."""
+    return tuple(f"{what} {i + 1}" for i in range(count))
+
+
 def pairs(values: np.ndarray, groups: Sequence[str]) -> list[Curve]:
     """Curves of values (frames, H, k), one for every head and group; the colour is the group's."""
     made = []
@@ -61,7 +66,7 @@ def heads_in_plane(values: np.ndarray, frames: np.ndarray | None) -> View:
     about = (
         "Each head's values as one point, in the plane of largest variance over all frames. Heads part when the points separate."
     )
-    labels = tuple(f"head {h + 1}" for h in range(values.shape[1]))
+    labels = numbered("head", values.shape[1])
     return Points("embedding", "Heads by their values", about, places, labels, shares, frames=frames)
 
 
@@ -73,7 +78,7 @@ def lag_views(reading: Reading) -> list[Maker]:
     matrices = ("a", "V", "W", "E", "Q1", "K1", "U")  # scores, values, queries, embedding, first layer, output
     some = shown(run, model.heads * max(model.targets * model.positions, process.vocab**2), CELLS)
     found, frames = lag_curves(some.run), some.frames
-    groups = tuple(f"group {i + 1}" for i in range(len(process.groups)))
+    groups = numbered("group", len(process.groups))
     listed = "; ".join(f"{group}: {_span(lags)}" for group, lags in zip(groups, process.groups, strict=True))
     return [
         partial(_loss, run, found, frames),
@@ -137,7 +142,7 @@ def _attention(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | N
         "Attention of each head",
         f"Row = predicted token, column = position before it{depends}; positions of the lag groups are marked.",
         found.attention,
-        panels=tuple(f"head {h + 1}" for h in range(model.heads)),
+        panels=numbered("head", model.heads),
         rows=tuple(f"target {t}" for t in range(model.targets)),
         columns=tuple(str(s) for s in range(model.positions)),
         row_axis="target",
@@ -156,7 +161,7 @@ def _lags(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) 
         "Attention of each head by lag",
         "Row = head, column = lag, mean over targets; lags of the groups are marked.",
         np.stack([found.lag_attention(lag) for lag in lags], axis=2),
-        rows=tuple(f"head {h + 1}" for h in range(model.heads)),
+        rows=numbered("head", model.heads),
         columns=tuple(str(lag) for lag in lags),
         row_axis="head",
         column_axis="lag",
@@ -167,7 +172,7 @@ def _lags(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) 
 
 def _entropy(found: LagCurves, frames: np.ndarray | None) -> View:
     heads = found.entropy.shape[1]
-    made = many_curves(found.entropy, [f"head {h + 1}" for h in range(heads)])
+    made = many_curves(found.entropy, numbered("head", heads))
     about = "Mean entropy of each head's attention, in nats: it falls when a head concentrates on few lags." + left_out(heads)
     return curves("entropy", "Entropy of attention", about, "nats", made, frames=frames)
 
@@ -198,7 +203,7 @@ def regression_views(reading: Reading) -> list[Maker]:
     run = reading.run
     some = shown(run, sum(block[0].size for block in run.params.values()), OBSERVED)
     found, frames = head_curves(some.run), some.frames
-    groups = tuple(f"feature {i + 1}" for i in range(len(found.model.gains)))
+    groups = numbered("feature", len(found.model.gains))
     values = found.model.reduce(found.params)["V"]
     return [
         partial(_regression_loss, run, found),
@@ -232,11 +237,11 @@ def _regression_attention(found: HeadCurves, frames: np.ndarray | None) -> View:
         "Attention of the heads over positions",
         "Row = head, column = position; the positions of the features are marked.",
         found.attention,
-        rows=tuple(f"head {h + 1}" for h in range(heads)),
+        rows=numbered("head", heads),
         columns=tuple(str(n) for n in range(model.positions)),
         row_axis="head",
         column_axis="position",
-        marks=Marks(tuple(f"position of feature {i + 1}" for i in range(len(model.gains))), cells),
+        marks=Marks(numbered("position of feature", len(model.gains)), cells),
         frames=frames,
     )
 
@@ -247,7 +252,7 @@ def _values(values: np.ndarray, groups: tuple[str, ...], frames: np.ndarray | No
         "Values of the heads",
         "V_h in the basis of the features: what each head adds for the positions it attends to.",
         values,
-        rows=tuple(f"head {h + 1}" for h in range(values.shape[1])),
+        rows=numbered("head", values.shape[1]),
         columns=groups,
         row_axis="head",
         column_axis="feature",

@@ -53,29 +53,20 @@ def _order(evidence: Evidence) -> Comparison:
     if not lags or evidence.useless is not None:
         return Comparison(None, found, "above", None, f"{reason}; {evidence.useless or evidence.shown}")
     wrong = next((pair for pair in combinations(lags, 2) if evidence.information.above(pair[1], pair[0])), None)
-    skipped = _skipped(evidence, lags)
+    others, above = (lag for lag in evidence.information.order if lag not in lags), evidence.information.above
+    skipped = next((lag for lag in others if any(above(lag, taken) for taken in lags)), None)
     if wrong is not None or skipped is not None:
         why = f"lag {wrong[1]} is more important than lag {wrong[0]} but came later" if wrong else ""
         why = why or f"lag {skipped} is more important than lag {lags[-1]} but was not acquired"
         return Comparison("in order", " ".join(map(str, lags)), "order", False, f"{evidence.shown}; {why}")
-    chance = np.array([_correlation(evidence.attention, other) for other in _reordered(added)])
+    orders = (key(0, "lags", i).permutation(added) for i in range(TEXT.draws))
+    chance = np.array([_correlation(evidence.attention, other) for other in orders])
     return beyond_chance(found, chance, f"{evidence.shown}; {reason}")
 
 
 def _correlation(x: np.ndarray, y: np.ndarray) -> float:
     """Spearman's."""
     return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
-
-
-def _reordered(values: np.ndarray) -> list[np.ndarray]:
-    """Numbers of lags in random order."""
-    return [key(0, "lags", i).permutation(values) for i in range(TEXT.draws)]
-
-
-def _skipped(evidence: Evidence, lags: list[int]) -> int | None:
-    """A lag that was not acquired, though it is clearly more important than one that was."""
-    others = (lag for lag in evidence.information.order if lag not in lags)
-    return next((lag for lag in others if any(evidence.information.above(lag, taken) for taken in lags)), None)
 
 
 def _competition(evidence: Evidence) -> Comparison:
@@ -157,14 +148,5 @@ TEXT_CLAIMS = (
         kind="prediction",
         rules=2,
     ),
-    claim(
-        "ISA:text-parting",
-        "heads leave the first lag one at a time",
-        _several,
-        _parting,
-        "t1",
-        "t2",
-        kind="pattern",
-        rules=2,
-    ),
+    claim("ISA:text-parting", "heads leave the first lag one at a time", _several, _parting, "t1", "t2", kind="pattern", rules=2),
 )

@@ -13,7 +13,6 @@ from stagescope.corpora.corpus import PartName, TextCorpus
 from stagescope.corpora.kernel import lagged_pairs
 from stagescope.corpora.options import text_facts
 from stagescope.corpora.vocabulary import tally
-from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.record import LogSpaced
 from stagescope.errors import InputError
 from stagescope.keys import key
@@ -191,10 +190,8 @@ class TextHeads(HeadsKernel):
     def minibatch(self, step: int) -> Sequences | None:
         if self.batch is None:
             return None
-        return self._chosen(key(self.seed, "batch", step).integers(0, len(self.windows), self.batch))
-
-    def _chosen(self, windows: np.ndarray) -> Sequences:
-        return Sequences.of(self.windows[windows], None)
+        chosen = key(self.seed, "batch", step).integers(0, len(self.windows), self.batch)
+        return Sequences.of(self.windows[chosen], None)
 
     def judge(self) -> Self:
         """The same loss on the held-out part."""
@@ -210,19 +207,15 @@ def text_setup(options: TextIncrementalOptions, seed: int) -> Setup:
     corpus = options.read()
     model = PositionalHeads(vocab=corpus.vocab, heads=options.heads, context=options.window, targets=1)
     loss = TextHeads(model=model, process=corpus, batch=options.batch, seed=seed, watched=options.watched)
+    rate = options.rate_values or RATES[options.optimizer]
+    attention = rate if options.rate_attention is None else options.rate_attention
     for part in ("train", "held-out"):
         corpus.windows(options.window + 1, part)  # a part shorter than one window is refused here
     return Setup(
         what=loss,
         params=model.init(seed, options.init_scale),
-        dynamics=_descent(options),
+        # rates are relative to that of the values, so that t, where there is one, is its sum
+        dynamics=make_descent(options, lr=rate, rates={"V": 1.0, "a": attention / rate}),
         record=LogSpaced(frames=options.frames),
         facts=text_facts(corpus),
     )
-
-
-def _descent(options: TextIncrementalOptions) -> Descent:
-    """Rates are relative to that of the values, so that t, where there is one, is its sum."""
-    rate = options.rate_values or RATES[options.optimizer]
-    attention = rate if options.rate_attention is None else options.rate_attention
-    return make_descent(options, lr=rate, rates={"V": 1.0, "a": attention / rate})

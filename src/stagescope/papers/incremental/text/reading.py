@@ -309,13 +309,10 @@ def _said(stage: Stage) -> str:
     if "top_lags" not in facts:
         return plain(stage)
     loss = f"The loss goes from {facts['loss_start']:.4g} to {facts['loss_end']:.4g} nats"
-    tops = listed([f"head {i} lag {lag} with {share:.2f}" for i, (lag, share) in enumerate(_pairs(facts))], most=6)
+    heads = enumerate(zip(facts["top_lags"], facts["top_attention"], strict=True))
+    tops = listed([f"head {i} lag {lag} with {share:.2f}" for i, (lag, share) in heads], most=6)
     if not facts["acquired"]:
         return f"No head has turned to a lag yet. {loss}. At the end of this stage the heads look most at: {tops}."
     newest = facts["acquired"][-1]
     known = listed([str(lag) for lag in sorted(facts["acquired"])], most=8)
     return f"A head has turned to lag {newest}; acquired so far: lag {known}. {loss}. At the end heads look most at: {tops}."
-
-
-def _pairs(facts: Any) -> list[tuple[int, float]]:
-    return list(zip(facts["top_lags"], facts["top_attention"], strict=True))
