@@ -23,7 +23,7 @@ from stagescope.papers.incremental.regression import (
     RegressionSampled,
 )
 from stagescope.papers.incremental.stages import Heads
-from stagescope.papers.incremental.students import HeadsLoss, PositionalHeads
+from stagescope.papers.incremental.students import HeadsLoss
 from stagescope.papers.rebuild import ended, rebuilt
 from stagescope.params import Params
 from stagescope.runs.run import Run
@@ -396,8 +396,9 @@ def _moved(run: Run, law: Any, start: Params, dynamics: Any, until: float | None
 def _equal_heads(run: Run, law: HeadsLoss | RegressionSampled, until: float | None) -> EqualHeads:
     """One head with U = H V: V_h' = F_V gives U' = H F_V, and a' = F_a(U)/H, so rates are H and 1/H times those of the run."""
     heads = law.model.heads
-    positional = isinstance(law.model, PositionalHeads)
-    single = {"heads": 1} if positional else {"reduced": law.model.reduced.model_copy(update={"heads": 1})}
+    single: dict[str, Any] = {"heads": 1}
+    if isinstance(law, RegressionSampled):
+        single = {"reduced": law.model.reduced.model_copy(update=single)}
     one = law.model_copy(update={"model": law.model.model_copy(update=single)})
     start = {"a": np.mean(run.params["a"][0], axis=0, keepdims=True), "V": np.sum(run.params["V"][0], axis=0, keepdims=True)}
     dynamics = build(run.spec["dynamics"])

@@ -25,7 +25,8 @@ def study_setup(options: IncrementalOptions, seed: int) -> Setup:
         return _regression(options, seed)
     chain, facts = _chain(options)
     names = ("sequences", "labels", "batch", "fresh", "watched", *(("precision",) if options.precision else ()))
-    model, start = _student(options, chain), (_init_seed(options, seed),)
+    model = _student(options, chain)
+    start: tuple[Any, ...] = (_init_seed(options, seed),)
     if options.model != "transformer":
         start = (*start, options.init_scale, *((options.init,) if options.model == "content" else ()))
     return Setup(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stagescope.papers.incremental.observables import agreement
-from stagescope.papers.incremental.text.reading import LagHeads, acquired, detect
+from stagescope.papers.incremental.text.stages import LagHeads, acquired, detect
 
 
 def heads(*curves, frames=201, end=50, lags=4):

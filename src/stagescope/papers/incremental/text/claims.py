@@ -13,7 +13,7 @@ from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement, beyond_chance
 from stagescope.detect.noise import TWO_SIDED, flutter
 from stagescope.keys import key
-from stagescope.papers.incremental.text.reading import TEXT, Evidence
+from stagescope.papers.incremental.text.stages import TEXT, Evidence
 
 
 def _seen(evidence: Evidence) -> Regime:

@@ -6,7 +6,7 @@ import numpy as np
 
 from stagescope.papers.answers import check, stages
 from stagescope.papers.incremental.text.loss import lag_information
-from stagescope.papers.incremental.text.reading import text_lag_curves
+from stagescope.papers.incremental.text.stages import text_lag_curves
 from stagescope.papers.incremental.text.study import PRESETS, TextIncrementalOptions
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress

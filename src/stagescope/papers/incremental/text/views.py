@@ -7,7 +7,7 @@ import numpy as np
 from stagescope.corpora.corpus import written
 from stagescope.errors import InputError
 from stagescope.papers.incremental.text.loss import LagInformation
-from stagescope.papers.incremental.text.reading import TextLagCurves, text_lag_curves
+from stagescope.papers.incremental.text.stages import TextLagCurves, text_lag_curves
 from stagescope.papers.incremental.views import heads_in_plane, numbered, pairs
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
