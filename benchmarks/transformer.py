@@ -4,8 +4,7 @@ Sides, on the same sequences from the same parameters, checked to give the same 
 - eager: the model as one writes it, every row through every layer;
 - plain: the fastest without tables: only rows that are scored, small chunks, torch.compile;
 - best: the fastest of all, also with our own tricks (tables of (token, position) pairs, output projection folded into the values,
-  chunks that share the tables);
-- jax: the engine of version 0.1.0, which is the definition, compiled.
+  chunks that share the tables).
 CPU time, the sides alternating, minima; for the best also the median over rounds of its time over ours. Needs
 `stagescope[benchmarks]` and a C++ compiler.
 """
@@ -194,15 +193,14 @@ def main() -> None:
     best, median = first[fastest - 2], float(np.median(rounds[:, fastest] / rounds[:, 0]))
     mine, peak, tuned = (float(rounds[:, side].min()) for side in (0, 1, fastest))
     slower = (found["eager"][0], found[plain][0])
-    before = _stepper(setup, loss.model_copy(update={"engine": "jax"}), layout)
-    eager, usual, jax = _timed(LONG_ROUNDS, *(partial(side.step, tokens) for side in slower), before).min(axis=0).tolist()
+    eager, usual = _timed(LONG_ROUNDS, *(partial(side.step, tokens) for side in slower)).min(axis=0).tolist()
     work = flops(loss.model, len(tokens))
     share = work * peak / (2 * 1024**3) / mine
     print(f"step of batch 3000: {mine:.3f} s; PyTorch eager {eager:.3f} s, {plain} {usual:.3f} s, best ({best}) {tuned:.3f} s")
-    print(f"engine of 0.1.0: {jax:.3f} s; best over ours: minima {tuned / mine:.2f}, median of {ROUNDS} rounds {median:.2f}")
+    print(f"best over ours: minima {tuned / mine:.2f}, median of {ROUNDS} rounds {median:.2f}")
     print(f"{work / 1e9:.1f} GFlop of products at {share:.0%} of the speed of a large product, {2.147 / peak:.0f} GFlop/s")
     ratios = {"ratio_eager": eager / mine, "ratio_plain": usual / mine, "ratio_best": tuned / mine, "ratio_best_median": median}
-    print(json.dumps({**ratios, "ratio_jax": jax / mine, "seconds_step": mine, "share_of_peak": share}))
+    print(json.dumps({**ratios, "seconds_step": mine, "share_of_peak": share}))
 
 
 def _stepper(setup, loss, layout):

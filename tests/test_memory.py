@@ -121,7 +121,7 @@ def test_models_fit_in_just_as_much_as_they_take(monkeypatch, make, numbers):
 def test_objectives_are_refused_before_they_draw(monkeypatch, model):
     monkeypatch.setattr(memory, "LIMIT", 8 * 100_000)
     monkeypatch.setattr(ss.LaggedChain, "sample", None)
-    from stagescope.papers.incremental.students.losses import student_loss
+    from stagescope.papers.incremental.students import student_loss
 
     student_loss(model, CHAIN, sequences=100)
     with pytest.raises(ss.InputError, match=r"these sequences .*\(50,000 x 4 x 5 numbers\)"):

@@ -7,8 +7,8 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.detect.levels import plateaus, transitions
-from stagescope.papers.incremental.companions import companions
-from stagescope.papers.incremental.figures.published import tolerance, value
+from stagescope.papers.incremental.evidence import companions
+from stagescope.papers.incremental.figures_numbers import tolerance, value
 from stagescope.papers.incremental.observables import lag_curves
 from stagescope.papers.incremental.stages import HEADS
 from stagescope.spec import build

@@ -8,10 +8,24 @@ from -inf to inf is shown only.
 
 import numpy as np
 
-from stagescope.papers.incremental.figures import flows, numbers
-from stagescope.papers.incremental.figures.published import by_step, tolerance, value
-from stagescope.papers.incremental.figures.runs import FILE, Trial, at, panels, reference_features
-from stagescope.papers.incremental.figures.trials import TRIALS
+from stagescope.papers.incremental.figures_numbers import (
+    FILE,
+    TRIALS,
+    Trial,
+    at,
+    by_step,
+    inits_and_ratios,
+    minimal,
+    online,
+    overlapping,
+    panels,
+    reference_features,
+    sizes,
+    tolerance,
+    value,
+    weighted,
+)
+from stagescope.papers.incremental.figures_own import escapes, flow
 from stagescope.progress import Progress
 
 _READ = "published"
@@ -46,7 +60,7 @@ def _near(name: str, ours: float, target: float, tolerance: float) -> Row:
 
 def _minimal():
     """Plateaus and their divergences; plateaus 2 and 3 at the published number of steps after their transition."""
-    found = numbers.minimal(Progress())
+    found = minimal(Progress())
     panel, first = found["panels"][0], found["transitions"]
     ends = [when if when is not None else np.inf for when in (first["ours"][0], first["published"][0])]
     loss, close = by_step("figure-1-loss"), tolerance("figure-1-loss")
@@ -67,7 +81,7 @@ def _minimal():
 
 def _inits():
     """Xavier's curve, and the order of five initial noises; equal heads stay on plateau 1."""
-    found = numbers.inits_and_ratios(Progress())
+    found = inits_and_ratios(Progress())
     family = found["xavier"]
     row = family["compared"]
     for step, ours, target in zip(row["step"], row["ours"], row["published"], strict=True):
@@ -85,7 +99,7 @@ def _inits():
 
 def _ratios():
     """Number of falls (one per group, but groups of equal importance are learned together), and excess loss."""
-    found = numbers.inits_and_ratios(Progress())
+    found = inits_and_ratios(Progress())
     for ratio, family in found["ratios"].items():
         row, seen = family["compared"], family["transitions_seen"][family["nearest"]]
         expected = value("figure-4-falls")[ratio]
@@ -96,7 +110,7 @@ def _ratios():
 
 
 def _sizes():
-    found = numbers.sizes(Progress())
+    found = sizes(Progress())
     for name, best in found["best"].items():
         what = f"figure 5: {name} sequences: best excess, mean of draws"
         yield _near(what, best["mean_excess"], best["published_excess"], tolerance("figure-5-best"))
@@ -106,7 +120,7 @@ def _sizes():
 
 
 def _online():
-    found = numbers.online(Progress())
+    found = online(Progress())
     most = value("figure-7-final-excess") + tolerance("figure-7-final-excess")
     yield "figure 7: final excess", found["final_excess"], -0.005, most, f"at most {most:g}"
     row = found["compared"]["kl_teachers"]
@@ -117,7 +131,7 @@ def _online():
 
 def _flow():
     """Drops, plateaus, and the difference between two solvers."""
-    found, wider = flows.flow(Progress()), tolerance("figure-10-drops")
+    found, wider = flow(Progress()), tolerance("figure-10-drops")
     for j, ((low, high), least, most) in enumerate(zip(found["published_drops"], *found["drops"], strict=True), start=1):
         for what, ours in (("earliest", least), ("latest", most)):
             name, source = f"figure 10: drop {j}, {what} of {len(found['panels'])} draws", f"{_READ}: {low:g}-{high:g}"
@@ -130,7 +144,7 @@ def _flow():
 def _escape():
     """Escape slopes against those of an independent implementation, where it has them."""
     wider = tolerance("escape-slopes")
-    for row in flows.escapes(Progress())["panels"]:
+    for row in escapes(Progress())["panels"]:
         setting = f"{row['heads']} {row['ratio']:g} {row['positions']}"
         known = value("escape-slopes")[row["law"]].get(setting)
         if known is not None:
@@ -140,7 +154,7 @@ def _escape():
 
 
 def _weighted():
-    found = numbers.weighted(Progress())
+    found = weighted(Progress())
     for expected, (step, nearest) in enumerate(found["nearest"].items(), start=1):
         yield f"figure 13: class nearest to the model at step {step}", nearest, expected, expected, _READ
     for row in found["shares"]:
@@ -150,7 +164,7 @@ def _weighted():
 
 def _overlapping():
     """Loss; heads attend to lags of the spans, some to more than one span."""
-    found = numbers.overlapping(Progress())
+    found = overlapping(Progress())
     for name, row in found["compared"].items():
         for step, ours, target in zip(row["step"], row["ours"], row["published"], strict=True):
             limit = tolerance("figure-15-loss") if name == "3 heads" else np.inf

@@ -10,7 +10,7 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.detect.levels import plateaus, transitions
-from stagescope.papers.incremental.forms import RegressionForms, wkb_times
+from stagescope.papers.incremental.regression import RegressionForms, wkb_times
 from stagescope.papers.published import published
 
 LAWS = {"exact": ss.RegressionLoss, "mirror": ss.MirrorFlow}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import stagescope as ss
-from stagescope.papers.incremental.stopping.observables import stopping
+from stagescope.papers.incremental.stopping import stopping
 
 SIZES = (50, 100, 200, 400, 800, 1600)
 NOISES = {"all sequences": {}, "batches of 25": {"batch": 25}}

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 
 import stagescope as ss
 from stagescope.errors import InputError
-from stagescope.papers.incremental.text import nulls as incremental
-from stagescope.papers.scan_snap.text import nulls as snap
 from stagescope.runs.run import Run
 from validation.nulls import focus_dilution_text as focus
+from validation.nulls import incremental_text as incremental
+from validation.nulls import scan_snap_text as snap
 
 SEEDS = (140_001, 140_002, 140_003)
 CORPORA = ("wikitext-2", "tinystories", "tiny-shakespeare")

@@ -8,8 +8,28 @@ import pytest
 
 from stagescope.cli.main import run as command
 from stagescope.errors import InputError
-from stagescope.papers.incremental.figures import FIGURES, encodings, flows, numbers, published, runs
-from stagescope.papers.incremental.figures.trials import TRIALS
+from stagescope.papers.incremental import figures_numbers, figures_own
+from stagescope.papers.incremental.figures import FIGURES
+from stagescope.papers.incremental.figures_numbers import (
+    FILE,
+    NOT_COMPARABLE,
+    REFERENCE,
+    TRIALS,
+    Trial,
+    _aligned,
+    _compared,
+    _family,
+    at,
+    by_step,
+    crossing,
+    measured,
+    minimal,
+    panels,
+    reference_features,
+    tolerance,
+    value,
+)
+from stagescope.papers.incremental.figures_own import ENCODINGS, SETTINGS, _one, clocks, escapes, flow, times
 from stagescope.papers.registry import study
 from stagescope.progress import Progress
 from stagescope.views import figure
@@ -22,18 +42,18 @@ TINY = {"vocab": 5, "sequences": 60, "batch": None, "targets": 3, "watched": Non
 
 def tiny(label="tiny", levels=True, **changes):
     chosen = {**TINY, "spans": (2, 1, 1), **changes}
-    return runs.Trial(label, "content", 40, 8, tuple(sorted(chosen.items())), levels=levels, reference=False)
+    return Trial(label, "content", 40, 8, tuple(sorted(chosen.items())), levels=levels, reference=False)
 
 
 @pytest.fixture
 def alone(monkeypatch):
-    monkeypatch.setattr(runs, "WORKERS", 1)
+    monkeypatch.setattr(figures_numbers, "WORKERS", 1)
     monkeypatch.delenv("STAGESCOPE_DATA", raising=False)
 
 
 @pytest.fixture(scope="module")
 def panel():
-    return runs.measured(tiny())
+    return measured(tiny())
 
 
 def test_all_figures_are_listed():
@@ -57,14 +77,14 @@ def test_figures_that_take_long_are_made_with_full_only(tmp_path, capsys):
 def test_a_data_folder_without_the_features(monkeypatch, tmp_path):
     monkeypatch.setenv("STAGESCOPE_DATA", str(tmp_path))
     with pytest.raises(InputError, match="does not exist; put the file there, or unset STAGESCOPE_DATA"):
-        numbers.minimal(QUIET)
-    path = tmp_path / runs.FILE
+        minimal(QUIET)
+    path = tmp_path / FILE
     path.parent.mkdir()
     np.savez(path, features=np.stack([np.eye(5)] * 3))
-    assert runs.reference_features() == path
+    assert reference_features() == path
     assert TRIALS.minimal.options()["features"] == path
     monkeypatch.delenv("STAGESCOPE_DATA")
-    assert runs.reference_features() is None
+    assert reference_features() is None
     assert "features" not in TRIALS.minimal.options()
 
 
@@ -95,31 +115,31 @@ def test_a_panel_adds_up(panel):
 
 def test_reading_a_panel():
     found = {"step": [0, 10, 20], "loss": [3.0, 2.0, 0.0], "pair": [[0, 1], [2, 3], [4, 5]]}
-    assert runs.at(found, "loss", 15) == pytest.approx(1.0)
-    assert runs.at(found, "pair", 5) == pytest.approx([1.0, 2.0])
-    assert runs.crossing(found, "loss", 1.0) == pytest.approx(15.0)
-    assert runs.crossing(found, "loss", -1.0) is None
+    assert at(found, "loss", 15) == pytest.approx(1.0)
+    assert at(found, "pair", 5) == pytest.approx([1.0, 2.0])
+    assert crossing(found, "loss", 1.0) == pytest.approx(15.0)
+    assert crossing(found, "loss", -1.0) is None
 
 
 def test_a_published_curve_that_is_only_late_is_at_no_distance():
     """Shifted by 60 steps, plateaus 2 and 3 agree exactly when counted from their transitions; unshifted they do not."""
-    read = published.by_step("figure-1-loss")
+    read = by_step("figure-1-loss")
     steps, values = np.array(list(read)), np.array(list(read.values()))
     grid = np.arange(0, 1101, 10)
     late = {"step": grid.tolist(), "loss": np.interp(grid - 60, steps, values).tolist(), "comparable": True}
-    found = numbers._aligned(late, read)
+    found = _aligned(late, read)
     assert {row["plateau"] for row in found["aligned"]} == {2, 3}
     assert max(abs(row["distance"]) for row in found["aligned"]) < 0.02
     assert np.array(found["transitions"]["ours"]) - found["transitions"]["published"] == pytest.approx([60, 60], abs=6)
-    assert max(map(abs, numbers._compared(late, "loss", read)["distance"])) > 0.2
+    assert max(map(abs, _compared(late, "loss", read)["distance"])) > 0.2
 
 
 def test_the_nearest_draw_comes_with_the_range_of_all():
-    read = published.by_step("figure-4-xavier")
+    read = by_step("figure-4-xavier")
     grid = [0, *read]
     curves = [[3.0, *(value + shift for value in read.values())] for shift in (0.3, 0.02, -0.1)]
     drawn = [{"step": grid, "excess": curve, "comparable": True} for curve in curves]
-    found = numbers._family(drawn, read)
+    found = _family(drawn, read)
     assert found["nearest"] == 1
     assert found["largest_distance"] == pytest.approx([0.3, 0.02, 0.1])
     assert found["compared"]["distance"] == pytest.approx([0.02] * 5)
@@ -140,10 +160,10 @@ def test_every_figure_of_a_student_is_written(alone, monkeypatch, tmp_path):
         sizes=dict.fromkeys(TRIALS.sizes, (one, other)),
         overlapping={"3": one, "4": tiny("4 heads", levels=False, heads=4, stride=1)},
     )
-    monkeypatch.setattr(numbers, "TRIALS", small)
+    monkeypatch.setattr(figures_numbers, "TRIALS", small)
     for name in (name for name in map(str, range(1, 20)) if name != "10"):
         found = FIGURES[name].compute(QUIET)
-        assert found["note"] == runs.NOT_COMPARABLE
+        assert found["note"] == NOT_COMPARABLE
         assert not found["comparable"]
         assert all(row["distance"] is None for row in found.get("compared", {}).values())
         if name in ("1", "3", "4", "5", "14", "15", "17"):  # every kind of drawing once
@@ -157,43 +177,43 @@ def test_a_run_that_ends_early_is_no_figure(alone, monkeypatch):
 
     wild = tiny("wild", init_scale=1e300)
     with pytest.raises(StagescopeError):
-        numbers.panels((wild,), QUIET)
+        panels((wild,), QUIET)
 
 
 def test_figures_of_the_flow(tmp_path):
-    found = flows.flow(QUIET, draws=1, until=300.0)
+    found = flow(QUIET, draws=1, until=300.0)
     assert found["levels"] == pytest.approx([6.12105, 1.945, 0.5, 0])
-    levels = published.REFERENCE["figure-10-levels"]
+    levels = REFERENCE["figure-10-levels"]
     assert found["panels"][0]["plateaus"] == pytest.approx(levels.value, abs=levels.tolerance)
-    low, high = published.value("figure-10-drops")[0]
+    low, high = value("figure-10-drops")[0]
     assert low <= found["panels"][0]["drops"][0] <= high
     assert found["solver_difference"]["loss"] < 1e-6
     store(FIGURES["10"], found, tmp_path)
-    escape = flows.escapes(QUIET, settings=((3, 1.7, 8),), sigmas=(1e-5, 1e-7))
+    escape = escapes(QUIET, settings=((3, 1.7, 8),), sigmas=(1e-5, 1e-7))
     for row in escape["panels"]:
         assert row["slope"] == pytest.approx(row["form"], rel=0.1 if row["law"] == "exact" else 0.25)
         assert row["wkb_miss"] < 0.1
     store(FIGURES["escape"], escape, tmp_path)
-    clocks = flows.clocks(QUIET, (("regression transformer", "regression-transformer", {"steps": 3000, "frames": 200}),))
-    assert clocks["panels"][0]["ratios"] == pytest.approx([1, 1, 1], rel=published.tolerance("regression-transformer-clock"))
-    store(FIGURES["clock"], {"panels": clocks["panels"] * 3}, tmp_path)
+    compared = clocks(QUIET, (("regression transformer", "regression-transformer", {"steps": 3000, "frames": 200}),))
+    assert compared["panels"][0]["ratios"] == pytest.approx([1, 1, 1], rel=tolerance("regression-transformer-clock"))
+    store(FIGURES["clock"], {"panels": compared["panels"] * 3}, tmp_path)
 
 
 def test_encodings_have_stages_and_verdicts(monkeypatch, tmp_path):
     changes = {"vocab": 5, "width": 15, "sequences": 50, "watched": None, "batch": 20, "steps": 30, "frames": 12}
-    monkeypatch.setattr(encodings, "SETTINGS", {**encodings.SETTINGS, **changes, "targets": 3, "spans": (1, 1, 1)})
-    found = encodings._one(("one-hot", 0))
+    monkeypatch.setattr(figures_own, "SETTINGS", {**SETTINGS, **changes, "targets": 3, "spans": (1, 1, 1)})
+    found = _one(("one-hot", 0))
     assert set(found["events"]) == {"t1", "t2", "t3", "onset"}
     assert {row["verdict"] for row in found["verdicts"].values()} <= {"confirmed", "violated", "inconclusive", "not applicable"}
-    panels = [[{**found, "encoding": name}] * 2 for name in encodings.ENCODINGS]
-    times = {drawn[0]["encoding"]: encodings.times(drawn) for drawn in panels}
-    path = store(FIGURES["encodings"], {"settings": encodings.SETTINGS, "panels": panels, "times": times}, tmp_path)
+    panels = [[{**found, "encoding": name}] * 2 for name in ENCODINGS]
+    rows = {drawn[0]["encoding"]: times(drawn) for drawn in panels}
+    path = store(FIGURES["encodings"], {"settings": SETTINGS, "panels": panels, "times": rows}, tmp_path)
     assert path.stat().st_size > 10_000
 
 
 def test_a_transition_that_is_not_reached_is_later_than_all_others():
     drawn = [{"events": {"t1": 10.0 + i, "t2": 100.0 if i < 4 else None, "t3": None if i else 500.0}} for i in range(6)]
-    found = encodings.times(drawn)
+    found = times(drawn)
     assert found["t1"] == {"steps": [10, 11, 12, 13, 14, 15], "median": 12.5, "interval": [10, 15], "coverage": 1 - 2**-5}
     assert found["t2"]["median"] == 100
     assert found["t2"]["interval"] == [100, None]

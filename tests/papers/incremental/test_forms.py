@@ -5,7 +5,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.detect.levels import plateaus, transitions
-from stagescope.papers.incremental.forms import RegressionForms, wkb_times
+from stagescope.papers.incremental.regression import RegressionForms, wkb_times
 from stagescope.papers.published import published
 
 REFERENCE = published("stagescope.papers.incremental")

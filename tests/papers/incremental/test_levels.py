@@ -9,8 +9,9 @@ import pytest
 
 import stagescope as ss
 from stagescope.caches import VARIABLE, cache_folder
-from stagescope.papers.incremental import levels as module
-from stagescope.papers.incremental.figures.runs import FILE
+from stagescope.papers.incremental import levels as levels_module
+from stagescope.papers.incremental.figures_numbers import FILE
+from stagescope.papers.incremental.levels import _all_contexts, _levels, fit, true_moments
 from stagescope.papers.published import published
 
 REFERENCE = published("stagescope.papers.incremental")
@@ -20,7 +21,7 @@ REFERENCE = published("stagescope.papers.incremental")
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    module._levels.cache_clear()
+    _levels.cache_clear()
 
 
 def test_levels_are_nested_and_below_the_truncated_teachers():
@@ -44,9 +45,9 @@ def test_levels_are_nested_and_below_the_truncated_teachers():
 def test_the_full_class_fitted_is_the_truth():
     """l_k is taken from the truth; a fit of F_k from zero agrees."""
     chain = ss.LaggedChain.spans(6, (1, 1), scale=2.0)
-    contexts = module._all_contexts(chain)
-    known, moments = contexts.known_to(2), module.true_moments(contexts)
-    matrices, converged = module.fit(known, moments)
+    contexts = _all_contexts(chain)
+    known, moments = contexts.known_to(2), true_moments(contexts)
+    matrices, converged = fit(known, moments)
     assert converged
     assert known.loss(matrices, moments) == pytest.approx(ss.class_levels(chain, 1).bayes, abs=1e-6)
 
@@ -80,9 +81,9 @@ def test_levels_are_kept_on_disk_and_in_memory(monkeypatch):
     assert ss.class_levels(chain, 3, sequences=50) is first
     with pytest.raises(ValueError, match="read-only"):
         first.losses[0] = 0
-    module._levels.cache_clear()
+    _levels.cache_clear()
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_fit_levels", None)
+        patch.setattr(levels_module, "_fit_levels", None)
         again = ss.class_levels(chain, 3, sequences=50)
         with pytest.raises(TypeError):
             ss.class_levels(chain, 3, sequences=50, seed=1)
@@ -103,7 +104,7 @@ def test_damaged_files_are_computed_anew(damage):
     whole = path.read_bytes()
     changed = {"cut": whole[:-8], "flipped": whole[:-50] + bytes([whole[-50] ^ 1]) + whole[-49:]}
     path.write_bytes(changed.get(damage, damage))
-    module._levels.cache_clear()
+    _levels.cache_clear()
     np.testing.assert_array_equal(ss.class_levels(chain, 3, sequences=50).losses, first.losses)
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import stagescope as ss
 from stagescope.papers.incremental.levels import class_levels
-from stagescope.papers.incremental.observables import SAMPLES, LagCurves
-from stagescope.papers.incremental.specialisation import contrast, specialisation
+from stagescope.papers.incremental.observables import SAMPLES, LagCurves, contrast, specialisation
 
 
 def curves(heads=3, targets=4, frames=1, **params):

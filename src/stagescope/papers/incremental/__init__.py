@@ -1,16 +1,5 @@
 """Incremental learning of sparse attention patterns (arXiv 2602.19143): one lag group at a time, by competing heads."""
 
-from stagescope.later import Later
-from stagescope.papers.incremental.study import STUDY
-from stagescope.papers.incremental.tags import REFERENCE, TAGS
-from stagescope.papers.incremental.text.study import STUDY as TEXT
-from stagescope.papers.paper import Paper
+import lazy_loader
 
-PAPER = Paper(
-    name="incremental",
-    reference=REFERENCE,
-    tags=TAGS,
-    studies=(STUDY, TEXT),
-    about_text=Later("stagescope.papers.incremental.text.facts:about_text"),
-    watched=Later("stagescope.papers.incremental.watched:claims"),
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

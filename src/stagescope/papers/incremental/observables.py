@@ -1,20 +1,137 @@
-"""Observables of a student of a lagged chain: attention on lag groups, agreement of heads, and the nearest class."""
+"""What is measured on a run: agreement and specialisation of heads, curves of students and of the regression flow."""
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from stagescope.dynamics.record import LogSpaced, Record
 from stagescope.errors import InputError
-from stagescope.fields.softmax import log_softmax
+from stagescope.fields.softmax import log_softmax, log_sum_exp
 from stagescope.keys import key
 from stagescope.papers.incremental.levels import ClassLevels, class_levels
 from stagescope.papers.incremental.loss import LaggedLoss
-from stagescope.papers.incremental.specialisation import GroupMass, agreement
-from stagescope.papers.incremental.students.positional import PositionalHeads
-from stagescope.papers.rebuild import rebuilt
+from stagescope.papers.incremental.regression import (
+    Regression,
+    RegressionForms,
+    RegressionHeads,
+    RegressionSampled,
+    RegressionTransformer,
+)
+from stagescope.papers.incremental.students import PositionalHeads
+from stagescope.papers.rebuild import last_motion, rebuilt, replay
 from stagescope.processes.strategies import Strategies
 from stagescope.runs.run import Run
+
+
+class GroupMass:
+    """Curves of heads that have a mass on each group of lags, or on the position of each feature."""
+
+    @cached_property
+    @abstractmethod
+    def mass(self) -> np.ndarray:
+        """Attention of each head on each group (frames, H, k) [ISA:mass]."""
+
+    @cached_property
+    def contrast(self) -> np.ndarray:
+        """How far heads have split the groups among themselves (frames,)."""
+        return contrast(self.mass)
+
+    @cached_property
+    def specialisation(self) -> np.ndarray:
+        """Mass of the best matching of heads to groups, mean over matched pairs (frames,)."""
+        return specialisation(self.mass)
+
+    @cached_property
+    def mass_agreement(self) -> np.ndarray:
+        """Mean cosine between the masses of two heads (frames,)."""
+        return agreement(self.mass)
+
+
+def agreement(rows: np.ndarray) -> np.ndarray:
+    """Mean cosine between two heads' rows (..., H, N) of attention, mass or values; 1 for one head, nan for rows of zeros."""
+    heads = rows.shape[-2]
+    if heads == 1:
+        return np.ones(rows.shape[:-2])
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    rows = rows / np.where(lengths > 0, lengths, np.nan)
+    total = np.sum(np.sum(rows, axis=-2) ** 2, axis=-1)
+    return (total - heads) / (heads * (heads - 1))
+
+
+def specialisation(mass: np.ndarray) -> np.ndarray:
+    """Hungarian matching of heads to groups on the mass (frames, H, k), mean over the min(H, k) matched pairs.
+
+    1 where every group has a head of its own, or every head a group; equal heads have the mean of their largest masses
+    [ISA:specialisation].
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    return np.array([frame[linear_sum_assignment(frame, maximize=True)].mean() for frame in mass])
+
+
+def contrast(mass: np.ndarray) -> np.ndarray:
+    """The same matching on the mass (frames, H, k) less its mean over heads.
+
+    0 for equal heads, (k - 1)/k where k heads split k groups [ISA:contrast].
+    """
+    return specialisation(mass - mass.mean(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The frames of a replay."""
+
+    flow: int = 1500
+    """Of a flow, at equal ratios from `first` of its length: .9 % apart, less than the width of a fall of the loss."""
+    first: float = 1e-6
+    steps: int = 300
+    """Of a descent, at equal ratios from step 1: those of the study by default, so that a run of the study needs no replay."""
+    draws: int = 3
+    """Replays of the regression transformer with other batches, a second each: a standard deviation with three degrees."""
+    apart: float = 0.03
+    """A replay that is farther than this from a frame of the run, in shares of its largest parameters, is another motion: what
+    interpolation leaves at steps is a tenth of it."""
+
+
+RESOLUTION = Resolution()
+
+
+def dense(run: Run) -> Run:
+    """A run replayed from its first frame to its last at frames that depend on its length alone; itself if it has those.
+
+    A run whose numbers broke down cannot be replayed to its end and is read as it is; so is one whose replay passes elsewhere,
+    since it was not made by its law.
+    """
+    if run.frames < 2 or run.status in ("diverged", "failed"):
+        return run
+    if "step" in run.series:
+        record = LogSpaced(frames=RESOLUTION.steps)
+        return run if np.array_equal(run.step, record.steps(int(run.step[-1]))) else _again(run, record)
+    end = float(run.t[-1])
+    record = LogSpaced(frames=RESOLUTION.flow, first=RESOLUTION.first * end)
+    same = run.frames == RESOLUTION.flow and np.allclose(run.t, record.times(end), rtol=1e-12, atol=0)
+    return run if same else _again(run, record)
+
+
+def _again(run: Run, record: Record) -> Run:
+    """The replay, with the options of the study that made the run; the run itself where the replay passes elsewhere."""
+    again = replay(run, record)
+    return replace(again, study=run.study, config=run.config) if _same_motion(run, again) else run
+
+
+def _same_motion(run: Run, again: Run) -> bool:
+    """Whether a replay passes through the frames of a run."""
+    room = RESOLUTION.apart + 10 * float(last_motion(run.spec).get("rtol", 0.0))
+    near = np.clip(np.searchsorted(again.time, run.time), 1, again.frames - 1)
+    later = ((run.time - again.time[near - 1]) / (again.time[near] - again.time[near - 1])).clip(0, 1)
+    apart, size = np.zeros(run.frames), np.zeros(run.frames)
+    for name in run.params:
+        block, other = (each.params[name].reshape(each.frames, -1) for each in (run, again))
+        between = (1 - later)[:, None] * other[near - 1] + later[:, None] * other[near]
+        apart, size = apart + np.sum((block - between) ** 2, axis=1), size + np.sum(block**2, axis=1)
+    return bool(np.sqrt(apart.max()) <= room * np.sqrt(size.max()))
 
 
 @dataclass(frozen=True)
@@ -229,3 +346,89 @@ def lag_curves(run: Run, compared: int = SAMPLES.compared) -> LagCurves:
         known = "HeadsLoss, ContentLoss or TransformerLoss"
         raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
     return LagCurves(run.time, {name: run.params[name] for name in run.params}, law, compared)
+
+
+@dataclass(frozen=True)
+class HeadCurves(GroupMass):
+    """A run of RegressionHeads under either law, or of the transformer they are the average of, frame by frame [ISA:heads].
+
+    Examples:
+        >>> heads = ss.RegressionHeads(positions=3, gains=(2.0, 1.0), heads=2)
+        >>> flow = ss.evolve(ss.RegressionLoss(model=heads), heads.init(seed=0), ss.GradientFlow(), until=20)
+        >>> float(ss.head_curves(flow).time[-1])
+        20.0
+    """
+
+    time: np.ndarray
+    params: dict[str, np.ndarray]
+    model: RegressionHeads | RegressionTransformer
+    mirror: bool
+
+    @cached_property
+    def loss(self) -> np.ndarray:
+        """|R|^2/2 (frames,), also where the law has no objective."""
+        return self.model.losses(self.params)
+
+    @cached_property
+    def attention(self) -> np.ndarray:
+        """s (frames, H, N)."""
+        return self.model.attention(self.params)
+
+    @property
+    def forms(self) -> RegressionForms:
+        """The closed forms of this model and law."""
+        return RegressionForms(self.model.gains, self.model.positions, self.model.heads * self.model.copies, self.mirror)
+
+    @cached_property
+    def parts(self) -> np.ndarray:
+        """What each head adds to `learned` (frames, H, k)."""
+        return self.model.copies * self.model.reduce(self.params)["V"] * self.mass / np.array(self.model.gains)
+
+    @property
+    def learned(self) -> np.ndarray:
+        """<P e_{p_i}, f_i> / g_i (frames, k): 1 where feature i is fitted [ISA:order]."""
+        return self.parts.sum(axis=1)
+
+    @cached_property
+    def mass(self) -> np.ndarray:
+        """Attention of each head on the positions of the features (frames, H, k)."""
+        return self.attention[:, :, self.model.at]
+
+    @cached_property
+    def agreement(self) -> np.ndarray:
+        """Mean cosine between the attention of two heads (frames,); 1 for a single head."""
+        return agreement(self.attention)
+
+    @cached_property
+    def value_agreement(self) -> np.ndarray:
+        """Mean cosine between the values V of two heads (frames,); nan while the values of a head are zero."""
+        values = self.params["V"]
+        return agreement(values.reshape(*values.shape[:2], -1))
+
+    @cached_property
+    def invariant(self) -> np.ndarray:
+        """What each head conserves (frames, H): sum_n a_n, or |V|^2/2 - log sum_n exp(a_n) under the mirror law."""
+        a = self.params["a"]
+        if not self.mirror:
+            return a.sum(axis=2)
+        return np.sum(self.params["V"] ** 2, axis=2) / 2 - log_sum_exp(a)
+
+
+def head_curves(run: Run) -> HeadCurves:
+    """The curves of a run of RegressionLoss, MirrorFlow or RegressionSampled.
+
+    Args:
+        run: a run of these laws.
+
+    Examples:
+        >>> heads = ss.RegressionHeads(positions=3, gains=(2.0, 1.0), heads=2)
+        >>> flow = ss.evolve(ss.RegressionLoss(model=heads), heads.init(seed=0), ss.GradientFlow(), until=20)
+        >>> len(ss.head_curves(flow).time)
+        400
+    """
+    law = rebuilt(run.spec["field"])
+    if not isinstance(law, Regression | RegressionSampled):
+        known = "RegressionLoss, MirrorFlow or RegressionSampled"
+        raise InputError(f"expected a run of {known}, got one of {run.spec['field']['type']}")
+    mirror = isinstance(law, Regression) and law.mirror
+    return HeadCurves(run.time, {name: run.params[name] for name in run.params}, law.model, mirror)

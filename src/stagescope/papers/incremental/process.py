@@ -1,20 +1,197 @@
-"""High-order chains whose next token depends on groups of past positions of different importance [ISA:task]."""
+"""Sequences whose next token depends on lag groups, and the feature matrices of the groups [ISA:task] [ISA:features]."""
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Annotated, Literal
+from zipfile import ZipFile, is_zipfile
 
 import numpy as np
+from pydantic import BeforeValidator, model_validator
 from pydantic import Field as Limits
-from pydantic import model_validator
 
 from stagescope.errors import InputError
 from stagescope.fields.softmax import log_softmax, softmax
-from stagescope.keys import key as stream
+from stagescope.keys import key
 from stagescope.memory import affordable, require_memory, require_work
-from stagescope.papers.incremental.features import Features, RandomFeatures
 from stagescope.processes.process import Process
-from stagescope.spec import Integers, Numbers
+from stagescope.spec import Described, Integers, Numbers
+
+
+def _nested(value: object) -> object:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+class Features(Described):
+    """Matrices A_i (d, d), one per group of lags, most important group first; column x is what token x adds to the scores."""
+
+    @abstractmethod
+    def stack(self, count: int, vocab: int) -> np.ndarray:
+        """The matrices (count, vocab, vocab)."""
+
+
+class RandomFeatures(Features):
+    """Random matrices with |A_i|_F = sqrt(d) [ISA:features].
+
+    `orthogonal`: uniform over the orthogonal matrices. `centred`: rows and columns sum to zero, and orthogonal (up to scale)
+    on the vectors that sum to zero. `gram-schmidt`: centred, and tr(A_i^T A_j) = 0 for i != j. The matrices of a seed do not
+    depend on their number.
+
+    Args:
+        kind: "orthogonal", "centred" or "gram-schmidt".
+        seed: of the draw.
+
+    Examples:
+        >>> features = ss.RandomFeatures(kind="centred", seed=1)
+        >>> made = ss.LaggedChain(vocab=3, groups=((1,),), importances=(2.0,), features=features)
+        >>> bool(np.abs(made.matrices.sum(axis=1)).max() < 1e-12)
+        True
+    """
+
+    kind: Literal["orthogonal", "centred", "gram-schmidt"] = "orthogonal"
+    seed: int = Limits(default=0, ge=0)
+
+    def stack(self, count: int, vocab: int) -> np.ndarray:
+        require_memory("the features", "take a smaller vocabulary or fewer groups", count, vocab, vocab)
+        if vocab < 2:
+            raise InputError(f"vocab is {vocab}, but features need at least 2 tokens")
+        draws = [key(self.seed, "features", i) for i in range(count)]
+        if self.kind == "orthogonal":
+            return np.array([_orthogonal(draw, vocab) for draw in draws])
+        centred = np.array([_centred(draw, vocab) for draw in draws])
+        return centred if self.kind == "centred" else self._mutually_orthogonal(centred)
+
+    def _mutually_orthogonal(self, matrices: np.ndarray) -> np.ndarray:
+        """Gram-Schmidt in the Frobenius product, done twice to remove rounding errors."""
+        count, vocab, _ = matrices.shape
+        found: list[np.ndarray] = []
+        for matrix in matrices:
+            rest = matrix
+            for _ in range(2):
+                rest = rest - sum((np.sum(rest * other) / vocab * other for other in found), start=np.zeros_like(rest))
+            size = np.linalg.norm(rest)
+            if size < 1e-6 * np.sqrt(vocab):  # what is left of the matrix is rounding, not a direction
+                way = f"take another seed than {self.seed} or a larger vocabulary"
+                raise InputError(f"{count} centred matrices on {vocab} tokens cannot be made orthogonal to each other; {way}")
+            found.append(rest * np.sqrt(vocab) / size)
+        return np.array(found)
+
+
+def _orthogonal(draw: np.random.Generator, size: int) -> np.ndarray:
+    """Uniform over the orthogonal group: QR of normal numbers, with the signs of R's diagonal moved into Q."""
+    q, r = np.linalg.qr(draw.normal(size=(size, size)))
+    return q * np.where(np.diag(r) < 0, -1.0, 1.0)
+
+
+def _centred(draw: np.random.Generator, size: int) -> np.ndarray:
+    """U Q U^T sqrt(d/(d-1)): Q orthogonal, the columns of U an orthonormal basis of the vectors that sum to zero."""
+    basis = np.linalg.svd(np.ones((1, size)))[2][1:].T
+    return basis @ _orthogonal(draw, size - 1) @ basis.T * np.sqrt(size / (size - 1))
+
+
+class GivenFeatures(Features):
+    """Matrices given by the caller, most important group first, used as they are.
+
+    Args:
+        matrices: of shape (groups, d, d).
+
+    Examples:
+        >>> features = ss.GivenFeatures(matrices=(((1.0, 0.0), (0.0, 1.0)),))
+        >>> ss.LaggedChain(vocab=2, groups=((1,),), importances=(2.0,), features=features).reach
+        1
+    """
+
+    matrices: Annotated[tuple[tuple[Numbers, ...], ...], BeforeValidator(_nested)]
+
+    @model_validator(mode="after")
+    def _valid(self) -> "GivenFeatures":
+        if not self.matrices:
+            raise ValueError("no matrices given; one per group of lags is needed")
+        size = len(self.matrices[0])
+        for number, matrix in enumerate(self.matrices):
+            widths = {len(row) for row in matrix}
+            if len(matrix) != size or widths != {size} or size < 2:
+                shape = f"{len(matrix)} rows of {' or '.join(map(str, sorted(widths)))} entries"
+                raise ValueError(f"matrix {number} has {shape}; expected square matrices of one size, at least 2 x 2")
+        return self
+
+    def stack(self, count: int, vocab: int) -> np.ndarray:
+        found = np.array(self.matrices)
+        if found.shape != (count, vocab, vocab):
+            raise InputError(
+                f"features have shape {found.shape}, but {count} groups of lags on {vocab} tokens need {(count, vocab, vocab)}"
+            )
+        return found
+
+
+def read_features(path: str | Path, reverse: bool = False) -> GivenFeatures:
+    """The matrices of an .npy file, or of an .npz file that holds one array, of shape (groups, d, d).
+
+    Most important group first; `reverse` is for files that list them the other way round.
+
+    Args:
+        path: the file.
+        reverse: whether the most important group is last in the file.
+
+    Examples:
+        >>> np.save("features.npy", np.eye(2)[None])
+        >>> len(ss.read_features("features.npy").matrices)
+        1
+    """
+    path = Path(path)
+    expected = "expected one array of finite numbers of shape (groups, d, d) in an .npy or .npz file"
+    try:
+        with path.open("rb") as file:
+            if not file.read(6).startswith((b"\x93NUMPY", b"PK")):
+                raise InputError(f"cannot read the features in {path}: it is neither an .npy nor an .npz file; {expected}")
+            file.seek(0)
+            _check_size(path, file)
+            file.seek(0)
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.lib.npyio.NpzFile):
+                if len(found.files) != 1:
+                    raise InputError(f"{path} holds {len(found.files)} arrays {sorted(found.files)}; {expected}")
+                found = found[found.files[0]]
+    except InputError:
+        raise
+    except Exception as error:  # a damaged archive can fail in zipfile, zlib, struct or NumPy, each in its own way
+        why = "it holds Python objects, not numbers" if "allow_pickle" in str(error) else error
+        raise InputError(f"cannot read the features in {path}: {why}; {expected}") from None
+    if found.dtype.kind not in "fiu":
+        raise InputError(f"{path} has entries of type {found.dtype}; {expected}")
+    if found.ndim != 3 or found.shape[1] != found.shape[2] or 0 in found.shape:
+        raise InputError(f"{path} has shape {found.shape}; {expected}")
+    if not np.isfinite(found).all():
+        raise InputError(f"{path} of shape {found.shape} has {np.sum(~np.isfinite(found))} entries not finite; {expected}")
+    matrices = (found[::-1] if reverse else found).astype(float).tolist()
+    return GivenFeatures(matrices=tuple(tuple(tuple(row) for row in matrix) for matrix in matrices))
+
+
+PER_NUMBER = 5
+"""Numbers of eight bytes that one number of a given matrix takes: its array, and a Python float in a tuple."""
+
+
+def _check_size(path: Path, file: IO[bytes]) -> None:
+    """Refuse an array by the shape in its header, whatever few bytes it is packed into."""
+    if not is_zipfile(file):
+        file.seek(0)
+        return _check_header(path, file)
+    with ZipFile(file) as archive:
+        for name in archive.namelist():
+            with archive.open(name) as member:
+                _check_header(path, member)
+    return None
+
+
+def _check_header(path: Path, file: IO[bytes]) -> None:
+    start = BytesIO(file.read(2**16))  # a header that is longer is refused
+    old = np.lib.format.read_magic(start) == (1, 0)
+    shape = (np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0)(start)[0]
+    require_memory(f"the features in {path}", "take a smaller vocabulary or fewer groups", PER_NUMBER, *shape)
+
 
 BLOCK = 2**21
 """Scores held at once where only their mean is needed: 16 MB."""
@@ -54,7 +231,13 @@ class LaggedChain(Process):
         if not self.groups:
             raise ValueError("no groups of lags given; at least one is needed")
         for number, group in enumerate(self.groups):
-            _check_group(number, group)
+            if not group:
+                raise ValueError(f"group {number} has no lags; leave it out")
+            if min(group) < 1:
+                raise ValueError(f"group {number} has lag {min(group)}; lags count back from the next token and start at 1")
+            if len(set(group)) < len(group):
+                twice = next(lag for lag, count in Counter(group).items() if count > 1)
+                raise ValueError(f"group {number} has lag {twice} twice; give it a weight instead")
         if len(self.importances) != len(self.groups):
             raise ValueError(f"{len(self.importances)} importances for {len(self.groups)} groups; give one per group")
         if min(self.importances) <= 0:
@@ -62,11 +245,11 @@ class LaggedChain(Process):
         if any(a < b for a, b in zip(self.importances, self.importances[1:], strict=False)):
             raise ValueError(f"importances {self.importances} rise; list groups and features most important first")
         if self.weights is not None:
-            self._check_weights(self.weights)
-        try:
-            found = self.features.stack(len(self.groups), self.vocab)
-        except InputError as error:
-            raise ValueError(str(error)) from None
+            if [len(row) for row in self.weights] != [len(group) for group in self.groups]:
+                raise ValueError(f"weights {self.weights} do not fit groups {self.groups}; give one weight per lag of each group")
+            if min(min(row) for row in self.weights) <= 0:
+                raise ValueError(f"weights {self.weights} are not all positive; leave out lags that do not matter")
+        found = self.features.stack(len(self.groups), self.vocab)
         sizes = [float(np.abs(matrix).max()) * sum(self.group_weights(i)) for i, matrix in enumerate(found)]
         largest = sum(importance * size for importance, size in zip(self.importances, sizes, strict=True))
         limit = 1e15  # neighbouring floats differ by 1/8 there
@@ -75,12 +258,6 @@ class LaggedChain(Process):
         for number, matrix in enumerate(found):
             _check_feature(number, matrix)
         return self
-
-    def _check_weights(self, weights: tuple[Numbers, ...]) -> None:
-        if [len(row) for row in weights] != [len(group) for group in self.groups]:
-            raise ValueError(f"weights {weights} do not fit groups {self.groups}; give one weight per lag of each group")
-        if min(min(row) for row in weights) <= 0:
-            raise ValueError(f"weights {weights} are not all positive; leave out lags that do not matter")
 
     @classmethod
     def spans(
@@ -102,6 +279,10 @@ class LaggedChain(Process):
         """
         near_to_far = spans[::-1] if reverse else spans
         starts = _starts(near_to_far, stride)
+        if not (np.isfinite(ratio) and ratio >= 1):
+            raise InputError(f"ratio is {ratio:g}, but must be at least 1: the first group is the most important")
+        if not (np.isfinite(scale) and scale > 0):
+            raise InputError(f"scale is {scale:g}, but must be positive and finite")
         remedy = smaller_tables(len(spans), vocab)
         require_memory("the tables of all lags", remedy, sum(spans), vocab, vocab)
         require_work(f"a chain of {sum(spans):,} lags", "take shorter spans", PER_LAG, sum(spans))
@@ -109,7 +290,7 @@ class LaggedChain(Process):
         return cls(
             vocab=vocab,
             groups=groups[::-1] if reverse else groups,
-            importances=_importances(len(spans), ratio, scale),
+            importances=tuple(scale * ratio ** (len(spans) - i) for i in range(1, len(spans) + 1)),
             features=RandomFeatures() if features is None else features,
             weights=_span_weights(spans, span_weights),
         )
@@ -133,13 +314,6 @@ class LaggedChain(Process):
     def disjoint(self) -> bool:
         """Whether no lag belongs to two groups."""
         return len(self.lags) == sum(len(group) for group in self.groups)
-
-    def require_disjoint(self) -> None:
-        """Refuse overlapping groups, where "the group of a lag" has no meaning."""
-        if not self.disjoint:
-            every = [lag for group in self.groups for lag in group]
-            shared = min(lag for lag, count in Counter(every).items() if count > 1)
-            raise InputError(f"lag {shared} is in two of the groups {self.groups}; this needs groups that share no lag")
 
     def check_context(self, positions: int) -> None:
         """Refuse a context of `positions` tokens that does not hold all lags."""
@@ -169,7 +343,10 @@ class LaggedChain(Process):
         start = self.check_tokens(tokens, start)
         shape = (tokens.shape[0], tokens.shape[1] - start, self.vocab)
         require_memory("the scores", "take fewer sequences at once", *shape)
-        return gather_scores(self.tables(self.matrices[: self._terms(groups)]), tokens, start, self.vocab)
+        count = len(self.groups) if groups is None else groups
+        if not 0 <= count <= len(self.groups):
+            raise InputError(f"groups is {groups}, but must be between 0 and {len(self.groups)}")
+        return gather_scores(self.tables(self.matrices[:count]), tokens, start, self.vocab)
 
     def predictive(self, tokens: np.ndarray, start: int | None = None, groups: int | None = None) -> np.ndarray:
         """softmax(z_t) (B, T - start, d): the law of each target; with `groups` = j that of the truncated teacher T_j."""
@@ -196,16 +373,11 @@ class LaggedChain(Process):
     def entropy(self, tokens: np.ndarray, start: int | None = None) -> np.ndarray:
         """-sum_y p_t(y) log p_t(y) (B, T - start), exact given each context."""
         start = self.check_tokens(tokens, start)
-        found = [_cross_entropy(z, z) for _, z in self._blocks(tokens, start)]
-        return np.concatenate(found)
+        return np.concatenate([_cross_entropy(z, z) for _, z in self._blocks(tokens, start)])
 
     def bayes_loss(self, tokens: np.ndarray, start: int | None = None) -> float:
         """The mean exact conditional entropy over the contexts in `tokens` [ISA:bayes]."""
         return float(self.entropy(tokens, start).mean())
-
-    def truncated_loss(self, tokens: np.ndarray, groups: int, start: int | None = None) -> float:
-        """Cross-entropy of the truncated teacher T_j, the true terms i <= j = `groups`, to the true law [ISA:truncated]."""
-        return self.soft_loss(tokens, self.matrices[: self._terms(groups)], start)
 
     def soft_loss(self, tokens: np.ndarray, matrices: np.ndarray, start: int | None = None) -> float:
         """Mean over targets of -sum_y p_t(y) log q_t(y), where q uses `matrices` (j, d, d) for the first j groups."""
@@ -218,7 +390,7 @@ class LaggedChain(Process):
 
     def floor(self, targets: int = 20, pad: int = 0, sequences: int = 3000, seed: int = 0) -> float:
         """The Bayes loss, as a mean over sampled contexts: high-order chains have no closed form for it."""
-        tokens = self.sample(stream(seed, "lagged-chain", "floor"), sequences, targets, pad)
+        tokens = self.sample(key(seed, "lagged-chain", "floor"), sequences, targets, pad)
         return self.bayes_loss(tokens, self.reach + pad)
 
     def check_tokens(self, tokens: np.ndarray, start: int | None) -> int:
@@ -232,12 +404,6 @@ class LaggedChain(Process):
         if tokens.min() < 0 or tokens.max() >= self.vocab:
             raise InputError(f"tokens run from {tokens.min()} to {tokens.max()}, but the vocabulary is 0..{self.vocab - 1}")
         return start
-
-    def _terms(self, groups: int | None) -> int:
-        count = len(self.groups) if groups is None else groups
-        if not 0 <= count <= len(self.groups):
-            raise InputError(f"groups is {groups}, but must be between 0 and {len(self.groups)}")
-        return count
 
     def _blocks(self, tokens: np.ndarray, start: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Sequences in blocks with the true scores of their targets: memory does not grow with their number."""
@@ -262,16 +428,6 @@ def _cross_entropy(true: np.ndarray, other: np.ndarray) -> np.ndarray:
     return -np.sum(softmax(true) * log_softmax(other), axis=-1)
 
 
-def _check_group(number: int, group: tuple[int, ...]) -> None:
-    if not group:
-        raise ValueError(f"group {number} has no lags; leave it out")
-    if min(group) < 1:
-        raise ValueError(f"group {number} has lag {min(group)}; lags count back from the next token and start at 1")
-    if len(set(group)) < len(group):
-        twice = next(lag for lag, count in Counter(group).items() if count > 1)
-        raise ValueError(f"group {number} has lag {twice} twice; give it a weight instead")
-
-
 def _check_feature(number: int, matrix: np.ndarray) -> None:
     """Refuse matrices 1 v^T, zero included: they shift all scores equally, which softmax ignores."""
     effect = matrix - matrix.mean(axis=0)
@@ -286,14 +442,6 @@ def smaller_tables(groups: int, vocab: int) -> str:
     if affordable(groups, vocab, vocab):
         return "take shorter spans"
     return "take a smaller vocabulary (--vocab)" + (" or fewer groups" if groups > 1 else "")
-
-
-def _importances(count: int, ratio: float, scale: float) -> tuple[float, ...]:
-    if not (np.isfinite(ratio) and ratio >= 1):
-        raise InputError(f"ratio is {ratio:g}, but must be at least 1: the first group is the most important")
-    if not (np.isfinite(scale) and scale > 0):
-        raise InputError(f"scale is {scale:g}, but must be positive and finite")
-    return tuple(scale * ratio ** (count - i) for i in range(1, count + 1))
 
 
 def _starts(spans: tuple[int, ...], stride: int | None) -> list[int]:

@@ -1,48 +1,30 @@
 """Read a run of incremental learning: students of a lagged chain, and the regression models."""
 
 from abc import abstractmethod
-from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from stagescope.claims.claim import Claim
 from stagescope.claims.ledger import Ledger
 from stagescope.detect.levels import transitions
-from stagescope.detect.stage import Stages
+from stagescope.detect.stage import Stage, Stages
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import LogSpaced
 from stagescope.papers.incremental.claims import HEAD_CLAIMS, STOPPING_CLAIMS
-from stagescope.papers.incremental.companions import clock, companions
-from stagescope.papers.incremental.evidence import Evidence
-from stagescope.papers.incremental.frames import RESOLUTION, dense
-from stagescope.papers.incremental.levels.uniform import uniform_excess
-from stagescope.papers.incremental.observables import LagCurves, lag_curves
-from stagescope.papers.incremental.regression.observables import HeadCurves, head_curves
-from stagescope.papers.incremental.regression.sampled import RegressionSampled
+from stagescope.papers.incremental.evidence import Companions, Evidence, Task, clock, companions
+from stagescope.papers.incremental.levels import uniform_excess
+from stagescope.papers.incremental.observables import RESOLUTION, HeadCurves, LagCurves, dense, head_curves, lag_curves
+from stagescope.papers.incremental.regression import RegressionSampled
 from stagescope.papers.incremental.stages import Heads, detect
-from stagescope.papers.incremental.stopping.claims import StoppingEvidence
-from stagescope.papers.incremental.students.positional_loss import HeadsLoss
-from stagescope.papers.incremental.task import Companions, Curve, EqualHeads, Task
+from stagescope.papers.incremental.stopping import StoppingEvidence
+from stagescope.papers.incremental.students import HeadsLoss
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import ended
 from stagescope.runs.run import Run
 from stagescope.spec import build
-
-
-def _lag_heads(curves: LagCurves, smooth: bool) -> Heads:
-    return Heads(
-        curves.time,
-        curves.excess,
-        curves.steps,
-        curves.agreement,
-        curves.contrast,
-        curves.mass,
-        nearest=lambda frame: curves.nearest(frame)[0],
-        parts=curves.parts,
-        clear=lambda frame: curves.nearest(frame)[1],
-        smooth=smooth,
-    )
+from stagescope.views.explained import Explained, SmallTable, captions, motion_words, plain
 
 
 class IncrementalReading(Reading):
@@ -72,40 +54,37 @@ class IncrementalReading(Reading):
         return dense(self.run)
 
     @cached_property
-    def made(self) -> Companions:
+    def companion_makers(self) -> Companions:
         return companions(self.dense)
 
-    def equal_heads(self, until: float | None) -> EqualHeads:
-        """The companion run from equal heads."""
-        assert self.made.equal is not None
-        return self.made.equal(until)
-
-    def scaled(self, sigma: float, until: float) -> Curve:
-        """The companion flow at another initial noise."""
-        assert self.made.scaled is not None
-        return self.made.scaled(sigma, until)
-
-    def flow(self, until: float) -> Curve:
-        """The companion regression flow from the same logits."""
-        assert self.made.flow is not None
-        return self.made.flow(until)
+    def make_companion(self, name: str, *given: float | None) -> Any:
+        """A companion run by its name in `Companions`."""
+        return getattr(self.companion_makers, name)(*given)
 
     @property
-    def kept(self) -> Companions:
+    def cached_companions(self) -> Companions:
         """The companion runs, each made once."""
-        made = self.made
-        return Companions(
-            equal=None if made.equal is None else lambda until: self.companion(self.equal_heads, until),
-            scaled=None if made.scaled is None else lambda sigma, until: self.companion(self.scaled, sigma, until),
-            flow=None if made.flow is None else lambda until: self.companion(self.flow, until),
-        )
+        names = [name for name, make in vars(self.companion_makers).items() if make is not None]
+        return Companions(**{name: partial(self.companion, self.make_companion, name) for name in names})
 
 
 class StudentReading(IncrementalReading):
     """A student of a lagged chain: attention on lag groups, and the levels of the restricted classes."""
 
     def heads_of(self, run: Run) -> Heads:
-        return _lag_heads(self.curves if run is self.dense else lag_curves(run), "step" not in run.series)
+        curves = self.curves if run is self.dense else lag_curves(run)
+        return Heads(
+            curves.time,
+            curves.excess,
+            curves.steps,
+            curves.agreement,
+            curves.contrast,
+            curves.mass,
+            nearest=lambda frame: curves.nearest(frame)[0],
+            parts=curves.parts,
+            clear=lambda frame: curves.nearest(frame)[1],
+            smooth="step" not in run.series,
+        )
 
     @cached_property
     def dense(self) -> Run:
@@ -121,8 +100,7 @@ class StudentReading(IncrementalReading):
 
     @cached_property
     def evidence(self) -> Evidence:
-        curves = self.curves
-        return Evidence(self.dense, self.heads, _task(curves), self.kept, clock(self.dense))
+        return Evidence(self.dense, self.heads, _task(self.curves), self.cached_companions, clock(self.dense))
 
 
 def _task(curves: LagCurves) -> Task:
@@ -146,9 +124,20 @@ class RegressionReading(IncrementalReading):
     """A run of the regression models: heads on positions, and plateaus in closed form."""
 
     def heads_of(self, run: Run) -> Heads:
-        found = _flow_heads(self.curves if run is self.dense else head_curves(run), "step" not in run.series)
+        curves = self.curves if run is self.dense else head_curves(run)
         sampled = isinstance(self.law, RegressionSampled) and self.law.batch is not None and run.done
-        return replace(found, redrawn=self.redrawn) if sampled else found
+        return Heads(
+            curves.time,
+            curves.loss,
+            curves.forms.levels,
+            curves.agreement,
+            curves.contrast,
+            curves.mass,
+            nearest=lambda _: None,
+            parts=curves.parts,
+            smooth="step" not in run.series,
+            redrawn=self.redrawn if sampled else tuple,
+        )
 
     def redrawn(self) -> tuple[tuple[float | None, ...], ...]:
         """t_j of the same run with other batches: what the draw of the batches does to an event is not seen in one run."""
@@ -170,9 +159,66 @@ class RegressionReading(IncrementalReading):
         curves = self.curves
         forms = None if isinstance(self.law, RegressionSampled) else curves.forms
         task = Task(curves.model.gains, curves.model.heads, forms=forms)
-        return Evidence(self.dense, self.heads, task, self.kept, clock(self.dense))
+        return Evidence(self.dense, self.heads, task, self.cached_companions, clock(self.dense))
 
 
-def _flow_heads(curves: HeadCurves, smooth: bool) -> Heads:
-    parts = (curves.agreement, curves.contrast, curves.mass)
-    return Heads(curves.time, curves.loss, curves.forms.levels, *parts, nearest=lambda _: None, parts=curves.parts, smooth=smooth)
+MOST = 12
+"""Lags up to which importances are a small table."""
+GLOSSARY = {
+    "t_#": "Event: the loss is halfway between two neighbouring levels, so a further group is being learned.",
+    "onset": "Event: heads begin to differ.",
+    "group #": "Lags that matter equally for the next token; groups are numbered by importance.",
+    "start": "Stage before the first group is learned: the model predicts without context.",
+    "passage #": "A stretch between two levels that is too short or too steep to be a plateau.",
+    "agreement": "How alike the heads attend: 1 where all look at the same lags.",
+    "contrast": "How much the heads differ in what they do with what they see.",
+    "competitive": "All heads look mostly at the most important group.",
+    "cooperative": "Each group has a head of its own.",
+    "lag": "How many positions back a token is: lag 1 is the token before.",
+}
+
+
+def explain_run(reading: IncrementalReading) -> Explained:
+    law = reading.law
+    sentence = f"{_sentence(law)} {motion_words(reading.run)}"
+    return Explained(sentence, _table(law), captions(reading.told_stages, _said), GLOSSARY)
+
+
+def _sentence(law: Any) -> str:
+    process = getattr(law, "process", None)
+    heads = getattr(law.model, "heads", 1)
+    many = f"{heads} attention heads learn" if heads > 1 else "One attention head learns"
+    if process is None:
+        return f"{many} a regression in which groups of positions matter differently."
+    groups = len(process.groups)
+    what = f"a process on {process.vocab} tokens whose next token depends on {groups} groups of lags of different importance"
+    return f"{many} to predict {what}."
+
+
+def _table(law: Any) -> SmallTable | None:
+    process = getattr(law, "process", None)
+    lags = [] if process is None else sorted(lag for group in process.groups for lag in group)
+    if process is None or len(lags) > MOST:
+        return None
+    values = np.zeros((len(process.groups), len(lags)))
+    for row, (group, importance) in enumerate(zip(process.groups, process.importances, strict=True)):
+        for lag, weight in zip(group, process.group_weights(row), strict=True):
+            values[row, lags.index(lag)] = importance * weight
+    rows = tuple(f"group {i + 1}" for i in range(len(process.groups)))
+    return SmallTable("Importance of each lag", rows, tuple(f"lag {lag}" for lag in lags), values)
+
+
+def _said(stage: Stage) -> str:
+    facts = stage.facts
+    if stage.name == "start" and "level" in facts:
+        return f"The model predicts without context; the loss is near {facts['level']:.4g}, the level of group 0."
+    if "plateau" not in facts or "loss" not in facts:
+        return plain(stage)
+    j = facts["plateau"]
+    known = "the most important group of lags" if j == 1 else f"the {j} most important groups of lags"
+    rest = "The loss rests" if stage.name.startswith("plateau") else "The loss passes"
+    said = f"{rest} at {facts['loss']:.4g}: the best that is possible with {known} is {facts['level']:.4g}."
+    if "heads" in facts:
+        words = {"cooperative": "Each group has a head of its own.", "competitive": "All heads look mostly at the first group."}
+        said += f" {words[facts['heads']]}" if facts["heads"] in words else ""
+    return said

@@ -3,28 +3,35 @@
 from typing import Any
 
 from stagescope.dynamics.descent import Descent
-from stagescope.papers.incremental.features import RandomFeatures, read_features
-from stagescope.papers.incremental.process import LaggedChain
-from stagescope.papers.incremental.regression.loss import MirrorFlow, RegressionLoss
-from stagescope.papers.incremental.regression.model import RegressionHeads
-from stagescope.papers.incremental.regression.sampled import RegressionSampled
-from stagescope.papers.incremental.regression.transformer import RegressionTransformer
-from stagescope.papers.incremental.students.setup import initial, student, student_rates
-from stagescope.papers.incremental.study import FLOWS, IncrementalOptions, check_use, rule
+from stagescope.papers.incremental.process import LaggedChain, RandomFeatures, read_features
+from stagescope.papers.incremental.regression import (
+    MirrorFlow,
+    RegressionHeads,
+    RegressionLoss,
+    RegressionSampled,
+    RegressionTransformer,
+)
+from stagescope.papers.incremental.students import ContentHeads, PositionalHeads, student_loss
+from stagescope.papers.incremental.study import FLOWS, OF_TRANSFORMERS, IncrementalOptions, check_use, rule
+from stagescope.papers.incremental.transformer import Transformer
 from stagescope.papers.setup import make_descent, make_flow, make_record
 from stagescope.papers.study import Setup
 from stagescope.spec import digest
 
 
-def setup(options: IncrementalOptions, seed: int) -> Setup:
+def study_setup(options: IncrementalOptions, seed: int) -> Setup:
     check_use(options)
     if options.model in FLOWS or options.model == "regression-transformer":
         return _regression(options, seed)
     chain, facts = _chain(options)
-    loss = student(options, chain, seed)
+    names = ("sequences", "labels", "batch", "fresh", "watched", *(("precision",) if options.precision else ()))
+    model = _student(options, chain)
+    start: tuple[Any, ...] = (_init_seed(options, seed),)
+    if options.model != "transformer":
+        start = (*start, options.init_scale, *((options.init,) if options.model == "content" else ()))
     return Setup(
-        what=loss,
-        params=initial(options, loss.model, _init_seed(options, seed)),
+        what=student_loss(model, chain, seed=seed, **{name: getattr(options, name) for name in names}),
+        params=model.init(*start),
         dynamics=_descent(options),
         record=make_record(options),
         facts=facts,
@@ -71,4 +78,13 @@ def _chain(options: IncrementalOptions) -> tuple[LaggedChain, dict[str, Any]]:
 
 def _descent(options: IncrementalOptions) -> Descent:
     """Rates are relative to that of the values, so that t, where there is one, is its sum."""
-    return make_descent(options, rule(options), lr=options.rate_values, rates=student_rates(options))
+    attention = {"W" if options.model == "content" else "a": options.rate_attention / options.rate_values}
+    rates = {} if options.model == "transformer" else {"V": 1.0, **attention}
+    return make_descent(options, rule(options), lr=options.rate_values, rates=rates)
+
+
+def _student(options: IncrementalOptions, chain: LaggedChain) -> PositionalHeads | ContentHeads | Transformer:
+    sizes = {"vocab": options.vocab, "heads": options.heads, "context": chain.reach + options.pad, "targets": options.targets}
+    if options.model == "transformer":
+        return Transformer(**sizes, **{name: getattr(options, name) for name in OF_TRANSFORMERS})
+    return ContentHeads(**sizes) if options.model == "content" else PositionalHeads(**sizes)

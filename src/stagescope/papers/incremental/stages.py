@@ -12,7 +12,7 @@ import numpy as np
 
 from stagescope.detect.levels import PLATEAU, Plateau, crossings, no_ladder, plateaus, widened
 from stagescope.detect.stage import Event, Stage, Stages
-from stagescope.papers.incremental.specialisation import agreement
+from stagescope.papers.incremental.observables import agreement
 
 
 @dataclass(frozen=True)
@@ -125,11 +125,8 @@ def detect(heads: Heads, *, clock: str, status: str) -> Stages:
     }
     if heads.onset.time is None:
         notes["onset"] = heads.onset.how
-    return Stages.of(status, clock, estimates, (_whole(heads, heads.flat),) if heads.flat else _stages(heads), notes)
-
-
-def _whole(heads: Heads, why: str) -> Stage:
-    return Stage("start", float(heads.time[0]), None, why, facts={"levels": heads.levels.tolist()})
+    whole = Stage("start", float(heads.time[0]), None, heads.flat or "", facts={"levels": heads.levels.tolist()})
+    return Stages.of(status, clock, estimates, (whole,) if heads.flat else _stages(heads), notes)
 
 
 def _stages(heads: Heads) -> tuple[Stage, ...]:

@@ -5,12 +5,83 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from stagescope.later import Later
+from stagescope.claims.reference import Reference, Tag
 from stagescope.options import Options, refuse_unused
+from stagescope.papers import incremental as lazy
 from stagescope.papers import motion
-from stagescope.papers.incremental.students import options as students
-from stagescope.papers.paper import Cost, Kind
+from stagescope.papers.incremental.text.study import TEXT_STUDY
+from stagescope.papers.paper import Cost, Kind, Paper
 from stagescope.papers.study import NamedSweep, Study
+
+REFERENCE = Reference(
+    key="yuksel2026incremental",
+    title="Incremental Learning of Sparse Attention Patterns in Transformers",
+    authors="Yüksel, Alvarez Lucendo, Flammarion",
+    year=2026,
+    venue="ICML",
+    arxiv="2602.19143",
+)
+TAGS = {
+    "ISA:task": Tag("task", "x_t ~ softmax(sum_i beta_i A_i sum_{l in I_i} w_il e_{x_{t-l}})"),
+    "ISA:features": Tag("task", "A_i random orthogonal, |A_i|_F = sqrt d; centred; tr(A_i^T A_j) = 0"),
+    "ISA:bayes": Tag("task", "Bayes loss: mean exact conditional entropy over sampled contexts"),
+    "ISA:truncated": Tag("task", "T_j = softmax(sum_{i<=j} beta_i A_i sum_{l in I_i} w_il e_{x_{t-l}})"),
+    "ISA:classes": Tag("restricted classes", "F_j = {softmax(sum_{i<=j} W_i sum_{l in I_i} w_il e_{x_{t-l}})}"),
+    "ISA:levels": Tag("plateaus", "l_j = least cross-entropy in F_j to the true law; l_0 = ln d, l_k = Bayes"),
+    "ISA:ridge": Tag("early stopping", "F_j fitted to N sequences: likelihood, or ridge chosen on held-out ones"),
+    "ISA:positional-heads": Tag(
+        "minimal model", "logits_t = sum_h V_h sum_{s<=t} softmax(a_h[t])_s e_{x_s}, V = 0 and a small at first"
+    ),
+    "ISA:content-heads": Tag(
+        "minimal model of the code", "score [tok;pos]^T W_h [tok;pos]/sqrt(d + N), V_h reads [tok;pos]; N positions"
+    ),
+    "ISA:transformer": Tag(
+        "full model", "tokens and positions embedded; attention and MLP after LayerNorm, added; one or two layers"
+    ),
+    "ISA:alignment": Tag("observables", "<V_h, A_i>/|A_i|: component of the values of head h along feature i"),
+    "ISA:loss": Tag("loss", "mean cross-entropy of the targets, to the tokens drawn or to the true law"),
+    "ISA:heads": Tag("simplified model", "P = sum_h V_h x softmax(a_h) fits G = sum_i g_i f_i x e_{p_i}"),
+    "ISA:symmetric": Tag("exact reduction", "equal heads stay equal: one head with P = H V x s and the same law"),
+    "ISA:flow": Tag("simplified model", "V_h' = R s_h, a_h' = J(s_h) R^T V_h, R = G - P: the flow of |R|^2/2"),
+    "ISA:mirror": Tag("figure 10", "V_h' = R s_h, a_h' = R^T V_h; |V_h|^2/2 - log sum exp(a_h) is conserved"),
+    "ISA:plateaus": Tag("plateaus", "plateau j at sum_{i>j} g_i^2/2, at most min(H, k) of them"),
+    "ISA:transitions": Tag("events", "t_j: first crossing of (l_{j-1} + l_j)/2; a plateau if the loss slows down before t_{j+1}"),
+    "ISA:first": Tag("plateau 1", "t_1 -> (pi/sqrt 2) sqrt(N)/g_1 (mirror), of order N/g_1 (exact)"),
+    "ISA:leftover": Tag("plateau 1", "s_2 ~ 1/(D t) (mirror), 1/sqrt(2 N D t) (exact), D = (g_1^2 - g_2^2)/H"),
+    "ISA:escape": Tag("plateau 1", "heads part at rate g_2 sqrt(s_2) or sqrt(2) g_2 s_2: sqrt(t_2) ~ ln(1/sigma)"),
+    "ISA:wkb": Tag("plateau 1", "integral of the rate to t_2 = ln(1/sigma) + const on the symmetric trajectory"),
+    "ISA:t2": Tag("plateau 1", "along equal heads each deviation obeys d' = L d, R held: t_2 for every sigma from one path"),
+    "ISA:regression": Tag("simplified model", "mean |y - sum_h V_h sum_n s_hn x_n|^2/2, tokens with E x x^T = I"),
+    "ISA:order": Tag("plateaus", "features are acquired in the order of their importance"),
+    "ISA:nearest": Tag("plateaus", "on plateau j the least KL(F_i || model) is that of i = j"),
+    "ISA:competition": Tag("heads", "on plateau 1 all heads attend to the most important group"),
+    "ISA:cooperation": Tag("heads", "heads part after t_1, before plateau 2, and divide the groups"),
+    "ISA:stays": Tag("heads", "equal heads stay on plateau 1"),
+    "ISA:head-limit": Tag("heads", "H heads end on plateau min(H, k)"),
+    "ISA:parting": Tag("plateau 1", "at equal heads H - 1 equal fastest modes, head differences, lead out of it"),
+    "ISA:escape-law": Tag("plateau 1", "sqrt(t_2) ~ sqrt((g_1^2 - g_2^2)/H)/(2 g_2) ln(1/sigma), times sqrt(N) (exact)"),
+    "ISA:clock": Tag("clock", "g_i = beta_i sqrt(d), t = lr step/d^2 for small logits and one target"),
+    "ISA:mass": Tag("observables", "attention of a head on a lag group, mean over query rows"),
+    "ISA:specialisation": Tag("observables", "mass of the best matching of heads to groups, mean over pairs"),
+    "ISA:contrast": Tag("observables", "Hungarian matching of heads to groups on mass less the heads' mean"),
+    "ISA:stages": Tag("stages", "transitions, plateaus, competitive then cooperative heads"),
+    "ISA:text-heads": Tag("real text", "positional heads on windows: logits sum_h V_h sum_l s_h(l) e_{x_{t-l}}"),
+    "ISA:text-importance": Tag("real text", "I(x_{t-l}; x_t), and what a lag adds to the most informative one"),
+    "ISA:text-stages": Tag("real text", "t_j: the j-th lag that has most of the attention of a head"),
+    "ISA:text-order": Tag("real text", "lags get attention in the order of the information they add"),
+    "ISA:text-competition": Tag("real text", "all heads first attend to the most informative lag"),
+    "ISA:text-level": Tag("real text", "before t_2 the loss rests at the entropy given the first lag"),
+    "ISA:text-parting": Tag("real text", "heads leave the first lag one at a time"),
+    "ISA:stopping-rules": Tag("early stopping", "least held-out loss, with patience in steps or in stages"),
+    "ISA:early-stopping": Tag("early stopping", "argmin_j KL(F_j || model) at the best stop = best likelihood fit"),
+    "ISA:stop-ridge": Tag("early stopping", "loss of the best ridge fit that knows the lags < that at the best stop"),
+    "ISA:watched-together": Tag("a watched transformer", "cosine between moves of heads >= .8 when they have moved by .1"),
+    "ISA:watched-part": Tag("a watched transformer", "that cosine falls by .2 or more to the end"),
+}
+
+
+STUDENTS = ("heads", "content", "transformer")
+OF_TRANSFORMERS = ("layers", "width", "mlp", "dropout", "places")
 
 
 class IncrementalOptions(Options):
@@ -91,6 +162,10 @@ FLOWS = ("regression", "mirror")
 _SINGLE_LAGS: dict[str, Any] = {"vocab": 10, "spans": (1, 1, 1), "pad": 5, "targets": 1, "feature_kind": "gram-schmidt"}
 _GD: dict[str, Any] = {"optimizer": "gd", "rate_values": 5.0, "rate_attention": 5.0, "steps": 2400, "init_scale": 1e-2}
 _FIGURE_TEN: dict[str, Any] = {"positions": 40, "init_scale": 1e-6, "noise": "weights", "frames": 800}
+_PAPER: dict[str, Any] = {"vocab": 50, "scale": 10.0, "targets": 20, "sequences": 9000, "batch": 3000}
+_ADAMW: dict[str, Any] = {"optimizer": "adamw", "clip": 1.0, "watched": 500, "precision": "float32"}
+_RATES: dict[str, Any] = {"rate_values": 0.08, "rate_attention": 0.08}
+_FULL: dict[str, Any] = {"model": "transformer", "spans": (4, 4, 4), **_PAPER, **_ADAMW, "rate_values": 0.003, "frames": 60}
 PRESETS: dict[str, dict[str, Any]] = {
     "ladder": {"clip": 1.0},
     "gd-ladder": {**_SINGLE_LAGS, **_GD, "scale": 1.0, "labels": "soft", "sequences": 6000, "feature_seed": 6, "init_seed": 2},
@@ -105,8 +180,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rate_attention": 0.03,
         "steps": 5000,
     },
+    # the paper's minimal student of figure 1, its full one-layer student, and the two-layer one of figure 11
+    "content": {"model": "content", **_PAPER, **_ADAMW, **_RATES, "init_scale": 1e-9, "frames": 200},
+    "transformer": _FULL,
+    "transformer-2": {**_FULL, "layers": 2, "importance_ratio": 1.8},
 }
-PRESETS |= students.PRESETS
 _OF_STEPS = ("batch", "optimizer", "steps", "rate_values", "rate_attention", "momentum", "weight_decay", "clip")
 _OF_CHAINS = (
     "vocab",
@@ -132,7 +210,17 @@ def rule(options: IncrementalOptions) -> str:
 
 def check_use(options: IncrementalOptions) -> None:
     """Refuse what would have no effect."""
-    students.check_student(options)
+    if options.model != "transformer":
+        refuse_unused(options, OF_TRANSFORMERS, "it belongs to --model transformer")
+    else:
+        refuse_unused(options, ("rate_attention",), "the transformer has one step size, --rate-values")
+        refuse_unused(options, ("init_scale",), "the transformer starts at the scale of its layers")
+    if options.model not in STUDENTS:
+        refuse_unused(options, ("precision",), "the regression models are float64; choose --model heads, content or transformer")
+    if options.model != "content":
+        refuse_unused(options, ("init",), "it belongs to --model content")
+    elif options.init == "xavier":
+        refuse_unused(options, ("init_scale",), "the scale is that of --init xavier")
     if options.model in FLOWS:
         why = f"{options.model} is a flow"
         refuse_unused(options, (*_OF_CHAINS, *_OF_SEQUENCES, *_OF_STEPS, "dim", "feature_seed"), why)
@@ -145,50 +233,44 @@ def check_use(options: IncrementalOptions) -> None:
         refuse_unused(options, ("feature_kind", "feature_seed"), "the features come from --features")
     else:
         refuse_unused(options, ("feature_order",), "the features are random; give a file with --features")
-    if options.model in students.STUDENTS and len(options.spans) == 1:
+    if options.model in STUDENTS and len(options.spans) == 1:
         refuse_unused(options, ("stride", "reverse", "importance_ratio", "feature_order"), "there is one group of lags")
     if options.record == "every-step":
         refuse_unused(options, ("frames",), "every step is recorded")
 
 
 _HERE = "stagescope.papers.incremental"
-_STUDENTS = {
-    "read": Later(f"{_HERE}.reading:StudentReading"),
-    "claims": Later(f"{_HERE}.claims:CLAIMS").load,
-    "views": Later(f"{_HERE}.views:lag_views"),
-    "explain": Later(f"{_HERE}.explain:explain"),
-    "path": Later(f"{_HERE}.regression.path:no_path"),
+_STUDENTS: dict[str, Any] = {
+    "read": lambda run: lazy.StudentReading(run),
+    "claims": lambda: lazy.CLAIMS,
+    "views": lambda reading: lazy.lag_views(reading),
+    "explain": lambda reading: lazy.explain_run(reading),
+    "path": lambda *given: lazy.no_path(*given),
 }
 _REGRESSION = {
-    "read": Later(f"{_HERE}.reading:RegressionReading"),
-    "claims": Later(f"{_HERE}.claims:CLAIMS").load,
-    "views": Later(f"{_HERE}.regression.views:regression_views"),
-    "explain": Later(f"{_HERE}.explain:explain"),
+    **_STUDENTS,
+    "read": lambda run: lazy.RegressionReading(run),
+    "views": lambda reading: lazy.regression_views(reading),
 }
 STUDY = Study(
     name="incremental",
     title="Incremental learning: attention patterns are learned one at a time, most important first",
     options=IncrementalOptions,
     presets=PRESETS,
-    setup=Later(f"{_HERE}.setup:setup"),
+    setup=lambda options, seed: lazy.study_setup(options, seed),
     check_use=check_use,
     kinds=(
-        Kind(fields=(f"{_HERE}.students.positional_loss:HeadsLoss",), **_STUDENTS, cost=Cost(slow_ladder=True)),
+        Kind(fields=(f"{_HERE}.students:HeadsLoss",), **_STUDENTS, cost=Cost(slow_ladder=True)),
         Kind(
-            fields=(f"{_HERE}.students.content_loss:ContentLoss", f"{_HERE}.students.transformer.loss:TransformerLoss"),
+            fields=(f"{_HERE}.students:ContentLoss", f"{_HERE}.transformer_passes:TransformerLoss"),
             **_STUDENTS,
             cost=Cost(slow_claims=True, slow_ladder=True),
         ),
         Kind(
-            fields=(f"{_HERE}.regression.loss:RegressionLoss", f"{_HERE}.regression.loss:MirrorFlow"),
-            **_REGRESSION,
-            path=Later(f"{_HERE}.regression.path:regression_path"),
+            fields=(f"{_HERE}.regression:RegressionLoss", f"{_HERE}.regression:MirrorFlow"),
+            **{**_REGRESSION, "path": lambda *given: lazy.regression_path(*given)},
         ),
-        Kind(
-            fields=(f"{_HERE}.regression.sampled:RegressionSampled",),
-            **_REGRESSION,
-            path=Later(f"{_HERE}.regression.path:no_path"),
-        ),
+        Kind(fields=(f"{_HERE}.regression:RegressionSampled",), **_REGRESSION),
     ),
     tags=(
         "ISA:task",
@@ -201,9 +283,9 @@ STUDY = Study(
         "ISA:plateaus",
         "ISA:stages",
     ),
-    figures=Later(f"{_HERE}.figures:FIGURES").load,
+    figures=lambda: lazy.FIGURES,
     ledger=("ladder", "gd-ladder", "ode-exact", "ode-mirror", "regression-transformer"),
-    measures={"stopping": Later(f"{_HERE}.stopping.measure:measure")},
+    measures={"stopping": lambda run: lazy.stopping_measure(run)},
     sweeps={
         "early-stopping": NamedSweep(
             "where four rules stop training on few sequences, what that costs, and which class the model then is",
@@ -220,6 +302,13 @@ STUDY = Study(
             color="t2",
         ),
     },
-    inputs=Later(f"{_HERE}.drawn:inputs"),
     tour={"ode-mirror": "Three heads over forty positions each find one, largest gain first."},
+)
+PAPER = Paper(
+    name="incremental",
+    reference=REFERENCE,
+    tags=TAGS,
+    studies=(STUDY, TEXT_STUDY),
+    about_text=lambda *given, **named: lazy.about_text(*given, **named),
+    watched=lambda: lazy.watched_claims(),
 )

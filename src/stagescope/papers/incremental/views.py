@@ -1,19 +1,73 @@
-"""Views of a student of a lagged chain: attention over lags, group masses, and the levels of the restricted classes."""
+"""Views of runs: attention over lags, group masses, levels of the restricted classes, heads of the regression flow."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
-from stagescope.papers.incremental.head_views import agreement_view, heads_in_plane, learned_view, mass_view, pairs
-from stagescope.papers.incremental.observables import LagCurves, lag_curves
-from stagescope.papers.incremental.students.positional import PositionalHeads
+from stagescope.papers.incremental.observables import GroupMass, HeadCurves, LagCurves, head_curves, lag_curves
+from stagescope.papers.incremental.students import PositionalHeads
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, speed_view, values_view
-from stagescope.views.curves import curves, left_out, many_curves
+from stagescope.views.curves import MOST, curves, left_out, many_curves
 from stagescope.views.plane import MOST_POINTS, plane
 from stagescope.views.subsample import CELLS, OBSERVED, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Matrices, Points, View
+
+NAMED_PAIRS = 9
+"""Curves with a label of their own: three heads on three groups, as in the paper."""
+
+
+def numbered(what: str, count: int) -> tuple[str, ...]:
+    """Names that count from 1."""
+    return tuple(f"{what} {i + 1}" for i in range(count))
+
+
+def pairs(values: np.ndarray, groups: Sequence[str]) -> list[Curve]:
+    """Curves of values (frames, H, k), one for every head and group; the colour is the group's."""
+    made = []
+    for i, group in enumerate(groups):
+        for h in range(values.shape[1]):
+            made.append(Curve(f"head {h + 1}, {group}", values[:, h, i], group, faint=len(made) >= NAMED_PAIRS))
+    return made[:MOST]
+
+
+def mass_view(found: GroupMass, groups: Sequence[str], what: str, frames: np.ndarray | None) -> View:
+    made = pairs(found.mass, groups)
+    about = f"Attention of each head on {what}.{left_out(found.mass.shape[1] * len(groups))}"
+    return curves("mass", "Attention of each head on each group", about, "attention", made, frames=frames)
+
+
+def agreement_view(found: LagCurves | HeadCurves, frames: np.ndarray | None) -> View:
+    """Agreement of heads, and how far they divide the groups."""
+    made = [Curve("agreement of attention", found.agreement)]
+    if found.value_agreement is not None:
+        made.append(Curve("agreement of values", found.value_agreement))
+    made += [Curve("specialisation", found.specialisation), Curve("contrast", found.contrast)]
+    about = (
+        "Agreement: mean cosine between two heads. Specialisation: mass of the best matching of heads to groups. Contrast: the "
+        "same after subtracting the mean over heads. Heads compete while they agree and cooperate once they divide the groups."
+    )
+    return curves("heads", "Agreement and specialisation of heads", about, "", made, frames=frames)
+
+
+def learned_view(learned: np.ndarray, groups: Sequence[str], frames: np.ndarray | None) -> View:
+    made = [Curve(group, learned[:, i], faint=i >= NAMED_PAIRS) for i, group in enumerate(groups)][:MOST]
+    about = "Component of the model's map of each group along the true map, as a share of the true one: 1 when it is learned."
+    about += left_out(len(groups), what="groups")
+    level = [Level("learned", 1.0)]
+    return curves("learned", "Share of each feature learned", about, "share", made, levels=level, frames=frames)
+
+
+def heads_in_plane(values: np.ndarray, frames: np.ndarray | None) -> View:
+    """Heads by their values (frames, H, ...), flattened."""
+    places, shares = plane(values.reshape(*values.shape[:2], -1))
+    about = (
+        "Each head's values as one point, in the plane of largest variance over all frames. Heads part when the points separate."
+    )
+    labels = numbered("head", values.shape[1])
+    return Points("embedding", "Heads by their values", about, places, labels, shares, frames=frames)
 
 
 def lag_views(reading: Reading) -> list[Maker]:
@@ -24,7 +78,7 @@ def lag_views(reading: Reading) -> list[Maker]:
     matrices = ("a", "V", "W", "E", "Q1", "K1", "U")  # scores, values, queries, embedding, first layer, output
     some = shown(run, model.heads * max(model.targets * model.positions, process.vocab**2), CELLS)
     found, frames = lag_curves(some.run), some.frames
-    groups = tuple(f"group {i + 1}" for i in range(len(process.groups)))
+    groups = numbered("group", len(process.groups))
     listed = "; ".join(f"{group}: {_span(lags)}" for group, lags in zip(groups, process.groups, strict=True))
     return [
         partial(_loss, run, found, frames),
@@ -32,10 +86,10 @@ def lag_views(reading: Reading) -> list[Maker]:
         partial(_lags, found, groups, frames),
         partial(mass_view, found, groups, f"the lags of each group ({listed})", frames),
         partial(agreement_view, found, frames),
-        partial(_learned, found, groups, frames),
+        lambda: None if found.learned is None else learned_view(found.learned, groups, frames),
         partial(_entropy, found, frames),
         partial(_alignment, found, groups, frames),
-        partial(_heads, found, frames),
+        lambda: None if found.values is None else heads_in_plane(found.values, frames),
         partial(_embedding, run),
         partial(values_view, run, tuple(name for name in matrices if name in run.params)),
         partial(_excess, found, frames),
@@ -49,7 +103,7 @@ def _span(lags: tuple[int, ...]) -> str:
     return f"{word} {', '.join(map(str, lags))}"
 
 
-def _levels(found: LagCurves, losses: np.ndarray) -> tuple[Level, ...]:
+def _levels(losses: np.ndarray) -> tuple[Level, ...]:
     """Named levels of the classes F_0 .. F_k, which know the first j groups."""
     known = ("best with the first group" if j == 1 else f"best with the first {j} groups" for j in range(1, len(losses)))
     return tuple(Level(name, float(level)) for name, level in zip(("uniform prediction", *known), losses, strict=True))
@@ -57,7 +111,7 @@ def _levels(found: LagCurves, losses: np.ndarray) -> tuple[Level, ...]:
 
 def _loss(run: Run, found: LagCurves, frames: np.ndarray | None) -> View | None:
     """The training loss as recorded, and the held-out loss."""
-    levels = _levels(found, found.levels.losses)
+    levels = _levels(found.levels.losses)
     data = "the true law" if found.law.labels == "soft" else "the tokens drawn"
     about = f"Cross-entropy to {data} on the training sequences, in nats. Levels: the best loss with the first groups alone."
     more = (Curve("held-out loss", found.excess + found.levels.bayes),) if frames is None else ()
@@ -68,7 +122,7 @@ def _loss(run: Run, found: LagCurves, frames: np.ndarray | None) -> View | None:
 
 def _excess(found: LagCurves, frames: np.ndarray | None) -> View:
     above = "the entropy of its targets, on held-out sequences with the true law as label"
-    return excess_view(found.excess, above, _levels(found, found.steps), frames)
+    return excess_view(found.excess, above, _levels(found.steps), frames)
 
 
 def _marks(found: LagCurves, groups: tuple[str, ...], lags: np.ndarray) -> Marks:
@@ -88,7 +142,7 @@ def _attention(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | N
         "Attention of each head",
         f"Row = predicted token, column = position before it{depends}; positions of the lag groups are marked.",
         found.attention,
-        panels=tuple(f"head {h + 1}" for h in range(model.heads)),
+        panels=numbered("head", model.heads),
         rows=tuple(f"target {t}" for t in range(model.targets)),
         columns=tuple(str(s) for s in range(model.positions)),
         row_axis="target",
@@ -107,7 +161,7 @@ def _lags(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) 
         "Attention of each head by lag",
         "Row = head, column = lag, mean over targets; lags of the groups are marked.",
         np.stack([found.lag_attention(lag) for lag in lags], axis=2),
-        rows=tuple(f"head {h + 1}" for h in range(model.heads)),
+        rows=numbered("head", model.heads),
         columns=tuple(str(lag) for lag in lags),
         row_axis="head",
         column_axis="lag",
@@ -118,13 +172,9 @@ def _lags(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) 
 
 def _entropy(found: LagCurves, frames: np.ndarray | None) -> View:
     heads = found.entropy.shape[1]
-    made = many_curves(found.entropy, [f"head {h + 1}" for h in range(heads)])
+    made = many_curves(found.entropy, numbered("head", heads))
     about = "Mean entropy of each head's attention, in nats: it falls when a head concentrates on few lags." + left_out(heads)
     return curves("entropy", "Entropy of attention", about, "nats", made, frames=frames)
-
-
-def _learned(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View | None:
-    return None if found.learned is None else learned_view(found.learned, groups, frames)
 
 
 def _alignment(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | None) -> View | None:
@@ -134,10 +184,6 @@ def _alignment(found: LagCurves, groups: tuple[str, ...], frames: np.ndarray | N
     about += left_out(found.alignment.shape[1] * len(groups))
     made = pairs(found.alignment, groups)
     return curves("alignment", "Values of the heads along the features", about, "alignment", made, frames=frames)
-
-
-def _heads(found: LagCurves, frames: np.ndarray | None) -> View | None:
-    return None if found.values is None else heads_in_plane(found.values, frames)
 
 
 def _embedding(run: Run) -> View | None:
@@ -150,3 +196,66 @@ def _embedding(run: Run) -> View | None:
     about += left_out(run.params["E"].shape[1], MOST_POINTS, "tokens")
     labels = tuple(str(i) for i in range(places.shape[1]))
     return Points("embedding", "Embedding of the tokens", about, places, labels, shares, frames=seen.frames)
+
+
+def regression_views(reading: Reading) -> list[Maker]:
+    """Loss with its plateaus, attention over positions, masses, agreement, values."""
+    run = reading.run
+    some = shown(run, sum(block[0].size for block in run.params.values()), OBSERVED)
+    found, frames = head_curves(some.run), some.frames
+    groups = numbered("feature", len(found.model.gains))
+    values = found.model.reduce(found.params)["V"]
+    return [
+        partial(_regression_loss, run, found),
+        partial(_regression_attention, found, frames),
+        partial(mass_view, found, groups, "the positions of the features", frames),
+        partial(agreement_view, found, frames),
+        lambda: learned_view(found.learned, groups, frames),
+        partial(_values, values, groups, frames),
+        partial(heads_in_plane, values, frames),
+        partial(norms_view, run),
+        partial(speed_view, run),
+    ]
+
+
+def _regression_loss(run: Run, found: HeadCurves) -> View | None:
+    about = "Squared error of the map, |G - P|^2/2. On plateau j the first j features are fitted: the level is sum_{i>j} g_i^2/2."
+    levels = enumerate(found.forms.levels)
+    named = tuple(Level(f"{j} feature{'' if j == 1 else 's'} fitted", float(level)) for j, level in levels)
+    if "loss" in run.series:
+        return loss_view(run, named, about)
+    about += " The mirror law is no gradient of a loss: this loss is computed along the run."
+    return loss_view(run, named, about, (Curve("loss", head_curves(run).loss),))
+
+
+def _regression_attention(found: HeadCurves, frames: np.ndarray | None) -> View:
+    model, heads = found.model, found.attention.shape[1]
+    cells = np.zeros((heads, model.positions), dtype=np.uint8)
+    cells[:, model.at] = 1 + np.arange(len(model.gains))
+    return matrix(
+        "attention",
+        "Attention of the heads over positions",
+        "Row = head, column = position; the positions of the features are marked.",
+        found.attention,
+        rows=numbered("head", heads),
+        columns=tuple(str(n) for n in range(model.positions)),
+        row_axis="head",
+        column_axis="position",
+        marks=Marks(numbered("position of feature", len(model.gains)), cells),
+        frames=frames,
+    )
+
+
+def _values(values: np.ndarray, groups: tuple[str, ...], frames: np.ndarray | None) -> View:
+    return matrix(
+        "head-values",
+        "Values of the heads",
+        "V_h in the basis of the features: what each head adds for the positions it attends to.",
+        values,
+        rows=numbered("head", values.shape[1]),
+        columns=groups,
+        row_axis="head",
+        column_axis="feature",
+        signed=True,
+        frames=frames,
+    )

@@ -82,7 +82,7 @@ def _later(evidence: Any) -> Comparison:
     )
 
 
-def claims() -> tuple[Claim, ...]:
+def watched_claims() -> tuple[Claim, ...]:
     null = (SHUFFLED, BIGRAM, FROZEN)
     first, then = "The heads of a layer move together first", "Heads that moved together part later"
     return (

@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.papers.incremental import claims as incremental
-from stagescope.papers.incremental.claims.clock import departure, rungs
-from stagescope.papers.incremental.evidence import Evidence
+from stagescope.papers.incremental.claims import HEAD_CLAIMS, departure, rungs
+from stagescope.papers.incremental.evidence import Clock, Companions, Curve, Evidence, Task
 from stagescope.papers.incremental.stages import Heads
-from stagescope.papers.incremental.task import Clock, Companions, Curve, Task
 
 
 def synthetic(loss_at_plateau=0.5, apart=False, parts=None, nearest=1, owners=((1.0, 0.0), (0.0, 1.0))):
@@ -37,7 +35,7 @@ def synthetic(loss_at_plateau=0.5, apart=False, parts=None, nearest=1, owners=((
 
 
 def judged(run, evidence):
-    return {claim.tag.removeprefix("ISA:"): claim.judge(run, evidence) for claim in incremental.HEAD_CLAIMS}
+    return {claim.tag.removeprefix("ISA:"): claim.judge(run, evidence) for claim in HEAD_CLAIMS}
 
 
 @pytest.mark.parametrize(("gains", "heads"), [((2.0,), 1), ((2.0,), 2), ((2.0, 1.0), 1), ((2.0, 1.9), 2)])
@@ -213,7 +211,7 @@ def clocked(end, model=(1.0, 10.0), its=(1.0, 10.0), heads=2):
 
 
 def judged_clock(run, evidence):
-    return next(claim for claim in incremental.HEAD_CLAIMS if claim.tag == "ISA:clock").judge(run, evidence)
+    return next(claim for claim in HEAD_CLAIMS if claim.tag == "ISA:clock").judge(run, evidence)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ import pytest
 import stagescope as ss
 from stagescope.cli.main import run as command
 from stagescope.detect.levels import transitions
-from stagescope.papers.incremental.regression.equal_heads import EqualHeadsPath
-from stagescope.papers.incremental.regression.observables import head_curves
-from stagescope.papers.incremental.regression.path import head_deviations, parting_times
+from stagescope.papers.incremental.observables import head_curves
+from stagescope.papers.incremental.regression_paths import EqualHeadsPath, head_deviations, parting_times
 
 LAWS = (ss.RegressionLoss, ss.MirrorFlow)
 

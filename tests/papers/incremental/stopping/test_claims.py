@@ -7,9 +7,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.claims.ledger import Ledger
-from stagescope.papers.incremental.stopping.claims import STOPPING_CLAIMS, StoppingEvidence
-from stagescope.papers.incremental.stopping.observables import RIDGES
-from stagescope.papers.incremental.stopping.rules import Stop
+from stagescope.papers.incremental.stopping import RIDGES, STOPPING_CLAIMS, Stop, StoppingEvidence
 
 FINISHED = SimpleNamespace(done=True, status="finished", reason="", clock="step")
 

@@ -7,8 +7,9 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
-from stagescope.papers.incremental.stopping.draw import _headline
-from stagescope.papers.incremental.stopping.figures import MEASURED, stopping_numbers, summary
+from stagescope.papers.incremental.figures_draw import stopping_headline
+from stagescope.papers.incremental.figures_numbers import value
+from stagescope.papers.incremental.figures_own import stopping_numbers, summary
 from stagescope.views import figure
 from tests.papers.incremental.stopping.sweeps import SMALL, small_sweep
 
@@ -40,7 +41,7 @@ def test_only_runs_in_the_regime_of_the_claim_are_counted(table, numbers):
     judged = [row["measures"]["stopping"] for row in table.rows if row["measures"]["stopping"]["not_judged"] is None]
     same = sum(row["class.oracle"] == row["best_class"] for row in judged)
     assert sum(entry["judged"] for entry in numbers["summary"]) == len(judged)
-    assert f"in {same} of {len(judged)} runs, {4 - len(judged)} not judged" in _headline(numbers["summary"])
+    assert f"in {same} of {len(judged)} runs, {4 - len(judged)} not judged" in stopping_headline(numbers["summary"])
 
 
 def test_the_summary_is_of_the_rows(table, numbers):
@@ -70,7 +71,7 @@ def test_panels_carry_the_stops_of_their_run(numbers):
         for rule, stop in panel["stops"].items():
             at = panel["step"].index(stop["step"])
             assert panel["validation"][at] == pytest.approx(run[f"loss.{rule}"], abs=1e-5)
-    assert numbers["measured"] == MEASURED
+    assert numbers["measured"] == value("early-stopping")
 
 
 def test_reproduce_draws_a_sweep(table, numbers, tmp_path, monkeypatch, capsys):

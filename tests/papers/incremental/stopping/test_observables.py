@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.papers.incremental.levels.classes import fit_class, fit_ridge
-from stagescope.papers.incremental.stopping.observables import RIDGES, Stopping, stopping
+from stagescope.papers.incremental.levels import fit_class, fit_ridge
+from stagescope.papers.incremental.stopping import RIDGES, Stopping, stopping
 
 SMALL = {"vocab": 6, "spans": (1, 1), "targets": 4, "heads": 2, "scale": 3.0, "frames": 60}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stagescope.detect.transitions import transitions
-from stagescope.papers.incremental.stopping.rules import LOOK, Stop, adaptive_stop, looks, oracle_stop, patient_stop
+from stagescope.papers.incremental.stopping import LOOK, Stop, adaptive_stop, looks, oracle_stop, patient_stop
 
 STEP = np.unique(np.concatenate([[0], np.rint(np.geomspace(1, 3000, 300))])).astype(float)
 CENTRES = (20, 500)

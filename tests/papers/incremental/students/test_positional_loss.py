@@ -6,8 +6,8 @@ import pytest
 import stagescope as ss
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.loops import CompiledLoop, GradientLoop
-from stagescope.papers.incremental.students.positional_kernel import lists
-from stagescope.papers.incremental.students.positional_loss import HeadsLoss
+from stagescope.papers.incremental.positional_kernel import lists
+from stagescope.papers.incremental.students import HeadsLoss
 from stagescope.params import Layout
 from stagescope.spec import build
 

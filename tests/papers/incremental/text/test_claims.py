@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from stagescope.papers.answers import check
-from stagescope.papers.incremental.text import nulls
-from stagescope.papers.incremental.text.claims import CLAIMS, Evidence
-from stagescope.papers.incremental.text.information import LagInformation
+from stagescope.papers.incremental.text.claims import TEXT_CLAIMS
+from stagescope.papers.incremental.text.loss import LagInformation
+from stagescope.papers.incremental.text.stages import Evidence
 from tests.papers.incremental.text.test_stages import heads as few_heads
+from validation.nulls import incremental_text as nulls
 
 heads = partial(few_heads, lags=8)
 """With eight lags, three of them in order are rarer than one in a hundred by chance; two are not."""
@@ -39,7 +40,7 @@ def verdicts(made, information=IMPORTANT, loss=None, done=True, held=None, gain=
         made = replace(made, loss=loss)
     run = SimpleNamespace(clock="step", done=done, status="finished" if done else "running", reason="")
     evidence = Evidence(run, made, information, LEVELS, held or information, gain)
-    return {claim.tag.removeprefix("ISA:text-"): claim.judge(run, evidence).verdict for claim in CLAIMS}
+    return {claim.tag.removeprefix("ISA:text-"): claim.judge(run, evidence).verdict for claim in TEXT_CLAIMS}
 
 
 def resting(made, level):

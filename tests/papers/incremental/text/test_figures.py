@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from stagescope.papers.incremental.text import figures as text_incremental
-from stagescope.papers.incremental.text.claims import CLAIMS
+from stagescope.papers.incremental.text.claims import TEXT_CLAIMS
 from stagescope.papers.registry import run_study
 from tests.papers.drawing import drawn
 
@@ -17,9 +17,9 @@ def test_numbers_and_pictures(monkeypatch):
         return run_study(name, preset, steps=40, frames=20, batch=256, watched=500, **options)
 
     monkeypatch.setattr(text_incremental, "run_study", short)
-    found = drawn(text_incremental.FIGURES["lags"], partial(text_incremental.compute, seeds=2))
+    found = drawn(text_incremental.TEXT_FIGURES["lags"], partial(text_incremental.compute, seeds=2))
     assert [run["seed"] for run in found["runs"]] == [0, 1]
     assert np.array(found["runs"][0]["mass"]).shape[1:] == (3, 8)
     assert found["runs"][0]["loss"][0] == found["runs"][1]["loss"][0]
-    assert set(found["runs"][0]["verdicts"]) == {claim.tag for claim in CLAIMS}
+    assert set(found["runs"][0]["verdicts"]) == {claim.tag for claim in TEXT_CLAIMS}
     assert found["information"]["order"][0] == 1

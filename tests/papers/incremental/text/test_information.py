@@ -5,7 +5,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.errors import InputError
-from stagescope.papers.incremental.text.information import lag_information
+from stagescope.papers.incremental.text.loss import lag_information
 
 
 def text_of(tmp_path, tokens, vocab):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from stagescope.papers.incremental.specialisation import agreement
+from stagescope.papers.incremental.observables import agreement
 from stagescope.papers.incremental.text.stages import LagHeads, acquired, detect
 
 

@@ -6,7 +6,7 @@ import pytest
 import stagescope as ss
 from stagescope.dynamics import evolve as evolving
 from stagescope.errors import InputError
-from stagescope.papers.incremental.text.observables import text_lag_curves
+from stagescope.papers.incremental.text.stages import text_lag_curves
 from stagescope.papers.registry import study
 from validation import killing
 

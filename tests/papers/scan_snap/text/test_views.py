@@ -7,7 +7,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.cli.main import run as command
-from stagescope.papers.incremental.text.observables import text_lag_curves
+from stagescope.papers.incremental.text.stages import text_lag_curves
 from stagescope.papers.scan_snap.text import views as text_snap_views
 from stagescope.papers.scan_snap.text.observables import held_out, known_windows
 from stagescope.reporting.portrait import portrait

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stagescope.papers.answers import check, stages
-from stagescope.papers.incremental.text.information import lag_information
-from stagescope.papers.incremental.text.observables import text_lag_curves
+from stagescope.papers.incremental.text.loss import lag_information
+from stagescope.papers.incremental.text.stages import text_lag_curves
 from stagescope.papers.incremental.text.study import PRESETS, TextIncrementalOptions
 from stagescope.papers.registry import run_study
 from stagescope.progress import Progress
@@ -87,4 +87,4 @@ def _events(axis: "Axes", events: Numbers) -> None:
             axis.annotate(name, (when, 1.03), textcoords="offset points", xytext=(2, 0), color=GREY, fontsize=8)
 
 
-FIGURES = {"lags": Figure("lags", "heads on the reference topics: importance of lags, loss, attention", compute, draw)}
+TEXT_FIGURES = {"lags": Figure("lags", "heads on the reference topics: importance of lags, loss, attention", compute, draw)}

@@ -1,12 +1,30 @@
-"""Read a run of incremental learning on a text."""
+"""The reading of heads on a text: stages, evidence of the claims, facts of a text, and words."""
 
 from functools import cached_property
 
-from stagescope.detect.stage import Stages
-from stagescope.papers.incremental.text.claims import Evidence
-from stagescope.papers.incremental.text.observables import TextLagCurves, text_lag_curves
-from stagescope.papers.incremental.text.stages import LagHeads, detect
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from stagescope.corpora.corpus import TextCorpus
+from stagescope.corpora.facts import AboutText
+from stagescope.detect.stage import Stage, Stages
+from stagescope.papers.incremental.text.loss import lag_information
+from stagescope.papers.incremental.text.stages import Evidence, LagHeads, TextLagCurves, detect, text_lag_curves
 from stagescope.papers.reading import Reading
+from stagescope.views.explained import Explained, captions, listed, motion_words, plain
+
+
+def about_text(corpus: TextCorpus, window: int, until: float | None = None, progress: bool | None = False) -> AboutText:
+    """Information of the first lags, alone and added to the most informative one; it depends on no window and no time."""
+    listed = 8
+    found = lag_information(corpus, listed)
+    facts = {name: getattr(found, name).tolist() for name in ("alone", "added", "errors")} | {"order": list(found.order)}
+    table = Table("nats at lag", *(str(lag + 1) for lag in range(listed)), box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, label in (("alone", "alone"), ("added", "added"), ("errors", "+-")):
+        table.add_row(label, *(f"{value:.3f}" for value in facts[name]))
+    order = Text(f"order of importance: {' '.join(map(str, facts['order']))}")
+    return AboutText({"lags": facts}, (table, order))
 
 
 class TextIncrementalReading(Reading):
@@ -28,3 +46,36 @@ class TextIncrementalReading(Reading):
     def evidence(self) -> Evidence:
         curves = self.curves
         return Evidence(self.run, self.heads, curves.information, curves.levels, curves.held_information, curves.gain)
+
+
+GLOSSARY = {
+    "lag": "How many tokens back: lag 1 is the token before the one that is predicted.",
+    "lag #": "The token that many places before the one that is predicted.",
+    "t#": "Event: a head first gives a further lag half of its attention.",
+    "agreement": "How alike the attention of the heads is: 1 where all look at the same lags.",
+    "start": "Stage before any lag is acquired.",
+    "# lag": "Stage in which one lag is acquired: some head gives it at least half of its attention.",
+    "# lags": "Stage in which so many lags are acquired: each has at least half of some head's attention.",
+}
+
+
+def explain_text(reading: TextIncrementalReading) -> Explained:
+    law = reading.law
+    heads, lags = law.model.heads, law.model.context
+    layer = f"{heads} attention head{'s' * (heads > 1)}, which see positions only, predict each token from the {lags} before it"
+    said = f"{layer}, in the text {law.process.title} ({law.process.vocab:,} types). {motion_words(reading.run)}"
+    return Explained(said, captions=captions(reading.told_stages, _said), glossary=GLOSSARY)
+
+
+def _said(stage: Stage) -> str:
+    facts = stage.facts
+    if "top_lags" not in facts:
+        return plain(stage)
+    loss = f"The loss goes from {facts['loss_start']:.4g} to {facts['loss_end']:.4g} nats"
+    heads = enumerate(zip(facts["top_lags"], facts["top_attention"], strict=True))
+    tops = listed([f"head {i} lag {lag} with {share:.2f}" for i, (lag, share) in heads], most=6)
+    if not facts["acquired"]:
+        return f"No head has turned to a lag yet. {loss}. At the end of this stage the heads look most at: {tops}."
+    newest = facts["acquired"][-1]
+    known = listed([str(lag) for lag in sorted(facts["acquired"])], most=8)
+    return f"A head has turned to lag {newest}; acquired so far: lag {known}. {loss}. At the end heads look most at: {tops}."

@@ -1,14 +1,82 @@
-"""Stages of heads on a text: when they acquire one lag after another [ISA:text-stages]."""
+"""What is measured on heads on a text, and when they acquire one lag after another [ISA:text-stages]."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from stagescope.corpora.kernel import lagged_pairs
+from stagescope.corpora.vocabulary import tally
 from stagescope.detect.events import crossing, first_crossing
 from stagescope.detect.noise import TWO_SIDED, flutter
 from stagescope.detect.stage import Event, Stage, Stages
+from stagescope.errors import InputError
+from stagescope.papers.incremental.observables import GroupMass
+from stagescope.papers.incremental.text.loss import LagInformation, TextHeads, lag_information
+from stagescope.papers.rebuild import rebuilt
+from stagescope.runs.run import Run
+
+
+@dataclass(frozen=True)
+class TextLagCurves(GroupMass):
+    """A run of TextHeads, frame by frame; the groups of `mass` are the single lags 1 .. P [ISA:mass]."""
+
+    time: np.ndarray
+    loss: np.ndarray
+    params: dict[str, np.ndarray]
+    law: TextHeads
+
+    @cached_property
+    def mass(self) -> np.ndarray:
+        """Attention of each head on each lag (frames, H, P), nearest first."""
+        return self.law.model.attention(self.params)[:, :, 0, ::-1]
+
+    @cached_property
+    def levels(self) -> np.ndarray:
+        """Losses, on the windows of the recorded loss, of the best predictors that see no lag, and the first lag alone.
+
+        The predictors are the counts of the train part, which a student of the text can reach.
+        """
+        corpus, first = self.law.process, self.information.first
+        windows = self.law.seen_windows
+        pairs = lagged_pairs(corpus.train, first, corpus.vocab)
+        laws = pairs / np.maximum(pairs.sum(axis=1, keepdims=True), 1)
+        own, before = windows[:, -1], windows[:, -1 - first]
+        return -np.array([np.log(corpus.stationary[own]).mean(), np.log(laws[before, own]).mean()])
+
+    @cached_property
+    def information(self) -> LagInformation:
+        """The importance of each lag, measured on the text [ISA:text-importance]."""
+        return lag_information(self.law.process, self.law.model.context)
+
+    @cached_property
+    def held_information(self) -> LagInformation:
+        """The same on the held-out part, which no head was fitted to."""
+        return lag_information(self.law.process, self.law.model.context, "held-out")
+
+    @cached_property
+    def gain(self) -> float:
+        """The share by which the held-out loss ends below that of the frequencies of the types."""
+        corpus = self.law.process
+        law = tally(corpus.held_out, corpus.vocab) / len(corpus.held_out)
+        last = {name: block[-1] for name, block in self.params.items()}
+        return float(1 - self.law.judge().value(last) / -np.sum(law * np.log(corpus.stationary)))
+
+    @cached_property
+    def held_out(self) -> np.ndarray:
+        """The loss on the held-out part (frames,)."""
+        return self.law.judge().values(self.params)
+
+
+def text_lag_curves(run: Run) -> TextLagCurves:
+    """The curves of a run of TextHeads."""
+    law = rebuilt(run.spec["field"])
+    if not isinstance(law, TextHeads):
+        raise InputError(f"expected a run of TextHeads, got one of {run.spec['field']['type']}")
+    return TextLagCurves(run.time, run.series["loss"], {name: run.params[name] for name in run.params}, law)
+
 
 ACQUIRED = 0.5
 """A lag is acquired when a head first gives it this share of its attention: most of it."""
@@ -90,3 +158,88 @@ def _sentence(facts: Mapping[str, Any]) -> str:
     lags, shares = " ".join(map(str, facts["top_lags"])), " ".join(f"{share:.2f}" for share in facts["top_attention"])
     loss = f"loss {facts['loss_start']:.4g} to {facts['loss_end']:.4g}"
     return f"{loss}; at its end top lags {lags} with attention {shares}, agreement {facts['agreement']:.2f}"
+
+
+@dataclass(frozen=True)
+class TextThresholds:
+    """When a run on a text has settled."""
+
+    moves: float = 0.05
+    """Largest move of the loss over the late part of the run, in shares of the first step."""
+    late: float = 0.2
+    """The late part is this share of the run. The last lag must also be acquired within this share from the start: the next
+    one may take several times as long as those before."""
+    useful: float = 0.05
+    """Least share by which the held-out loss must end below that of the frequencies: heads also turn to lags of words in random
+    order, where this share is 0."""
+    ahead: float = 1.3
+    """Least ratio of the importance of the first lag to the next: closer ones are learned together."""
+    before: int = 5
+    """Least number of frames before t1: a coarser record fakes it."""
+    start: float = 0.8
+    """Least agreement of heads at the start for claims about competing heads: they are more alike than apart."""
+    alike: float = 0.95
+    """Least agreement of heads that compete: for two heads on one lag, a share of .77 or more of it each."""
+    close: float = 0.15
+    """Largest distance of a plateau from its level, in shares of the step of the first lag."""
+    draws: int = 499
+    """Orders of lags by chance."""
+
+
+TEXT = TextThresholds()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A run of heads on a text, the importance of its lags, and two levels: the losses of the best predictors that see no lag
+    and the first lag alone. `held` is the importance on the held-out part, `gain` the share by which the held-out loss ends
+    below that of the frequencies."""
+
+    run: Run
+    heads: LagHeads
+    information: LagInformation
+    levels: np.ndarray
+    held: LagInformation
+    gain: float
+
+    @cached_property
+    def acquired(self) -> tuple[tuple[int, float], ...]:
+        """Lags and times, earliest first."""
+        return acquired(self.heads)
+
+    @property
+    def count(self) -> int:
+        return self.heads.mass.shape[1]
+
+    @property
+    def useless(self) -> str | None:
+        """Why nothing was learned that holds on held-out text; None where something was."""
+        if self.gain >= TEXT.useful:
+            return None
+        return (
+            f"the held-out loss ends {self.gain:+.1%} below that of the frequencies, not {TEXT.useful:.0%}: no lag is used there"
+        )
+
+    @cached_property
+    def attention(self) -> np.ndarray:
+        """The attention of the best head on each lag, mean over the run on a logarithmic clock (P,)."""
+        clock = np.log(self.heads.time + self.heads.time[-1] / 300)  # as for transitions: a step of zero has a place
+        best = self.heads.mass.max(axis=1)
+        return np.sum((best[1:] + best[:-1]) / 2 * np.diff(clock)[:, None], axis=0) / (clock[-1] - clock[0])
+
+    @property
+    def long(self) -> bool:
+        """Whether the last lag was acquired so early that another one had time to follow."""
+        return bool(self.acquired) and self.acquired[-1][1] <= TEXT.late * self.heads.time[-1]
+
+    @property
+    def loss_settled(self) -> bool:
+        """Whether the loss rests over the late part of the run."""
+        late = self.heads.loss[self.heads.time >= (1 - TEXT.late) * self.heads.time[-1]]
+        return len(late) > 2 and float(np.ptp(late)) <= TEXT.moves * float(self.levels[0] - self.levels[1])
+
+    @property
+    def shown(self) -> str:
+        """The acquired lags with their times."""
+        clock = self.run.clock
+        return ", ".join(f"lag {lag} at {clock} = {when:.4g}" for lag, when in self.acquired) or "no lag was acquired"

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from stagescope.corpora.options import TextOptions
-from stagescope.later import Later
+from stagescope.papers import incremental as lazy
 from stagescope.papers import motion
 from stagescope.papers.paper import Kind
 from stagescope.papers.study import Study
@@ -42,25 +42,23 @@ def check_use(options: TextIncrementalOptions) -> None:
     motion.refuse_unused_motion(options, options.optimizer)
 
 
-_HERE = "stagescope.papers.incremental.text"
-STUDY = Study(
+TEXT_STUDY = Study(
     name="text-incremental",
     title="Incremental learning on real text: heads turn to one lag after another, the most informative first",
     options=TextIncrementalOptions,
     presets=PRESETS,
-    setup=Later(f"{_HERE}.setup:setup"),
+    setup=lambda options, seed: lazy.text_setup(options, seed),
     check_use=check_use,
     kinds=(
         Kind(
-            fields=(f"{_HERE}.loss:TextHeads",),
-            read=Later(f"{_HERE}.reading:TextIncrementalReading"),
-            claims=Later(f"{_HERE}.claims:CLAIMS").load,
-            views=Later(f"{_HERE}.views:text_lag_views"),
-            explain=Later(f"{_HERE}.explain:explain"),
+            fields=("stagescope.papers.incremental.text.loss:TextHeads",),
+            read=lambda run: lazy.TextIncrementalReading(run),
+            claims=lambda: lazy.TEXT_CLAIMS,
+            views=lambda reading: lazy.text_lag_views(reading),
+            explain=lambda reading: lazy.explain_text(reading),
         ),
     ),
     tags=("ISA:text-heads", "ISA:text-importance", "ISA:text-stages", "ISA:mass"),
-    figures=Later(f"{_HERE}.figures:FIGURES").load,
-    inputs=Later(f"{_HERE}.nulls:inputs"),
+    figures=lambda: lazy.TEXT_FIGURES,
     ledger=("topics", "tinystories", "wikitext-2", "characters", "tinystories-sgd"),
 )

@@ -6,9 +6,9 @@ import numpy as np
 
 from stagescope.corpora.corpus import written
 from stagescope.errors import InputError
-from stagescope.papers.incremental.head_views import heads_in_plane, pairs
-from stagescope.papers.incremental.text.information import LagInformation
-from stagescope.papers.incremental.text.observables import TextLagCurves, text_lag_curves
+from stagescope.papers.incremental.text.loss import LagInformation
+from stagescope.papers.incremental.text.stages import TextLagCurves, text_lag_curves
+from stagescope.papers.incremental.views import heads_in_plane, numbered, pairs
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import largest, loss_view, matrix, norms_view, values_view
@@ -74,7 +74,7 @@ def _lags(found: TextLagCurves, information: LagInformation | None) -> View:
         "Attention of each head by lag",
         about,
         found.mass,
-        rows=tuple(f"head {h + 1}" for h in range(heads)),
+        rows=numbered("head", heads),
         columns=tuple(str(lag + 1) for lag in range(lags)),
         row_axis="head",
         column_axis="lag",
@@ -84,7 +84,7 @@ def _lags(found: TextLagCurves, information: LagInformation | None) -> View:
 
 def _masses(found: TextLagCurves) -> View:
     heads, lags = found.mass.shape[1:]
-    made = pairs(found.mass, [f"lag {lag + 1}" for lag in range(lags)])
+    made = pairs(found.mass, numbered("lag", lags))
     about = "Lag 1 is the word before, lag 2 the one before that; one colour per lag." + left_out(heads * lags)
     return curves("mass", "Attention of each head on each lag", about, "attention", made)
 
@@ -114,7 +114,7 @@ def _values(run: Run, found: TextLagCurves) -> View:
         "Row = word that a head attends to, column = next word whose logit it changes."
         + left_out(found.law.process.vocab, size, "words"),
         values,
-        panels=tuple(f"head {h + 1}" for h in range(heads)),
+        panels=numbered("head", heads),
         rows=words,
         columns=words,
         row_axis="word",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stagescope.papers.incremental.students.transformer.draws_kernel import draw_numbers
+from stagescope.papers.incremental.transformer_rows_kernel import draw_numbers
 
 
 def expected(key, row, width):

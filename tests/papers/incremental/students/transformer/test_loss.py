@@ -1,18 +1,16 @@
-"""The transformer on a lagged chain: the engine of older runs, precision, dropout by seed and step, resuming."""
+"""The transformer on a lagged chain: precision, dropout by seed and step, resuming."""
 
 import numpy as np
 import pytest
 
 import stagescope as ss
 from stagescope.dynamics.loops import GradientLoop
-from stagescope.keys import key
-from stagescope.papers.incremental.students.transformer import loss as module
 from stagescope.params import Layout
 from stagescope.spec import build
 
 CHAIN = ss.LaggedChain.spans(4, spans=(1, 1), scale=2.0)
 MODEL = ss.Transformer(vocab=4, heads=2, context=2, targets=2, width=6, mlp=5)
-CHOICES = {"seed": 7, "precision": "float64", "engine": "kernel"}
+CHOICES = {"seed": 7, "precision": "float64"}
 
 
 def full(sequences=30, **more):
@@ -20,30 +18,13 @@ def full(sequences=30, **more):
 
 
 DOUBLE, SINGLE = full(labels="soft"), full(labels="soft", precision="float32")
-OLDER = full(15, labels="soft", engine="jax")  # compiled once for all tests
+FEW = full(15, labels="soft")  # its definition is compiled once for all tests
 
 
-def test_chunks_of_the_definition_add_up(monkeypatch):
-    monkeypatch.setattr(module, "CHUNK", 15)
-    params = MODEL.init(0)
-    value, found = OLDER._kernel(params, DOUBLE.seen)
-    assert value == pytest.approx(DOUBLE.value(params), abs=1e-13)
-    expected = DOUBLE.grad(params)
-    for name in params:
-        np.testing.assert_allclose(found[name], expected[name], atol=1e-13)
-
-
-def test_a_spec_that_names_no_engine_is_of_the_older_one():
-    """Runs of version 0.1.0: their dropout comes from keys of (seed, step, chunk), and so they resume as they began."""
-    spec = {name: value for name, value in OLDER.describe().items() if name != "engine"}
-    assert build(spec) == OLDER
-    kept = OLDER.draw(3)["kept"]
-    expected = MODEL.draw_kept(key(7, "dropout", 3, 0), 15)
-    assert expected is not None
-    assert all(np.array_equal(one, two) for one, two in zip(kept, expected, strict=True))
-    params = MODEL.init(0)
-    step = OLDER._step_gradient(params, 3)["U"]
-    np.testing.assert_allclose(step, OLDER._autodiff.grad(params, OLDER.draw(3))["U"], atol=1e-12)
+def test_a_spec_of_version_two_names_the_kernel():
+    assert build({**DOUBLE.describe(), "engine": "kernel"}) == DOUBLE
+    with pytest.raises(ss.InputError, match="engine"):
+        build({**DOUBLE.describe(), "engine": "jax"})
 
 
 def test_gradient_by_finite_differences():
@@ -69,9 +50,8 @@ def test_each_step_drops_by_seed_and_step():
     one, again, other = (DOUBLE._step_gradient(params, step)["U"] for step in (3, 3, 4))
     np.testing.assert_array_equal(one, again)
     assert not np.allclose(one, other, atol=1e-4)
-    few = full(15, labels="soft")
-    expected = OLDER._autodiff.grad(params, few.draw(3))  # compiled for 15 sequences
-    np.testing.assert_allclose(few._step_gradient(params, 3)["U"], expected["U"], atol=1e-12)
+    expected = FEW._autodiff.grad(params, FEW.draw(3))
+    np.testing.assert_allclose(FEW._step_gradient(params, 3)["U"], expected["U"], atol=1e-12)
     assert not np.array_equal(DOUBLE.draw(3)["kept"][0], full(seed=8).draw(3)["kept"][0])
 
 

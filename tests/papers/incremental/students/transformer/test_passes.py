@@ -5,11 +5,11 @@ import pytest
 
 import stagescope as ss
 from stagescope.autodiff import jax
-from stagescope.papers.incremental.students.transformer import passes as module
-from stagescope.papers.incremental.students.transformer.parts import Room
-from stagescope.papers.incremental.students.transformer.passes import kept_entries, transformer_pass
+from stagescope.papers.incremental import transformer_passes
+from stagescope.papers.incremental.transformer_parts import Room
+from stagescope.papers.incremental.transformer_passes import TABLE, kept_entries, transformer_pass
 
-SIZES = {name: getattr(module, name) for name in ("CHUNK", "BLOCK", "TABLE")}
+SIZES = {name: getattr(transformer_passes, name) for name in ("CHUNK", "BLOCK", "TABLE")}
 CHAIN = ss.LaggedChain.spans(4, spans=(1, 2), scale=2.0)
 KINDS = [
     {},
@@ -44,7 +44,7 @@ def test_it_is_the_definition_with_and_without_a_table(kind, monkeypatch):
     few = {"CHUNK": 300, "BLOCK": 1200}  # several chunks and blocks, the last ones smaller; else all sequences together
     for sizes in (few, {**few, "TABLE": 0}, {}, {"TABLE": 0}):
         for name in ("CHUNK", "BLOCK", "TABLE"):
-            monkeypatch.setattr(module, name, sizes.get(name, SIZES[name]))
+            monkeypatch.setattr(transformer_passes, name, sizes.get(name, SIZES[name]))
         for precision, close in (("float64", 1e-12), ("float32", 4e-6)):
             found = transformer_pass(loss.model, params, loss.seen, Room(precision), keys)
             assert found[0] == pytest.approx(float(value), rel=close)
@@ -66,9 +66,9 @@ def test_scores_out_of_reach_of_the_exponential():
     assert np.isnan(found[1]["U"]).all()
 
 
-@pytest.mark.parametrize("table", [module.TABLE, 0])
+@pytest.mark.parametrize("table", [TABLE, 0])
 def test_a_pass_that_overflowed_leaves_nothing_behind(table, monkeypatch):
-    monkeypatch.setattr(module, "TABLE", table)
+    monkeypatch.setattr(transformer_passes, "TABLE", table)
     loss, params, keys = problem()
     room, fresh = Room("float32"), Room("float32")
     with np.errstate(all="ignore"):

@@ -1,0 +1,441 @@
+"""Claims about the ladder, the heads and the clock of incremental learning; the claims of all, in the order of the ledger."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.detect.events import crossing, first_crossing
+from stagescope.detect.noise import TWO_SIDED, delay, flutter
+from stagescope.detect.stage import Event
+from stagescope.papers.incremental.claims_escape import ESCAPE_CLAIMS, flows, many_positions, small_logits
+from stagescope.papers.incremental.evidence import LADDER, Curve, Evidence
+from stagescope.papers.incremental.stopping import STOPPING_CLAIMS
+
+
+def on_the_ladder(evidence: Evidence) -> Regime:
+    """The regime of the ladder of levels."""
+    if len(evidence.task.gains) == 1:
+        return Regime(False, "there is one group: a ladder needs two", applies=False)
+    failed = evidence.failures().values()
+    words = "single lags" if evidence.task.span == 1 else f"spans of up to {evidence.task.span} lags"
+    return Regime(not failed, "; ".join(failed) or f"distinct importances, {words}")
+
+
+def several_heads(evidence: Evidence) -> Regime:
+    """The same for at least two heads that start alike, and at least two groups."""
+    if evidence.task.heads == 1:
+        return Regime(False, "there is one head", applies=False)
+    if len(evidence.task.gains) == 1:
+        return Regime(False, "there is one group: heads cannot compete or divide groups", applies=False)
+    base, apart = on_the_ladder(evidence), evidence.unlike(LADDER.alike_at_start).values()
+    if apart:
+        return Regime(False, "; ".join(apart if base.holds else [base.sentence, *apart]))
+    return Regime(base.holds, f"{base.sentence}, heads alike at the start" if base.holds else base.sentence)
+
+
+def parts(evidence: Evidence) -> Regime:
+    """Heads that differ at the start: those that are exactly equal stay so."""
+    if evidence.identical and evidence.task.heads > 1:
+        return Regime(False, "heads start exactly equal and stay so", applies=False)
+    return on_the_ladder(evidence)
+
+
+SHARE = "of the step"
+
+
+ACQUIRED = 0.5
+"""A feature is acquired if half of the true map is learned at the end: the model then has most of it. The time is that of half
+of what is learned: a class that lacks other features has a smaller map than the true one."""
+
+
+def _plateaus(evidence: Evidence) -> Comparison:
+    """P1: where each plateau would end, less its level l_j, in shares of the step l_{j-1} - l_j; the worst of them.
+
+    Above its level a run may still be falling, which its error counts. Below it by more than the error of the level it is no
+    member of the class.
+    """
+    found = evidence.rests
+    if not found:
+        return Comparison(0.0, None, evidence.tolerance, None, evidence.no_rest(), unit=SHARE)
+    rows, shown = [], []
+    for plateau in found:
+        gap, error = evidence.gap(plateau)
+        limit = evidence.allowed(gap, plateau.j)
+        rows.append((agreement(0.0, gap, limit, "", measured_error=error, unit=SHARE).holds, abs(gap) / limit, gap, limit, error))
+        shown.append(
+            f"plateau {plateau.j} at {plateau.loss:.4g}, level {plateau.level:.4g} (would end {gap:+.1%} ± {error:.1%} from it)"
+        )
+    verdicts = [row[0] for row in rows]
+    holds = False if False in verdicts else None if None in verdicts else True
+    _, _, gap, limit, error = max((row for row in rows if row[0] is holds), key=lambda row: row[1])
+    return Comparison(0.0, gap, limit, holds, ", ".join(shown) + _unseen(evidence), measured_error=error, unit=SHARE)
+
+
+def _unseen(evidence: Evidence) -> str:
+    """The reachable plateaus that are not compared."""
+    seen = [plateau.j for plateau in evidence.rests]
+    missing = [str(j) for j in range(1, evidence.task.reachable + 1) if j not in seen]
+    return f"; not compared: plateau {', '.join(missing)}" if missing else ""
+
+
+def _order(evidence: Evidence) -> Comparison:
+    """P1: features are half-way to their learned share in the order of importance.
+
+    A share is the component of the model's map along the true one, 1 where they agree. It need not be half-way at t_j. Two
+    features whose intervals overlap have no order.
+    """
+    expected = "in order of importance"
+    if evidence.learned is None:
+        return Comparison(expected, None, "order", None, "the learned shares of features are not known for this model")
+    when = [_acquired(evidence, share) for share in evidence.learned.T]
+    shown = ", ".join(f"{i}: {event}" for i, event in enumerate(when, start=1))
+    most = "shares of the true maps at the end " + " ".join(f"{top:.2f}" for top in evidence.learned[-1])
+    known = [event for event in when if event.state == "reached"]
+    if any(event.state == "at the start" for event in when):
+        return Comparison(expected, None, "order", None, f"a feature is there at the start ({shown})")
+    if len(known) < 2:
+        few = f"fewer than two features were acquired ({shown}): {most}, {ACQUIRED:g} is needed"
+        if evidence.reached > len(known):  # a loss may descend the ladder without the true maps
+            few += f"; t_{evidence.reached} was passed nevertheless: other maps can predict as the class does"
+        return Comparison(expected, None, "order", None, few)
+    reason = f"features are half learned at {evidence.run.clock} = {shown}; {most}"
+    ends = [(event.low or 0.0, event.high or 0.0) if event.state == "reached" else (np.inf, np.inf) for event in when]
+    if any(later[1] < earlier[0] for i, earlier in enumerate(ends) for later in ends[i + 1 :]):
+        return Comparison(expected, shown, "order", False, reason)
+    clear = all(earlier[1] < later[0] for earlier, later in pairwise(ends[: len(known)]))
+    return Comparison(expected, shown, "order", True if clear else None, reason + ("" if clear else "; intervals overlap"))
+
+
+def _acquired(evidence: Evidence, share: np.ndarray) -> Event:
+    """When half of what is learned of a feature in the end is learned; under steps, to within their noise."""
+    time, level = evidence.time, float(share[-1]) / 2 if share[-1] >= ACQUIRED else np.inf
+    if evidence.heads.smooth:
+        return crossing(time, share, level, rising=True)
+    found = crossing(time, share, level, rising=True, error=TWO_SIDED * flutter(time, share))
+    if found.time is None or found.low is None or found.high is None or getattr(evidence.law, "batch", None) is None:
+        return found
+    half = delay(time, share, level, found.time)  # batches move the share as a random walk
+    return replace(found, low=max(0.0, min(found.low, found.time - half)), high=max(found.high, found.time + half))
+
+
+def _predicts(evidence: Evidence) -> Regime:
+    if not evidence.task.predicts:
+        return Regime(False, "a regression flow predicts no tokens", applies=False)
+    return on_the_ladder(evidence)
+
+
+def _nearest(evidence: Evidence) -> Comparison:
+    """P1: on plateau j the class nearest by KL(F_j || model) is j."""
+    found, wanted = evidence.rests, "class = stage"
+    if not found:
+        return Comparison(wanted, None, "exact", None, evidence.no_rest())
+    frames = {p.j: evidence.frame(p.t) for p in found}
+    classes = {j: evidence.heads.nearest(frame) for j, frame in frames.items()}
+    if None in classes.values():
+        return Comparison(wanted, None, "exact", None, "divergences from the classes are not known for this model")
+    sure = {j: evidence.heads.clear(frame) for j, frame in frames.items()}
+    shown = ", ".join(f"plateau {j}: class {near}{'' if sure[j] else ' (not clear)'}" for j, near in classes.items())
+    wrong = any(sure[j] and j != near for j, near in classes.items())
+    holds = False if wrong else True if all(sure.values()) else None
+    return Comparison(wanted, shown, "exact", holds, shown + _unseen(evidence))
+
+
+def _ordered(evidence: Evidence) -> Regime:
+    if evidence.task.reachable < 2:
+        return Regime(False, "there is one head or one group: only one feature can be learned", applies=False)
+    return parts(evidence)
+
+
+def _reachable(evidence: Evidence) -> Comparison:
+    """P3: H heads end on plateau min(H, k)."""
+    last, limit = evidence.task.reachable, evidence.tolerance
+    low = float(evidence.heads.loss.min())
+    below = float((low - evidence.levels[last]) / evidence.steps[last - 1])
+    which = f"level {last} = min({evidence.task.heads}, {len(evidence.task.gains)})"
+    reason = f"the least loss is {below:+.2%} of the step from {which}"
+    error = (evidence.task.errors[last] if evidence.task.errors else 0.0) / float(evidence.steps[last - 1])
+    if below + error < -evidence.allowed(below, last):
+        return Comparison(0.0, below, limit, False, reason, measured_error=error, unit=SHARE)
+    plateau = evidence.rested(last) if evidence.reached >= last else None
+    if plateau is None:
+        return Comparison(0.0, below, limit, None, f"{reason}; the run does not rest on plateau {last}", unit=SHARE)
+    gap, error = evidence.gap(plateau)
+    return agreement(0.0, gap, evidence.allowed(gap, last), reason, measured_error=error, unit=SHARE)
+
+
+ATTENTION = "of the attention, above that on any other group"
+
+
+@dataclass(frozen=True)
+class EqualThresholds:
+    """When heads that started equal are still equal, and how long they must stay."""
+
+    stay: float = 10.0
+    """A stay on plateau 1 needs a run of this many t_1: a decade of time beyond the first transition."""
+    rounding: float = 1e-6
+    """Relative difference of heads up to which they count as equal; only rounding parts them later."""
+
+
+EQUAL = EqualThresholds()
+
+
+def _competition(evidence: Evidence) -> Comparison:
+    """P2: on plateau 1 every head attends more to the most important group than to any other, wherever inside it.
+
+    It must also have gained more there than elsewhere, as a share of what it could gain: uniform attention is on a large group
+    without any learning.
+    """
+    plateau = next((p for p in evidence.rests if p.j == 1), None)
+    if plateau is None:
+        why = evidence.no_rest() if not evidence.rests else "the run does not rest on plateau 1"
+        return Comparison("> 0", None, 0.0, None, why, unit=ATTENTION)
+    frame, mass = evidence.frame(plateau.t), evidence.heads.mass
+    first, now, error = mass[0], mass[frame], evidence.change(frame, mass)
+    gained = (now - first) / np.maximum(1 - first, 1e-12)
+    margin = float(min(np.min(each[:, :1] - each[:, 1:]) for each in (now, gained)))
+    holds = True if margin > error else False if margin < -error else None
+    shown = " ".join(f"{each:.2f}" for each in now[:, 0])
+    reason = f"on plateau 1 the heads have {shown} of their attention on group 1, {first[:, 0].min():.2f} at the start"
+    return Comparison("> 0", margin, 0.0, holds, reason, measured_error=error, unit=ATTENTION)
+
+
+def _splitting(evidence: Evidence) -> Regime:
+    """No more heads than groups: further heads share a group and stay alike."""
+    base, heads, groups = several_heads(evidence), evidence.task.heads, len(evidence.task.gains)
+    if not base.applies or not parts(evidence).applies:
+        return base if not base.applies else parts(evidence)
+    if not base.holds:
+        return base
+    return (
+        base if heads <= groups else Regime(False, f"{heads} heads on {groups} groups: some heads share a group and stay alike")
+    )
+
+
+def _cooperation(evidence: Evidence) -> Comparison:
+    """P2: heads part after t_1 and before plateau 2; on the last plateau each of the first min(H, k) groups has its own head."""
+    last, unit = evidence.task.reachable, "groups"
+    plateau, onset = evidence.rested(last) if evidence.reached >= last else None, evidence.heads.onset
+    if plateau is None:
+        why = f"the run does not rest on plateau {last}: heads have not divided the groups yet"
+        return Comparison(last, None, "all", None, why, unit=unit)
+    frame = evidence.frame(plateau.t)
+    error = evidence.change(frame, evidence.heads.shares)
+    owners = evidence.heads.owners(frame, error)
+    own = len({head for head in owners if head is not None})
+    first, second = evidence.heads.crossings[0], evidence.plateaus[1]
+    before = float(evidence.time[-1]) if second is None else second.t
+    shown = " ".join("-" if head is None else str(head + 1) for head in owners)
+    reason = f"on plateau {last} the groups have heads {shown} (shares ± {error:.2f}); heads part at {onset}"
+    reason += f", t_1 is {first}, plateau 2 is at {before:.4g}"
+    shared = own < sum(head is not None for head in owners)
+    if onset.interval is None or first.interval is None:
+        return Comparison(last, own, "all", False if shared or onset.state == "at the start" else None, reason, unit=unit)
+    outside = onset.interval[1] < first.interval[0] or onset.interval[0] > before
+    inside = onset.interval[0] > first.interval[1] and onset.interval[1] <= before
+    holds = False if outside or shared else True if inside and own == last else None
+    return Comparison(last, own, "all", holds, reason, unit=unit)
+
+
+def _equal_ladder(evidence: Evidence) -> Regime:
+    if not evidence.identical or evidence.task.heads == 1:
+        return Regime(False, "heads do not start exactly equal, or there is one head", applies=False)
+    return on_the_ladder(evidence)
+
+
+def _stays(evidence: Evidence) -> Comparison:
+    """P3: equal heads never leave plateau 1."""
+    first, limit, end = evidence.times[0], evidence.tolerance, float(evidence.time[-1])
+    plateau = evidence.rested(1) if evidence.reached else None
+    if first is None or end < EQUAL.stay * first or (plateau is None and evidence.reached == 1):
+        why = f"the run ends before {EQUAL.stay:g} t_1, or does not rest"
+        return Comparison(0.0, None, limit, None, "t_1 was not reached" if first is None else why, unit=SHARE)
+    gap = float((evidence.heads.loss[-1] - evidence.levels[1]) / evidence.steps[0])
+    error = 0.0 if plateau is None else evidence.gap(plateau)[1]
+    reason = f"the last loss is {gap:+.2%} of the step from level 1 at {evidence.run.clock} = {end:.4g}, {end / first:.0f} t_1"
+    early = float(np.interp(first, evidence.run.time, evidence.spread))
+    if early <= EQUAL.rounding < float(evidence.spread.max()):
+        parted = first_crossing(evidence.run.time, evidence.spread, EQUAL.rounding, rising=True)
+        reason += "" if parted is None else f"; rounding parts the heads at {parted:.4g}"
+        return Comparison(0.0, gap, limit, None, reason, unit=SHARE)
+    return agreement(0.0, gap, evidence.allowed(gap, 1), reason, measured_error=error, unit=SHARE)
+
+
+@dataclass(frozen=True)
+class TimeThresholds:
+    """The regime of the closed form of t_1, and how a run is compared with a flow."""
+
+    first: float = 0.10
+    """Relative tolerance of t_1 (science page, section 3). Its form is used where what it leaves out is at most half of that."""
+    departure: float = 0.1
+    """The model has left the flow when their positions on the ladder differ by this share of a rung."""
+    longer: float = 2.0
+    """The flow is followed for this multiple of the length of the run."""
+
+
+TIMES = TimeThresholds()
+OF_FLOW = "times that of the flow"
+
+
+def rungs(curve: Curve) -> np.ndarray:
+    """The position of a loss on its own ladder: j on level j, linear between levels."""
+    order = np.argsort(curve.levels)
+    return np.interp(curve.loss, curve.levels[order], order.astype(float))
+
+
+def departure(model: Curve, flow: Curve) -> float | None:
+    """When the positions of model and flow on their ladders first differ by a tenth of a rung; None if never [ISA:clock]."""
+    inside = model.time <= flow.time[-1]
+    gap = np.abs(rungs(model) - np.interp(model.time, flow.time, rungs(flow)))[inside]
+    return first_crossing(model.time[inside], gap, TIMES.departure, rising=True)
+
+
+def _many_positions(evidence: Evidence) -> Regime:
+    """The closed form is a limit of many positions; what it leaves out is its error."""
+    base, forms = flows(evidence), evidence.task.forms
+    if forms is None:
+        return Regime(False, base.sentence)
+    if not base.holds:
+        return base
+    left = forms.first_error / forms.first_time
+    sentence = f"{forms.positions} positions, H/g_1 = {forms.heads / forms.gains[0]:.2g}: the form leaves out {left:.0%} of t_1"
+    if left > TIMES.first / 2:
+        return Regime(False, f"{sentence}, more than half of the tolerance")
+    return Regime(True, f"{base.sentence}, {sentence}")
+
+
+def _first(evidence: Evidence) -> Comparison:
+    """P6: t_1 against its closed form."""
+    forms, event, limit = evidence.task.forms, evidence.heads.crossings[0], TIMES.first
+    if forms is None or event.time is None or event.low is None:
+        return Comparison("-", None, limit, None, "t_1 was not reached" if forms else "there is no closed form", unit="t")
+    reason = f"t_1 measured/predicted {event.time / forms.first_time:.3f}"
+    errors: Any = {"predicted_error": forms.first_error, "measured_error": event.time - event.low}
+    return agreement(forms.first_time, event.time, limit * forms.first_time, reason, **errors, unit="t")
+
+
+def _clocked(evidence: Evidence) -> Regime:
+    clock = evidence.clock
+    if clock is None:
+        return Regime(False, "this run is not the one whose average is the regression flow: single lags, one target, gradients")
+    return Regime(clock.holds, clock.sentence)
+
+
+def _clock(evidence: Evidence) -> Comparison:
+    """t_j of the model over those of the flow; a transition that only one of them has bounds the ratio.
+
+    Undecided where the flow has passed a transition by the end of the run and the model may still do so within the tolerance,
+    and where only t_1 was reached by heads that can part: t_1 is the time of one head.
+    """
+    limit, make = evidence.clock.tolerance if evidence.clock else 0.0, evidence.companions.flow
+    if make is None:
+        return Comparison(1.0, None, limit, None, "this run has no flow to compare with", unit=OF_FLOW)
+    end, flow = float(evidence.time[-1]), make(TIMES.longer * float(evidence.time[-1]))
+    model = Curve(evidence.time, evidence.heads.loss, evidence.levels)
+    ratios, errors, late, shown, unseen = [], [], False, [], []
+    for j, its in enumerate(flow.times, start=1):
+        mine, half = evidence.heads.mean_crossing(j)
+        if mine is not None and its is not None:
+            ratios.append(mine / its)
+            errors.append(half / its)
+            shown.append(f"t_{j} {mine / its:.3f}")
+        elif its is not None and end > (1 + limit) * its:
+            late = True
+            shown.append(f"t_{j} above {end / its:.3f}")
+        elif mine is not None:
+            late = True
+            shown.append(f"t_{j} below {mine / (TIMES.longer * end):.3f}")
+        elif j <= evidence.task.reachable:
+            unseen.append((j, its is not None and its <= end))
+    left = departure(model, flow)
+    where = "the model does not leave the flow" if left is None else f"the model leaves the flow at {left:.4g}"
+    if not ratios:
+        return Comparison(1.0, None, limit, None, f"model and flow have no transition in common; {where}", unit=OF_FLOW)
+    at = int(np.argmax(np.abs(np.array(ratios) - 1)))
+    worst, error = float(ratios[at]), float(errors[at])
+    wide = evidence.clock.error if evidence.clock else 0.0
+    holds = not late and agreement(1.0, worst, limit, "", predicted_error=wide, measured_error=error).holds
+    reason = f"model over flow from the same logits: {', '.join(shown)}; {where}"
+    if unseen:
+        reason += f"; not compared: {', '.join(f't_{j}' for j, _ in unseen)}"
+    why = None
+    if len(ratios) == 1 and evidence.task.reachable > 1 and not evidence.identical:
+        why = "t_1 alone does not test heads that part"
+    elif any(due for _, due in unseen):
+        why = "the flow has reached it, but the run ends too early"
+    if holds and why:
+        holds, reason = None, f"{reason}: {why}"
+    return Comparison(1.0, worst, limit, holds, reason, predicted_error=wide, measured_error=error, unit=OF_FLOW)
+
+
+HEAD_CLAIMS = (
+    claim(
+        "ISA:plateaus",
+        "Each plateau is the best loss of its class",
+        on_the_ladder,
+        _plateaus,
+        "t1",
+        "end",
+        kind="prediction",
+        group="ISA:levels",
+        rules=2,
+    ),
+    claim("ISA:order", "Features are acquired in the order of their importance", _ordered, _order, "t*", kind="pattern", rules=3),
+    claim(
+        "ISA:nearest",
+        "On plateau j the model predicts as class j",
+        _predicts,
+        _nearest,
+        "plateau *",
+        kind="pattern",
+        group="ISA:levels",
+        rules=2,
+    ),
+    claim("ISA:head-limit", "H heads end on plateau min(H, k)", parts, _reachable, "end", kind="prediction", rules=2),
+    claim(
+        "ISA:competition",
+        "On plateau 1 all heads attend to the most important group",
+        several_heads,
+        _competition,
+        "plateau 1",
+        kind="pattern",
+        rules=2,
+    ),
+    claim(
+        "ISA:cooperation",
+        "Heads then part after t_1, before plateau 2, and divide the groups",
+        _splitting,
+        _cooperation,
+        "t1",
+        "t2",
+        kind="pattern",
+        rules=2,
+    ),
+    claim("ISA:stays", "Equal heads never leave plateau 1", _equal_ladder, _stays, "t1", "end", kind="prediction", rules=2),
+    *ESCAPE_CLAIMS,
+    claim(
+        "ISA:first",
+        "t_1 is that of the closed form",
+        _many_positions,
+        _first,
+        "t1",
+        kind="prediction",
+        rules=2,
+        elsewhere=many_positions,
+    ),
+    claim(
+        "ISA:clock",
+        "The regression flow from the same logits gives the times of the model",
+        _clocked,
+        _clock,
+        "t*",
+        kind="prediction",
+        rules=2,
+        elsewhere=small_logits,
+        cost="a flow, twice as long as the run",
+    ),
+)
+CLAIMS = (*HEAD_CLAIMS, *STOPPING_CLAIMS)

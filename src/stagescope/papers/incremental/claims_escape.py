@@ -1,0 +1,460 @@
+"""How heads leave plateau 1: rates of the landscape against the run, closed forms, and the law of initial noises."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime, agreement
+from stagescope.landscape.spectrum import spectrum
+from stagescope.papers.incremental.evidence import EqualHeads, Evidence
+from stagescope.papers.incremental.regression import RegressionForms, noises, wkb_times
+from stagescope.papers.incremental.regression_paths import has_room, head_deviations, parting_times
+from stagescope.papers.incremental.study import FLOWS, IncrementalOptions
+
+
+def _changed(evidence: Evidence, kept: tuple[str, ...], **changes: Any) -> Mapping[str, Any] | None:
+    """Options of another model: what is not kept or changed goes back to its default, since most would have no effect there."""
+    config = evidence.config
+    if config is None:
+        return None
+    fields = {name: field.default for name, field in IncrementalOptions.model_fields.items()}
+    back = {name: default for name, default in fields.items() if name not in kept and config.get(name) != default}
+    return _different(config, {**back, **changes})
+
+
+def _different(config: Mapping[str, Any], changes: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Those changes that change something; None where none does: the run itself is beside nothing."""
+    return {name: value for name, value in changes.items() if config.get(name) != value} or None
+
+
+def _flow(evidence: Evidence) -> str:
+    model = evidence.config["model"] if evidence.config else ""
+    return model if model in FLOWS else "mirror"
+
+
+def _gains(evidence: Evidence, largest: float) -> tuple[float, ...]:
+    """The importances of the run, scaled."""
+    gains = evidence.task.gains
+    return tuple(float(f"{largest * gain / gains[0]:.4g}") for gain in gains)
+
+
+def many_positions(evidence: Evidence) -> Mapping[str, Any] | None:
+    """A flow of the same heads and importances over 400 positions, with g_1 >= 2 H: t_1 has its closed form to 4 %."""
+    heads, model = evidence.task.heads, _flow(evidence)
+    gains = _gains(evidence, max(evidence.task.gains[0], 2.0 * heads))
+    until = 3 * RegressionForms(gains, 400, heads, mirror=model == "mirror").first_time
+    return _changed(
+        evidence, ("heads",), model=model, positions=400, gains=gains, until=float(f"{until:.3g}"), init_scale=1e-6, heads=heads
+    )
+
+
+def long_plateau(evidence: Evidence) -> Mapping[str, Any] | None:
+    """The flow with fewer positions, or wider gaps between the gains, so that the escape slope has come to its limit."""
+    forms, config = evidence.task.forms, evidence.config
+    if forms is None or config is None:
+        return None
+    for ratio in (1.0, 1.5, 2.0, 3.0, 5.0):
+        gains = tuple(float(f"{gain * ratio ** (len(forms.gains) - 1 - i):.4g}") for i, gain in enumerate(forms.gains))
+        made = RegressionForms(gains, len(gains), forms.heads, forms.mirror)
+        if made.limit_error(1e-5) <= 0.04:
+            until = 4 * made.escape_time(1e-5) + 100 * made.first_time
+            sizes = {"gains": gains, "positions": len(gains), "until": float(f"{until:.3g}")}
+            return _different(config, {**sizes, "init_scale": 1e-5, "noise": "logits"})
+    return None
+
+
+def small_logits(evidence: Evidence) -> Mapping[str, Any] | None:
+    """For flows and regression models, batches of contexts; for students, small true logits, single lags, one target."""
+    config = evidence.config
+    if config is None:
+        return None
+    heads, groups = evidence.task.heads, len(evidence.task.gains)
+    if config["model"] in (*FLOWS, "regression-transformer"):
+        gains = _gains(evidence, 2.89)
+        positions = max(groups + 2, min(8, int(config["positions"])))
+        sizes = {"positions": positions, "gains": gains, "dim": max(8, groups), "heads": heads, "steps": 4000}
+        moves = {"rate_values": 0.03, "rate_attention": 0.03, "batch": 128, "init_scale": 1e-2}
+        return _changed(evidence, ("init_seed",), model="regression-transformer", **sizes, **moves)
+    ratio = min(float(config["importance_ratio"]), 2.0) if groups > 1 else 1.7
+    vocab = max(groups + 3, 8)
+    size = np.sqrt(sum(ratio ** (2 * i) for i in range(groups)) * vocab) / vocab  # rms of the true logits at scale 1
+    rate = 0.2 * vocab**2  # a fifth of the flow's unit of time
+    return _changed(
+        evidence,
+        ("init_seed", "feature_seed"),
+        model="heads",
+        vocab=vocab,
+        spans=(1,) * groups,
+        importance_ratio=ratio,
+        scale=float(f"{0.2 / size:.3g}"),
+        feature_kind="gram-schmidt",
+        targets=1,
+        pad=3,
+        labels="soft",
+        sequences=3000,
+        heads=heads,
+        optimizer="gd",
+        rate_values=rate,
+        rate_attention=rate,
+        steps=2500,
+        init_scale=1e-2,
+    )
+
+
+PER_TIME = "1/t"
+SIMPSON = np.array([1, 4, 1]) / 6
+
+
+@dataclass(frozen=True)
+class EscapeThresholds:
+    """The regimes of the claims about the escape from plateau 1, and their relative tolerances (science page, section 3)."""
+
+    parting: float = 0.15
+    """Of a rate, of the spectrum or in closed form, against the run."""
+    on_plateau: float = 0.1
+    """A run is on plateau 1 once its loss is within this share of the step above the level."""
+    linear: float = 0.03
+    """Heads part linearly up to this relative difference."""
+    rise: float = 10.0
+    """The parting rate is that of the last rise by this factor in the linear range."""
+    growth: float = 30.0
+    """The difference must grow by this factor: modes that do not grow are then at most a third at the start of the rise."""
+    degenerate: float = 0.02
+    """H - 1 rates count as equal within this."""
+    nearly_equal: float = 0.99
+    """Least agreement at the start for rates of the linearisation at equal heads."""
+    logits: float = 0.01
+    """Largest initial noise on the logits for the closed forms; the root mean square of a run may be 1.5 times this."""
+
+
+ESCAPE = EscapeThresholds()
+
+
+def flows(evidence: Evidence) -> Regime:
+    """The regression flow at equal rates from V = 0 and small logits."""
+    forms = evidence.task.forms
+    if forms is None:
+        return Regime(False, "this run is no regression flow", applies=False)
+    kinds = (
+        (evidence.run.spec["dynamics"]["type"] == "GradientFlow", "the run is no flow"),
+        (set(evidence.rates.values()) == {1.0}, "the rates of the blocks are not 1"),
+        (not np.any(evidence.run.params["V"][0]), "values do not start at zero"),
+        (evidence.sigma <= 1.5 * ESCAPE.logits, f"initial logits have size {evidence.sigma:.1e}, above {ESCAPE.logits:g}"),
+    )
+    failed = [sentence for good, sentence in kinds if not good]
+    return Regime(not failed, "; ".join(failed) or f"{'mirror' if forms.mirror else 'exact'} flow from small logits")
+
+
+def leaving(evidence: Evidence) -> Regime:
+    """A flow that can leave plateau 1."""
+    base, forms = flows(evidence), evidence.task.forms
+    if not base.applies or forms is None:
+        return base
+    if evidence.identical:
+        return Regime(False, "heads start exactly equal and do not part", applies=False)
+    stuck = _stuck(forms.heads, len(forms.gains))
+    if stuck is None and forms.gains[0] == forms.gains[1]:
+        stuck = f"g_1 = g_2 = {forms.gains[0]:g}: the closed forms need a second gain below the first"
+    return base if stuck is None else Regime(False, stuck, applies=False)
+
+
+def _stuck(heads: int, groups: int) -> str | None:
+    """Why nothing leaves plateau 1."""
+    if heads < 2:
+        return "nothing leaves plateau 1: there is one head"
+    return "nothing leaves plateau 1: there is one group" if groups < 2 else None
+
+
+def _moving(evidence: Evidence) -> Regime:
+    """Heads on a flow time that can leave plateau 1."""
+    stuck = _stuck(evidence.task.heads, len(evidence.task.gains))
+    if stuck is not None:
+        return Regime(False, stuck, applies=False)
+    if evidence.companions.equal is None:
+        return Regime(
+            False, "this run has no flow time, or its model no reduction to one head, to compare rates with", applies=False
+        )
+    if evidence.identical:
+        return Regime(False, "heads start exactly equal and do not part", applies=False)
+    failed = [*(evidence.failures(noisy=False) | evidence.unlike(ESCAPE.nearly_equal)).values(), *_no_room(evidence)]
+    return Regime(not failed, "; ".join(failed) or "flow time, heads alike at the start")
+
+
+def _rising(evidence: Evidence) -> Regime:
+    """A flow whose heads have room to part on plateau 1."""
+    base, failed = leaving(evidence), _no_room(evidence)
+    return Regime(False, failed[0]) if base.holds and failed else base
+
+
+def _no_room(evidence: Evidence) -> list[str]:
+    begin, most = _arrival(evidence), ESCAPE.linear / ESCAPE.growth
+    if begin is None or evidence.spread[begin] <= most:
+        return []
+    return [f"heads differ by {evidence.spread[begin]:.1e} on arrival at plateau 1, above {most:g}: no room to grow"]
+
+
+def _arrival(evidence: Evidence) -> int | None:
+    """The first frame on plateau 1."""
+    inside = np.flatnonzero(evidence.heads.loss <= evidence.levels[1] + ESCAPE.on_plateau * evidence.steps[0])
+    return int(inside[0]) if inside.size else None
+
+
+@dataclass(frozen=True)
+class Rise:
+    """The last tenfold rise of the difference of heads while it is small: its frames and mean rate."""
+
+    first: int
+    last: int
+    rate: float
+
+    def thirds(self, time: np.ndarray) -> np.ndarray:
+        """Its beginning, middle and end, for a mean by Simpson's rule."""
+        return np.linspace(time[self.first], time[self.last], 3)
+
+
+def rise(evidence: Evidence) -> Rise | None:
+    """The growth fit on plateau 1, where heads part linearly; None where the growing mode never dominates the initial noise."""
+    begin = _arrival(evidence)
+    if begin is None or evidence.identical:
+        return None
+    amplitude, clock = evidence.spread * evidence.size, evidence.time
+    over = np.flatnonzero(evidence.spread[begin:] > ESCAPE.linear)
+    last = begin + int(over[0]) - 1 if over.size else len(amplitude) - 1
+    if last <= begin:
+        return None
+    inside = amplitude[begin : last + 1]
+    if inside.min() * ESCAPE.growth > amplitude[last]:
+        return None
+    first = begin + int(np.flatnonzero(inside <= amplitude[last] / ESCAPE.rise)[-1])
+    grown = float(amplitude[last] / amplitude[first])
+    return Rise(first, last, float(np.log(grown) / (clock[last] - clock[first])))
+
+
+def _fastest(evidence: Evidence, equal: EqualHeads, when: float) -> np.ndarray:
+    """The H fastest rates of the spectrum at equal heads."""
+    found = spectrum(evidence.law, equal.at(when), evidence.task.heads, evidence.rates)
+    return np.real(found.rates)[: evidence.task.heads]
+
+
+def _parting(evidence: Evidence) -> Comparison:
+    """The spectrum at equal heads has H - 1 equal fastest modes, and the heads of the run part at their rate."""
+    found, equal = rise(evidence), evidence.equal
+    if evidence.reached == 0 or found is None or equal is None:
+        noise = f"the difference of heads does not grow {ESCAPE.growth:g}-fold on plateau 1 while it is small: no growth fit"
+        why = "heads start exactly equal" if evidence.identical else noise
+        return Comparison("-", None, ESCAPE.parting, None, "t_1 was not reached" if evidence.reached == 0 else why)
+    times = found.thirds(evidence.time)
+    rates = np.array([_fastest(evidence, equal, when) for when in times])
+    predicted, parting = float(SIMPSON @ rates[:, 0]), evidence.task.heads - 1
+    split, off = float(np.max(1 - rates[:, parting - 1] / rates[:, 0])), found.rate / predicted
+    words = f"{parting} equal fastest rates (to {split:.0e})" if parting > 1 else "the fastest rate"
+    reason = f"heads part at rate {found.rate:.4g} between {times[0]:.4g} and {times[-1]:.4g}; at equal heads {words}"
+    reason += f", mean {predicted:.4g}: measured/predicted {off:.3f}"
+    limit = ESCAPE.parting * predicted
+    if split > ESCAPE.degenerate:
+        return Comparison(predicted, found.rate, limit, False, f"{reason}; they are not equal", unit=PER_TIME)
+    # the mean by the middle rate alone differs from Simpson's by the curvature of the rate, a bound of its error
+    error = abs(predicted - float(rates[1, 0]))
+    return agreement(predicted, found.rate, limit, reason, predicted_error=error, unit=PER_TIME)
+
+
+def _form(evidence: Evidence) -> Comparison:
+    """P4: heads part at the rate of the closed form, from the mean attention of the run while they part.
+
+    The form is of leading order in the attention off the first position: its share there is the relative error of the form.
+    """
+    forms, found = evidence.task.forms, rise(evidence)
+    if forms is None or evidence.reached == 0 or found is None:
+        why = "t_1 was not reached" if evidence.reached == 0 else f"heads do not part {ESCAPE.growth:g}-fold on plateau 1"
+        return Comparison("-", None, ESCAPE.parting, None, why, unit=PER_TIME)
+    model, times = evidence.law.model, found.thirds(evidence.time)
+    frames = [evidence.frame(when) for when in times]
+    attention = model.attention({name: evidence.run.params[name][frames] for name in evidence.run.params}).mean(axis=1)
+    rates, left = forms.fastest(attention[:, model.at]), 1 - attention[:, model.at[0]]
+    predicted, off = float(SIMPSON @ rates), float(SIMPSON @ left)
+    reason = f"heads part at rate {found.rate:.4g} between {times[0]:.4g} and {times[-1]:.4g}, by the form {predicted:.4g} with"
+    reason += f" {off:.1%} of the attention off the first position: measured/predicted {found.rate / predicted:.3f}"
+    limit, error = ESCAPE.parting * predicted, off * predicted
+    return agreement(predicted, found.rate, limit, reason, predicted_error=error, unit=PER_TIME)
+
+
+COST = "2 flows at other noises, of up to 200 t_2, and one of equal heads"
+
+
+@dataclass(frozen=True)
+class NoiseThresholds:
+    """Relative tolerances of the escape law and WKB (science page, section 3), and the error of a time."""
+
+    slope: float = 0.10
+    """Of the escape slope; how far the limit is reached at finite noise is an error of the prediction."""
+    wkb: float = 0.10
+    """Of t_2 by WKB; an independent implementation had up to .05."""
+    one_path: float = 0.02
+    """Of t_2 from one path of equal heads (science page landscape, section 2: up to .011 at noise .01)."""
+    resolved: float = 0.002
+    """Relative error of a t_2 of the companion flows: 2000 frames over five decades, interpolated."""
+
+
+NOISES = NoiseThresholds()
+
+
+@dataclass(frozen=True)
+class Escapes:
+    """t_2 of one draw at several noises, that of the run first; its WKB prediction from the run's, and the measured slope."""
+
+    sigmas: np.ndarray
+    when: np.ndarray
+    predicted: np.ndarray
+    slope: float
+
+
+def escapes(evidence: Evidence) -> Escapes | None:
+    """The escape of the run and of two companion flows, long enough for twice the predicted slope; None where one is missing."""
+    forms, scaled, equal = evidence.task.forms, evidence.companions.scaled, evidence.companions.equal
+    if forms is None or scaled is None or equal is None or evidence.identical or evidence.reached < 2:
+        return None
+    sigmas = noises(evidence.sigma)
+    until = float((2 * forms.escape_slope * np.log(1 / sigmas.min()) + np.sqrt(20 * forms.first_time)) ** 2)
+    found = [evidence.times[1], *(scaled(float(sigma), until).times[1] for sigma in sigmas[1:])]
+    if None in found:
+        return None
+    when, same = np.array([float(t) for t in found if t is not None]), equal(until)
+    if when[0] > same.time[-1]:
+        return None
+    mass = evidence.law.model.attention(same.params)[:, 0, evidence.law.model.at]
+    predicted = wkb_times(same.time, forms.fastest(mass), (float(sigmas[0]), float(when[0])), sigmas)
+    return Escapes(sigmas, when, predicted, float(np.polyfit(-np.log(sigmas), np.sqrt(when), 1)[0]))
+
+
+def _limit(evidence: Evidence) -> Regime:
+    """The closed form of the slope is a limit; how far it is reached is decided from H, N, the gains and the noise alone."""
+    base, forms = leaving(evidence), evidence.task.forms
+    if not base.holds or forms is None:
+        return base
+    sigmas, error = noises(evidence.sigma), forms.limit_error(evidence.sigma)
+    sentence = f"at noises {sigmas[0]:.2g} to {sigmas[-1]:.2g} the slope is within {error:.0%} of its limit"
+    if error > NOISES.slope / 2:
+        return Regime(False, f"{sentence}, more than half of the tolerance")
+    return Regime(True, f"{base.sentence}; {sentence}")
+
+
+def _no_escape(evidence: Evidence) -> str:
+    return "t_2 was not reached" if evidence.reached < 2 else "a companion flow does not leave plateau 1 at its noise"
+
+
+def _slope(evidence: Evidence) -> Comparison:
+    """P4: sqrt(t_2) against ln(1/sigma), of the run and companion flows."""
+    forms, found = evidence.task.forms, escapes(evidence)
+    if forms is None or found is None:
+        return Comparison("-", None, NOISES.slope, None, _no_escape(evidence), unit="sqrt(t)")
+    off = found.slope / forms.escape_slope
+    shown, sizes = ", ".join(f"{when:.4g}" for when in found.when), ", ".join(f"{sigma:.2g}" for sigma in found.sigmas)
+    reason = f"t_2 = {shown} at noise {sizes} on the logits, the run's first: slope measured/predicted {off:.3f}"
+    limit, error = NOISES.slope * forms.escape_slope, forms.limit_error(evidence.sigma) * forms.escape_slope
+    span = float(np.ptp(np.log(found.sigmas)))
+    own = NOISES.resolved / 2 * float(np.sqrt(found.when.max())) / span
+    return agreement(forms.escape_slope, found.slope, limit, reason, predicted_error=error, measured_error=own, unit="sqrt(t)")
+
+
+def _wkb(evidence: Evidence) -> Comparison:
+    """P5: t_2 at two other noises, calibrated at the run's own."""
+    found = escapes(evidence)
+    if found is None:
+        return Comparison(1.0, None, NOISES.wkb, None, _no_escape(evidence), unit="t_2")
+    ratios = (found.predicted / found.when)[1:]
+    if not np.isfinite(ratios).all():
+        return Comparison(1.0, None, NOISES.wkb, None, "the companion run of equal heads ends before the escape", unit="t_2")
+    worst = float(ratios[np.argmax(np.abs(ratios - 1))])
+    shown = " and ".join(f"{ratio:.3f}" for ratio in ratios)
+    first, *others = (f"{sigma:.2g}" for sigma in found.sigmas)
+    reason = f"t_2 predicted/measured {shown} at noise {' and '.join(others)} on the logits, calibrated by the run at {first}"
+    return agreement(1.0, worst, NOISES.wkb, reason, measured_error=NOISES.resolved, unit="t_2")
+
+
+def _room(evidence: Evidence) -> Regime:
+    """Heads that start near enough for their differences to obey the linear law beside equal heads."""
+    base = leaving(evidence)
+    if not base.holds:
+        return base
+    size = float(np.exp(head_deviations(evidence.run.at(0))[2]))
+    return base if has_room(size) else Regime(False, f"heads differ by {size:.2g} at the start: no room to grow")
+
+
+def _one_path(evidence: Evidence) -> Comparison:
+    """t_2 at the run's noise and at two others, all from one path of equal heads that start from uniform attention."""
+    found = escapes(evidence)
+    if found is None:
+        return Comparison(1.0, None, NOISES.one_path, None, _no_escape(evidence), unit="t_2")
+    _, apart, size = head_deviations(evidence.run.at(0))
+    sizes = size + np.log(found.sigmas / found.sigmas[0])
+    predicted = parting_times(evidence.law, apart, sizes, 10 * float(found.when.max()))
+    if any(each.t is None for each in predicted):
+        return Comparison(1.0, None, NOISES.one_path, None, "heads do not part on the path of equal heads", unit="t_2")
+    ratios = np.array([float(each.t or np.nan) for each in predicted]) / found.when
+    worst = int(np.argmax(np.abs(ratios - 1)))
+    error = float((predicted[worst].high or 0.0) - (predicted[worst].t or 0.0)) / float(found.when[worst])
+    shown, noise = ", ".join(f"{ratio:.4f}" for ratio in ratios), ", ".join(f"{sigma:.2g}" for sigma in found.sigmas)
+    reason = f"t_2 predicted/measured {shown} at noise {noise} on the logits, from one path of equal heads; no run is used"
+    own = NOISES.resolved
+    return agreement(1.0, float(ratios[worst]), NOISES.one_path, reason, predicted_error=error, measured_error=own, unit="t_2")
+
+
+ESCAPE_CLAIMS = (
+    claim(
+        "ISA:parting",
+        "On plateau 1 H - 1 equal modes part the heads, at the rate of the landscape",
+        _moving,
+        _parting,
+        "t1",
+        "t2",
+        kind="prediction",
+        rules=2,
+        cost="a run of equal heads, as long as this one",
+    ),
+    claim(
+        "ISA:escape",
+        "On plateau 1 heads part at the rate of the closed form",
+        _rising,
+        _form,
+        "t1",
+        "t2",
+        kind="prediction",
+        rules=3,
+    ),
+    claim(
+        "ISA:escape-law",
+        "The escape law: sqrt(t_2) is linear in ln(1/sigma), with the slope of the closed form",
+        _limit,
+        _slope,
+        "t2",
+        kind="prediction",
+        group="ISA:escape-law",
+        rules=3,
+        elsewhere=long_plateau,
+        cost=COST,
+    ),
+    claim(
+        "ISA:wkb",
+        "WKB calibrated at the noise of the run predicts t_2 at other ones",
+        leaving,
+        _wkb,
+        "t2",
+        kind="prediction",
+        group="ISA:escape-law",
+        rules=3,
+        cost=COST,
+    ),
+    claim(
+        "ISA:t2",
+        "One path of equal heads predicts t_2 at every initial noise, without a run",
+        _room,
+        _one_path,
+        "t2",
+        kind="prediction",
+        group="ISA:escape-law",
+        cost=COST,
+    ),
+)

@@ -1,1 +1,0 @@
-"""The regression models of incremental learning: the exact flow, the mirror flow, the sampled transformer."""

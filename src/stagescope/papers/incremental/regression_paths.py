@@ -1,0 +1,316 @@
+"""The path of equal heads, and when heads that start nearly alike part from it: t_2 without a run from the start [ISA:t2].
+
+Equal heads move as one head [ISA:symmetric]. A difference of heads leaves P unchanged to first order, so every head's own
+deviation from the mean obeys the same linear law along this path, whatever its size: V_h' = R s_h and the law of a_h with R held.
+One path and its propagator serve all initial noises. Once the deviations have grown to eta, all heads are followed.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from stagescope.detect.levels import transitions
+from stagescope.dynamics.steps import between, steps
+from stagescope.errors import InputError
+from stagescope.fields.softmax import softmax
+from stagescope.landscape.saddle_path import Leg, Place, Predicted, SaddlePath, of_two_sizes, unsure
+from stagescope.papers.incremental.regression import BLOCKS, Regression, RegressionForms
+from stagescope.params import Layout, Params
+
+Velocity = Callable[[np.ndarray], np.ndarray]
+Loss = Callable[[np.ndarray], float]
+FINE = 4
+"""Points for each step of the solver."""
+
+
+@dataclass(frozen=True)
+class Propagated:
+    """The path of equal heads at a time: flat (a, V) of one head, and the propagator e^log matrix of deviations up to here."""
+
+    t: float
+    point: np.ndarray
+    log: float
+    matrix: np.ndarray
+    rate: float
+
+    def size(self, deviations: np.ndarray) -> float:
+        """The logarithm of what initial deviations (H, N + k) have become."""
+        return self.log + float(np.log(np.linalg.norm(deviations @ self.matrix.T)))
+
+
+@dataclass(frozen=True)
+class Parted:
+    """Where heads have parted by eta: the place on the path of equal heads, all heads there (H, N + k), and the path so far."""
+
+    place: Propagated
+    heads: np.ndarray
+    before: list[Propagated]
+
+
+class EqualHeadsPath:
+    """The path of equal heads of a regression flow from `start`, the logits of one head, with V = 0 or given; lazily extended."""
+
+    def __init__(self, law: Regression, start: Params, until: float) -> None:
+        self.law, self.until = law, until
+        self.small = type(law)(model=law.model.symmetric())
+        blocks = {name: np.asarray(start[name]).reshape(1, -1) for name in BLOCKS}
+        self.layout = Layout.of(blocks)
+        self.flat = self.small.flat(self.layout, dict.fromkeys(BLOCKS, 1.0))
+        first = self.layout.pack(blocks)
+        self._source = steps(self.flat, first, (0.0, until))
+        self.known = [Propagated(0.0, first, 0.0, np.eye(len(first)), 0.0)]
+
+    def _velocity(self, point: np.ndarray) -> np.ndarray:
+        out = np.empty_like(point)
+        self.flat(point, out)
+        return out
+
+    def loss(self, point: np.ndarray) -> float:
+        return float(self.small.move(self.layout.unpack(point))[0])
+
+    def jacobian(self, point: np.ndarray) -> np.ndarray:
+        """The law of one head's deviation at a point of equal heads, R held."""
+        blocks, model = self.layout.unpack(point), self.small.model
+        attention, values = softmax(blocks["a"])[0], blocks["V"][0]
+        residual = model.target - model.copies * np.outer(values, attention)
+        turn, push = np.diag(attention) - np.outer(attention, attention), residual.T @ values
+        if self.law.mirror:
+            first, cross = np.zeros_like(turn), residual.T
+        else:
+            mean = attention @ push
+            first, cross = (np.diag(push - mean) - np.outer(attention, push)) @ turn, turn @ residual.T
+        return np.block([[first, cross], [residual @ turn, np.zeros((len(values), len(values)))]])
+
+    def __iter__(self) -> Iterator[Propagated]:
+        yield from self.known
+        while self._extend():
+            yield self.known[-1]
+
+    def _extend(self) -> bool:
+        """One more step of the solver: the propagator by the exponential of the mean law."""
+        from scipy.linalg import expm
+
+        found = next(self._source, None)
+        if found is None:
+            return False
+        (t, point), last = found, self.known[-1]
+        h, ends = t - last.t, (last.point, point)
+        velocities = (self._velocity(last.point), self._velocity(point))
+        middle = between(0.5, h, ends, velocities)
+        laws = [self.jacobian(each) for each in (last.point, middle, point)]
+        matrix = expm(h * (laws[0] + 4 * laws[1] + laws[2]) / 6) @ last.matrix
+        size = float(np.linalg.norm(matrix))
+        rate = float(np.max(np.real(np.linalg.eigvals(laws[2])))) if h > 0 else last.rate
+        self.known.append(Propagated(t, point, last.log + np.log(size), matrix / size, rate))
+        return True
+
+    def parted(self, deviations: np.ndarray, log_scale: float, eta: float) -> Parted | None:
+        """Where deviations e^log_scale `deviations` of heads from their mean have grown to eta."""
+        goal, passed = float(np.log(eta)) - log_scale, []
+        for place in self:
+            passed.append(place)
+            if place.size(deviations) >= goal:
+                break
+        else:
+            return None
+        grown = np.exp(place.log + log_scale) * deviations @ place.matrix.T
+        return Parted(place, place.point + grown, passed)
+
+    def equal_curve(self, places: list[Propagated]) -> tuple[np.ndarray, np.ndarray]:
+        """Time and loss of equal heads."""
+        return _fine([(place.t, place.point) for place in places], self._velocity, self.loss)
+
+    def curve(self, found: Parted, last_level: float) -> tuple[np.ndarray, np.ndarray]:
+        """Time and loss: of equal heads until they part, then of all heads until the loss is below the last level."""
+        time, loss = self.equal_curve(found.before)
+        heads, size = found.heads, self.law.model.positions
+        blocks = {"a": heads[:, :size], "V": heads[:, size:]}
+        layout = Layout.of(blocks)
+        flat = self.law.flat(layout, dict.fromkeys(BLOCKS, 1.0))
+
+        def velocity(point: np.ndarray) -> np.ndarray:
+            out = np.empty_like(point)
+            flat(point, out)
+            return out
+
+        def value(point: np.ndarray) -> float:
+            return float(self.law.move(layout.unpack(point))[0])
+
+        first = layout.pack(blocks)
+        after = [(found.place.t, first)]
+        for t, point in steps(flat, first, (found.place.t, self.until)):
+            after.append((t, point))
+            if value(point) < last_level:
+                break
+        later, losses = _fine(after, velocity, value)
+        return np.append(time, later), np.append(loss, losses)
+
+
+def _fine(places: list[tuple[float, np.ndarray]], velocity: Velocity, loss: Loss) -> tuple[np.ndarray, np.ndarray]:
+    """Time and loss with points between the solver's own."""
+    time, losses = [places[0][0]], [loss(places[0][1])]
+    for (t, y), (after, end) in pairwise(places):
+        velocities, h = (velocity(y), velocity(end)), after - t
+        for share in np.arange(1, FINE + 1) / FINE:
+            time.append(t + share * h)
+            losses.append(loss(between(float(share), h, (y, end), velocities)))
+    return np.array(time), np.array(losses)
+
+
+@dataclass(frozen=True)
+class PartingRule:
+    """From which difference on all heads are followed, and how large it may be at the start."""
+
+    eta: float = 0.1  # |deviations of all heads from their mean|; where the start needs it, up to `most`
+    most: float = 0.5
+    room: float = 1.5  # eta / 2 is at least this many times the difference at the start
+    order: float = 1.0  # the error in eta falls with this power
+    lost: float = 1e-12  # initial difference below which only the direction that parts heads first is told from rounding
+
+
+RULE = PartingRule()
+
+
+def head_deviations(start: Params) -> tuple[np.ndarray, np.ndarray, float]:
+    """The mean head (N + k), the deviations of heads from it (H, N + k) of norm 1, and the logarithm of their norm."""
+    heads = np.hstack([start["a"], start["V"]])
+    mean = heads.mean(axis=0)
+    apart = heads - mean
+    top = float(np.abs(apart).max())
+    if top == 0:
+        return mean, apart, -np.inf
+    size = float(np.linalg.norm(apart / top))
+    return mean, apart / top / size, float(np.log(top) + np.log(size))
+
+
+def has_room(size: float) -> bool:
+    """Whether a difference of heads at the start is small beside eta."""
+    return 2 * RULE.room * size <= RULE.most
+
+
+def parting_times(law: Regression, apart: np.ndarray, log_sizes: np.ndarray, until: float) -> list[Predicted]:
+    """t_2 from deviations `apart` of these sizes, from one path of equal heads, from uniform attention and V = 0."""
+    model = law.model
+    forms = law.forms
+    path = EqualHeadsPath(law, {"a": np.zeros(model.positions), "V": np.zeros(len(model.gains))}, until)
+
+    def time(log_size: float, eta: float) -> float | None:
+        level = float(forms.levels[1] + forms.levels[2]) / 2
+        return transitions(*_curve(path, path.parted(apart, log_size, eta), level), forms.levels)[1]
+
+    return [_second(partial(time, float(size)), wanted_eta(float(np.exp(size)))) for size in log_sizes]
+
+
+def _second(time: Callable[[float], float | None], eta: float) -> Predicted:
+    return of_two_sizes(time(eta), time(eta / 2), "heads do not part", order=RULE.order)
+
+
+def wanted_eta(size: float) -> float:
+    """The difference at which all heads are followed, from the one at the start; refused where there is no room to grow."""
+    needed = 2 * RULE.room * size
+    if not has_room(size):
+        raise InputError(
+            f"heads differ by {size:.3g} at the start, {needed / RULE.most:.3g} times the most from which they part one after "
+            "the other; take a smaller --init-scale, the initial noise of attention scores or, with --noise weights, of weights"
+        )
+    return max(RULE.eta, needed)
+
+
+def regression_path(law: Regression, start: Params, until: float, seen: float = np.inf) -> SaddlePath:
+    """Events t_1 .. t_k: the loss passes halfway between two plateaus, as for runs [ISA:transitions].
+
+    All of them, whatever was `seen`.
+    """
+    model = law.model
+    mean, apart, log_size = head_deviations(start)
+    forms = law.forms
+    size = float(np.exp(log_size))
+    eta = wanted_eta(size)
+    blocks = {"a": mean[: model.positions], "V": mean[model.positions :]}
+    path = EqualHeadsPath(law, blocks, until)
+    if model.heads == 1 or size == 0:
+        return _alone(path, forms, eta)
+    found = [path.parted(apart, log_size, each) for each in (eta, eta / 2)]
+    middles = (forms.levels[:-1] + forms.levels[1:]) / 2
+    curves = [_curve(path, each, middles[forms.reachable - 1]) for each in found]
+    coarse, fine = (transitions(*curve, forms.levels) for curve in curves)
+    why = f"it does not come by t={until:g}" if found[1] else f"heads have not parted by t={until:g}"
+    why = why if len(model.gains) == forms.reachable else f"{model.heads} heads reach plateau {forms.reachable} at most"
+    events = {f"t{j + 1}": of_two_sizes(coarse[j], fine[j], why, order=RULE.order) for j in range(len(middles))}
+    if size < RULE.lost:
+        lost = f"heads differ by {size:.1g} at the start: what parts the heads after the first two is lost to rounding"
+        events |= {name: Predicted(None, reason=lost) for name in events if name not in ("t1", "t2")}
+    levels = _named(forms)
+    sizes = {"heads": np.array([place.size(apart) + log_size for place in path.known])}
+    legs = _legs(events, curves[1], found[1], forms.levels)
+    return SaddlePath(tuple(legs), events, tuple(unsure(events)), eta, np.array([place.t for place in path.known]), sizes, levels)
+
+
+def _curve(path: EqualHeadsPath, found: Parted | None, level: float) -> tuple[np.ndarray, np.ndarray]:
+    if found is not None:
+        return path.curve(found, level)
+    return np.array([place.t for place in path.known]), np.array([path.loss(place.point) for place in path.known])
+
+
+def _named(forms: RegressionForms) -> dict[str, float]:
+    return {f"t{j + 1}": float(above + below) / 2 for j, (above, below) in enumerate(pairwise(forms.levels))}
+
+
+def _alone(path: EqualHeadsPath, forms: RegressionForms, eta: float) -> SaddlePath:
+    """Heads that are equal stay so: the path ends on plateau 1."""
+    level = float(forms.levels[0] + forms.levels[1]) / 2
+    for place in path:
+        if path.loss(place.point) < level:
+            break
+    time, loss = path.equal_curve(path.known)
+    first = transitions(time, loss, forms.levels)[0]
+    why = "there is one head" if path.law.model.heads == 1 else "heads start exactly equal and stay so"
+    events = {"t1": of_two_sizes(first, first, f"it does not come by t={path.until:g}")}
+    events |= {f"t{j + 1}": Predicted(None, reason=why) for j in range(1, len(forms.gains))}
+    levels = _named(forms)
+    legs = _legs(events, (time, loss), None, forms.levels)
+    return SaddlePath(tuple(legs), events, tuple(unsure(events)), eta, time, {}, levels)
+
+
+def _legs(
+    events: dict[str, Predicted], curve: tuple[np.ndarray, np.ndarray], found: Parted | None, levels: np.ndarray
+) -> list[Leg]:
+    """Plateaus between events that come. None is a critical point at a finite place: logits grow without end on each.
+
+    The loss is that where it falls least; on the last plateau it is the level, to which it falls.
+    """
+    times = [0.0, *(event.t for event in events.values() if event.t is not None)]
+    legs = []
+    for j, begin in enumerate(times):
+        last, parts = j + 1 == len(times), j == 1 and found is not None
+        end = None if last else times[j + 1]
+        loss = float(levels[j]) if end is None else float(np.interp(_slowest(curve, begin, end), *curve))
+        rate = found.place.rate if parts and found is not None else None
+        opens = "heads part" if parts and not last else None
+        state: Place = "at infinity" if j else "passed"
+        legs.append(Leg(f"plateau {j}", begin, end, loss, opens, rate, lambda state=state: (state, ())))
+    return legs
+
+
+def _slowest(curve: tuple[np.ndarray, np.ndarray], begin: float, end: float) -> float:
+    """Where the loss falls least between two events; the start before the first."""
+    time, loss = curve
+    if begin == 0:
+        return 0.0
+    inside = np.flatnonzero((time[1:] > begin) & (time[1:] < end) & (np.diff(time) > 0))
+    if not inside.size:
+        return begin
+    falls = np.diff(loss)[inside] / np.diff(time)[inside]
+    return float(time[1:][inside[int(np.argmax(falls))]])
+
+
+def no_path(law: Any, start: Params, until: float, seen: float = np.inf) -> SaddlePath:
+    """Of students and sampled models: why nothing is predicted."""
+    raise InputError(
+        f"the start of {type(law).__name__} is no critical point, and the path of equal heads is that of the regression flows; "
+        "predict those, --preset ode-exact or ode-mirror, and compare by the clock of ISA:clock"
+    )

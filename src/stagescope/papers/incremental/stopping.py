@@ -1,0 +1,437 @@
+"""Early stopping on few sequences: rules on curves, convex fits, and the claims about both."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime
+from stagescope.detect.noise import TWO_SIDED
+from stagescope.detect.stage import Transition
+from stagescope.detect.transitions import RULES, transitions
+from stagescope.errors import InputError
+from stagescope.fields.softmax import log_softmax
+from stagescope.papers.incremental.levels import Contexts, RestrictedClass, drawn_moments, fit, fit_ridge
+from stagescope.papers.incremental.observables import LagCurves, lag_curves
+from stagescope.papers.incremental.students import LaggedLoss
+from stagescope.runs.run import Run
+
+LOOK = 0.1
+"""How often the adaptive rule looks, in ln step: a transition is then seen at most a tenth of its time late."""
+Difference = Callable[[int, int], tuple[float, float]]
+"""Mean and standard error of the held-out loss at one frame minus that at another, sequence by sequence."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The frame a rule hands back, and the frame at which it knows: training goes on until then."""
+
+    frame: int
+    decided: int
+
+
+def oracle_stop(validation: np.ndarray) -> Stop:
+    """The frame of least loss to the true law: nobody can follow this rule, and no rule does better."""
+    return Stop(int(np.argmin(validation)), len(validation) - 1)
+
+
+def patient_stop(step: np.ndarray, held: np.ndarray, patience: float) -> Stop:
+    """Stop once the held-out loss has had no new least value for `patience` steps; hand back the frame of the least."""
+    best = 0
+    for i in range(len(step)):
+        if held[i] < held[best]:
+            best = i
+        elif step[i] - step[best] >= patience:
+            return Stop(best, i)
+    return Stop(best, len(step) - 1)
+
+
+def adaptive_stop(step: np.ndarray, training: np.ndarray, held: np.ndarray, difference: Difference) -> Stop:
+    """Stop when a stage does not lower the held-out loss [ISA:stopping-rules].
+
+    Stages are those that the paper-free detector finds in the training loss so far: every tenth of ln step it looks at the
+    records up to now, and at no other. A transition is found once it is over. Then the least held-out loss since its beginning
+    is compared with the least before: unless it is lower by more than one standard error of the difference, training stops and
+    the older frame is handed back. It is patience counted in stages, not in steps: it waits on a plateau however long it lasts.
+    """
+    judged = 0.0
+    for now in looks(step):
+        falls = [found for found in transitions(step[: now + 1], training[: now + 1]) if found.amplitude < 0]
+        if not falls or falls[-1].t <= judged:
+            continue
+        judged, begin = falls[-1].high, _beginning(falls[-1], step, now)
+        known, new = int(np.argmin(held[: begin + 1])), begin + 1 + int(np.argmin(held[begin + 1 : now + 1]))
+        mean, error = difference(new, known)
+        if not mean < -error:
+            return Stop(known, now)
+    return Stop(int(np.argmin(held)), len(step) - 1)
+
+
+def looks(step: np.ndarray) -> list[int]:
+    """The frames at which the rule looks: the first with enough records, then every tenth of ln step, and the last."""
+    found, due = [], 0.0
+    for i in range(RULES.fewest - 1, len(step)):
+        if step[i] >= due or i == len(step) - 1:
+            found.append(i)
+            due = float(step[i]) * np.exp(LOOK)
+    return found
+
+
+def _beginning(found: Transition, step: np.ndarray, now: int) -> int:
+    """The last frame before a transition: two widths before its centre, on the clock of the detector."""
+    early = step[now] / 300
+    at = (found.t + early) * np.exp(-2 * found.width) - early
+    return int(np.clip(np.searchsorted(step, at, side="right") - 1, 0, now - 1))
+
+
+VALIDATION, VALIDATION_SEED = 3000, 2**62
+"""Sequences, with their true law, on which every loss is measured: the same ones for all runs of a task."""
+SHARE = 0.25
+"""Held-out sequences, with hard labels, per training sequence, unless their number is given; `fit_ridge` sets as many aside."""
+PATIENCE = 0.1
+"""Share of the run's steps that the held-out rule waits for a new least value, unless its patience is given."""
+RIDGES = (1e-4, 1e-5, 1e-6)
+"""Ridges of the likelihood fits. The last two are nearly none: the fit is settled if they agree on the best class.
+
+Drawn tokens of few sequences are separable: as the ridge vanishes, W and with it the loss grow without end, but by a multiple of
+ln(1/ridge) that depends on the class, so that the order of the classes settles. Below 1e-6 the ridge is lost in the tolerance of
+the fit; at 1e-4 it already regularises.
+"""
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """Rules and fits of one run on a fixed sample with hard labels [ISA:stopping-rules].
+
+    Examples:
+        >>> student = ss.PositionalHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> law = ss.HeadsLoss(model=student, process=lagged, sequences=20)
+        >>> trained = ss.evolve(law, student.init(seed=0), ss.Descent(lr=1.0, steps=100), record=ss.Every(n=10))
+        >>> sorted(ss.stopping(trained).stops)
+        ['adaptive', 'end', 'held-out', 'oracle']
+    """
+
+    curves: LagCurves
+    step: np.ndarray
+    training: np.ndarray
+    held_sequences: int
+    patience: float
+
+    @property
+    def law(self) -> LaggedLoss:
+        return self.curves.law
+
+    @cached_property
+    def validation_law(self) -> LaggedLoss:
+        return self.law.judge(VALIDATION, VALIDATION_SEED)
+
+    @cached_property
+    def validation(self) -> np.ndarray:
+        """Loss to the true law on the validation sequences (frames,)."""
+        return self.validation_law.values(self.curves.params)
+
+    @cached_property
+    def held_law(self) -> LaggedLoss:
+        """A small sample that no training sees, with the tokens drawn as labels: what a user has."""
+        return self.law.judge(self.held_sequences, labels="hard")
+
+    @cached_property
+    def held(self) -> np.ndarray:
+        """Held-out loss with hard labels (frames,)."""
+        return self.held_law.values(self.curves.params)
+
+    def difference(self, first: int, second: int) -> tuple[float, float]:
+        """Mean and standard error of the held-out loss at one frame minus that at another, over sequences."""
+        gaps = self._each(first) - self._each(second)
+        error = float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else np.inf
+        return float(gaps.mean()), error
+
+    def _each(self, frame: int) -> np.ndarray:
+        """The held-out loss of every sequence."""
+        model, tokens = self.law.model, self.held_law.all.tokens.T.astype(np.int64)
+        logits = model.logits({name: block[frame] for name, block in self.curves.params.items()}, tokens)
+        drawn = np.take_along_axis(log_softmax(logits), tokens[:, model.context :, None], axis=-1)
+        return -np.mean(drawn[..., 0], axis=1)
+
+    @cached_property
+    def stops(self) -> Mapping[str, Stop]:
+        """oracle, held-out, adaptive, end."""
+        last = len(self.step) - 1
+        return {
+            "oracle": oracle_stop(self.validation),
+            "held-out": patient_stop(self.step, self.held, self.patience),
+            "adaptive": adaptive_stop(self.step, self.training, self.held, self.difference),
+            "end": Stop(last, last),
+        }
+
+    def loss(self, rule: str) -> float:
+        """Validation loss at the frame that a rule hands back."""
+        return float(self.validation[self.stops[rule].frame])
+
+    @property
+    def gain(self) -> float:
+        """Validation loss at the end above that at the best stop."""
+        return self.loss("end") - self.loss("oracle")
+
+    def nearest(self, frame: int) -> int:
+        """The class the model predicts as at a frame: argmin_j KL(F_j || model)."""
+        return int(np.argmin(self.curves.divergences(frame)))
+
+    @cached_property
+    def _tokens(self) -> np.ndarray:
+        return self.law.all.tokens.T.astype(np.int64)
+
+    def _judged(self, matrices: np.ndarray) -> float:
+        tokens = self.validation_law.all.tokens.T.astype(np.int64)
+        return self.law.process.soft_loss(tokens, matrices, self.law.model.context)
+
+    @cached_property
+    def likelihood(self) -> Mapping[float, np.ndarray]:
+        """By ridge: validation losses (k+1,) of the members of F_0 .. F_k that fit the training sequences best [ISA:ridge]."""
+        process, start = self.law.process, self.law.model.context
+        classes = len(process.groups) + 1
+        found = {ridge: np.full(classes, np.log(process.vocab)) for ridge in RIDGES}
+        contexts, moments = Contexts.of(process, self._tokens, start), drawn_moments(process, self._tokens, start)
+        for j in range(1, classes):
+            known, matrices = contexts.known_to(j), None
+            for ridge in RIDGES:  # from stiff to loose, each fit starts at the one before
+                matrices, converged = fit(known, moments[:j], ridge, matrices)
+                found[ridge][j] = self._judged(matrices) if converged else np.nan
+        return found
+
+    @cached_property
+    def ridge(self) -> np.ndarray:
+        """Validation losses (k+1,) of fits that know the lags and choose their ridge on a quarter of the data [ISA:ridge]."""
+        return np.array([self._judged(item.matrices) if item.converged else np.nan for item in self._ridge_fits])
+
+    @cached_property
+    def _ridge_fits(self) -> list[RestrictedClass]:
+        process, start = self.law.process, self.law.model.context
+        return [fit_ridge(process, self._tokens, j, start) for j in range(len(process.groups) + 1)]
+
+    def ridge_error(self, frame: int, groups: int) -> float:
+        """Half the 95 % interval of the validation loss at a frame minus that of the ridge fit of a class, over sequences."""
+        model, law = self.law.model, self.validation_law
+        tokens = law.all.tokens.T.astype(np.int64)
+        logits = model.logits({name: block[frame] for name, block in self.curves.params.items()}, tokens)
+        fitted = log_softmax(self._ridge_fits[groups].scores(tokens, model.context))
+        each = np.sum(law.all.soft.reshape(logits.shape) * (fitted - log_softmax(logits)), axis=-1).mean(axis=1)
+        return TWO_SIDED * float(each.std(ddof=1) / np.sqrt(len(each)))
+
+    @property
+    def best_by_ridge(self) -> Mapping[float, int | None]:
+        """j*: the class whose likelihood fit predicts best, for each ridge; None where a fit did not converge."""
+        return {ridge: int(np.argmin(row)) if np.isfinite(row).all() else None for ridge, row in self.likelihood.items()}
+
+    @property
+    def best_class(self) -> int | None:
+        """j* in the limit of no ridge; None where it has not settled (see RIDGES)."""
+        *_, before, last = self.best_by_ridge.values()
+        return last if last == before else None
+
+    def row(self) -> dict[str, Any]:
+        """The run in numbers, without its curves.
+
+        Of each rule `loss.RULE` at the frame it hands back, `step.RULE` of that frame, `decided.RULE` when training ends, and the
+        nearest `class.RULE`; `loss.likelihood` and `loss.ridge` of the best fits; the `gain` of the oracle over the end. Lists of
+        fits are by class, from 0.
+        """
+        stops = self.stops.items()
+        return {
+            **{f"loss.{rule}": float(self.validation[stop.frame]) for rule, stop in stops},
+            "loss.likelihood": float(np.min(self.likelihood[RIDGES[1]])),
+            "loss.ridge": float(np.min(self.ridge)),
+            **{f"step.{rule}": int(self.step[stop.frame]) for rule, stop in stops},
+            **{f"decided.{rule}": int(self.step[stop.decided]) for rule, stop in stops},
+            **{f"class.{rule}": self.nearest(stop.frame) for rule, stop in stops},
+            "gain": self.gain,
+            "best_class": self.best_class,
+            "held_sequences": self.held_sequences,
+            "patience": self.patience,
+            "levels": self.curves.levels.losses.tolist(),
+            "best_by_ridge": {f"{ridge:g}": best for ridge, best in self.best_by_ridge.items()},
+            "likelihood": {f"{ridge:g}": losses.tolist() for ridge, losses in self.likelihood.items()},
+            "ridge": self.ridge.tolist(),
+        }
+
+
+def stopping(run: Run, held_sequences: int | None = None, patience: float | None = None) -> Stopping:
+    """Where rules would have stopped a run on sequences of a lagged chain, and what convex fits make of the same sequences.
+
+    `held_sequences`: size of the held-out sample of the held-out and adaptive rules, by default a quarter of the training
+    sequences. `patience`: steps the held-out rule waits, by default a tenth of the run.
+
+    Args:
+        run: the run.
+        held_sequences: size of the held-out sample.
+        patience: steps that the held-out rule waits.
+
+    Examples:
+        >>> student = ss.PositionalHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> law = ss.HeadsLoss(model=student, process=lagged, sequences=20)
+        >>> trained = ss.evolve(law, student.init(seed=0), ss.Descent(lr=1.0, steps=100), record=ss.Every(n=10))
+        >>> ss.stopping(trained).patience
+        10.0
+    """
+    curves = lag_curves(run)
+    why = no_stopping(curves.law) or (None if "step" in run.series else "a flow has no steps; early stopping needs a descent")
+    if why is not None:
+        raise InputError(why)
+    if held_sequences is not None and held_sequences < 2:
+        raise InputError(f"{held_sequences} held-out sequences have no standard error; take at least 2")
+    if patience is not None and not (np.isfinite(patience) and patience > 0):
+        raise InputError(f"patience is {patience:g} steps, but must be positive and finite")
+    held = max(2, round(SHARE * curves.law.sequences)) if held_sequences is None else held_sequences
+    step = run.step.astype(float)
+    waits = PATIENCE * float(step[-1]) if patience is None else patience
+    return Stopping(curves, step, np.asarray(run.series["loss"]), held, waits)
+
+
+def no_stopping(law: Any) -> str | None:
+    """Why early stopping has no meaning for runs of this loss, None where it has."""
+    if not isinstance(law, LaggedLoss):
+        return f"early stopping needs students on drawn sequences of a lagged chain, not {type(law).__name__}"
+    if law.labels != "hard":
+        return "labels are the true law, which cannot be overfitted as drawn tokens can; early stopping needs labels hard"
+    if law.fresh:
+        return "every step sees fresh sequences: there is no sample to overfit; early stopping needs a fixed one"
+    if law.sequences < 2:
+        return "there is 1 training sequence; the ridge fit sets a quarter aside, so early stopping needs at least 2"
+    return None
+
+
+COUNTS = 0.01
+"""Differences in loss below this share of the whole ladder l_0 - l_k are no gain and no loss."""
+
+
+@dataclass(frozen=True)
+class StoppingEvidence:
+    """The stops of a run, computed when a claim first looks at them."""
+
+    run: Run
+
+    @cached_property
+    def stopping(self) -> Stopping | str:
+        """Or the sentence that says why the run has none: soft labels, fresh sequences, a flow."""
+        try:
+            return stopping(self.run)
+        except InputError as error:
+            return str(error)
+
+    @property
+    def found(self) -> Stopping:
+        """The stops, where a regime has made sure that there are some."""
+        assert isinstance(self.stopping, Stopping)
+        return self.stopping
+
+
+def _counts(found: Stopping) -> float:
+    losses = found.curves.levels.losses
+    return COUNTS * float(losses[0] - losses[-1])
+
+
+def overfits(found: Stopping | str) -> Regime:
+    """There is something to stop: the loss to the true law is higher at the end than at its least."""
+    if isinstance(found, str):
+        return Regime(False, found, applies=False)
+    least, gain = _counts(found), found.gain
+    if gain <= least:
+        said = (
+            f"{found.law.sequences} sequences are not overfitted: {gain:.3g} above the best frame at the end ({least:.2g} counts)"
+        )
+        return Regime(False, said, applies=False)
+    failed = _unlearned(found)
+    if failed:
+        return Regime(False, "; ".join(failed))
+    return Regime(True, f"{found.law.sequences} sequences are overfitted: {gain:.3g} above the best frame at the end")
+
+
+def _unlearned(found: Stopping) -> list[str]:
+    """Why a run that got worse has nothing to say of stopping: it never was on the ladder, or there is none to see."""
+    losses, excess = found.curves.levels.losses, found.validation - found.validation_law.floor
+    half, height = float((losses[0] + losses[1]) / 2 - losses[-1]), float(losses[0] - losses[-1])
+    best = float(excess.min())
+    error = found.difference(found.stops["end"].frame, found.stops["oracle"].frame)[1]
+    kinds = (
+        (bool(np.isfinite(excess).all()), "a loss on the way is not finite"),
+        (best <= half, f"t_1 was not passed: the best frame is {best:.3g} above Bayes, half-way is {half:.3g}"),
+        (height > error, f"the ladder is {height:.2g} high, the held-out loss has a standard error of {error:.2g}"),
+    )
+    return [sentence for good, sentence in kinds if not good]
+
+
+def decided(found: Stopping | str) -> Regime:
+    """Moreover j* does not depend on the ridge, and the run has come as far as class j*."""
+    regime = overfits(found)
+    if not regime.holds or isinstance(found, str):
+        return regime
+    best = found.best_class
+    if best is None:
+        by = ", ".join(f"{j} at ridge {ridge:g}" for ridge, j in found.best_by_ridge.items())
+        return Regime(False, f"which likelihood fit is best has not settled as the ridge vanishes: {by}")
+    reached = max(found.nearest(found.stops[rule].frame) for rule in ("oracle", "end"))
+    if reached < best:
+        return Regime(False, f"the run ends as class {reached}, before class {best}: more steps are needed")
+    return Regime(True, f"{regime.sentence}; class {best} is the best fit at ridges {RIDGES[-2]:g} and {RIDGES[-1]:g}")
+
+
+def best_restricted(evidence: StoppingEvidence) -> Comparison:
+    """The class nearest at the best stop against the class whose likelihood fit predicts best."""
+    found = evidence.found
+    stop, best = found.stops["oracle"].frame, found.best_by_ridge[RIDGES[-1]]
+    near, clear = found.curves.nearest(stop)
+    fits = ", ".join(f"F_{j} {loss:.3g}" for j, loss in enumerate(found.likelihood[RIDGES[-2]]))
+    reason = (
+        f"best stop at step {found.step[stop]:g} with loss {found.validation[stop]:.4g}; fits at ridge {RIDGES[-2]:g}: {fits}"
+    )
+    if not clear:
+        reason += "; the nearest class is not nearer than the next by two standard errors"
+    return Comparison("no class" if best is None else best, near, "the same class", near == best if clear else None, reason)
+
+
+def against_ridge(evidence: StoppingEvidence) -> Comparison:
+    """The loss at the best stop above that of the best ridge fit; less than a hundredth of the ladder decides nothing."""
+    found = evidence.found
+    allowed = _counts(found)
+    if not np.isfinite(found.ridge).all():
+        return Comparison("> 0", None, allowed, None, "a ridge fit did not converge", unit="nats")
+    best, stopped = int(np.argmin(found.ridge)), found.loss("oracle")
+    above = stopped - float(found.ridge[best])
+    reason = f"loss {stopped:.4g} at the best stop, {stopped - above:.4g} by the ridge fit of class {best} that knows the lags"
+    error = found.ridge_error(found.stops["oracle"].frame, best)
+    holds = None if abs(above) <= allowed + error else above > 0
+    return Comparison("> 0", above, allowed, holds, reason, measured_error=error, unit="nats")
+
+
+STOPPING_CLAIMS = (
+    claim(
+        "ISA:early-stopping",
+        "Early stopping picks the best restricted class",
+        lambda evidence: decided(evidence.stopping),
+        best_restricted,
+        "start",
+        "end",
+        kind="pattern",
+        rules=2,
+    ),
+    claim(
+        "ISA:stop-ridge",
+        "A ridge fit that knows the lags predicts better than the model at its best stop",
+        lambda evidence: overfits(evidence.stopping),
+        against_ridge,
+        "start",
+        "end",
+        kind="pattern",
+        rules=3,
+    ),
+)
+
+
+def stopping_measure(run: Run) -> dict[str, Any]:
+    """`Stopping.row`, and `not_judged`: why the claim on early stopping does not apply to the run, None where it does."""
+    found = stopping(run)
+    regime = decided(found)
+    return {**found.row(), "not_judged": None if regime.holds else regime.sentence}

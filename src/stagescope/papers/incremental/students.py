@@ -1,0 +1,285 @@
+"""Heads that read positions, heads that also read tokens, and their losses on a lagged chain."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+
+from stagescope.keys import key
+from stagescope.papers.incremental.loss import Found, LaggedLoss, LaggedModel, SequenceLoss, Sequences, check_scale
+from stagescope.papers.incremental.process import LaggedChain
+from stagescope.papers.incremental.transformer import Transformer
+from stagescope.papers.incremental.transformer_passes import TransformerLoss
+from stagescope.params import Params
+
+
+class PositionalHeads(LaggedModel):
+    """a (H, L, P + L - 1) positional scores and V (H, d, d) values [ISA:positional-heads].
+
+    logits_t = sum_h V_h sum_{s < P + t} softmax(a_h[t])_s e_{x_s} for the targets t = 0 .. L - 1 after a context of P tokens:
+    what one-hot positions and a free query matrix reduce to. Scores of positions a target does not see have no effect.
+
+    Args:
+        vocab: number of tokens d.
+        heads: number of heads H.
+        context: tokens P before the first target.
+        targets: tokens L that are scored.
+
+    Examples:
+        >>> student = ss.PositionalHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> {name: block.shape for name, block in student.init(seed=0).items()}
+        {'a': (2, 4, 5), 'V': (2, 3, 3)}
+    """
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"a": (self.heads, self.targets, self.positions), "V": (self.heads, self.vocab, self.vocab)}
+
+    @property
+    def axes(self) -> dict[str, tuple[str, ...]]:
+        return {"a": ("head", "target", "position"), "V": ("head", "output", "token")}
+
+    def init(self, seed: int = 0, scale: float = 1e-3) -> dict[str, np.ndarray]:
+        """V = 0 and normal numbers times `scale` in a, zero where a target sees nothing."""
+        check_scale(scale)
+        normal = key(seed, "init", "a").normal(size=self.shapes["a"])
+        return {"a": np.where(self.visible, scale * normal, 0.0), "V": np.zeros(self.shapes["V"])}
+
+    def attention(self, params: Params) -> np.ndarray:
+        """softmax(a) over the visible positions (..., H, L, P + L - 1)."""
+        return self.masked_softmax(params["a"])
+
+    def seen(self, params: Params, tokens: np.ndarray) -> np.ndarray:
+        return self.attention(params)[None]
+
+    def token_maps(self, params: Params) -> np.ndarray:
+        return np.asarray(params["V"], dtype=float)
+
+    def logits(self, params: Params, tokens: np.ndarray) -> np.ndarray:
+        """Output logits (B, L, d) for tokens (B, P + L - 1 or more): one gather of rows per position."""
+        attention, values = self.attention(params), np.asarray(params["V"], dtype=float)
+        self.check_tokens(tokens)
+        total = np.zeros((len(tokens), self.targets, self.vocab))
+        for s in range(self.positions):
+            rows = np.einsum("ht,hjx->xtj", attention[:, :, s], values)
+            total += rows[tokens[:, s]]
+        return total
+
+
+class HeadsKernel(SequenceLoss):
+    """The loss of PositionalHeads on any sequences, by a kernel [ISA:loss].
+
+    `precision` is that of the steps of a descent: of logits, residuals and their sums over sequences. Parameters, sums over
+    heads, `value`, `grad` and all that is read of a run are float64 in both.
+    """
+
+    model: PositionalHeads  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
+    precision: Literal["float32", "float64"] = "float64"
+
+    def predict(self, params: Any, data: Any) -> Any:
+        """Rows of V gathered by token, mixed by attention."""
+        from stagescope.autodiff import jax, jnp
+
+        attention = jax.nn.softmax(jnp.where(self.model.visible, params["a"], -jnp.inf), axis=-1)
+        rows = jnp.swapaxes(params["V"], 1, 2)[:, data["tokens"][:, : self.model.positions]]
+        return jnp.einsum("hts,hnsj->ntj", attention, rows)
+
+    def _kernel(self, params: Params, on: Sequences, wanted: bool = True, gradient: bool = True) -> Found:
+        """The kernel's derivatives in attention and values, taken back through the softmax. Only steps do without the loss."""
+        from stagescope.papers.incremental.positional_kernel import heads_pass
+
+        attention = self.model.attention(params)
+        values = np.ascontiguousarray(np.swapaxes(np.asarray(params["V"], dtype=float), 1, 2))
+        if not (np.isfinite(attention).all() and np.isfinite(values).all()):  # the kernel's exponential takes numbers only
+            return np.nan, {"a": np.full_like(attention, np.nan), "V": np.full_like(values, np.nan)}
+        cast = values if wanted else values.astype(self.precision)
+        loss, d_attention, d_values = heads_pass(attention, cast, on, self.model.context, wanted, gradient)
+        centred = d_attention - np.sum(attention * d_attention, axis=-1, keepdims=True)
+        return loss, {"a": attention * centred, "V": np.swapaxes(d_values, 1, 2)}
+
+
+class HeadsLoss(HeadsKernel, LaggedLoss):  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
+    """On sequences of a lagged chain. See LaggedLoss for the choices.
+
+    Args:
+        model: the student.
+        process: the chain that it learns.
+        sequences: how many sequences are drawn.
+        seed: of the draw.
+        labels: "hard", the tokens drawn, or "soft", the true law of each.
+        batch: sequences in a step of a descent; None takes all.
+        fresh: draw new sequences for every step.
+        part: "train" or "held-out": two samples of one seed.
+        watched: sequences on which the recorded loss is taken.
+        precision: of the products in the kernel.
+
+    Examples:
+        >>> student = ss.PositionalHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> law = ss.HeadsLoss(model=student, process=lagged, sequences=50)
+        >>> print(f"{law.value(student.init(seed=0)):.2f}")
+        1.10
+    """
+
+    def _largest(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        yield from super()._largest()
+        size = (self.model.positions, self.model.vocab, self.model.vocab)
+        yield "the work space of the heads", "take shorter spans, less padding or a smaller vocabulary", size
+
+
+class ContentHeads(LaggedModel):
+    """W (H, d + N, d + N) queries, V (H, d, d + N) values on inputs u_s = (token one-hot ; position one-hot) [ISA:content-heads].
+
+    N = P + L - 1 positions. The query of target t is the last token it sees, at q = P + t - 1: its score for position s <= q is
+    u_q^T W_h u_s / sqrt(d + N), and logits_t = sum_h V_h sum_s softmax(scores)_s u_s. Keys are the inputs themselves. As u holds
+    two ones, every product is a sum of two gathered rows; no one-hot is ever made.
+
+    Args:
+        vocab: number of tokens d.
+        heads: number of heads H.
+        context: tokens P before the first target.
+        targets: tokens L that are scored.
+
+    Examples:
+        >>> student = ss.ContentHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> {name: block.shape for name, block in student.init(seed=0).items()}
+        {'W': (2, 8, 8), 'V': (2, 3, 8)}
+    """
+
+    @property
+    def inputs(self) -> int:
+        """Length of [token ; position]."""
+        return self.vocab + self.positions
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        size = self.inputs
+        return {"W": (self.heads, size, size), "V": (self.heads, self.vocab, size)}
+
+    @property
+    def axes(self) -> dict[str, tuple[str, ...]]:
+        return {"W": ("head", "query", "key"), "V": ("head", "output", "input")}
+
+    def init(self, seed: int = 0, scale: float = 1e-3, kind: Literal["scale", "xavier"] = "scale") -> dict[str, np.ndarray]:
+        """V = 0 and W uniform within +- scale; `xavier` is the scale sqrt(6 / (inputs + outputs)) = sqrt(3 / (d + N))."""
+        check_scale(scale)
+        reach = np.sqrt(3.0 / self.inputs) if kind == "xavier" else scale
+        draw = key(seed, "init", "W").uniform(-1.0, 1.0, size=self.shapes["W"])
+        return {"W": reach * draw, "V": np.zeros(self.shapes["V"])}
+
+    def seen(self, params: Params, tokens: np.ndarray) -> np.ndarray:
+        """Attention (B, H, L, N): four gathered numbers per score."""
+        self.check_tokens(tokens)
+        weights = np.asarray(params["W"], dtype=float) / np.sqrt(self.inputs)
+        places = np.arange(self.positions)
+        asked = places[self.context - 1 :]
+        rows = weights[:, tokens[:, asked]] + weights[:, None, self.vocab + asked]
+        by_token = np.take_along_axis(
+            rows, np.broadcast_to(tokens[None, :, None, places], (*rows.shape[:3], len(places))), axis=-1
+        )
+        return self.masked_softmax(np.swapaxes(by_token + rows[..., self.vocab + places], 0, 1))
+
+    def token_maps(self, params: Params) -> np.ndarray:
+        """The part of V that reads tokens."""
+        return np.asarray(params["V"], dtype=float)[:, :, : self.vocab]
+
+    def logits(self, params: Params, tokens: np.ndarray) -> np.ndarray:
+        values = np.asarray(params["V"], dtype=float)
+        attention = self.seen(params, tokens)
+        total = np.zeros((len(tokens), self.targets, self.vocab))
+        for h in range(self.heads):
+            rows = values[h].T[tokens[:, : self.positions]] + values[h].T[self.vocab :]
+            total += attention[:, h] @ rows
+        return total
+
+
+class ContentLoss(LaggedLoss):
+    """The loss of ContentHeads, by a kernel [ISA:loss]. See LaggedLoss for the choices.
+
+    `precision` is that of the products inside the kernel; parameters, exponentials and sums over sequences are float64 in both.
+
+    Args:
+        model: the student.
+        process: the chain that it learns.
+        sequences: how many sequences are drawn.
+        seed: of the draw.
+        labels: "hard", the tokens drawn, or "soft", the true law of each.
+        batch: sequences in a step of a descent; None takes all.
+        fresh: draw new sequences for every step.
+        part: "train" or "held-out": two samples of one seed.
+        watched: sequences on which the recorded loss is taken.
+        precision: of the products in the kernel.
+
+    Examples:
+        >>> student = ss.ContentHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> law = ss.ContentLoss(model=student, process=lagged, sequences=50)
+        >>> print(f"{law.value(student.init(seed=0)):.2f}")  # ln 3 at a small start
+        1.10
+    """
+
+    model: ContentHeads  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
+    precision: Literal["float32", "float64"] = "float64"
+
+    def predict(self, params: Any, data: Any) -> Any:
+        """Rows of W and V gathered by token and position, mixed by attention."""
+        from stagescope.autodiff import jax, jnp
+
+        model = self.model
+        tokens, places = data["tokens"][:, : model.positions], np.arange(model.positions)
+        asked = places[model.context - 1 :]
+        rows = params["W"][:, tokens[:, asked]] + params["W"][:, None, model.vocab + asked]
+        scores = jnp.take_along_axis(rows, tokens[None, :, None, :], axis=-1) + rows[..., model.vocab + places]
+        attention = jax.nn.softmax(jnp.where(model.visible, scores / np.sqrt(model.inputs), -jnp.inf), axis=-1)
+        values = jnp.swapaxes(params["V"], 1, 2)
+        return jnp.einsum("hnts,hnsj->ntj", attention, values[:, tokens] + values[:, None, model.vocab + places])
+
+    def _kernel(self, params: Params, on: Sequences, wanted: bool = True, gradient: bool = True) -> Found:
+        from stagescope.papers.incremental.content_kernel import content_pass
+
+        root = np.sqrt(self.model.inputs)
+        queries = np.asarray(params["W"], dtype=float) / root
+        values = np.swapaxes(np.asarray(params["V"], dtype=float), 1, 2)
+        d_queries, d_values = np.full(queries.shape, np.nan), np.full(values.shape, np.nan)
+        if not (np.isfinite(queries).all() and np.isfinite(values).all()):  # the kernel's exponential takes numbers only
+            return np.nan, {"W": d_queries, "V": np.swapaxes(d_values, 1, 2)}
+        cast = np.ascontiguousarray(values, dtype=self.precision)
+        loss = content_pass(queries, cast, on.by_sequence, on.soft, self.model.context, gradient, d_queries, d_values)
+        return loss, {"W": d_queries / root, "V": np.swapaxes(d_values, 1, 2)}
+
+
+def student_loss(model: LaggedModel, process: LaggedChain, **choices: Any) -> LaggedLoss:
+    """The loss of a student on a chain; `choices` are fields of the loss, such as sequences, batch, labels and seed.
+
+    Args:
+        model: the student.
+        process: the chain.
+        choices: fields of the loss.
+
+    Examples:
+        >>> student = ss.PositionalHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> type(ss.student_loss(student, lagged, sequences=50)).__name__
+        'HeadsLoss'
+    """
+    losses: dict[type[LaggedModel], type[LaggedLoss]] = {
+        PositionalHeads: HeadsLoss,
+        ContentHeads: ContentLoss,
+        Transformer: TransformerLoss,
+    }
+    return losses[type(model)](model=model, process=process, **choices)
+
+
+def held_out(model: LaggedModel, process: LaggedChain, sequences: int = 3000, seed: int = 0, **choices: Any) -> LaggedLoss:
+    """The loss on held-out sequences with the true law as label: `held_out(...).values(run.params)` [ISA:loss].
+
+    Args:
+        model: the student.
+        process: the chain.
+        sequences: how many are held out.
+        seed: of the draw.
+        choices: further fields of the loss.
+
+    Examples:
+        >>> student = ss.PositionalHeads(vocab=3, heads=2, context=2, targets=4)
+        >>> print(f"{ss.held_out(student, lagged, sequences=100).value(student.init(seed=0)):.2f}")
+        1.10
+    """
+    return student_loss(model, process, sequences=sequences, seed=seed, labels="soft", part="held-out", **choices)

@@ -1,1 +1,0 @@
-"""Students of a lagged chain: positional heads, content heads, the transformer."""

@@ -1,1 +1,0 @@
-"""The full student: model, loss, and its pass by Numba and BLAS."""

@@ -1,0 +1,232 @@
+"""The full student: a transformer of one or two layers with embeddings, LayerNorm, MLP and residual stream [ISA:transformer]."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+from pydantic import Field as Limits
+from pydantic import model_validator
+
+from stagescope.keys import key
+from stagescope.papers.incremental.loss import LaggedModel
+from stagescope.params import Params
+
+
+class Transformer(LaggedModel):
+    """x = E[token] + position; in each layer x += heads(norm(x)), x += MLP(norm(x)); logits = norm(x) U + u [ISA:transformer].
+
+    LayerNorm comes before each part and before the output. The MLP is ReLU with biases; the maps of the heads have none. Position
+    encodings (`places`) are `learned`, `sinusoidal` (fixed sines and cosines) or `one-hot` (the s-th unit vector), all added to
+    the tokens; `rotary`, which turns queries and keys by angles that grow with the position; or `relative`, a learned number B
+    for each head and lag that is added to the scores. Dropout falls on what heads and MLP add to the stream. Parts are switched
+    off by `mlp=0`, `norm="none"`, `residual=False`, `dropout=0`.
+
+    Before the first layer there is no dropout, so its norm, queries, keys and values depend on (token, position) alone: they are
+    computed once per pair and gathered. The last layer computes only the rows that are scored.
+
+    Args:
+        vocab: number of tokens.
+        heads: heads in a layer.
+        context: tokens before the first target.
+        targets: tokens that are scored.
+        layers: 1 or 2.
+        width: of the stream.
+        mlp: hidden width; 0 for no MLP.
+        places: how positions are encoded.
+        norm: "layer" or "none".
+        residual: whether parts add to the stream.
+        dropout: the share that is dropped.
+
+    Examples:
+        >>> student = ss.Transformer(vocab=3, heads=1, context=2, targets=2, width=4, mlp=0, dropout=0)
+        >>> sorted(student.init(seed=0))
+        ['E', 'K1', 'O1', 'P', 'Q1', 'U', 'V1', 'gain_heads1', 'gain_out', 'shift_heads1', 'shift_out', 'u']
+    """
+
+    layers: Literal[1, 2] = 1
+    width: int = Limits(default=255, ge=1)
+    mlp: int = Limits(default=64, ge=0)
+    places: Literal["learned", "sinusoidal", "one-hot", "rotary", "relative"] = "learned"
+    norm: Literal["layer", "none"] = "layer"
+    residual: bool = True
+    dropout: float = Limits(default=0.1, ge=0, lt=1)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of the {self.heads} heads")
+        if self.places == "one-hot" and self.width < self.positions:
+            raise ValueError(f"one-hot positions need a width of at least {self.positions}, got {self.width}")
+        if self.places == "rotary" and self.width < 2 * self.heads:
+            raise ValueError(f"rotary positions need a width of at least 2 for each of the {self.heads} heads, got {self.width}")
+        return self
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        wide, part, heads = self.width, self.width // self.heads, self.heads
+        found: dict[str, tuple[int, ...]] = {"E": (self.vocab, wide)}
+        if self.places == "learned":
+            found["P"] = (self.positions, wide)
+        for i in range(1, self.layers + 1):
+            found |= {f"{name}{i}": (heads, wide, part) for name in "QKV"} | {f"O{i}": (heads, part, wide)}
+            if self.places == "relative":
+                found[f"B{i}"] = (heads, self.positions)
+            if self.mlp:
+                found |= {f"M{i}": (wide, self.mlp), f"m{i}": (self.mlp,), f"N{i}": (self.mlp, wide), f"n{i}": (wide,)}
+        if self.norm == "layer":
+            found |= {f"{kind}_{name}": (wide,) for name in self._norms for kind in ("gain", "shift")}
+        return found | {"U": (wide, self.vocab), "u": (self.vocab,)}
+
+    @property
+    def _norms(self) -> tuple[str, ...]:
+        parts = ("heads", "mlp") if self.mlp else ("heads",)
+        return (*(f"{part}{i}" for i in range(1, self.layers + 1) for part in parts), "out")
+
+    @property
+    def axes(self) -> dict[str, tuple[str, ...]]:
+        named = {"E": ("token", "stream"), "P": ("position", "stream"), "U": ("stream", "output"), "u": ("output",)}
+        named |= dict.fromkeys("QKV", ("head", "stream", "inner")) | {"O": ("head", "inner", "stream")}
+        named |= {"B": ("head", "lag"), "M": ("stream", "unit"), "m": ("unit",), "N": ("unit", "stream")}
+        return {name: named.get(name.rstrip("12"), ("stream",)) for name in self.shapes}
+
+    def init(self, seed: int = 0) -> dict[str, np.ndarray]:
+        """Embeddings standard normal, matrices uniform within +- 1/sqrt(inputs), biases (also of lags) 0, gains 1."""
+        found = {}
+        for name, shape in self.shapes.items():
+            draw = key(seed, "init", name)
+            if name in ("E", "P"):
+                found[name] = draw.normal(size=shape)
+            elif len(shape) > 1 and name[0] != "B":
+                inputs = self.width if name[0] == "O" else shape[-2]  # all heads together are the inputs of O
+                found[name] = draw.uniform(-1.0, 1.0, size=shape) / np.sqrt(inputs)
+            else:
+                found[name] = np.ones(shape) if name.startswith("gain") else np.zeros(shape)
+        return found
+
+    @cached_property
+    def fixed_places(self) -> np.ndarray:
+        """What is added to the tokens and not learned (positions, width); nothing for rotary and relative positions."""
+        if self.places in ("rotary", "relative"):
+            return np.zeros((self.positions, self.width))
+        if self.places == "one-hot":
+            return np.eye(self.positions, self.width)
+        angles = self._angles((self.width + 1) // 2)
+        return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)[:, : self.width]
+
+    def _angles(self, count: int) -> np.ndarray:
+        """Angles that grow with the position, at `count` rates from 1 down to 1/10000 (positions, count)."""
+        return np.arange(self.positions)[:, None] / 10000.0 ** (np.arange(count) / count)
+
+    @cached_property
+    def turns(self) -> tuple[np.ndarray, np.ndarray]:
+        """cos and sin of the angles of rotary positions (positions, half of a head); an odd last entry is not turned."""
+        angles = self._angles(self.width // self.heads // 2)
+        return np.cos(angles), np.sin(angles)
+
+    def forward(self, params: Any, tokens: Any, kept: Any = None) -> tuple[Any, Any]:
+        """Logits (B, L, d) and the attention of the first layer (H, B, L, N) on tokens (B, N), traceable by JAX.
+
+        `kept` are masks of the entries that survive dropout, one per part added to the stream; None: all.
+        """
+        from stagescope.autodiff import jax, jnp
+
+        everywhere = np.arange(self.positions)
+        place = params["P"] if self.places == "learned" else jnp.asarray(self.fixed_places, params["E"].dtype)
+        pairs = params["E"][:, None] + place  # (token, position, stream): every input of the first layer
+        x, attention = pairs[tokens[:, self.rows(1)], self.rows(1)], None
+        parts = iter(kept if kept is not None else ())
+        for i in range(1, self.layers + 1):
+            rows = self.rows(i)
+            normed = self._norm(params, f"heads{i}", pairs if i == 1 else x)
+            x = x if i == 1 else x[:, rows]
+
+            def project(name: str, at: np.ndarray, normed: Any = normed, i: int = i) -> Any:
+                part = jnp.einsum("ysw,hwp->hysp", normed[:, at], params[f"{name}{i}"])
+                part = self._turned(part, at) if name in "QK" and self.places == "rotary" else part
+                if i > 1:
+                    return part  # (head, sequence, position, inner)
+                flat = part.reshape(self.heads, -1, part.shape[-1])  # one index gathers faster than two
+                return flat[:, tokens[:, at] * len(at) + np.arange(len(at))]
+
+            scores = jnp.einsum(
+                "hbqp,hbsp->hbqs", project("Q", rows) / np.sqrt(self.width // self.heads), project("K", everywhere)
+            )
+            if self.places == "relative":
+                lags = np.maximum(rows[:, None] - everywhere, 0)
+                scores = scores + params[f"B{i}"][:, None, lags]
+            weights = jax.nn.softmax(jnp.where(everywhere <= rows[:, None], scores, -jnp.inf), axis=-1)
+            attention = weights if attention is None else attention
+            mixed = jnp.einsum("hbqs,hbsp->hbqp", weights, project("V", everywhere))
+            x = self._add(x, sum(mixed[h] @ params[f"O{i}"][h] for h in range(self.heads)), parts)
+            if self.mlp:
+                units = jax.nn.relu(self._norm(params, f"mlp{i}", x) @ params[f"M{i}"] + params[f"m{i}"])
+                x = self._add(x, units @ params[f"N{i}"] + params[f"n{i}"], parts)
+        return self._norm(params, "out", x) @ params["U"] + params["u"], attention
+
+    def _turned(self, part: Any, at: np.ndarray) -> Any:
+        """Queries or keys (..., positions, inner), each turned by the angles of its position."""
+        from stagescope.autodiff import jnp
+
+        cos, sin = (jnp.asarray(table[at], part.dtype) for table in self.turns)
+        half = cos.shape[-1]
+        one, two, rest = part[..., :half], part[..., half : 2 * half], part[..., 2 * half :]
+        return jnp.concatenate([one * cos - two * sin, two * cos + one * sin, rest], axis=-1)
+
+    def rows(self, layer: int) -> np.ndarray:
+        """Positions that a layer computes: all, in the last one those that are scored."""
+        return np.arange(self.context - 1 if layer == self.layers else 0, self.positions)
+
+    @property
+    def parts(self) -> int:
+        """Parts that a layer adds to the stream."""
+        return 2 if self.mlp else 1
+
+    @property
+    def threshold(self) -> int:
+        """Of 2^16 random numbers, how many mean that an entry is dropped."""
+        return min(round(self.dropout * 2**16), 2**16 - 1)
+
+    def _norm(self, params: Any, name: str, x: Any) -> Any:
+        if self.norm == "none":
+            return x
+        from stagescope.autodiff import jax, jnp
+
+        centred = x - jnp.mean(x, axis=-1, keepdims=True)
+        size = jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + 1e-5)  # as in PyTorch's LayerNorm
+        return centred * size * params[f"gain_{name}"] + params[f"shift_{name}"]
+
+    def _add(self, x: Any, part: Any, kept: Iterator[Any]) -> Any:
+        """The stream after one more part of it; entries that survive dropout are scaled up."""
+        mask = next(kept, None)
+        if mask is not None:
+            from stagescope.autodiff import jnp
+
+            part = jnp.where(mask, part / (1 - self.dropout), 0)
+        return x + part if self.residual else part
+
+    @cached_property
+    def _compiled(self) -> Any:
+        from stagescope.autodiff import jax
+
+        return jax.jit(self.forward)
+
+    def _forward(self, params: Params, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Without dropout, in float64."""
+        self.check_tokens(tokens)
+        floats = {name: np.asarray(block, dtype=float) for name, block in params.items()}
+        logits, attention = self._compiled(floats, tokens[:, : self.positions])
+        return np.asarray(logits), np.asarray(attention)
+
+    def logits(self, params: Params, tokens: np.ndarray) -> np.ndarray:
+        return self._forward(params, tokens)[0]
+
+    def seen(self, params: Params, tokens: np.ndarray) -> np.ndarray:
+        """Attention of the rows that are scored, in the first layer."""
+        return np.swapaxes(self._forward(params, tokens)[1], 0, 1)[:, :, -self.targets :]
+
+    def token_maps(self, params: Params) -> np.ndarray | None:
+        """E V_h O_h U of one layer, without norm and MLP; with them the map from token to logits is not linear."""
+        if self.layers > 1 or self.mlp or self.norm != "none":
+            return None
+        return np.einsum("xw,hwp,hpv,vy->hyx", params["E"], params["V1"], params["O1"], params["U"], optimize=True)
