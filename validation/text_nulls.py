@@ -13,8 +13,8 @@ import stagescope as ss
 from stagescope.errors import InputError
 from stagescope.papers.focus_dilution.text import nulls as focus
 from stagescope.papers.incremental.text import nulls as incremental
-from stagescope.papers.scan_snap.text import nulls as snap
 from stagescope.runs.run import Run
+from validation.nulls import scan_snap_text as snap
 
 SEEDS = (140_001, 140_002, 140_003)
 CORPORA = ("wikitext-2", "tinystories", "tiny-shakespeare")

@@ -1,0 +1,1 @@
+"""Inputs and nulls of the claims of every paper, drawn by seed."""
