@@ -23,8 +23,15 @@ import stagescope as ss
 from benchmarks.scan_snap_alternatives import LAYOUTS, jax_steps, torch_steps
 from benchmarks.timing import alternating, least, seconds
 from stagescope.fields.lanes import LANES
-from stagescope.papers.scan_snap.sampled_kernel import accumulate, heavy_ball, move
-from stagescope.papers.scan_snap.single_kernel import accumulate_single, heavy_ball_single, padded, workspace
+from stagescope.papers.scan_snap.sampled_kernel import (
+    accumulate,
+    accumulate_single,
+    heavy_ball,
+    heavy_ball_single,
+    move,
+    padded,
+    workspace,
+)
 
 BATCH = LENGTH = 128
 STEPS, ROUNDS, MOMENTUM = 40, 7, 0.9
@@ -194,7 +201,7 @@ def compare(last: int) -> dict[str, Any]:
 
 
 def sweep_seconds() -> float:
-    from stagescope.papers.scan_snap.figures.numbers import entropy_grid
+    from stagescope.papers.scan_snap.figures import entropy_grid
     from stagescope.progress import Progress
 
     found: list[dict] = []

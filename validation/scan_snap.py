@@ -6,7 +6,7 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.papers.published import published
-from stagescope.papers.scan_snap.figures import numbers
+from stagescope.papers.scan_snap import figures
 from stagescope.progress import Progress
 
 Row = tuple[str, float, float, float, str]
@@ -43,14 +43,14 @@ def _events() -> Iterator[Row]:
 
 def _figures() -> Iterator[Row]:
     reference = published("stagescope.papers.scan_snap")
-    for panel in numbers.syn_small(Progress())["panels"]:
+    for panel in figures.syn_small(Progress())["panels"]:
         rate = f"{panel['rate_y']:g}"
         value = reference["figure_4_entropy"].value[rate]
         yield _row(f"figure 4, entropy at step 99, eta_Y {rate}", panel["entropy_at_99"][0], "figure_4_entropy", value)
-    for panel in numbers.adam(Progress())["panels"]:
+    for panel in figures.adam(Progress())["panels"]:
         low, high = reference["figure_5_leading_token"].value[f"{panel['lr']:g}"]
         yield f"figure 5, leading token, Adam rate {panel['lr']:g}", panel["top"], low, high, "figure_5_leading_token"
-    gap = numbers.entropy_grid(Progress())["mean_abs_difference"]
+    gap = figures.entropy_grid(Progress())["mean_abs_difference"]
     yield _row("figure 6, mean |difference| over 64 cells", gap, "figure_6_entropy", 0.0)
 
 
@@ -68,7 +68,7 @@ def _entropy(**options) -> float:
 
 
 def _collapse() -> Iterator[Row]:
-    found, reference = numbers.collapse(Progress()), published("stagescope.papers.scan_snap")
+    found, reference = figures.collapse(Progress()), published("stagescope.papers.scan_snap")
     for name, value in reference["transition_slopes"].value.items():
         yield _row(f"transition time, slope in {name}", found["slopes"][name], "transition_slopes", value)
     low, high = reference["transition_ratio"].value

@@ -236,7 +236,7 @@ def test_cite(ask):
     said = ask("cite", "scan-snap")
     assert "@misc{tian2023scan" in said
     assert "arXiv:2305.16380" in said
-    assert "SnS:lemma-1" in said
+    assert "SnS:order" in said
 
 
 def test_completion(ask):

@@ -235,8 +235,8 @@ def test_own_claims_follow_those_of_the_paper_and_are_judged_once(tmp_path):
 
 
 def test_an_own_claim_with_the_tag_of_a_claim_of_the_paper_is_refused():
-    with pytest.raises(ss.InputError, match="the tag 'SnS:lemma-1' is that of a claim of the paper; give your own claim another"):
-        ss.check(small_run("pairwise"), claims=own_claim(tag="SnS:lemma-1"))
+    with pytest.raises(ss.InputError, match="the tag 'SnS:order' is that of a claim of the paper; give your own claim another"):
+        ss.check(small_run("pairwise"), claims=own_claim(tag="SnS:order"))
 
 
 def test_an_objective_that_the_run_does_not_move_leaves_no_trace():

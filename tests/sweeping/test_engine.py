@@ -328,7 +328,7 @@ def test_a_column_never_mixes_versions_of_rules_and_remeasure_renews_old_rows(sw
 
     asked = {"grid": {"rate_y": "1,2"}, "measure": ["verdicts"]}
     before = sweep(**asked)
-    tag = "SnS:lemma-1"
+    tag = "SnS:order"
     assert None not in before.column(tag)
     known = module.STUDY.kinds[0].claims()
     newer = tuple(replace(claim, rules=claim.rules + 1) if claim.tag == tag else claim for claim in known)

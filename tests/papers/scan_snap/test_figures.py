@@ -7,8 +7,8 @@ import pytest
 
 import stagescope as ss
 from stagescope.papers.published import published
-from stagescope.papers.scan_snap import forms
-from stagescope.papers.scan_snap.figures import FIGURES, numbers
+from stagescope.papers.scan_snap import figures, forms
+from stagescope.papers.scan_snap.figures import FIGURES
 from stagescope.progress import Progress
 from stagescope.views import figure
 from stagescope.views.figure import reproduce
@@ -18,7 +18,7 @@ REFERENCE = published("stagescope.papers.scan_snap")
 
 
 def test_figure_4_entropies():
-    panels, expected, start = numbers.syn_small(QUIET)["panels"], REFERENCE["figure_4_entropy"], REFERENCE["start_entropy"]
+    panels, expected, start = figures.syn_small(QUIET)["panels"], REFERENCE["figure_4_entropy"], REFERENCE["start_entropy"]
     for panel in panels:
         value = expected.value[f"{panel['rate_y']:g}"]
         assert panel["entropy_at_99"][0] == pytest.approx(value, abs=expected.tolerance)
@@ -27,8 +27,8 @@ def test_figure_4_entropies():
 
 
 def test_figure_5_selects_different_tokens(monkeypatch):
-    monkeypatch.setattr(numbers, "SEEDS", 2)
-    panels, expected = numbers.adam(QUIET)["panels"], REFERENCE["figure_5_leading_token"].value
+    monkeypatch.setattr(figures, "SEEDS", 2)
+    panels, expected = figures.adam(QUIET)["panels"], REFERENCE["figure_5_leading_token"].value
     assert len(panels) == len(expected)
     for panel in panels:
         first, last = expected[f"{panel['lr']:g}"]
@@ -38,9 +38,9 @@ def test_figure_5_selects_different_tokens(monkeypatch):
 @pytest.mark.long
 def test_figure_6_is_near_the_published_means(monkeypatch):
     """With half of the runs; the figure has twice as many."""
-    monkeypatch.setattr(numbers, "SEEDS", numbers.SEEDS // 2)
-    monkeypatch.setattr(numbers, "medium_runs", numbers.medium_runs.__wrapped__)
-    found = numbers.entropy_grid(QUIET)
+    monkeypatch.setattr(figures, "SEEDS", figures.SEEDS // 2)
+    monkeypatch.setattr(figures, "medium_runs", figures.medium_runs.__wrapped__)
+    found = figures.entropy_grid(QUIET)
     assert len(found["published"]) == len(found["cells"]) == 64
     assert found["mean_abs_difference"] <= REFERENCE["figure_6_entropy"].tolerance
     gaps = np.array([found["cells"][k][0] - found["published"][k][0] for k in found["published"]])
@@ -49,7 +49,7 @@ def test_figure_6_is_near_the_published_means(monkeypatch):
 
 
 def test_finite_step_effect():
-    curve, flow, steps = numbers.finite_step(QUIET)["curves"][0], REFERENCE["flow_entropy"], REFERENCE["finite_step_entropy"]
+    curve, flow, steps = figures.finite_step(QUIET)["curves"][0], REFERENCE["flow_entropy"], REFERENCE["finite_step_entropy"]
     assert curve["flow"] == pytest.approx(flow.value["1"], abs=flow.tolerance)
     for rate, value in steps.value.items():
         assert curve["heavy_ball"][curve["rate"].index(float(rate))] == pytest.approx(value, abs=steps.tolerance)
@@ -86,8 +86,8 @@ def test_figures_are_written_with_their_numbers(name, tmp_path):
 
 def test_collapse_slopes_and_band(monkeypatch):
     """With a third of the frames: a parabola locates the peak between them."""
-    monkeypatch.setattr(numbers, "run_study", lambda *words, **options: ss.run_study(*words, **{**options, "frames": 100}))
-    found, slopes = numbers.collapse(QUIET), REFERENCE["transition_slopes"]
+    monkeypatch.setattr(figures, "run_study", lambda *words, **options: ss.run_study(*words, **{**options, "frames": 100}))
+    found, slopes = figures.collapse(QUIET), REFERENCE["transition_slopes"]
     for name, value in slopes.value.items():
         assert found["slopes"][name] == pytest.approx(value, abs=slopes.tolerance)
     low, high = REFERENCE["transition_ratio"].value
@@ -96,7 +96,7 @@ def test_collapse_slopes_and_band(monkeypatch):
 
 def test_figure_3_orders_and_knees():
     """Slower decoders grow further; each curve has made most of its growth by 2 t0."""
-    found = numbers.growth_factors(QUIET)
+    found = figures.growth_factors(QUIET)
     curves = found["curves"]
     assert found["largest_chi"] == max(max(curve["chi"]) for curve in curves)
     assert np.all(np.diff([curve["chi"][-1] for curve in curves]) < 0)
@@ -108,7 +108,7 @@ def test_figure_3_orders_and_knees():
 
 def test_the_axis_of_figure_3_needs_other_rates():
     """chi <= e^{2B}: with the least C0 and the eta_Z that is named, the bound is just the end of the axis."""
-    axis = numbers.axis_of_figure_three()
+    axis = figures.axis_of_figure_three()
     drive = forms.driving(700.0, 1000, 10, 0.5, axis["rate_z_needed"]) / 10
     assert np.exp(2 * forms.growth(drive, forms.start_constant(1.0, 1.0, 10))) == pytest.approx(axis["reaches"], rel=1e-9)
     assert axis["ratio_needed"] > 1000

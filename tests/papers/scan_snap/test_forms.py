@@ -111,7 +111,7 @@ def test_gradient_falls_short_of_theorem_4_like_one_over_m():
 
 
 def test_transition_slopes():
-    from stagescope.papers.scan_snap.figures.numbers import transition
+    from stagescope.papers.scan_snap.figures import transition
 
     base, slopes = transition(5, 1000, 100.0), REFERENCE["transition_slopes"]
     for name, other in (("eta_Y", transition(5, 1000, 300.0)), ("K", transition(15, 1000, 100.0))):

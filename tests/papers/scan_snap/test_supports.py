@@ -5,8 +5,8 @@ import pytest
 
 import stagescope as ss
 from stagescope.papers.scan_snap.model import attention, features
+from stagescope.papers.scan_snap.observables import Supports
 from stagescope.papers.scan_snap.process import SequenceClass
-from stagescope.papers.scan_snap.supports import Supports
 
 
 def unequal() -> ss.SequenceClasses:

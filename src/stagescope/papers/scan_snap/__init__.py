@@ -1,17 +1,5 @@
 """Scan and snap (arXiv 2305.16380): attention in token-pair logits drops common tokens, then freezes."""
 
-from stagescope.papers.paper import Paper
-from stagescope.papers.scan_snap.study import STUDY
-from stagescope.papers.scan_snap.tags import REFERENCE, TAGS
-from stagescope.papers.scan_snap.text.study import STUDY as TEXT
+import lazy_loader
 
-PAPER = Paper(
-    name="scan-snap",
-    reference=REFERENCE,
-    tags=TAGS,
-    studies=(STUDY, TEXT),
-    forms={
-        "population": ("stagescope.papers.scan_snap.loss:PairwisePopulation",),
-        "sampled": ("stagescope.papers.scan_snap.sampled:PairwiseSampled",),
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -3,16 +3,18 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
 from stagescope.claims.comparison import Comparison, Regime
+from stagescope.detect.stage import Event
 from stagescope.papers.scan_snap.forms import transition_time
-from stagescope.papers.scan_snap.loss import Pairing, PairwisePinv
+from stagescope.papers.scan_snap.loss import Pairing, PairwisePinv, PairwiseSampled
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
-from stagescope.papers.scan_snap.sampled import PairwiseSampled
-from stagescope.papers.scan_snap.stages import LEVELS
+from stagescope.papers.scan_snap.stages import LEVELS, Averages, find
+from stagescope.papers.scan_snap.study import GENERATOR, STUDY
 from stagescope.params import Params
 from stagescope.runs.run import Run
 
@@ -24,17 +26,13 @@ class Limits:
     motion: float = 1e-9  # a smaller change of a score is rounding of the integrator
     sign: float = 1e-9  # a velocity this small, relative to the largest, is rounding of the right-hand side
     batch_sign: float = 0.05  # the same for steps on batches, of the largest change: what one batch in twenty does
-    conserved: float = 1e-9  # drift of row sums relative to the largest parameter: rounding
-    conserved_single: float = 1e-5  # the same of steps in float32, which round to 6e-8: about 100 roundings
-    length_slope: float = 0.1  # absolute error of the slope -1/2; three lengths with 200 contexts each
-    relative: float = 0.05  # closed forms in their limit, and steps against their flow: 5 % of the number predicted
+    relative: float = 0.05  # closed forms in their limit: 5 % of the number predicted
     growth: float = 0.1  # B(t0): 10 %, because it is integrated from two such numbers
     order: float = 0.95  # share of pairs of distinct tokens that must keep the order of P(l|n)
     transition: float = 0.25  # of K ln M / eta_Y: the paper gives an order of magnitude, and a quarter is well below it
     decade: float = 0.05  # share of attention that may move in a decade of time where a combination is almost fixed
     half: float = 0.5  # share of the entropy at the start; beyond it attention is closer to one token than to the start
     entropy: float = 1e-5  # nats; ten times the error of the entropy of a flow
-    scaling: float = 1e-6  # difference of Z between two flows that are equal by the scaling law
 
 
 LIMITS = Limits()
@@ -62,28 +60,20 @@ def not_moved(predicted: float | str, tolerance: float | str) -> Comparison:
 
 
 @dataclass(frozen=True)
-class Companions:
-    """How to make companion runs: the flow at other rates to another end time, the flow instead of steps, other batches.
-
-    Of a flow there is the end only; one that breaks down raises `SolveFailed`.
-    """
-
-    rates: Callable[[dict[str, float], float], Params]
-    flow: Callable[[float], Params]
-    replicas: Callable[[], list[ClassAttention]]
-
-
-@dataclass(frozen=True)
 class Evidence:
     """A run with its class attention, taken from a denser replay where the run is recorded coarsely."""
 
     run: Run
     curves: ClassAttention
-    companions: Companions | None = None
+    end_at_rates: Callable[[dict[str, float]], Params] | None = None
+    """Where the flow from the same start ends at other rates; it raises `SolveFailed` if it breaks down. None without frames."""
+    replicas: Callable[[], list[ClassAttention]] = list
+    """Class attention of the same descent on other batches."""
 
     @classmethod
-    def of(cls, run: Run, curves: ClassAttention | None = None, companions: Companions | None = None) -> "Evidence":
-        return cls(run, curves or class_attention(run), companions)
+    def of(cls, run: Run) -> "Evidence":
+        """The frames as they are, without companion runs."""
+        return cls(run, class_attention(run))
 
     @cached_property
     def law(self) -> Pairing:
@@ -146,6 +136,11 @@ class Evidence:
         return float(self.curves.moved[-1]) >= LEVELS.material
 
     @cached_property
+    def events(self) -> dict[str, Event]:
+        """The events on the class-averaged curves."""
+        return find(Averages.of(self.curves))
+
+    @cached_property
     def commons(self) -> int:
         return int(self.curves.common.any(axis=0).sum())
 
@@ -198,18 +193,13 @@ class Evidence:
         """Entropy on distinct tokens at the end, mean over classes, in nats."""
         return float(self.curves.mean(self.curves.entropy)[-1])
 
-    def entropy_at(self, params: Params) -> float:
-        """Entropy on distinct tokens at some parameters, mean over classes, in nats."""
-        on = self.curves.supports
-        return float(self.curves.mean(on.entropy(on.attention(params["Z"][on.row, on.key]))))
-
     def spread(self, measure: Callable[[ClassAttention], np.ndarray | float]) -> tuple[np.ndarray, np.ndarray]:
         """A measure of the run and half the width of its 95 % interval: over other batches, or 0 where there are no batches.
 
         With batches, the measure is the mean over this run and its replicas.
         """
         own = np.asarray(measure(self.curves), dtype=float)
-        others = self.companions.replicas() if self.sampled and self.companions is not None else []
+        others = self.replicas() if self.sampled else []
         if not others:
             return own, np.zeros_like(own)
         found = np.stack([own, *(np.asarray(measure(each), dtype=float) for each in others)])
@@ -252,3 +242,147 @@ class Evidence:
         middle = (directions[1:] + directions[:-1]) / 2
         made = np.cumsum(self.curves.supports.sums(np.diff(self._features, axis=0) * middle), axis=0)
         return np.concatenate([[0.0], np.mean(np.abs(made), axis=1)])
+
+
+# What the theorems of scan and snap assume: the regimes of their claims.
+
+
+def _limit(evidence: Evidence) -> tuple[tuple[bool, str], ...]:
+    """Conditions of all theorems: long contexts, zero start, equally frequent classes with a target each."""
+    return (
+        (not evidence.sampled, "contexts are sampled"),
+        (evidence.zero_start, "the start is not zero"),
+        (evidence.own_target, "classes share a target"),
+        (evidence.even, "classes are not equally frequent"),
+        (evidence.classes > 1, "there is a single class"),
+    )
+
+
+def trusted(base: Callable[[Evidence], Regime], compare: Callable[[Evidence], Comparison], tolerance: float) -> Any:
+    """The regime `base`, where also what the theorem neglects is known in this run, and at most half of the tolerance."""
+
+    def regime(evidence: Evidence) -> Regime:
+        assumed = base(evidence)
+        if not (assumed.applies and assumed.holds):
+            return assumed
+        compared = compare(evidence)
+        neglected = compared.predicted_error
+        if compared.measured is None or neglected is None:
+            return Regime(False, compared.reason)
+        error = f"the theorem neglects {neglected:.2g} {compared.unit or ''}".rstrip()
+        if neglected > tolerance / 2:
+            return Regime(False, f"{error}, more than half of the tolerance of {tolerance:g}")
+        return Regime(True, f"{assumed.sentence}; {error}")
+
+    return regime
+
+
+def chi_regime(evidence: Evidence) -> Regime:
+    """Theorem 3 holds for any decoder that is learned from the same features."""
+    if evidence.is_adam:
+        return ADAM
+    own = (evidence.own_query, "classes share a query")
+    return regime_of(*_limit(evidence), own, holds="long contexts, zero start, one query and one target per class")
+
+
+def modified_regime(evidence: Evidence) -> Regime:
+    """The assumptions of lemma 3 and theorem 1."""
+    if evidence.is_adam:
+        return ADAM
+    why = f"the decoder is the gradient's; assumption 2 would need {1 / evidence.classes:.2g} and has {evidence.overlap:.2g}"
+    return regime_of(
+        (evidence.modified, why), *_limit(evidence), holds="modified decoder, zero start, equally frequent classes, own targets"
+    )
+
+
+def single_common_regime(evidence: Evidence) -> Regime:
+    """The assumptions of theorem 4: theorem 1's, and one common token in symmetric classes."""
+    found = modified_regime(evidence)
+    queries = f"{evidence.queries} queries for {evidence.classes} classes; one query for each or one for all is needed"
+    more = regime_of(
+        (evidence.commons == 1, f"there are {evidence.commons} common tokens, not one"),
+        (evidence.symmetric, "classes are not symmetric"),
+        (evidence.own_query or evidence.queries == 1, queries),
+        (evidence.rates["Z"] > 0, "attention is frozen"),
+        holds="one common token, symmetric classes",
+    )
+    if not found.applies or (found.holds and more.holds):
+        return Regime(True, f"{found.sentence}, {more.sentence}") if found.applies else found
+    return Regime(False, "; ".join(part.sentence for part in (found, more) if not part.holds))
+
+
+def transition_regime(evidence: Evidence) -> Regime:
+    if evidence.is_adam:
+        return ADAM
+    return regime_of(
+        *_limit(evidence),
+        (evidence.is_flow, "finite steps"),
+        (evidence.own_query, "classes share a query"),
+        (evidence.rates["Z"] > 0, "attention is frozen"),
+        holds="flow from zero, one query and one target per class",
+    )
+
+
+# Options of the study with which a claim is decided, where a run is out of its regime.
+
+FLOW = ("optimizer", "steps", "lr", "momentum", "length", "batch", "record", "frames", "columns", "init_scale", "method", "rtol")
+"""Options at their defaults make the flow from zero."""
+FEW, MANY = 2, 10
+"""Fewest and most classes of a companion run: fewer make no common token, more cost more than they show."""
+_RAMP: dict[str, Any] = {"umin": 0.1, "umax": 1.0}
+_WEAK_COMMON = {"num_common": 1, "common_p": 0.5, **_RAMP}
+
+
+def _companion_options(
+    evidence: Evidence, times: float, least: dict[str, int], ratio: float | None = None, **wanted: Any
+) -> dict[str, Any] | None:
+    """The flow from zero to `times` K ln M / eta_Y, on classes of the generator like those of the run, each with its own query.
+
+    `least` are smallest counts. With a `ratio` of the rates there are many outputs: those of the run, at least 1000, and twice
+    the tokens of the classes. Only options that the run does not have are given; None if it has them all, and for a run of no
+    study.
+    """
+    config, fields = evidence.run.config, STUDY.options.model_fields
+    if config is None or evidence.run.study != STUDY.name:
+        return None
+    like = {} if config.get("classes") is not None else config
+    options = {name: fields[name].default for name in FLOW}
+    options |= {name: like.get(name, fields[name].default) for name in GENERATOR}
+    options |= {name: config.get(name) or 1.0 for name in ("rate_y", "rate_z")}
+    options |= {"classes": None, "num_last": min(MANY, max(FEW, options["num_last"]))}
+    options |= {"num_next_per_last": 1, "num_common_per_last": 0, **wanted}
+    options |= {name: max(count, options[name]) for name, count in least.items()}
+    outputs = evidence.outputs
+    if ratio is not None:
+        tokens = options["num_common"] + options["num_last"] * (options["num_unique"] + 2)
+        outputs = max(1000, outputs, 2 * tokens)
+        options |= {"rate_y": ratio * options["rate_z"], "vocab": outputs}
+    end = times * transition_time(outputs, options["num_last"], options["rate_y"])
+    options["until"] = float(f"{end:.3g}")
+    return {name: value for name, value in options.items() if config.get(name) != value} or None
+
+
+def one_query_each(evidence: Evidence) -> dict[str, Any] | None:
+    """Theorem 2: one query per class; the generator makes symmetric classes."""
+    return _companion_options(evidence, 30, {"num_common": 1})
+
+
+def fast_modified(evidence: Evidence) -> dict[str, Any] | None:
+    """Theorems 1, 3, 4 and lemma 4: one common token, a modified decoder that is fast, to a few transition times."""
+    return _companion_options(evidence, 4, {"num_unique": 5}, 300, decoder="pinv", **_WEAK_COMMON)
+
+
+def fast_gradient(evidence: Evidence) -> dict[str, Any] | None:
+    """The transition: one weak common token, ten distinct ones, many outputs, a fast decoder."""
+    return _companion_options(evidence, 4, {"num_unique": 10}, 100, decoder="gradient", **_WEAK_COMMON)
+
+
+def long_modified(evidence: Evidence, ratio: float = 1.0) -> dict[str, Any] | None:
+    """Snap, fixed combination, several tokens: the modified decoder at equal rates, to 300 transition times."""
+    least = {"num_common": 2, "num_unique": 5}
+    return _companion_options(evidence, 300, least, ratio, decoder="pinv", common_p=1.0, **_RAMP)
+
+
+def slow_attention(evidence: Evidence) -> dict[str, Any] | None:
+    """Sparsity: the same with a decoder ten times as fast as attention."""
+    return long_modified(evidence, 10.0)

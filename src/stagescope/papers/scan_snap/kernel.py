@@ -1,7 +1,8 @@
-"""Numba kernels of the scan-and-snap population law, with the hand-derived gradient of Lemma 1 [SnS:lemma-1].
+"""Numba kernels of scan and snap: the population law, what classes read from the decoder, and windows of a text.
 
-Contexts are stored by class (start, key, logp): only the support of a class is ever touched. Both laws read a flat (Y, Z) and
-what `hold` gives, write the scales times the per-coordinate gradient of the loss, and return the loss.
+The population law has the hand-derived gradient of Lemma 1 [SnS:lemma-1]. Contexts are stored by class (start, key, logp): only
+the support of a class is ever touched. Both laws read a flat (Y, Z) and what `hold` gives, write the scales times the
+per-coordinate gradient of the loss, and return the loss.
 """
 
 import numpy as np
@@ -150,4 +151,91 @@ def pinv(theta, out, held):
         dy += dense.T @ np.linalg.solve(dense @ dense.T, r)
     except Exception:  # F^T F is singular or not finite: reported as a velocity that is not finite
         dy[0, 0] = np.nan
+    return loss
+
+
+@njit(cache=True)
+def read_decoder(y, start, key, f, target, rival, multiplicity, directions, pulls):
+    """directions: y_l of the class's own output minus its mean over the rivals; pulls: g = Y (e - alpha), on the tokens.
+
+    Returns, of the probability that a class gives wrongly, the share on targets of other classes, mean over classes: `rival`
+    is 1 for the outputs that count, and 2 if they are targets.
+    """
+    odds, shares = np.empty(y.shape[1]), 0.0
+    for n in range(target.size):
+        odds[:] = 0.0
+        for e in range(start[n], start[n + 1]):
+            for j in range(odds.size):
+                odds[j] += f[e] * y[key[e], j]
+        top, total = odds.max(), 0.0
+        for j in range(odds.size):
+            odds[j] = np.exp(odds[j] - top) * multiplicity[j]
+            total += odds[j]
+        wrong, elsewhere, rivals = 0.0, 0.0, 0
+        for j in range(odds.size):
+            odds[j] /= total
+            if j != target[n]:
+                wrong += odds[j]
+                rivals += rival[j] > 0
+                elsewhere += odds[j] if rival[j] == 2 else 0.0
+        shares += elsewhere / max(wrong, 2.2250738585072014e-308)  # the least normal number: it can underflow
+        odds[target[n]] -= 1.0
+        for e in range(start[n], start[n + 1]):
+            pull, others = 0.0, 0.0
+            for j in range(odds.size):
+                pull -= odds[j] * y[key[e], j]
+                if rival[j] > 0 and j != target[n]:
+                    others += y[key[e], j]
+            pulls[e] = pull
+            directions[e] = y[key[e], target[n]] - others / rivals if rivals else np.nan
+    return shares / target.size
+
+
+@njit(cache=True)
+def window_gradient(y, z, rows, start, key, count, target, multiplicity, dy, dz):
+    """Mean loss over the windows `rows`; fills dy and dz with its gradient, per coordinate of the unreduced model."""
+    columns = y.shape[1]
+    dy[:] = 0.0
+    dz[:] = 0.0
+    logits, lift = np.empty(columns), np.empty(columns)
+    widest = 0
+    for i in rows:
+        widest = max(widest, start[i + 1] - start[i])
+    f, g = np.empty(widest), np.empty(widest)
+    loss, share = 0.0, 1.0 / rows.size
+    for i in rows:
+        first, many = start[i], start[i + 1] - start[i]
+        top = -np.inf
+        for a in range(many):
+            top = max(top, z[key[first + a]])
+        norm = 0.0
+        for a in range(many):
+            f[a] = count[first + a] * np.exp(z[key[first + a]] - top)
+            norm += f[a] * f[a]
+        norm = 1.0 / np.sqrt(norm)
+        logits[:] = 0.0
+        for a in range(many):
+            f[a] *= norm
+            for j in range(columns):
+                logits[j] += f[a] * y[key[first + a], j]
+        high = logits.max()
+        total = 0.0
+        for j in range(columns):
+            lift[j] = np.exp(logits[j] - high)
+            total += multiplicity[j] * lift[j]
+        loss += share * (np.log(total) + high - logits[target[i]])
+        for j in range(columns):
+            lift[j] /= total
+        lift[target[i]] -= 1.0  # a target stands for one output, so this is per coordinate in every column
+        mean = 0.0
+        for a in range(many):
+            row, into = y[key[first + a]], dy[key[first + a]]
+            pull = 0.0
+            for j in range(columns):
+                pull += multiplicity[j] * lift[j] * row[j]
+                into[j] += share * f[a] * lift[j]
+            g[a] = pull
+            mean += f[a] * pull
+        for a in range(many):
+            dz[key[first + a]] += share * f[a] * (g[a] - f[a] * mean)
     return loss

@@ -4,21 +4,19 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from stagescope.detect.stage import Stages
 from stagescope.dynamics.evolve import frames
-from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import Every, LogSpaced, Record, Uniform
 from stagescope.keys import key
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import replayed
-from stagescope.papers.scan_snap.evidence import LIMITS, REPLICAS, Companions, Evidence
-from stagescope.papers.scan_snap.loss import PairwisePopulation
+from stagescope.papers.scan_snap.evidence import LIMITS, REPLICAS, Evidence
+from stagescope.papers.scan_snap.loss import PairwiseSampled
 from stagescope.papers.scan_snap.observables import ClassAttention, Reader, class_attention, follow, law_of
-from stagescope.papers.scan_snap.sampled import PairwiseSampled
 from stagescope.papers.scan_snap.stages import Averages, detect
 from stagescope.params import Layout, Params
 from stagescope.runs.run import Run
@@ -45,31 +43,31 @@ def dense_attention(run: Run) -> ClassAttention:
     A run that is recorded too coarsely is replayed from its first frame. This is exact: spec and first frame determine it.
     """
     curves = class_attention(run)
-    if _fine(curves) or run.frames < 2:
+    moved = curves.mean(curves.supports.sums(np.abs(np.diff(curves.c, axis=0))))
+    speed = curves.mean(curves.speed)
+    changed = np.abs(np.diff(speed)) / (speed.max() or 1.0)
+    fine = np.max(moved, initial=0) < RESOLUTION.move and np.max(changed, initial=0) < RESOLUTION.speed
+    if fine or run.frames < 2:
         return curves
     if run.clock == "t" and "step" not in run.series:
-        return _replayed_attention(run, natural_grid(run))
-    if np.all(np.diff(run.step) == 1):
+        record = natural_grid(run)
+    elif np.all(np.diff(run.step) == 1):
         return curves
-    return _replayed_attention(run, _steps_kept(run))
-
-
-def _replayed_attention(run: Run, record: Record) -> ClassAttention:
-    """Class attention of a replay, of which only the tokens of the classes are kept."""
+    else:
+        record = _steps_record(run, RESOLUTION.most_steps)
     law = law_of(run)
     reader = Reader(law)
 
-    def seen() -> Iterator[tuple[float, Params]]:
+    def replayed_frames() -> Iterator[tuple[float, Params]]:
         for clock, params in replayed(run, record):
             reader.see(params)
             yield clock[run.clock], params
 
-    return follow(law, run.spec["dynamics"], run.clock, seen(), lambda: reader.readout)
+    return follow(law, run.spec["dynamics"], run.clock, replayed_frames(), lambda: reader.readout)
 
 
-def _steps_kept(run: Run) -> Record:
+def _steps_record(run: Run, most: int) -> Record:
     """Every step of a short descent, and so many of a longer one."""
-    most = RESOLUTION.most_steps
     return Every() if int(run.step[-1]) <= most else LogSpaced(frames=most)
 
 
@@ -79,19 +77,6 @@ def natural_grid(run: Run) -> LogSpaced:
     rates = [rate for rate in (1.0, *run.spec["dynamics"]["rates"].values()) if rate > 0]
     first = min(1e-4 * last, 1e-3 / max(rates))
     return LogSpaced(frames=max(100, int(RESOLUTION.per_decade * np.log10(last / first))), first=first)
-
-
-def _fine(curves: ClassAttention) -> bool:
-    moved = curves.mean(curves.supports.sums(np.abs(np.diff(curves.c, axis=0))))
-    speed = curves.mean(curves.speed)
-    changed = np.abs(np.diff(speed)) / (speed.max() or 1.0)
-    return bool(np.max(moved, initial=0) < RESOLUTION.move and np.max(changed, initial=0) < RESOLUTION.speed)
-
-
-def _winners(run: Run, curves: ClassAttention) -> list[str]:
-    """The name of the strongest distinct token of each class at the end."""
-    law = law_of(run)
-    return [law.process.label(law.model.keys[column]) for column in curves.supports.key[curves.winners]]
 
 
 def _not_read() -> NoReturn:
@@ -112,11 +97,15 @@ class ScanSnapReading(Reading):
     @cached_property
     def stages(self) -> Stages:
         run, curves = self.run, self.curves
-        moves = bool(np.max(curves.farthest) > LIMITS.motion)
-        others = [Averages.of(each) for each in self.replicas]
-        named = _winners(run, curves)
-        facts = {"moves": moves, "winners": named, "clock": run.clock, "status": run.status}
-        return detect(Averages.of(curves), **facts, replicas=others)
+        process, keys = self.law.process, self.law.model.keys
+        return detect(
+            Averages.of(curves),
+            moves=bool(np.max(curves.farthest) > LIMITS.motion),
+            winners=[process.label(keys[column]) for column in curves.supports.key[curves.winners]],
+            clock=run.clock,
+            status=run.status,
+            replicas=list(map(Averages.of, self.replicas)),
+        )
 
     @property
     def replicas(self) -> list[ClassAttention]:
@@ -132,34 +121,23 @@ class ScanSnapReading(Reading):
         scale = (run.config or {}).get("init_scale", 0.0)
         start = law.model.init(seed, scale) if scale else run.at(0)
         dynamics = build(run.spec["dynamics"]).shortened(int(run.step[-1]))
-        other, last = law.model_copy(update={"seed": seed}), int(run.step[-1])
-        record = Every() if last <= RESOLUTION.replica else LogSpaced(frames=RESOLUTION.replica)
-        layout = Layout.of(start)
-        each = ((clock[run.clock], layout.unpack(vector)) for clock, vector in frames(other, start, dynamics, record=record))
-        return follow(law, run.spec["dynamics"], run.clock, each, _not_read)
+        record, layout = _steps_record(run, RESOLUTION.replica), Layout.of(start)
+        steps = frames(law.model_copy(update={"seed": seed}), start, dynamics, record=record)
+        unpacked = ((clock[run.clock], layout.unpack(vector)) for clock, vector in steps)
+        return follow(law, run.spec["dynamics"], run.clock, unpacked, _not_read)
 
     @cached_property
     def evidence(self) -> Evidence:
-        companions = Companions(
-            rates=lambda rates, until: self.companion(self.at_rates, rates, until),
-            flow=lambda until: self.companion(self.as_flow, until),
-            replicas=lambda: self.replicas,
+        if self.run.frames < 2:
+            return Evidence(self.run, self.curves)
+        end = float(self.curves.time[-1])
+        return Evidence(
+            self.run, self.curves, lambda rates: self.companion(self.at_rates, rates, end), replicas=lambda: self.replicas
         )
-        return Evidence.of(self.run, self.curves, companions if self.run.frames > 1 else None)
 
     def at_rates(self, rates: dict[str, float], until: float) -> Params:
-        """Where the flow from the same start ends at other rates, at another time."""
-        return self._end(self.field, build(self.run.spec["dynamics"]), rates, until)
-
-    def as_flow(self, until: float) -> Params:
-        """Where the gradient flow ends instead of the run's steps: same start and rates, contexts in the long-sequence limit."""
-        law = self.law
-        limit = PairwisePopulation(model=law.model, process=law.process) if isinstance(law, PairwiseSampled) else law
-        return self._end(limit, GradientFlow(), self.run.spec["dynamics"]["rates"], until)
-
-    def _end(self, law: Any, flow: GradientFlow, rates: dict[str, float], until: float) -> Params:
-        """The last frame of a flow that nobody continues: its integrator restarts only if it is long."""
+        """Where the flow from the same start ends at other rates; nobody continues it, so its integrator need not restart."""
         free = {"segments": None, "restart_evaluations": None, "restart_frames": None}
-        start, straight = self.run.at(0), flow.model_copy(update={"rates": rates, **free})
-        last = deque(frames(law, start, straight, until=until, record=Uniform(frames=2)), maxlen=1)[0]
+        start, flow = self.run.at(0), build(self.run.spec["dynamics"]).model_copy(update={"rates": rates, **free})
+        last = deque(frames(self.field, start, flow, until=until, record=Uniform(frames=2)), maxlen=1)[0]
         return Layout.of(start).unpack(last[1])

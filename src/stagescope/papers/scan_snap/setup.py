@@ -1,24 +1,32 @@
 """From the options of scan and snap to what `evolve` needs."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from stagescope.errors import InputError
-from stagescope.papers.scan_snap.loss import PairwisePinv, PairwisePopulation
+from stagescope.papers.scan_snap.loss import Pairing, PairwisePinv, PairwisePopulation, PairwiseSampled
 from stagescope.papers.scan_snap.model import PairwiseAttention
-from stagescope.papers.scan_snap.process import SequenceClasses
-from stagescope.papers.scan_snap.sampled import PairwiseSampled
-from stagescope.papers.scan_snap.study import GENERATOR, ScanSnapOptions, check_use
-from stagescope.papers.scan_snap.tables import read_classes
+from stagescope.papers.scan_snap.observables import Supports, law_of
+from stagescope.papers.scan_snap.process import SequenceClasses, read_classes
+from stagescope.papers.scan_snap.study import GENERATOR, MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS, ScanSnapOptions, check_use
 from stagescope.papers.setup import make_dynamics, make_record
-from stagescope.papers.study import Setup
+from stagescope.papers.study import Setup, final_loss
+from stagescope.runs.run import Run
 from stagescope.spec import digest
 
 
-def setup(options: ScanSnapOptions, seed: int) -> Setup:
+def study_setup(options: ScanSnapOptions, seed: int) -> Setup:
     check_use(options)
-    process, facts = _process(options)
-    whole = options.columns == "all" or options.length is not None
-    model = PairwiseAttention.every_output(process) if whole else PairwiseAttention.merged(process)
+    facts = {}
+    if options.classes is not None:
+        process = read_classes(options.classes, options.vocab)
+        facts["classes_digest"] = digest(process.describe())
+    else:
+        process = SequenceClasses.synthetic(**{name: getattr(options, name) for name in (*GENERATOR, "vocab")})
+    every_column = options.columns == "all" or options.length is not None
+    model = PairwiseAttention.every_output(process) if every_column else PairwiseAttention.merged(process)
     return Setup(
         what=_law(options, model, process, seed),
         params=model.init(seed, options.init_scale),
@@ -43,9 +51,49 @@ def _law(options: ScanSnapOptions, model: Any, process: SequenceClasses, seed: i
     return PairwiseSampled(model=model, process=process, **drawn)
 
 
-def _process(options: ScanSnapOptions) -> tuple[SequenceClasses, dict[str, Any]]:
-    if options.classes is not None:
-        process = read_classes(options.classes, options.vocab)
-        return process, {"classes_digest": digest(process.describe())}
-    names = (*GENERATOR, "vocab")
-    return SequenceClasses.synthetic(**{name: getattr(options, name) for name in names}), {}
+# Final numbers of scan-and-snap runs: of one run, or of many runs trained in one kernel call.
+
+
+def final_numbers(run: Run) -> dict[str, float]:
+    """Final loss, and class attention at the end."""
+    return {**final_loss(run), **_attention(law_of(run), run.params["Z"][-1])} if run.frames else {}
+
+
+def _attention(law: Pairing, z: np.ndarray) -> dict[str, float]:
+    """Entropy of class attention on distinct tokens, and its mass on common ones; means over classes, weighted by the prior."""
+    on, weights = Supports.of_law(law), law.process.weights
+    attention = on.attention(z[on.row, on.key])
+    return {"entropy": float(on.entropy(attention) @ weights), "common_mass": float(on.sums(attention * on.common) @ weights)}
+
+
+def many_numbers(options: Sequence[ScanSnapOptions], seeds: Sequence[int]) -> list[dict[str, float] | None]:
+    """Numbers of sampled heavy-ball runs, one kernel call per problem; None for all other runs and for runs that diverged."""
+    may_differ = dict.fromkeys(("rate_y", "rate_z", "lr"))  # runs that differ in these, or in the seed, share one call
+    groups: dict[str, list[int]] = {}
+    for place, chosen in enumerate(options):
+        if chosen.optimizer == "heavy-ball" and chosen.length is not None:
+            groups.setdefault(chosen.model_copy(update=may_differ).model_dump_json(), []).append(place)
+    numbers: list[dict[str, float] | None] = [None] * len(options)
+    for places in groups.values():
+        alike, first = [options[place] for place in places], options[places[0]]
+        problem: Any = study_setup(first, seeds[places[0]]).what
+        lr_y, lr_z = (np.array([chosen.lr * getattr(chosen, name) for chosen in alike]) for name in ("rate_y", "rate_z"))
+        own_seeds = np.array([seeds[place] for place in places], dtype=np.int64)
+        y, z, steps = problem.train_many(own_seeds, first.init_scale, lr_y, lr_z, steps=first.steps, decay=first.momentum)
+        for i, place in enumerate(places):
+            if steps[i] == first.steps:
+                numbers[place] = {"loss": float(problem.value({"Y": y[i], "Z": z[i]})), **_attention(problem, z[i])}
+    return numbers
+
+
+def figure_six_options() -> list[dict[str, Any]]:
+    """Options of the 640 runs of figure 6, each with its own seed, as in `reproduce`."""
+    rows = []
+    for last in MEDIUM_LAST:
+        scale = SequenceClasses.synthetic(last, 2, 10, 10).vocab ** -0.5
+        cells = [(z, ratio) for z in MEDIUM_Z for ratio in MEDIUM_RATIO for _ in range(SEEDS)]
+        rows += [
+            {"num_last": last, "rate_z": z, "rate_y": z * ratio, "init_scale": scale, "seed": seed}
+            for seed, (z, ratio) in enumerate(cells)
+        ]
+    return rows

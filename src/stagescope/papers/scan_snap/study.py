@@ -5,11 +5,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from stagescope.later import Later
 from stagescope.options import Options, refuse_unused
 from stagescope.papers import motion
-from stagescope.papers.paper import Kind
+from stagescope.papers import scan_snap as parts
+from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.playable import Playable, Slider
+from stagescope.papers.scan_snap.tags import REFERENCE, TAGS
+from stagescope.papers.scan_snap.text.study import STUDY as TEXT
 from stagescope.papers.study import NamedSweep, Study
 
 
@@ -103,35 +105,34 @@ PLAY = Playable(
         Slider("vocab", 10, 5000, 200, log=True, whole=True, more=True),
     ),
     fixed={"classes": None, "decoder": "gradient", "columns": "merged", "init_scale": 0.0, "optimizer": "flow", "length": None},
-    constants=Later(f"{_HERE}.playing:constants"),
+    constants=lambda: {"onset_loss": parts.LEVELS.onset_loss, "winner_ratio": parts.LEVELS.winner_ratio},
 )
 STUDY = Study(
     name="scan-snap",
     title="Scan and snap: common tokens are dropped, distinct ones win, attention freezes",
     options=ScanSnapOptions,
     presets=PRESETS,
-    setup=Later(f"{_HERE}.setup:setup"),
+    setup=lambda options, seed: parts.study_setup(options, seed),
     check_use=check_use,
     kinds=(
         Kind(
-            fields=(f"{_HERE}.loss:PairwisePopulation", f"{_HERE}.loss:PairwisePinv", f"{_HERE}.sampled:PairwiseSampled"),
-            read=Later(f"{_HERE}.reading:ScanSnapReading"),
-            claims=Later(f"{_HERE}.claims:CLAIMS").load,
-            views=Later(f"{_HERE}.views:pairwise_views"),
-            explain=Later(f"{_HERE}.explain:explain"),
+            fields=(f"{_HERE}.loss:PairwisePopulation", f"{_HERE}.loss:PairwisePinv", f"{_HERE}.loss:PairwiseSampled"),
+            read=lambda run: parts.ScanSnapReading(run),
+            claims=lambda: parts.CLAIMS,
+            views=lambda reading: parts.pairwise_views(reading),
+            explain=lambda reading: parts.explain_run(reading),
         ),
     ),
     tags=("SnS:data", "SnS:model", "SnS:lemma-1", "SnS:lemma-2", "SnS:stages"),
-    figures=Later(f"{_HERE}.figures:FIGURES").load,
+    figures=lambda: parts.FIGURES,
     ledger=("syn-small-flow", "syn-small-heavy-ball", "figure-4", "syn-small-adam", "single-common-pinv", "collapse"),
-    numbers=Later(f"{_HERE}.numbers:numbers"),
-    inputs=Later(f"{_HERE}.nulls:inputs"),
-    many=Later(f"{_HERE}.numbers:many"),
+    numbers=lambda run: parts.final_numbers(run),
+    many=lambda options, seeds: parts.many_numbers(options, seeds),
     sweeps={
         "figure-6": NamedSweep(
             "entropy on distinct tokens over rates and number of classes: the 640 runs of figure 6",
             preset="figure-6",
-            table=Later(f"{_HERE}.numbers:figure_six"),
+            table=lambda: parts.figure_six_options(),
             measures=("numbers",),
             color="entropy",
         ),
@@ -141,4 +142,11 @@ STUDY = Study(
         "syn-small-flow-10": "The same with a decoder ten times as fast: it ends less sparse.",
     },
     play=PLAY,
+)
+PAPER = Paper(
+    name="scan-snap",
+    reference=REFERENCE,
+    tags=TAGS,
+    studies=(STUDY, TEXT),
+    forms={"population": (f"{_HERE}.loss:PairwisePopulation",), "sampled": (f"{_HERE}.loss:PairwiseSampled",)},
 )

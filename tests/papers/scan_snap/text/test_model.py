@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stagescope.papers.scan_snap.text.model import TextTransformer
+from stagescope.papers.scan_snap.text.loss import TextTransformer
 
 MODEL = TextTransformer(vocab=11, length=6, width=8, hidden=5, places="sinusoidal")
 

@@ -7,8 +7,7 @@ import stagescope as ss
 from stagescope.cli.main import run as command
 from stagescope.papers.published import published
 from stagescope.papers.registry import study
-from stagescope.papers.scan_snap.text.evidence import late_motion
-from stagescope.papers.scan_snap.text.held import rank_correlation
+from stagescope.papers.scan_snap.text.claims import late_motion, rank_correlation
 from stagescope.papers.scan_snap.text.observables import TopicAttention, held_out, text_attention
 from stagescope.spec import build
 from tests.texts import needs

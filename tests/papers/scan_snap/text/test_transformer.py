@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.papers.scan_snap.text.model import TextTransformer
-from stagescope.papers.scan_snap.text.transformer import TextTransformerLoss
+from stagescope.papers.scan_snap.text.loss import TextTransformer, TextTransformerLoss
 from stagescope.params import Layout
 
 

@@ -1,141 +1,199 @@
 """Scan and snap on real text: statements of the paper as claims that can be checked on any corpus and query word.
 
 Scores also fit the noise of their training windows. So every claim about types is judged on held-out windows, against the same
-number with the next words of these windows, or the scores of types of equal frequency, in random order.
+number with the scores of types of equal frequency in random order.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from stagescope.claims.claim import claim
-from stagescope.claims.comparison import Comparison, Regime, beyond_chance
+from stagescope.claims.comparison import CHANCE, Comparison, Regime, beyond_chance
 from stagescope.detect.noise import TWO_SIDED
-from stagescope.papers.scan_snap.claims import row_sums
+from stagescope.keys import key
 from stagescope.papers.scan_snap.evidence import ADAM, regime_of
-from stagescope.papers.scan_snap.text import nulls
-from stagescope.papers.scan_snap.text.evidence import LATE, TextEvidence, entropy_error, late_entropy, late_motion
-from stagescope.papers.scan_snap.text.observables import INTERVAL
-from stagescope.papers.scan_snap.text.stages import FREEZE, SNAP, late_noise, left_at
+from stagescope.papers.scan_snap.text.observables import INTERVAL, TextAttention, TopicAttention, on_held_out
+from stagescope.papers.scan_snap.text.stages import FREEZE, SNAP, after_prior, peak_of
+from stagescope.runs.run import Run
+
+LATE = SNAP.late
+"""The end of a run is its last tenth."""
+LEARNED = 0.05
+"""Least share by which a held-out loss must be below the entropy of the words: heads also move on words in random order, where
+this share is 0."""
+
+
+DRAWS = 499
+"""Random orders: one in a hundred is then five of them."""
+STRATUM = 8
+"""Types of about equal frequency among which scores are permuted: fewer leave scores near their own place."""
+FRAMES = 60
+"""Frames at which the held-out loss is looked at; the best of them counts, also of permuted words."""
+
+
+def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = None) -> float:
+    """Spearman's correlation; with `given`, the partial correlation at equal ranks of it [SnS:text-frequency]."""
+    from scipy.stats import rankdata
+
+    rows = [rankdata(values) for values in (x, y, *(() if given is None else (given,)))]
+    if any(np.ptp(row) == 0 for row in rows):
+        return float("nan")
+    table = np.corrcoef(rows)
+    if given is None:
+        return float(table[0, 1])
+    return float((table[0, 1] - table[0, 2] * table[1, 2]) / np.sqrt((1 - table[0, 2] ** 2) * (1 - table[1, 2] ** 2)))
 
 
 @dataclass(frozen=True)
-class Needs:
-    """What a text must have for a claim to be tested."""
+class TextEvidence:
+    """A run with its held-out attention, and how to make companion runs: at another step size, and at a constant one."""
 
-    types: int = 30  # with fewer types the standard error of a rank correlation is 0.2 or more
+    run: Run
+    curves: TextAttention
+    at_rate: Callable[[float], TextAttention]
+    constant: Callable[[], TextAttention]
+
+    @property
+    def topics(self) -> TopicAttention | None:
+        """The curves of a run of topical classes; None for the transformer."""
+        return self.curves if isinstance(self.curves, TopicAttention) else None
+
+    @property
+    def is_adam(self) -> bool:
+        return self.run.spec["dynamics"]["optimizer"]["type"].startswith("Adam")
+
+    @property
+    def decays(self) -> bool:
+        return self.run.spec["dynamics"]["half_life"] is not None
+
+    @property
+    def rate(self) -> float:
+        return float(self.run.spec["dynamics"]["lr"])
+
+    @cached_property
+    def unlearned(self) -> str | None:
+        """Why nothing was learned that holds on held-out text; None where something was."""
+        if self.topics is not None:
+            gain, chance = held_out_gain(self.run, self.topics)
+            if gain > 0 and float(np.mean(chance >= gain)) <= CHANCE:
+                return None
+            return f"the best held-out loss is {-gain:+.3f} nats from that of the prior: what was learned is of no use there"
+        gain = 1 - self.curves.held_loss / self.curves.prior_loss
+        if gain >= LEARNED:
+            return None
+        return f"the held-out loss is {gain:+.1%} below the entropy of the words, not {LEARNED:.0%}: no context is used there"
 
 
-NEEDS = Needs()
-_TOPICS = Regime(False, "the claim is about topical classes (--model topics)", applies=False)
+def held_out_gain(run: Run, topics: TopicAttention) -> tuple[float, np.ndarray]:
+    """By how much the loss of the prior is above the best held-out loss, in nats; and by chance.
+
+    Chance has the next words of the held-out windows in another order: frequencies of types and of next words stay, and what
+    windows tell about the next word is lost. On a text of words in random order these numbers are exchangeable.
+    """
+    law, process = topics.law, topics.process
+    target, judge = process.part("held-out").target, on_held_out(law)
+    column = [law.model.outputs.index(token) for token in process.targets]
+    frames = np.unique(np.linspace(0, run.frames - 1, min(FRAMES, run.frames)).astype(int))
+    logs = np.array([judge.log_laws(run.at(int(i)))[:, column] for i in frames])  # (frames, windows, classes)
+    logs = logs - np.log(process.prior)
+    rows = np.arange(len(target))
+
+    def best(words: np.ndarray) -> float:
+        return float(logs[:, rows, words].mean(axis=1).max())
+
+    return best(target), np.array([best(key(0, "next words", i).permutation(target)) for i in range(DRAWS)])
+
+
+def partial_ranks(topics: TopicAttention) -> tuple[float, np.ndarray]:
+    """Rank correlation of the growth of scores with held-out distinctness, at equal frequency; and by chance.
+
+    Chance has the scores of types of about equal frequency in another order.
+    """
+    process, growth, known = topics.process, topics.growth, topics.process.known
+    share, distinct = process.held_share[known], process.held_distinctness[known]
+    order = known[np.argsort(share, kind="stable")]
+    strata, chance = np.array_split(order, max(1, len(order) // STRATUM)), []
+    for i in range(DRAWS):
+        draw, places = key(0, "types", i), np.arange(len(growth))
+        for stratum in strata:
+            places[stratum] = draw.permutation(stratum)
+        chance.append(rank_correlation(growth[places][known], distinct, share))
+    return rank_correlation(growth[known], distinct, share), np.array(chance)
+
+
+def late_motion(curves: TextAttention) -> float | None:
+    """Mean total variation between checkpoints in the last tenth of a run; None if there are too few checkpoints."""
+    moved = curves.motion.variation
+    return float(np.mean(moved[-(len(moved) // LATE) :])) if len(moved) >= LATE else None
+
+
+def late_entropy(curves: TextAttention) -> float:
+    """Mean entropy of attention over the last tenth of the frames; at a constant rate it changes from frame to frame."""
+    return float(np.mean(curves.entropy[-max(1, len(curves.entropy) // LATE) :]))
+
+
+def entropy_error(curves: TextAttention) -> float:
+    """The 95 % half-width of the entropy from frame to frame at the end; at least three frames are looked at."""
+    return TWO_SIDED * float(np.std(curves.entropy[-max(3, len(curves.entropy) // LATE) :], ddof=1))
+
+
+LEAST_TYPES = 30
+"""With fewer types the standard error of a rank correlation is 0.2 or more."""
 _FULL = Regime(False, "the claim is about the full transformer (--model transformer)", applies=False)
 
 
 def _topical(evidence: TextEvidence) -> Regime:
     """Gradient steps, and enough types whose distinctness is known on held-out windows."""
-    if not evidence.has_topics:
-        return _TOPICS
-    process, types = evidence.topics.process, int(evidence.held.known.sum())
-    few = f"{types} types are in {process.least} or more held-out windows; {NEEDS.types} are needed: lower --least"
+    if evidence.topics is None:
+        return Regime(False, "the claim is about topical classes (--model topics)", applies=False)
+    process, types = evidence.topics.process, len(evidence.topics.process.known)
+    few = f"{types} types are in {process.least} or more held-out windows; {LEAST_TYPES} are needed: lower --least"
     return regime_of(
         (not evidence.is_adam, ADAM.sentence),
-        (types >= NEEDS.types, few),
+        (types >= LEAST_TYPES, few),
         holds=f"{len(process.nexts)} topical classes, {types} types in held-out windows, gradient steps",
     )
 
 
-def _gradient_regime(evidence: TextEvidence) -> Regime:
-    if not evidence.has_topics:
-        return _TOPICS
-    return ADAM if evidence.is_adam else Regime(True, "gradient steps")
-
-
 def _fewer_windows(evidence: TextEvidence) -> Mapping[str, Any] | None:
     """A lower --least with which enough types count, where there is one."""
-    if not evidence.has_topics or evidence.is_adam:
+    if evidence.topics is None or evidence.is_adam:
         return None
     process = evidence.topics.process
     counts = np.sort(process.held_share * len(process.part("held-out")))[::-1]
-    if len(counts) < NEEDS.types or counts[NEEDS.types - 1] < 2:
+    if len(counts) < LEAST_TYPES or counts[LEAST_TYPES - 1] < 2:
         return None
-    return {"least": min(process.least, int(counts[NEEDS.types - 1]))}
+    return {"least": min(process.least, int(counts[LEAST_TYPES - 1]))}
 
 
-def _judged(evidence: TextEvidence, found: tuple[float, np.ndarray], reason: str, unit: str | None = None) -> Comparison:
+def _ranked_at_frequency(evidence: TextEvidence) -> Comparison:
     """A number on held-out windows against chance; it speaks against the claim only where the scan is over."""
-    measured, chance = found
-    if not evidence.fitted:
+    curves = evidence.topics
+    assert curves is not None
+    measured, chance = partial_ranks(curves)
+    if not curves.loss[-1] < curves.prior_loss:
         why = "the loss did not fall below that of the prior, so the model does not use the windows yet; take more --steps"
         return Comparison(None, measured, "above", None, why)
     if not np.isfinite(measured):
         return Comparison(None, None, "above", None, "all types are equally distinct, or no score moved")
+    reason = "at equal frequency the rank correlation of z with KL(next | type || next) of held-out windows"
+    reason += f" is {measured:+.2f} over {len(curves.process.known)} types"
     if evidence.unlearned is not None:
-        return Comparison(None, measured, "above", None, f"{reason}; {evidence.unlearned}", unit=unit)
-    made = beyond_chance(measured, chance, reason, measured_error=TWO_SIDED * float(np.std(chance)), unit=unit)
-    if made.holds is False and not evidence.scanned:
+        return Comparison(None, measured, "above", None, f"{reason}; {evidence.unlearned}")
+    against_chance = beyond_chance(measured, chance, reason, measured_error=TWO_SIDED * float(np.std(chance)))
+    peak = peak_of(curves.motion, after_prior(curves)[1]).time
+    if against_chance.holds is False and (peak is None or 3 * peak > float(curves.time[-1])):
         why = "undecided, because attention did not move most in the first third of the run; take more --steps"
-        return replace(made, holds=None, reason=f"{made.reason}; {why}")
-    return made
-
-
-def _ranked(evidence: TextEvidence) -> Comparison:
-    process, types = evidence.topics.process, int(evidence.held.known.sum())
-    named = ", ".join(process.label(process.keys[i]) for i in np.argsort(-evidence.topics.growth)[:5])
-    found = evidence.held.ranks
-    what = "the rank correlation of z with KL(next | type || next) of held-out windows"
-    return _judged(evidence, found, f"{what} is {found[0]:+.2f} over {types} types; largest z: {named}")
-
-
-def _ranked_at_frequency(evidence: TextEvidence) -> Comparison:
-    found = evidence.held.partial_ranks
-    what = "at equal frequency the rank correlation of z with KL(next | type || next) of held-out windows"
-    return _judged(evidence, found, f"{what} is {found[0]:+.2f} over {int(evidence.held.known.sum())} types")
-
-
-def _attended(evidence: TextEvidence) -> Comparison:
-    found = evidence.held.attended
-    what = "the mean held-out distinctness of the types attended to grows by"
-    return _judged(evidence, found, f"{what} {found[0]:+.3f} nats from the start to the end", unit="nats")
-
-
-def _snap_regime(evidence: TextEvidence) -> Regime:
-    decays = "the step size decays, and attention stops with the steps, which is no snap"
-    return regime_of(
-        (not evidence.decays, decays),
-        (not evidence.is_adam, ADAM.sentence),
-        holds=f"gradient steps at the constant rate {evidence.rate:g}",
-    )
-
-
-def _snaps(evidence: TextEvidence) -> Comparison:
-    """The share of its way since the prior that attention goes while time triples to the end.
-
-    It speaks against a snap only where attention goes as far as while time tripled before: such a way grows like log t or
-    faster, and no longer run would end it.
-    """
-    motion, scan = evidence.curves.motion, evidence.scan
-    if len(motion.variation) < LATE or not scan.size or evidence.peak is None:
-        why = "attention did not move, or its motion did not pass a peak after the prior; take more --steps"
-        return Comparison(SNAP.left, None, "at most", None, why)
-    way, end = float(motion.left[scan].max()), float(motion.stop[-1])
-    if way < SNAP.moved:
-        return Comparison(SNAP.left, None, "at most", None, f"attention moved by {way:.3f} after the prior, hardly at all")
-    before, share = (left_at(motion, scan, end / SNAP.longer**power) for power in (2, 1))
-    error = late_noise(motion) / way
-    reason = f"attention moved by {way:.3f} after the prior, {share:.0%} of it while time tripled to the end"
-    if evidence.unlearned is not None:
-        return Comparison(SNAP.left, share, "at most", None, f"{reason}; {evidence.unlearned}", measured_error=error)
-    steady = share > before - share - 2 * error and evidence.peak < end / SNAP.longer**2
-    holds = True if share + error <= SNAP.left else False if share - error > SNAP.left and steady else None
-    if holds is None:
-        reason += "; it still slows down, take more --steps"
-    return Comparison(SNAP.left, share, "at most", holds, reason, measured_error=error)
+        return replace(against_chance, holds=None, reason=f"{against_chance.reason}; {why}")
+    return against_chance
 
 
 def _rate_regime(evidence: TextEvidence) -> Regime:
-    if evidence.has_topics:
+    if evidence.topics is not None:
         return _FULL
     back = "the step size decays, and sparsity belongs to the current rate, so entropy rises again"
     return regime_of((not evidence.decays, back), holds=f"constant rate {evidence.rate:g}, compared with half of it")
@@ -159,7 +217,7 @@ def _larger_sparser(evidence: TextEvidence) -> Comparison:
 
 
 def _freezing_regime(evidence: TextEvidence) -> Regime:
-    return _FULL if evidence.has_topics else Regime(True, "decaying rate" if evidence.decays else "constant rate")
+    return _FULL if evidence.topics is not None else Regime(True, "decaying rate" if evidence.decays else "constant rate")
 
 
 def _freezing(evidence: TextEvidence) -> Comparison:
@@ -183,53 +241,17 @@ def _freezing(evidence: TextEvidence) -> Comparison:
     return Comparison(frozen, here, "below", holds, f"{numbers} and {here:.3f} at the decaying rate")
 
 
-_TYPES: dict[str, Any] = {
-    "kind": "pattern",
-    "null": (nulls.SHUFFLED, nulls.PERMUTED),
-    "group": "types on text",
-    "rules": 2,
-    "elsewhere": _fewer_windows,
-}
-CLAIMS = (
-    claim("SnS:lemma-1", "Row sums of Y and Z are conserved", _gradient_regime, row_sums, "start", "end", kind="identity"),
-    claim(
-        "SnS:text-held",
-        "Scores rank types by how distinct they are in held-out text",
-        _topical,
-        _ranked,
-        "end",
-        rare=True,
-        **_TYPES,
-    ),
+TEXT_CLAIMS = (
     claim(
         "SnS:text-frequency",
         "Scores rank types by how distinct they are in held-out text, at equal frequency",
         _topical,
         _ranked_at_frequency,
         "end",
-        **_TYPES,
-    ),
-    claim(
-        "SnS:text-mass",
-        "Held-out attention moves to types that are distinct there",
-        _topical,
-        _attended,
-        "prior",
-        "end",
-        rare=True,
-        **_TYPES,
-    ),
-    claim(
-        "SnS:text-snap",
-        "Attention snaps at a constant rate: while time triples to the end, it goes at most an eighth of its way",
-        _snap_regime,
-        _snaps,
-        "peak",
-        "snap",
         kind="pattern",
-        null=(nulls.SHUFFLED, nulls.CUT),
-        rules=3,
-        rare=True,
+        group="types on text",
+        rules=2,
+        elsewhere=_fewer_windows,
     ),
     claim(
         "SnS:text-rate",
@@ -238,7 +260,6 @@ CLAIMS = (
         _larger_sparser,
         "end",
         kind="pattern",
-        null=nulls.SHUFFLED_TRANSFORMER,
         rules=2,
     ),
     claim(
@@ -248,7 +269,6 @@ CLAIMS = (
         _freezing,
         "end",
         kind="pattern",
-        null=nulls.SHUFFLED_TRANSFORMER,
         rules=2,
     ),
 )

@@ -1,19 +1,20 @@
 """Scan and snap on topical classes of a text: PairwiseAttention on the windows before a query word [SnS:text-windows]."""
 
 from collections.abc import Mapping
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache, partial
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
+from stagescope.corpora.window_loss import TokenWindowLoss
 from stagescope.fields.field import FlatField, StepGradient
 from stagescope.fields.objective import Objective
 from stagescope.fields.of_model import OfModel
 from stagescope.fields.packed import Found, flat_field, flat_gradient
 from stagescope.keys import key
-from stagescope.memory import require_work
+from stagescope.memory import require_memory, require_parameters, require_work
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.text.process import PartName, TopicWindows, Windows
 from stagescope.params import Layout, Params
@@ -117,12 +118,12 @@ class PairwiseWindows(OfModel, Described, Objective):
         return jnp.mean(jax.scipy.special.logsumexp(logits, b=self.model.multiplicity, axis=1) - own)
 
     def _kernel(self, params: Params, rows: np.ndarray) -> Found:
-        from stagescope.papers.scan_snap.text.kernel import gradient
+        from stagescope.papers.scan_snap.kernel import window_gradient
 
         out = self.model.init()
         y, z = (np.array(block, dtype=float) for block in (params["Y"], params["Z"][0]))  # recorded arrays are read-only
         start, keys, count, target = self._columns
-        loss = gradient(y, z, rows, start, keys, count, target, self.model.multiplicity, out["Y"], out["Z"][0])
+        loss = window_gradient(y, z, rows, start, keys, count, target, self.model.multiplicity, out["Y"], out["Z"][0])
         return float(loss), out
 
     def value(self, params: Params) -> float:
@@ -151,3 +152,196 @@ class PairwiseWindows(OfModel, Described, Objective):
     def step_gradient(self, layout: Layout) -> StepGradient:
         """The gradient that a step of a descent uses."""
         return flat_gradient(lambda params, step: self._kernel(params, self.minibatch(step))[1], layout)
+
+
+# The transformer of scan and snap's figures on text: one layer, one head, LayerNorm after each part [SnS:text-transformer].
+
+
+class TextTransformer(Described):
+    """x = sqrt(d) E[token] (+ place); h = norm(x + A x V O); logits = norm(h + MLP(h)) U + u [SnS:text-transformer].
+
+    A is causal attention, softmax(x Q (x K)^T/sqrt(d)) over the positions up to each one; the MLP is ReLU with biases. Places
+    are fixed sines and cosines, or none.
+
+    Args:
+        vocab: number of tokens.
+        length: positions.
+        width: of the stream.
+        hidden: width of the MLP.
+        places: "sinusoidal" or "none".
+
+    Examples:
+        >>> text = ss.TextTransformer(vocab=20, length=8, width=4, hidden=8)
+        >>> text.init(seed=0)["E"].shape
+        (20, 4)
+    """
+
+    vocab: int = Limits(ge=2)
+    length: int = Limits(default=35, ge=2)
+    width: int = Limits(default=64, ge=1)
+    hidden: int = Limits(default=128, ge=1)
+    places: Literal["sinusoidal", "none"] = "none"
+
+    @model_validator(mode="after")
+    def _small(self) -> Self:
+        sizes = {"vocab": self.vocab, "width": self.width, "hidden": self.hidden}
+        require_parameters(self.shapes, "take a smaller --width, --hidden or --vocab", **sizes)
+        return self
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        wide, mlp = self.width, self.hidden
+        found: dict[str, tuple[int, ...]] = {"E": (self.vocab, wide), **dict.fromkeys("QKVO", (wide, wide))}
+        found |= {"M": (wide, mlp), "m": (mlp,), "N": (mlp, wide), "n": (wide,)}
+        found |= {f"{kind}_{part}": (wide,) for part in ("head", "mlp") for kind in ("gain", "shift")}
+        return found | {"U": (wide, self.vocab), "u": (self.vocab,)}
+
+    @property
+    def axes(self) -> dict[str, tuple[str, ...]]:
+        named = {"E": ("token", "stream"), "U": ("stream", "output"), "u": ("output",), "O": ("inner", "stream")}
+        named |= dict.fromkeys("QKV", ("stream", "inner")) | {"M": ("stream", "unit"), "m": ("unit",), "N": ("unit", "stream")}
+        return {name: named.get(name, ("stream",)) for name in self.shapes}
+
+    def init(self, seed: int = 0) -> dict[str, np.ndarray]:
+        """Embeddings and output uniform in +-0.1, as in the language-modelling example that the paper's code starts from; other
+        matrices uniform in +-sqrt(6/(inputs + outputs)); biases 0, gains 1.
+        """
+        found = {}
+        for name, shape in self.shapes.items():
+            if len(shape) > 1:
+                reach = 0.1 if name in "EU" else np.sqrt(6 / sum(shape))
+                found[name] = reach * key(seed, "init", name).uniform(-1.0, 1.0, size=shape)
+            else:
+                found[name] = np.ones(shape) if name.startswith("gain") else np.zeros(shape)
+        return found
+
+    @cached_property
+    def fixed_places(self) -> np.ndarray:
+        """Sines and cosines of position/10000^(2i/d) (length, width)."""
+        half = (self.width + 1) // 2
+        angles = np.arange(self.length)[:, None] / 10000.0 ** (np.arange(half) / half)
+        return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)[:, : self.width]
+
+    def forward(self, params: Any, tokens: Any) -> tuple[Any, Any]:
+        """Logits (B, T, vocab) and attention (B, T, T) on tokens (B, T), traceable by JAX."""
+        from stagescope.autodiff import jax, jnp
+
+        x = np.sqrt(self.width).astype(params["E"].dtype) * params["E"][tokens]
+        if self.places == "sinusoidal":
+            x = x + jnp.asarray(self.fixed_places[: tokens.shape[1]], x.dtype)
+        scores = jnp.einsum("bqi,bsi->bqs", x @ params["Q"], x @ params["K"]) / np.sqrt(self.width).astype(x.dtype)
+        past = np.tri(tokens.shape[1], dtype=bool)
+        attention = jax.nn.softmax(jnp.where(past, scores, -jnp.inf), axis=-1)
+        h = _norm(params, "head", x + (attention @ (x @ params["V"])) @ params["O"])
+        mlp = jax.nn.relu(h @ params["M"] + params["m"]) @ params["N"] + params["n"]
+        return _norm(params, "mlp", h + mlp) @ params["U"] + params["u"], attention
+
+
+def _norm(params: Any, part: str, x: Any) -> Any:
+    from stagescope.autodiff import jax, jnp
+
+    centred = x - jnp.mean(x, axis=-1, keepdims=True)
+    size = jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + 1e-5)  # added to the variance, as in PyTorch
+    return centred * size * params[f"gain_{part}"] + params[f"shift_{part}"]
+
+
+# The one-layer transformer on windows of a text: the mean cross-entropy of every next token [SnS:text-transformer].
+
+
+class TextTransformerLoss(TokenWindowLoss):
+    """- mean over windows and positions of log softmax(logits_t) of the token at t + 1 [SnS:text-transformer]. See WindowLoss.
+
+    Args:
+        model: the transformer.
+        process: the corpus.
+        length: tokens of a window.
+        batch: windows in a step.
+        seed: of the draws.
+        watched: windows on which the recorded loss is taken.
+        part: "train" or "held-out".
+        precision: of the whole pass.
+
+    Examples:
+        >>> corpus = ss.read_corpus("words.txt", vocab=9)
+        >>> text = ss.TextTransformer(vocab=corpus.size, length=8, width=4, hidden=8)
+        >>> law = ss.TextTransformerLoss(model=text, process=corpus, length=8, batch=2, watched=4)
+        >>> law.batch, law.watched
+        (2, 4)
+    """
+
+    model: TextTransformer
+    batch: int = Limits(default=20, ge=1)
+    watched: int = Limits(default=100, ge=1)
+
+    @model_validator(mode="after")
+    def _small(self) -> Self:
+        what = f"{self.batch:,} windows of {self.length:,} tokens"
+        require_memory(f"the logits of {what}", "lower --batch, --window or --vocab", self.batch, self.length, self.model.vocab)
+        require_memory(f"the attention of {what}", "lower --batch or --window", self.batch, self.length, self.length)
+        return self
+
+    def loss(self, params: Any, data: Any) -> Any:
+        cast = {name: block.astype(self.precision) for name, block in params.items()}
+        return cross_entropy(self.model, cast, data["tokens"])
+
+    @cached_property
+    def _compiled(self) -> Any:
+        return _gradient(self.model)  # pyright: ignore[reportArgumentType]  # hashed by its description
+
+    def step_gradient(self, layout: Layout) -> StepGradient:
+        """The gradient that a step of a descent uses, from a flat vector to a flat vector."""
+        found = _flat_gradient(self.model, layout, self.precision)  # pyright: ignore[reportArgumentType]
+
+        def gradient(vector: np.ndarray, step: int, out: np.ndarray) -> None:
+            out[:] = found(vector, self.arrays(self.minibatch(step)))
+
+        return gradient
+
+    @cached_property
+    def _attending(self) -> Any:
+        return _attention(self.model)  # pyright: ignore[reportArgumentType]
+
+    @property
+    def watched_tokens(self) -> np.ndarray:
+        """The input tokens (N, length) of the watched windows; the last token of a window is a target only."""
+        return np.asarray(self.arrays(self.seen)["tokens"])[:, :-1]
+
+    def attention(self, params: Params) -> np.ndarray:
+        """Attention (N, length, length) on the watched windows."""
+        cast = {name: np.asarray(block, self.precision) for name, block in params.items()}
+        return np.asarray(self._attending(cast, self.watched_tokens))
+
+
+def cross_entropy(model: TextTransformer, params: Any, tokens: Any) -> Any:
+    """- mean log softmax(logits_t) of the token at t + 1, tokens (B, T + 1), traceable by JAX."""
+    from stagescope.autodiff import jax, jnp
+
+    logits, _ = model.forward(params, tokens[:, :-1])
+    own = jnp.take_along_axis(logits, tokens[:, 1:, None], axis=2)[..., 0]
+    return jnp.mean(jax.nn.logsumexp(logits, axis=2) - own)
+
+
+@lru_cache(maxsize=8)
+def _gradient(model: TextTransformer) -> Any:
+    """Loss and gradient, compiled once for all runs of a model, whatever their rates and seeds."""
+    from stagescope.autodiff import jax
+
+    return jax.jit(jax.value_and_grad(lambda params, data: cross_entropy(model, params, data["tokens"])))
+
+
+@lru_cache(maxsize=8)
+def _flat_gradient(model: TextTransformer, layout: Layout, precision: str) -> Any:
+    from stagescope.autodiff import jax, jnp
+
+    def flat(vector: Any, data: Any) -> Any:
+        found = jax.grad(partial(cross_entropy, model))(layout.unpack(vector.astype(precision)), data["tokens"])
+        return jnp.concatenate([found[name].ravel() for name in layout.names])
+
+    return jax.jit(flat)
+
+
+@lru_cache(maxsize=8)
+def _attention(model: TextTransformer) -> Any:
+    from stagescope.autodiff import jax
+
+    return jax.jit(lambda params, tokens: model.forward(params, tokens)[1])

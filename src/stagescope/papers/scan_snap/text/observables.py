@@ -9,9 +9,8 @@ import numpy as np
 
 from stagescope.corpora.vocabulary import UNKNOWN
 from stagescope.papers.rebuild import rebuilt
-from stagescope.papers.scan_snap.text.loss import PairwiseWindows
+from stagescope.papers.scan_snap.text.loss import PairwiseWindows, TextTransformerLoss
 from stagescope.papers.scan_snap.text.process import TopicWindows, Windows
-from stagescope.papers.scan_snap.text.transformer import TextTransformerLoss
 from stagescope.runs.run import Run
 
 INTERVAL = 50
@@ -57,13 +56,11 @@ class TextAttention:
     held_loss: float
     """The loss on held-out windows at the end."""
 
-    @property
-    def masses(self) -> Masses | None:
-        """Attention on common and on distinct types, where the model has such types."""
-        return None
+    masses: Masses | None = None
+    """Attention on common and on distinct types, where the model has such types."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TopicAttention(TextAttention):
     """The same curves of topical classes, with the attention on common and on distinct types.
 
@@ -73,12 +70,15 @@ class TopicAttention(TextAttention):
     process: TopicWindows
     law: PairwiseWindows
     scores: np.ndarray
-    common_mass: np.ndarray
-    distinct_mass: np.ndarray
+    masses: Masses
 
     @property
-    def masses(self) -> Masses | None:
-        return self.common_mass, self.distinct_mass
+    def common_mass(self) -> np.ndarray:
+        return self.masses[0]
+
+    @property
+    def distinct_mass(self) -> np.ndarray:
+        return self.masses[1]
 
     @cached_property
     def growth(self) -> np.ndarray:
@@ -133,19 +133,18 @@ def _topics(run: Run, law: PairwiseWindows) -> TopicAttention:
     row = [law.model.keys.index(token) for token in process.keys]
     scores = run.params["Z"][:, 0, row]
     common, distinct = process.common[held.key], process.distinct[held.key]
-    means, moves = [], _Moves(run, lambda frame: attend(held, scores[frame]), len(held))
+    sums, moves = [], _Moves(run, lambda frame: attend(held, scores[frame]), len(held))
     for frame in range(run.frames):
         attention = moves.see(frame)
-        means.append([attention[common].sum(), attention[distinct].sum(), _entropy(attention).sum()])
-    masses = np.array(means).T / len(held)
+        sums.append([attention[common].sum(), attention[distinct].sum(), _entropy(attention).sum()])
+    means = np.array(sums).T / len(held)
     return TopicAttention(
-        **_shared(run, process.prior_loss, masses[2], moves.motion),
+        **_shared(run, process.prior_loss, means[2], moves.motion),
         held_loss=judge.value(run.at(-1)),
         process=process,
         law=law,
         scores=scores,
-        common_mass=masses[0],
-        distinct_mass=masses[1],
+        masses=(means[0], means[1]),
     )
 
 

@@ -1,6 +1,6 @@
 """Topical classes of a text: the windows before a query word, by the word that follows it [SnS:text-windows]."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -129,21 +129,21 @@ class TopicWindows(Process):
     def held_distinctness(self) -> np.ndarray:
         """The same over held-out windows, minus the bias (K - 1)/2n; nan for keys in fewer than `least` of them.
 
-        Scores also fit the noise of the training windows, so only this distinctness is a test of them [SnS:text-held].
+        Scores also fit the noise of the training windows, so only this distinctness is a test of them [SnS:text-frequency].
         """
-        return self.distinctness_with(self.part("held-out").target)
-
-    def distinctness_with(self, target: np.ndarray) -> np.ndarray:
-        """The same where the held-out windows have other next words, such as their own in another order."""
         held, keys = self.part("held-out"), len(self.keys)
-        classes, target = np.unique(target, return_inverse=True)  # a class may be missing here
-        flat = np.bincount(target[held.row] * keys + held.key, minlength=len(classes) * keys)
-        inside = flat.reshape(len(classes), keys)
+        classes, target = np.unique(held.target, return_inverse=True)  # a class may be missing here
+        inside = replace(held, target=target).inside(keys, len(classes))
         enough = inside.sum(axis=0) >= self.least
-        found = np.full(keys, np.nan)
+        distinctness = np.full(keys, np.nan)
         law = np.bincount(target) / len(held)
-        found[enough] = divergence(inside[:, enough], law) - (len(classes) - 1) / (2 * inside[:, enough].sum(axis=0))
-        return found
+        distinctness[enough] = divergence(inside[:, enough], law) - (len(classes) - 1) / (2 * inside[:, enough].sum(axis=0))
+        return distinctness
+
+    @property
+    def known(self) -> np.ndarray:
+        """The keys that are in enough held-out windows to know their distinctness there."""
+        return np.flatnonzero(np.isfinite(self.held_distinctness))
 
     @cached_property
     def held_share(self) -> np.ndarray:

@@ -9,14 +9,14 @@ from stagescope.dynamics.record import Every
 from stagescope.errors import InputError
 from stagescope.papers.reading import Reading
 from stagescope.papers.rebuild import ended, replay
-from stagescope.papers.scan_snap.text import stages
-from stagescope.papers.scan_snap.text.evidence import TextEvidence
+from stagescope.papers.scan_snap.text.claims import TextEvidence
 from stagescope.papers.scan_snap.text.observables import (
     INTERVAL,
     TextAttention,
     recorded_finely,
     text_attention,
 )
+from stagescope.papers.scan_snap.text.stages import detect
 from stagescope.runs.run import Run
 from stagescope.spec import build
 
@@ -35,7 +35,7 @@ class TextSnapReading(Reading):
 
     @cached_property
     def stages(self) -> Stages:
-        return stages.detect(self.curves, self.curves.masses, clock=self.run.clock, status=self.run.status)
+        return detect(self.curves, clock=self.run.clock, status=self.run.status)
 
     @cached_property
     def evidence(self) -> TextEvidence:

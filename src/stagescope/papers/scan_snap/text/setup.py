@@ -8,11 +8,9 @@ from stagescope.corpora.options import text_facts
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.record import Every
 from stagescope.errors import InputError
-from stagescope.papers.scan_snap.text.loss import PairwiseWindows, on_windows
-from stagescope.papers.scan_snap.text.model import TextTransformer
+from stagescope.papers.scan_snap.text.loss import PairwiseWindows, TextTransformer, TextTransformerLoss, on_windows
 from stagescope.papers.scan_snap.text.process import topic_windows
 from stagescope.papers.scan_snap.text.study import TextSnapOptions, check_use
-from stagescope.papers.scan_snap.text.transformer import TextTransformerLoss
 from stagescope.papers.setup import make_descent
 from stagescope.papers.study import Setup
 
@@ -20,7 +18,7 @@ FINE, MOST_FRAMES = 10, 1000
 """Frames of topical runs are this many steps apart, further where there would be more frames than that."""
 
 
-def setup(options: TextSnapOptions, seed: int) -> Setup:
+def text_setup(options: TextSnapOptions, seed: int) -> Setup:
     check_use(options)
     topical = options.model == "topics"
     corpus = options.read()

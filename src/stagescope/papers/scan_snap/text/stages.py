@@ -42,11 +42,12 @@ class Snap:
 FREEZE, SNAP = Freeze(), Snap()
 
 
-def after_prior(curves: TextAttention, masses: Masses | None) -> tuple[float | None, np.ndarray]:
+def after_prior(curves: TextAttention) -> tuple[float | None, np.ndarray]:
     """When the prior is learned, and the intervals between checkpoints that begin after it.
 
     While the prior is learned, attention moves towards any token that can carry it. This motion is not part of the scan.
     """
+    masses = curves.masses
     if masses is None:
         prior = first_crossing(curves.time, curves.loss, curves.prior_loss, rising=False)
     else:
@@ -56,12 +57,13 @@ def after_prior(curves: TextAttention, masses: Masses | None) -> tuple[float | N
     return prior, np.flatnonzero(later)
 
 
-def detect(curves: TextAttention, masses: Masses | None, *, clock: str, status: str) -> Stages:
-    """Stages from the curves of a run; `masses` is the attention on common and on distinct types of topical classes."""
+def detect(curves: TextAttention, *, clock: str, status: str) -> Stages:
+    """Stages from the curves of a run."""
+    masses = curves.masses
     end = f"by {clock}={curves.time[-1]:.4g}"
     never = f"the loss did not fall below {curves.prior_loss:.3f}, the least loss without a context, {end}"
     notes = {"prior": never if masses is None else f"attention on common types was still rising {end}"}
-    prior, later = after_prior(curves, masses)
+    prior, later = after_prior(curves)
     events = {"prior": _prior(curves, masses, prior)}
     if masses is not None:
         events |= _shifts(curves.time, *masses, prior, notes, end)

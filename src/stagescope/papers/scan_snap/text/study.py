@@ -5,9 +5,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stagescope.corpora.options import TextOptions
-from stagescope.later import Later
 from stagescope.options import refuse_unused
 from stagescope.papers import motion
+from stagescope.papers import scan_snap as parts
 from stagescope.papers.paper import Kind
 from stagescope.papers.study import Study
 
@@ -65,24 +65,23 @@ def check_use(options: TextSnapOptions) -> None:
 
 
 _HERE = "stagescope.papers.scan_snap.text"
-_READING = {
-    "read": Later(f"{_HERE}.reading:TextSnapReading"),
-    "claims": Later(f"{_HERE}.claims:CLAIMS").load,
-    "explain": Later(f"{_HERE}.explain:explain"),
+_READING: dict[str, Any] = {
+    "read": lambda run: parts.TextSnapReading(run),
+    "claims": lambda: parts.TEXT_CLAIMS,
+    "explain": lambda reading: parts.explain_text(reading),
 }
 STUDY = Study(
     name="text-snap",
     title="Scan and snap on real text: topical classes of a query word, and the one-layer transformer",
     options=TextSnapOptions,
     presets=PRESETS,
-    setup=Later(f"{_HERE}.setup:setup"),
+    setup=lambda options, seed: parts.text_setup(options, seed),
     check_use=check_use,
     kinds=(
-        Kind(fields=(f"{_HERE}.loss:PairwiseWindows",), **_READING, views=Later(f"{_HERE}.views:topic_views")),
-        Kind(fields=(f"{_HERE}.transformer:TextTransformerLoss",), **_READING, views=Later(f"{_HERE}.views:transformer_views")),
+        Kind((f"{_HERE}.loss:PairwiseWindows",), **_READING, views=lambda reading: parts.topic_views(reading)),
+        Kind((f"{_HERE}.loss:TextTransformerLoss",), **_READING, views=lambda reading: parts.transformer_views(reading)),
     ),
     tags=("SnS:model", "SnS:merged-columns", "SnS:text-windows", "SnS:text-transformer", "SnS:text-stages"),
-    figures=Later(f"{_HERE}.figures:FIGURES").load,
-    inputs=Later(f"{_HERE}.nulls:inputs"),
+    figures=lambda: parts.TEXT_FIGURES,
     ledger=("topics", "wikitext-2", "tinystories", "wikitext-2-transformer", "wikitext-2-decay"),
 )

@@ -1,20 +1,26 @@
 """The theorems of scan and snap, compared with the corrected closed forms; each with the error of what it neglects."""
 
+from typing import Any
+
 import numpy as np
 
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, agreement
 from stagescope.detect.events import top
-from stagescope.papers.scan_snap import forms, nulls
-from stagescope.papers.scan_snap.claims.assumptions import (
+from stagescope.papers.scan_snap import forms
+from stagescope.papers.scan_snap.evidence import (
+    LIMITS,
+    Evidence,
     chi_regime,
+    fast_gradient,
+    fast_modified,
     modified_regime,
+    not_moved,
     single_common_regime,
     transition_regime,
     trusted,
+    undecided,
 )
-from stagescope.papers.scan_snap.claims.beside import fast_gradient, fast_modified
-from stagescope.papers.scan_snap.evidence import LIMITS, Evidence, not_moved, undecided
 
 
 def chi_identity(evidence: Evidence) -> Comparison:
@@ -174,7 +180,7 @@ def transition(evidence: Evidence) -> Comparison:
     return agreement(steep, ratio, tolerance, reason, predicted_error=error, measured_error=half, unit="of K ln M / eta_Y")
 
 
-_MODIFIED = (nulls.STRETCHED, nulls.SWAPPED)
+_PREDICTED: dict[str, Any] = {"kind": "prediction", "elsewhere": fast_modified}
 CLAIMS = (
     claim(
         "SnS:theorem-1",
@@ -183,10 +189,8 @@ CLAIMS = (
         theorem_1,
         "start",
         "end",
-        kind="prediction",
-        null=nulls.STRETCHED,
         rules=3,
-        elsewhere=fast_modified,
+        **_PREDICTED,
     ),
     claim(
         "SnS:lemma-4",
@@ -195,10 +199,8 @@ CLAIMS = (
         lemma_4,
         "start",
         "end",
-        kind="prediction",
-        null=nulls.STRETCHED,
         rules=2,
-        elsewhere=fast_modified,
+        **_PREDICTED,
     ),
     claim(
         "SnS:theorem-3",
@@ -207,11 +209,9 @@ CLAIMS = (
         chi_identity,
         "start",
         "end",
-        kind="prediction",
         group="growth of the winner",
-        null=(nulls.CHASED, nulls.SWAPPED),
         rules=3,
-        elsewhere=fast_modified,
+        **_PREDICTED,
     ),
     claim(
         "SnS:sandwich",
@@ -220,11 +220,9 @@ CLAIMS = (
         sandwich,
         "start",
         "end",
-        kind="prediction",
         group="growth of the winner",
-        null=_MODIFIED,
         rules=3,
-        elsewhere=fast_modified,
+        **_PREDICTED,
     ),
     claim(
         "SnS:theorem-4",
@@ -233,10 +231,8 @@ CLAIMS = (
         theorem_4,
         "start",
         "end",
-        kind="prediction",
-        null=_MODIFIED,
         rules=3,
-        elsewhere=fast_modified,
+        **_PREDICTED,
     ),
     claim(
         "SnS:transition",
@@ -245,7 +241,6 @@ CLAIMS = (
         transition,
         "peak",
         kind="prediction",
-        null=nulls.STRETCHED,
         rules=3,
         elsewhere=fast_gradient,
     ),

@@ -1,24 +1,34 @@
 """Numbers of the scan-and-snap figures (arXiv 2305.16380); each function makes all runs that its figure needs."""
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from stagescope.detect.events import peak
-from stagescope.papers.answers import stages
+from stagescope.papers import scan_snap as parts
+from stagescope.papers.answers import check, stages
 from stagescope.papers.published import published
+from stagescope.papers.rebuild import rebuilt
 from stagescope.papers.registry import run_study
 from stagescope.papers.scan_snap import forms
 from stagescope.papers.scan_snap.evidence import Evidence
+from stagescope.papers.scan_snap.loss import PairwiseSampled
 from stagescope.papers.scan_snap.model import PairwiseAttention
-from stagescope.papers.scan_snap.observables import ClassAttention, class_attention
+from stagescope.papers.scan_snap.observables import ClassAttention, Supports, class_attention
 from stagescope.papers.scan_snap.process import SequenceClasses
-from stagescope.papers.scan_snap.sampled import PairwiseSampled
 from stagescope.papers.scan_snap.study import MEDIUM_LAST, MEDIUM_RATIO, MEDIUM_Z, SEEDS
-from stagescope.papers.scan_snap.supports import Supports
+from stagescope.papers.scan_snap.text.claims import late_entropy, late_motion
+from stagescope.papers.scan_snap.text.observables import (
+    TextAttention,
+    TopicAttention,
+    checkpoints,
+    held_out,
+    known_windows,
+    text_attention,
+)
 from stagescope.progress import Progress
-from stagescope.views.figure import Numbers, rounded
+from stagescope.views.figure import Figure, Numbers, rounded
 
 
 def overview(progress: Progress) -> Numbers:
@@ -26,11 +36,10 @@ def overview(progress: Progress) -> Numbers:
     run = run_study("scan-snap", "syn-small-flow", progress=False)
     curves, events = class_attention(run), stages(run).events
     moments = {"start": 0.0, **{name: events[name] for name in ("onset", "winner", "snap")}, "end": float(run.t[-1])}
-    held = {name: when for name, when in moments.items() if when is not None}
-    own = range(curves.supports.start[1])
-    bars = {name: [float(np.interp(when, run.t, curves.c[:, i])) for i in own] for name, when in held.items()}
-    common = curves.supports.common[: len(own)].tolist()
-    return {"times": held, "attention": {n: rounded(v) for n, v in bars.items()}, "common": common}
+    times = {name: when for name, when in moments.items() if when is not None}
+    own = curves.c[:, : curves.supports.start[1]].T
+    bars = {name: rounded([np.interp(when, run.t, token) for token in own]) for name, when in times.items()}
+    return {"times": times, "attention": bars, "common": curves.supports.common[: len(own)].tolist()}
 
 
 def growth_factors(progress: Progress) -> Numbers:
@@ -168,26 +177,21 @@ def common_growth(progress: Progress) -> Numbers:
     return {"panels": panels}
 
 
-def recall(lasts: tuple[int, ...]) -> Any:
+def recall(progress: Progress, lasts: tuple[int, ...]) -> Numbers:
     """Figures 11 and 12: share of distinct tokens with attention above a threshold, in units of 1/M, on figure 6's runs."""
-
-    def compute(progress: Progress) -> Numbers:
-        thresholds = np.geomspace(0.01, 10, 61)
-        panels = []
-        for last, runs in syn_medium(progress).items():
-            if last not in lasts:
-                continue
-            values = runs["attention"][:, ~runs["supports"].common] * runs["vocab"]
-            blocks = values.reshape(len(MEDIUM_Z), len(MEDIUM_RATIO), -1)
-            curves = {
-                f"{z}|{ratio}": rounded([(blocks[i, j] > level).mean() for level in thresholds], 4)
-                for i, z in enumerate(MEDIUM_Z)
-                for j, ratio in enumerate(MEDIUM_RATIO)
-            }
-            panels.append({"num_last": last, "M": runs["vocab"], "recall": curves})
-        return {"thresholds_times_M": rounded(thresholds), "panels": panels}
-
-    return compute
+    thresholds, panels = np.geomspace(0.01, 10, 61), []
+    for last, runs in syn_medium(progress).items():
+        if last not in lasts:
+            continue
+        values = runs["attention"][:, ~runs["supports"].common] * runs["vocab"]
+        blocks = values.reshape(len(MEDIUM_Z), len(MEDIUM_RATIO), -1)
+        curves = {
+            f"{z}|{ratio}": rounded([(blocks[i, j] > level).mean() for level in thresholds], 4)
+            for i, z in enumerate(MEDIUM_Z)
+            for j, ratio in enumerate(MEDIUM_RATIO)
+        }
+        panels.append({"num_last": last, "M": runs["vocab"], "recall": curves})
+    return {"thresholds_times_M": rounded(thresholds), "panels": panels}
 
 
 def finite_step(progress: Progress) -> Numbers:
@@ -233,3 +237,172 @@ def transition(classes: int, outputs: int, rate_y: float, rate_z: float = 1.0) -
     top = peak(run.t, seen.curves.mean(seen.curves.dz[:, seen.curves.winners]))
     assert top is not None, "the winner's growth did not pass its peak within 4 t0"
     return top[0]
+
+
+# Figures of scan and snap on a text: figures 7 and 10 of the paper, and one of topical classes, which is not in the paper.
+
+
+_four_digits = partial(rounded, digits=4)
+
+
+def _motion(curves: TextAttention) -> Numbers:
+    """Total variation of attention, at the step where each interval ends."""
+    return {"step": curves.step[checkpoints(curves.step)][1:].tolist(), "variation": _four_digits(curves.motion.variation)}
+
+
+def maps(progress: Progress, preset: str = "figure-7", decay: float = 0.01, **changes: Any) -> Numbers:
+    """Figure 7: four attention maps of one held-out window over training; entropy and motion at a constant and a decaying rate.
+
+    The window is the one with the most known words.
+    """
+    runs, curves = {}, {}
+    for name, falls_to in progress.each((("constant", None), ("decaying", decay)), "figure 7", "runs"):
+        run = runs[name] = run_study("text-snap", preset, progress=False, decay=falls_to, **changes)
+        attention = text_attention(run)
+        ends = {"final_motion": late_motion(attention), "final_entropy": late_entropy(attention)}
+        entropy = _four_digits(attention.entropy)
+        curves[name] = {"step": run.step.tolist(), "entropy": entropy, "motion": _motion(attention), **ends}
+    run = runs["constant"]
+    field, judge = run.spec["field"], held_out(rebuilt(run.spec["field"]))
+    windows = judge.watched_tokens
+    (best,) = known_windows(windows, judge.process.words, 1)
+    frames = [int(np.argmin(np.abs(run.step - at))) for at in np.linspace(0, int(run.step[-1]), 4)]
+    return {
+        "corpus": field["process"]["source"],
+        "rate": run.spec["dynamics"]["lr"],
+        "decay": decay,
+        "width": field["model"]["width"],
+        "words": [judge.process.label(int(token)) for token in windows[best]],
+        "steps": run.step[frames].tolist(),
+        "maps": [_four_digits(judge.attention(run.at(frame))[best]) for frame in frames],
+        "curves": curves,
+    }
+
+
+def entropies(
+    progress: Progress,
+    preset: str = "figure-10",
+    rates: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0),
+    seeds: int = 3,
+    decay: float = 0.01,
+    **changes: Any,
+) -> Numbers:
+    """Figure 10: entropy of held-out attention against the learning rate; the largest rate also with decay."""
+    rows = []
+    for rate, falls_to in progress.each((*((rate, None) for rate in rates), (rates[-1], decay)), "figure 10", "rates"):
+        options = {"lr": rate, "decay": falls_to, **changes}
+        curves = [text_attention(run_study("text-snap", preset, progress=False, seed=seed, **options)) for seed in range(seeds)]
+        ends = {"entropy": list(map(late_entropy, curves)), "motion": list(map(late_motion, curves))}
+        ends = {"start": [seed.entropy[0] for seed in curves], **ends}
+        rows.append({"rate": rate, "decay": falls_to, **{name: _four_digits(values) for name, values in ends.items()}})
+    table = np.array([row["entropy"] for row in rows[:-1]])
+    falls, extremes = np.all(np.diff(table, axis=0) < 0, axis=0), table[-1] < table[0]
+    return {"rows": rows, "falls_at_every_rate": falls.tolist(), "largest_sparser_than_smallest": extremes.tolist()}
+
+
+def topics(progress: Progress, preset: str = "wikitext-2-named", **changes: Any) -> Numbers:
+    """Topical classes: scores against distinctness, attention on common and distinct types, motion."""
+    progress.begin("topical classes", 1, "runs")
+    run = run_study("text-snap", preset, progress=False, **changes)
+    curves = text_attention(run)
+    assert isinstance(curves, TopicAttention)
+    progress.update(1)
+    process, rate = curves.process, run.spec["dynamics"]["lr"]
+    return {
+        "corpus": process.corpus.source,
+        "query": process.query,
+        "nexts": list(process.nexts),
+        "windows": {part: len(process.part(part)) for part in ("train", "held-out")},
+        "types": {
+            "words": list(map(process.label, process.keys)),
+            "share": _four_digits(process.share),
+            "score": _four_digits(curves.growth),
+            "distinctness": _four_digits(process.distinctness),
+            "common": process.common.tolist(),
+            "distinct": process.distinct.tolist(),
+        },
+        "step": run.step.tolist(),
+        "masses": {"common": _four_digits(curves.common_mass), "distinct": _four_digits(curves.distinct_mass)},
+        "motion": _motion(curves),
+        "events": {name: None if when is None else when / rate for name, when in stages(run).events.items()},
+        "claims": check(run).json()["claims"],
+    }
+
+
+TEXT_FIGURES = {
+    "7": Figure(
+        "7",
+        "Attention of a one-layer transformer over training",
+        maps,
+        lambda numbers: parts.drawings.maps(numbers),
+        "3 minutes",
+        needs="wikitext-2",
+    ),
+    "10": Figure(
+        "10",
+        "Attention entropy against the learning rate",
+        entropies,
+        lambda numbers: parts.drawings.entropies(numbers),
+        "6 minutes",
+        needs="wikitext-2",
+    ),
+    "topics": Figure(
+        "-topics",
+        "Topical classes of a query word",
+        topics,
+        lambda numbers: parts.drawings.topics(numbers),
+        needs="wikitext-2",
+    ),
+}
+_FIGURES = (
+    Figure(
+        "2",
+        "Attention of a class before, during and after the scan",
+        overview,
+        lambda numbers: parts.drawings.overview(numbers),
+    ),
+    Figure("3", "Growth factor of the winning token", growth_factors, lambda numbers: parts.drawings.growth_factors(numbers)),
+    Figure("4", "SGD on Syn-Small at two decoder rates", syn_small, lambda numbers: parts.drawings.syn_small(numbers)),
+    Figure(
+        "5",
+        "Adam selects different distinct tokens at different rates",
+        adam,
+        lambda numbers: parts.drawings.adam(numbers),
+    ),
+    Figure(
+        "6",
+        "Entropy over rates and number of classes, against the published means",
+        entropy_grid,
+        lambda numbers: parts.drawings.entropy_grid(numbers),
+    ),
+    TEXT_FIGURES["7"],
+    Figure("8", "Discrete against continuous h", discrete, lambda numbers: parts.drawings.discrete(numbers)),
+    Figure("9", "B(t), the fall of the common token", common_growth, lambda numbers: parts.drawings.common_growth(numbers)),
+    TEXT_FIGURES["10"],
+    Figure(
+        "11",
+        "Recall of distinct tokens, 2 and 6 classes",
+        partial(recall, lasts=(1, 3)),
+        lambda numbers: parts.drawings.recall(numbers),
+    ),
+    Figure(
+        "12",
+        "Recall of distinct tokens, 10 and 20 classes",
+        partial(recall, lasts=(5, 10)),
+        lambda numbers: parts.drawings.recall(numbers),
+    ),
+    Figure(
+        "-finite-step",
+        "Flow against heavy ball over the rate",
+        finite_step,
+        lambda numbers: parts.drawings.finite_step(numbers),
+    ),
+    Figure(
+        "-collapse",
+        "Transition times collapse on K ln M / eta_Y",
+        collapse,
+        lambda numbers: parts.drawings.collapse(numbers),
+    ),
+    TEXT_FIGURES["topics"],
+)
+FIGURES = {figure.name.removeprefix("-"): figure for figure in _FIGURES}

@@ -109,18 +109,6 @@ def _large_steps(seed: int) -> Run:
     return _run(**made, seed=seed)
 
 
-def inputs() -> tuple[Inputs, ...]:
-    """Settings the paper is about."""
-    return (
-        Inputs("gradient flows", "generator, 2 to 8 classes, ratios .5 to 100, to 10 to 10^5 t0", partial(_flows, "gradient")),
-        Inputs("modified flows", "the same with the modified decoder", partial(_flows, "pinv")),
-        Inputs("theorems", "what theorems 1, 3, 4 assume: one common token, modified decoder, ratios 10 to 1000", _theorems),
-        Inputs("random tables", "flows on classes with random laws, by either decoder", _tables),
-        Inputs("steps", "heavy-ball in the long-sequence limit or on batches", _steps),
-        Inputs("large steps", "gradient steps or heavy-ball in the long-sequence limit, rates .5 to 5", _large_steps),
-    )
-
-
 def _frozen(seed: int) -> Run:
     return _run(**_flow(key(seed, "null", "frozen"), "gradient", rate_z=0.0), seed=seed)
 
@@ -171,16 +159,6 @@ def _thawed(seed: int) -> Run:
         rare = int(np.argmin(final))
         z[:, row, own[rare]] += (final.max() - final[rare]) * run.t / run.t[-1]
     return _with(run, z)
-
-
-def _small_steps(seed: int) -> Run:
-    """Gradient steps so small that they are the flow: 2000 to 20 t0, with strong common tokens so that attention moves."""
-    random = key(seed, "null", "small steps")
-    made = {**_shape(random), "num_common": int(random.integers(2, 9)), "common_p": _between(random, 0.7, 2)}
-    made |= {"vocab": None, "rate_y": _between(random, 1, 3), "optimizer": "gd", "steps": 2000}
-    tokens = made["num_common"] + made["num_last"] * (made["num_unique"] + 2)
-    end = 20 * transition_time(tokens, made["num_last"], made["rate_y"])
-    return _run(**made, lr=end / 2000, seed=seed)
 
 
 def _descent(random: Random, seed: int) -> Run:
@@ -283,7 +261,6 @@ def _sharpened(seed: int) -> Run:
 FROZEN = Inputs("frozen attention", "eta_Z = 0: attention never moves, so nothing scans or snaps", _frozen)
 CUT = Inputs("cut before the transition", "a flow to .1 to .5 t0: nothing is frozen yet", _cut)
 EXCHANGEABLE = Inputs("exchangeable tokens", "distinct tokens of a class are equally likely: none is preferred", _exchangeable)
-SMALL_STEPS = Inputs("small steps", "steps so small that they are the flow", _small_steps)
 WALK = Inputs("random walk", "scores walk at random: no sign, no order", _walk)
 THAWED = Inputs("thawed attention", "the rarest distinct token goes on growing in proportion to time: nothing freezes", _thawed)
 MISSTATED = Inputs(
@@ -294,3 +271,32 @@ PERMUTED = Inputs("permuted tokens", "scores of distinct tokens reversed, and a 
 STRETCHED = Inputs("stretched clock", "three times the time that has passed: rates and times do not fit", _stretched)
 SWAPPED = Inputs("swapped tokens", "as permuted tokens, on the flows of theorems 1 and 4", _swapped)
 SHARPENED = Inputs("winner takes all", "scores scaled until one distinct token of every class takes all", _sharpened)
+INPUTS: dict[str, tuple[Inputs, ...]] = {
+    "scan-snap": (
+        Inputs("gradient flows", "generator, 2 to 8 classes, ratios .5 to 100, to 10 to 10^5 t0", partial(_flows, "gradient")),
+        Inputs("modified flows", "the same with the modified decoder", partial(_flows, "pinv")),
+        Inputs("theorems", "what theorems 1, 3, 4 assume: one common token, modified decoder, ratios 10 to 1000", _theorems),
+        Inputs("random tables", "flows on classes with random laws, by either decoder", _tables),
+        Inputs("steps", "heavy-ball in the long-sequence limit or on batches", _steps),
+        Inputs("large steps", "gradient steps or heavy-ball in the long-sequence limit, rates .5 to 5", _large_steps),
+    )
+}
+"""Settings the paper is about, by study."""
+NULLS: dict[str, dict[str, tuple[Inputs, ...]]] = {
+    "scan-snap": {
+        "SnS:theorem-2-distinct": (PERMUTED, WALK),
+        "SnS:theorem-2-common": (PERMUTED, WALK),
+        "SnS:order": (PERMUTED, WALK),
+        "SnS:theorem-1": (STRETCHED,),
+        "SnS:lemma-4": (STRETCHED,),
+        "SnS:theorem-3": (CHASED, SWAPPED),
+        "SnS:sandwich": (STRETCHED, SWAPPED),
+        "SnS:theorem-4": (STRETCHED, SWAPPED),
+        "SnS:transition": (STRETCHED,),
+        "SnS:snap": (THAWED, FROZEN, CUT),
+        "SnS:fixed": (THAWED, FROZEN, CUT),
+        "SnS:several": (SHARPENED,),
+        "SnS:sparsity": (MISSTATED, EXCHANGEABLE),
+    }
+}
+"""Runs on which a claim is false, by study and tag of the claim."""

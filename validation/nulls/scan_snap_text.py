@@ -1,4 +1,4 @@
-"""Inputs of scan and snap on a text: runs on real text drawn widely, and runs on which claims about types or a snap are false."""
+"""Inputs of scan and snap on a text: runs on real text drawn widely, and runs on which claims are false."""
 
 from dataclasses import replace
 from typing import Any
@@ -68,11 +68,6 @@ def permuted(seed: int) -> Run:
     return replace(run, params={**run.params, "Z": scores[:, :, order]})
 
 
-def cut(seed: int) -> Run:
-    """A run on real text that ends while attention moves fastest: the prior takes about 100 steps, the peak 50 to 200 more."""
-    return make(seed, steps=int(key(seed, "cut").integers(250, 600)))
-
-
 def transformer(seed: int, **changes: Any) -> Run:
     """The one-layer transformer, small; its shape stays, so that it is compiled once."""
     draw = key(seed, "text-snap transformer")
@@ -96,15 +91,23 @@ def shuffled_transformer(seed: int) -> Run:
 
 SHUFFLED = Inputs("shuffled words", "words in random order: windows say nothing about the next word of held-out text", shuffled)
 PERMUTED = Inputs("permuted types", "the scores of types in random order: they rank nothing", permuted)
-CUT = Inputs("cut", "the run ends while attention moves: nothing has snapped", cut)
 SHUFFLED_TRANSFORMER = Inputs(
     "shuffled words, transformer",
     "words in random order: no token before helps, and no attention is better",
     shuffled_transformer,
 )
-TOPICAL = Inputs("topical classes", "real texts, queries, windows, vocabularies, rates, batches", make)
-FULL = Inputs("transformer", "real texts, rates and seeds of the one-layer transformer", transformer)
-
-
-def inputs() -> tuple[Inputs, ...]:
-    return (TOPICAL, FULL)
+INPUTS: dict[str, tuple[Inputs, ...]] = {
+    "text-snap": (
+        Inputs("topical classes", "real texts, queries, windows, vocabularies, rates, batches", make),
+        Inputs("transformer", "real texts, rates and seeds of the one-layer transformer", transformer),
+    )
+}
+"""Settings the paper is about, by study."""
+NULLS: dict[str, dict[str, tuple[Inputs, ...]]] = {
+    "text-snap": {
+        "SnS:text-frequency": (SHUFFLED, PERMUTED),
+        "SnS:text-rate": (SHUFFLED_TRANSFORMER,),
+        "SnS:text-freezing": (SHUFFLED_TRANSFORMER,),
+    }
+}
+"""Runs on which a claim is false, by study and tag of the claim."""
