@@ -22,9 +22,7 @@ from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.papers.focus_dilution.stages import passes
 from stagescope.papers.linear_icl import forms as lin_forms
-from stagescope.papers.linear_icl import merged
-from stagescope.papers.linear_icl.observables import LinearCurves
-from stagescope.papers.linear_icl.stages import drops
+from stagescope.papers.linear_icl.stages import LinearCurves, drops
 from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.registry import study
 from stagescope.papers.scan_snap import forms as sns_forms
@@ -120,7 +118,7 @@ def closed(name: str, plan: Any, given: dict[str, Any]) -> dict[str, Any]:
     if name == "linear-icl":
         levels = lin_forms.levels(process)
         if given["merged"]:
-            return {"growth_rate": merged.growth_rate(process), "levels": levels[[0, -1]].tolist()}
+            return {"growth_rate": lin_forms.merged_rate(process), "levels": levels[[0, -1]].tolist()}
         reach = plan.what.model.reach
         paces = {f"pace {i + 1}": lin_forms.pace(process, i) for i in range(reach)}
         return {**paces, "levels": levels[: reach + 1].tolist()}

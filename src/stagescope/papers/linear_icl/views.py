@@ -1,14 +1,17 @@
-"""Views of a run of linear attention: who wins which direction and when, and M against principal component regression."""
+"""Views of a run of linear attention, and the run in words: who wins which direction and when, and M beside regression."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from stagescope.detect.stage import Stage
 from stagescope.papers.linear_icl import forms
-from stagescope.papers.linear_icl.observables import LinearCurves
 from stagescope.papers.linear_icl.reading import LinearReading
+from stagescope.papers.linear_icl.stages import LinearCurves
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
 from stagescope.views.curves import MOST, curves, left_out, many_curves
+from stagescope.views.explained import Explained, SmallTable, captions, motion_words, plain
 from stagescope.views.subsample import CELLS, shown
 from stagescope.views.view import Curve, Level, Maker, View
 
@@ -72,14 +75,14 @@ def _competition(reading: LinearReading, seen: LinearCurves) -> View | None:
     for drop in found:
         waits[seen.time >= drop.since] = drop.waits
     waits = np.where(np.isfinite(waits), waits, np.nan)
-    winners = "; ".join(_said(m, drop, reading) for m, drop in enumerate(found[:8]))
+    winners = "; ".join(_winner_words(m, drop, reading) for m, drop in enumerate(found[:8]))
     about = f"When each silent head would blow up, predicted from the start after each drop. The least one wins: {winners}."
     now = np.where(seen.time >= SHOWN * np.nanmin(waits), seen.time, np.nan)
     made = [*many_curves(waits, _heads(seen), first=_order(seen)), Curve("now", now, faint=True)]
     return curves("competition", "Head competition", about, "predicted blow-up time T_h", made[: MOST + 1], log=True)
 
 
-def _said(m: int, drop, reading: LinearReading) -> str:  # noqa: ANN001 (a Drop)
+def _winner_words(m: int, drop, reading: LinearReading) -> str:  # noqa: ANN001 (a Drop)
     times = reading.evidence.times
     measured = times[m] if m < len(times) else None
     seen = "-" if measured is None else f"{measured:.5g}"
@@ -118,3 +121,51 @@ def _distance(seen: LinearCurves) -> View:
     return curves(
         "regression", "Distance from principal component regression", about, "of M_11", many_curves(far, names), log=True
     )
+
+
+TABLE_DIRECTIONS = 12
+"""Directions up to which the spectrum is a small table."""
+GLOSSARY = {
+    "d#": "Event: the loss is halfway down a step, so a further direction of the inputs is being learned.",
+    "plateau #": "The loss rests while this many principal components are used.",
+    "Lambda": "The covariance of the inputs; lambda_i are its eigenvalues.",
+    "M": "What all heads do together, in the eigenbasis of the inputs: sum over heads of v_h U_h.",
+}
+
+
+def explain_run(reading: LinearReading) -> Explained:
+    law = reading.law
+    sentence = f"{_sentence(law)} {motion_words(reading.run)}"
+    return Explained(sentence, _spectrum_table(law), captions(reading.told_stages, _caption), GLOSSARY)
+
+
+def _sentence(law: Any) -> str:
+    task, model = law.process, law.model
+    heads = "merged key-query matrices" if model.merged else f"separate keys and queries of rank {model.rank}"
+    many = "head" if model.heads == 1 else "heads"
+    lengths = task.contexts[0] if len(task.contexts) == 1 else f"{min(task.contexts)} to {max(task.contexts)}"
+    return (
+        f"Linear attention with {model.heads} {many} ({heads}) learns linear regression in context: from {lengths} pairs (x, y) "
+        f"with inputs in {task.dim} dimensions it predicts y of one more x; the weights are new in every sequence."
+    )
+
+
+def _spectrum_table(law: Any) -> SmallTable | None:
+    values = np.asarray(law.process.eigenvalues, dtype=float)
+    if len(values) > TABLE_DIRECTIONS:
+        return None
+    return SmallTable(
+        "Variance of the inputs in each direction", ("variance",), tuple(str(i + 1) for i in range(len(values))), values[None]
+    )
+
+
+def _caption(stage: Stage) -> str:
+    facts = stage.facts
+    if "components" not in facts:
+        return plain(stage)
+    count = facts["components"]
+    if count == 0:
+        return f"Nothing is learned yet: the loss rests at {facts['loss']:.5g}, and all heads are small."
+    what = "the direction of largest variance" if count == 1 else f"the {count} directions of largest variance"
+    best = f"the best that is possible so is {facts['level']:.5g}"
+    return f"The model regresses on {what}: the loss is {facts['loss']:.5g}, and {best}."

@@ -1,0 +1,1 @@
+"""Inputs and nulls of every paper: runs drawn by seed, on which its claims are tried."""
