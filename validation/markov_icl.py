@@ -7,22 +7,22 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.detect.events import first_crossing
-from stagescope.papers.markov_icl.finite import FiniteExact
+from stagescope.papers.markov_icl.finite import Enumerated, FiniteExact, strategies
 from stagescope.papers.markov_icl.forms import (
     Plateau,
     chi_squares,
+    class_of,
     common_gain,
     effective_lags,
     lag_gains,
+    levels,
     second_chi_squares,
     two_step,
 )
-from stagescope.papers.markov_icl.ladder import taylor_laws
-from stagescope.papers.markov_icl.levels import class_of, levels
 from stagescope.papers.markov_icl.loss import LinearPopulation
 from stagescope.papers.markov_icl.model import LinearMatch
 from stagescope.papers.markov_icl.process import ChainPrior
-from stagescope.papers.markov_icl.sequences import Enumerated, strategies
+from stagescope.papers.markov_icl.reading import taylor_laws
 from stagescope.papers.reading import reading
 
 Row = tuple[str, float, float, float]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.papers.markov_icl import nulls
 from stagescope.papers.markov_icl.claims import CLAIMS
-from stagescope.papers.markov_icl.ladder import taylor_laws
+from stagescope.papers.markov_icl.reading import taylor_laws
 from stagescope.papers.reading import reading
+from validation.nulls import markov_icl as nulls
 
 SMALL = {"lags": 40, "nodes": 12, "frames": 200}
 
@@ -77,7 +77,7 @@ CHEAP = [nulls.BACKWARDS, nulls.OTHER_PRIOR, nulls.FAST_LAGS, nulls.STRETCHED, n
 @pytest.mark.parametrize("null", CHEAP, ids=lambda null: null.name)
 def test_no_claim_is_confirmed_on_its_null(null):
     run = null.make(7)
-    judged = [claim for claim in CLAIMS if null in claim.nulls and claim.tag != "MIC:start-noise"]
+    judged = [claim for claim in CLAIMS if null in nulls.NULLS["markov-icl"][claim.tag] and claim.tag != "MIC:start-noise"]
     assert judged
     assert "confirmed" not in [row.verdict for row in reading(run).judge(judged)]
 

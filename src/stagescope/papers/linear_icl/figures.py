@@ -182,7 +182,7 @@ def draw_abrupt(numbers: Numbers) -> "Drawing":
     steps = [float(name) for name in known["at"]]
     axis.plot(steps, list(known["at"].values()), "D", color=COLORS[1], mfc="white", label="read off the authors' notebook")
     axis.plot(known["half"], np.mean(numbers["levels"]), "D", color=COLORS[1], mfc="white")
-    axis.set(xlabel="step of the authors' code", ylabel="loss", title="Merged draw_heads learn in one drop")
+    axis.set(xlabel="step of the authors' code", ylabel="loss", title="Merged heads learn in one drop")
     axis.legend()
     return drawing
 
@@ -212,7 +212,7 @@ def draw_low_rank(numbers: Numbers) -> "Drawing":
             axis.axhline(level, color=COLORS[1] if long else GREY, lw=0.9 if long else 0.4, zorder=0)
         axis.set(xscale="log", xlim=(100, None), xlabel="step", title=f"rank {panel['rank']}")
     axes[0].set_ylabel("loss")
-    drawing.suptitle("Eight directions, nine draw_heads: plateaus are long at multiples of the rank (orange levels)")
+    drawing.suptitle("Eight directions, nine heads: plateaus are long at multiples of the rank (orange levels)")
     return drawing
 
 
@@ -261,7 +261,7 @@ def draw_cascades(numbers: Numbers) -> "Drawing":
         for m in drops:
             axis.plot([], [], "o", color=COLORS[m - 1], label=f"drop {m}")
         axis.legend()
-    drawing.suptitle("Drops from 30 starts: open where two draw_heads were close, crosses where another head won")
+    drawing.suptitle("Drops from 30 starts: open where two heads were close, crosses where another head won")
     return drawing
 
 
