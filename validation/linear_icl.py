@@ -86,7 +86,7 @@ def _losses() -> Iterator[Row]:
         model = LinearAttention(dim=task.dim, heads=3, rank=rank)
         params = model.init(1, 0.7)
         sample = draw_sequences(task, key(0, "validation", preset), 200_000)
-        seen = np.einsum("si,ij,sj->s", sample["beta"], model.whole(params), sample["query"])
+        seen = np.einsum("si,ij,sj->s", sample["beta"], model.map(params), sample["query"])
         errors = (sample["answer"] - seen) ** 2
         room = 3 * float(errors.std()) / np.sqrt(len(errors))
         exact = LinearPopulation(model=model, process=task).value(params)

@@ -22,7 +22,7 @@ from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.papers.focus_dilution.stages import passes
 from stagescope.papers.linear_icl import forms as lin_forms
-from stagescope.papers.linear_icl.stages import LinearCurves, drops
+from stagescope.papers.linear_icl.evidence import Evidence
 from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.registry import study
 from stagescope.papers.scan_snap import forms as sns_forms
@@ -129,7 +129,7 @@ def closed(name: str, plan: Any, given: dict[str, Any]) -> dict[str, Any]:
 def crossings(name: str, run: Any, field: Any) -> dict[str, float | None]:
     """The crossings that the page shows, by the detectors' own functions."""
     if name == "linear-icl":
-        return {event: at.time for event, at in drops(LinearCurves.of(run, field)).items()}
+        return {event: at.time for event, at in Evidence(run, run, field).drops.items()}
     if name == "scan-snap":
         found = find(Averages.of(class_attention(run)))
         return {event: found[event].time for event in ("onset", "winner")}

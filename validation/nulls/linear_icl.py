@@ -10,11 +10,11 @@ from stagescope.claims.inputs import Inputs
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.keys import key
+from stagescope.papers.linear_icl.evidence import Evidence
 from stagescope.papers.linear_icl.loss import LinearPopulation
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.papers.linear_icl.setup import flow_frames
-from stagescope.papers.linear_icl.stages import LinearCurves, drops
 from stagescope.papers.rebuild import rebuilt
 from stagescope.params import Params
 from stagescope.runs.run import Run
@@ -179,7 +179,7 @@ def _warped(seed: int) -> Run:
     made = _ranked_options(key(seed, "null", "warped"))
     run = _flow(**made, seed=seed)
     law, rank = rebuilt(run.spec["field"]), made["rank"]
-    times = [event.time for event in drops(LinearCurves.of(run, law)).values()]
+    times = Evidence(run, run, law).times
     known = [when for when in times if when is not None]
     gaps, new = np.diff([0.0, *known, float(run.t[-1])]), [float(known[0])] if known else []
     for m in range(1, len(gaps)):

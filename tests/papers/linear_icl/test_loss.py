@@ -39,7 +39,7 @@ def test_the_exact_loss_is_that_of_sampled_sequences(contexts):
     model = LinearAttention(dim=2, heads=2, rank=1)
     params = model.init(3, 0.9)
     drawn = draw_sequences(task, key(0, "test"), 60_000)
-    seen = np.einsum("si,ij,sj->s", drawn["beta"], model.whole(params), drawn["query"])
+    seen = np.einsum("si,ij,sj->s", drawn["beta"], model.map(params), drawn["query"])
     errors = (drawn["answer"] - seen) ** 2
     exact = LinearPopulation(model=model, process=task).value(params)
     assert abs(errors.mean() - exact) <= 3 * errors.std() / np.sqrt(len(errors))

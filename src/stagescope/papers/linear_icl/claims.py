@@ -8,18 +8,59 @@ from stagescope.claims.over_runs import OverRuns
 from stagescope.detect.extrema import turns
 from stagescope.detect.plateaus import thinned
 from stagescope.papers.linear_icl import forms
-from stagescope.papers.linear_icl.reading import LIMITS, Evidence, all_drops, of_flow, separated, small_start, undecided
+from stagescope.papers.linear_icl.evidence import LIMITS, Evidence
+
+Condition = tuple[bool, str]
+"""Whether it holds, and what to say where it does not."""
 
 
-def _separated_start(evidence: Evidence) -> Regime:
-    holds = f"separate heads from {evidence.size:.2g} of their final value, purity {evidence.purity:.2g}"
-    return of_flow(evidence, False, small_start(evidence, LIMITS.small), separated(evidence), all_drops(evidence), holds=holds)
+def _flow(evidence: Evidence, merged: bool, *conditions: Condition, holds: str = "", about: Condition = (True, "")) -> Regime:
+    """A flow of merged or of separate heads under some conditions; not applicable to heads of the other kind or to steps.
+
+    `about` is what the run must be for the claim to be applicable.
+    """
+    if evidence.model.merged != merged:
+        return Regime(False, f"the claim is about {'merged' if merged else 'separate'} heads", applies=False)
+    if failed := evidence.failures():
+        return Regime(False, f"the claim is about the exact flow: {'; '.join(failed)}", applies=False)
+    if not about[0]:
+        return Regime(False, about[1], applies=False)
+    failed = [sentence for good, sentence in conditions if not good]
+    usual = f"separate heads from {evidence.size:.2g} of their final value, purity {evidence.purity:.2g}"
+    return Regime(not failed, "; ".join(failed) or holds or usual)
+
+
+def _small_start(evidence: Evidence, largest: float) -> Condition:
+    return (
+        0 < evidence.size <= LIMITS.spread * largest,
+        f"the start has rms {evidence.scale:.2g}, which is {evidence.size:.2g} of the final value of a head; "
+        f"the claim is about starts above 0 and up to about {largest:g} of it",
+    )
+
+
+def _separated(evidence: Evidence) -> Condition:
+    share = evidence.purity
+    return share <= LIMITS.purity, f"eigenvalues are not separated at this scale: purity {share:.2g} is above {LIMITS.purity:g}"
+
+
+def _all_drops(evidence: Evidence) -> Condition:
+    """Whether the run lasts until the last drop that its heads can make."""
+    return evidence.reached == len(evidence.times), f"{evidence.reached} of {len(evidence.times)} drops came"
+
+
+def _undecided(reason: str, predicted: float | str = "-", tolerance: float | str | None = None) -> Comparison:
+    """A comparison that this run cannot make."""
+    return Comparison(predicted, None, tolerance, None, reason)
+
+
+def _plateaus(evidence: Evidence) -> Regime:
+    return _flow(evidence, False, _small_start(evidence, LIMITS.small), _separated(evidence), _all_drops(evidence))
 
 
 def _between(evidence: Evidence) -> dict[int, int]:
     """The frames of the plateaus after the first drop and before the last, by their number."""
-    found = {m: evidence.plateau(m) for m in range(1, evidence.model.reach)}
-    return {m: frame for m, frame in found.items() if frame is not None}
+    frames = {m: evidence.plateau(m) for m in range(1, evidence.model.reach)}
+    return {m: frame for m, frame in frames.items() if frame is not None}
 
 
 def _levels(evidence: Evidence) -> Comparison:
@@ -27,66 +68,64 @@ def _levels(evidence: Evidence) -> Comparison:
 
     A direction may open inside a head while its value still rises, so plateaus inside heads of higher rank are not compared.
     """
-    frames = {m: frame for m, frame in _between(evidence).items() if not evidence.is_inside(m)}
-    if not frames:
-        return undecided("there is no plateau between two drops of different heads", 0.0, 1.0)
     parts, off = [], []
-    for m, frame in frames.items():
-        room = LIMITS.short_level if evidence.is_short(m) else LIMITS.level
-        loss, level = float(evidence.curves.loss[frame]), float(evidence.curves.levels[m])
+    for m, frame in _between(evidence).items():
+        if evidence.is_inside(m):
+            continue
+        room, mark = (LIMITS.short_level, ", short") if evidence.is_short(m) else (LIMITS.level, "")
+        loss, level = float(evidence.loss[frame]), float(evidence.levels[m])
         off.append(abs(loss - level) / (room * evidence.trace))
-        parts.append(f"{m}: {loss:.6g} ({level:.6g}{', short' if evidence.is_short(m) else ''})")
+        parts.append(f"{m}: {loss:.6g} ({level:.6g}{mark})")
+    if not parts:
+        return _undecided("there is no plateau between two drops of different heads", 0.0, 1.0)
     reason = f"loss on plateaus, level in brackets: {'; '.join(parts)}"
     return agreement(0.0, max(off), 1.0, reason, unit="of the tolerance of a plateau")
 
 
-def _learned_at(evidence: Evidence) -> list[float]:
-    """When M_ii first passes half of its final value, by direction; infinite where it does not."""
-    passed = evidence.curves.learned >= 0.5
-    return [float(evidence.curves.time[int(np.argmax(row))]) if row.any() else np.inf for row in passed.T]
-
-
 def _order(evidence: Evidence) -> Comparison:
-    when = _learned_at(evidence)
-    order = [i + 1 for i in sorted(range(len(when)), key=lambda i: when[i]) if np.isfinite(when[i])]
-    wanted = list(range(1, evidence.model.reach + 1))
-    said = ", ".join(map(str, order))
-    return Comparison(", ".join(map(str, wanted)), said, "order", order == wanted, f"directions are learned in the order {said}")
+    """By when M_ii first passes half of its final value."""
+    passed = evidence.learned >= 0.5
+    first = {i: int(np.argmax(row)) for i, row in enumerate(passed.T, start=1) if row.any()}
+    order, wanted = sorted(first, key=lambda i: evidence.time[first[i]]), list(range(1, evidence.model.reach + 1))
+    words = ", ".join(map(str, order))
+    return Comparison(
+        ", ".join(map(str, wanted)), words, "order", order == wanted, f"directions are learned in the order {words}"
+    )
 
 
 def _regression(evidence: Evidence) -> Comparison:
     """The largest entry by which M differs from principal component regression on a plateau on which heads become pure."""
-    frames = {m: frame for m, frame in _between(evidence).items() if evidence.is_settled(m)}
-    if not frames:
-        return undecided("no plateau between two drops is so long that heads lose what they have of later directions", 0.0)
-    top = float(forms.final_map(evidence.task)[0])
+    top, task = float(forms.final_map(evidence.task)[0]), evidence.task
     off = {
-        m: float(np.max(np.abs(evidence.curves.whole[frame] - forms.regression_map(evidence.task, m)))) / top
-        for m, frame in frames.items()
+        m: float(np.max(np.abs(evidence.map[frame] - forms.regression_map(task, m)))) / top
+        for m, frame in _between(evidence).items()
+        if evidence.is_settled(m)
     }
+    if not off:
+        return _undecided("no plateau between two drops is so long that heads lose what they have of later directions", 0.0)
     worst = max(off, key=lambda m: off[m])
-    said = f"on plateau {worst} M differs from regression on {worst} principal components by {off[worst]:.2g} of M_11"
-    return agreement(0.0, off[worst], 0.01, said, unit="of M_11")
+    reason = f"on plateau {worst} M differs from regression on {worst} principal components by {off[worst]:.2g} of M_11"
+    return agreement(0.0, off[worst], 0.01, reason, unit="of M_11")
 
 
 def _few(evidence: Evidence) -> Regime:
     model = evidence.model
     if not model.merged and model.reach == evidence.task.dim:
         return Regime(False, f"the heads can hold all {model.reach} directions", applies=False)
-    late = evidence.curves.time >= 0.9 * evidence.curves.time[-1]
-    still = float(np.ptp(evidence.curves.loss[late]))
+    late = evidence.time >= 0.9 * evidence.time[-1]
+    still = float(np.ptp(evidence.loss[late]))
     settled = still <= 0.01 * LIMITS.end * evidence.trace, f"the loss still moves by {still:.1e} in the last tenth of the run"
-    return of_flow(evidence, False, all_drops(evidence), settled, holds=f"{model.reach} directions, and the loss is at rest")
+    return _flow(evidence, False, _all_drops(evidence), settled, holds=f"{model.reach} directions, and the loss is at rest")
 
 
 def _end(evidence: Evidence) -> Comparison:
-    level, loss = float(evidence.curves.levels[-1]), float(evidence.curves.loss[-1])
+    level, loss = float(evidence.levels[-1]), float(evidence.loss[-1])
     reason = f"the loss ends at {loss:.8g}, level {level:.8g}"
     return agreement(level, loss, LIMITS.end * evidence.trace, reason, unit="loss")
 
 
 SMALL_MERGED = 1e-2
-"""Largest rms of a start, in units of the final value of a head."""
+"""Largest rms of a start of merged heads, in units of the final value of a head."""
 DROP, RATE, LOGISTIC = 5e-3, 0.01, 1e-6
 """Relative tolerances of drop time and rate, and of m(t) in units of its end."""
 LINEAR = 0.03
@@ -97,20 +136,15 @@ ALIGNED = 1e-6
 """How far from aligned and balanced a start may be for the closed form, relatively."""
 
 
-def _small_merged(evidence: Evidence) -> Regime:
-    return of_flow(
-        evidence,
-        True,
-        small_start(evidence, SMALL_MERGED),
-        all_drops(evidence),
-        holds=f"merged heads from {evidence.size:.2g} of their final value",
-    )
+def _merged(evidence: Evidence) -> Regime:
+    holds = f"merged heads from {evidence.size:.2g} of their final value"
+    return _flow(evidence, True, _small_start(evidence, SMALL_MERGED), _all_drops(evidence), holds=holds)
 
 
 def _one_drop(evidence: Evidence) -> Comparison:
     """Maxima of -dloss/dt that rise by more than a hundredth of the largest above what lies between them."""
-    chosen = thinned(evidence.curves.time, FRAMES)
-    time, loss = evidence.curves.time[chosen], evidence.curves.loss[chosen]
+    chosen = thinned(evidence.time, FRAMES)
+    time, loss = evidence.time[chosen], evidence.loss[chosen]
     middle, speed = (time[1:] + time[:-1]) / 2, -np.diff(loss) / np.diff(time)
     least = 0.01 * float(speed.max())
     count = sum(turn.rising for turn in turns(middle, speed, least, least))
@@ -120,20 +154,19 @@ def _one_drop(evidence: Evidence) -> Comparison:
 def _drop(evidence: Evidence) -> Comparison:
     predicted, measured = forms.merged_drop_time(evidence.task, evidence.start), evidence.times[0]
     if measured is None or not np.isfinite(predicted):
-        return undecided("no drop came, or none is predicted", tolerance=DROP)
+        return _undecided("no drop came, or none is predicted", tolerance=DROP)
     reason = f"the drop is at t={measured:.6g}, predicted {predicted:.6g} from the start"
     return agreement(predicted, measured, DROP * predicted, reason, unit="t")
 
 
 def _rate(evidence: Evidence) -> Comparison:
     """The slope of ln c(t), the part of v and U along the growing direction, while it is alone and small."""
-    task, rate = evidence.task, forms.merged_rate(evidence.task)
-    along = np.einsum("thii,i->th", np.asarray(evidence.curves.params["U"]), task.spectrum**2) / rate
-    grown = np.linalg.norm((np.asarray(evidence.curves.params["v"]) + along) / 2, axis=1)
+    rate = forms.merged_rate(evidence.task)
+    grown = np.linalg.norm(forms.merged_growing(evidence.task, evidence.params), axis=1)
     inside = np.flatnonzero(grown <= LINEAR * grown.max())
     if inside.size < 5 or grown[inside[-1]] < np.e * grown[0]:
-        return undecided("the start is too large: nothing grows e-fold while it is small", rate, RATE * rate)
-    slope = float(np.polyfit(evidence.curves.time[inside], np.log(grown[inside]), 1)[0])
+        return _undecided("the start is too large: nothing grows e-fold while it is small", rate, RATE * rate)
+    slope = float(np.polyfit(evidence.time[inside], np.log(grown[inside]), 1)[0])
     return agreement(rate, slope, RATE * rate, f"small heads grow at {slope:.5g}, predicted {rate:.5g}", unit="1/t")
 
 
@@ -141,21 +174,19 @@ def _white(evidence: Evidence) -> Regime:
     task = evidence.task
     if evidence.model.merged and np.ptp(task.spectrum) > 1e-12 * task.spectrum[0]:
         return Regime(False, "the eigenvalues differ", applies=False)
-    whole = evidence.curves.whole[0]
-    mean, size = float(np.trace(whole)) / task.dim, np.sqrt(np.sum(whole**2) / task.dim)
-    held = evidence.model.conserved(evidence.start)
-    off = float(np.max(np.abs(whole - mean * np.eye(task.dim)))) / size if size else np.inf
-    balance = float(np.max(np.abs(held))) / evidence.scale**2 if evidence.scale else np.inf
-    good = mean > 0 and max(off, balance) <= ALIGNED
-    holds = "white inputs, aligned and balanced start"
-    return of_flow(evidence, True, (good, "the start is not aligned and balanced"), holds=holds)
+    start = evidence.map[0]
+    mean, size = float(np.trace(start)) / task.dim, np.sqrt(np.sum(start**2) / task.dim)
+    off = float(np.max(np.abs(start - mean * np.eye(task.dim)))) / size if size else np.inf
+    unbalanced = np.max(np.abs(evidence.model.conserved(evidence.start)))
+    balance = float(unbalanced) / evidence.scale**2 if evidence.scale else np.inf
+    aligned = mean > 0 and max(off, balance) <= ALIGNED, "the start is not aligned and balanced"
+    return _flow(evidence, True, aligned, holds="white inputs, aligned and balanced start")
 
 
 def _logistic(evidence: Evidence) -> Comparison:
-    first = float(np.trace(evidence.curves.whole[0])) / evidence.task.dim
+    mean = np.einsum("tii->t", evidence.map) / evidence.task.dim
     last = float(forms.final_map(evidence.task)[0])
-    seen = np.einsum("tii->t", evidence.curves.whole) / evidence.task.dim
-    off = float(np.max(np.abs(seen - forms.logistic(evidence.task, first, evidence.curves.time)))) / last
+    off = float(np.max(np.abs(mean - forms.logistic(evidence.task, float(mean[0]), evidence.time)))) / last
     return agreement(0.0, off, LOGISTIC, f"m(t) differs from the logistic curve by at most {off:.1e} of its end", unit="of m_inf")
 
 
@@ -166,82 +197,72 @@ COURSE = 0.01
 
 
 def _first(evidence: Evidence) -> Regime:
-    return of_flow(
-        evidence,
-        False,
-        small_start(evidence, LIMITS.first),
-        (bool(evidence.predicted), "no head blows up from this start"),
-        (evidence.reached > 0, "the run ends before its first drop"),
-        holds=f"separate heads from {evidence.size:.2g} of their final value, purity {evidence.purity:.2g}",
-    )
+    predicted = bool(evidence.predicted), "no head blows up from this start"
+    return _flow(evidence, False, _small_start(evidence, LIMITS.first), predicted, _came(evidence))
+
+
+def _came(evidence: Evidence) -> Condition:
+    return evidence.reached > 0, "the run ends before its first drop"
 
 
 def _first_drop(evidence: Evidence) -> Comparison:
     if not evidence.predicted or evidence.times[0] is None:
-        return undecided("no first drop")
+        return _undecided("no first drop")
     drop, measured = evidence.predicted[0], evidence.times[0]
-    tolerance = NEAR if small_start(evidence, LIMITS.small)[0] else FAR
+    tolerance = NEAR if _small_start(evidence, LIMITS.small)[0] else FAR
     reason = f"the first drop is at t={measured:.6g}, predicted {drop.time:.6g} from T of {evidence.model.heads} heads"
-    return agreement(drop.time, measured, tolerance * drop.time, reason, predicted_error=_earlier(evidence), unit="t")
-
-
-def _earlier(evidence: Evidence) -> float:
-    """How much earlier the first drop comes because other heads grow with the winner."""
-    drop = evidence.predicted[0]
+    # the drop comes earlier because other heads grow with the winner
     waits = np.array([wait for wait in drop.waits if np.isfinite(wait)])
-    return drop.time - forms.joint_drop(evidence.task, drop.direction, waits)
+    earlier = drop.time - forms.joint_drop(evidence.task, drop.direction, waits)
+    return agreement(drop.time, measured, tolerance * drop.time, reason, predicted_error=earlier, unit="t")
 
 
 def _winner(evidence: Evidence) -> Comparison:
     """The head whose value rises at the first drop."""
     if not evidence.predicted or evidence.times[0] is None:
-        return undecided("no first drop")
+        return _undecided("no first drop")
     drop = evidence.predicted[0]
-    shares = np.abs(evidence.curves.shares[int(np.searchsorted(evidence.curves.time, evidence.times[0])), :, drop.direction])
+    shares = np.abs(evidence.shares[int(np.searchsorted(evidence.time, evidence.times[0])), :, drop.direction])
     head = int(np.argmax(shares))
-    said = f"head {head + 1} makes the first drop; head {drop.head + 1} has the least T"
-    return Comparison(drop.head + 1, head + 1, "exact", head == drop.head, said, unit="head")
+    reason = f"head {head + 1} makes the first drop; head {drop.head + 1} has the least T"
+    return Comparison(drop.head + 1, head + 1, "exact", head == drop.head, reason, unit="head")
+
+
+def _apart(evidence: Evidence, without: float) -> Condition:
+    """Whether no two heads are close to each other before the first drop; `without` is the ratio where none is predicted."""
+    ratio = evidence.predicted[0].ratio if evidence.predicted else without
+    return ratio >= LIMITS.apart, f"two heads are within a factor {ratio:.3g} of each other's T, below {LIMITS.apart:g}"
 
 
 def _several_heads(evidence: Evidence) -> Regime:
-    found = _first(evidence)
-    if found.applies and evidence.model.heads == 1:
+    regime, apart = _first(evidence), _apart(evidence, np.inf)
+    if regime.applies and evidence.model.heads == 1:
         return Regime(False, "there is one head", applies=False)
-    ratio = evidence.predicted[0].ratio if evidence.predicted else np.inf
-    if found.holds and ratio < LIMITS.apart:
-        return Regime(False, f"two heads are within a factor {ratio:.3g} of each other's T, below {LIMITS.apart:g}")
-    return found
+    return Regime(False, apart[1]) if regime.holds and not apart[0] else regime
 
 
 def _course_regime(evidence: Evidence) -> Regime:
-    found = of_flow(evidence, False, small_start(evidence, LIMITS.course), holds="")
-    if found.applies and evidence.model.rank != 1:
-        return Regime(False, "the scalar law is of heads of rank one", applies=False)
-    if not found.applies or not found.holds:
-        return found
-    if not (apart := separated(evidence))[0]:
-        return Regime(False, apart[1])
-    ratio = evidence.predicted[0].ratio if evidence.predicted else 0.0
-    if ratio < LIMITS.apart:
-        return Regime(False, f"two heads are within a factor {ratio:.3g} of each other's T, below {LIMITS.apart:g}")
-    return _first(evidence)
+    about = evidence.model.rank == 1, "the scalar law is of heads of rank one"
+    regime = _flow(evidence, False, _small_start(evidence, LIMITS.course), about=about)
+    if not regime.applies or not regime.holds:
+        return regime
+    failed = [sentence for good, sentence in (_separated(evidence), _apart(evidence, 0.0)) if not good]
+    return Regime(False, failed[0]) if failed else _first(evidence)
 
 
 def _course(evidence: Evidence) -> Comparison:
     """|v| of the first winner from long before its drop to halfway to the second one, against the scalar law."""
-    if not evidence.predicted or evidence.predicted[0].blow_up is None or evidence.times[0] is None:
-        return undecided("no first drop", 0.0, COURSE)
-    drop, times = evidence.predicted[0], evidence.times
-    begin, blow_up = evidence.predicted[0].time, evidence.predicted[0].blow_up
-    assert blow_up is not None
+    times = evidence.times
+    if not evidence.predicted or (drop := evidence.predicted[0]).blow_up is None or times[0] is None:
+        return _undecided("no first drop", 0.0, COURSE)
     after = times[1] if len(times) > 1 else None
-    stop = float(evidence.curves.time[-1]) if after is None else (begin + after) / 2
-    inside = np.flatnonzero((evidence.curves.time > 0.5 * begin) & (evidence.curves.time < stop))
+    stop = float(evidence.time[-1]) if after is None else (drop.time + after) / 2
+    inside = np.flatnonzero((evidence.time > 0.5 * drop.time) & (evidence.time < stop))
     if inside.size < 5:
-        return undecided("too few frames around the first drop", 0.0, COURSE)
-    seen = np.abs(np.asarray(evidence.curves.params["v"])[inside, drop.head])
-    law = forms.value_course(evidence.task, drop.direction, evidence.curves.time[inside] - blow_up)
-    off = float(np.max(np.abs(seen - law))) / forms.head_value(evidence.task, (drop.direction,))
+        return _undecided("too few frames around the first drop", 0.0, COURSE)
+    values = np.abs(evidence.params["v"][inside, drop.head])
+    law = forms.value_course(evidence.task, drop.direction, evidence.time[inside] - drop.blow_up)
+    off = float(np.max(np.abs(values - law))) / forms.head_value(evidence.task, (drop.direction,))
     reason = f"|v| of head {drop.head + 1} differs from the scalar law by at most {off:.2g} of its end"
     reason += f"; it has {evidence.mixed:.2g} of other directions"
     # what a head has of other directions adds its square to E = v^2
@@ -258,22 +279,21 @@ FACTORS = (1.0, 10**-0.5, 0.1)
 """Starts of the scale law, this run's first."""
 LAW = 0.01
 """Relative tolerance of the scale law."""
+NO_COMPANIONS = "companion runs of companion runs are not made"
 
 
 def _cascades(evidence: Evidence) -> Regime:
-    found = of_flow(
+    return _flow(
         evidence,
         False,
-        small_start(evidence, LIMITS.small),
-        separated(evidence),
-        all_drops(evidence),
-        (evidence.seeded is not None, "companion runs of companion runs are not made"),
+        _small_start(evidence, LIMITS.small),
+        _separated(evidence),
+        _all_drops(evidence),
+        (evidence.seeded is not None, NO_COMPANIONS),
         holds=f"separate heads from {evidence.size:.2g} of their final value, purity {evidence.purity:.2g}; "
         "drops after close heads are left out",
+        about=(evidence.model.rank == 1 and evidence.model.reach > 1, "the cascade is of two or more heads of rank one"),
     )
-    if found.applies and (evidence.model.rank != 1 or evidence.model.reach < 2):
-        return Regime(False, "the cascade is of two or more heads of rank one", applies=False)
-    return found
 
 
 def _judged(evidence: Evidence) -> list[tuple[float, float, bool]]:
@@ -281,14 +301,12 @@ def _judged(evidence: Evidence) -> list[tuple[float, float, bool]]:
 
     A drop counts where no two heads were close to each other at this or an earlier one.
     """
-    found = []
-    for m, drop in enumerate(evidence.predicted):
-        if drop.ratio < LIMITS.apart or m >= evidence.reached:
+    rows = []
+    for drop, measured in zip(evidence.predicted, evidence.times, strict=False):
+        if drop.ratio < LIMITS.apart or measured is None:
             break
-        measured = evidence.times[m]
-        assert measured is not None
-        found.append((drop.time, measured, evidence.owners[drop.direction] == drop.head))
-    return found[1:]
+        rows.append((drop.time, measured, evidence.owners[drop.direction] == drop.head))
+    return rows[1:]
 
 
 def _cascade(evidence: Evidence) -> Comparison:
@@ -297,75 +315,64 @@ def _cascade(evidence: Evidence) -> Comparison:
     So its own first drop, which is predicted to 1 %, must not be off by 15 % either.
     """
     if evidence.seeded is None or not evidence.predicted or evidence.times[0] is None:
-        return undecided("no companion runs, or no first drop", LIMITS.right)
+        return _undecided("no companion runs, or no first drop", LIMITS.right)
     own = abs(evidence.times[0] / evidence.predicted[0].time - 1)
     if own > LIMITS.later:
         reason = f"the first drop of this run is off by {own:.1%}, so it is none of the runs that the cascade is about"
         return Comparison(LIMITS.right, 0.0, "at least", False, reason, unit="of later drops")
-    others = evidence.seeded(tuple(range(RUNS)))
-    rows = [row for each in (evidence, *others) for row in _judged(each)]
+    runs = [evidence, *evidence.seeded(tuple(range(RUNS)))]
+    rows = [row for run in runs for row in _judged(run)]
     if len(rows) < LEAST:
-        return undecided(f"{len(rows)} later drops of {1 + len(others)} runs are in regime, fewer than {LEAST}", LIMITS.right)
-    right = [head and abs(seen / said - 1) <= LIMITS.later for said, seen, head in rows]
-    share, error = float(np.mean(right)), [abs(seen / said - 1) for said, seen, _ in rows]
+        return _undecided(f"{len(rows)} later drops of {len(runs)} runs are in regime, fewer than {LEAST}", LIMITS.right)
+    predicted, measured, heads = zip(*rows, strict=True)
+    errors = [abs(seen / law - 1) for law, seen, _ in rows]
+    right = [head and error <= LIMITS.later for head, error in zip(heads, errors, strict=True)]
+    share = float(np.mean(right))
     reason = (
-        f"{sum(right)} of {len(rows)} later drops of {1 + len(others)} runs come within {LIMITS.later:.0%} by the right head;"
+        f"{sum(right)} of {len(rows)} later drops of {len(runs)} runs come within {LIMITS.later:.0%} by the right head;"
+        f" median error {np.median(errors):.1%}, largest {max(errors):.1%}; the first drop of this run is off by {own:.1%}"
     )
-    reason += f" median error {np.median(error):.1%}, largest {max(error):.1%}; the first drop of this run is off by {own:.1%}"
-    said, seen = (tuple(row[part] for row in rows) for part in (0, 1))
-    over = OverRuns(said, seen, said, "predicted t of later drops", "measured t", log_x=True, log_y=True)
+    over = OverRuns(predicted, measured, predicted, "predicted t of later drops", "measured t", log_x=True, log_y=True)
     doubt = SURE * float(np.sqrt(LIMITS.right * (1 - LIMITS.right) / len(rows)))
     holds = True if share >= LIMITS.right else False if share + doubt < LIMITS.right else None
     return Comparison(LIMITS.right, share, "at least", holds, reason, unit="of later drops", over_runs=over)
 
 
 def _scales(evidence: Evidence) -> Regime:
-    model = evidence.model
-    made = evidence.scaled is not None, "companion runs of companion runs are not made"
-    limit = small_start(evidence, LIMITS.course if model.merged else LIMITS.small)
-    came = evidence.reached > 0, "the run ends before its first drop"
-    return of_flow(
+    merged = evidence.model.merged
+    return _flow(
         evidence,
-        model.merged,
-        limit,
-        came,
-        made,
+        merged,
+        _small_start(evidence, LIMITS.course if merged else LIMITS.small),
+        _came(evidence),
+        (evidence.scaled is not None, NO_COMPANIONS),
         holds=f"{evidence.size:.2g} of the final value, and starts up to 10 times smaller",
     )
 
 
 def _scale_law(evidence: Evidence) -> Comparison:
+    """Separate heads: (d1 - delay) s is one number, an escape of order two. Merged: d1 grows by ln(1/s)/r, an exponential one."""
     if evidence.scaled is None or evidence.times[0] is None:
-        return undecided("no companion runs, or no first drop", tolerance=LAW)
-    runs = [evidence, *(evidence.scaled(factor) for factor in FACTORS[1:])]
-    times = [run.times[0] for run in runs]
+        return _undecided("no companion runs, or no first drop", tolerance=LAW)
+    times = [evidence.times[0], *(evidence.scaled(factor).times[0] for factor in FACTORS[1:])]
     if None in times:
-        return undecided("a companion run ended before its first drop", tolerance=LAW)
+        return _undecided("a companion run ended before its first drop", tolerance=LAW)
     seen, scales = np.array(times, dtype=float), evidence.scale * np.array(FACTORS)
-    return (_logarithmic if evidence.model.merged else _inverse)(evidence, scales, seen)
-
-
-def _inverse(evidence: Evidence, scales: np.ndarray, seen: np.ndarray) -> Comparison:
-    """(d1 - delay) s is one number: an escape of order two."""
-    delay = forms.delay(evidence.task, 0)
-    products = (seen - delay) * scales
-    off = float(np.max(np.abs(products / products[-1] - 1)))
-    said = products[-1] / scales + delay
-    over = OverRuns(tuple(scales), tuple(seen), tuple(said), "rms of the start", "d1 (t)", log_x=True, log_y=True)
-    shown = ", ".join(f"{value:.5g}" for value in products)
-    reason = f"(d1 - delay) x s is {shown}: it differs by {off:.2%}"
-    return agreement(0.0, off, LAW, reason, unit="of the product", over_runs=over)
-
-
-def _logarithmic(evidence: Evidence, scales: np.ndarray, seen: np.ndarray) -> Comparison:
-    """d1 grows by ln(1/s)/r: an exponential escape."""
-    rate = forms.merged_rate(evidence.task)
-    steps = (seen[1:] - seen[0]) / (np.log(scales[0] / scales[1:]) / rate)
-    worst = float(steps[int(np.argmax(np.abs(steps - 1)))])
-    said = seen[-1] - np.log(scales / scales[-1]) / rate
-    over = OverRuns(tuple(scales), tuple(seen), tuple(said), "rms of the start", "d1 (t)", log_x=True)
-    reason = f"d1 grows by {', '.join(f'{value:.5g}' for value in steps)} of ln(1/s)/r"
-    return agreement(1.0, worst, LAW, reason, unit="of ln(1/s)/r", over_runs=over)
+    merged = evidence.model.merged
+    if merged:
+        rate = forms.merged_rate(evidence.task)
+        steps = (seen[1:] - seen[0]) / (np.log(scales[0] / scales[1:]) / rate)
+        law, expected, unit = seen[-1] - np.log(scales / scales[-1]) / rate, 1.0, "of ln(1/s)/r"
+        measured = float(steps[int(np.argmax(np.abs(steps - 1)))])
+        reason = f"d1 grows by {', '.join(f'{value:.5g}' for value in steps)} of ln(1/s)/r"
+    else:
+        delay = forms.delay(evidence.task, 0)
+        products = (seen - delay) * scales
+        law, expected, unit = products[-1] / scales + delay, 0.0, "of the product"
+        measured = float(np.max(np.abs(products / products[-1] - 1)))
+        reason = f"(d1 - delay) x s is {', '.join(f'{value:.5g}' for value in products)}: it differs by {measured:.2%}"
+    over = OverRuns(tuple(scales), tuple(seen), tuple(law), "rms of the start", "d1 (t)", log_x=True, log_y=not merged)
+    return agreement(expected, measured, LAW, reason, unit=unit, over_runs=over)
 
 
 OPENING = 0.02
@@ -373,100 +380,87 @@ OPENING = 0.02
 
 
 def _ranked(evidence: Evidence) -> Regime:
-    found = of_flow(
+    rank = evidence.model.rank
+    return _flow(
         evidence,
         False,
-        small_start(evidence, LIMITS.small),
-        separated(evidence),
-        all_drops(evidence),
-        holds=f"heads of rank {evidence.model.rank} from {evidence.size:.2g} of their final value",
+        _small_start(evidence, LIMITS.small),
+        _separated(evidence),
+        _all_drops(evidence),
+        holds=f"heads of rank {rank} from {evidence.size:.2g} of their final value",
+        about=(rank != 1 and evidence.task.dim > 1, "the claim is about heads of rank above one, and several directions"),
     )
-    if found.applies and (evidence.model.rank == 1 or evidence.task.dim == 1):
-        return Regime(False, "the claim is about heads of rank above one, and several directions", applies=False)
-    return found
 
 
 def opening_fits(evidence: Evidence) -> dict[int, tuple[float, float]]:
     """Measured and predicted rate of each direction that opens in a head that holds others, by direction.
 
     It is fitted over the last stretch on which v of the head is within 2 % of v_S and M_ii is small. What grows is (k_i + q_i)/2
-    in rows of the head that hold nothing yet; a stretch of less than one e-fold of it is none.
+    in rows of the head that hold nothing yet, for a head whose v ends below 0 (k_i - q_i)/2; a stretch of less than one e-fold
+    of it is none.
     """
-    values, owners, found = np.abs(np.asarray(evidence.curves.params["v"])), evidence.owners, {}
+    values, owners, fits = evidence.params["v"], evidence.owners, {}
     for i in range(1, evidence.task.dim):
-        held = [j for j in range(i) if owners[j] == owners[i]]
+        head = owners[i]
+        held = [j for j in range(i) if owners[j] == head]
         if not held:
             continue
-        wanted = forms.head_value(evidence.task, held)
-        steady = np.abs(values[:, owners[i]] / wanted - 1) <= LIMITS.steady
-        good = np.flatnonzero(steady & (np.abs(evidence.curves.learned[:, i]) < OPENING))
+        steady = np.abs(np.abs(values[:, head]) / forms.head_value(evidence.task, held) - 1) <= LIMITS.steady
+        good = np.flatnonzero(steady & (np.abs(evidence.learned[:, i]) < OPENING))
         if good.size < 5:
             continue
-        stretch = good[np.flatnonzero(np.diff(good) > 1)[-1] + 1 :] if np.any(np.diff(good) > 1) else good
-        rate = _growth(evidence, stretch, owners[i], held, i)
-        if rate is not None:
-            found[i] = rate, forms.opening_rate(evidence.task, held, i)
-    return found
-
-
-def _growth(evidence: Evidence, stretch: np.ndarray, head: int, held: list[int], direction: int) -> float | None:
-    """The rate at which a direction opens in the rows of a head that hold nothing; None for less than an e-fold."""
-    keys, queries = (np.asarray(evidence.curves.params[name])[stretch, head] for name in ("K", "Q"))
-    rows = keys[:, :, held]
-    grown = ((keys + evidence.signs[head] * queries) / 2)[:, :, direction]
-    free = grown - np.einsum("trm,tmi,ti->tr", rows, np.linalg.pinv(rows), grown)
-    size = np.linalg.norm(free, axis=1)
-    if len(size) < 5 or not np.all(size > 0) or size[-1] < np.e * size[0]:
-        return None
-    return float(np.polyfit(evidence.curves.time[stretch], np.log(size), 1)[0])
+        stretch = np.split(good, np.flatnonzero(np.diff(good) > 1) + 1)[-1]
+        keys, queries = (evidence.params[name][stretch, head] for name in ("K", "Q"))
+        rows, sign = keys[:, :, held], -1.0 if values[-1, head] < 0 else 1.0
+        grown = ((keys + sign * queries) / 2)[:, :, i]
+        free = grown - np.einsum("trm,tmi,ti->tr", rows, np.linalg.pinv(rows), grown)
+        size = np.linalg.norm(free, axis=1)
+        if len(size) < 5 or not np.all(size > 0) or size[-1] < np.e * size[0]:
+            continue
+        rate = float(np.polyfit(evidence.time[stretch], np.log(size), 1)[0])
+        fits[i] = rate, forms.opening_rate(evidence.task, held, i)
+    return fits
 
 
 def _rates(evidence: Evidence) -> Comparison:
-    found = opening_fits(evidence)
-    if not found:
-        return undecided("no direction opens for an e-fold while v of its head is at rest", 1.0, LIMITS.rate)
-    ratios = {i: seen / said for i, (seen, said) in found.items()}
-    worst = max(ratios, key=lambda i: abs(ratios[i] - 1))
-    parts = (f"direction {i + 1}: {seen:.4g} (v_S lambda^2 = {said:.4g})" for i, (seen, said) in found.items())
-    return agreement(1.0, ratios[worst], LIMITS.rate, f"rates of keys and queries: {'; '.join(parts)}", unit="of v_S lambda_i^2")
-
-
-def _new_heads(evidence: Evidence) -> list[int]:
-    """Drops that need a new head, by number from 1: at multiples of the rank, while heads fill up one after the other."""
-    rank, reach = evidence.model.rank or 1, evidence.model.reach
-    return [m for m in range(1, reach + 1) if (m - 1) % rank == 0]
+    fits = opening_fits(evidence)
+    if not fits:
+        return _undecided("no direction opens for an e-fold while v of its head is at rest", 1.0, LIMITS.rate)
+    worst = max((rate / law for rate, law in fits.values()), key=lambda ratio: abs(ratio - 1))
+    parts = (f"direction {i + 1}: {rate:.4g} (v_S lambda^2 = {law:.4g})" for i, (rate, law) in fits.items())
+    return agreement(1.0, worst, LIMITS.rate, f"rates of keys and queries: {'; '.join(parts)}", unit="of v_S lambda_i^2")
 
 
 def _several_groups(evidence: Evidence) -> Regime:
-    found = _ranked(evidence)
-    if found.applies and (evidence.model.rank or 1) >= evidence.model.reach:
+    regime = _ranked(evidence)
+    if regime.applies and (evidence.model.rank or 1) >= evidence.model.reach:
         return Regime(False, "one head holds all directions", applies=False)
-    return found
+    return regime
 
 
 def _long_plateaus(evidence: Evidence) -> Comparison:
-    """The plateau before each new head against the longest inside the head before it."""
+    """The plateau before each new head against the longest inside the head before it.
+
+    Drops at multiples of the rank need a new head, while heads fill up one after the other.
+    """
     times = np.array([when for when in evidence.times if when is not None])
     rank = evidence.model.rank or 1
-    least, where = np.inf, 0
-    for m in _new_heads(evidence)[1:]:
-        if m > len(times):
-            break
-        inside = np.diff(times[m - 1 - rank : m - 1])
-        ratio = float((times[m - 1] - times[m - 2]) / inside.max())
-        least, where = (ratio, m - 1) if ratio < least else (least, where)
-    if not np.isfinite(least):
-        return undecided("no plateau at a multiple of the rank ended", 1.0)
-    reason = f"plateau {where} lasts {least:.3g} times as long as the longest plateau inside the head before it"
-    return Comparison(1.0, least, "above", least > 1, reason, unit="of the longest plateau inside a head")
+    ratios = {}
+    for m in range(rank, min(evidence.model.reach, len(times)), rank):
+        ratios[m] = float((times[m] - times[m - 1]) / np.diff(times[m - rank : m]).max())
+    if not ratios:
+        return _undecided("no plateau at a multiple of the rank ended", 1.0)
+    where = min(ratios, key=lambda m: ratios[m])
+    reason = f"plateau {where} lasts {ratios[where]:.3g} times as long as the longest plateau inside the head before it"
+    return Comparison(1.0, ratios[where], "above", ratios[where] > 1, reason, unit="of the longest plateau inside a head")
 
 
 CLAIMS = (
-    claim("LIN:levels", "Plateau m has the loss l_m", _separated_start, _levels, "d1", "d*", kind="prediction", rules=3),
+    claim("LIN:levels", "Plateau m has the loss l_m", _plateaus, _levels, "d1", "d*", kind="prediction", rules=3),
     claim(
         "LIN:order",
         "Directions are learned in the order of the eigenvalues",
-        _separated_start,
+        _plateaus,
         _order,
         "d1",
         "d*",
@@ -476,7 +470,7 @@ CLAIMS = (
     claim(
         "LIN:pcr",
         "On plateau m the model does regression on m principal components",
-        _separated_start,
+        _plateaus,
         _regression,
         "d1",
         "d*",
@@ -484,11 +478,11 @@ CLAIMS = (
         rules=2,
     ),
     claim("LIN:few-heads", "H heads of rank R with H R < D end at l_HR", _few, _end, "end", kind="prediction"),
-    claim("LIN:merged", "Merged heads learn in one drop", _small_merged, _one_drop, "start", "end", kind="pattern", rules=2),
+    claim("LIN:merged", "Merged heads learn in one drop", _merged, _one_drop, "start", "end", kind="pattern", rules=2),
     claim(
         "LIN:merged-drop",
         "The drop of merged heads comes at t_ref + ln(eps/c)/r",
-        _small_merged,
+        _merged,
         _drop,
         "d1",
         kind="prediction",
@@ -498,7 +492,7 @@ CLAIMS = (
     claim(
         "LIN:merged-rate",
         "Merged heads leave the origin at the rate |Lambda^2|_F",
-        _small_merged,
+        _merged,
         _rate,
         "start",
         "d1",

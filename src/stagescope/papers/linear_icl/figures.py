@@ -106,13 +106,13 @@ def low_rank(progress: Progress) -> Numbers:
 def heads(progress: Progress) -> Numbers:
     """|v_h| over time, and M on each plateau, of the preset ref."""
     found = read("ref")
-    curves, evidence = found.curves, found.evidence
+    curves = found.curves
     chosen = np.unique(np.linspace(0, len(curves.time) - 1, 500).astype(int))
-    frames = [evidence.plateau(m) for m in range(1, found.law.model.reach + 1)]
-    maps = [rounded(curves.whole[frame], 4) for frame in frames if frame is not None]
+    frames = [curves.plateau(m) for m in range(1, found.law.model.reach + 1)]
+    maps = [rounded(curves.map[frame], 4) for frame in frames if frame is not None]
     values = {"t": rounded(curves.time[chosen], 3), "v": rounded(np.abs(np.asarray(curves.params["v"])[chosen]), 5)}
     finals = [forms.head_value(found.law.task, (i,)) for i in range(found.law.task.dim)]
-    drops = [when for when in evidence.times if when is not None]
+    drops = [when for when in curves.times if when is not None]
     return {**values, "maps": maps, "regression": rounded(forms.final_map(found.law.task), 4), "finals": finals, "drops": drops}
 
 

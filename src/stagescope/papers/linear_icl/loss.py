@@ -179,7 +179,7 @@ class LinearSampled(LinearLoss):
         return flat_gradient(lambda params, step: self._descend(params, self.draw(step)), layout)
 
     def _descend(self, params: Params, data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        missed = data["answer"] - np.einsum("si,ij,sj->s", data["beta"], self.model.whole(params), data["query"])
+        missed = data["answer"] - np.einsum("si,ij,sj->s", data["beta"], self.model.map(params), data["query"])
         push = np.einsum("s,si,sj->ij", missed, data["beta"], data["query"]) / len(missed)
         v = np.asarray(params["v"])
         if self.model.merged:

@@ -1,0 +1,247 @@
+"""A run of linear attention as its claims read it: curves, drops and plateaus [LIN:stages], and what its start predicts.
+
+d_m   the loss is halfway between l_{m-1} and l_m; merged heads have one drop, d1, halfway between l_0 and l_D
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stagescope.detect.events import crossing
+from stagescope.detect.stage import Event, Stage, Stages
+from stagescope.papers.linear_icl import forms
+from stagescope.papers.linear_icl.cascade import Drop, SilentHead, cascade, growing_part
+from stagescope.papers.linear_icl.loss import LinearLoss, LinearSampled
+from stagescope.papers.linear_icl.model import LinearAttention
+from stagescope.papers.linear_icl.process import RegressionTask
+from stagescope.params import Params
+from stagescope.runs.run import Run
+
+SOLVER = 1e-8
+"""Error of the loss of a flow, relative to tr Lambda."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Regimes and tolerances (science page, section 7).
+
+    Sizes of starts are in units of the final value of a head on direction 1, because lambda -> c lambda changes nothing but
+    units: on the page that value is 1.31, and the scales are .03 and .01.
+    """
+
+    small: float = 0.023  # largest rms of a start for levels and for the first drop to 1 %
+    first: float = 0.06  # for the first drop to 3 %: two heads of equal T come earlier by a third of the rms
+    course: float = 0.0075  # for the time course of a head
+    purity: float = 0.2  # largest share of the next direction in a head
+    apart: float = 1.15  # least ratio of the waits of two heads: nearer ones disturb each other
+    level: float = 1e-3  # of tr Lambda
+    short_level: float = 0.012  # of tr Lambda, on a plateau that is short
+    short: float = 0.1  # a plateau is short if it lasts less than this share of its end time
+    settled: float = 7.5  # e-folds of a plateau after which a head is pure: twice ln(.2/.005), because it is read in its middle
+    later: float = 0.15  # relative error of a later drop
+    right: float = 0.9  # least share of later drops by the right head
+    rate: float = 0.05  # of an opening inside a head
+    steady: float = 0.02  # v of a head must be this close to v_S while a direction opens
+    end: float = 1e-6  # of tr Lambda
+    spread: float = 1.25  # the rms of a start of 20 numbers or more may be this many times the scale that it was drawn at
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A run, its frames or those of a replay with more of them, and what its start predicts.
+
+    `scaled(factor)` is the evidence of the flow from the same start times the factor, up to well after its first drop;
+    `seeded(seeds)` that of flows from other starts of the same size, those that failed left out.
+    """
+
+    run: Run
+    frames: Run
+    law: LinearLoss
+    scaled: Callable[[float], "Evidence"] | None = None
+    seeded: Callable[[tuple[int, ...]], list["Evidence"]] | None = None
+
+    @property
+    def time(self) -> np.ndarray:
+        return self.frames.time
+
+    @cached_property
+    def loss(self) -> np.ndarray:
+        return np.asarray(self.frames.series["loss"])
+
+    @cached_property
+    def params(self) -> dict[str, np.ndarray]:
+        return {name: np.asarray(block) for name, block in self.frames.params.items()}
+
+    @property
+    def model(self) -> LinearAttention:
+        return self.law.model
+
+    @property
+    def task(self) -> RegressionTask:
+        return self.law.task
+
+    @property
+    def trace(self) -> float:
+        return float(self.task.spectrum.sum())
+
+    @cached_property
+    def map(self) -> np.ndarray:
+        """M (frames, D, D)."""
+        return self.model.map(self.params)
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """v_h (U_h)_ii over M_ii of a learned direction (frames, H, D): who holds what."""
+        return np.einsum("thii->thi", self.model.maps(self.params)) / forms.final_map(self.task)
+
+    @cached_property
+    def learned(self) -> np.ndarray:
+        """M_ii over its final value (frames, D)."""
+        return np.einsum("tii->ti", self.map) / forms.final_map(self.task)
+
+    @cached_property
+    def levels(self) -> np.ndarray:
+        """The losses between which the run falls: l_0 .. l_reach, of merged heads l_0 and l_D."""
+        levels = forms.levels(self.task)
+        return levels[[0, -1]] if self.model.merged else levels[: self.model.reach + 1]
+
+    @cached_property
+    def owners(self) -> list[int]:
+        """The head with the largest share of each direction at the end."""
+        return np.argmax(np.abs(self.shares[-1]), axis=0).tolist()
+
+    @cached_property
+    def start(self) -> Params:
+        return {name: block[0] for name, block in self.params.items()}
+
+    @cached_property
+    def scale(self) -> float:
+        """s: the root mean square of the initial parameters."""
+        return root_mean_square(self.start)
+
+    @cached_property
+    def size(self) -> float:
+        """The rms of the start in units of the final value of a head on direction 1 [LIN:scaling]."""
+        return self.scale / forms.start_unit(self.task, self.model.merged)
+
+    @cached_property
+    def purity(self) -> float:
+        """The largest of all directions that the heads reach [LIN:purity]."""
+        return forms.purity(self.task, self.scale, self.model.reach)
+
+    @cached_property
+    def drops(self) -> dict[str, Event]:
+        """d1, d2, ...: as many as the heads can hold directions."""
+        middles, error = (self.levels[:-1] + self.levels[1:]) / 2, SOLVER * float(self.levels[0])
+        return {
+            f"d{m}": crossing(self.time, self.loss, float(middle), rising=False, error=error, how="half of a loss step")
+            for m, middle in enumerate(middles, start=1)
+        }
+
+    @cached_property
+    def times(self) -> list[float | None]:
+        """d1, d2, ... of the run."""
+        return [event.time for event in self.drops.values()]
+
+    @property
+    def reached(self) -> int:
+        """How many drops came, one after the other."""
+        return next((m for m, when in enumerate(self.times) if when is None), len(self.times))
+
+    @cached_property
+    def predicted(self) -> list[Drop]:
+        """The cascade from the start [LIN:cascade]."""
+        return [] if self.model.merged else cascade(self.task, SilentHead.all_of(self.start), self.model.rank or 1)
+
+    @cached_property
+    def mixed(self) -> float:
+        """What the first winner has of other directions when its value is half of its end, over what it has of its own.
+
+        By the law of silent heads, from the start: `purity` is the same for a start without chance.
+        """
+        drop = self.predicted[0]
+        grown = growing_part(SilentHead.all_of(self.start)[drop.head], self.task.spectrum)
+        rates, d = self.task.spectrum**2, drop.direction
+        if grown[d] == 0:
+            return np.inf
+        tau = np.log(forms.head_value(self.task, (d,)) / 2 / np.sqrt(grown[d])) / rates[d]
+        parts = np.sqrt(grown / grown[d]) * np.exp((rates - rates[d]) * tau)
+        return float(np.linalg.norm(np.delete(parts, d)))
+
+    def slowest(self, begin: float, end: float | None) -> int | None:
+        """The frame between two times, or after the first, at which the loss changes least per unit of ln t.
+
+        None where fewer than three frames are.
+        """
+        time = self.time
+        inside = np.flatnonzero((time > begin) & (time < (time[-1] if end is None else end)) & (time > 0))
+        if inside.size < 3:
+            return None
+        slope = np.abs(np.gradient(self.loss[inside], np.log(time[inside])))
+        return int(inside[int(np.argmin(slope))])
+
+    def plateau(self, m: int) -> int | None:
+        """The frame of plateau m: where the loss falls least between two drops, or after the last."""
+        begin, end = self._span(m)
+        return None if begin is None else self.slowest(begin, end)
+
+    def _span(self, m: int) -> list[float | None]:
+        """When plateau m begins and ends; None where it does not."""
+        return [0.0, *self.times, None][m : m + 2]
+
+    def is_short(self, m: int) -> bool:
+        """Whether plateau m lasts less than a tenth of its end time, or is one inside a head."""
+        begin, end = self._span(m)
+        return self.is_inside(m) or begin is None or end is None or end - begin < LIMITS.short * end
+
+    def is_inside(self, m: int) -> bool:
+        """Whether a head of rank above one still has room on plateau m, so that the next direction opens exponentially."""
+        return m % (self.model.rank or 1) != 0
+
+    def is_settled(self, m: int) -> bool:
+        """Whether plateau m is so long that heads have lost what they had of directions that are not learned."""
+        begin, end = self._span(m)
+        if self.is_inside(m) or begin is None or end is None:
+            return False
+        return (end - begin) * forms.settling_rate(self.task, m) >= LIMITS.settled
+
+    def failures(self) -> list[str]:
+        """Why the theory of the flow does not apply to this run; empty where it does."""
+        dynamics = self.run.spec["dynamics"]
+        kinds = (
+            (dynamics["type"] == "GradientFlow", "not a gradient flow"),
+            (set(dynamics.get("rates", {}).values()) <= {1.0}, "block rates differ"),
+            (not isinstance(self.law, LinearSampled), "sequences are sampled"),
+        )
+        return [sentence for good, sentence in kinds if not good]
+
+    def stages(self, status: str) -> Stages:
+        """Plateau m from d_m to d_{m+1}."""
+        events, model = dict(self.drops), self.model
+        notes = {name: f"the loss ended at {self.loss[-1]:.4g}" for name, event in events.items() if event.time is None}
+        if not model.merged:
+            for m in range(model.reach + 1, self.task.dim + 1):
+                events[f"d{m}"] = Event.missing("not counted")
+                notes[f"d{m}"] = f"{model.heads} heads of rank {model.rank} hold {model.reach} directions"
+        times = [float(self.time[0]), *self.times[: self.reached], None]
+        stages = tuple(self._stage(m, times[m], times[m + 1]) for m in range(self.reached + 1))
+        return Stages.of(status, self.run.clock, events, stages, notes)
+
+    def _stage(self, m: int, begin: float, end: float | None) -> Stage:
+        frame, level = self.slowest(begin, end), float(self.levels[m])
+        loss = level if frame is None else float(self.loss[frame])
+        components = (0, self.task.dim)[m] if self.model.merged else m
+        diagonal = np.round(self.learned[-1 if frame is None else frame], 4).tolist()
+        facts = {"loss": loss, "level": level, "components": components, "learned": diagonal}
+        words = f"loss {loss:.6g} where it falls least, level {level:.6g}"
+        return Stage(f"plateau {components}", begin, end, words, facts=facts)
+
+
+def root_mean_square(params: Params) -> float:
+    """Of all parameters of a start."""
+    return float(np.sqrt(np.mean(np.concatenate([np.ravel(block) for block in params.values()]) ** 2)))
