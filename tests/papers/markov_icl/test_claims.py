@@ -91,7 +91,7 @@ def test_a_start_may_be_given():
     start = {"W": np.array([0.0, 1.0]), "v": np.zeros(40)}
     run = ss.evolve(loss, start, ss.GradientFlow(rates={"v": 0.1}), until=3e4, progress=False)
     found = reading(run).evidence
-    assert found.time("t2")[0] == pytest.approx(found.plateau_time, rel=0.05)  # page: .99 from b = 1
+    assert found.t2 == pytest.approx(found.plateau_time, rel=0.05)  # page: .99 from b = 1
     assert verdicts(run, "MIC:plateau-law") == {"MIC:plateau-law": "inconclusive"}
 
 

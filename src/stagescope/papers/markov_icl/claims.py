@@ -10,11 +10,10 @@ from stagescope.claims.over_runs import OverRuns
 from stagescope.detect.levels import noise_near
 from stagescope.errors import StagescopeError
 from stagescope.fields.softmax import softmax
+from stagescope.papers.markov_icl.evidence import Evidence
 from stagescope.papers.markov_icl.finite import FiniteLoss, causal
 from stagescope.papers.markov_icl.forms import class_of, common_gain, effective_lags, first_gradient
 from stagescope.papers.markov_icl.loss import SoftmaxPopulation
-from stagescope.papers.markov_icl.reading import Evidence, in_form
-from stagescope.papers.markov_icl.stages import stretches
 from stagescope.params import Params
 from stagescope.watching.head_scores import even_patterns, prefix_match
 
@@ -28,16 +27,15 @@ SMALL = 0.05  # nats: KL of the uniform strategy to the model at a small start
 
 def _begins_low(evidence: Evidence) -> Regime:
     """The run begins at the lowest strategy that its model has."""
-    curves = evidence.curves
     if evidence.doubly:
         return Regime(False, "under a doubly stochastic prior a unigram is the uniform prediction", applies=False)
     if evidence.model in SLOW and not _reads_unigrams(evidence):
         return Regime(False, "the best unigram member of this model is nearer to another strategy: sequences are too short")
-    first = int(curves.nearest[0])
+    first = int(evidence.nearest[0])
     wanted = 1 if evidence.model in ("S", "S3") else 0
-    wanted = min(wanted, len(curves.strategies.names) - 2)
-    distance = max(0.0, float(curves.divergences[0, wanted]))
-    name = curves.strategies.names[wanted]
+    wanted = min(wanted, len(evidence.strategies.names) - 2)
+    distance = max(0.0, float(evidence.divergences[0, wanted]))
+    name = evidence.strategies.names[wanted]
     return Regime(first == wanted and distance < SMALL, f"at the start the {name} strategy is {distance:.2g} nats away")
 
 
@@ -45,21 +43,20 @@ def _reads_unigrams(evidence: Evidence) -> bool:
     """Whether the unigram class of R or F predicts most like the unigram strategy."""
     even = np.zeros(evidence.lags)
     best = class_of(evidence.law, softmax(even)).least()[1]
-    logs = evidence.curves.logs_of({"W": in_form(evidence.law.model, best), "v": even})
-    place, _ = evidence.curves.strategies.nearest(logs)
-    return evidence.curves.strategies.names[place] == "unigram"
+    logs = evidence.logs_of({"W": evidence.law.model.in_form(*best), "v": even})
+    place, _ = evidence.strategies.nearest(logs)
+    return evidence.strategies.names[place] == "unigram"
 
 
 def _order(evidence: Evidence) -> Comparison:
     """The nearest strategies, each once, in the order of the ladder; the unigram one must be there."""
-    curves = evidence.curves
     every = ("uniform", "unigram", "bigram", "trigram")[: 3 if evidence.model != "S3" else 4]
     expected = [name for name in every if not (name == "uniform" and evidence.model in ("S", "S3"))]
-    places = [first for first, _ in stretches(curves.nearest)]
-    seen = [curves.strategies.names[int(curves.nearest[place])] for place in places]
-    settled = [seen[i] for i in range(len(seen)) if curves.clear[places[i]] or i in (0, len(seen) - 1)]
+    places = [first for first, _ in evidence.stretches]
+    seen = [evidence.strategies.names[int(evidence.nearest[place])] for place in places]
+    settled = [seen[i] for i in range(len(seen)) if evidence.clear[places[i]] or i in (0, len(seen) - 1)]
     path = [name for i, name in enumerate(settled) if i == 0 or name != settled[i - 1]]
-    ended = bool(curves.clear[-1]) and path[-1] == expected[-1]
+    ended = bool(evidence.clear[-1]) and path[-1] == expected[-1]
     holds = path == expected if ended else None
     reason = f"the nearest strategies are {', '.join(path)}; the order of the ladder is {', '.join(expected)}"
     return Comparison(", ".join(expected), ", ".join(path), "the same", holds, reason)
@@ -87,10 +84,10 @@ def _levels(evidence: Evidence) -> Comparison:
     """R and F: the plateau between t_1 and t_2 is at its class. S and S3: the end is at the last entropy."""
     if evidence.model in SLOW:
         return _rest(evidence)
-    loss, level = evidence.curves.loss, float(evidence.curves.levels.losses[-1])
+    loss, level = evidence.loss, float(evidence.levels.losses[-1])
     tolerance = LEVEL if evidence.model == "S" else ENTROPY
     last = "t2" if evidence.model == "S" else "t3"
-    if evidence.time(last)[0] is None:
+    if evidence.event_time(last)[0] is None:
         return Comparison(level, None, tolerance, None, f"the run ends before {last}", unit="nats")
     left = _left(evidence)
     reason = f"the loss ends at {loss[-1]:.5f}, the entropy is {level:.5f}; it fell by {left:.1e} in the last half"
@@ -99,15 +96,15 @@ def _levels(evidence: Evidence) -> Comparison:
 
 def _left(evidence: Evidence) -> float:
     """What the loss fell by in the last half of the run: one that falls like 1/t has as much before it."""
-    time, loss = evidence.curves.time, evidence.curves.loss
+    time, loss = evidence.time, evidence.loss
     return float(np.ptp(loss[time >= 0.5 * time[-1]]))
 
 
 def _rest(evidence: Evidence) -> Comparison:
-    rest, when = evidence.rest, evidence.time("t2")[0]
+    rest, when = evidence.rest, evidence.t2
     if rest is None or when is None:
         return Comparison(None, None, LEVEL, None, "the run has not passed t_1 and t_2", unit="nats")
-    noise = 2 * noise_near(evidence.curves.time, evidence.curves.loss, rest.t)
+    noise = 2 * noise_near(evidence.time, evidence.loss, rest.t)
     reason = f"the loss rests at {rest.loss:.5f} at t = {rest.t:.4g}; the unigram class has {rest.level:.5f}"
     return agreement(rest.level, rest.loss, LEVEL, reason, measured_error=noise, unit="nats")
 
@@ -139,15 +136,14 @@ def _two_heads(evidence: Evidence) -> Regime:
 
 def _trigram(evidence: Evidence) -> Comparison:
     """Head 1 has most of its attention on lag 1, later head 2 on lag 2, and the loss ends at the trigram entropy."""
-    curves = evidence.curves
-    first, second = curves.attention[:, 0, 1], curves.attention[:, 1, 2]
+    first, second = evidence.attention[:, 0, 1], evidence.attention[:, 1, 2]
     joined = [np.flatnonzero(mass > 0.5) for mass in (first, second)]
-    gap = float(curves.loss[-1] - curves.levels.losses[-1])
+    gap = float(evidence.loss[-1] - evidence.levels.losses[-1])
     words = f"the loss ends {gap:+.1e} nats from the trigram entropy; attention ends {first[-1]:.2f} and {second[-1]:.2f}"
     if evidence.events["t3"].time is None or any(not found.size for found in joined):
         late = evidence.events["t3"].time is not None
         return Comparison(0.0, gap, ENTROPY, False if late else None, f"{words}; a head has not joined", unit="nats")
-    times = [float(curves.time[found[0]]) for found in joined]
+    times = [float(evidence.time[found[0]]) for found in joined]
     words += f"; they join at {times[0]:.4g} and {times[1]:.4g}"
     if times[0] >= times[1]:
         return Comparison(0.0, gap, ENTROPY, False, words, unit="nats")
@@ -158,13 +154,13 @@ def _trigram(evidence: Evidence) -> Comparison:
 def _attends(evidence: Evidence) -> Regime:
     if evidence.model not in ("S", "T"):
         return Regime(False, "layer 2 of S and T alone is attention", applies=False)
-    when = evidence.time("t2")[0]
+    when = evidence.t2
     return Regime(when is not None, "t_2 was reached" if when is not None else "t_2 was not reached")
 
 
 def _induction(evidence: Evidence) -> Comparison:
     """More than half of the way from chance to attention on what followed earlier occurrences, and less at the start."""
-    first, last = (induction_score(evidence.law, evidence.curves.at(frame)) for frame in (0, len(evidence.curves.time) - 1))
+    first, last = (induction_score(evidence.law, evidence.at(frame)) for frame in (0, len(evidence.time) - 1))
     scores = f"{last:.3f} at the end and {round(first, 3) + 0.0:.3f} at the start"  # no -0.000
     reason = f"the induction score of layer 2 is {scores}, 0 by chance, 1 at most"
     error = 0.0 if evidence.model == "S" else SAMPLED
@@ -254,8 +250,8 @@ def _lag_gradient(evidence: Evidence) -> Comparison:
     lag = evidence.events["lag"].time
     if lag is None:
         return Comparison(predicted, measured, EXACT * predicted, None, "attention on lag 1 has not doubled yet", unit="1/t")
-    frame = int(np.searchsorted(evidence.curves.time, lag))
-    moved = (evidence.curves.params["v"][frame] - evidence.curves.params["v"][0])[:SHOWN]
+    frame = int(np.searchsorted(evidence.time, lag))
+    moved = (evidence.params["v"][frame] - evidence.params["v"][0])[:SHOWN]
     odd = range(1, len(moved), 2)
     zigzag = all(moved[d] > moved[d - 1] and (d + 1 >= len(moved) or moved[d] > moved[d + 1]) for d in odd)
     leads = int(np.argmax(moved)) == 1
@@ -311,10 +307,10 @@ def _law(evidence: Evidence) -> Comparison:
 
 def _timed(evidence: Evidence, predicted: float, share: float) -> Comparison:
     """t_2 beside a law."""
-    when, half = evidence.time("t2")
+    when, half = evidence.event_time("t2")
     if when is None:
-        late = float(evidence.curves.time[-1]) > (1 + share) * predicted
-        words = f"t_2 was not reached by {evidence.curves.time[-1]:.4g}; the law is {predicted:.4g}"
+        late = float(evidence.time[-1]) > (1 + share) * predicted
+        words = f"t_2 was not reached by {evidence.time[-1]:.4g}; the law is {predicted:.4g}"
         return Comparison(predicted, None, share * predicted, False if late else None, words, unit="t")
     reason = f"t_2 is {when:.5g}, the law {predicted:.5g}: {when / predicted:.3f} of it"
     return agreement(predicted, when, share * predicted, reason, measured_error=half, unit="t")
@@ -372,8 +368,8 @@ def _noise(evidence: Evidence) -> Comparison:
     """t_2 over its law at other noises beside that of the run, each with the lags of its own start."""
     made = _companions(evidence, [{"init_scale": sigma, "until": None} for sigma in NOISES])
     runs = [each for each in made if each.plateau.leads and effective_lags(each.start["v"]) >= FEWEST]
-    when = evidence.time("t2")[0]
-    timed = [(each, each.time("t2")[0]) for each in runs]
+    when = evidence.t2
+    timed = [(each, each.t2) for each in runs]
     known = [(float(np.std(each.start["v"])), t / each.plateau_time) for each, t in timed if t is not None]
     if when is None or len(known) < 2:
         return Comparison(0.0, None, NOISE, None, "t_2 was not reached in this run, or in fewer than two beside it")
@@ -399,11 +395,11 @@ def _slower_lags(evidence: Evidence) -> Regime:
 
 def _doubly(evidence: Evidence) -> Comparison:
     change: dict[str, Any] = {"doubly_stochastic": True}
-    when, half = evidence.time("t2")
+    when, half = evidence.event_time("t2")
     runs = _companions(evidence, [change | ({"until": None} if evidence.flow and evidence.model == "R" else {})])
-    if when is None or not runs or runs[0].time("t2")[0] is None:
+    if when is None or not runs or runs[0].t2 is None:
         return Comparison(EARLIER, None, "at least", None, "t_2 was not reached in both runs")
-    other, error = runs[0].time("t2")
+    other, error = runs[0].event_time("t2")
     ratio = when / other if other else np.inf
     spread = ratio * float(np.hypot(half / when, error / other)) if other else 0.0
     reason = f"t_2 is {when:.4g}, under the doubly stochastic prior {other:.4g}: {ratio:.3g} times as late"
@@ -425,7 +421,7 @@ def _adam(evidence: Evidence) -> Comparison:
     factors = (0.5, 2, 4) if 4 * own <= MOST_LAGS else (0.5, 0.25, 0.125)
     counts = sorted({max(2, round(own * factor)) for factor in factors} - {own})
     runs = [evidence, *_companions(evidence, [{"lags": count} for count in counts])]
-    steps = [(each.lags, each.time("t2")[0]) for each in sorted(runs, key=lambda each: each.lags)]
+    steps = [(each.lags, each.t2) for each in sorted(runs, key=lambda each: each.lags)]
     if len(steps) < 3 or any(when is None for _, when in steps):
         return Comparison(0.0, None, ADAM, None, "t_2 was not reached in all runs, or there are fewer than three")
     times = np.array([when for _, when in steps], dtype=float)

@@ -86,7 +86,7 @@ def plateau(progress: Progress) -> Numbers:
             for doubly in (False, True):
                 found = reading(_run("ref", lags=lags, ratio=rho, doubly_stochastic=doubly)).evidence
                 law = found.two_step if doubly else found.plateau_time
-                when = found.time("t2")[0]
+                when = found.t2
                 rows.append({"ratio": rho, "lags": lags, "doubly": doubly, "t2": when, "law": law})
     return {"rows": rows}
 
@@ -120,7 +120,7 @@ def mixture(progress: Progress) -> Numbers:
             record=LogSpaced(frames=400, first=1e-3),
             progress=False,
         )
-        times.append(reading(run).evidence.time("t2")[0])
+        times.append(reading(run).evidence.t2)
     return {"share": shares, "t2": times}
 
 

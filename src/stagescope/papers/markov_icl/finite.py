@@ -3,14 +3,13 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field as Limits
 from pydantic import SerializeAsAny, model_validator
 from scipy.special import gammaln
 
-from stagescope.errors import InputError
 from stagescope.fields.softmax import softmax
 from stagescope.keys import key
 from stagescope.memory import require_memory
@@ -130,10 +129,11 @@ class FiniteLoss(InContext):
 
     model: SerializeAsAny[MatchModel]
     length: int = Limits(ge=3)
+    letters: ClassVar = {LinearMatch: "F", ReadoutMatch: "T"}
 
     @model_validator(mode="after")
     def _known(self) -> "FiniteLoss":
-        if not isinstance(self.model, LinearMatch | ReadoutMatch):
+        if type(self.model) not in self.letters:
             raise ValueError(f"finite sequences are for LinearMatch (F) and ReadoutMatch (T), not {type(self.model).__name__}")
         if self.model.lags > self.length:
             raise ValueError(f"{self.model.lags} lags are more than the {self.length} tokens of a sequence; take fewer lags")
@@ -211,14 +211,9 @@ class FiniteSampled(FiniteLoss):
     watched: int = Limits(default=1000, ge=2)
     seed: int = Limits(default=0, ge=0, lt=2**63)
 
-    @model_validator(mode="after")
-    def _fits(self) -> "FiniteSampled":
-        try:
-            shape = (max(self.batch, self.watched), self.length, self.process.tokens**2)
-            require_memory("these sequences", "take fewer or shorter ones", *shape)
-        except InputError as error:
-            raise ValueError(str(error)) from None
-        return self
+    def check_room(self) -> None:
+        shape = (max(self.batch, self.watched), self.length, self.process.tokens**2)
+        require_memory("these sequences", "take fewer or shorter ones", *shape)
 
     def sequences(self, count: int, *purpose: str | int) -> np.ndarray:
         return self.process.sample(key(self.seed, "sequences", *purpose), count, self.length)

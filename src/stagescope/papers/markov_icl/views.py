@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from stagescope.detect.stage import Stage
+from stagescope.papers.markov_icl.evidence import Evidence
 from stagescope.papers.markov_icl.model import LinearMatch, MatchModel
 from stagescope.papers.markov_icl.reading import MarkovReading
-from stagescope.papers.markov_icl.stages import MatchCurves
 from stagescope.runs.run import Run
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
 from stagescope.views.curves import curves, many_curves
@@ -39,13 +39,13 @@ def markov_views(reading: Any) -> list[Maker]:
     ]
 
 
-def _loss(run: Run, found: MatchCurves) -> View | None:
+def _loss(run: Run, found: Evidence) -> View | None:
     levels = [Level(name, float(loss)) for name, loss in zip(found.levels.names, found.levels.losses, strict=True)]
     about = "Cross-entropy of the next token. Levels: the best loss of each class (R, F), or the loss of each strategy."
     return loss_view(run, tuple(levels), about)
 
 
-def _some(run: Run, found: MatchCurves) -> tuple[np.ndarray, np.ndarray | None]:
+def _some(run: Run, found: Evidence) -> tuple[np.ndarray, np.ndarray | None]:
     """Attention on the first lags at the frames that are shown, and their places."""
     count = min(LAGS, found.law.model.lags)
     seen = shown(run, found.attention.shape[1] * count, CELLS)
@@ -53,7 +53,7 @@ def _some(run: Run, found: MatchCurves) -> tuple[np.ndarray, np.ndarray | None]:
     return found.attention[chosen][:, :, :count], seen.frames
 
 
-def _lags(run: Run, found: MatchCurves) -> View:
+def _lags(run: Run, found: Evidence) -> View:
     values, frames = _some(run, found)
     left = found.law.model.lags - values.shape[2]
     more = f" The other {left} lags are not shown." if left else ""
@@ -70,7 +70,7 @@ def _lags(run: Run, found: MatchCurves) -> View:
     )
 
 
-def _match(found: MatchCurves) -> View:
+def _match(found: Evidence) -> View:
     """The match, and in linear models what all tokens get."""
     model, made = found.law.model, [Curve("match b", found.match)]
     weights = np.asarray(found.params["W"], dtype=float)
@@ -82,7 +82,7 @@ def _match(found: MatchCurves) -> View:
     return curves("match", "Layer 2 by match", about, "score", made)
 
 
-def _path(run: Run, found: MatchCurves) -> View | None:
+def _path(run: Run, found: Evidence) -> View | None:
     """b A_d: what a token at a lag before a place does to the score of that place."""
     if not isinstance(found.law.model, MatchModel) or found.attention.shape[1] > 1:
         return None
@@ -102,13 +102,13 @@ def _path(run: Run, found: MatchCurves) -> View | None:
     )
 
 
-def _previous(found: MatchCurves) -> View:
+def _previous(found: Evidence) -> View:
     made = [Curve(f"head {h + 1}, lag {h + 1}", found.attention[:, h, h + 1]) for h in range(found.attention.shape[1])]
     about = "Attention of layer 1 on the lag that the n-gram needs: the token before, for a second head the one before that."
     return curves("previous", "Attention on the lag that wins", about, "attention", made)
 
 
-def _strategies(found: MatchCurves) -> View:
+def _strategies(found: Evidence) -> View:
     made = many_curves(np.maximum(found.divergences, LEAST), list(found.strategies.names))
     about = "KL(strategy || model) on fixed contexts, in nats: the model predicts as the lowest one."
     return curves("strategies", "Distance from each strategy", about, "nats", made, log=True, frames=found.compared)
