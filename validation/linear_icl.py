@@ -10,16 +10,13 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.keys import key
-from stagescope.papers.linear_icl import forms, merged
-from stagescope.papers.linear_icl.blow_up import SilentHead, blow_up_time
-from stagescope.papers.linear_icl.cascade import cascade
-from stagescope.papers.linear_icl.claims.rank import opening_fits
-from stagescope.papers.linear_icl.figures import numbers
-from stagescope.papers.linear_icl.loss import LinearPopulation
+from stagescope.papers.linear_icl import figures, forms
+from stagescope.papers.linear_icl.cascade import SilentHead, blow_up_time, cascade
+from stagescope.papers.linear_icl.claims import opening_fits
+from stagescope.papers.linear_icl.loss import LinearPopulation, draw_sequences
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.papers.linear_icl.reading import LinearReading
-from stagescope.papers.linear_icl.sampled import draw_sequences
 from stagescope.papers.linear_icl.setup import flow_frames
 from stagescope.papers.linear_icl.study import PRESETS
 from stagescope.papers.published import published
@@ -89,7 +86,7 @@ def _losses() -> Iterator[Row]:
         model = LinearAttention(dim=task.dim, heads=3, rank=rank)
         params = model.init(1, 0.7)
         sample = draw_sequences(task, key(0, "validation", preset), 200_000)
-        seen = np.einsum("si,ij,sj->s", sample["beta"], model.whole(params), sample["query"])
+        seen = np.einsum("si,ij,sj->s", sample["beta"], model.map(params), sample["query"])
         errors = (sample["answer"] - seen) ** 2
         room = 3 * float(errors.std()) / np.sqrt(len(errors))
         exact = LinearPopulation(model=model, process=task).value(params)
@@ -107,7 +104,7 @@ def _drops() -> Iterator[Row]:
             ours = found.evidence.times[m]
             yield _row(f"{name}: drop {m + 1}", "drops", value, np.nan if ours is None else ours, relative=True)
             yield _row(f"{name}: drop {m + 1}, cascade", "cascade", KNOWN["cascade"].value[name][m], said[m].time, relative=True)
-        held = found.curves.conserved
+        held = found.law.model.conserved(found.curves.params)
         yield _row(f"{name}: drift of what is conserved", "conserved", 0.0, float(np.max(np.abs(held - held[0]))), relative=False)
     ref = task_of("ref")
     for scale in (0.1, 0.03, 0.01):
@@ -138,15 +135,16 @@ def _merged() -> Iterator[Row]:
         task = task_of(preset)
         for heads, scale in ((1, 1e-3), (1, 1e-5), (8, 1e-3), (8, 1e-5)):
             found = flow(task, drawn(0, heads, task.dim, scale, None), None)
-            seen, said = found.evidence.times[0], merged.drop_time(task, found.run.at(0))
+            seen, said = found.evidence.times[0], forms.merged_drop_time(task, found.run.at(0))
             assert seen is not None
             what = f"merged {preset}, {heads} heads, {scale:g}"
             yield _row(f"{what}: drop over prediction", "merged_ratio", 1.0, seen / said, relative=False)
-            rows = {row.tag: row for row in found.judge(_claims("LIN:merged-rate", "LIN:conserved"))}
-            rate, drift = rows["LIN:merged-rate"], rows["LIN:conserved"]
+            (rate,) = found.judge(_claims("LIN:merged-rate"))
             if isinstance(rate.measured, float) and isinstance(rate.predicted, float):
                 yield _row(f"{what}: rate over r", "merged_rate", 1.0, rate.measured / rate.predicted, relative=False)
-            yield _row(f"{what}: drift", "conserved", 0.0, float(drift.measured or 0.0), relative=False)
+            held = found.law.model.conserved(found.curves.params)
+            drift = float(np.max(np.abs(held - held[0]))) / max(1.0, float(np.max(np.square(found.curves.params["v"]))))
+            yield _row(f"{what}: drift", "conserved", 0.0, drift, relative=False)
     white, v = task_of("white"), np.array([1e-3, -5e-4])
     found = flow(white, {"v": v, "U": v[:, None, None] * np.eye(4) / 2}, None)
     (row,) = found.judge(_claims("LIN:logistic"))
@@ -195,12 +193,12 @@ def _competition() -> Iterator[Row]:
 
 
 def _figures() -> Iterator[Row]:
-    found = numbers.abrupt(Progress())
+    found = figures.abrupt(Progress())
     half = found["over_starts"][1]
     yield _row("figure merged: step of half the drop", "figure_merged_step", found["published"]["half"], half, relative=True)
     for step, page in found["published"]["at"].items():
         yield _row(f"figure merged: loss at step {step}", "figure_merged_levels", page, found["at"][step], relative=False)
-    spread = numbers.separate(Progress())["over_starts"]
+    spread = figures.separate(Progress())["over_starts"]
     for m, (page, (low, middle, high)) in enumerate(zip(KNOWN["figure_separate_ratios"].value, spread, strict=True)):
         room = max(high - middle, 0.0) if page > middle else max(middle - low, 0.0)
         yield f"figure separate: drop {m + 1} over the first, 10-90 %", page, middle, room

@@ -7,22 +7,22 @@ import numpy as np
 
 import stagescope as ss
 from stagescope.detect.events import first_crossing
-from stagescope.papers.markov_icl.finite import FiniteExact
+from stagescope.papers.markov_icl.finite import Enumerated, FiniteExact, strategies
 from stagescope.papers.markov_icl.forms import (
     Plateau,
     chi_squares,
+    class_of,
     common_gain,
     effective_lags,
     lag_gains,
+    levels,
     second_chi_squares,
     two_step,
 )
-from stagescope.papers.markov_icl.ladder import taylor_laws
-from stagescope.papers.markov_icl.levels import class_of, levels
 from stagescope.papers.markov_icl.loss import LinearPopulation
 from stagescope.papers.markov_icl.model import LinearMatch
 from stagescope.papers.markov_icl.process import ChainPrior
-from stagescope.papers.markov_icl.sequences import Enumerated, strategies
+from stagescope.papers.markov_icl.reading import taylor_laws
 from stagescope.papers.reading import reading
 
 Row = tuple[str, float, float, float]
@@ -145,14 +145,14 @@ def _plateaus() -> Iterator[Row]:
     yield "law, 50 lags, rho .1", 6338, Plateau(_reduced(50), np.zeros(50)).time(0.1), 1
     for (lags, rho), page in PLATEAUS.items():
         found = reading(ss.run_study("markov-icl", lags=lags, ratio=rho, frames=1500, progress=False)).evidence
-        yield f"t_2, {lags} lags, rho {rho:g}", page, found.time("t2")[0] or np.nan, 0.005 * page
+        yield f"t_2, {lags} lags, rho {rho:g}", page, found.t2 or np.nan, 0.005 * page
 
 
 def _over_law(**options: Any) -> tuple[float, float]:
     """t_2 and its ratio to the law, 50 lags, rho .1."""
     run = ss.run_study("markov-icl", **{"lags": 50, "ratio": 0.1, "frames": 1500, **options}, progress=False)
     found = reading(run).evidence
-    when = found.time("t2")[0] or np.nan
+    when = found.t2 or np.nan
     return when, when / found.plateau_time
 
 
@@ -181,7 +181,7 @@ def _starts() -> Iterator[Row]:
         start = {"W": np.array([0.0, b]), "v": np.zeros(50)}
         run = ss.evolve(_reduced(50), start, ss.GradientFlow(rates={"v": 0.1}), until=15000, progress=False)
         found = reading(run).evidence
-        yield f"over the law from b = {b:g}", page, (found.time("t2")[0] or np.nan) / found.plateau_time, 0.01
+        yield f"over the law from b = {b:g}", page, (found.t2 or np.nan) / found.plateau_time, 0.01
     for name, options, page, room in (
         ("Beta(2)", {"prior": 2.0}, 0.985, 0.005),
         ("Beta(.5)", {"prior": 0.5, "nodes": 60}, 1.04, 0.02),
@@ -215,11 +215,11 @@ def _doubly() -> Iterator[Row]:
 def _windows() -> Iterator[Row]:
     for rho, page in ((10.0, 1.18), (100.0, 1.72)):
         found = reading(ss.run_study("markov-icl", "softmax", ratio=rho, nodes=24, progress=False)).evidence
-        yield f"t_2 of S over its law, 8 lags, rho {rho:g}", page, (found.time("t2")[0] or np.nan) / found.two_step, 0.03
+        yield f"t_2 of S over its law, 8 lags, rho {rho:g}", page, (found.t2 or np.nan) / found.two_step, 0.03
     for lags, page in ((4, 101), (8, 171), (10, 203), (12, 236)):
         found = reading(ss.run_study("markov-icl", "softmax", lags=lags, nodes=24, progress=False)).evidence
-        yield f"t_2 of S, {lags} lags", page, found.time("t2")[0] or np.nan, 0.03 * page
-        yield f"the same over its law, {lags} lags", 1.04, (found.time("t2")[0] or np.nan) / found.two_step, 0.02
+        yield f"t_2 of S, {lags} lags", page, found.t2 or np.nan, 0.03 * page
+        yield f"the same over its law, {lags} lags", 1.04, (found.t2 or np.nan) / found.two_step, 0.02
         speed = float(found.run.series["speed"][0])
         yield f"|F| at the unigram point, {lags} lags", float(found.gains.mean()), speed, 1e-6
 
@@ -247,11 +247,11 @@ def _trigram() -> Iterator[Row]:
     """Half times between levels of the flow's own quadrature. The page's times of S and S3 are all 1 to 2 % later than ours."""
     found = reading(ss.run_study("markov-icl", "trigram", progress=False)).evidence
     for name, page in (("t2", 154), ("t3", 261)):
-        yield f"{name} of S3, 4 lags", page, found.time(name)[0] or np.nan, 0.03 * page
-    yield "end of S3, 4 lags", 0.47188, float(found.curves.loss[-1]), 1e-3
+        yield f"{name} of S3, 4 lags", page, found.event_time(name)[0] or np.nan, 0.03 * page
+    yield "end of S3, 4 lags", 0.47188, float(found.loss[-1]), 1e-3
     six = reading(ss.run_study("markov-icl", "trigram", lags=6, until=1500, progress=False)).evidence
     for name, page in (("t2", 187), ("t3", 329)):
-        yield f"{name} of S3, 6 lags", page, six.time(name)[0] or np.nan, 0.03 * page
+        yield f"{name} of S3, 6 lags", page, six.event_time(name)[0] or np.nan, 0.03 * page
 
 
 def _taylor() -> Iterator[Row]:

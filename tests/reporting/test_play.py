@@ -22,9 +22,7 @@ from stagescope.papers.focus_dilution.family import plateau_amplitude
 from stagescope.papers.focus_dilution.observables import token_curves
 from stagescope.papers.focus_dilution.stages import passes
 from stagescope.papers.linear_icl import forms as lin_forms
-from stagescope.papers.linear_icl import merged
-from stagescope.papers.linear_icl.observables import LinearCurves
-from stagescope.papers.linear_icl.stages import drops
+from stagescope.papers.linear_icl.evidence import Evidence
 from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.registry import study
 from stagescope.papers.scan_snap import forms as sns_forms
@@ -120,7 +118,7 @@ def closed(name: str, plan: Any, given: dict[str, Any]) -> dict[str, Any]:
     if name == "linear-icl":
         levels = lin_forms.levels(process)
         if given["merged"]:
-            return {"growth_rate": merged.growth_rate(process), "levels": levels[[0, -1]].tolist()}
+            return {"growth_rate": lin_forms.merged_rate(process), "levels": levels[[0, -1]].tolist()}
         reach = plan.what.model.reach
         paces = {f"pace {i + 1}": lin_forms.pace(process, i) for i in range(reach)}
         return {**paces, "levels": levels[: reach + 1].tolist()}
@@ -131,7 +129,7 @@ def closed(name: str, plan: Any, given: dict[str, Any]) -> dict[str, Any]:
 def crossings(name: str, run: Any, field: Any) -> dict[str, float | None]:
     """The crossings that the page shows, by the detectors' own functions."""
     if name == "linear-icl":
-        return {event: at.time for event, at in drops(LinearCurves.of(run, field)).items()}
+        return {event: at.time for event, at in Evidence(run, run, field).drops.items()}
     if name == "scan-snap":
         found = find(Averages.of(class_attention(run)))
         return {event: found[event].time for event in ("onset", "winner")}

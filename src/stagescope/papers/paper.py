@@ -51,7 +51,7 @@ class Kind:
 
     Examples:
         >>> ss.study("linear-icl").kinds[0].fields
-        ('stagescope.papers.linear_icl.loss:LinearPopulation', 'stagescope.papers.linear_icl.sampled:LinearSampled')
+        ('stagescope.papers.linear_icl.loss:LinearPopulation', 'stagescope.papers.linear_icl.loss:LinearSampled')
     """
 
     fields: tuple[str, ...]

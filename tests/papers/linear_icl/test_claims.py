@@ -7,9 +7,10 @@ import pytest
 import stagescope as ss
 from stagescope.claims.claim import Claim, Verdict
 from stagescope.papers.linear_icl.claims import CLAIMS
+from validation.nulls.linear_icl import INPUTS, NULLS
 
 BY_TAG = {claim.tag.removeprefix("LIN:"): claim for claim in CLAIMS}
-CAN_FAIL = [claim for claim in CLAIMS if claim.kind != "identity"]
+NULLS_BY_TAG = NULLS["linear-icl"]
 
 
 def verdicts(run: ss.Run, *names: str) -> dict[str, Verdict]:
@@ -20,7 +21,7 @@ def verdicts(run: ss.Run, *names: str) -> dict[str, Verdict]:
 def test_every_claim_about_separate_heads_holds_on_ref():
     found = verdicts(ss.run_study("linear-icl", "ref", progress=False))
     about = {name for name, row in found.items() if row.verdict != "not applicable"}
-    assert about == {"conserved", "levels", "order", "pcr", "first-drop", "blow-up", "scalar", "cascade", "scale-law"}
+    assert about == {"levels", "order", "pcr", "first-drop", "blow-up", "scalar", "cascade", "scale-law"}
     assert {name: found[name].verdict for name in about} == dict.fromkeys(about, "confirmed")
     assert found["cascade"].over_runs.runs >= 10
     assert found["scale-law"].over_runs.measured == pytest.approx(found["scale-law"].over_runs.predicted, rel=0.01)
@@ -29,7 +30,7 @@ def test_every_claim_about_separate_heads_holds_on_ref():
 def test_every_claim_about_merged_heads_holds():
     found = verdicts(ss.run_study("linear-icl", "merged", progress=False))
     about = {name: row.verdict for name, row in found.items() if row.verdict != "not applicable"}
-    assert about == dict.fromkeys(("conserved", "merged", "merged-drop", "merged-rate", "scale-law"), "confirmed")
+    assert about == dict.fromkeys(("merged", "merged-drop", "merged-rate", "scale-law"), "confirmed")
 
 
 def test_rates_inside_heads_of_higher_rank():
@@ -46,9 +47,7 @@ def test_few_heads_end_at_their_level():
 
 
 def test_white_inputs_follow_a_logistic():
-    from stagescope.papers.linear_icl.nulls import inputs
-
-    run = next(each for each in inputs() if each.name == "white inputs").make(0)
+    run = next(each for each in INPUTS["linear-icl"] if each.name == "white inputs").make(0)
     assert verdicts(run, "logistic")["logistic"].verdict == "confirmed"
 
 
@@ -73,14 +72,13 @@ def test_a_start_that_is_large_beside_the_final_value():
 
 @cache
 def _null(name: str, seed: int) -> ss.Run:
-    inputs = next(null for claim in CAN_FAIL for null in claim.nulls if null.name == name)
-    return inputs.make(seed)
+    return next(null for nulls in NULLS_BY_TAG.values() for null in nulls if null.name == name).make(seed)
 
 
-@pytest.mark.parametrize("claim", CAN_FAIL, ids=lambda claim: claim.tag)
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.tag)
 def test_no_claim_is_confirmed_on_its_null(claim: Claim):
     tested = False
-    for null in claim.nulls:
+    for null in NULLS_BY_TAG[claim.tag]:
         for seed in range(2):
             row = ss.reading(_null(null.name, seed)).judge([claim]).verdicts[0]
             assert row.verdict != "confirmed", (null.name, seed, row.reason)

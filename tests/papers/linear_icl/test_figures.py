@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from stagescope.papers.linear_icl.figures import FIGURES, numbers
+from stagescope.papers.linear_icl.figures import FIGURES, cascades
 from stagescope.papers.published import published
 from tests.papers.drawing import drawn
 
@@ -44,7 +44,7 @@ def test_one_head_rises_at_each_drop():
 
 
 def test_the_cascade_finds_most_heads_and_times():
-    found = drawn(FIGURES["cascade"], partial(numbers.cascades, seeds=3))
+    found = drawn(FIGURES["cascade"], partial(cascades, seeds=3))
     assert all(row["90 %"] < 0.15 for row in found["summary"] if row["drop"] == 1)
     assert np.mean([row["right"] for row in found["rows"]]) >= 0.8
 

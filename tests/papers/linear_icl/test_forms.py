@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from stagescope.papers.linear_icl import forms, merged
-from stagescope.papers.linear_icl.blow_up import SilentHead, blow_up_time
-from stagescope.papers.linear_icl.cascade import cascade
+from stagescope.papers.linear_icl import forms
+from stagescope.papers.linear_icl.cascade import SilentHead, blow_up_time, cascade
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
 
@@ -132,7 +131,7 @@ def test_the_common_curve_of_merged_heads_is_a_logistic_for_white_inputs():
     white = RegressionTask(eigenvalues=(0.25,) * 4)
     v = np.array([1e-5])
     start = {"v": v, "U": v[:, None, None] * np.eye(4) / 2}
-    time = merged.drop_time(white, start)
-    seen = merged.logistic(white, float(v[0] ** 2 / 2), np.array([time]))[0] / forms.final_map(white)[0]
+    time = forms.merged_drop_time(white, start)
+    seen = forms.logistic(white, float(v[0] ** 2 / 2), np.array([time]))[0] / forms.final_map(white)[0]
     assert seen == pytest.approx(forms.HALF, rel=1e-6)
-    assert merged.drop_time(white, LinearAttention(dim=4, heads=2, rank=None).init(0, 0.0)) == np.inf
+    assert forms.merged_drop_time(white, LinearAttention(dim=4, heads=2, rank=None).init(0, 0.0)) == np.inf

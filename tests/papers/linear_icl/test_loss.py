@@ -7,10 +7,9 @@ import stagescope as ss
 from stagescope.fields.objective import as_field
 from stagescope.keys import key
 from stagescope.papers.linear_icl import forms
-from stagescope.papers.linear_icl.loss import LinearPopulation
+from stagescope.papers.linear_icl.loss import LinearPopulation, LinearSampled, draw_sequences
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
-from stagescope.papers.linear_icl.sampled import LinearSampled, draw_sequences
 from stagescope.params import Layout
 
 REF = RegressionTask(eigenvalues=(0.4, 0.3, 0.2, 0.1))
@@ -40,7 +39,7 @@ def test_the_exact_loss_is_that_of_sampled_sequences(contexts):
     model = LinearAttention(dim=2, heads=2, rank=1)
     params = model.init(3, 0.9)
     drawn = draw_sequences(task, key(0, "test"), 60_000)
-    seen = np.einsum("si,ij,sj->s", drawn["beta"], model.whole(params), drawn["query"])
+    seen = np.einsum("si,ij,sj->s", drawn["beta"], model.map(params), drawn["query"])
     errors = (drawn["answer"] - seen) ** 2
     exact = LinearPopulation(model=model, process=task).value(params)
     assert abs(errors.mean() - exact) <= 3 * errors.std() / np.sqrt(len(errors))
@@ -56,7 +55,7 @@ def test_every_subset_of_directions_is_a_fixed_point(learned):
     law = LinearPopulation(model=LinearAttention(dim=4, heads=4, rank=1), process=REF)
     size = np.where(np.isin(np.arange(4), learned), forms.final_map(REF), 0.0) ** (1 / 3)
     params = {"v": size, "K": np.diag(size)[:, None], "Q": np.diag(size)[:, None]}
-    assert law.value(params) == pytest.approx(forms.level_of(REF, learned), rel=1e-12)
+    assert law.value(params) == pytest.approx(1 - np.sum((REF.spectrum / REF.amplification)[list(learned)]), rel=1e-12)
     assert max(np.abs(block).max() for block in law.grad(params).values()) < 1e-14
 
 

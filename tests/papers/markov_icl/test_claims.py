@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.papers.markov_icl import nulls
 from stagescope.papers.markov_icl.claims import CLAIMS
-from stagescope.papers.markov_icl.ladder import taylor_laws
+from stagescope.papers.markov_icl.reading import taylor_laws
 from stagescope.papers.reading import reading
+from validation.nulls import markov_icl as nulls
 
 SMALL = {"lags": 40, "nodes": 12, "frames": 200}
 
@@ -77,7 +77,7 @@ CHEAP = [nulls.BACKWARDS, nulls.OTHER_PRIOR, nulls.FAST_LAGS, nulls.STRETCHED, n
 @pytest.mark.parametrize("null", CHEAP, ids=lambda null: null.name)
 def test_no_claim_is_confirmed_on_its_null(null):
     run = null.make(7)
-    judged = [claim for claim in CLAIMS if null in claim.nulls and claim.tag != "MIC:start-noise"]
+    judged = [claim for claim in CLAIMS if null in nulls.NULLS["markov-icl"][claim.tag] and claim.tag != "MIC:start-noise"]
     assert judged
     assert "confirmed" not in [row.verdict for row in reading(run).judge(judged)]
 
@@ -91,7 +91,7 @@ def test_a_start_may_be_given():
     start = {"W": np.array([0.0, 1.0]), "v": np.zeros(40)}
     run = ss.evolve(loss, start, ss.GradientFlow(rates={"v": 0.1}), until=3e4, progress=False)
     found = reading(run).evidence
-    assert found.time("t2")[0] == pytest.approx(found.plateau_time, rel=0.05)  # page: .99 from b = 1
+    assert found.t2 == pytest.approx(found.plateau_time, rel=0.05)  # page: .99 from b = 1
     assert verdicts(run, "MIC:plateau-law") == {"MIC:plateau-law": "inconclusive"}
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from stagescope.papers.markov_icl.figures import FIGURES
-from stagescope.papers.markov_icl.figures.numbers import MixedPrior
+from stagescope.papers.markov_icl.figures import FIGURES, MixedPrior
 from stagescope.papers.markov_icl.process import ChainPrior
 from tests.papers.drawing import drawn
 

@@ -8,13 +8,21 @@ from hypothesis import strategies as st
 from stagescope.errors import InputError
 from stagescope.fields.objective import Objective
 from stagescope.papers.markov_icl.finite import FiniteExact, FiniteSampled
-from stagescope.papers.markov_icl.forms import Plateau, chi_squares, common_gain, first_gradient, lag_gains, second_chi_squares
-from stagescope.papers.markov_icl.levels import class_of, levels, one_lag
-from stagescope.papers.markov_icl.loss import LinearPopulation
+from stagescope.papers.markov_icl.forms import (
+    Plateau,
+    chi_squares,
+    class_of,
+    common_gain,
+    first_gradient,
+    lag_gains,
+    levels,
+    one_lag,
+    second_chi_squares,
+)
+from stagescope.papers.markov_icl.kernels import kinds_of_windows
+from stagescope.papers.markov_icl.loss import LinearPopulation, SoftmaxPopulation, TwoHeadPopulation
 from stagescope.papers.markov_icl.model import LinearMatch, ReadoutMatch, SoftmaxMatch, TwoHeadMatch
 from stagescope.papers.markov_icl.process import ChainPrior, sampled
-from stagescope.papers.markov_icl.window_kernel import kinds_of_windows
-from stagescope.papers.markov_icl.windows import SoftmaxPopulation, TwoHeadPopulation
 from stagescope.params import Layout
 from stagescope.spec import build
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stagescope.errors import InputError
+from stagescope.papers.markov_icl.finite import Enumerated, strategies
 from stagescope.papers.markov_icl.process import ChainPrior, sampled, stationary
-from stagescope.papers.markov_icl.sequences import Enumerated, strategies
 from stagescope.spec import build
 
 

@@ -5,8 +5,8 @@ import pytest
 
 import stagescope as ss
 from stagescope.errors import InputError
-from stagescope.papers.markov_icl.induction import induction_score, layer_two
-from stagescope.papers.markov_icl.setup import setup
+from stagescope.papers.markov_icl.claims import induction_score, layer_two
+from stagescope.papers.markov_icl.setup import study_setup
 from stagescope.papers.reading import reading
 from stagescope.papers.registry import study
 from stagescope.watching.head_scores import even_patterns, prefix_match
@@ -16,7 +16,7 @@ STUDY = study("markov-icl")
 
 @pytest.mark.parametrize("preset", list(STUDY.presets))
 def test_presets_can_be_set_up(preset):
-    made = setup(STUDY.configured(preset), 0)
+    made = study_setup(STUDY.configured(preset), 0)
     assert set(made.params) == set(made.what.model.shapes)
 
 
@@ -41,7 +41,7 @@ def test_presets_can_be_set_up(preset):
 )
 def test_options_without_effect_or_out_of_bounds_are_refused(options, words):
     with pytest.raises(InputError, match=words):
-        setup(STUDY.configured(None, **options), 0)
+        study_setup(STUDY.configured(None, **options), 0)
 
 
 def test_a_sampled_model_takes_steps():
@@ -64,7 +64,7 @@ def test_both_papers_are_cited():
 
 def test_an_induction_head_has_a_score_near_one():
     """The first place has no token before it: its layer 1 holds itself, and some of layer 2 goes there."""
-    law = setup(STUDY.configured("readout", length=20, watched=50), 0).what
+    law = study_setup(STUDY.configured("readout", length=20, watched=50), 0).what
     scores = np.zeros(20)
     scores[1] = 60.0
     params = {"W": 60.0 * np.eye(2), "v": scores, "U": np.eye(2)}

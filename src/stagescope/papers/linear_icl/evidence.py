@@ -1,4 +1,7 @@
-"""What the claims about linear attention need: a run's curves, what is predicted from its start, and companion runs."""
+"""A run of linear attention as its claims read it: curves, drops and plateaus [LIN:stages], and what its start predicts.
+
+d_m   the loss is halfway between l_{m-1} and l_m; merged heads have one drop, d1, halfway between l_0 and l_D
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,17 +9,18 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.claims.comparison import Comparison, Regime
+from stagescope.detect.events import crossing
+from stagescope.detect.stage import Event, Stage, Stages
 from stagescope.papers.linear_icl import forms
-from stagescope.papers.linear_icl.blow_up import SilentHead, growing_part
-from stagescope.papers.linear_icl.cascade import Drop, cascade
+from stagescope.papers.linear_icl.cascade import Drop, SilentHead, cascade, growing_part
+from stagescope.papers.linear_icl.loss import LinearLoss, LinearSampled
 from stagescope.papers.linear_icl.model import LinearAttention
-from stagescope.papers.linear_icl.observables import LinearCurves, plateau
 from stagescope.papers.linear_icl.process import RegressionTask
-from stagescope.papers.linear_icl.sampled import LinearSampled
-from stagescope.papers.linear_icl.stages import drops
 from stagescope.params import Params
 from stagescope.runs.run import Run
+
+SOLVER = 1e-8
+"""Error of the loss of a flow, relative to tr Lambda."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,6 @@ class Limits:
     short_level: float = 0.012  # of tr Lambda, on a plateau that is short
     short: float = 0.1  # a plateau is short if it lasts less than this share of its end time
     settled: float = 7.5  # e-folds of a plateau after which a head is pure: twice ln(.2/.005), because it is read in its middle
-    conserved: float = 1e-7
     later: float = 0.15  # relative error of a later drop
     right: float = 0.9  # least share of later drops by the right head
     rate: float = 0.05  # of an opening inside a head
@@ -46,41 +49,80 @@ class Limits:
 
 
 LIMITS = Limits()
-Scaled = Callable[[float], "Evidence"]
-"""factor -> evidence of the flow from the same start times the factor, up to well after its first drop."""
-Seeded = Callable[[tuple[int, ...]], list["Evidence"]]
-"""seeds -> evidence of flows from other starts of the same size; those that failed are left out."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A run with its curves, and what its start predicts."""
+    """A run, its frames or those of a replay with more of them, and what its start predicts.
+
+    `scaled(factor)` is the evidence of the flow from the same start times the factor, up to well after its first drop;
+    `seeded(seeds)` that of flows from other starts of the same size, those that failed left out.
+    """
 
     run: Run
-    curves: LinearCurves
-    scaled: Scaled | None = None
-    seeded: Seeded | None = None
+    frames: Run
+    law: LinearLoss
+    scaled: Callable[[float], "Evidence"] | None = None
+    seeded: Callable[[tuple[int, ...]], list["Evidence"]] | None = None
 
     @property
-    def task(self) -> RegressionTask:
-        return self.curves.task
+    def time(self) -> np.ndarray:
+        return self.frames.time
+
+    @cached_property
+    def loss(self) -> np.ndarray:
+        return np.asarray(self.frames.series["loss"])
+
+    @cached_property
+    def params(self) -> dict[str, np.ndarray]:
+        return {name: np.asarray(block) for name, block in self.frames.params.items()}
 
     @property
     def model(self) -> LinearAttention:
-        return self.curves.model
+        return self.law.model
+
+    @property
+    def task(self) -> RegressionTask:
+        return self.law.task
 
     @property
     def trace(self) -> float:
         return float(self.task.spectrum.sum())
 
     @cached_property
+    def map(self) -> np.ndarray:
+        """M (frames, D, D)."""
+        return self.model.map(self.params)
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """v_h (U_h)_ii over M_ii of a learned direction (frames, H, D): who holds what."""
+        return np.einsum("thii->thi", self.model.maps(self.params)) / forms.final_map(self.task)
+
+    @cached_property
+    def learned(self) -> np.ndarray:
+        """M_ii over its final value (frames, D)."""
+        return np.einsum("tii->ti", self.map) / forms.final_map(self.task)
+
+    @cached_property
+    def levels(self) -> np.ndarray:
+        """The losses between which the run falls: l_0 .. l_reach, of merged heads l_0 and l_D."""
+        levels = forms.levels(self.task)
+        return levels[[0, -1]] if self.model.merged else levels[: self.model.reach + 1]
+
+    @cached_property
+    def owners(self) -> list[int]:
+        """The head with the largest share of each direction at the end."""
+        return np.argmax(np.abs(self.shares[-1]), axis=0).tolist()
+
+    @cached_property
     def start(self) -> Params:
-        return {name: np.asarray(block[0]) for name, block in self.curves.params.items()}
+        return {name: block[0] for name, block in self.params.items()}
 
     @cached_property
     def scale(self) -> float:
         """s: the root mean square of the initial parameters."""
-        return float(np.sqrt(np.mean(np.concatenate([block.ravel() for block in self.start.values()]) ** 2)))
+        return root_mean_square(self.start)
 
     @cached_property
     def size(self) -> float:
@@ -90,12 +132,21 @@ class Evidence:
     @cached_property
     def purity(self) -> float:
         """The largest of all directions that the heads reach [LIN:purity]."""
-        return forms.worst_purity(self.task, self.scale, self.model.reach)
+        return forms.purity(self.task, self.scale, self.model.reach)
+
+    @cached_property
+    def drops(self) -> dict[str, Event]:
+        """d1, d2, ...: as many as the heads can hold directions."""
+        middles, error = (self.levels[:-1] + self.levels[1:]) / 2, SOLVER * float(self.levels[0])
+        return {
+            f"d{m}": crossing(self.time, self.loss, float(middle), rising=False, error=error, how="half of a loss step")
+            for m, middle in enumerate(middles, start=1)
+        }
 
     @cached_property
     def times(self) -> list[float | None]:
         """d1, d2, ... of the run."""
-        return [event.time for event in drops(self.curves).values()]
+        return [event.time for event in self.drops.values()]
 
     @property
     def reached(self) -> int:
@@ -106,16 +157,6 @@ class Evidence:
     def predicted(self) -> list[Drop]:
         """The cascade from the start [LIN:cascade]."""
         return [] if self.model.merged else cascade(self.task, SilentHead.all_of(self.start), self.model.rank or 1)
-
-    @cached_property
-    def owners(self) -> list[int]:
-        """The head that ends with each direction."""
-        return [self.curves.owner(i) for i in range(self.task.dim)]
-
-    @cached_property
-    def signs(self) -> np.ndarray:
-        """The sign of v of each head at the end: for a negative one k - q grows, not k + q."""
-        return np.where(np.asarray(self.curves.params["v"])[-1] < 0, -1.0, 1.0)
 
     @cached_property
     def mixed(self) -> float:
@@ -132,17 +173,30 @@ class Evidence:
         parts = np.sqrt(grown / grown[d]) * np.exp((rates - rates[d]) * tau)
         return float(np.linalg.norm(np.delete(parts, d)))
 
+    def slowest(self, begin: float, end: float | None) -> int | None:
+        """The frame between two times, or after the first, at which the loss changes least per unit of ln t.
+
+        None where fewer than three frames are.
+        """
+        time = self.time
+        inside = np.flatnonzero((time > begin) & (time < (time[-1] if end is None else end)) & (time > 0))
+        if inside.size < 3:
+            return None
+        slope = np.abs(np.gradient(self.loss[inside], np.log(time[inside])))
+        return int(inside[int(np.argmin(slope))])
+
     def plateau(self, m: int) -> int | None:
         """The frame of plateau m: where the loss falls least between two drops, or after the last."""
-        times = [0.0, *self.times]
-        begin, end = times[m], times[m + 1] if m + 1 < len(times) else None
-        if begin is None:
-            return None
-        return plateau(self.curves.time, self.curves.loss, begin, float(self.curves.time[-1]) if end is None else end)
+        begin, end = self._span(m)
+        return None if begin is None else self.slowest(begin, end)
+
+    def _span(self, m: int) -> list[float | None]:
+        """When plateau m begins and ends; None where it does not."""
+        return [0.0, *self.times, None][m : m + 2]
 
     def is_short(self, m: int) -> bool:
         """Whether plateau m lasts less than a tenth of its end time, or is one inside a head."""
-        begin, end = ([0.0, *self.times][place] for place in (m, m + 1))
+        begin, end = self._span(m)
         return self.is_inside(m) or begin is None or end is None or end - begin < LIMITS.short * end
 
     def is_inside(self, m: int) -> bool:
@@ -151,10 +205,10 @@ class Evidence:
 
     def is_settled(self, m: int) -> bool:
         """Whether plateau m is so long that heads have lost what they had of directions that are not learned."""
-        begin, end = ([0.0, *self.times][place] for place in (m, m + 1))
-        if self.is_inside(m):
+        begin, end = self._span(m)
+        if self.is_inside(m) or begin is None or end is None:
             return False
-        return begin is not None and end is not None and (end - begin) * forms.settling_rate(self.task, m) >= LIMITS.settled
+        return (end - begin) * forms.settling_rate(self.task, m) >= LIMITS.settled
 
     def failures(self) -> list[str]:
         """Why the theory of the flow does not apply to this run; empty where it does."""
@@ -162,39 +216,32 @@ class Evidence:
         kinds = (
             (dynamics["type"] == "GradientFlow", "not a gradient flow"),
             (set(dynamics.get("rates", {}).values()) <= {1.0}, "block rates differ"),
-            (not isinstance(self.curves.law, LinearSampled), "sequences are sampled"),
+            (not isinstance(self.law, LinearSampled), "sequences are sampled"),
         )
         return [sentence for good, sentence in kinds if not good]
 
+    def stages(self, status: str) -> Stages:
+        """Plateau m from d_m to d_{m+1}."""
+        events, model = dict(self.drops), self.model
+        notes = {name: f"the loss ended at {self.loss[-1]:.4g}" for name, event in events.items() if event.time is None}
+        if not model.merged:
+            for m in range(model.reach + 1, self.task.dim + 1):
+                events[f"d{m}"] = Event.missing("not counted")
+                notes[f"d{m}"] = f"{model.heads} heads of rank {model.rank} hold {model.reach} directions"
+        times = [float(self.time[0]), *self.times[: self.reached], None]
+        stages = tuple(self._stage(m, times[m], times[m + 1]) for m in range(self.reached + 1))
+        return Stages.of(status, self.run.clock, events, stages, notes)
 
-def of_flow(evidence: Evidence, merged: bool, *conditions: tuple[bool, str], holds: str) -> Regime:
-    """A flow of merged or of separate heads under some conditions; not applicable to heads of the other kind or to steps."""
-    if evidence.model.merged != merged:
-        return Regime(False, f"the claim is about {'merged' if merged else 'separate'} heads", applies=False)
-    if failed := evidence.failures():
-        return Regime(False, f"the claim is about the exact flow: {'; '.join(failed)}", applies=False)
-    failed = [sentence for good, sentence in conditions if not good]
-    return Regime(not failed, "; ".join(failed) or holds)
-
-
-def small_start(evidence: Evidence, largest: float) -> tuple[bool, str]:
-    return (
-        0 < evidence.size <= LIMITS.spread * largest,
-        f"the start has rms {evidence.scale:.2g}, which is {evidence.size:.2g} of the final value of a head; "
-        f"the claim is about starts above 0 and up to about {largest:g} of it",
-    )
-
-
-def separated(evidence: Evidence) -> tuple[bool, str]:
-    found = evidence.purity
-    return found <= LIMITS.purity, f"eigenvalues are not separated at this scale: purity {found:.2g} is above {LIMITS.purity:g}"
+    def _stage(self, m: int, begin: float, end: float | None) -> Stage:
+        frame, level = self.slowest(begin, end), float(self.levels[m])
+        loss = level if frame is None else float(self.loss[frame])
+        components = (0, self.task.dim)[m] if self.model.merged else m
+        diagonal = np.round(self.learned[-1 if frame is None else frame], 4).tolist()
+        facts = {"loss": loss, "level": level, "components": components, "learned": diagonal}
+        words = f"loss {loss:.6g} where it falls least, level {level:.6g}"
+        return Stage(f"plateau {components}", begin, end, words, facts=facts)
 
 
-def all_drops(evidence: Evidence) -> tuple[bool, str]:
-    """Whether the run lasts until the last drop that its heads can make."""
-    return evidence.reached == len(evidence.times), f"{evidence.reached} of {len(evidence.times)} drops came"
-
-
-def undecided(reason: str, predicted: float | str = "-", tolerance: float | str | None = None) -> Comparison:
-    """A comparison that this run cannot make."""
-    return Comparison(predicted, None, tolerance, None, reason)
+def root_mean_square(params: Params) -> float:
+    """Of all parameters of a start."""
+    return float(np.sqrt(np.mean(np.concatenate([np.ravel(block) for block in params.values()]) ** 2)))

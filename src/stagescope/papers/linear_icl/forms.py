@@ -1,10 +1,15 @@
-"""Closed forms of linear attention: levels, maps on the plateaus, and the time course of one head [LIN:levels], [LIN:scalar]."""
+"""Closed forms of linear attention: levels, maps on the plateaus, the course of one head, and merged heads.
+
+Merged heads have one hyperbolic saddle, one curve for all small starts, and one drop without a fitted constant [LIN:merged].
+"""
 
 from collections.abc import Iterable
+from functools import cache
 
 import numpy as np
 
 from stagescope.papers.linear_icl.process import RegressionTask
+from stagescope.params import Params
 
 HALF = 1 - 1 / np.sqrt(2)
 """M_ii over its final value at half of a loss step: the step's rest is (1 - x)^2."""
@@ -18,12 +23,6 @@ def levels(task: RegressionTask) -> np.ndarray:
     """l_m = tr Lambda - sum_{i <= m} lambda_i / a_i for m = 0 .. D [LIN:levels]."""
     gains = task.spectrum / task.amplification
     return task.spectrum.sum() - np.concatenate([[0.0], np.cumsum(gains)])
-
-
-def level_of(task: RegressionTask, learned: Iterable[int]) -> float:
-    """The loss at the fixed point of a set of directions [LIN:levels]."""
-    held = list(learned)
-    return float(task.spectrum.sum() - np.sum((task.spectrum / task.amplification)[held]))
 
 
 def regression_map(task: RegressionTask, components: int) -> np.ndarray:
@@ -49,8 +48,11 @@ def opening_rate(task: RegressionTask, held: Iterable[int], direction: int) -> f
 def course(u: np.ndarray | float) -> np.ndarray:
     """f(u): lambda^2 v_inf (t - t_0) = f(u) - f(u_0) along v' = lambda^2 v^2 - lambda^3 a v^5, u = v/v_inf [LIN:scalar]."""
     u = np.asarray(u, dtype=float)
-    bent = np.log1p(u + u**2) / 6 - np.arctan((2 * u + 1) / np.sqrt(3)) / np.sqrt(3)
-    return -1 / u - np.log1p(-u) / 3 + bent
+    return -1 / u - np.log1p(-u) / 3 + _bent(u)
+
+
+def _bent(u: np.ndarray) -> np.ndarray:
+    return np.log1p(u + u**2) / 6 - np.arctan((2 * u + 1) / np.sqrt(3)) / np.sqrt(3)
 
 
 def course_inverse(value: np.ndarray | float) -> np.ndarray:
@@ -66,9 +68,7 @@ def course_inverse(value: np.ndarray | float) -> np.ndarray:
 
 def _course_of_logit(x: np.ndarray) -> np.ndarray:
     """f at u = 1/(1 + e^-x), where 1 - u may be too small to be a difference."""
-    u = 1 / (1 + np.exp(-x))
-    bent = np.log1p(u + u**2) / 6 - np.arctan((2 * u + 1) / np.sqrt(3)) / np.sqrt(3)
-    return -(1 + np.exp(-x)) + np.logaddexp(0.0, x) / 3 + bent
+    return -(1 + np.exp(-x)) + np.logaddexp(0.0, x) / 3 + _bent(1 / (1 + np.exp(-x)))
 
 
 def pace(task: RegressionTask, direction: int) -> float:
@@ -132,17 +132,75 @@ def start_unit(task: RegressionTask, merged: bool) -> float:
     return float(final_map(task)[0] ** (1 / 2 if merged else 1 / 3))
 
 
-def purity(task: RegressionTask, scale: float, direction: int = 0) -> float:
-    """(s/v_1)^(1 - (lambda_2/lambda_1)^2): about the share of the next direction in a head that learns this one [LIN:purity].
+def purity(task: RegressionTask, scale: float, directions: int) -> float:
+    """(s/v_i)^(1 - (lambda_{i+1}/lambda_i)^2): about the share of the next direction in a head that learns i [LIN:purity].
 
-    v_1 is the final value of that head. The last direction has no next one: 0.
+    v_i is the final value of that head. It is the largest of the first so many directions: how far the next one may spoil any of
+    them. The last direction has no next one.
     """
-    spectrum = task.spectrum
-    if direction + 1 >= len(spectrum):
-        return 0.0
-    return float((scale / head_value(task, (direction,))) ** (1 - (spectrum[direction + 1] / spectrum[direction]) ** 2))
+    ratios = task.spectrum[1:] / task.spectrum[:-1]
+    shares = [(scale / head_value(task, (i,))) ** (1 - ratio**2) for i, ratio in enumerate(ratios[:directions])]
+    return float(max(shares, default=0.0))
 
 
-def worst_purity(task: RegressionTask, scale: float, directions: int) -> float:
-    """The largest purity of the first so many directions: how far the next one may spoil any of them."""
-    return max((purity(task, scale, i) for i in range(directions)), default=0.0)
+CURVE_START = 1e-6
+"""Size at which the common curve starts, beside the final value of a head: it is exponential there to the square of this."""
+CURVE_STEPS = 1500
+"""Steps of the common curve, in Runge and Kutta's way: one is a sixtieth of 1/r, so its drop is right to 1e-7."""
+
+
+def merged_rate(task: RegressionTask) -> float:
+    """r = |Lambda^2|_F: how fast a small merged start grows [LIN:merged]."""
+    return float(np.linalg.norm(task.spectrum**2))
+
+
+@cache
+def _common_drop(task: RegressionTask) -> float:
+    """Half of l_0 - l_D on the curve that all heads of small merged starts follow.
+
+    sigma' = sum_i V_i g_i, V_i' = sigma g_i, g_i = lambda_i^2 - lambda_i^3 a_i sigma V_i, from sigma = |V| = CURVE_START units.
+    """
+    rate, square = merged_rate(task), task.spectrum**2
+    stiff = task.spectrum**3 * task.amplification
+    y = CURVE_START * start_unit(task, True) * np.concatenate([[1.0], square / rate])
+
+    def law(y: np.ndarray) -> np.ndarray:
+        push = square - stiff * y[0] * y[1:]
+        return np.concatenate([[y[1:] @ push], y[0] * push])
+
+    step, points = (-np.log(CURVE_START) + 12) / rate / CURVE_STEPS, [y]
+    for _ in range(CURVE_STEPS):
+        a = law(y)
+        b = law(y + step / 2 * a)
+        c = law(y + step / 2 * b)
+        y = y + step / 6 * (a + 2 * b + 2 * c + law(y + step * c))
+        points.append(y)
+    learned = np.array([point[0] * point[1:] for point in points]) / final_map(task)
+    loss = task.spectrum.sum() - (1 - (1 - learned) ** 2) @ (task.spectrum / task.amplification)
+    # to the level l_D itself and not to where the curve ends
+    middle = float(np.mean(levels(task)[[0, -1]]))
+    place = int(np.argmax(loss < middle))
+    around = slice(place - 2, place + 2)
+    time = step * np.arange(CURVE_STEPS + 1)
+    return float(np.polyval(np.polyfit(loss[around] - middle, time[around], 3), 0.0))
+
+
+def merged_drop_time(task: RegressionTask, start: Params) -> float:
+    """Half of l_0 - l_D: t_ref + ln(eps/c)/r, eps the size at which the common curve starts [LIN:merged-drop]."""
+    grown = float(np.linalg.norm(merged_growing(task, start)))
+    if grown == 0:
+        return np.inf
+    return _common_drop(task) + float(np.log(CURVE_START * start_unit(task, True) / grown)) / merged_rate(task)
+
+
+def merged_growing(task: RegressionTask, params: Params) -> np.ndarray:
+    """(v_h + <U_h, Lambda^2>/r)/2 of each head (..., H): the part that grows."""
+    along = np.einsum("...hii,i->...h", np.asarray(params["U"]), task.spectrum**2) / merged_rate(task)
+    return (np.asarray(params["v"]) + along) / 2
+
+
+def logistic(task: RegressionTask, first: float, time: np.ndarray) -> np.ndarray:
+    """m(t) of M = m I for equal eigenvalues, from an aligned balanced start with M = first I [LIN:logistic]."""
+    last = float(final_map(task)[0])
+    rate = 2 * np.sqrt(task.dim) * task.spectrum[0] ** 2
+    return last / (1 + (last / first - 1) * np.exp(-rate * np.asarray(time)))

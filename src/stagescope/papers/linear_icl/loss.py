@@ -1,15 +1,20 @@
-"""The exact loss of linear attention on in-context regression: D x D arithmetic, no sampling [LIN:loss]."""
+"""Losses of linear attention on in-context regression: exact, D x D arithmetic [LIN:loss], or on fresh batches [LIN:sampled]."""
 
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.fields.field import Compiled
+from stagescope.errors import InputError
+from stagescope.fields.field import Compiled, FlatField, StepGradient
 from stagescope.fields.objective import GradientField, Objective
 from stagescope.fields.of_model import OfModel
+from stagescope.fields.packed import flat_gradient
+from stagescope.keys import key
+from stagescope.memory import require_memory
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.params import Layout, Params
@@ -63,7 +68,7 @@ class LinearPopulation(LinearLoss):
 
     @cached_property
     def _held(self) -> np.ndarray:
-        from stagescope.papers.linear_icl.kernel import hold
+        from stagescope.papers.linear_icl.kernels import hold
 
         return hold(self.model.heads, self.model.rank or 0, self.process.spectrum, self.process.second)
 
@@ -75,7 +80,7 @@ class LinearPopulation(LinearLoss):
 
     def _moved(self, params: Params) -> tuple[float, dict[str, np.ndarray]]:
         """The loss and the velocity at unit rates, by the kernel."""
-        from stagescope.papers.linear_icl.kernel import velocity
+        from stagescope.papers.linear_icl.kernels import velocity
 
         layout = Layout.of({name: params[name] for name in self.shapes})
         out = np.empty(layout.size)
@@ -84,7 +89,7 @@ class LinearPopulation(LinearLoss):
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
         """The kernel with everything but the parameters bound; each has its own work space."""
         from stagescope.fields.direct import direct
-        from stagescope.papers.linear_icl.kernel import RATES, velocity
+        from stagescope.papers.linear_icl.kernels import RATES, velocity
 
         blocks = tuple(self.shapes)
         if layout.names != blocks:
@@ -101,3 +106,86 @@ def attention_map(params: Any, merged: bool) -> Any:
     if merged:
         return jnp.einsum("h,hij->ij", params["v"], params["U"])
     return jnp.einsum("h,hri,hrj->ij", params["v"], params["K"], params["Q"])
+
+
+Random = np.random.Generator
+
+
+def draw_sequences(task: RegressionTask, random: Random, count: int) -> dict[str, np.ndarray]:
+    """beta, x_q (count, D) and y_q (count,) of `count` sequences, each of its own length and weights [LIN:task]."""
+    roots = np.sqrt(task.spectrum)
+    weights, query = random.normal(size=(count, task.dim)), roots * random.normal(size=(count, task.dim))
+    lengths = random.choice(np.array(task.contexts), size=count)
+    inputs = roots * random.normal(size=(count, max(task.contexts), task.dim))
+    answers = np.einsum("snd,sd->sn", inputs, weights) * (np.arange(max(task.contexts)) < lengths[:, None])
+    beta = np.einsum("sn,snd->sd", answers, inputs) / lengths[:, None]
+    return {"beta": beta, "query": query, "answer": np.einsum("sd,sd->s", weights, query)}
+
+
+class LinearSampled(LinearLoss):
+    """Mean of (y_q - yhat)^2 over `batch` new sequences at every step [LIN:sampled].
+
+    `value` and `grad`, and so the recorded loss, are those of all sequences. `length` replaces the lengths of the task.
+    """
+
+    batch: int = Limits(default=256, ge=1)
+    seed: int = Limits(default=0, ge=0, lt=2**63)
+    length: int | None = Limits(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _room(self) -> "LinearSampled":
+        try:
+            require_memory("a batch", "take fewer sequences", self.batch, max(self.task.contexts), self.process.dim)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    @property
+    def task(self) -> RegressionTask:
+        if self.length is None:
+            return self.process
+        return RegressionTask(eigenvalues=self.process.eigenvalues, contexts=(self.length,))
+
+    @property
+    def population(self) -> LinearPopulation:
+        """The loss of all sequences."""
+        return LinearPopulation(model=self.model, process=self.task)
+
+    @property
+    def data(self) -> Any:
+        return self.draw(0)
+
+    def draw(self, step: int) -> dict[str, np.ndarray]:
+        return draw_sequences(self.task, key(self.seed, "batch", step), self.batch)
+
+    def loss(self, params: Any, data: Any) -> Any:
+        from stagescope.autodiff import jnp
+
+        seen = jnp.einsum("si,ij,sj->s", data["beta"], attention_map(params, self.model.merged), data["query"])
+        return jnp.mean((data["answer"] - seen) ** 2)
+
+    def value(self, params: Params) -> float:
+        return self.population.value(params)
+
+    def grad(self, params: Params) -> dict[str, np.ndarray]:
+        return self.population.grad(params)
+
+    def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
+        """The field of all sequences, for what is recorded."""
+        return self.population.flat(layout, rates)
+
+    def step_gradient(self, layout: Layout) -> StepGradient:
+        """Half of the gradient that a step sees: the push G of its batch in place of the mean one [LIN:flow]."""
+        return flat_gradient(lambda params, step: self._descend(params, self.draw(step)), layout)
+
+    def _descend(self, params: Params, data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        missed = data["answer"] - np.einsum("si,ij,sj->s", data["beta"], self.model.map(params), data["query"])
+        push = np.einsum("s,si,sj->ij", missed, data["beta"], data["query"]) / len(missed)
+        v = np.asarray(params["v"])
+        if self.model.merged:
+            return {"v": -np.einsum("hij,ij->h", params["U"], push), "U": -v[:, None, None] * push}
+        keys, queries = params["K"], params["Q"]
+        turned = np.einsum("ij,hrj->hri", push, queries)
+        back = np.einsum("ij,hri->hrj", push, keys)
+        value = np.einsum("hri,hri->h", keys, turned)
+        return {"v": -value, "K": -v[:, None, None] * turned, "Q": -v[:, None, None] * back}

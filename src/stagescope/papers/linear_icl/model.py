@@ -73,7 +73,7 @@ class LinearAttention(Described):
             return v * params["U"]
         return v * np.einsum("...hri,...hrj->...hij", params["K"], params["Q"])
 
-    def whole(self, params: Params) -> np.ndarray:
+    def map(self, params: Params) -> np.ndarray:
         """M = sum_h v_h U_h (..., D, D) [LIN:model]."""
         return self.maps(params).sum(axis=-3)
 

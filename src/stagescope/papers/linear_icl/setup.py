@@ -4,13 +4,11 @@ import numpy as np
 
 from stagescope.dynamics.record import Around, LogSpaced, Record
 from stagescope.errors import InputError
-from stagescope.papers.linear_icl import forms, merged
-from stagescope.papers.linear_icl.blow_up import SilentHead
-from stagescope.papers.linear_icl.cascade import cascade
-from stagescope.papers.linear_icl.loss import LinearPopulation
+from stagescope.papers.linear_icl import forms
+from stagescope.papers.linear_icl.cascade import SilentHead, cascade
+from stagescope.papers.linear_icl.loss import LinearPopulation, LinearSampled
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
-from stagescope.papers.linear_icl.sampled import LinearSampled
 from stagescope.papers.linear_icl.study import LinearOptions, check_use
 from stagescope.papers.setup import make_dynamics
 from stagescope.papers.study import Setup
@@ -20,7 +18,7 @@ LONGER = 1.5
 """How much longer than the last drop predicted a flow is by default: later drops are predicted to a tenth or so."""
 
 
-def setup(options: LinearOptions, seed: int) -> Setup:
+def study_setup(options: LinearOptions, seed: int) -> Setup:
     check_use(options)
     task = RegressionTask(eigenvalues=options.eigenvalues, contexts=options.contexts or (options.context,))
     model = LinearAttention(dim=task.dim, heads=options.heads, rank=None if options.merged else options.rank)
@@ -53,7 +51,16 @@ def flow_frames(
 def expected_drops(task: RegressionTask, model: LinearAttention, start: Params) -> tuple[list[float], list[float]]:
     """When drops are predicted, and about how long each takes."""
     if model.rank is None:
-        when = merged.drop_time(task, start)
-        return ([when], [3 / merged.growth_rate(task)]) if np.isfinite(when) else ([], [])
+        when = forms.merged_drop_time(task, start)
+        return ([when], [3 / forms.merged_rate(task)]) if np.isfinite(when) else ([], [])
     found = cascade(task, SilentHead.all_of(start), model.rank)
     return [drop.time for drop in found], [3 / forms.pace(task, drop.direction) for drop in found]
+
+
+DIM, HEADS, RANK = 8, 10, 4
+"""The largest model that the sliders reach. A smaller one has the first numbers of each block: a stream is read in order."""
+
+
+def play_draws(seed: int) -> dict[str, np.ndarray]:
+    models = LinearAttention(dim=DIM, heads=HEADS, rank=RANK), LinearAttention(dim=DIM, heads=HEADS, rank=None)
+    return {name: block.ravel() for model in models for name, block in model.init(seed, 1.0).items()}

@@ -4,10 +4,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from stagescope.later import Later
 from stagescope.options import Options, refuse_unused
+from stagescope.papers import linear_icl as parts
 from stagescope.papers import motion
-from stagescope.papers.paper import Kind
+from stagescope.papers.linear_icl.tags import REFERENCE, TAGS
+from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.playable import Playable, Slider
 from stagescope.papers.study import NamedSweep, Study
 
@@ -58,9 +59,9 @@ def check_use(options: LinearOptions) -> None:
         refuse_unused(options, ("batch",), "a flow has no steps; choose an --optimizer")
 
 
-_HERE = "stagescope.papers.linear_icl"
+POPULATION, SAMPLED = (f"{parts.__name__}.loss:{name}" for name in ("LinearPopulation", "LinearSampled"))
 PLAY = Playable(
-    script=f"{_HERE}:play.js",
+    script=f"{parts.__name__}:play.js",
     sliders=(
         Slider("eigenvalues.*", 0.02, 1),
         Slider("context", 1, 1000, 200, log=True, whole=True),
@@ -71,29 +72,28 @@ PLAY = Playable(
         Slider("until", 10, 1e5, 200, log=True),
     ),
     fixed={"optimizer": "flow", "batch": None, "contexts": ()},
-    draws=Later(f"{_HERE}.playing:draws"),
+    draws=lambda seed: parts.play_draws(seed),
 )
 STUDY = Study(
     name="linear-icl",
     title="Linear attention in context: abrupt or in stages, by how keys and queries are parametrised",
     options=LinearOptions,
     presets=PRESETS,
-    setup=Later(f"{_HERE}.setup:setup"),
+    setup=lambda options, seed: parts.study_setup(options, seed),
     check_use=check_use,
     kinds=(
         Kind(
-            fields=(f"{_HERE}.loss:LinearPopulation", f"{_HERE}.sampled:LinearSampled"),
-            read=Later(f"{_HERE}.reading:LinearReading"),
-            claims=Later(f"{_HERE}.claims:CLAIMS").load,
-            views=Later(f"{_HERE}.views:linear_views"),
-            explain=Later(f"{_HERE}.explain:explain"),
-            path=Later(f"{_HERE}.path:linear_path"),
+            fields=(POPULATION, SAMPLED),
+            read=lambda run: parts.LinearReading(run),
+            claims=lambda: parts.CLAIMS,
+            views=lambda reading: parts.linear_views(reading),
+            explain=lambda reading: parts.explain_run(reading),
+            path=lambda law, start, until, seen: parts.linear_path(law, start, until, seen),
         ),
     ),
     tags=("LIN:task", "LIN:model", "LIN:loss", "LIN:flow", "LIN:levels", "LIN:stages"),
-    figures=Later(f"{_HERE}.figures:FIGURES").load,
+    figures=lambda: parts.FIGURES,
     ledger=("ref", "flat", "three", "white", "eight", "merged"),
-    inputs=Later(f"{_HERE}.nulls:inputs"),
     sweeps={
         "scale": NamedSweep(
             "when the drops come over the initial scale: the first as 1/s",
@@ -113,3 +113,4 @@ STUDY = Study(
     tour={"ref": "Directions are learned one after another, each a drop of the loss."},
     play=PLAY,
 )
+PAPER = Paper("linear-icl", REFERENCE, TAGS, studies=(STUDY,), forms={"population": (POPULATION,), "sampled": (SAMPLED,)})

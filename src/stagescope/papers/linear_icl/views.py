@@ -1,14 +1,17 @@
-"""Views of a run of linear attention: who wins which direction and when, and M against principal component regression."""
+"""Views of a run of linear attention, and the run in words: who wins which direction and when, and M beside regression."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from stagescope.detect.stage import Stage
 from stagescope.papers.linear_icl import forms
-from stagescope.papers.linear_icl.observables import LinearCurves
+from stagescope.papers.linear_icl.evidence import Evidence
 from stagescope.papers.linear_icl.reading import LinearReading
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
 from stagescope.views.curves import MOST, curves, left_out, many_curves
+from stagescope.views.explained import Explained, SmallTable, captions, motion_words, plain
 from stagescope.views.subsample import CELLS, shown
 from stagescope.views.view import Curve, Level, Maker, View
 
@@ -19,41 +22,33 @@ SHOWN = 0.3
 def linear_views(reading: LinearReading) -> list[Maker]:
     """Loss, heads, competition, directions, M beside regression, speed and norms. They show the frames of the run itself."""
     run = reading.run
-    seen = LinearCurves.of(run, reading.law)
-    return [
-        partial(_loss, reading, seen),
-        partial(_values, reading, seen),
-        partial(_competition, reading, seen),
-        partial(_directions, seen),
-        partial(_map, reading),
-        partial(_distance, seen),
-        partial(speed_view, run),
-        partial(norms_view, run),
-    ]
+    seen = Evidence(run, run, reading.law)
+    own = [partial(make, reading, seen) for make in (_loss, _values, _competition, _directions, _map, _distance)]
+    return [*own, partial(speed_view, run), partial(norms_view, run)]
 
 
-def _loss(reading: LinearReading, seen: LinearCurves) -> View | None:
+def _loss(reading: LinearReading, seen: Evidence) -> View | None:
     about = "Squared error of the answer. A level l_m is the loss of regression on m principal components."
     names = [0, seen.task.dim] if seen.model.merged else range(len(seen.levels))
     levels = tuple(Level(f"l_{m}", float(value)) for m, value in zip(names, seen.levels, strict=True))
     return loss_view(reading.run, levels, about)
 
 
-def _heads(seen: LinearCurves) -> list[str]:
+def _heads(seen: Evidence) -> list[str]:
     return [f"head {h + 1}" for h in range(seen.model.heads)]
 
 
-def _order(seen: LinearCurves) -> list[int]:
+def _order(seen: Evidence) -> list[int]:
     """Heads in the order in which they learn directions, then by value. It is that of all views: a head has one colour."""
-    largest = np.argsort(-np.abs(np.asarray(seen.params["v"])[-1]), kind="stable").tolist()
-    winners = [] if seen.model.merged else [seen.owner(i) for i in range(seen.model.reach)]
+    largest = np.argsort(-np.abs(seen.params["v"][-1]), kind="stable").tolist()
+    winners = [] if seen.model.merged else seen.owners[: seen.model.reach]
     return list(dict.fromkeys([*winners, *largest]))
 
 
-def _values(reading: LinearReading, seen: LinearCurves) -> View:
+def _values(reading: LinearReading, seen: Evidence) -> View:
     separate = "One rises at each drop; levels are the final values of a head of rank one with one direction."
     about = f"|v_h| of every head. {'All of them rise at the one drop.' if seen.model.merged else separate}"
-    values = np.abs(np.asarray(seen.params["v"]))
+    values = np.abs(seen.params["v"])
     levels = (
         []
         if seen.model.merged
@@ -63,7 +58,7 @@ def _values(reading: LinearReading, seen: LinearCurves) -> View:
     return curves("head-values", "Values of the heads", about + left_out(seen.model.heads), "|v|", made, levels=levels, log=True)
 
 
-def _competition(reading: LinearReading, seen: LinearCurves) -> View | None:
+def _competition(reading: LinearReading, seen: Evidence) -> View | None:
     """At each time, the blow-up times T_h that the cascade gives the heads still silent: the lowest line wins."""
     found = reading.evidence.predicted
     if not found:
@@ -72,21 +67,21 @@ def _competition(reading: LinearReading, seen: LinearCurves) -> View | None:
     for drop in found:
         waits[seen.time >= drop.since] = drop.waits
     waits = np.where(np.isfinite(waits), waits, np.nan)
-    winners = "; ".join(_said(m, drop, reading) for m, drop in enumerate(found[:8]))
+    winners = "; ".join(_winner_words(m, drop, reading) for m, drop in enumerate(found[:8]))
     about = f"When each silent head would blow up, predicted from the start after each drop. The least one wins: {winners}."
     now = np.where(seen.time >= SHOWN * np.nanmin(waits), seen.time, np.nan)
     made = [*many_curves(waits, _heads(seen), first=_order(seen)), Curve("now", now, faint=True)]
     return curves("competition", "Head competition", about, "predicted blow-up time T_h", made[: MOST + 1], log=True)
 
 
-def _said(m: int, drop, reading: LinearReading) -> str:  # noqa: ANN001 (a Drop)
+def _winner_words(m: int, drop, reading: LinearReading) -> str:  # noqa: ANN001 (a Drop)
     times = reading.evidence.times
     measured = times[m] if m < len(times) else None
     seen = "-" if measured is None else f"{measured:.5g}"
     return f"d{m + 1} head {drop.head + 1} at {drop.time:.5g} (measured {seen})"
 
 
-def _directions(seen: LinearCurves) -> View:
+def _directions(reading: LinearReading, seen: Evidence) -> View:
     about = "M_ii over its final value 1/(lambda_i a_i): the share of each direction that is learned."
     names = [f"direction {i + 1}, lambda {value:.3g}" for i, value in enumerate(seen.task.spectrum)]
     made = many_curves(seen.learned, names)
@@ -95,12 +90,12 @@ def _directions(seen: LinearCurves) -> View:
     )
 
 
-def _map(reading: LinearReading) -> View:
+def _map(reading: LinearReading, seen: Evidence) -> View:
     """M of each frame, each entry over that of full regression on its row."""
     some = shown(reading.run, reading.law.model.dim**2, CELLS)
-    seen = LinearCurves.of(some.run, reading.law)
+    seen = Evidence(some.run, some.run, reading.law)
     names = tuple(f"e_{i + 1}" for i in range(seen.task.dim))
-    values = seen.whole / forms.final_map(seen.task)[:, None]
+    values = seen.map / forms.final_map(seen.task)[:, None]
     about = (
         "M in the eigenbasis, each row over 1/(lambda_i a_i). Regression on m principal components has 1 on the first m places."
     )
@@ -108,13 +103,61 @@ def _map(reading: LinearReading) -> View:
     return matrix("map", "Map M", about, values, signed=True, frames=some.frames, **labels)
 
 
-def _distance(seen: LinearCurves) -> View:
+def _distance(reading: LinearReading, seen: Evidence) -> View:
     """How far M is from regression on m components, for every m."""
     top = float(forms.final_map(seen.task)[0])
     maps = np.array([forms.regression_map(seen.task, m) for m in range(seen.task.dim + 1)])
-    far = np.array([np.max(np.abs(seen.whole - each), axis=(1, 2)) for each in maps]).T / top
+    far = np.array([np.max(np.abs(seen.map - each), axis=(1, 2)) for each in maps]).T / top
     about = "Largest entry by which M differs from least squares on m principal components, over M_11. A dip is a plateau."
     names = [f"{m} components" for m in range(seen.task.dim + 1)]
     return curves(
         "regression", "Distance from principal component regression", about, "of M_11", many_curves(far, names), log=True
     )
+
+
+TABLE_DIRECTIONS = 12
+"""Directions up to which the spectrum is a small table."""
+GLOSSARY = {
+    "d#": "Event: the loss is halfway down a step, so a further direction of the inputs is being learned.",
+    "plateau #": "The loss rests while this many principal components are used.",
+    "Lambda": "The covariance of the inputs; lambda_i are its eigenvalues.",
+    "M": "What all heads do together, in the eigenbasis of the inputs: sum over heads of v_h U_h.",
+}
+
+
+def explain_run(reading: LinearReading) -> Explained:
+    law = reading.law
+    sentence = f"{_sentence(law)} {motion_words(reading.run)}"
+    return Explained(sentence, _spectrum_table(law), captions(reading.told_stages, _caption), GLOSSARY)
+
+
+def _sentence(law: Any) -> str:
+    task, model = law.process, law.model
+    heads = "merged key-query matrices" if model.merged else f"separate keys and queries of rank {model.rank}"
+    many = "head" if model.heads == 1 else "heads"
+    lengths = task.contexts[0] if len(task.contexts) == 1 else f"{min(task.contexts)} to {max(task.contexts)}"
+    return (
+        f"Linear attention with {model.heads} {many} ({heads}) learns linear regression in context: from {lengths} pairs (x, y) "
+        f"with inputs in {task.dim} dimensions it predicts y of one more x; the weights are new in every sequence."
+    )
+
+
+def _spectrum_table(law: Any) -> SmallTable | None:
+    values = np.asarray(law.process.eigenvalues, dtype=float)
+    if len(values) > TABLE_DIRECTIONS:
+        return None
+    return SmallTable(
+        "Variance of the inputs in each direction", ("variance",), tuple(str(i + 1) for i in range(len(values))), values[None]
+    )
+
+
+def _caption(stage: Stage) -> str:
+    facts = stage.facts
+    if "components" not in facts:
+        return plain(stage)
+    count = facts["components"]
+    if count == 0:
+        return f"Nothing is learned yet: the loss rests at {facts['loss']:.5g}, and all heads are small."
+    what = "the direction of largest variance" if count == 1 else f"the {count} directions of largest variance"
+    best = f"the best that is possible so is {facts['level']:.5g}"
+    return f"The model regresses on {what}: the loss is {facts['loss']:.5g}, and {best}."

@@ -1,22 +1,5 @@
 """In-context Markov chains (arXiv 2402.11004, 2508.12837): uniform, unigrams, bigrams by two layers of attention."""
 
-from stagescope.papers.markov_icl.study import STUDY
-from stagescope.papers.markov_icl.tags import REFERENCE, TAGS
-from stagescope.papers.paper import Paper
+import lazy_loader
 
-_HERE = "stagescope.papers.markov_icl"
-PAPER = Paper(
-    name="markov-icl",
-    reference=REFERENCE,
-    tags=TAGS,
-    studies=(STUDY,),
-    forms={
-        "population": (
-            f"{_HERE}.loss:LinearPopulation",
-            f"{_HERE}.windows:SoftmaxPopulation",
-            f"{_HERE}.windows:TwoHeadPopulation",
-        ),
-        "finite": (f"{_HERE}.finite:FiniteExact",),
-        "sampled": (f"{_HERE}.finite:FiniteSampled",),
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,10 +1,14 @@
-"""Exact losses on an infinite context: what the context of a chain shows is its stationary law."""
+"""Exact losses on an infinite context: what the context of a chain shows is its stationary law. Models R, S and S3.
+
+Softmax in layer 2 looks at a window of D lags. A context shows every window of D tokens with its stationary probability, so
+layer 2 is an average over k^D windows, and levels are exact entropies.
+"""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import model_validator
@@ -14,8 +18,8 @@ from stagescope.fields.field import Field, FlatField, StepGradient
 from stagescope.fields.objective import Objective
 from stagescope.fields.of_model import OfModel
 from stagescope.fields.packed import flat_gradient
-from stagescope.memory import require_memory
-from stagescope.papers.markov_icl.model import LinearMatch
+from stagescope.memory import require_memory, require_work
+from stagescope.papers.markov_icl.model import LinearMatch, SoftmaxMatch, TwoHeadMatch
 from stagescope.papers.markov_icl.process import ChainPrior
 from stagescope.params import Layout, Params
 from stagescope.spec import Described
@@ -24,24 +28,36 @@ BLOCKS = ("W", "v")
 
 
 class InContext(OfModel, Described, Objective):
-    """A model on sequences that each have a chain of their own."""
+    """A model on sequences that each have a chain of their own; `order` is that of the chains it is about, 0 for any."""
 
     process: ChainPrior
+    letters: ClassVar[Mapping[type, str]]
+    order: ClassVar[int] = 0
+
+    @property
+    def letter(self) -> str:
+        """R, S, S3, F or T."""
+        return self.letters[type(self.model)]
 
     @property
     def multiplicity(self) -> Mapping[str, np.ndarray]:
         return getattr(self.model, "multiplicity", {})
 
     @model_validator(mode="after")
-    def _same_tokens(self) -> "InContext":
+    def _fits(self) -> "InContext":
         if self.model.tokens != self.process.tokens:
             raise ValueError(f"the model has {self.model.tokens} tokens, the prior {self.process.tokens}; give both the same")
+        if self.order and self.process.order != self.order:
+            about = f"model {self.letter} is about chains of order {self.order}"
+            raise ValueError(f"{about}, the prior has order {self.process.order}")
+        try:
+            self.check_room()
+        except InputError as error:
+            raise ValueError(str(error)) from None
         return self
 
-    def needs_order(self, order: int, name: str) -> None:
-        """Refuse chains that the model is not about."""
-        if self.process.order != order:
-            raise ValueError(f"{name} is about chains of order {order}, the prior has order {self.process.order}")
+    def check_room(self) -> None:
+        """Refuse tables that do not fit in memory, or take too long."""
 
 
 @dataclass(frozen=True)
@@ -101,16 +117,12 @@ class LinearPopulation(ByKernel):
     """
 
     model: LinearMatch
+    letters: ClassVar = {LinearMatch: "R"}
+    order: ClassVar = 1
 
-    @model_validator(mode="after")
-    def _fits(self) -> "LinearPopulation":
-        self.needs_order(1, "model R")
-        try:
-            shape = (self.model.lags, self.process.chains, self.model.tokens, self.model.tokens)
-            require_memory("the powers of the chains", "take fewer lags, nodes or draws", *shape)
-        except InputError as error:
-            raise ValueError(str(error)) from None
-        return self
+    def check_room(self) -> None:
+        k = self.model.tokens
+        require_memory("the powers of the chains", "take fewer lags, nodes or draws", self.model.lags, self.process.chains, k, k)
 
     @cached_property
     def tables(self) -> dict[str, np.ndarray]:
@@ -131,7 +143,119 @@ class LinearPopulation(ByKernel):
         return -jnp.sum(data["mass"][:, :, None] * data["law"] * predicted)
 
     def kernel(self) -> Kernel:
-        from stagescope.papers.markov_icl.kernel import WEIGHTS, gradient, hold
+        from stagescope.papers.markov_icl.kernels import WEIGHTS, hold_reduced, reduced_gradient
 
         tables = self.tables
-        return Kernel(gradient, hold(self.model.place_of_form, tables["mass"], tables["law"], tables["powers"]), WEIGHTS)
+        return Kernel(
+            reduced_gradient, hold_reduced(self.model.place_of_form, tables["mass"], tables["law"], tables["powers"]), WEIGHTS
+        )
+
+
+def digits(tokens: int, lags: int) -> np.ndarray:
+    """Whether the token at a lag is i, for every window (k, k^D, D); the newest token is the last digit, at lag 0."""
+    windows = np.arange(tokens**lags)
+    at = windows[:, None] // tokens ** np.arange(lags) % tokens
+    return (at[None] == np.arange(tokens)[:, None, None]).astype(float)
+
+
+class WindowLoss(InContext):
+    """What S and S3 share: windows of D tokens with their laws, and an average over them."""
+
+    queries: ClassVar[str]
+
+    def check_room(self) -> None:
+        process, windows = self.process, self.process.tokens**self.model.lags
+        require_memory("the windows", "take fewer lags", process.tokens, windows, self.model.lags)
+        require_memory("the law of the windows", "take fewer lags or nodes", process.chains, windows)
+        queries = windows if self.queries == "windows" else process.tokens
+        require_work("one gradient", "take fewer lags or nodes", process.chains, windows, queries)
+
+    @cached_property
+    def tables(self) -> dict[str, np.ndarray]:
+        """Tokens of the windows, their laws (C, k^(D-1), k), weights of chain and query, and the law of the next token."""
+        process, k = self.process, self.process.tokens
+        law, mass, after = process.windows(self.model.lags), process.marginal, process.bigrams
+        if self.queries == "windows":
+            mass, after = law, process.transitions[:, np.arange(law.shape[1]) % k**2]
+        windows = law.reshape(len(law), -1, k)
+        return {"digits": digits(k, self.model.lags), "windows": windows, "mass": process.weights[:, None] * mass, "next": after}
+
+    @property
+    def data(self) -> Any:
+        return self.tables
+
+    @abstractmethod
+    def scores(self, params: Any, data: Any) -> Any:
+        """What a query gives every window (queries, k^D), traceable by JAX."""
+
+    def logs(self, params: Any, data: Any) -> Any:
+        """log p(j|i) of every chain and query (C, queries, k), traceable by JAX."""
+        from stagescope.autodiff import jax, jnp
+
+        scores = self.scores(params, data)
+        weights = jnp.exp(scores - jax.lax.stop_gradient(jnp.max(scores, axis=1, keepdims=True)))
+        sums = jnp.einsum("cwj,iwj->cij", data["windows"], weights.reshape(len(scores), -1, self.process.tokens))
+        return jnp.log(sums) - jnp.log(jnp.sum(sums, axis=2, keepdims=True))
+
+    def loss(self, params: Any, data: Any) -> Any:
+        from stagescope.autodiff import jnp
+
+        return -jnp.sum(data["mass"][:, :, None] * data["next"] * self.logs(params, data))
+
+
+class SoftmaxPopulation(ByKernel, WindowLoss):
+    """Model S: p(j|i) = sum_w pi(w) e^{b h_i(w)} [x_s = j] / Z, h_i(w) = sum_d A_d [x_{s-d} = i] [MIC:model-s].
+
+    At b = 0 it is the unigram estimator for every A; with A at lag 1 and b to infinity the bigram one.
+    """
+
+    model: SoftmaxMatch
+    letters: ClassVar = {SoftmaxMatch: "S"}
+    order: ClassVar = 1
+    queries: ClassVar = "tokens"
+
+    def scores(self, params: Any, data: Any) -> Any:
+        from stagescope.autodiff import jax
+
+        return params["W"][0] * (data["digits"] @ jax.nn.softmax(params["v"]))
+
+    def window_weights(self, params: Params) -> np.ndarray:
+        """e^{b h_i} of every token and window (k, k^D), up to a factor in every row, of plain numbers."""
+        scores = float(params["W"][0]) * (self.tables["digits"] @ self.model.attention(params))
+        return np.exp(scores - scores.max(axis=1, keepdims=True))
+
+    def log_laws(self, params: Params) -> np.ndarray:
+        """log p(j|i) of every chain (C, k, k) as `logs`, of plain numbers."""
+        weights, windows, k = self.window_weights(params), self.tables["windows"], self.process.tokens
+        weights = weights.reshape(k, -1, k)
+        sums = np.stack([windows[:, :, j] @ weights[:, :, j].T for j in range(k)], axis=2)
+        with np.errstate(divide="ignore"):
+            return np.log(sums) - np.log(sums.sum(axis=2, keepdims=True))
+
+    def kernel(self) -> Kernel:
+        from stagescope.papers.markov_icl.kernels import WEIGHTS, hold_windows, window_gradient
+
+        tables, size = self.tables, (self.process.tokens, self.model.lags)
+        windows = tables["windows"].reshape(self.process.chains, -1)
+        return Kernel(window_gradient, hold_windows(*size, tables["mass"], tables["next"], windows), WEIGHTS)
+
+
+class TwoHeadPopulation(WindowLoss):
+    """Model S3 on chains of order 2: score b_1 <x_t, h1_s> + b_2 <h1_t, h2_s>, queries are windows too [MIC:model-s3]."""
+
+    model: TwoHeadMatch
+    letters: ClassVar = {TwoHeadMatch: "S3"}
+    order: ClassVar = 2
+    queries: ClassVar = "windows"
+
+    def check_room(self) -> None:
+        if self.model.lags < 3:
+            raise InputError(f"model S3 has {self.model.lags} lags; it needs at least 3, since the second head looks at lag 2")
+        super().check_room()
+
+    def scores(self, params: Any, data: Any) -> Any:
+        from stagescope.autodiff import jax
+
+        b = params["W"]
+        first, second = (data["digits"] @ jax.nn.softmax(params["v"][head]) for head in range(2))
+        return b[0] * data["digits"][:, :, 0].T @ first + b[1] * first.T @ second

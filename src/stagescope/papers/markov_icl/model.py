@@ -99,6 +99,12 @@ class LinearMatch(MatchModel):
             return np.stack([w.mean(axis=(-2, -1)) - b / self.tokens, b], axis=-1)
         return w if self.form == "parts" else np.stack([w[..., 0], w[..., 1] - w[..., 0]], axis=-1)
 
+    def in_form(self, a: float, b: float) -> np.ndarray:
+        """W = a 11^T + b I in the model's own form."""
+        if self.form == "free":
+            return a + b * np.eye(self.tokens)
+        return np.array([a, b] if self.form == "parts" else [a, a + b])
+
     def match(self, params: Params) -> np.ndarray:
         return self.parts(np.asarray(params["W"], dtype=float))[..., 1]
 

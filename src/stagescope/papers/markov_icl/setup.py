@@ -9,11 +9,10 @@ from stagescope.dynamics.record import LogSpaced, Record
 from stagescope.errors import InputError
 from stagescope.papers.markov_icl.finite import FiniteExact, FiniteSampled
 from stagescope.papers.markov_icl.forms import Plateau, chi_squares, lag_gains, two_step
-from stagescope.papers.markov_icl.loss import LinearPopulation
+from stagescope.papers.markov_icl.loss import LinearPopulation, SoftmaxPopulation, TwoHeadPopulation
 from stagescope.papers.markov_icl.model import LinearMatch, ReadoutMatch, SoftmaxMatch, TwoHeadMatch
 from stagescope.papers.markov_icl.process import ChainPrior
 from stagescope.papers.markov_icl.study import NODES, MarkovOptions, check_use, lags, length, sampled
-from stagescope.papers.markov_icl.windows import SoftmaxPopulation, TwoHeadPopulation
 from stagescope.papers.setup import make_dynamics, make_record
 from stagescope.papers.study import Setup
 
@@ -31,7 +30,7 @@ FIRST = 1e-3
 """Time of the first frame: unigrams of F are there at .1 to 1, those of R at 5 to 30."""
 
 
-def setup(options: MarkovOptions, seed: int) -> Setup:
+def study_setup(options: MarkovOptions, seed: int) -> Setup:
     check_use(options)
     law = _law(options, seed)
     flow = options.optimizer == "flow"

@@ -5,10 +5,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stagescope.errors import InputError
-from stagescope.later import Later
 from stagescope.options import Options, refuse_unused
+from stagescope.papers import markov_icl as parts
 from stagescope.papers import motion
-from stagescope.papers.paper import Kind
+from stagescope.papers.markov_icl.tags import REFERENCE, TAGS
+from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.study import NamedSweep, Study
 
 MOST_LAGS = 5000
@@ -121,34 +122,35 @@ PRESETS: dict[str, dict[str, Any]] = {
     "readout": {**_READOUT, "steps": 1200},
     "readout-doubly": {**_READOUT, "steps": 1200, "doubly_stochastic": True},
 }
-_HERE = "stagescope.papers.markov_icl"
+FORMS = {
+    form: tuple(f"{parts.__name__}.{name}" for name in names)
+    for form, names in {
+        "population": ("loss:LinearPopulation", "loss:SoftmaxPopulation", "loss:TwoHeadPopulation"),
+        "finite": ("finite:FiniteExact",),
+        "sampled": ("finite:FiniteSampled",),
+    }.items()
+}
+"""Types of the losses by what they average over."""
 STUDY = Study(
     name="markov-icl",
     title="In-context Markov chains: uniform, then unigrams, then bigrams by an induction head",
     options=MarkovOptions,
     presets=PRESETS,
-    setup=Later(f"{_HERE}.setup:setup"),
+    setup=lambda options, seed: parts.study_setup(options, seed),
     check_use=check_use,
     kinds=(
         Kind(
-            fields=(
-                f"{_HERE}.loss:LinearPopulation",
-                f"{_HERE}.windows:SoftmaxPopulation",
-                f"{_HERE}.windows:TwoHeadPopulation",
-                f"{_HERE}.finite:FiniteExact",
-                f"{_HERE}.finite:FiniteSampled",
-            ),
-            read=Later(f"{_HERE}.reading:MarkovReading"),
-            claims=Later(f"{_HERE}.claims:CLAIMS").load,
-            views=Later(f"{_HERE}.views:views"),
-            explain=Later(f"{_HERE}.explain:explain"),
+            fields=tuple(field for fields in FORMS.values() for field in fields),
+            read=lambda run: parts.MarkovReading(run),
+            claims=lambda: parts.CLAIMS,
+            views=lambda reading: parts.markov_views(reading),
+            explain=lambda reading: parts.explain_run(reading),
         ),
     ),
     tags=("MIC:task", "MIC:model", "MIC:stages"),
-    figures=Later(f"{_HERE}.figures:FIGURES").load,
+    figures=lambda: parts.FIGURES,
     ledger=("ref", "doubly-stochastic", "fast-lags", "softmax", "trigram", "finite"),
-    numbers=Later(f"{_HERE}.numbers:numbers"),
-    inputs=Later(f"{_HERE}.nulls:INPUTS").load,
+    numbers=lambda run: parts.run_numbers(run),
     sweeps={
         "phases": NamedSweep(
             "t_2 over the ratio of rates and the number of lags: where the plateau law ends",
@@ -159,3 +161,4 @@ STUDY = Study(
     },
     tour={"ref": "Two layers, chains of two tokens: the match, a plateau, then lag 1."},
 )
+PAPER = Paper("markov-icl", REFERENCE, TAGS, studies=(STUDY,), forms=FORMS)

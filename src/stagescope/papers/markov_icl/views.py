@@ -1,15 +1,18 @@
-"""A run of in-context chains on a page: layer 1 by lag, layer 2 by match, the composed path, KL to each strategy."""
+"""A run of in-context chains on a page and in words: layer 1 by lag, layer 2 by match, the composed path, KL to each strategy."""
 
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from stagescope.detect.stage import Stage
+from stagescope.papers.markov_icl.evidence import Evidence
 from stagescope.papers.markov_icl.model import LinearMatch, MatchModel
-from stagescope.papers.markov_icl.observables import MatchCurves
+from stagescope.papers.markov_icl.reading import MarkovReading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
 from stagescope.views.curves import curves, many_curves
+from stagescope.views.explained import Explained, captions, motion_words, plain
 from stagescope.views.subsample import CELLS, shown
 from stagescope.views.view import Curve, Level, Maker, View
 
@@ -21,7 +24,7 @@ LEAST = 1e-8
 """Nats: divergences are drawn from here on, below it strategies are the same."""
 
 
-def views(reading: Any) -> list[Maker]:
+def markov_views(reading: Any) -> list[Maker]:
     """Loss with its levels, the two layers, what they do together, strategies, norms and speed."""
     run, found = reading.run, reading.curves
     return [
@@ -36,13 +39,13 @@ def views(reading: Any) -> list[Maker]:
     ]
 
 
-def _loss(run: Run, found: MatchCurves) -> View | None:
+def _loss(run: Run, found: Evidence) -> View | None:
     levels = [Level(name, float(loss)) for name, loss in zip(found.levels.names, found.levels.losses, strict=True)]
     about = "Cross-entropy of the next token. Levels: the best loss of each class (R, F), or the loss of each strategy."
     return loss_view(run, tuple(levels), about)
 
 
-def _some(run: Run, found: MatchCurves) -> tuple[np.ndarray, np.ndarray | None]:
+def _some(run: Run, found: Evidence) -> tuple[np.ndarray, np.ndarray | None]:
     """Attention on the first lags at the frames that are shown, and their places."""
     count = min(LAGS, found.law.model.lags)
     seen = shown(run, found.attention.shape[1] * count, CELLS)
@@ -50,7 +53,7 @@ def _some(run: Run, found: MatchCurves) -> tuple[np.ndarray, np.ndarray | None]:
     return found.attention[chosen][:, :, :count], seen.frames
 
 
-def _lags(run: Run, found: MatchCurves) -> View:
+def _lags(run: Run, found: Evidence) -> View:
     values, frames = _some(run, found)
     left = found.law.model.lags - values.shape[2]
     more = f" The other {left} lags are not shown." if left else ""
@@ -67,7 +70,7 @@ def _lags(run: Run, found: MatchCurves) -> View:
     )
 
 
-def _match(found: MatchCurves) -> View:
+def _match(found: Evidence) -> View:
     """The match, and in linear models what all tokens get."""
     model, made = found.law.model, [Curve("match b", found.match)]
     weights = np.asarray(found.params["W"], dtype=float)
@@ -79,7 +82,7 @@ def _match(found: MatchCurves) -> View:
     return curves("match", "Layer 2 by match", about, "score", made)
 
 
-def _path(run: Run, found: MatchCurves) -> View | None:
+def _path(run: Run, found: Evidence) -> View | None:
     """b A_d: what a token at a lag before a place does to the score of that place."""
     if not isinstance(found.law.model, MatchModel) or found.attention.shape[1] > 1:
         return None
@@ -99,13 +102,66 @@ def _path(run: Run, found: MatchCurves) -> View | None:
     )
 
 
-def _previous(found: MatchCurves) -> View:
+def _previous(found: Evidence) -> View:
     made = [Curve(f"head {h + 1}, lag {h + 1}", found.attention[:, h, h + 1]) for h in range(found.attention.shape[1])]
     about = "Attention of layer 1 on the lag that the n-gram needs: the token before, for a second head the one before that."
     return curves("previous", "Attention on the lag that wins", about, "attention", made)
 
 
-def _strategies(found: MatchCurves) -> View:
+def _strategies(found: Evidence) -> View:
     made = many_curves(np.maximum(found.divergences, LEAST), list(found.strategies.names))
     about = "KL(strategy || model) on fixed contexts, in nats: the model predicts as the lowest one."
     return curves("strategies", "Distance from each strategy", about, "nats", made, log=True, frames=found.compared)
+
+
+GLOSSARY = {
+    "uniform": "Predicting every token equally often.",
+    "unigram": "Predicting a token as often as it occurred in the context.",
+    "bigram": "Predicting a token as often as it followed the last token in the context: an induction head.",
+    "trigram": "Predicting a token as often as it followed the last two tokens in the context.",
+    "lag": "Event: attention on the token before has visibly grown.",
+    "onset": "Event: the first layer attends mostly to the token before.",
+    "match": "Event: the second layer looks for earlier places with the same token.",
+    "KL": "Kullback-Leibler divergence, in nats: 0 where two predictions are equal.",
+    "t_#": "Event: the loss is halfway between two neighbouring levels.",
+}
+SAID = {
+    "uniform": "The model predicts every token equally often: it uses nothing of the context.",
+    "unigram": "The model counts tokens: it predicts each as often as it occurred in the context.",
+    "bigram": "The model has an induction head: it predicts what followed the last token earlier in the context.",
+    "trigram": "The model predicts what followed the last two tokens earlier in the context.",
+}
+EXACT = 1e-9
+"""Nats below which a prediction is the strategy itself."""
+MODELS = {
+    "LinearPopulation": ("R", "a linear second layer"),
+    "SoftmaxMatch": ("S", "a second layer by softmax, whose average of tokens is the prediction"),
+    "TwoHeadMatch": ("S3", "two heads in the first layer, the second by softmax"),
+    "LinearMatch": ("F", "a linear second layer"),
+    "ReadoutMatch": ("T", "a second layer by softmax, and a readout"),
+}
+"""Letter and second layer, by the type of the loss or of the model."""
+
+
+def explain_run(reading: MarkovReading) -> Explained:
+    law = reading.law
+    return Explained(f"{_sentence(law)} {motion_words(reading.run)}", None, captions(reading.told_stages, _caption), GLOSSARY)
+
+
+def _sentence(law: Any) -> str:
+    prior, model = law.process, law.model
+    rows = "doubly stochastic" if prior.doubly_stochastic else f"rows drawn from Dirichlet({prior.concentration:g})"
+    order = "" if prior.order == 1 else f" of order {prior.order}"
+    what = f"Markov chains{order} on {prior.tokens} tokens, a new one in every sequence ({rows})"
+    seen = f"Sequences have {law.length} tokens." if hasattr(law, "length") else "The context is infinite."
+    letter, layers = MODELS[type(law).__name__ if type(law).__name__ in MODELS else type(model).__name__]
+    words = f"Model {letter} has {layers}; the first looks back by up to {model.lags - 1} tokens. {seen}"
+    return f"Two layers of attention learn to predict {what}. {words}"
+
+
+def _caption(stage: Stage) -> str:
+    if stage.name not in SAID or "kl" not in stage.facts:
+        return plain(stage)
+    near = stage.facts["kl"].get(stage.name)
+    away = "" if near is None or near < EXACT else f" At its nearest it is {near:.2g} nats (KL) away from that."
+    return SAID[stage.name] + away

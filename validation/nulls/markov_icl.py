@@ -191,13 +191,31 @@ FAST_LAGS = Inputs("faster lags", "ratios of 200 to 2000: attention moves before
 EXCHANGED_HEADS = Inputs("exchanged heads", "the two heads of S3 are shown exchanged", _exchanged)
 STRETCHED = Inputs("slow clock", "all times of R are shown three times as long", _slow_clock)
 STRETCHED_TWO_STEP = Inputs("slow two-step clock", "the same under the doubly stochastic prior", _slow_two_step)
-INPUTS = (
-    Inputs("slow lags", "R with 25 to 160 lags, ratios .003 to .2, two or three tokens", _reduced),
-    Inputs("noisy starts", "the same with noise of 1e-4 to 1 on the scores of the lags", _noisy),
-    Inputs("fast lags", "R with ratios .2 to 10", _fast),
-    Inputs("doubly stochastic", "R under the doubly stochastic prior, ratios .05 to 10", _doubly),
-    Inputs("windows", "S with 3 to 9 lags, ratios 1 to 10", _softmax),
-    Inputs("short sequences", "F on all sequences of 6 to 9 tokens, ratios .2 to 1", _finite),
-    Inputs("order 2", "S3 with 4 lags", _trigram),
-    Inputs("adam", "R with Adam, 20 to 100 lags", _adam),
-)
+INPUTS: dict[str, tuple[Inputs, ...]] = {
+    "markov-icl": (
+        Inputs("slow lags", "R with 25 to 160 lags, ratios .003 to .2, two or three tokens", _reduced),
+        Inputs("noisy starts", "the same with noise of 1e-4 to 1 on the scores of the lags", _noisy),
+        Inputs("fast lags", "R with ratios .2 to 10", _fast),
+        Inputs("doubly stochastic", "R under the doubly stochastic prior, ratios .05 to 10", _doubly),
+        Inputs("windows", "S with 3 to 9 lags, ratios 1 to 10", _softmax),
+        Inputs("short sequences", "F on all sequences of 6 to 9 tokens, ratios .2 to 1", _finite),
+        Inputs("order 2", "S3 with 4 lags", _trigram),
+        Inputs("adam", "R with Adam, 20 to 100 lags", _adam),
+    )
+}
+NULLS: dict[str, dict[str, tuple[Inputs, ...]]] = {
+    "markov-icl": {
+        "MIC:order": (BACKWARDS,),
+        "MIC:levels": (OTHER_PRIOR,),
+        "MIC:layers": (FAST_LAGS,),
+        "MIC:trigram": (EXCHANGED_HEADS,),
+        "MIC:induction": (FLAT_LAGS,),
+        "MIC:lag-gradient": (OTHER_PRIOR, OTHER_PRIOR_S),
+        "MIC:near-stationary": (OTHER_PRIOR_S,),
+        "MIC:plateau-law": (STRETCHED,),
+        "MIC:two-step": (STRETCHED_TWO_STEP,),
+        "MIC:start-noise": (STRETCHED,),
+        "MIC:doubly-stochastic": (HURRIED,),
+        "MIC:adam": (OTHER_STEP,),
+    }
+}

@@ -10,12 +10,11 @@ from stagescope.claims.inputs import Inputs
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.keys import key
+from stagescope.papers.linear_icl.evidence import Evidence
 from stagescope.papers.linear_icl.loss import LinearPopulation
 from stagescope.papers.linear_icl.model import LinearAttention
-from stagescope.papers.linear_icl.observables import LinearCurves
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.papers.linear_icl.setup import flow_frames
-from stagescope.papers.linear_icl.stages import drops
 from stagescope.papers.rebuild import rebuilt
 from stagescope.params import Params
 from stagescope.runs.run import Run
@@ -115,20 +114,6 @@ def _white_input(seed: int) -> Run:
     return _white(key(seed, "inputs", "white"), seed)
 
 
-def inputs() -> tuple[Inputs, ...]:
-    """Settings the paper is about."""
-    spectra = "2 to 6 directions, each eigenvalue .35 to .75 of the one before, contexts of 5 to 200"
-    return (
-        Inputs(
-            "separate heads", f"rank one, {spectra}, as many heads as directions or up to 4 more, scales 1e-3 to .03", _separate
-        ),
-        Inputs("heads of higher rank", "3 to 6 heads of rank 2 to 4 on 4 to 8 directions, scales 1e-3 to .01", _ranked),
-        Inputs("few heads", f"fewer heads of rank one than directions, {spectra}, three times as long", _few),
-        Inputs("merged heads", f"1 to 8 heads, {spectra}, scales 1e-6 to .01", _merged),
-        Inputs("white inputs", "equal eigenvalues, merged heads, an aligned and balanced start", _white_input),
-    )
-
-
 def _stretched(run: Run) -> Run:
     return replace(run, series={**run.series, "t": STRETCH * run.t}, memo={})
 
@@ -194,7 +179,7 @@ def _warped(seed: int) -> Run:
     made = _ranked_options(key(seed, "null", "warped"))
     run = _flow(**made, seed=seed)
     law, rank = rebuilt(run.spec["field"]), made["rank"]
-    times = [event.time for event in drops(LinearCurves.of(run, law)).values()]
+    times = Evidence(run, run, law).times
     known = [when for when in times if when is not None]
     gaps, new = np.diff([0.0, *known, float(run.t[-1])]), [float(known[0])] if known else []
     for m in range(1, len(gaps)):
@@ -227,3 +212,34 @@ OTHER_HEADS = Inputs(
     "other heads", "after the start every head has the parameters of the next one: another head wins", _other_heads
 )
 PAUSED = Inputs("paused clock", "the clock of merged heads goes on for a tenth of the run in the middle of the drop", _paused)
+SPECTRA = "2 to 6 directions, each eigenvalue .35 to .75 of the one before, contexts of 5 to 200"
+INPUTS: dict[str, tuple[Inputs, ...]] = {
+    "linear-icl": (
+        Inputs(
+            "separate heads", f"rank one, {SPECTRA}, as many heads as directions or up to 4 more, scales 1e-3 to .03", _separate
+        ),
+        Inputs("heads of higher rank", "3 to 6 heads of rank 2 to 4 on 4 to 8 directions, scales 1e-3 to .01", _ranked),
+        Inputs("few heads", f"fewer heads of rank one than directions, {SPECTRA}, three times as long", _few),
+        Inputs("merged heads", f"1 to 8 heads, {SPECTRA}, scales 1e-6 to .01", _merged),
+        Inputs("white inputs", "equal eigenvalues, merged heads, an aligned and balanced start", _white_input),
+    )
+}
+NULLS: dict[str, dict[str, tuple[Inputs, ...]]] = {
+    "linear-icl": {
+        "LIN:levels": (OTHER_CONTEXTS,),
+        "LIN:order": (REVERSED,),
+        "LIN:pcr": (OTHER_CONTEXTS, REVERSED),
+        "LIN:few-heads": (FEW_OTHER_CONTEXTS,),
+        "LIN:merged": (PAUSED,),
+        "LIN:merged-drop": (MERGED_STRETCHED,),
+        "LIN:merged-rate": (MERGED_STRETCHED,),
+        "LIN:logistic": (WHITE_STRETCHED,),
+        "LIN:first-drop": (STRETCHED,),
+        "LIN:blow-up": (OTHER_HEADS,),
+        "LIN:scalar": (SMALL_STRETCHED, OTHER_HEADS),
+        "LIN:cascade": (STRETCHED,),
+        "LIN:scale-law": (STRETCHED, MERGED_STRETCHED),
+        "LIN:rank": (RANK_STRETCHED,),
+        "LIN:rank-plateaus": (RANK_WARPED,),
+    }
+}

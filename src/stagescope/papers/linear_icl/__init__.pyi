@@ -1,0 +1,9 @@
+from .claims import CLAIMS as CLAIMS
+from .figures import FIGURES as FIGURES
+from .reading import LinearReading as LinearReading
+from .reading import linear_path as linear_path
+from .setup import play_draws as play_draws
+from .setup import study_setup as study_setup
+from .study import PAPER as PAPER
+from .views import explain_run as explain_run
+from .views import linear_views as linear_views

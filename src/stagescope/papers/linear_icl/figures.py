@@ -1,0 +1,292 @@
+"""Numbers and drawings of the figures of linear attention in context (arXiv 2501.16265), and of two that are not in the paper.
+
+The authors' code does not divide attention by N and its loss has no 1/2. Step n is t = 2 lr N n for merged heads, whose
+parameters are theirs times sqrt(N), and t = 2 lr N^(2/3) n for separate ones, whose parameters are theirs times N^(1/3).
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stagescope.papers.linear_icl import forms
+from stagescope.papers.linear_icl.cascade import SilentHead, cascade
+from stagescope.papers.linear_icl.reading import LinearReading
+from stagescope.papers.linear_icl.study import PRESETS
+from stagescope.papers.published import published
+from stagescope.papers.registry import run_study
+from stagescope.progress import Progress
+from stagescope.views.figure import COLORS, GREY, Figure, Numbers, rounded
+from stagescope.views.palette import colour_map
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+LENGTH = 31
+MERGED = {"lr": 1e-3, "scale": 1e-6, "heads": 8, "steps": 6000}
+SEPARATE = {"lr": 0.02, "scale": 0.01, "steps": 10_000, "seeds": 6}
+"""The scale of the separate figure is not stated; with .03/sqrt(numbers of a head) its steps are those of the figure."""
+LOW_RANK = {"scale": 5e-3, "steps": 20_000, "lr": 0.02, "ranks": (8, 4, 2, 1)}
+
+
+STARTS = 60
+"""Starts over which the spread of predicted drops is shown."""
+
+
+def read(preset: str | None = None, seed: int = 0, **options: Any) -> LinearReading:
+    """The reading of a run of the study."""
+    return LinearReading(run_study("linear-icl", preset, seed=seed, progress=False, **options))
+
+
+def _curve(found: LinearReading, per_step: float, steps: int) -> dict[str, Any]:
+    """Loss over steps of the authors' code, on at most 600 frames."""
+    at = found.curves.time / per_step
+    inside = np.flatnonzero(at <= steps)
+    chosen = inside[np.unique(np.linspace(0, inside.size - 1, 600).astype(int))]
+    return {"step": rounded(at[chosen], 2), "loss": rounded(found.curves.loss[chosen], 6)}
+
+
+def abrupt(progress: Progress) -> Numbers:
+    """Merged heads; an MLP on the cubic features beta x_q^T has the same equations, and so the same curve."""
+    per_step = 2 * MERGED["lr"] * LENGTH
+    scale = float(np.sqrt(LENGTH)) * MERGED["scale"]
+    found = read("merged", init_scale=scale, heads=MERGED["heads"], until=per_step * MERGED["steps"])
+    curve = _curve(found, per_step, MERGED["steps"])
+    drop = found.stages.events["d1"]
+    said = forms.merged_drop_time(found.law.task, found.run.at(0)) / per_step
+    starts = [forms.merged_drop_time(found.law.task, found.law.model.init(seed, scale)) / per_step for seed in range(STARTS)]
+    known = published("stagescope.papers.linear_icl")
+    levels = {name: float(np.interp(float(name), curve["step"], curve["loss"])) for name in known["figure_merged_levels"].value}
+    facts = {"half": None if drop is None else drop / per_step, "predicted": said, "at": levels}
+    facts["over_starts"] = [float(q) for q in np.quantile(starts, [0.05, 0.5, 0.95])]
+    shown = {"half": known["figure_merged_step"].value, "at": known["figure_merged_levels"].value}
+    return {"curve": curve, **facts, "published": shown, "levels": rounded(found.curves.levels, 6)}
+
+
+def separate(progress: Progress) -> Numbers:
+    per_step = 2 * SEPARATE["lr"] * LENGTH ** (2 / 3)
+    scale = SEPARATE["scale"] * LENGTH ** (1 / 3)
+    runs, law = [], read("ref", until=1.0).law
+    for seed in progress.each(range(SEPARATE["seeds"]), "separate", "flows"):
+        found = read("ref", seed, init_scale=scale, until=per_step * SEPARATE["steps"])
+        steps = [None if when is None else when / per_step for when in found.stages.events.values()]
+        runs.append({**_curve(found, per_step, SEPARATE["steps"]), "drops": steps})
+    known = published("stagescope.papers.linear_icl")["figure_separate_steps"].value
+    task, model = law.task, law.model
+    starts = [[drop.time for drop in cascade(task, SilentHead.all_of(model.init(seed, scale)))] for seed in range(STARTS)]
+    spread = np.quantile(np.array(starts) / np.array(starts)[:, :1], [0.1, 0.5, 0.9], axis=0)
+    return {
+        "runs": runs,
+        "published": known,
+        "ratios": _ratios(runs),
+        "over_starts": rounded(spread.T, 3),
+        "levels": rounded(forms.levels(task), 6),
+    }
+
+
+def _ratios(runs: list[dict[str, Any]]) -> list[float | None]:
+    """Median of each drop over the first one, of the runs that have it."""
+    found = []
+    for m in range(len(runs[0]["drops"])):
+        kept = [run["drops"][m] / run["drops"][0] for run in runs if run["drops"][m] is not None]
+        found.append(float(np.median(kept)) if kept else None)
+    return found
+
+
+def low_rank(progress: Progress) -> Numbers:
+    per_step = 2 * LOW_RANK["lr"] * LENGTH ** (2 / 3)
+    scale = LOW_RANK["scale"] * LENGTH ** (1 / 3)
+    panels, task = [], read("eight", until=1.0).law.task
+    for rank in progress.each(LOW_RANK["ranks"], "low rank", "flows"):
+        found = read("eight", rank=rank, init_scale=scale, until=per_step * LOW_RANK["steps"])
+        steps = [None if when is None else when / per_step for when in found.stages.events.values()]
+        panels.append({"rank": rank, **_curve(found, per_step, LOW_RANK["steps"]), "drops": steps})
+    return {"panels": panels, "levels": rounded(forms.levels(task), 6)}
+
+
+def heads(progress: Progress) -> Numbers:
+    """|v_h| over time, and M on each plateau, of the preset ref."""
+    found = read("ref")
+    curves = found.curves
+    chosen = np.unique(np.linspace(0, len(curves.time) - 1, 500).astype(int))
+    frames = [curves.plateau(m) for m in range(1, found.law.model.reach + 1)]
+    maps = [rounded(curves.map[frame], 4) for frame in frames if frame is not None]
+    values = {"t": rounded(curves.time[chosen], 3), "v": rounded(np.abs(np.asarray(curves.params["v"])[chosen]), 5)}
+    finals = [forms.head_value(found.law.task, (i,)) for i in range(found.law.task.dim)]
+    drops = [when for when in curves.times if when is not None]
+    return {**values, "maps": maps, "regression": rounded(forms.final_map(found.law.task), 4), "finals": finals, "drops": drops}
+
+
+def cascades(progress: Progress, seeds: int = 30) -> Numbers:
+    """Predicted and measured drops of ref and three, with whether the right head made them."""
+    rows = []
+    for preset in ("ref", "three"):
+        for seed in progress.each(range(seeds), f"cascade, {preset}", "flows"):
+            found = read(preset, seed)
+            evidence, fair = found.evidence, True
+            for m, drop in enumerate(evidence.predicted[: evidence.reached]):
+                fair = fair and drop.ratio >= 1.15
+                right = evidence.owners[drop.direction] == drop.head
+                rows.append({"preset": preset, "drop": m + 1, "predicted": drop.time, "measured": evidence.times[m]})
+                rows[-1] |= {"right": bool(right), "fair": bool(fair)}
+    return {"rows": rows, "summary": _summary(rows)}
+
+
+def _summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """By preset and drop: share of right heads, median and 90 % quantile of the error."""
+    found = []
+    for preset, m in sorted({(row["preset"], row["drop"]) for row in rows}):
+        own = [row for row in rows if (row["preset"], row["drop"]) == (preset, m)]
+        errors = [abs(row["predicted"] / row["measured"] - 1) for row in own]
+        share = float(np.mean([row["right"] for row in own]))
+        quantiles = {"median": float(np.median(errors)), "90 %": float(np.quantile(errors, 0.9))}
+        found.append({"preset": preset, "drop": m, "runs": len(own), "right": share, **quantiles})
+    return found
+
+
+def scale_law(progress: Progress) -> Numbers:
+    """d1 over the scale, from one start made larger and smaller: separate as 1/s, merged as ln(1/s)."""
+    scales, curves = np.geomspace(1e-3, 0.1, 7), []
+    for preset in ("ref", "merged"):
+        bar = progress.each(scales.tolist(), f"scale law, {preset}", "flows")
+        found = [read(preset, init_scale=scale).evidence.times[0] for scale in bar]
+        law = read(preset, until=1.0).law
+        rate = forms.merged_rate(law.task) if law.model.merged else None
+        delay = None if law.model.merged else forms.delay(law.task, 0)
+        curves.append({"preset": preset, "d1": found, "rate": rate, "delay": delay})
+    return {"scale": scales.tolist(), "curves": curves, "presets": {name: PRESETS[name] for name in ("ref", "merged")}}
+
+
+def _subplots(*grid: int, **options: Any) -> Any:
+    """Matplotlib is imported when a figure is drawn, not when figures are listed."""
+    from matplotlib import pyplot
+
+    return pyplot.subplots(*grid, layout="constrained", **options)
+
+
+def _levels(axis, levels, names=None) -> None:  # noqa: ANN001 (axes and numbers)
+    for m, level in enumerate(levels):
+        axis.axhline(level, color=GREY, lw=0.7, zorder=0)
+        axis.text(1.005, level, f"$l_{names[m] if names else m}$", color=GREY, transform=axis.get_yaxis_transform(), va="center")
+
+
+def draw_abrupt(numbers: Numbers) -> "Drawing":
+    drawing, axis = _subplots(figsize=(5.6, 3.3))
+    curve, known = numbers["curve"], numbers["published"]
+    axis.plot(curve["step"], curve["loss"], color=COLORS[0], label="flow of all sequences")
+    _levels(axis, numbers["levels"], (0, 4))
+    axis.axvline(numbers["predicted"], color=COLORS[0], ls="--", lw=1, label=f"predicted drop {numbers['predicted']:.0f}")
+    low, middle, high = numbers["over_starts"]
+    axis.axvspan(
+        low, high, color=COLORS[0], alpha=0.12, lw=0, label=f"of other starts: {low:.0f} to {high:.0f}, median {middle:.0f}"
+    )
+    steps = [float(name) for name in known["at"]]
+    axis.plot(steps, list(known["at"].values()), "D", color=COLORS[1], mfc="white", label="read off the authors' notebook")
+    axis.plot(known["half"], np.mean(numbers["levels"]), "D", color=COLORS[1], mfc="white")
+    axis.set(xlabel="step of the authors' code", ylabel="loss", title="Merged heads learn in one drop")
+    axis.legend()
+    return drawing
+
+
+def draw_separate(numbers: Numbers) -> "Drawing":
+    drawing, axis = _subplots(figsize=(6.4, 3.4))
+    for color, run in zip(COLORS, numbers["runs"], strict=False):
+        axis.plot(run["step"], run["loss"], color=color, lw=1.2)
+    for m, (low, high) in enumerate(numbers["published"]):
+        middle = (numbers["levels"][m] + numbers["levels"][m + 1]) / 2
+        axis.plot([low, high], [middle, middle], color=GREY, lw=4, alpha=0.6, solid_capstyle="butt")
+    _levels(axis, numbers["levels"])
+    ratios = " : ".join("-" if ratio is None else f"{ratio:.2g}" for ratio in numbers["ratios"])
+    axis.set(xscale="log", xlim=(100, None), xlabel="step of the authors' code", ylabel="loss")
+    spread = ", ".join(f"{low:.2g}-{high:.2g}" for low, _, high in numbers["over_starts"][1:])
+    axis.set_title(f"Six seeds; bars: read off the notebook. Drops over the first: {ratios}\n10 to 90 % of 60 starts: {spread}")
+    return drawing
+
+
+def draw_low_rank(numbers: Numbers) -> "Drawing":
+    panels = numbers["panels"]
+    drawing, axes = _subplots(1, len(panels), figsize=(11, 3), sharey=True)
+    for axis, panel in zip(axes, panels, strict=True):
+        axis.plot(panel["step"], panel["loss"], color=COLORS[0])
+        for m, level in enumerate(numbers["levels"]):
+            long = m % panel["rank"] == 0
+            axis.axhline(level, color=COLORS[1] if long else GREY, lw=0.9 if long else 0.4, zorder=0)
+        axis.set(xscale="log", xlim=(100, None), xlabel="step", title=f"rank {panel['rank']}")
+    axes[0].set_ylabel("loss")
+    drawing.suptitle("Eight directions, nine heads: plateaus are long at multiples of the rank (orange levels)")
+    return drawing
+
+
+def draw_heads(numbers: Numbers) -> "Drawing":
+    maps = numbers["maps"]
+    drawing, axes = _subplots(1, 1 + len(maps), figsize=(11, 2.9), width_ratios=[2.2, *[1] * len(maps)])
+    values = np.array(numbers["v"])
+    for color, head in zip(COLORS, values.T, strict=False):
+        axes[0].plot(numbers["t"], head, color=color)
+    for when in numbers["drops"]:
+        axes[0].axvline(when, color=GREY, lw=0.6)
+    for final in numbers["finals"]:
+        axes[0].axhline(final, color=GREY, lw=0.5, ls=":")
+    axes[0].set(xscale="log", xlim=(100, None), xlabel="t", ylabel="$|v_h|$", title="one head rises at each drop")
+    top = max(numbers["regression"])
+    for m, (axis, matrix) in enumerate(zip(axes[1:], maps, strict=True), start=1):
+        axis.imshow(matrix, cmap=colour_map(signed=True), vmin=-1.6 * top, vmax=1.6 * top)
+        axis.set(xticks=[], yticks=[], title=f"M on plateau {m}")
+        axis.grid(visible=False)
+        for i in range(len(matrix)):
+            axis.text(i, i, f"{matrix[i][i]:.2f}", ha="center", va="center", fontsize=7)
+    said = ", ".join(f"{value:.2f}" for value in numbers["regression"])
+    drawing.suptitle(f"M on plateau m is regression on m principal components: 1/(lambda a) = {said}")
+    return drawing
+
+
+def draw_cascades(numbers: Numbers) -> "Drawing":
+    presets = sorted({row["preset"] for row in numbers["rows"]})
+    drawing, axes = _subplots(1, len(presets), figsize=(8.6, 3.8))
+    for axis, preset in zip(axes, presets, strict=True):
+        rows = [row for row in numbers["rows"] if row["preset"] == preset]
+        ends = [min(row["measured"] for row in rows), max(row["measured"] for row in rows)]
+        axis.plot(ends, ends, color=GREY, lw=1, zorder=0)
+        for row in rows:
+            ink = COLORS[row["drop"] - 1]
+            axis.plot(
+                row["predicted"],
+                row["measured"],
+                "o" if row["right"] else "x",
+                color=ink,
+                ms=4,
+                mfc=ink if row["fair"] else "none",
+            )
+        axis.set(xscale="log", yscale="log", xlabel="predicted from the start", ylabel="measured", title=preset)
+        drops = sorted({row["drop"] for row in rows})
+        for m in drops:
+            axis.plot([], [], "o", color=COLORS[m - 1], label=f"drop {m}")
+        axis.legend()
+    drawing.suptitle("Drops from 30 starts: open where two heads were close, crosses where another head won")
+    return drawing
+
+
+def draw_scale_law(numbers: Numbers) -> "Drawing":
+    drawing, axes = _subplots(1, 2, figsize=(8, 3.2))
+    scale = np.array(numbers["scale"])
+    for axis, curve in zip(axes, numbers["curves"], strict=True):
+        seen = np.array([np.nan if when is None else when for when in curve["d1"]])
+        axis.plot(scale, seen, "o", color=COLORS[0])
+        if curve["rate"] is None:
+            said = (seen[0] - curve["delay"]) * scale[0] / scale + curve["delay"]
+            axis.set(yscale="log", title="separate: d1 - delay = const / s")
+        else:
+            said = seen[0] - np.log(scale / scale[0]) / curve["rate"]
+            axis.set(title="merged: d1 = const + ln(1/s) / r")
+        axis.plot(scale, said, color=GREY, lw=1, zorder=0)
+        axis.set(xscale="log", xlabel="scale s of the start", ylabel="first drop")
+    return drawing
+
+
+FIGURES = {
+    "merged": Figure("-merged", "Merged heads: one drop", abrupt, draw_abrupt),
+    "separate": Figure("-separate", "Separate heads of rank one: saddle to saddle, six seeds", separate, draw_separate),
+    "low-rank": Figure("-low-rank", "Heads of rank 1, 2, 4 and 8 on eight directions", low_rank, draw_low_rank),
+    "heads": Figure("-heads", "Values of heads, and M on the plateaus", heads, draw_heads),
+    "cascade": Figure("-cascade", "Drops predicted from the start and measured, 30 seeds", cascades, draw_cascades),
+    "scale-law": Figure("-scale-law", "The first drop over the scale of the start", scale_law, draw_scale_law),
+}

@@ -1,0 +1,514 @@
+"""The claims about in-context Markov chains: strategies and levels, closed forms, and several runs."""
+
+from typing import Any
+
+import numpy as np
+
+from stagescope.claims.claim import claim
+from stagescope.claims.comparison import Comparison, Regime, agreement, at_least
+from stagescope.claims.over_runs import OverRuns
+from stagescope.detect.levels import noise_near
+from stagescope.errors import StagescopeError
+from stagescope.fields.softmax import softmax
+from stagescope.papers.markov_icl.evidence import Evidence
+from stagescope.papers.markov_icl.finite import FiniteLoss, causal
+from stagescope.papers.markov_icl.forms import class_of, common_gain, effective_lags, first_gradient
+from stagescope.papers.markov_icl.loss import SoftmaxPopulation
+from stagescope.params import Params
+from stagescope.watching.head_scores import even_patterns, prefix_match
+
+LEVEL = 5e-4  # nats: the page's; a plateau of R at rho = .1 is 2e-4 from its class
+SLOW = {"R": 0.1, "F": 1.0}  # largest t_b over the law of t_2 (R), and largest rho (F): the match then comes to rest
+ENTROPY = 1e-3  # nats: what a softmax of finite scores is above the trigram entropy (page)
+HEAD = 0.5  # induction score: half of the way from chance to its largest value
+SAMPLED = 0.02  # two standard errors of that score on sampled sequences
+SMALL = 0.05  # nats: KL of the uniform strategy to the model at a small start
+
+
+def _begins_low(evidence: Evidence) -> Regime:
+    """The run begins at the lowest strategy that its model has."""
+    if evidence.doubly:
+        return Regime(False, "under a doubly stochastic prior a unigram is the uniform prediction", applies=False)
+    if evidence.model in SLOW and not _reads_unigrams(evidence):
+        return Regime(False, "the best unigram member of this model is nearer to another strategy: sequences are too short")
+    first = int(evidence.nearest[0])
+    wanted = 1 if evidence.model in ("S", "S3") else 0
+    wanted = min(wanted, len(evidence.strategies.names) - 2)
+    distance = max(0.0, float(evidence.divergences[0, wanted]))
+    name = evidence.strategies.names[wanted]
+    return Regime(first == wanted and distance < SMALL, f"at the start the {name} strategy is {distance:.2g} nats away")
+
+
+def _reads_unigrams(evidence: Evidence) -> bool:
+    """Whether the unigram class of R or F predicts most like the unigram strategy."""
+    even = np.zeros(evidence.lags)
+    best = class_of(evidence.law, softmax(even)).least()[1]
+    logs = evidence.logs_of({"W": evidence.law.model.in_form(*best), "v": even})
+    place, _ = evidence.strategies.nearest(logs)
+    return evidence.strategies.names[place] == "unigram"
+
+
+def _order(evidence: Evidence) -> Comparison:
+    """The nearest strategies, each once, in the order of the ladder; the unigram one must be there."""
+    every = ("uniform", "unigram", "bigram", "trigram")[: 3 if evidence.model != "S3" else 4]
+    expected = [name for name in every if not (name == "uniform" and evidence.model in ("S", "S3"))]
+    places = [first for first, _ in evidence.stretches]
+    seen = [evidence.strategies.names[int(evidence.nearest[place])] for place in places]
+    settled = [seen[i] for i in range(len(seen)) if evidence.clear[places[i]] or i in (0, len(seen) - 1)]
+    path = [name for i, name in enumerate(settled) if i == 0 or name != settled[i - 1]]
+    ended = bool(evidence.clear[-1]) and path[-1] == expected[-1]
+    holds = path == expected if ended else None
+    reason = f"the nearest strategies are {', '.join(path)}; the order of the ladder is {', '.join(expected)}"
+    return Comparison(", ".join(expected), ", ".join(path), "the same", holds, reason)
+
+
+def _rests(evidence: Evidence) -> Regime:
+    if evidence.model == "T" or not evidence.exact:
+        return Regime(False, "levels are exact for R, S, S3, and F on all sequences", applies=False)
+    if evidence.doubly and evidence.model in SLOW:
+        return Regime(False, "under a doubly stochastic prior there is no unigram plateau", applies=False)
+    slow = SLOW.get(evidence.model, np.inf)
+    if evidence.model in SLOW and not evidence.from_zero:
+        return Regime(False, "the match does not begin at zero")
+    if evidence.model in SLOW and np.ptp(evidence.start["v"]) > 0.1:  # another class than that of even attention
+        return Regime(False, "attention does not begin even over the lags")
+    if not evidence.flow or evidence.model != "R":
+        bound = f"rho = {evidence.ratio:g}, at most {slow:g} in a flow" if evidence.model in SLOW else "any rho in a flow"
+        return Regime(evidence.flow and evidence.ratio <= slow, bound)
+    law = evidence.plateau_time * evidence.rate
+    share = evidence.plateau.grown(law) / law if np.isfinite(law) else np.inf
+    return Regime(share <= slow, f"the match is at .9 of its plateau value at {share:.2g} of the law of t_2, at most {slow:g}")
+
+
+def _levels(evidence: Evidence) -> Comparison:
+    """R and F: the plateau between t_1 and t_2 is at its class. S and S3: the end is at the last entropy."""
+    if evidence.model in SLOW:
+        return _rest(evidence)
+    loss, level = evidence.loss, float(evidence.levels.losses[-1])
+    tolerance = LEVEL if evidence.model == "S" else ENTROPY
+    last = "t2" if evidence.model == "S" else "t3"
+    if evidence.event_time(last)[0] is None:
+        return Comparison(level, None, tolerance, None, f"the run ends before {last}", unit="nats")
+    left = _left(evidence)
+    reason = f"the loss ends at {loss[-1]:.5f}, the entropy is {level:.5f}; it fell by {left:.1e} in the last half"
+    return agreement(level, float(loss[-1]) - left / 2, tolerance, reason, measured_error=left / 2, unit="nats")
+
+
+def _left(evidence: Evidence) -> float:
+    """What the loss fell by in the last half of the run: one that falls like 1/t has as much before it."""
+    time, loss = evidence.time, evidence.loss
+    return float(np.ptp(loss[time >= 0.5 * time[-1]]))
+
+
+def _rest(evidence: Evidence) -> Comparison:
+    rest, when = evidence.rest, evidence.t2
+    if rest is None or when is None:
+        return Comparison(None, None, LEVEL, None, "the run has not passed t_1 and t_2", unit="nats")
+    noise = 2 * noise_near(evidence.time, evidence.loss, rest.t)
+    reason = f"the loss rests at {rest.loss:.5f} at t = {rest.t:.4g}; the unigram class has {rest.level:.5f}"
+    return agreement(rest.level, rest.loss, LEVEL, reason, measured_error=noise, unit="nats")
+
+
+def _plateau_known(evidence: Evidence) -> Regime:
+    if evidence.model not in ("R", "F") or evidence.doubly:
+        return Regime(False, "the match has no value on a unigram plateau in this model or under this prior", applies=False)
+    if evidence.run.clock != "t":
+        return Regime(False, "Adam moves all scores alike, whatever their gradients are")
+    return Regime(evidence.from_zero, "the match begins at zero" if evidence.from_zero else "the match does not begin at zero")
+
+
+def _layers(evidence: Evidence) -> Comparison:
+    """Half of the match before twice the attention on the token before [MIC:layers]."""
+    match, lag = evidence.events["match"], evidence.events["lag"]
+    words = f"the match has half of its plateau value at {match}, attention on lag 1 twice its start at {lag}"
+    if match.interval is None and lag.interval is None:
+        return Comparison("layer 2", None, "earlier", None, words)
+    if match.interval is None or lag.interval is None:
+        holds = False if match.interval is None else None
+        return Comparison("layer 2", "layer 1" if holds is False else None, "earlier", holds, words)
+    holds = True if match.interval[1] < lag.interval[0] else False if match.interval[0] > lag.interval[1] else None
+    return Comparison("layer 2", "layer 2" if holds else "layer 1", "earlier", holds, words)
+
+
+def _two_heads(evidence: Evidence) -> Regime:
+    return Regime(evidence.model == "S3", "two heads on chains of order 2", applies=evidence.model == "S3")
+
+
+def _trigram(evidence: Evidence) -> Comparison:
+    """Head 1 has most of its attention on lag 1, later head 2 on lag 2, and the loss ends at the trigram entropy."""
+    first, second = evidence.attention[:, 0, 1], evidence.attention[:, 1, 2]
+    joined = [np.flatnonzero(mass > 0.5) for mass in (first, second)]
+    gap = float(evidence.loss[-1] - evidence.levels.losses[-1])
+    words = f"the loss ends {gap:+.1e} nats from the trigram entropy; attention ends {first[-1]:.2f} and {second[-1]:.2f}"
+    if evidence.events["t3"].time is None or any(not found.size for found in joined):
+        late = evidence.events["t3"].time is not None
+        return Comparison(0.0, gap, ENTROPY, False if late else None, f"{words}; a head has not joined", unit="nats")
+    times = [float(evidence.time[found[0]]) for found in joined]
+    words += f"; they join at {times[0]:.4g} and {times[1]:.4g}"
+    if times[0] >= times[1]:
+        return Comparison(0.0, gap, ENTROPY, False, words, unit="nats")
+    falling = gap > ENTROPY >= gap - _left(evidence)
+    return Comparison(0.0, gap, ENTROPY, None if falling else abs(gap) <= ENTROPY, words, unit="nats")
+
+
+def _attends(evidence: Evidence) -> Regime:
+    if evidence.model not in ("S", "T"):
+        return Regime(False, "layer 2 of S and T alone is attention", applies=False)
+    when = evidence.t2
+    return Regime(when is not None, "t_2 was reached" if when is not None else "t_2 was not reached")
+
+
+def _induction(evidence: Evidence) -> Comparison:
+    """More than half of the way from chance to attention on what followed earlier occurrences, and less at the start."""
+    first, last = (induction_score(evidence.law, evidence.at(frame)) for frame in (0, len(evidence.time) - 1))
+    scores = f"{last:.3f} at the end and {round(first, 3) + 0.0:.3f} at the start"  # no -0.000
+    reason = f"the induction score of layer 2 is {scores}, 0 by chance, 1 at most"
+    error = 0.0 if evidence.model == "S" else SAMPLED
+    holds = True if last - error >= HEAD and first < HEAD else False if last + error < HEAD else None
+    return Comparison(HEAD, last, "at least", holds, reason, None, error)
+
+
+SCORED = 100
+"""Sequences on which finite models are scored: the error is about .01."""
+
+
+def induction_score(law: SoftmaxPopulation | FiniteLoss, params: Params) -> float:
+    """Share of the way from chance, 0, to attention on such places alone, 1."""
+    value, chance = _window_score(law, params) if isinstance(law, SoftmaxPopulation) else _sequence_score(law, params)
+    return (value - chance) / (1 - chance)
+
+
+def _window_score(law: SoftmaxPopulation, params: Params) -> tuple[float, float]:
+    """On an infinite context: windows whose token at lag 1 is the current one; even attention gives them sum_i pi_i^2."""
+    tables, digits = law.tables, law.tables["digits"]
+    h = digits @ law.model.attention(params)
+    scores = float(params["W"][0]) * h
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    windows = tables["windows"].reshape(len(tables["windows"]), -1)
+    whole = windows @ weights.T
+    after = windows @ (weights * digits[:, :, 1]).T
+    return float(np.sum(tables["mass"] * after / whole)), float(np.sum(tables["mass"] * law.process.marginal))
+
+
+def _sequence_score(law: FiniteLoss, params: Params) -> tuple[float, float]:
+    tokens = law.data["tokens"][:SCORED]
+    weights = layer_two(law, params, tokens)
+    attended = prefix_match(weights, tokens)
+    alone = prefix_match(_alone(tokens), tokens)
+    return attended / alone, prefix_match(even_patterns(*tokens.shape), tokens) / alone
+
+
+def _alone(tokens: np.ndarray) -> np.ndarray:
+    """Attention on places after the current token alone, where there are some: the largest score there is."""
+    before = np.roll(tokens, 1, axis=1)
+    same = (tokens[:, :, None] == before[:, None, :]) & np.tri(tokens.shape[1], dtype=bool)
+    same[:, :, 0] = False
+    return same / np.maximum(same.sum(axis=2, keepdims=True), 1)
+
+
+def layer_two(law: FiniteLoss, params: Params, tokens: np.ndarray) -> np.ndarray:
+    """Causal attention of layer 2 of model T (sequences, query, key)."""
+    length = tokens.shape[1]
+    first = causal(np.asarray(params["v"], dtype=float), length)
+    h = np.einsum("ts,nsm->ntm", first, (tokens[..., None] == np.arange(law.model.tokens)).astype(float))
+    scores = np.einsum("ntm,nsm->nts", np.asarray(params["W"], dtype=float)[tokens], h)
+    return softmax(np.where(np.tri(length, dtype=bool), scores, -np.inf))
+
+
+EXACT = 1e-6  # relative: the forms are integrals by the quadrature of the loss itself
+GROWTH = 0.2  # largest t_b over the law: b is at its class optimum for most of the plateau
+MANY = {25: 0.12, 100: 0.05}  # lags from which on the law of the plateau holds to this share
+TWO_STEP = 0.2  # the law leaves out what b and attention do to each other (page: 1.04 to 1.18)
+AFTER = 3.5  # the law over 1/g_1, the time in which b grows once attention is at lag 1 (page, D 8, rho 10: 1.18 of the law)
+SHOWN = 7  # lags whose scores are compared: later ones differ by less than the flow's tolerance
+
+
+def _infinite(evidence: Evidence) -> Regime:
+    applies = evidence.model in ("R", "S")
+    if not applies:
+        return Regime(False, "closed forms are for R and S", applies=False)
+    if evidence.run.clock != "t":
+        return Regime(False, "Adam moves all scores alike, whatever their gradients are")
+    even = bool(np.ptp(evidence.start["v"]) < 1e-9)
+    reason = "the match begins at zero and attention even over the lags"
+    return Regime(evidence.from_zero and even, reason if evidence.from_zero and even else "the start is not even, or has a match")
+
+
+def _first_speed(evidence: Evidence) -> float:
+    """|F| at W = 0 by the closed forms."""
+    gain, process = float(evidence.gains.mean()), evidence.law.process
+    if evidence.model == "S":
+        return abs(gain)
+    if evidence.law.model.form == "parts":
+        return float(np.hypot(common_gain(process), gain))
+    return float(np.linalg.norm(first_gradient(process, evidence.lags)))
+
+
+def _lag_gradient(evidence: Evidence) -> Comparison:
+    """The recorded |F| at the start is that of the closed forms, and scores of odd lags rise above those of their neighbours."""
+    predicted, measured = _first_speed(evidence), float(evidence.run.series["speed"][0])
+    lag = evidence.events["lag"].time
+    if lag is None:
+        return Comparison(predicted, measured, EXACT * predicted, None, "attention on lag 1 has not doubled yet", unit="1/t")
+    frame = int(np.searchsorted(evidence.time, lag))
+    moved = (evidence.params["v"][frame] - evidence.params["v"][0])[:SHOWN]
+    odd = range(1, len(moved), 2)
+    zigzag = all(moved[d] > moved[d - 1] and (d + 1 >= len(moved) or moved[d] > moved[d + 1]) for d in odd)
+    leads = int(np.argmax(moved)) == 1
+    close = abs(measured / predicted - 1) <= EXACT
+    shape = f"scores moved by {', '.join(f'{each:.2g}' for each in moved)} when attention on lag 1 had doubled"
+    reason = f"|F| is {measured:.8g} at the start, the closed form {predicted:.8g}; {shape}"
+    return Comparison(predicted, measured, EXACT * predicted, close and zigzag and leads, reason, unit="1/t")
+
+
+def _softmax(evidence: Evidence) -> Regime:
+    if evidence.model != "S":
+        return Regime(False, "the unigram point is exact for S alone", applies=False)
+    return Regime(evidence.from_zero, "the run begins at the unigram point" if evidence.from_zero else "b does not begin at zero")
+
+
+def _near_stationary(evidence: Evidence) -> Comparison:
+    """D |F| at the unigram point is C, the sum of the chi-square information of the lags; any attention weights them."""
+    start = np.exp(evidence.start["v"] - evidence.start["v"].max())
+    predicted = float(evidence.lags * abs(start @ evidence.gains) / start.sum())
+    measured = float(evidence.lags * evidence.run.series["speed"][0] / evidence.rate)
+    reason = f"D |F| is {measured:.8g} at the unigram point with D = {evidence.lags}; the sum over the lags is {predicted:.8g}"
+    return agreement(predicted, measured, EXACT * predicted, reason)
+
+
+def on_plateau(evidence: Evidence) -> Regime:
+    """The regime of the law of the plateau."""
+    if evidence.model != "R" or evidence.doubly:
+        return Regime(False, "the law is that of the unigram plateau of R", applies=False)
+    if not evidence.flow or not evidence.from_zero:
+        return Regime(False, "the run is no flow from a match of zero")
+    if evidence.lags < min(MANY):
+        return Regime(False, f"{evidence.lags} lags; at least {min(MANY)} are needed")
+    law = evidence.plateau_time
+    if not np.isfinite(law):
+        return Regime(False, "lag 1 does not lead on the plateau")
+    if (
+        int(np.argmax(evidence.start["v"] + np.log(np.maximum(evidence.plateau.pull - evidence.plateau.pull.mean(), 1e-300))))
+        != 1
+    ):
+        return Regime(False, "another lag has the lead at this start")
+    grown = evidence.plateau.grown(GROWTH * law * evidence.rate) / evidence.rate
+    return Regime(bool(grown <= GROWTH * law), f"b is at .9 of its plateau value at t = {grown:.4g}; the law is {law:.4g}")
+
+
+def tolerance(lags: int) -> float:
+    """Of the law of the plateau, relative."""
+    return min(share for least, share in MANY.items() if lags >= least)
+
+
+def _law(evidence: Evidence) -> Comparison:
+    return _timed(evidence, evidence.plateau_time, tolerance(max(evidence.lags, min(MANY))))
+
+
+def _timed(evidence: Evidence, predicted: float, share: float) -> Comparison:
+    """t_2 beside a law."""
+    when, half = evidence.event_time("t2")
+    if when is None:
+        late = float(evidence.time[-1]) > (1 + share) * predicted
+        words = f"t_2 was not reached by {evidence.time[-1]:.4g}; the law is {predicted:.4g}"
+        return Comparison(predicted, None, share * predicted, False if late else None, words, unit="t")
+    reason = f"t_2 is {when:.5g}, the law {predicted:.5g}: {when / predicted:.3f} of it"
+    return agreement(predicted, when, share * predicted, reason, measured_error=half, unit="t")
+
+
+def _two_steps(evidence: Evidence) -> Regime:
+    if not (evidence.model == "S" or (evidence.model == "R" and evidence.doubly)):
+        return Regime(False, "the two-step law is for S, and for R under a doubly stochastic prior", applies=False)
+    if not evidence.flow or not evidence.from_zero:
+        return Regime(False, "the run is no flow from a match of zero")
+    if evidence.model == "R" and evidence.law.model.form != "parts" and evidence.law.process.tokens > 2:
+        return Regime(False, "b is not one of the numbers that move: entries of W do, and b at another rate")
+    known = bool(np.isfinite(evidence.two_step))
+    if not known:
+        return Regime(False, "lag 1 does not lead at this start")
+    later = float(evidence.two_step * evidence.rate * evidence.gains[1])
+    words = f"rho = {evidence.ratio:g}, the law is for 1 to 10; it is {later:.2g} times the growth time of b at lag 1"
+    return Regime(1 <= evidence.ratio <= 10 and later >= AFTER, f"{words}, at least {AFTER:g}")
+
+
+def _two_step(evidence: Evidence) -> Comparison:
+    return _timed(evidence, evidence.two_step, TWO_STEP)
+
+
+NOISES = (0.0, 1e-3, 0.1, 0.5, 1.0)  # of the initial scores: those of the page
+NOISE = 0.05  # largest change of t_2 over its law
+FEWEST = 50  # effective lags of a start: with fewer the law itself is off by more than that
+EARLIER = 1.1  # least ratio of the two times (page)
+EQUAL_RATES = 1.0  # largest rho at which the match leads: above it attention does not wait for unigrams
+ADAM = 0.2  # largest change of the number of steps over a factor of eight in the lags (page)
+MOST_LAGS = 400  # of a companion run
+
+
+def _companions(evidence: Evidence, changes: list[dict[str, Any]]) -> list[Evidence]:
+    """The runs that could be made."""
+    return [each for each in evidence.others(changes) if not isinstance(each, StagescopeError)]
+
+
+def _of_study(evidence: Evidence, regime: Regime) -> Regime:
+    if regime.applies and regime.holds and evidence.run.config is None:
+        return Regime(False, "the run was not made by the study, so it has no options to change")
+    return regime
+
+
+def _noise_regime(evidence: Evidence) -> Regime:
+    regime = on_plateau(evidence)
+    if regime.applies and regime.holds and float(np.std(evidence.start["v"])) > 1.3:
+        return Regime(False, "the scores of the lags begin with more noise than one")
+    if regime.applies and regime.holds and effective_lags(evidence.start["v"]) < FEWEST:
+        return Regime(False, f"{effective_lags(evidence.start['v']):.0f} effective lags; at least {FEWEST} are needed")
+    return _of_study(evidence, regime)
+
+
+def _noise(evidence: Evidence) -> Comparison:
+    """t_2 over its law at other noises beside that of the run, each with the lags of its own start."""
+    made = _companions(evidence, [{"init_scale": sigma, "until": None} for sigma in NOISES])
+    runs = [each for each in made if each.plateau.leads and effective_lags(each.start["v"]) >= FEWEST]
+    when = evidence.t2
+    timed = [(each, each.t2) for each in runs]
+    known = [(float(np.std(each.start["v"])), t / each.plateau_time) for each, t in timed if t is not None]
+    if when is None or len(known) < 2:
+        return Comparison(0.0, None, NOISE, None, "t_2 was not reached in this run, or in fewer than two beside it")
+    own = when / evidence.plateau_time
+    apart = max(abs(ratio / own - 1) for _, ratio in known)
+    over = OverRuns(tuple(x for x, _ in known), tuple(y for _, y in known), (own,) * len(known), "noise of v", "t_2 over its law")
+    shown = ", ".join(f"{y:.3f}" for _, y in known)
+    reason = f"t_2 over its law is {own:.3f} here and {shown} at noises {', '.join(f'{x:.2g}' for x, _ in known)}"
+    return Comparison(0.0, apart, NOISE, apart <= NOISE, reason, over_runs=over)
+
+
+def _slower_lags(evidence: Evidence) -> Regime:
+    if evidence.model not in ("R", "F", "T") or evidence.doubly:
+        return Regime(False, "the claim compares R, F or T with the doubly stochastic prior", applies=False)
+    if evidence.law.process.tokens > 2:
+        return Regime(False, "the control of the paper has two tokens; with three, scaled rows are not faster", applies=False)
+    if evidence.run.clock != "t":
+        return Regime(False, "Adam has no plateau to be delayed on")
+    gain = evidence.law.length**2 if evidence.model == "F" else 1  # logits of F are sums over the sequence
+    rho = evidence.ratio / gain
+    return _of_study(evidence, Regime(rho <= EQUAL_RATES, f"rho = {rho:.3g}, at most {EQUAL_RATES:g}"))
+
+
+def _doubly(evidence: Evidence) -> Comparison:
+    change: dict[str, Any] = {"doubly_stochastic": True}
+    when, half = evidence.event_time("t2")
+    runs = _companions(evidence, [change | ({"until": None} if evidence.flow and evidence.model == "R" else {})])
+    if when is None or not runs or runs[0].t2 is None:
+        return Comparison(EARLIER, None, "at least", None, "t_2 was not reached in both runs")
+    other, error = runs[0].event_time("t2")
+    ratio = when / other if other else np.inf
+    spread = ratio * float(np.hypot(half / when, error / other)) if other else 0.0
+    reason = f"t_2 is {when:.4g}, under the doubly stochastic prior {other:.4g}: {ratio:.3g} times as late"
+    over = OverRuns((0.0, 1.0), (when, other), (), "doubly stochastic", f"t_2 ({evidence.run.clock})", log_y=True)
+    found = at_least(ratio, EARLIER, reason, measured_error=spread)
+    return Comparison(EARLIER, found.measured, "at least", found.holds, found.reason, None, spread, over_runs=over)
+
+
+def _with_adam(evidence: Evidence) -> Regime:
+    kind = (evidence.run.spec["dynamics"].get("optimizer") or {}).get("type")
+    if evidence.model != "R" or evidence.doubly or kind != "Adam":
+        return Regime(False, "the claim is about R with Adam", applies=False)
+    return _of_study(evidence, Regime(evidence.from_zero, "steps of Adam from a match of zero"))
+
+
+def _adam(evidence: Evidence) -> Comparison:
+    """Steps to t_2 over a factor of eight in the number of lags."""
+    own = evidence.lags
+    factors = (0.5, 2, 4) if 4 * own <= MOST_LAGS else (0.5, 0.25, 0.125)
+    counts = sorted({max(2, round(own * factor)) for factor in factors} - {own})
+    runs = [evidence, *_companions(evidence, [{"lags": count} for count in counts])]
+    steps = [(each.lags, each.t2) for each in sorted(runs, key=lambda each: each.lags)]
+    if len(steps) < 3 or any(when is None for _, when in steps):
+        return Comparison(0.0, None, ADAM, None, "t_2 was not reached in all runs, or there are fewer than three")
+    times = np.array([when for _, when in steps], dtype=float)
+    apart = float(np.max(np.abs(times / times.mean() - 1)))
+    over = OverRuns(tuple(float(n) for n, _ in steps), tuple(times), (times.mean(),) * len(times), "lags", "steps", log_x=True)
+    reason = f"t_2 is at {', '.join(f'{t:.0f}' for t in times)} steps with {', '.join(str(n) for n, _ in steps)} lags"
+    return Comparison(0.0, apart, ADAM, apart <= ADAM, reason, over_runs=over)
+
+
+CLAIMS = (
+    claim(
+        "MIC:order",
+        "Predictions are uniform, then unigram, then bigram",
+        _begins_low,
+        _order,
+        "uniform",
+        "bigram",
+        kind="pattern",
+    ),
+    claim(
+        "MIC:levels",
+        "The loss rests at the level of a class, or at an entropy",
+        _rests,
+        _levels,
+        "t1",
+        "t2",
+        kind="prediction",
+        rules=2,
+    ),
+    claim("MIC:layers", "Layer 2 aligns before layer 1", _plateau_known, _layers, "match", "lag", kind="pattern"),
+    claim(
+        "MIC:trigram",
+        "The second head joins at lag 2 after the first at lag 1, and the loss ends at the trigram entropy",
+        _two_heads,
+        _trigram,
+        "t2",
+        "t3",
+        kind="pattern",
+    ),
+    claim("MIC:induction", "Layer 2 becomes an induction head", _attends, _induction, "t2", "end", kind="pattern"),
+    claim(
+        "MIC:lag-gradient",
+        "The first gradient is that of the closed forms: odd lags lead, lag 1 most",
+        _infinite,
+        _lag_gradient,
+        "start",
+        "lag",
+        kind="prediction",
+    ),
+    claim("MIC:near-stationary", "At the unigram point |F| = C/D", _softmax, _near_stationary, "start", kind="prediction"),
+    claim(
+        "MIC:plateau-law", "The unigram plateau is left at D / (rho b* gamma_1)", on_plateau, _law, "t1", "t2", kind="prediction"
+    ),
+    claim(
+        "MIC:two-step",
+        "Where nothing holds the match up, t_2 is D sqrt(2/(rho C (g_1 - <g>)))",
+        _two_steps,
+        _two_step,
+        "start",
+        "t2",
+        kind="prediction",
+    ),
+    claim(
+        "MIC:start-noise",
+        "t_2 over its law does not depend on the noise of the initial scores",
+        _noise_regime,
+        _noise,
+        "t2",
+        kind="prediction",
+        cost="5 flows like this one",
+    ),
+    claim(
+        "MIC:doubly-stochastic",
+        "Bigrams come earlier where unigrams are useless",
+        _slower_lags,
+        _doubly,
+        "t2",
+        kind="pattern",
+        cost="a run under the doubly stochastic prior",
+    ),
+    claim(
+        "MIC:adam",
+        "With Adam the number of steps does not depend on the number of lags",
+        _with_adam,
+        _adam,
+        "t2",
+        kind="pattern",
+        cost="3 runs with other numbers of lags",
+    ),
+)
