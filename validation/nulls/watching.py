@@ -1,6 +1,7 @@
-"""A small transformer on characters, trained and watched: the inputs of claims on watched runs.
+"""Trainings in which attention has nothing to learn, or cannot: claims about attention must not be confirmed on them.
 
-The text is the reference manual inside Python, which every machine has. A training takes some seconds.
+They are of a small transformer on characters. The text is the reference manual inside Python, which every machine has. A training
+takes some seconds.
 """
 
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from functools import cache
 
 import numpy as np
 
+from stagescope.claims.inputs import Inputs
 from stagescope.runs.run import Run
 from stagescope.watching.pytorch import Tensor, functional, nn, torch
 from stagescope.watching.watch import watch
@@ -81,12 +83,6 @@ def trained(ids: np.ndarray, letters: list[str], seed: int, setting: Setting, le
     return watcher.run
 
 
-def text(seed: int, setting: Setting | None = None) -> Run:
-    """The text as it is."""
-    setting = setting or Setting()
-    return trained(*_text(setting.characters), seed, setting)
-
-
 def shuffled(seed: int, setting: Setting | None = None) -> Run:
     setting = setting or Setting()
     ids, letters = _text(setting.characters)
@@ -110,3 +106,27 @@ def bigram(seed: int, setting: Setting | None = None) -> Run:
 def frozen(seed: int, setting: Setting | None = None) -> Run:
     setting = setting or Setting()
     return trained(*_text(setting.characters), seed, setting, learn_scores=False)
+
+
+SHUFFLED = Inputs("shuffled text", "characters of a text in random order: no token says anything of another", shuffled)
+BIGRAM = Inputs(
+    "bigram text",
+    "text drawn from its own pairs of characters: the last token says all that can be known, so attention is not needed",
+    bigram,
+)
+FROZEN = Inputs(
+    "frozen attention",
+    "real text, but the weights of queries and keys stay as they were drawn, so attention learns nothing of its own",
+    frozen,
+)
+INPUTS: dict[str, tuple[Inputs, ...]] = {}
+"""By study: a watched run has none."""
+NULLS: dict[str, dict[str, tuple[Inputs, ...]]] = {
+    "watched": {
+        "FD:watched-rank": (SHUFFLED,),
+        "FD:watched-order": (SHUFFLED, BIGRAM, FROZEN),
+        "ISA:watched-together": (SHUFFLED, BIGRAM, FROZEN),
+        "ISA:watched-part": (SHUFFLED, BIGRAM, FROZEN),
+    }
+}
+"""By claim tag: inputs on which the claim is false."""
