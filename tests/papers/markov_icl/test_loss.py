@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stagescope.errors import InputError
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Objective
 from stagescope.papers.markov_icl.finite import FiniteExact, FiniteSampled
 from stagescope.papers.markov_icl.forms import Plateau, chi_squares, common_gain, first_gradient, lag_gains, second_chi_squares
 from stagescope.papers.markov_icl.levels import class_of, levels, one_lag

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.fields.field import FlatField
-from stagescope.fields.packed import flat_field
+from stagescope.fields.field import FlatField, flat_field
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss
 from stagescope.params import Layout, Params
 

@@ -9,9 +9,7 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import SerializeAsAny, model_validator
 
-from stagescope.fields.field import Compiled, TaylorField
-from stagescope.fields.objective import Objective
-from stagescope.fields.of_model import OfModel
+from stagescope.fields.field import Compiled, Objective, OfModel, TaylorField
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Layout, Params
 from stagescope.processes.markov_chain import Chain
@@ -95,7 +93,7 @@ class TokenPopulation(TokenLoss):
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
         """The kernel with everything but parameters bound; each has its own work space."""
-        from stagescope.fields.direct import direct
+        from stagescope.fields.compiled import direct
 
         held = self._held.copy()
         held[self._module.WEIGHTS] = [-rates[name] for name in BLOCKS]

@@ -4,7 +4,7 @@ from typing import Any
 
 from stagescope.dynamics.record import Uniform
 from stagescope.errors import InputError
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Objective
 from stagescope.options import refuse_unused
 from stagescope.papers.focus_dilution.finite import TokenFinite
 from stagescope.papers.focus_dilution.loss import TokenPopulation

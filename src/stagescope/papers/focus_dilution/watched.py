@@ -11,7 +11,7 @@ import numpy as np
 
 from stagescope.claims.claim import Claim, claim
 from stagescope.claims.comparison import Comparison, Regime, at_least
-from stagescope.watching.motion import first_above, moves
+from stagescope.watching.events import first_above, moves
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic import model_validator
 
-from stagescope.fields.field import Compiled
-from stagescope.fields.objective import GradientField, Objective
-from stagescope.fields.of_model import OfModel
+from stagescope.fields.field import Compiled, GradientField, Objective, OfModel
 from stagescope.papers.linear_icl.model import LinearAttention
 from stagescope.papers.linear_icl.process import RegressionTask
 from stagescope.params import Layout, Params
@@ -83,7 +81,7 @@ class LinearPopulation(LinearLoss):
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
         """The kernel with everything but the parameters bound; each has its own work space."""
-        from stagescope.fields.direct import direct
+        from stagescope.fields.compiled import direct
         from stagescope.papers.linear_icl.kernel import RATES, velocity
 
         blocks = tuple(self.shapes)

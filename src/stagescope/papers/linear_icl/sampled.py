@@ -8,8 +8,7 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.fields.field import FlatField, StepGradient
-from stagescope.fields.packed import flat_gradient
+from stagescope.fields.field import FlatField, StepGradient, flat_gradient
 from stagescope.keys import key
 from stagescope.memory import require_memory
 from stagescope.papers.linear_icl.loss import LinearLoss, LinearPopulation, attention_map

@@ -11,7 +11,7 @@ from stagescope.papers.markov_icl.finite import FiniteLoss
 from stagescope.papers.markov_icl.sequences import causal
 from stagescope.papers.markov_icl.windows import SoftmaxPopulation
 from stagescope.params import Params
-from stagescope.watching.head_scores import even_patterns, prefix_match
+from stagescope.watching.heads import even_patterns, prefix_match
 
 SEQUENCES = 100
 """Sequences on which finite models are scored: the error is about .01."""

@@ -10,10 +10,7 @@ import numpy as np
 from pydantic import model_validator
 
 from stagescope.errors import InputError
-from stagescope.fields.field import Field, FlatField, StepGradient
-from stagescope.fields.objective import Objective
-from stagescope.fields.of_model import OfModel
-from stagescope.fields.packed import flat_gradient
+from stagescope.fields.field import Field, FlatField, Objective, OfModel, StepGradient, flat_gradient
 from stagescope.memory import require_memory
 from stagescope.papers.markov_icl.model import LinearMatch
 from stagescope.papers.markov_icl.process import ChainPrior
@@ -76,7 +73,7 @@ class ByKernel(InContext):
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
         """The kernel with everything but parameters bound; each has its own work space."""
-        from stagescope.fields.direct import direct
+        from stagescope.fields.compiled import direct
 
         if self._kernel is None:
             return Field.flat(self.field(), layout, rates)

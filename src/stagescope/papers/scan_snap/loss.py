@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic import model_validator
 
-from stagescope.fields.field import Compiled, Field
-from stagescope.fields.objective import Objective
-from stagescope.fields.of_model import OfModel
+from stagescope.fields.field import Compiled, Field, Objective, OfModel
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.process import SequenceClasses
 from stagescope.params import Layout, Params
@@ -80,7 +78,7 @@ class LimitPairing(Pairing):
         return hold(*self.kernel_arguments)
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
-        from stagescope.fields.direct import direct
+        from stagescope.fields.compiled import direct
         from stagescope.papers.scan_snap.kernel import SCALES, gradient, pinv
 
         if layout.names != ("Y", "Z"):

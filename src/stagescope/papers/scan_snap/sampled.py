@@ -9,8 +9,7 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.fields.field import FlatField
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import FlatField, Objective
 from stagescope.memory import require_memory, require_work
 from stagescope.papers.scan_snap.loss import Pairing, PairwisePopulation
 from stagescope.params import Layout, Params

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.dynamics.steps import Stopped
+from stagescope.dynamics.solver import Stopped
 from stagescope.landscape.saddle_path import AtRest, Leg, Place
 from stagescope.papers.focus_dilution.family import escape_matrices, project
 from stagescope.papers.focus_dilution.ladder.points import NO_RATE

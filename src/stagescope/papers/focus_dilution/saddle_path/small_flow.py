@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stagescope.dynamics.steps import TOLERANCES, steps
+from stagescope.dynamics.solver import TOLERANCES, steps
 from stagescope.papers.focus_dilution.counts import TokenCounts
 from stagescope.papers.focus_dilution.loss import BLOCKS, TokenLoss, TokenPopulation
 from stagescope.papers.focus_dilution.model import TokenAttention

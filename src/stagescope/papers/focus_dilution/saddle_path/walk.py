@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stagescope.dynamics.steps import Stopped, between
+from stagescope.dynamics.solver import Stopped, between
 from stagescope.landscape.graded import Graded
 from stagescope.landscape.saddle_path import plain_time
 from stagescope.papers.focus_dilution.loss import TokenLoss

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagescope.fields.packed import Found
+from stagescope.fields.field import Found
 from stagescope.papers.focus_dilution.loss import BLOCKS
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.papers.focus_dilution.text.dense_kernel import Space, count_spans, rows_gradient

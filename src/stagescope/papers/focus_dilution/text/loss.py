@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from stagescope.corpora.window_loss import WindowLoss
-from stagescope.fields.packed import Found
+from stagescope.fields.field import Found
 from stagescope.papers.focus_dilution.counts import context_arrays, contexts_loss
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Params

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stagescope.dynamics.steps import between, steps
+from stagescope.dynamics.solver import between, steps
 from stagescope.fields.softmax import softmax
 from stagescope.papers.incremental.regression.loss import BLOCKS, Regression
 from stagescope.params import Layout, Params

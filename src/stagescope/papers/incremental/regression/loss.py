@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.fields.field import Compiled, Field
-from stagescope.fields.objective import Objective
-from stagescope.fields.of_model import OfModel
+from stagescope.fields.field import Compiled, Field, Objective, OfModel
 from stagescope.papers.incremental.regression.model import RegressionHeads
 from stagescope.params import Layout, Params
 from stagescope.spec import Described
@@ -56,7 +54,7 @@ class Regression(OfModel, Described):
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
         """The kernel with everything but parameters bound; each has its own work space."""
-        from stagescope.fields.direct import direct
+        from stagescope.fields.compiled import direct
         from stagescope.papers.incremental.regression.kernel import RATES, velocity
 
         if layout.names != BLOCKS:

@@ -8,10 +8,7 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from stagescope.fields.field import FlatField, StepGradient
-from stagescope.fields.objective import Objective
-from stagescope.fields.of_model import OfModel
-from stagescope.fields.packed import Found, flat_field, flat_gradient
+from stagescope.fields.field import FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
 from stagescope.keys import key
 from stagescope.memory import require_work
 from stagescope.papers.scan_snap.model import PairwiseAttention

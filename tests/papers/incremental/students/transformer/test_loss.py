@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics.loops import GradientLoop
+from stagescope.dynamics.descent import GradientLoop
 from stagescope.keys import key
 from stagescope.papers.incremental.students.transformer import loss as module
 from stagescope.params import Layout

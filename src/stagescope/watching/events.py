@@ -1,21 +1,160 @@
-"""Events of attention: fast changes of curves of heads, those that come together as one event. NumPy and the detector alone.
+"""When the attention of a watched model moves, how far and how fast, and what its learning rate does.
 
-Many curves are searched, so each must gain more likelihood than a single one (`Rules.gain` + 2 ln of their number), and each
-change must exceed an absolute floor: heads that have nothing to learn still tremble.
+An event is a fast change of curves of heads; those that come together are one. Many curves are searched, so each must gain more
+likelihood than a single one (`Rules.gain` + 2 ln of their number), and each change must exceed an absolute floor: heads that
+have nothing to learn still tremble.
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
+from typing import Literal
 
 import numpy as np
 
 from stagescope.detect.plateaus import curve_transitions, transition_spans
-from stagescope.detect.stage import BROKEN, Transition
+from stagescope.detect.stage import BROKEN, Stage, Transition
 from stagescope.detect.transitions import RULES
+from stagescope.errors import InputError
 from stagescope.runs.run import Run
 from stagescope.watching.source import Model, head_name, model_of
+
+
+@dataclass(frozen=True)
+class Together:
+    """Mean cosine between the moves of the heads of one layer, from the first record to `step`.
+
+    `error` is half of the 95 % interval that the sketch leaves.
+    """
+
+    layer: int
+    step: float
+    cosine: float
+    error: float
+
+
+def moves(run: Run) -> np.ndarray:
+    """The move of each head's pattern from the first record, sketched (record, layer, head, sketch).
+
+    Its length is the root mean square distance of rows: 0 where a head attends as at first, at most sqrt(2).
+    """
+    if "sketch" not in run.series:
+        raise InputError("no sketch of the patterns was recorded, so nothing is known of how far they moved")
+    sketch = np.asarray(run.series["sketch"], dtype=float)
+    return sketch - sketch[:1]
+
+
+def first_above(values: np.ndarray, bar: float) -> int | None:
+    """The first record from which a curve stays above a bar for three records, or to its end; None where there is none."""
+    above = np.asarray(values) > bar
+    for place in np.flatnonzero(above):
+        if above[place : place + 3].all():
+            return int(place)
+    return None
+
+
+def first_layer(run: Run, away: float) -> tuple[int, int] | None:
+    """Layer and record where the heads of a layer first are so far from their start, in the mean; None where none is."""
+    length = np.linalg.norm(moves(run), axis=-1)
+    found = [
+        (first_above(np.nanmean(length[:, layer], axis=1), away), layer)
+        for layer in range(length.shape[1])
+        if _several(run, layer)
+    ]
+    reached = [(frame, layer) for frame, layer in found if frame is not None]
+    return None if not reached else (min(reached)[1], min(reached)[0])
+
+
+def _several(run: Run, layer: int) -> bool:
+    return int(np.isfinite(np.asarray(run.series["entropy"], dtype=float)[0, layer]).sum()) > 1
+
+
+def together(run: Run, layer: int, frame: int) -> Together:
+    """Whether the heads of a layer went the same way up to a record."""
+    found = moves(run)[frame, layer]
+    found = found[np.isfinite(found).all(axis=-1)]
+    unit = found / np.maximum(np.linalg.norm(found, axis=-1, keepdims=True), 1e-12)
+    pairs = (unit @ unit.T)[np.triu_indices(len(unit), 1)]
+    spread = 1.96 * float(np.mean(1 - pairs**2)) / np.sqrt(found.shape[-1])  # of the cosine of two sketches; pairs share heads
+    return Together(layer, float(run.time[frame]), float(np.mean(pairs)), spread)
+
+
+TRACK = "learning rate"
+Kind = Literal["warm-up", "rise", "constant rate", "decay"]
+
+
+@dataclass(frozen=True)
+class RateRules:
+    """When a rate changes."""
+
+    same: float = 1e-5  # of the largest rate: float32 has 6e-8, a schedule over 100,000 steps moves by this in one
+    jump: float = 0.1  # change between two neighbouring records, beside stretches that do not change, that is a jump
+    most: int = 24  # stretches; a rate with more turns has no schedule to show
+
+
+RATE_RULES = RateRules()
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A stretch in which the rate rises, is constant or falls; `stop` is None for the last one."""
+
+    kind: Kind
+    start: float
+    stop: float | None
+    first: float
+    last: float
+    jump: bool = False
+
+    @property
+    def name(self) -> str:
+        return "jump of the rate" if self.jump else self.kind
+
+    @property
+    def stage(self) -> Stage:
+        facts = {"first": self.first, "last": self.last, "jump": self.jump}
+        way = "is" if self.first == self.last else "rises from" if self.last > self.first else "falls from"
+        said = f"The learning rate {way} {self.first:.3g}" + ("" if self.first == self.last else f" to {self.last:.3g}") + "."
+        return Stage(self.name, self.start, self.stop, said, TRACK, facts)
+
+
+def rates_of(run: Run, rules: RateRules = RATE_RULES) -> tuple[Rate, ...]:
+    """The stretches of the recorded rate; none where it was not recorded, and where it has no schedule."""
+    values = np.asarray(run.series["learning_rate"], dtype=float) if "learning_rate" in run.series else np.empty(0)
+    good = np.isfinite(values)
+    if values.ndim != 1 or good.sum() < 2:
+        return ()
+    found = list(_stretches(run.time[good], values[good], rules))
+    return tuple(found) if len(found) <= rules.most else ()
+
+
+def warm_up_end(rates: tuple[Rate, ...]) -> float | None:
+    """When the rate had stopped rising for the first time; None where it did not begin by rising."""
+    if not rates or rates[0].kind != "warm-up":
+        return None
+    return rates[0].stop if rates[0].stop is not None else float("inf")
+
+
+def _stretches(time: np.ndarray, rate: np.ndarray, rules: RateRules) -> Iterator[Rate]:
+    size = float(np.max(np.abs(rate))) or 1.0
+    change = np.diff(rate) / size
+    way = np.where(np.abs(change) <= rules.same, 0, np.sign(change)).astype(int)
+    place = 0
+    for sign, group in groupby(way.tolist()):
+        count = len(list(group))
+        first, after = place, place + count
+        place = after
+        kind: Kind = "constant rate" if sign == 0 else "decay" if sign < 0 else "warm-up" if first == 0 else "rise"
+        jump = count == 1 and abs(change[first]) >= rules.jump and _flat(way, first)
+        stop = None if after == len(rate) - 1 else float(time[after])
+        yield Rate(kind, float(time[first]), stop, float(rate[first]), float(rate[after]), jump)
+
+
+def _flat(way: np.ndarray, at: int) -> bool:
+    """Whether the rate is constant on both sides of a change, as far as there are records."""
+    return bool(np.all(way[max(0, at - 1) : at] == 0) and np.all(way[at + 1 : at + 2] == 0))
 
 
 @dataclass(frozen=True)
