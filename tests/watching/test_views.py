@@ -12,7 +12,7 @@ from stagescope.reporting.provenance import provenance
 from stagescope.reporting.scenes import scenes_of
 from stagescope.runs.run import Arrays
 from stagescope.views.view import Curves, Matrices
-from stagescope.watching import views
+from stagescope.watching import views as watched_views
 from stagescope.watching.source import LONGEST, RECORDED, token_label, token_labels
 from tests.watching.forged import SHOWN, TYPES, Plant, forged, warm
 
@@ -73,7 +73,7 @@ def test_levels_say_what_is_reached_without_context(run):
 
 
 def test_heads_without_room_are_those_that_moved_least(run, monkeypatch):
-    monkeypatch.setattr(views, "MOST_HEADS", 2)
+    monkeypatch.setattr(watched_views, "MOST_HEADS", 2)
     found = views(replace(run, memo={}))["patterns"]
     assert isinstance(found, Matrices)
     assert "layer 0 head 1" in found.panels
