@@ -34,18 +34,18 @@ def sum_rows(typing, out, p, table, q, stride, rows, first, last, registers, pai
     item = out.dtype.bitwidth // 8
     signature = types.void(out, p, table, q, stride, rows, first, last, registers, pairs, keep)
 
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def emit(context, builder, signature, values):
         _, p, _, q, stride, _, first, last = values[:8]
         data = [context.make_array(kind)(context, builder, array).data for kind, array in _arrays(signature, values)]
         lanes = BYTES // item
         kind = ir.VectorType(context.get_value_type(signature.args[0].dtype), lanes)
         size = first.type
 
-        def vector(pointer: Any, at: Any, k: int) -> Any:
+        def vector(pointer, at, k):
             place = builder.gep(pointer, [builder.add(at, ir.Constant(size, k * lanes))])
             return builder.bitcast(place, kind.as_pointer())
 
-        def row(i: Any) -> list[Any]:
+        def row(i):
             at = builder.add(builder.mul(builder.zext(builder.load(builder.gep(data[2], [i])), size), stride), q)
             return [builder.load(vector(data[1], at, k), align=item) for k in range(count)]
 
@@ -63,10 +63,10 @@ def sum_rows(typing, out, p, table, q, stride, rows, first, last, registers, pai
             builder.store(builder.load(place), target, align=item)
         return context.get_dummy_value()
 
-    return signature, codegen
+    return signature, emit
 
 
-def _arrays(signature: Any, values: Any) -> Any:
+def _arrays(signature, values):
     return ((signature.args[i], values[i]) for i in (0, 2, 5))
 
 
@@ -78,18 +78,18 @@ def add_tile(typing, out, at, stride, fresh, a, first, down, across, b, begin, i
     """
     signature = types.void(out, at, stride, fresh, a, first, down, across, b, begin, inner)
 
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def emit(context, builder, signature, values):
         arrays = {i: context.make_array(signature.args[i])(context, builder, values[i]).data for i in (0, 4, 8)}
         _, at, stride, fresh, _, first, down, across, _, begin, inner = values
         kind = ir.VectorType(ir.DoubleType(), LANES)
         fresh = builder.trunc(fresh, ir.IntType(1)) if fresh.type.width > 1 else fresh
 
-        def place(array: int, base: Any, *steps: tuple[int | Any, Any]) -> Any:
+        def place(array, base, *steps):
             for count, step in steps:
                 base = builder.add(base, builder.mul(ir.Constant(step.type, count) if isinstance(count, int) else count, step))
             return builder.gep(arrays[array], [base])
 
-        def registers(pointer: Any) -> list[Any]:
+        def registers(pointer):
             ends = [builder.gep(pointer, [ir.Constant(ir.IntType(64), LANES * c)]) for c in range(REGISTERS)]
             return [builder.bitcast(end, kind.as_pointer()) for end in ends]
 
@@ -114,61 +114,61 @@ def add_tile(typing, out, at, stride, fresh, a, first, down, across, b, begin, i
                 builder.store(builder.load(total), target, align=8)
         return context.get_dummy_value()
 
-    return signature, codegen
+    return signature, emit
 
 
 class _Maker:
     """The code of one tile: vectors of one kind of number."""
 
-    def __init__(self, builder: Any, kind: Any) -> None:
+    def __init__(self, builder, kind):
         self.builder, self.number = builder, ir.FloatType() if kind == types.float32 else ir.DoubleType()
         self.vector, self.word = ir.VectorType(self.number, BYTES // self.size), ir.IntType(64)
 
     @property
-    def size(self) -> int:
+    def size(self):
         return 4 if isinstance(self.number, ir.FloatType) else 8
 
-    def at(self, address: Any, kind: Any) -> Any:
+    def at(self, address, kind):
         return self.builder.inttoptr(address, kind.as_pointer())
 
-    def load(self, address: Any, kind: Any) -> Any:
+    def load(self, address, kind):
         return self.builder.load(self.at(address, kind), align=min(self.size, 8))
 
-    def save(self, value: Any, address: Any) -> None:
+    def save(self, value, address):
         self.builder.store(value, self.at(address, value.type), align=self.size)
 
-    def split(self, values: Any, count: int) -> list[Any]:
+    def split(self, values, count):
         return [self.builder.extract_value(values, i) for i in range(count)]
 
-    def plus(self, address: Any, count: Any, each: Any) -> Any:
+    def plus(self, address, count, each):
         return self.builder.add(address, self.builder.mul(count, each))
 
-    def all(self, number: Any) -> Any:
+    def all(self, number):
         """A vector of one number."""
         first = self.builder.insert_element(ir.Constant(self.vector, ir.Undefined), number, ir.IntType(32)(0))
         mask = ir.Constant(ir.VectorType(ir.IntType(32), self.vector.count), [0] * self.vector.count)
         return self.builder.shuffle_vector(first, ir.Constant(self.vector, ir.Undefined), mask)
 
-    def room(self, count: int) -> list[Any]:
+    def room(self, count):
         """Sums, all zero; the compiler keeps them in registers."""
         found = [cgutils.alloca_once(self.builder, self.vector) for _ in range(count)]
         for place in found:
             self.builder.store(ir.Constant(self.vector, [0.0] * self.vector.count), place)
         return found
 
-    def add(self, place: Any, one: Any, two: Any) -> None:
+    def add(self, place, one, two):
         name = f"llvm.fma.v{self.vector.count}f{8 * self.size}"
         fused = cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(self.vector, [self.vector] * 3), name)
         self.builder.store(self.builder.call(fused, [one, two, self.builder.load(place)]), place)
 
-    def totals(self, places: list[Any]) -> Any:
+    def totals(self, places):
         """The sums of the numbers of four vectors of float32, as one vector: neighbours first, halves last."""
         first, second = (self._neighbours(*places[i : i + 2]) for i in (0, 2))
         both, word = self._neighbours(first, second), ir.VectorType(ir.IntType(32), 4)
         halves = (self.builder.shuffle_vector(both, both, ir.Constant(word, list(range(i, i + 4)))) for i in (0, 4))
         return self.builder.fadd(*halves)
 
-    def _neighbours(self, a: Any, b: Any) -> Any:
+    def _neighbours(self, a, b):
         """a0 + a1, a2 + a3, b0 + b1, b2 + b3 in each half: what a processor adds without crossing its halves."""
         word = ir.VectorType(ir.IntType(32), 8)
         masks = ([i, i + 2, i + 8, i + 10, i + 4, i + 6, i + 12, i + 14] for i in (0, 1))
@@ -176,9 +176,7 @@ class _Maker:
 
 
 @intrinsic
-def add_products(
-    typing: Any, kind: Any, out: Any, fresh: Any, weights: Any, along: Any, rows: Any, count: Any, column: Any
-) -> Any:
+def add_products(typing, kind, out, fresh, weights, along, rows, count, column):
     """out[i] += sum_k weights[i, k] rows[k], or = where `fresh`, on the width of two vectors, with i < ROWS.
 
     out, weights: the addresses of out[i] and weights[i, 0]; along: bytes from k to k + 1; rows: the address of the first row's
@@ -186,7 +184,7 @@ def add_products(
     """
     del typing
 
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def emit(context, builder, signature, arguments):
         make = _Maker(builder, signature.args[0].dtype)
         _, out, fresh, weights, along, rows, count, column = arguments
         sides, firsts = (make.word(0), make.word(BYTES)), make.split(weights, ROWS)
@@ -206,15 +204,15 @@ def add_products(
             make.save(builder.load(place), end)
         return context.get_dummy_value()
 
-    return types.void(kind, out, fresh, weights, along, rows, count, column), code
+    return types.void(kind, out, fresh, weights, along, rows, count, column), emit
 
 
 @intrinsic
-def inner_products(typing: Any, kind: Any, asks: Any, asked: Any, vectors: Any, out: Any) -> Any:
+def inner_products(typing, kind, asks, asked, vectors, out):
     """out[j] <- rows asks[0 .. ROWS - 1] of float32 times row asked[j], over so many vectors; all are addresses."""
     del typing
 
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def emit(context, builder, signature, arguments):
         make = _Maker(builder, signature.args[0].dtype)
         _, asks, asked, vectors, out = arguments
         left, right = make.split(asks, ROWS), make.split(asked, ASKED)
@@ -230,7 +228,7 @@ def inner_products(typing: Any, kind: Any, asks: Any, asked: Any, vectors: Any, 
             make.save(make.totals([builder.load(place) for place in sums[ROWS * j : ROWS * (j + 1)]]), target)
         return context.get_dummy_value()
 
-    return types.void(kind, asks, asked, vectors, out), code
+    return types.void(kind, asks, asked, vectors, out), emit
 
 
 @njit(cache=True, error_model="numpy")

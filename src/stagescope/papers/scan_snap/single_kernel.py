@@ -6,7 +6,7 @@ are, four tokens or four samples at a time, and the gradient is added to the mom
 
 import numpy as np
 
-from stagescope.fields.lanes import LANES, exponential, load, load_as, multiply_add, plus, spread, store, times, total
+from stagescope.fields.lanes_kernel import LANES, exponential, load, load_as, multiply_add, plus, spread, store, times, total
 from stagescope.fields.tile_kernel import ASKED, BYTES, ROWS, add_products, address, inner_products
 from stagescope.kernels import njit
 from stagescope.papers.scan_snap.sampled_kernel import draw_counts, move

@@ -11,7 +11,7 @@ import numpy as np
 from numba import uintp
 
 from stagescope.fields.exp_kernel import exp_number
-from stagescope.fields.lanes import LANES, load, multiply_add, plus, spread, spread_from, store, total
+from stagescope.fields.lanes_kernel import LANES, load, multiply_add, plus, spread, spread_from, store, total
 from stagescope.kernels import njit
 from stagescope.papers.focus_dilution.text.output_kernel import FLOOR, ROWS, clear, dot, fold, output
 

@@ -9,8 +9,7 @@ import numpy as np
 from numba import uintp
 
 from stagescope.fields.exp_kernel import exp_number
-from stagescope.fields.lanes import LANES, larger, largest, load, plus, spread, store, total
-from stagescope.fields.product_kernel import GROUP, add_product
+from stagescope.fields.lanes_kernel import GROUP, LANES, add_product, larger, largest, load, plus, spread, store, total
 from stagescope.kernels import njit
 
 ROWS, PANELS = 128, 8

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stagescope.fields.lanes import LANES
+from stagescope.fields.lanes_kernel import LANES
 from stagescope.papers.incremental.students.transformer import products_kernel as products
 from stagescope.papers.incremental.students.transformer.layers import from_stripes, in_stripes
 from stagescope.papers.incremental.students.transformer.parts import Room

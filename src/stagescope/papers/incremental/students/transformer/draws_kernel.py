@@ -6,7 +6,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from stagescope.fields.lanes import LANES, lanes_pointer, spread_value
+from stagescope.fields.lanes_kernel import LANES, lanes_pointer, spread_value
 from stagescope.kernels import intrinsic, njit
 
 _GOLDEN, _MIX_A, _MIX_B = (

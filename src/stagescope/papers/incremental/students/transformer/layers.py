@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stagescope.fields.lanes import LANES
+from stagescope.fields.lanes_kernel import LANES
 from stagescope.papers.incremental.students.transformer.layer_kernel import Layer, Reading
 from stagescope.papers.incremental.students.transformer.model import Transformer
 from stagescope.papers.incremental.students.transformer.parts import Reader, Room, padded

@@ -7,7 +7,7 @@ several times: it is computed again, and stored with the same result.
 
 import numpy as np
 
-from stagescope.fields.lanes import LANES, load, multiply_add, prefetch, spread, spread_from, store, total
+from stagescope.fields.lanes_kernel import LANES, load, multiply_add, prefetch, spread, spread_from, store, total
 from stagescope.kernels import njit
 from stagescope.papers.incremental.students.transformer.scores_kernel import back_attention
 

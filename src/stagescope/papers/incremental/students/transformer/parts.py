@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stagescope.fields.lanes import padded as whole_lanes
+from stagescope.fields.lanes_kernel import padded as whole_lanes
 from stagescope.papers.incremental.students.transformer import places, scores_kernel
 from stagescope.papers.incremental.students.transformer import stream_kernel as loops
 from stagescope.papers.incremental.students.transformer.model import Transformer

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.fields.lanes import padded as whole_lanes
+from stagescope.fields.lanes_kernel import padded as whole_lanes
 from stagescope.papers.incremental.loss import Found, Sequences
 from stagescope.papers.incremental.students.transformer import stream_kernel as loops
 from stagescope.papers.incremental.students.transformer.draws_kernel import draw_numbers

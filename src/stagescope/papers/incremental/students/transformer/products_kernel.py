@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import uintp
 
-from stagescope.fields.lanes import LANES, load, multiply_add, spread, spread_from, store, total
-from stagescope.fields.product_kernel import add_product
+from stagescope.fields.lanes_kernel import LANES, add_product, load, multiply_add, spread, spread_from, store, total
 from stagescope.kernels import njit
 
 _OPTIONS = {"cache": True, "error_model": "numpy"}

@@ -8,7 +8,19 @@ import numpy as np
 from numba import uintp
 
 from stagescope.fields.exp_kernel import exp_number
-from stagescope.fields.lanes import LANES, first_lanes, larger, largest, load, multiply_add, plus, prefetch, spread, store, total
+from stagescope.fields.lanes_kernel import (
+    LANES,
+    first_lanes,
+    larger,
+    largest,
+    load,
+    multiply_add,
+    plus,
+    prefetch,
+    spread,
+    store,
+    total,
+)
 from stagescope.kernels import njit
 
 _OPTIONS = {"cache": True, "fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}

@@ -6,7 +6,7 @@ them, are padded with zeros to whole `LANES`.
 
 import numpy as np
 
-from stagescope.fields.lanes import LANES, load, multiply_add, plus, reaching, spread, store, total
+from stagescope.fields.lanes_kernel import LANES, load, multiply_add, plus, reaching, spread, store, total
 from stagescope.kernels import njit
 
 _OPTIONS = {"cache": True, "fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}
