@@ -25,7 +25,7 @@ import numpy as np
 
 import stagescope as ss
 from benchmarks.timing import least, seconds
-from stagescope.fields.objective import GradientField
+from stagescope.fields.field import GradientField
 from stagescope.params import Layout
 
 ERROR = 1e-6

@@ -23,7 +23,7 @@ import numpy as np
 
 import stagescope as ss
 from benchmarks.timing import alternating
-from stagescope.dynamics.loops import loop_for
+from stagescope.dynamics.descent import loop_for
 from stagescope.fields.field import Compiled
 from stagescope.papers.incremental.regression_kernel import velocity
 from stagescope.papers.scan_snap.kernel import gradient

@@ -21,7 +21,7 @@ import numpy as np
 
 import stagescope as ss
 from benchmarks.timing import least, seconds
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Objective
 from stagescope.params import Layout
 
 ERROR = 1e-6

@@ -22,7 +22,7 @@ from numba import njit
 import stagescope as ss
 from benchmarks.scan_snap_alternatives import LAYOUTS, jax_steps, torch_steps
 from benchmarks.timing import alternating, least, seconds
-from stagescope.fields.lanes import LANES
+from stagescope.fields.lanes_kernel import LANES
 from stagescope.papers.scan_snap.sampled_kernel import (
     accumulate,
     accumulate_single,

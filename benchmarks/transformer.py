@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 import stagescope as ss
 from benchmarks.timing import seconds
-from stagescope.dynamics.loops import loop_for
+from stagescope.dynamics.descent import loop_for
 from stagescope.params import Layout
 
 ROUNDS, LONG_ROUNDS, FASTEST = 12, 3, 3

@@ -29,8 +29,7 @@ from torch import Tensor, nn
 import stagescope as ss
 from stagescope.runs.recorder import Recorder
 from stagescope.watching.capture import Seen
-from stagescope.watching.observables import AXES, HeadNumbers, Parameters
-from stagescope.watching.observer import SHOWN
+from stagescope.watching.observer import AXES, SHOWN, HeadNumbers, Parameters
 from stagescope.watching.probe import Probe, make_probe
 from stagescope.watching.watch import frame_arrays
 

@@ -1,6 +1,5 @@
 """Ids of types: no two types share one, and nobody's class disturbs another's."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +10,6 @@ from stagescope.ids import type_id
 from stagescope.papers.focus_dilution.loss import TokenPopulation
 from stagescope.papers.rebuild import field_of
 from stagescope.spec import Described, build, missing_type
-
-OLD = Path(__file__).parent / "data" / "v0.1.0"
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +50,10 @@ def test_a_class_of_the_same_name_elsewhere_disturbs_nothing(module):
     spec = mine(size=3).describe()
     assert spec["type"] != "focus-dilution/TokenPopulation"
     assert type(build(spec)) is mine
-    law = field_of(ss.load(OLD / "focus-dilution-flow").spec).objective
+    theirs = ss.TokenPopulation(
+        model=ss.TokenAttention(vocab=3, width=4, scale=1.0), process=ss.LazyChain(pi=(0.5, 0.3, 0.2), persistence=0.6)
+    )
+    law = field_of({"field": theirs.describe()}).objective
     assert type(law) is TokenPopulation
 
 

@@ -2,7 +2,7 @@
 
     python -m validation audit
 
-The rules of `watching/lineage.py` and `watching/continuity.py` were frozen on seeds 0 to 19 of ten kinds of training before the
+The rules of `watching/lineage.py` and `watching/audit.py` were frozen on seeds 0 to 19 of ten kinds of training before the
 seeds used here were drawn. Three kinds are new here. Two kinds are counted apart: of trainings from zero no twin can be told
 (linear), and checkpoints of a training that has settled have no order (settled).
 """

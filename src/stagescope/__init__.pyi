@@ -44,8 +44,8 @@ from .errors import NotARun as NotARun
 from .errors import StagescopeError as StagescopeError
 from .errors import StoreError as StoreError
 from .fields.field import Field as Field
-from .fields.objective import JaxObjective as JaxObjective
-from .fields.objective import Objective as Objective
+from .fields.field import JaxObjective as JaxObjective
+from .fields.field import Objective as Objective
 from .landscape.branch import Branch as Branch
 from .landscape.branch import BranchPoint as BranchPoint
 from .landscape.branch import Crossing as Crossing
@@ -153,18 +153,18 @@ from .runs.store import verify as verify
 from .sweeping.engine import sweep as sweep
 from .sweeping.table import Sweep as Sweep
 from .sweeping.table import load_sweep as load_sweep
+from .watching.audit import Audit as Audit
+from .watching.audit import Finding as Finding
 from .watching.audit import audit as audit
+from .watching.audit import audit_hashes as audit_hashes
 from .watching.checkpoints import read_checkpoints as read_checkpoints
-from .watching.findings import Audit as Audit
-from .watching.findings import Finding as Finding
-from .watching.hashes import audit_hashes as audit_hashes
 from .watching.heads import Heads as Heads
 from .watching.heads import heads as heads
 from .watching.hugging_face import TrainerWatch as TrainerWatch
 from .watching.lightning import LightningWatch as LightningWatch
-from .watching.scalars import to_json_lines as to_json_lines
-from .watching.tensorboard import from_tensorboard as from_tensorboard
-from .watching.tensorboard import to_tensorboard as to_tensorboard
+from .watching.logs import from_tensorboard as from_tensorboard
+from .watching.logs import to_json_lines as to_json_lines
+from .watching.logs import to_tensorboard as to_tensorboard
 from .watching.watch import Watcher as Watcher
 from .watching.watch import watch as watch
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stagescope.watching.logs import PREFIX, event_type, record
 
 import stagescope as ss
 from stagescope.cli.main import run
-from stagescope.watching.event_files import PREFIX, event_type, record
 from tests.runs import samples
 
 QUICK = ("--until", "5", "--frames", "10", "--quiet")

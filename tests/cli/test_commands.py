@@ -14,7 +14,7 @@ from stagescope.cli import demo as tour
 from stagescope.cli.command import OUT
 from stagescope.cli.commands import COMMANDS
 from stagescope.cli.main import CONFIG, VERBS, run
-from stagescope.dynamics.journey import Journey
+from stagescope.dynamics.evolve import Journey
 from stagescope.options import option_words
 from stagescope.papers.registry import paper_of, papers, studies
 from stagescope.views.view import Portrait

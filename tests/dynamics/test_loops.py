@@ -8,8 +8,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.dynamics import evolve as evolving
-from stagescope.dynamics import sinks
-from stagescope.dynamics.loops import GradientLoop, loop_for
+from stagescope.dynamics.descent import GradientLoop, loop_for
 from stagescope.params import Layout
 
 CHAIN = ss.LaggedChain.spans(5, spans=(2, 1), scale=2.0)
@@ -53,7 +52,7 @@ def test_resumed_runs_end_bit_for_bit(name, tmp_path, monkeypatch):
     monkeypatch.setattr(evolving, "FIRST_COMMIT", 0.0)
     monkeypatch.setattr(evolving, "NEXT_COMMIT", 0.0)
     whole = ss.evolve(loss(batch=16), START, DESCENTS[name], record=ss.Every(n=5))
-    seen, commit = [], sinks.Disk.__init__
+    seen, commit = [], evolving.Disk.__init__
 
     def stops(self, writer, layout):
         commit(self, writer, layout)
@@ -67,7 +66,7 @@ def test_resumed_runs_end_bit_for_bit(name, tmp_path, monkeypatch):
         self.commit = then
 
     with monkeypatch.context() as patch:
-        patch.setattr(sinks.Disk, "__init__", stops)
+        patch.setattr(evolving.Disk, "__init__", stops)
         with pytest.raises(Halt):
             ss.evolve(loss(batch=16), START, DESCENTS[name], record=ss.Every(n=5), out=tmp_path / "run")
     assert 1 < ss.load(tmp_path / "run").frames < whole.frames

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stagescope.dynamics import cvode
-from stagescope.dynamics.sums_kernel import dot, quicken, weighted_rms
+from stagescope.dynamics.cvode_kernel import dot, quicken, weighted_rms
 
 
 @pytest.mark.parametrize("size", [1, 2, 17, 192])

@@ -5,7 +5,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.dynamics import cvode
-from stagescope.fields import direct as module
+from stagescope.fields import compiled as module
 from stagescope.papers.scan_snap import kernel as pairwise_kernel
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.process import SequenceClasses

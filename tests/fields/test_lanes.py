@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stagescope.fields.lanes import (
+from stagescope.fields.lanes_kernel import (
     LANES,
+    add_product,
     exponential,
     larger,
     largest,
@@ -23,7 +24,6 @@ from stagescope.fields.lanes import (
     times,
     total,
 )
-from stagescope.fields.product_kernel import add_product
 from stagescope.kernels import njit
 
 

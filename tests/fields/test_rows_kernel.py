@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stagescope.fields.rows_kernel import BYTES, sum_rows
+from stagescope.fields.tile_kernel import BYTES, sum_rows
 from stagescope.kernels import njit
 
 FIRST, LAST, STRIDE, P, Q = 2, 10, 57, 3, 1

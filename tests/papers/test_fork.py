@@ -9,7 +9,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.dynamics import evolve as evolving
-from stagescope.dynamics.loops import GradientLoop, KernelLoop, loop_for
+from stagescope.dynamics.descent import GradientLoop, KernelLoop, loop_for
 from stagescope.errors import InputError
 from stagescope.papers.rebuild import rebuilt
 from stagescope.params import Layout

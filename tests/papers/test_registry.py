@@ -21,7 +21,7 @@ from stagescope.papers.paper import Kind, Paper
 from stagescope.papers.reading import Reading
 from stagescope.papers.study import NamedSweep, Study
 from stagescope.runs.manifest import read as read_manifest
-from stagescope.runs.saving import save
+from stagescope.runs.writer import save
 from tests.runs import samples
 
 OURS = ["focus-dilution", "incremental", "linear-icl", "markov-icl", "scan-snap"]

@@ -10,10 +10,9 @@ import stagescope as ss
 from stagescope.cli.main import run as command
 from stagescope.papers import registry, watched
 from stagescope.papers.watched import WatchedReading
-from stagescope.watching import head_events
-from stagescope.watching.gate import gate_of
-from stagescope.watching.head_events import head_curves
-from stagescope.watching.rates import rates_of, warm_up_end
+from stagescope.watching import events
+from stagescope.watching.events import head_curves, rates_of, warm_up_end
+from stagescope.watching.source import gate_of
 from tests.papers.test_registry import PAPER, clear, install  # noqa: F401  (a fixture)
 from tests.watching.forged import Plant, falling, forged, warm
 
@@ -178,10 +177,10 @@ def test_small_changes_stay_below_the_floor():
 
 
 def test_of_many_curves_those_that_move_most_are_searched(monkeypatch):
-    few = replace(head_events.FLOORS, curves=2)
-    for module in (head_events, watched):
+    few = replace(events.FLOORS, curves=2)
+    for module in (events, watched):
         monkeypatch.setattr(module, "FLOORS", few)
-    monkeypatch.setattr(head_events.head_events, "__defaults__", (few,))
+    monkeypatch.setattr(events.head_events, "__defaults__", (few,))
     found = ss.stages(forged(MOVING))
     assert found.notes["curves of heads"].startswith("2 of ")
     assert len([name for name in found.events if name.startswith("attention")]) >= 1

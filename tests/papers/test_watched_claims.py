@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from stagescope.watching.events import first_above, moves, together
 
 import stagescope as ss
 from stagescope.claims.comparison import at_least
 from stagescope.papers.registry import tags, watched_claims
 from stagescope.runs.run import Arrays
-from stagescope.watching import small
-from stagescope.watching.motion import first_above, moves, together
 from tests.watching.forged import Plant
 from tests.watching.forged import forged as whole
+from validation.nulls import watching as nulls
 
 RANK, ORDER, TOGETHER, PART = "FD:watched-rank", "FD:watched-order", "ISA:watched-together", "ISA:watched-part"
 SAME = {(0, head): Plant("previous token", 200, amount=0.6) for head in range(3)}
@@ -138,16 +138,15 @@ def test_a_run_without_sketches_is_another_kind_of_run():
 def test_every_claim_has_a_tag_and_a_null():
     claims = watched_claims()
     assert {claim.tag for claim in claims} == {RANK, ORDER, TOGETHER, PART}
-    assert all(claim.tag in tags() and claim.nulls for claim in claims)
+    assert all(claim.tag in tags() and nulls.NULLS["watched"][claim.tag] for claim in claims)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("null", sorted({null.name for claim in watched_claims() for null in claim.nulls}))
+@pytest.mark.parametrize("null", [nulls.shuffled, nulls.bigram, nulls.frozen])
 def test_no_claim_about_attention_is_confirmed_on_its_nulls(null):
     """Short trainings, seed fixed; `python -m validation watched_claims` has long ones."""
     torch.set_num_threads(1)
-    makers = {"shuffled text": small.shuffled, "bigram text": small.bigram, "frozen attention": small.frozen}
-    run = makers[null](11, small.Setting(steps=120, width=16, length=16, characters=40_000))
+    run = null(11, nulls.Setting(steps=120, width=16, length=16, characters=40_000))
     rows = verdicts(run)
     assert [tag for tag in (ORDER, TOGETHER, PART) if rows[tag].verdict == "confirmed"] == []
     assert run.status == "finished"

@@ -8,8 +8,7 @@ import numpy as np
 from stagescope.runs.arrays import Column
 from stagescope.runs.manifest import Manifest
 from stagescope.runs.run import Arrays, Run
-from stagescope.runs.saving import header
-from stagescope.runs.writer import Writer
+from stagescope.runs.writer import Writer, header
 from stagescope.spec import digest
 
 SPEC: dict[str, Any] = {

@@ -161,14 +161,21 @@ def test_a_spec_without_one_of_its_keys_is_damage(tmp_path, name):
         manifest.read(tmp_path)
 
 
-def test_a_newer_schema_asks_for_an_update(written):
-    def newer(text):
-        body = {**json.loads(text), "schema_version": manifest.SCHEMA + 1, "something": "new"}
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        (3, "schema version 3 is newer than 2; update stagescope"),
+        (1, r"schema version 1 is of Stagescope 0\.1; install version 0\.2, which reads it"),
+    ],
+)
+def test_another_schema_is_refused_with_a_remedy(written, version, words):
+    def other(text):
+        body = {**json.loads(text), "schema_version": version, "something": "new"}
         body.pop("digest")
         return json.dumps({**body, "digest": files.digest(json.dumps(body, indent=1).encode())}, indent=1).encode() + b"\n"
 
-    rewrite(written, newer)
-    with pytest.raises(StoreError, match=r"schema version 3 is newer than 2; update stagescope") as caught:
+    rewrite(written, other)
+    with pytest.raises(StoreError, match=words) as caught:
         manifest.read(written)
     assert not isinstance(caught.value, DamagedRun)
 

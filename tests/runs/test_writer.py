@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagescope.errors import InputError, StoreError
-from stagescope.runs import files, saving, store, writer
+from stagescope.runs import files, store, writer
 from stagescope.runs.arrays import Column
 from stagescope.runs.manifest import read as read_manifest
 from stagescope.runs.writer import Writer, check_place, chunk_frames
@@ -302,7 +302,7 @@ def test_frames_are_kept_as_float32_from_the_first_commit_on(tmp_path):
     """Before they fill a chunk and after: the same bytes."""
     columns = {"t": Column((), ("t",)), "W": Column((2,), ("t", "W_0"), "float32")}
     facts = {"spec": {**samples.SPEC, "blocks": {"W": [2]}}, "clock": "t", "config_digest": ""}
-    header = saving.header(facts, columns, None).model_copy(update={"chunk": 2})
+    header = writer.header(facts, columns, None).model_copy(update={"chunk": 2})
 
     def begin(writer):
         writer.frame({"t": 0.0, "W": np.array([1 / 3, 2 / 3])})

@@ -90,7 +90,7 @@ def test_the_journal_is_written_again_where_it_is_damaged(tmp_path):
 
 
 def test_rows_without_a_journal_are_named_in_it(tmp_path):
-    """Those of version 0.1.0, and those of a process that was killed between the two."""
+    """Those of a process that was killed between the two."""
     RowWriter(tmp_path).commit([row("a"), row("b", retry=2)])
     shutil.rmtree(tmp_path / "journal")
     assert Rows(tmp_path).refresh().unnamed() == {"a": 0, "b": 2}

@@ -199,11 +199,11 @@ def test_a_folder_without_a_sweep(tmp_path):
     (tmp_path / "sweep.json").write_text("{")
     with pytest.raises(NotARun, match="damaged"):
         ss.load_sweep(tmp_path)
-    for version, words in ((99, "newer than 3; update"), (1, "older than 2")):
+    for version, words in ((99, "newer than 3; update"), (2, "older than 3; Stagescope 0.2 reads")):
         (tmp_path / "sweep.json").write_text(json.dumps({"schema_version": version}))
         with pytest.raises(InputError, match=words):
             ss.load_sweep(tmp_path)
-    for text in ("{}", "[]", '{"schema_version": "2"}', '{"schema_version": 2}'):
+    for text in ("{}", "[]", '{"schema_version": "3"}', '{"schema_version": 3}'):
         (tmp_path / "sweep.json").write_text(text)
         with pytest.raises(NotARun, match="damaged"):
             ss.load_sweep(tmp_path)

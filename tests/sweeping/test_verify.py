@@ -3,7 +3,6 @@
 import json
 import random
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +15,6 @@ from stagescope.sweeping.table import load_sweep
 from stagescope.sweeping.verify import verify_sweep
 from tests.runs import samples
 from tests.sweeping.small import cheap_plan
-
-OLD = Path(__file__).parent.parent / "data" / "v0.1.0"
 
 
 @pytest.fixture
@@ -145,19 +142,6 @@ def test_the_lock_of_rows_follows_no_link(folder, tmp_path):
     with pytest.raises(StoreError, match="it is a link"):
         RowWriter(folder).settle()
     assert not (tmp_path / "outside").exists()
-
-
-@pytest.mark.parametrize("name", ["sweep-finished", "sweep-interrupted"])
-def test_sweeps_of_version_0_1_0_are_intact(name):
-    assert verify_sweep(OLD / name) == []
-
-
-def test_a_changed_name_in_a_plan_of_version_0_1_0_is_seen(tmp_path):
-    text = (OLD / "sweep-finished" / "sweep.json").read_text()
-    for name in ("seeds", "line_seeds", "columns", "kind", "preset"):
-        (tmp_path / "sweep.json").write_text(text.replace(f'"{name}"', f'"{name}s"'))
-        with pytest.raises(NotARun, match="damaged"):
-            load_plan(tmp_path)
 
 
 def test_a_folder_without_a_sweep(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stagescope.watching.findings import Finding
+from stagescope.watching.audit import Finding
 from tests.watching.trainings import Steps
 
 

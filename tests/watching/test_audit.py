@@ -8,7 +8,7 @@ import torch
 from safetensors.numpy import save_file
 
 import stagescope as ss
-from stagescope.watching import prints
+from stagescope.watching import lineage
 from tests.watching import defects
 from tests.watching.trainings import training, write
 
@@ -152,8 +152,8 @@ def test_states_of_trainers_that_contradict_the_names(run, tmp_path):
 
 
 def test_fewer_entries_are_sampled_where_there_are_many(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(prints, "MEMORY", 1)
-    assert prints.affordable_entries(100, 500) == 256
+    monkeypatch.setattr(lineage, "MEMORY", 1)
+    assert lineage.affordable_entries(100, 500) == 256
     planted = defects.stranger(np.random.default_rng(1), *run)
     assert planted.named(found(tmp_path, planted.steps).findings)
 

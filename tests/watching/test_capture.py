@@ -8,9 +8,8 @@ import torch
 from torch import nn
 
 from stagescope.errors import InputError
-from stagescope.watching.capture import Capture, Plan
+from stagescope.watching.capture import Capture, Plan, attend, tried
 from stagescope.watching.observer import Observer
-from stagescope.watching.passing import attend, tried
 from stagescope.watching.probe import make_probe
 from tests.watching.models import (
     CONTEXT,

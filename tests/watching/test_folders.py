@@ -14,8 +14,7 @@ from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch
 
 from stagescope.errors import InputError
-from stagescope.watching.folders import checkpoints, listed, number
-from stagescope.watching.weights import DamagedCheckpoint
+from stagescope.watching.folders import DamagedCheckpoint, checkpoints, listed, number
 
 WEIGHTS = {"a.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array(7, dtype=np.int64)}
 TENSORS = {name: torch.from_numpy(value.copy()) for name, value in WEIGHTS.items()}

@@ -9,8 +9,7 @@ import pytest
 import stagescope as ss
 from stagescope.cli.main import run as command
 from stagescope.runs.run import Arrays
-from stagescope.watching.head_scores import Chance, scores
-from stagescope.watching.heads import NONE, _stretches
+from stagescope.watching.heads import NONE, Chance, _stretches, scores
 from tests.watching.forged import LENGTH, Plant, forged
 
 NAMES = ("induction", "duplicate", "previous token", "sink", "positional")

@@ -12,7 +12,7 @@ import transformers
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
 import stagescope as ss
-from stagescope.watching.passing import attend, tried
+from stagescope.watching.capture import attend, tried
 from tests.watching.models import equal, tokens
 
 SIZES = {"vocab_size": 50, "max_position_embeddings": 32, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}

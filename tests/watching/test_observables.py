@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from stagescope.watching.capture import Seen
-from stagescope.watching.head_scores import prefix_match
-from stagescope.watching.observables import AXES, HeadNumbers, Parameters, Sizes, _by_layer, _grouped
+from stagescope.watching.heads import prefix_match
+from stagescope.watching.observer import AXES, HeadNumbers, Parameters, Sizes, _by_layer, _grouped
 from stagescope.watching.probe import Probe
 from tests.watching import slow
 from tests.watching.models import VOCABULARY, made, tokens

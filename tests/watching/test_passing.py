@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from stagescope.errors import InputError
-from stagescope.watching.passing import attend, device_of, logits_of, predict, tried, unwrapped, without_trace
+from stagescope.watching.capture import attend, device_of, logits_of, predict, tried, unwrapped, without_trace
 from tests.watching.models import VOCABULARY, Fused, Gpt, Scripted, equal, made, tokens
 
 IDS = tokens(3)

@@ -16,8 +16,8 @@ from torch.utils.tensorboard import SummaryWriter
 
 import stagescope as ss
 from stagescope.cli.main import run as command
-from stagescope.watching import event_files
-from stagescope.watching.event_files import PREFIX, Log, record, scalar
+from stagescope.watching import logs
+from stagescope.watching.logs import PREFIX, Log, record, scalar
 from tests.reporting.decode import Parts
 from tests.runs import samples
 from tests.runs.test_export import watched
@@ -322,7 +322,7 @@ def test_a_record_with_a_changed_byte_is_left_out_alone(tmp_path):
 
 def test_sizes_and_bytes_that_lie(tmp_path):
     """A record that claims 2^62 bytes, one that is no event, one of 17 MiB: memory is not taken, and the rest is read."""
-    masked = event_files.masked_sum()
+    masked = logs.masked_sum()
 
     class Raw:
         def __init__(self, data: bytes) -> None:
@@ -381,7 +381,7 @@ def test_too_many_tags_and_too_many_numbers_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("stagescope.memory.MACHINE", 100_000)
     with pytest.raises(ss.InputError, match=r"the curves of this log would take .* \(112 x 112 numbers\)"):
         ss.from_tensorboard(folder, tags="tag 1*")
-    monkeypatch.setattr(event_files, "CHECKED", 64)
+    monkeypatch.setattr(logs, "CHECKED", 64)
     monkeypatch.setattr("stagescope.memory.MACHINE", 2000)
     with pytest.raises(ss.InputError, match="the scalars of this log would take"):
         ss.from_tensorboard(folder, tags="tag 1*")
@@ -466,7 +466,7 @@ def test_without_the_package_the_remedy_is_named(tmp_path, monkeypatch):
 
 def test_reading_loads_nothing_heavy():
     """Neither TensorFlow, which the package's own reader would load, nor torch, nor grpc."""
-    code = "import sys; from stagescope.watching.event_files import event_type; event_type();"
+    code = "import sys; from stagescope.watching.logs import event_type; event_type();"
     code += "print([m for m in ('torch', 'tensorflow', 'grpc', 'tensorboard.compat.tensorflow_stub') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -12,9 +12,8 @@ from stagescope.reporting.provenance import provenance
 from stagescope.reporting.scenes import scenes_of
 from stagescope.runs.run import Arrays
 from stagescope.views.view import Curves, Matrices
-from stagescope.watching import head_views
-from stagescope.watching.labels import LONGEST, token_label, token_labels
-from stagescope.watching.source import RECORDED
+from stagescope.watching import views as watched_views
+from stagescope.watching.source import LONGEST, RECORDED, token_label, token_labels
 from tests.watching.forged import SHOWN, TYPES, Plant, forged, warm
 
 SLOTS = {
@@ -74,7 +73,7 @@ def test_levels_say_what_is_reached_without_context(run):
 
 
 def test_heads_without_room_are_those_that_moved_least(run, monkeypatch):
-    monkeypatch.setattr(head_views, "MOST_HEADS", 2)
+    monkeypatch.setattr(watched_views, "MOST_HEADS", 2)
     found = views(replace(run, memo={}))["patterns"]
     assert isinstance(found, Matrices)
     assert "layer 0 head 1" in found.panels
@@ -134,7 +133,7 @@ def test_long_tokens_are_cut():
 
 
 def test_what_watch_records_is_known_here():
-    observables = pytest.importorskip("stagescope.watching.observables")
+    observables = pytest.importorskip("stagescope.watching.observer")
     assert set(observables.AXES) <= set(RECORDED)
 
 

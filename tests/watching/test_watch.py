@@ -12,9 +12,8 @@ from torch import nn
 
 import stagescope as ss
 from stagescope.runs import files
-from stagescope.watching.observables import AXES, SCALARS
-from stagescope.watching.schedule import Schedule
-from stagescope.watching.watch import Idle
+from stagescope.watching.observer import AXES, SCALARS
+from stagescope.watching.watch import Idle, Schedule
 from tests.watching.models import HEADS, VOCABULARY, Fused, Gpt, Head, Scripted, equal, made, tokens
 
 STEPS = 12

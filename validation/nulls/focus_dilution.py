@@ -16,7 +16,7 @@ from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.record import AtTimes
 from stagescope.errors import StagescopeError
-from stagescope.fields.objective import as_field
+from stagescope.fields.field import as_field
 from stagescope.papers.focus_dilution.family import attention_rate, condensation_rate, stall_boundary
 from stagescope.papers.focus_dilution.ladder import condensed_start, small_point
 from stagescope.papers.focus_dilution.loss import TokenPopulation

@@ -25,8 +25,7 @@ class Audit(Command):
     def run(self) -> int:
         if self.folder is None and self.hashes is None:
             raise InputError("nothing to audit; give the folder that holds the checkpoints, or --hashes FILE")
-        from stagescope.watching.audit import audit
-        from stagescope.watching.hashes import audit_hashes
+        from stagescope.watching.audit import audit, audit_hashes
 
         audits = [audit_hashes(self.hashes)] if self.hashes is not None else []
         if self.folder is not None:

@@ -41,7 +41,7 @@ class Import(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
 
     def run(self) -> int:
-        from stagescope.watching.tensorboard import event_files
+        from stagescope.watching.logs import event_files
 
         if not self.folder.is_dir():
             what = "is a file" if self.folder.exists() else "does not exist"
@@ -54,7 +54,7 @@ class Import(Command):
         return 0
 
     def _logs(self) -> "Run":
-        from stagescope.watching.tensorboard import from_tensorboard
+        from stagescope.watching.logs import from_tensorboard
 
         return from_tensorboard(self.folder, self.run_, self.loss, self.tags).save(self.out, self.overwrite)
 

@@ -90,7 +90,7 @@ def _predictions(flags: PredictFlags) -> "list[tuple[float, int, SaddlePath]]":
 def _plan(flags: PredictFlags, scale: float | None, seed: int) -> "tuple[float, Setup]":
     """The start scale, and what a run from it would be made of."""
     from stagescope.dynamics.descent import GD, Descent
-    from stagescope.fields.objective import as_field
+    from stagescope.fields.field import as_field
 
     found = study(flags.study_name)
     options = {name: getattr(flags, name) for name in found.options.model_fields if name in type(flags).model_fields}

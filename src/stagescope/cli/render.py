@@ -18,7 +18,7 @@ from stagescope.landscape.ladder import Ladder
 from stagescope.landscape.saddle_path import SaddlePath
 
 if TYPE_CHECKING:
-    from stagescope.watching.findings import Audit
+    from stagescope.watching.audit import Audit
     from stagescope.watching.heads import Heads
 
 LEFT_OUT = ("not reached", "not counted")

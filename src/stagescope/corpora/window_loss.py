@@ -11,10 +11,7 @@ from pydantic import model_validator
 
 from stagescope.corpora.corpus import TextCorpus
 from stagescope.errors import InputError
-from stagescope.fields.field import FlatField, StepGradient
-from stagescope.fields.objective import Objective
-from stagescope.fields.of_model import OfModel
-from stagescope.fields.packed import Found, flat_field, flat_gradient
+from stagescope.fields.field import FlatField, Found, Objective, OfModel, StepGradient, flat_field, flat_gradient
 from stagescope.keys import key
 from stagescope.memory import require_work
 from stagescope.params import Layout, Params

@@ -50,7 +50,7 @@ def functions() -> Any:
     library = sundials()
     if library is None:
         return None
-    from stagescope.dynamics.travel_kernel import CALLED
+    from stagescope.dynamics.cvode_kernel import CALLED
 
     try:
         for name, (result, *arguments) in _FUNCTIONS.items():
@@ -96,7 +96,7 @@ class Cvode:
         self._c.SUNContext_ClearErrHandlers(self._context)  # a failure is reported once, as the outcome
         self._vector, self._out = (self._c.N_VMake_Serial(a.size, a.ctypes.data, self._context) for a in (self.y, self._velocity))
         if weights is not None:
-            from stagescope.dynamics.sums_kernel import quicken
+            from stagescope.dynamics.cvode_kernel import quicken
 
             quicken(self._c, self._vector)
         self._linear = self._c.SUNLinSol_SPGMR(self._vector, UNPRECONDITIONED, krylov, self._context)
@@ -124,7 +124,7 @@ class Cvode:
     @property
     def evaluations(self) -> int:
         """How often the field was called."""
-        from stagescope.dynamics.travel_kernel import evaluations
+        from stagescope.dynamics.cvode_kernel import evaluations
 
         return evaluations(self._memory.value)
 
@@ -133,7 +133,7 @@ class Cvode:
 
         A negative flag means failure, except `TOO_MUCH_WORK`: `LOOK` steps have reached no stop.
         """
-        from stagescope.dynamics.travel_kernel import travel
+        from stagescope.dynamics.cvode_kernel import travel
 
         stops = stops[:FRAMES]
         vectors, (losses, speeds) = np.empty((stops.size, self.y.size)), np.empty((2, stops.size))

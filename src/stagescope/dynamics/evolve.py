@@ -4,26 +4,214 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stagescope.dynamics.dynamics import Dynamics, Point, SolveFailed, State, require_motion
-from stagescope.dynamics.journey import Camera, Frame, Journey, Origin
 from stagescope.dynamics.record import Record, Stop, require_frames
-from stagescope.dynamics.sinks import Disk, Memory, advice, check_checksum, sink_for
 from stagescope.errors import InputError, StagescopeError
-from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective, as_field
+from stagescope.fields.field import Field, FlatField, Objective, as_field
+from stagescope.own import fingerprint
 from stagescope.params import Layout, Params, check_name
 from stagescope.progress import progress_for
 from stagescope.runs import manifest as manifests
+from stagescope.runs.arrays import Column, crc32c
 from stagescope.runs.files import store_errors
-from stagescope.runs.run import Run
-from stagescope.runs.writer import Writer, check_place
+from stagescope.runs.run import Arrays, Run, how_to_resume
+from stagescope.runs.store import load
+from stagescope.runs.writer import Writer, check_place, header
+from stagescope.spec import Spec, digest
 from stagescope.threads import one_blas_thread
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a run comes from, for its manifest: the study and its options, and the equations it touches."""
+
+    study: str | None = None
+    config: Mapping[str, Any] | None = None
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Journey:
+    """A field, a dynamics, and where frames are kept: everything that decides the numbers of a run."""
+
+    field: Field
+    layout: Layout
+    dynamics: Dynamics
+    positions: np.ndarray
+    stop: Stop | None
+    record: Record | None
+    until: float | None
+    seed: int = 0
+    origin: Origin = Origin()
+
+    @property
+    def spec(self) -> Spec:
+        parts = {"dynamics": self.dynamics, "record": self.record, "stop": self.stop}
+        described = {name: part.describe() if part is not None else None for name, part in parts.items()}
+        blocks = {name: list(shape) for name, shape in self.layout.shapes}
+        return {"field": self.field.describe(), "blocks": blocks, "until": self.until, **described}
+
+    def axes(self) -> dict[str, tuple[str, ...]]:
+        named, clock = self.field.axes, self.dynamics.clock
+        axes: dict[str, tuple[str, ...]] = dict.fromkeys(self.series, (clock,))
+        for name, shape in self.layout.shapes:
+            inner = named.get(name) or tuple(f"{name}_{i}" for i in range(len(shape)))
+            axes[name] = (clock, *inner)
+        return axes
+
+    def walk(self, state: State) -> Iterator[Point]:
+        return self.dynamics.walk(self.field, self.layout, state, self.positions)
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        return (*self.dynamics.times(0), *(("loss",) if self.field.objective else ()), "speed")
+
+
+class Frame(NamedTuple):
+    """What is recorded of a point: the clock, loss and speed by name, and all parameters."""
+
+    series: dict[str, float]
+    vector: np.ndarray
+
+
+class Camera:
+    """Turns a point into a frame."""
+
+    def __init__(self, journey: Journey) -> None:
+        self._journey, self._objective = journey, journey.field.objective
+        self._flats: dict[int, FlatField] = {}
+        self._velocity = np.empty(journey.layout.size)
+        self._weights = journey.field.weights(journey.layout)
+
+    def _flat(self, position: float) -> FlatField:
+        """The field with the rates in force at a position."""
+        moved, journey = self._journey.dynamics.in_force(position), self._journey
+        if id(moved) not in self._flats:
+            self._flats[id(moved)] = journey.field.flat(journey.layout, moved.block_rates(journey.layout.names))
+        return self._flats[id(moved)]
+
+    def frame(self, point: Point) -> Frame:
+        vector, loss, speed = point.vector, point.loss, point.speed
+        if speed is None or not math.isfinite(speed):
+            loss = self._flat(point.position)(vector, self._velocity)
+            speed = math.sqrt(np.dot(self._weights * self._velocity, self._velocity))
+        series = self._journey.dynamics.times(point.position)
+        if self._objective is not None:
+            series["loss"] = self._objective.value(self._journey.layout.unpack(vector)) if loss is None else loss
+            if not math.isfinite(series["loss"]):
+                if point.position == 0:
+                    raise InputError(f"the loss is {series['loss']} at the initial parameters: change them, or mend the loss")
+                where = f"step {series['step']}" if "step" in series else f"t={series['t']:g}"
+                raise SolveFailed("diverged", f"diverged at {where}: the loss is {series['loss']}; lower the rates")
+        series["speed"] = speed
+        return Frame(series, vector)
+
+
+TOGETHER = 64
+"""Frames that are taken apart at a time."""
+
+
+def advice(folder: Path, spec: Spec) -> str:
+    """What to do after an interrupt."""
+    return f"interrupted; {how_to_resume(folder, spec)}"
+
+
+class Memory:
+    """Keeps frames in memory."""
+
+    advice = "interrupted; nothing was being saved (give out=FOLDER to keep a resumable run)"
+    folder = None
+
+    def __init__(self, first: Frame) -> None:
+        self._frames = [first]
+
+    def take(self, frames: list[Frame]) -> None:
+        self._frames.extend(frames)
+
+    def commit(self, state: State, event: str) -> None: ...
+
+    def abandon(self) -> None: ...
+
+    def finish(self, journey: Journey, status: str, reason: str, state: State) -> Run:
+        return Run(
+            params=Arrays.of(self._blocks(journey.layout)),
+            series=Arrays.of({name: np.array([series[name] for series, _ in self._frames]) for name in journey.series}),
+            spec=journey.spec,
+            clock=journey.dynamics.clock,
+            status=status,
+            reason=reason,
+            seed=journey.seed,
+            study=journey.origin.study,
+            config=journey.origin.config,
+            tags=journey.origin.tags,
+            axes=journey.axes(),
+        )
+
+    def _blocks(self, layout: Layout) -> dict[str, np.ndarray]:
+        """Parameters by name; a few frames at a time, because fresh memory for all of them twice would take longer than this."""
+        count = len(self._frames)
+        found = {name: np.empty((count, *shape)) for name, shape in layout.shapes}
+        for start in range(0, count, TOGETHER):
+            part = np.array([vector for _, vector in self._frames[start : start + TOGETHER]])
+            for name, block in layout.unpack(part).items():
+                found[name][start : start + TOGETHER] = block
+        return found
+
+
+class Disk:
+    """Writes frames through the run store."""
+
+    def __init__(self, writer: Any, layout: Layout) -> None:
+        self._writer, self._layout = writer, layout
+        self.commit, self.abandon = writer.commit, writer.close
+        self.folder = writer.folder
+        self.advice = advice(writer.folder, writer.manifest.spec)
+
+    def take(self, frames: list[Frame]) -> None:
+        for series, vector in frames:
+            self._writer.frame({**series, **self._layout.unpack(vector)})
+
+    def finish(self, journey: Journey, status: str, reason: str, state: State) -> Run:
+        self._writer.finish(status, reason, state)
+        return load(self._writer.folder)
+
+
+def check_checksum(folder: Path | None) -> None:
+    """Before any work: there must be a folder for the checksums, and a package that computes them."""
+    if folder is None:
+        raise InputError("checksum is for chunks on disk, and this run stays in memory; give out=FOLDER")
+    crc32c()
+
+
+def sink_for(journey: Journey, folder: Path | None, overwrite: bool, checksum: bool, first: Frame, state: State) -> Memory | Disk:
+    """Memory, or a folder that has the first frame and the first state from the start."""
+    if folder is None:
+        return Memory(first)
+    axes = journey.axes()
+    columns = {name: Column((), axes[name], "int64" if name == "step" else "float64") for name in journey.series}
+    columns |= {name: Column(shape, axes[name]) for name, shape in journey.layout.shapes}
+    columns = {name: replace(column, checksum=checksum) for name, column in columns.items()}
+    origin, spec = journey.origin, journey.spec
+    config = dict(origin.config) if origin.config is not None else None
+    facts = {"study": origin.study, "config": config, "tags": origin.tags, "clock": journey.dynamics.clock}
+    facts |= {"spec": spec, "seed": journey.seed, "config_digest": digest(config if config is not None else spec)}
+
+    def begin(writer: Writer) -> None:
+        writer.frame({**first.series, **journey.layout.unpack(first.vector)})
+        writer.commit(state, "started")
+
+    manifest = header(facts, columns, len(journey.positions))
+    if spec["field"]["type"] == "own":
+        manifest.environment["objective"] = fingerprint(journey.field.objective or journey.field)
+    return Disk(Writer.create(folder, manifest, columns, begin, overwrite), journey.layout)
+
 
 FIRST_COMMIT, NEXT_COMMIT = 0.1, 0.5
 """Least seconds to the first and between later commits of a run on disk; committing never changes a number."""

@@ -7,9 +7,8 @@ import numpy as np
 from pydantic import Field as Limits
 from pydantic import SerializeAsAny, model_validator
 
-from stagescope.dynamics.descent import Descent
+from stagescope.dynamics.descent import Descent, handed_over
 from stagescope.dynamics.dynamics import Dynamics, Point, State
-from stagescope.dynamics.loops import handed_over
 from stagescope.dynamics.record import Record
 from stagescope.fields.field import Field
 from stagescope.params import Layout

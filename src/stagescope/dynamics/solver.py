@@ -1,23 +1,31 @@
-"""Integration from one restart to the next: by CVODE, or by SciPy's integrators as the second opinion."""
+"""Integration from one restart to the next, or step by step: by CVODE, or by SciPy's integrators as the second opinion."""
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
-from math import inf, isfinite
+from math import inf, isfinite, sqrt
+from typing import TypeGuard
 
 import numpy as np
 
 from stagescope.dynamics import cvode
 from stagescope.dynamics.dynamics import Point, SolveFailed, check_finite
+from stagescope.errors import StagescopeError
 from stagescope.fields.field import Compiled, FlatField
 from stagescope.threads import hold
 
 KRYLOV = 20
 MAX_STEPS = 200_000
 """Steps without a frame, of one integration by CVODE."""
+TOLERANCES = 1e-9, 1e-14
+"""Relative and absolute, of single steps."""
 SCIPY = {"lsoda": "LSODA", "dop853": "DOP853", "radau": "Radau"}
+
+
+class Stopped(StagescopeError):
+    """The solver gave up."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +56,7 @@ class Solver:
     def _solve(self) -> "Callable[[Solver, np.ndarray, tuple[float, float], np.ndarray], Iterator[Point]]":
         if self.method in SCIPY:
             return _scipy
-        for stream in ("ERROR", "WARNING"):  # SUNDIALS prints to stderr; its message is in the result as well
-            os.environ.setdefault(f"SUNLOGGER_{stream}_FILENAME", os.devnull)
-        return _directly if isinstance(self.flat, Compiled) and cvode.functions() is not None else _through_python
+        return _directly if _called_directly(self.flat) else _through_python
 
     def diverged(self, t: float, norm: float) -> SolveFailed:
         return SolveFailed("diverged", f"diverged at t={t:g}: the {self.what} is not finite at |theta|={norm:.3g}")
@@ -58,6 +64,13 @@ class Solver:
     def stopped(self, t: float, y: np.ndarray, message: object) -> SolveFailed:
         name = self.method if self.method in SCIPY else "CVODE"
         return SolveFailed("failed", f"{name} stopped at t={t:g}, |theta|={_norm(y):.3g}: {message}")
+
+
+def _called_directly(flat: FlatField) -> TypeGuard[Compiled]:
+    """Whether CVODE calls the field without Python in between; before either way, what it would print is turned off."""
+    for stream in ("ERROR", "WARNING"):  # SUNDIALS prints to stderr; its message is in the result as well
+        os.environ.setdefault(f"SUNLOGGER_{stream}_FILENAME", os.devnull)
+    return isinstance(flat, Compiled) and cvode.functions() is not None
 
 
 def _at_once(start: float, stop: float) -> bool:
@@ -144,3 +157,46 @@ def _scipy(solver: Solver, theta: np.ndarray, span: tuple[float, float], stops: 
             raise solver.stopped(way.t, way.y, message)
     if done < len(stops):
         yield Point(float(way.t), np.array(way.y), frame=False, state=None)
+
+
+def steps(
+    flat: FlatField, vector: np.ndarray, span: tuple[float, float], tolerances: tuple[float, float] = TOLERANCES
+) -> Iterator[tuple[float, np.ndarray]]:
+    """Times and points, one for each step that the solver takes: for walks that look at the flow as it goes."""
+    if _called_directly(flat):
+        with cvode.Cvode(flat, vector, span, tolerances, KRYLOV) as solver:
+            while solver.t < span[1]:
+                flag = solver.one_step()
+                if flag < 0:
+                    raise Stopped(f"the solver stopped at t={solver.t:g} with flag {flag}")
+                yield solver.t, solver.y.copy()
+        return
+    from sksundae.cvode import CVODE
+
+    def rhs(t: float, y: np.ndarray, out: np.ndarray) -> None:
+        flat(y, out)
+
+    (t, until), (rtol, atol) = span, tolerances
+    solver = CVODE(rhs, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, rtol=rtol, atol=atol, max_num_steps=10_000)
+    solver.init_step(t, vector)
+    while t < until:
+        with np.errstate(over="ignore", invalid="ignore"), redirect_stdout(StringIO()):
+            found = solver.step(until, method="onestep", tstop=until)
+        if not found.success:
+            raise Stopped(f"the solver stopped at t={found.t:g}: {found.message}")
+        t = float(found.t)
+        yield t, np.array(found.y)
+
+
+def between(share: float, h: float, ends: tuple[np.ndarray, np.ndarray], velocities: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """The cubic through both ends of a step with their velocities, or a line where these are the solver's errors.
+
+    In a long step of a stiff flow a velocity is mostly that of errors which have died out since.
+    """
+    (y0, y1), s = ends, share
+    moved = y1 - y0
+    first, last = (h * velocity - moved for velocity in velocities)
+    line = y0 + s * moved
+    if sqrt(first @ first) + sqrt(last @ last) > sqrt(moved @ moved):
+        return line
+    return line + s * (1 - s) * ((1 - s) * first - s * last)

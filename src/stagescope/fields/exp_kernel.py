@@ -6,7 +6,6 @@ nothing is lost, e^r is a Taylor series, and 2^k is written as exponent bits.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -23,39 +22,39 @@ _LOG2E, _LN2_HIGH, _LN2_LOW = np.float32(1.4426950408889634), np.float32(0.69335
 class _Kind:
     """What the two precisions differ in: the type of numbers, that of their bits, and how many bits stand after the point."""
 
-    def __init__(self, x: Any) -> None:
+    def __init__(self, x):
         self.single = x == types.float32
         self.number, self.after = (ir.FloatType(), 23) if self.single else (ir.DoubleType(), 52)
         self.word, self.bits = (ir.IntType(32), types.int32) if self.single else (ir.IntType(64), types.int64)
 
 
 @intrinsic
-def _rounded(typing: Any, x: Any) -> Any:
+def _rounded(typing, x):
     """k = x/ln(2) rounded, and k as exponent bits. No flag lets the compiler undo the rounding."""
     kind = _Kind(x)
 
-    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def emit(context, builder, signature, values):
         to_two = ir.Constant(kind.number, float(_LOG2E) if kind.single else 1.4426950408889634)
         large = ir.Constant(kind.number, 1.5 * 2.0**kind.after)
         moved = builder.fadd(builder.fmul(values[0], to_two, flags=("contract",)), large, flags=("contract",))
         power = builder.shl(builder.bitcast(moved, kind.word), ir.Constant(kind.word, kind.after))
         return context.make_tuple(builder, signature.return_type, [builder.fsub(moved, large), power])
 
-    return types.Tuple([x, kind.bits])(x), made
+    return types.Tuple([x, kind.bits])(x), emit
 
 
 @intrinsic
-def _raised(typing: Any, x: Any, power: Any) -> Any:
+def _raised(typing, x, power):
     """x 2^k, with k as exponent bits; of float32 by a product."""
     kind = _Kind(x)
 
-    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def emit(context, builder, signature, values):
         if kind.single:
             one = ir.Constant(kind.word, 127 << kind.after)
             return builder.fmul(values[0], builder.bitcast(builder.add(values[1], one), kind.number))
         return builder.bitcast(builder.add(builder.bitcast(values[0], kind.word), values[1]), kind.number)
 
-    return x(x, kind.bits), made
+    return x(x, kind.bits), emit
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
@@ -92,13 +91,13 @@ def exp_any(x):
 
 
 @intrinsic
-def _float_of(typing: Any, bits: Any) -> Any:
+def _float_of(typing, bits):
     """The float32 that has these 32 bits."""
 
-    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def emit(context, builder, signature, values):
         return builder.bitcast(values[0], ir.FloatType())
 
-    return types.float32(types.int32), made
+    return types.float32(types.int32), emit
 
 
 def exp_number(x):

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Field, Objective
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.growth import threshold
 from stagescope.landscape.search import LedAway, far_out, refine

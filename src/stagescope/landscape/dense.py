@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError
-from stagescope.fields.objective import JaxObjective, Objective
+from stagescope.fields.field import JaxObjective, Objective
 from stagescope.landscape.derivatives import DENSE, Derivatives
 from stagescope.landscape.follower import Zeros
 from stagescope.landscape.search import refine

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError, StagescopeError, unknown
-from stagescope.fields.field import Field, FlatField, TaylorField
-from stagescope.fields.objective import Objective, as_field
+from stagescope.fields.field import Field, FlatField, Objective, TaylorField, as_field
 from stagescope.params import Layout, Params
 from stagescope.spec import Described, digest
 

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError
-from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective, as_field
+from stagescope.fields.field import Field, Objective, as_field
 from stagescope.landscape.derivatives import DENSE, Derivatives
 from stagescope.landscape.general_walk import Law, Moved, Settled, stayed, walk
 from stagescope.landscape.growth import threshold

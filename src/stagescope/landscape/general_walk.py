@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stagescope.dynamics.steps import Stopped, between, steps
+from stagescope.dynamics.solver import Stopped, between, steps
 from stagescope.landscape.derivatives import Derivatives, NotFinite
 from stagescope.landscape.growth import threshold
 from stagescope.landscape.saddle_path import plain_time

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError, unknown
-from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective, as_field
+from stagescope.fields.field import Field, Objective, as_field
 from stagescope.landscape.critical import CRITICAL, PASSING, critical_points, slow_frames
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.leaving import NEAR, NO_CLOCK, Visit, leaving

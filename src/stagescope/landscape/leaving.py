@@ -9,8 +9,7 @@ import numpy as np
 
 from stagescope.detect.events import first_crossing
 from stagescope.errors import StagescopeError
-from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Field, Objective
 from stagescope.landscape.critical import FASTEST, CriticalPoint
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.growth_fit import last_rise

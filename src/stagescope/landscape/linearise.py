@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError, StagescopeError
-from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Field, Objective
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.growth import Growth, Motion, general_growth, growing_modes, krylov_growth, threshold
 from stagescope.landscape.spectrum import LARGEST_DENSE, eigen, largest_rate

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError
-from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Field, Objective
 from stagescope.landscape.critical import CriticalPoint
 from stagescope.landscape.derivatives import Derivatives
 from stagescope.landscape.general_path import reach

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.errors import InputError, StagescopeError
-from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Field, Objective
 from stagescope.landscape.derivatives import Derivatives, NotFinite
 from stagescope.params import Params
 

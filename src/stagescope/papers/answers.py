@@ -5,8 +5,7 @@ from pathlib import Path
 from stagescope.claims.ledger import Ledger
 from stagescope.claims.own import Claims
 from stagescope.detect.stage import Stages
-from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Field, Objective
 from stagescope.landscape.ladder import Ladder
 from stagescope.papers.reading import reading
 from stagescope.runs.run import Run

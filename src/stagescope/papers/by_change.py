@@ -9,7 +9,7 @@ import numpy as np
 from stagescope.dynamics.evolve import evolve
 from stagescope.dynamics.record import AtTimes, LogSpaced, Uniform
 from stagescope.errors import InputError
-from stagescope.fields.objective import as_field
+from stagescope.fields.field import as_field
 from stagescope.papers.paper import Kind
 from stagescope.runs.run import Run
 from stagescope.views.change import SOURCES, change_of

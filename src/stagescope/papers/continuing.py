@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 
 from stagescope.errors import InputError, unknown
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Objective
 from stagescope.ids import type_id
 from stagescope.landscape.branch import Branch
 from stagescope.landscape.continuation import follow

@@ -10,13 +10,11 @@ import numpy as np
 
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.dynamics import Dynamics
-from stagescope.dynamics.evolve import evolve
+from stagescope.dynamics.evolve import Origin, evolve
 from stagescope.dynamics.fork import Forked
-from stagescope.dynamics.journey import Origin
 from stagescope.dynamics.record import AtTimes, Record, Spliced, Stop
 from stagescope.errors import InputError, unknown
-from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Field, Objective
 from stagescope.landscape.push import Pushed, direction
 from stagescope.papers.fork_options import changed
 from stagescope.papers.rebuild import differences, field_of

@@ -3,7 +3,7 @@
 from typing import Any
 
 from stagescope.errors import InputError, sentence
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Objective
 from stagescope.ids import named_object
 from stagescope.papers.registry import papers
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Field, Objective
 from stagescope.papers.rebuild import types_of
 from stagescope.runs.run import Run
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.errors import InputError, unknown
-from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective, as_field
+from stagescope.fields.field import Field, Objective, as_field
 from stagescope.ids import type_id
 from stagescope.landscape.general_path import general_path
 from stagescope.landscape.saddle_path import Predicted, SaddlePath

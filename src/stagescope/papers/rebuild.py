@@ -12,14 +12,12 @@ import numpy as np
 
 from stagescope.dynamics.descent import Descent
 from stagescope.dynamics.dynamics import TinyStart
-from stagescope.dynamics.evolve import evolve, frames, proceed
+from stagescope.dynamics.evolve import Journey, Origin, evolve, frames, proceed
 from stagescope.dynamics.flow import GradientFlow
 from stagescope.dynamics.fork import Forked
-from stagescope.dynamics.journey import Journey, Origin
 from stagescope.dynamics.record import Record
 from stagescope.errors import DamagedRun, InputError, StagescopeError, message
-from stagescope.fields.field import Field
-from stagescope.fields.objective import JaxObjective, Objective, as_field
+from stagescope.fields.field import Field, JaxObjective, Objective, as_field
 from stagescope.landscape.push import Pushed
 from stagescope.own import fingerprint, imported, member, parts
 from stagescope.papers.registry import load_type, missing

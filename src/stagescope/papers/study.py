@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from stagescope.claims.inputs import Inputs
     from stagescope.dynamics.dynamics import Dynamics
     from stagescope.dynamics.record import Record
-    from stagescope.fields.field import Field
-    from stagescope.fields.objective import Objective
+    from stagescope.fields.field import Field, Objective
     from stagescope.params import Params
     from stagescope.runs.run import Run
     from stagescope.views.figure import Figure
@@ -141,8 +140,7 @@ class Study:
         progress: bool | None = None,
     ) -> "Run":
         """Set up and evolve; the manifest keeps the options as the run's config."""
-        from stagescope.dynamics.evolve import evolve
-        from stagescope.dynamics.journey import Origin
+        from stagescope.dynamics.evolve import Origin, evolve
 
         if not 0 <= seed < 2**63:
             raise InputError(f"seed is {seed}, but must be >= 0 and below 2^63")

@@ -16,11 +16,10 @@ from stagescope.detect.stage import Event, Stage, Stages, Transition, span_text
 from stagescope.errors import InputError
 from stagescope.papers.reading import Reading, reading
 from stagescope.runs.run import Run
-from stagescope.watching.gate import Gate, gate_of
-from stagescope.watching.head_events import FLOORS, HeadEvent, head_curves, head_events
+from stagescope.watching.events import FLOORS, HeadEvent, Rate, head_curves, head_events, rates_of, warm_up_end
+from stagescope.watching.events import TRACK as RATES
 from stagescope.watching.heads import Head, Heads, heads
-from stagescope.watching.rates import TRACK as RATES
-from stagescope.watching.rates import Rate, rates_of, warm_up_end
+from stagescope.watching.source import Gate, gate_of
 
 ATTENTION = "attention"
 SEARCHED = ("loss", "repeat_loss", "embedding_rank")

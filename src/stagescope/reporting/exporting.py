@@ -7,8 +7,7 @@ from stagescope.papers.reading import reading
 from stagescope.runs import export as files
 from stagescope.runs.run import Run
 from stagescope.runs.store import load
-from stagescope.watching.scalars import notes, to_json_lines
-from stagescope.watching.tensorboard import to_tensorboard
+from stagescope.watching.logs import notes, to_json_lines, to_tensorboard
 
 SCALARS = {"jsonl": to_json_lines, "tensorboard": to_tensorboard}
 FORMATS = (*files.SUFFIX, *SCALARS)

@@ -10,8 +10,7 @@ from typing import overload
 
 from stagescope.claims.own import Claims, own_claims
 from stagescope.errors import InputError
-from stagescope.fields.field import Field
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Field, Objective
 from stagescope.markup import escaped
 from stagescope.papers.reading import reading
 from stagescope.progress import progress_for

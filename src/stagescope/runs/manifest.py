@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from stagescope.errors import DamagedRun, NotARun, StoreError
-from stagescope.runs import files, schema1
-from stagescope.spec import Spec, digest
+from stagescope.runs import files
+from stagescope.spec import Spec
 from stagescope.threads import blas_threads
 
 SCHEMA = 2
@@ -77,10 +77,7 @@ class Manifest(BaseModel):
 
 
 def read(folder: Path) -> Manifest:
-    """The manifest of a run folder, or an error that says what the folder is instead.
-
-    One of schema 1 is checked byte by byte as it was written, and returned as one of schema 2.
-    """
+    """The manifest of a run folder, or an error that says what the folder is instead."""
     path = folder / NAME
     with files.store_errors(path):
         if not folder.is_dir() or not os.path.lexists(path):
@@ -95,7 +92,9 @@ def read(folder: Path) -> Manifest:
         raise DamagedRun(f"{path}: not a readable manifest; restore it from a copy") from None
     if isinstance(version, int) and version > SCHEMA:
         raise StoreError(f"{path}: schema version {version} is newer than {SCHEMA}; update stagescope to read this run")
-    if version not in (1, SCHEMA):
+    if version == 1:
+        raise StoreError(f"{path}: schema version 1 is of Stagescope 0.1; install version 0.2, which reads it")
+    if version != SCHEMA:
         raise DamagedRun(f"{path}: there is no schema version {version}; restore it from a copy")
     body.pop("digest", None)
     try:
@@ -111,7 +110,7 @@ def read(folder: Path) -> Manifest:
     wrong = _wrong_in(found.spec) or _wrong_names(found)
     if wrong:
         raise DamagedRun(f"{path}: {wrong}; restore it from a copy")
-    return found if version == SCHEMA else _upgraded(found)
+    return found
 
 
 def _number(text: str) -> int:
@@ -156,13 +155,6 @@ def _wrong_in(spec: Spec) -> str:
     if not isinstance(blocks, dict) or not all(isinstance(shape, list) for shape in blocks.values()):
         return "the blocks of the spec are not an object with one shape per name"
     return ""
-
-
-def _upgraded(old: Manifest) -> Manifest:
-    """A manifest of schema 1 in the form of today."""
-    spec = schema1.with_new_ids(old.spec)
-    named = {} if old.config is not None else {"config_digest": digest(spec)}
-    return old.model_copy(update={"schema_version": SCHEMA, "spec": spec, **named})
 
 
 def environment(spec: Spec | None = None) -> dict[str, Any]:

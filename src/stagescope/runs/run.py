@@ -142,7 +142,7 @@ class Run:
         return replace(self, **kept, memo={})
 
     def save(self, folder: str | Path, overwrite: bool = False) -> "Run":
-        from stagescope.runs.saving import save
+        from stagescope.runs.writer import save
 
         return replace(self, path=save(self, Path(folder), overwrite))
 

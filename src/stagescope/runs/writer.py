@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import safetensors.numpy as safetensors
@@ -21,8 +21,12 @@ from stagescope.errors import DamagedRun, InputError, StoreError
 from stagescope.params import check_name
 from stagescope.runs import arrays, files
 from stagescope.runs.arrays import Column
-from stagescope.runs.manifest import CHECKPOINT, DATA, EVENTS, NAME, OURS, Manifest
+from stagescope.runs.manifest import CHECKPOINT, DATA, EVENTS, NAME, OURS, Manifest, environment
 from stagescope.runs.manifest import read as read_manifest
+
+if TYPE_CHECKING:
+    from stagescope.runs.run import Run
+
 
 Frame = Mapping[str, Any]
 State = dict[str, np.ndarray]
@@ -303,3 +307,30 @@ def _metadata(manifest: Manifest, columns: Mapping[str, Column], frames: int) ->
 def _frames(columns: Mapping[str, np.ndarray]) -> list[Frame]:
     count = min((len(values) for values in columns.values()), default=0)
     return [{name: values[i] for name, values in columns.items()} for i in range(count)]
+
+
+def save(run: "Run", folder: Path, overwrite: bool = False) -> Path:
+    """Write a run that lives in memory, with the same guarantees as one recorded to disk."""
+    recorded = {**run.series, **run.params}
+    columns = {name: Column(value.shape[1:], run.axes[name], str(value.dtype)) for name, value in recorded.items()}
+
+    def write(writer: Writer) -> None:
+        for i in range(run.frames):
+            writer.frame({name: value[i] for name, value in recorded.items()})
+        writer.finish(run.status, run.reason, run.at(-1) if run.frames else {})
+
+    facts = {name: getattr(run, name) for name in ("study", "config", "spec", "tags", "clock", "seed", "config_digest")}
+    Writer.create(folder, header(facts, columns, run.frames), columns, write, overwrite)
+    return folder
+
+
+def header(facts: Mapping[str, Any], columns: Mapping[str, Any], planned: int | None) -> Manifest:
+    """The manifest of a run that has just begun; `planned` is None where nobody knows how many frames it will have."""
+    return Manifest(
+        **facts,
+        status="running",
+        planned=planned,
+        chunk=chunk_frames(planned, columns),
+        arrays={name: column.axes for name, column in columns.items()},
+        environment=environment(facts["spec"]),
+    )

@@ -14,8 +14,8 @@ from stagescope.errors import InputError, NotARun
 from stagescope.runs.files import digest, read, replace
 from stagescope.sweeping.axes import Axis, Value, kind_of, merged, ordered
 
-SCHEMA, OLDEST = 3, 2
-"""Of sweep.json: the one written, and the oldest one read, which version 0.1.0 wrote: it has no digest and no journal."""
+SCHEMA = 3
+"""Of sweep.json."""
 FILE, CALL = "sweep.json", "call"
 Measure = str
 MEASURES: tuple[Measure, ...] = ("events", "verdicts", "numbers")
@@ -74,7 +74,7 @@ class Plan(BaseModel):
 
     `claims` is the "module:NAME" that the caller gave, `claims_digest` the SHA-256 of that module's file. Nothing is imported
     because a plan names it: each call gives the name again. `journal` is how many bytes the journal of committed rows had when
-    the plan was written; None in a sweep of version 0.1.0, which has no journal.
+    the plan was written; None before any.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -163,12 +163,11 @@ def load_plan(folder: Path) -> Plan:
         version = found["schema_version"]
         if version > SCHEMA:
             raise InputError(f"{path}: schema version {version} is newer than {SCHEMA}; update stagescope to read this sweep")
-        if version < OLDEST:
-            raise InputError(f"{path}: schema version {version} is older than {OLDEST}, the oldest that can be read; sweep again")
-        if version == SCHEMA:
-            found.pop("digest")
-        plan = Plan.model_validate({**found, "schema_version": SCHEMA})
-        if not plan.grids or (version == SCHEMA and plan.text() != data):
+        if version < SCHEMA:
+            raise InputError(f"{path}: schema version {version} is older than {SCHEMA}; Stagescope 0.2 reads sweeps of version 2")
+        found.pop("digest")
+        plan = Plan.model_validate(found)
+        if not plan.grids or plan.text() != data:
             raise ValueError("not the bytes that were written")
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, InputError):

@@ -84,7 +84,7 @@ class Rows:
         return shown if known else None
 
     def unnamed(self) -> dict[str, int]:
-        """Intact tries that the journal does not name: of version 0.1.0, or of a process that was killed in between."""
+        """Intact tries that the journal does not name: of a process that was killed in between."""
         return {digest: retry for digest, retry in self._tries.items() if self.journal.tries.get(digest, -1) < retry}
 
     def problems(self) -> list[str]:

@@ -15,7 +15,7 @@ Numbers = dict[str, Integer | Number | bool | None] | None
 
 
 class _Row(BaseModel):
-    """What is used of a row; rows of version 0.1.0 have this shape too."""
+    """What is used of a row."""
 
     model_config = ConfigDict(strict=True)
 

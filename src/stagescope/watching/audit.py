@@ -1,20 +1,363 @@
-"""Audit of a folder of checkpoints: which are cut, not finite, the same, out of order, or of another training."""
+"""Audit of checkpoints: which are cut, not finite, the same, out of order, or of another training.
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+A checkpoint with a finding is left out of what is compared afterwards, so that one defect gives one finding. Published hashes
+show which checkpoints are the same without their weights.
+"""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from stagescope.errors import InputError
+from stagescope.errors import InputError, printable
 from stagescope.progress import progress_for
-from stagescope.watching import continuity
-from stagescope.watching.findings import Audit, Finding, Kind, listed_tensors, some
-from stagescope.watching.folders import Checkpoint, listed, number, trainer_step
-from stagescope.watching.prints import ENTRIES, Print, affordable_entries, take
-from stagescope.watching.series import Series
-from stagescope.watching.weights import DamagedCheckpoint
+from stagescope.watching.folders import Checkpoint, DamagedCheckpoint, is_weights, listed, number, trainer_step
+from stagescope.watching.lineage import (
+    ENTRIES,
+    LEAST,
+    RULES,
+    SMALL,
+    Print,
+    Series,
+    affordable_entries,
+    detours,
+    distances,
+    families,
+    fit,
+    kinship,
+    mean_distances,
+    median_detours,
+    misplaced,
+    take,
+)
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+
+Kind = Literal["truncated", "NaN", "duplicate", "foreign tensor", "out of order", "other lineage"]
+SHOWN = 20
+"""Names of tensors that the facts of a finding hold at most; their number is there too."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One defect: of which checkpoint, of what kind, of which tensor (None: of the whole), in words and in numbers.
+
+    Examples:
+        >>> same = {"model.safetensors": "a" * 64}
+        >>> ss.audit_hashes({"step1": same, "step2": same}).findings[0].kind
+        'duplicate'
+    """
+
+    checkpoint: str
+    kind: Kind
+    tensor: str | None
+    sentence: str
+    facts: dict[str, Any]
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "checkpoint": self.checkpoint,
+            "kind": self.kind,
+            "tensor": self.tensor,
+            "sentence": printable(self.sentence),
+            "facts": self.facts,
+        }
+
+
+@dataclass(frozen=True)
+class Audit:
+    """An audit of checkpoints, or of hashes of their files: names in order, findings, and notes on what was not judged.
+
+    Examples:
+        >>> same = {"model.safetensors": "a" * 64}
+        >>> found = ss.audit_hashes({"step1": same, "step2": same})
+        >>> found.clean, len(found.findings)
+        (False, 1)
+    """
+
+    checkpoints: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __add__(self, other: "Audit") -> "Audit":
+        """Both together, of the same checkpoints or of others."""
+        more = tuple(name for name in other.checkpoints if name not in self.checkpoints)
+        return Audit(self.checkpoints + more, self.findings + other.findings, self.notes + other.notes)
+
+    @property
+    def clean(self) -> bool:
+        return not self.findings
+
+    def of(self, kind: Kind) -> tuple[Finding, ...]:
+        """The findings of one kind."""
+        return tuple(each for each in self.findings if each.kind == kind)
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "checkpoints": list(self.checkpoints),
+            "findings": [each.json() for each in self.findings],
+            "notes": [printable(each) for each in self.notes],
+        }
+
+    def summary(self) -> str:
+        number = f"{len(self.findings)} finding{'s' if len(self.findings) > 1 else ''}" if self.findings else "nothing found"
+        return f"{len(self.checkpoints)} checkpoints: {number}"
+
+    def text(self) -> "Table | Text":
+        """For the terminal: one finding a row, or a line that there is none."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        caption = Text(printable("\n".join([self.summary(), *(f"note: {each}" for each in self.notes)])))
+        if self.clean:
+            return caption
+        table = Table(box=box.SIMPLE_HEAD, caption=caption, caption_justify="left", pad_edge=False)
+        for head in ("checkpoint", "finding", "what"):
+            table.add_column(Text(head), no_wrap=head == "finding")
+        for each in self.findings:
+            table.add_row(*(Text(printable(word)) for word in (each.checkpoint, each.kind, each.sentence)))
+        return table
+
+
+def listed_tensors(names: list[str]) -> dict[str, Any]:
+    """Names of tensors as facts."""
+    return {"tensors": names[:SHOWN], "count": len(names)}
+
+
+def some(names: list[str]) -> str:
+    """Names of tensors in a sentence: the first one, and how many more."""
+    shown = repr(names[0]) if len(names[0]) <= 80 else repr(names[0][:77] + "...")
+    return shown if len(names) == 1 else f"{shown} and {len(names) - 1} more"
+
+
+SHARED = 0.1
+"""Share of entries in tensors that are kin up to which a checkpoint is a stranger as a whole."""
+
+
+def continuity_findings(series: Series) -> tuple[list[Finding], list[str]]:
+    """All continuity_findings, and notes on what cannot be judged."""
+    found: list[Finding] = []
+    notes: list[str] = []
+    for check in (_copies, _strangers, _strange_tensors, _stuck, _returned, _out_of_order, _off_the_path, _tensors_off_the_path):
+        if len(series) < 2:
+            break
+        if check is _strangers:
+            notes += _unjudged(series)
+        fresh = list(check(series))
+        found += fresh
+        series = series.without({name for each in fresh for name in each.facts.get("checkpoints", [each.checkpoint])})
+    return found, notes
+
+
+# bit for bit
+
+
+def _copies(series: Series) -> Iterator[Finding]:
+    """Checkpoints with the same weights. Of each group the one that fits best between its neighbours is kept."""
+    same: dict[frozenset[tuple[str, bytes]], list[int]] = defaultdict(list)
+    for n, each in enumerate(series.prints):
+        same[frozenset((key, each[key].digest) for key in series.weights or each)].append(n)
+    groups = [group for group in same.values() if len(group) > 1]
+    samples = list(series.samples().values())
+    distance = mean_distances(samples) if samples else np.zeros((len(series), len(series)))
+    for group in groups:
+        kept = min(group, key=lambda n: (round(fit(distance, n, group), 9), n))
+        for n in group:
+            if n != kept:
+                text = f"it has the same weights as {series.names[kept]}, bit for bit"
+                if series.weights and all(series.narrow(key) for key in series.weights):
+                    text += "; they are kept in 16 bits, where very small moves leave no trace"
+                facts = {"same_as": series.names[kept], "tensors": len(series.weights) or len(series.common)}
+                yield Finding(series.names[n], "duplicate", None, text, facts)
+
+
+def _stuck(series: Series) -> Iterator[Finding]:
+    """Tensors that are those of the checkpoint before, though they moved before and move after.
+
+    A tensor that rests in several places, or from the beginning, may be frozen for a while. At the end one interval of rest
+    counts if the tensor moved in all others.
+    """
+    found: dict[int, list[str]] = defaultdict(list)
+    for key in series.weights:
+        pairs = _pairs(series, key)
+        if len(pairs) != 1 or pairs[0][1] != pairs[0][0] + 1 or len(series) < 4:
+            continue
+        first, second = pairs[0]
+        needed = _enough(series, key)
+        inner = first > 0 and second + 1 < len(series) and needed(first - 1, first) and needed(second, second + 1)
+        at_end = second + 1 == len(series) and all(needed(n, n + 1) for n in range(first))
+        if inner or at_end:
+            found[second].append(key)
+    for n, keys in sorted(found.items()):
+        text = f"{some(keys)}: still the same as in {series.names[n - 1]}, bit for bit, though it moves between all others"
+        facts = {**listed_tensors(keys), "same_as": series.names[n - 1]}
+        yield Finding(series.names[n], "duplicate", keys[0], text, facts)
+
+
+def _pairs(series: Series, key: str) -> list[tuple[int, int]]:
+    """Places that hold the same tensor, two by two; one that is the same in three places or more is frozen for a while."""
+    places: dict[bytes, list[int]] = defaultdict(list)
+    for n, each in enumerate(series.digests(key)):
+        places[each].append(n)
+    several = [group for group in places.values() if len(group) > 1]
+    return [(group[0], group[1]) for group in several] if all(len(group) == 2 for group in several) else []
+
+
+def _enough(series: Series, key: str) -> Callable[[int, int], bool]:
+    """Whether so many entries of a tensor differ between two places that they do not come back, or come to rest, by chance.
+
+    In 16 bits small moves leave no trace: there half of the entries of a large tensor must differ.
+    """
+    sample = series.sample(key)
+    least = SMALL
+    if series.narrow(key):
+        least = sample.shape[1] // 2 if sample.shape[1] >= LEAST else sample.shape[1] + 1
+    return lambda first, second: int((sample[first] != sample[second]).sum()) >= least
+
+
+def _returned(series: Series) -> Iterator[Finding]:
+    """Tensors that are bit for bit those of another step, with others between: of the two the one that fits worse is named."""
+    found: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for key in series.weights:
+        needed = _enough(series, key)
+        for first, second in _pairs(series, key):
+            if any(needed(first, n) for n in range(first + 1, second)):
+                found[first, second].append(key)
+    for pair, keys in sorted(found.items()):
+        distance = mean_distances([series.sample(key) for key in keys])
+        wrong = max(pair, key=lambda n: fit(distance, n, pair))
+        other = series.names[sum(pair) - wrong]
+        text = f"{some(keys)}: the same as in {other}, bit for bit, and not as in the checkpoints between"
+        yield Finding(series.names[wrong], "foreign tensor", keys[0], text, {**listed_tensors(keys), "same_as": other})
+
+
+# kinship
+
+
+def _strangers(series: Series) -> Iterator[Finding]:
+    """Checkpoints that share nothing with the most. Where some tensors are shared, the others are foreign tensors."""
+    samples = list(series.samples(SMALL, 2).values())
+    if not samples:
+        return
+    kin = kinship(samples)
+    main, *others = families(kin)
+    usual = np.median([kin.correlation[a, b] for a, b in pairwise(main)]) if len(main) > 1 else np.nan
+    for family in others:
+        if _shared(samples, family, main) > SHARED:
+            continue
+        names = [series.names[n] for n in family]
+        most = float(max(kin.correlation[n, m] for n in family for m in main))
+        who = f"it and {len(names) - 1} more, up to {names[-1]}, share" if len(names) > 1 else "it shares"
+        text = f"{who} nothing with {_others(series, main)}: its weights correlate with theirs by {max(most, 0.0):.2f} at most"
+        text += f", theirs with each other by {usual:.2f}" if np.isfinite(usual) else ""
+        if family[0] == 0:
+            text += "; the others do not descend from it, unless the training had forgotten its start by then"
+        facts = {"checkpoints": names, "correlation": most, "usual": None if np.isnan(usual) else float(usual)}
+        yield Finding(names[0], "other lineage", None, text, facts)
+
+
+def _shared(samples: list[np.ndarray], family: list[int], main: list[int]) -> float:
+    """The share of entries in tensors of which a family is kin of the main one, of those that can be judged."""
+    shared = total = 0
+    for sample in samples:
+        kin = kinship([sample])
+        between = np.ix_(family, main)
+        if kin.judged[between].any():
+            total += sample.shape[1]
+            shared += sample.shape[1] * bool(kin.related[between].any())
+    return shared / total if total else 0.0
+
+
+def _others(series: Series, main: list[int]) -> str:
+    return series.names[main[0]] if len(main) == 1 else f"the {len(main)} checkpoints of the main line"
+
+
+def _unjudged(series: Series) -> list[str]:
+    """A note on checkpoints of which kinship says nothing."""
+    samples = list(series.samples(SMALL, 2).values())
+    kin = kinship(samples) if samples else None
+    unsure = [name for n, name in enumerate(series.names) if kin is None or not np.delete(kin.judged[n], n).any()]
+    if not unsure:
+        return []
+    shown = f"{', '.join(unsure[:3])}{' and others' if len(unsure) > 3 else ''}"
+    return [
+        f"the lineage of {shown} cannot be judged: the moving tensors are constant, too small, or of another size than the others"
+    ]
+
+
+def _strange_tensors(series: Series) -> Iterator[Finding]:
+    """Single tensors that share nothing with those of the other checkpoints."""
+    found: dict[int, dict[str, float]] = defaultdict(dict)
+    for key, sample in series.samples(LEAST, 2).items():
+        kin = kinship([sample])
+        main, *others = families(kin)
+        for family in others:
+            found[family[0]][key] = float(max(kin.correlation[n, m] for n in family for m in main))
+    for n, keys in sorted(found.items()):
+        most = max(keys.values())
+        text = f"{some(list(keys))}: shares nothing with the other checkpoints, the correlation is {max(most, 0.0):.2f} at most"
+        facts = {**listed_tensors(list(keys)), "correlation": most}
+        yield Finding(series.names[n], "foreign tensor", next(iter(keys)), text, facts)
+
+
+# the path
+
+
+def _out_of_order(series: Series) -> Iterator[Finding]:
+    """Checkpoints whose weights belong to another place in the order."""
+    samples = list(series.samples().values())
+    for each in misplaced(mean_distances(samples)) if samples else []:
+        before, after = (None if n is None else series.names[n] for n in (each.before, each.after))
+        where = f"between {before} and {after}" if before and after else f"before {after}" if after else f"after {before}"
+        text = f"its weights belong {where}: the path through them is {each.shorter:.0%} shorter there"
+        yield Finding(
+            series.names[each.place], "out of order", None, text, {"before": before, "after": after, "shorter": each.shorter}
+        )
+
+
+def _off_the_path(series: Series) -> Iterator[Finding]:
+    """Checkpoints that are far from their neighbours, which are near each other."""
+    while len(series) > 2 and (samples := list(series.samples().values())):
+        found = median_detours(samples)
+        worst = int(np.argmax(found))
+        if found[worst] < max(RULES.detour, RULES.detour_over_usual * float(np.median(found))):
+            return
+        before, name, after = series.names[worst : worst + 3]
+        text = f"it does not lie between {before} and {after}: the way through it is {found[worst]:.1f} times as long as past it"
+        yield Finding(name, "other lineage", None, text, {"detour": float(found[worst]), "before": before, "after": after})
+        series = series.without({name})
+
+
+def _tensors_off_the_path(series: Series) -> Iterator[Finding]:
+    """Single tensors that are far from those of both neighbours, where the others are not."""
+    samples = series.samples(LEAST) if len(series) > 2 else {}
+    if not samples:
+        return
+    usual = median_detours(list(series.samples().values()))
+    found: dict[int, dict[str, float]] = defaultdict(dict)
+    for key, sample in samples.items():
+        detour = np.nan_to_num(detours(distances(sample)), nan=1.0)
+        for n in np.flatnonzero((detour >= RULES.tensor_detour) & (detour >= 2 * usual)):
+            found[int(n) + 1][key] = float(detour[n])
+    for n, keys in sorted(found.items()):
+        before, name, after = series.names[n - 1 : n + 2]
+        most = max(keys.values())
+        text = f"{some(list(keys))}: the way from {before} to {after} is {most:.1f} times as long through it as past it"
+        yield Finding(name, "foreign tensor", next(iter(keys)), text, {**listed_tensors(list(keys)), "detour": most})
+
 
 ORDER: tuple[Kind, ...] = ("truncated", "NaN", "duplicate", "foreign tensor", "out of order", "other lineage")
 
@@ -51,7 +394,7 @@ def audit(folder: str | Path, *, progress: bool | None = None) -> Audit:
         findings += odd
         series = series.without({each.checkpoint for each in odd})
         findings += _not_finite(series)
-        continuing, more = continuity.findings(series.without({each.checkpoint for each in findings if each.kind == "NaN"}))
+        continuing, more = continuity_findings(series.without({each.checkpoint for each in findings if each.kind == "NaN"}))
         findings += continuing
         notes += more
     else:
@@ -152,3 +495,108 @@ def _not_finite(series: Series) -> Iterator[Finding]:
             total = sum(int(np.prod(prints[key].shape)) for key in bad)
             text = f"{some(bad)}: {nan:,} NaN and {infinite:,} infinite of {total:,} entries"
             yield Finding(name, "NaN", bad[0], text, {**listed_tensors(bad), "nan": nan, "infinite": infinite, "entries": total})
+
+
+_SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
+_LIMIT = 2**28
+"""Bytes of a file of hashes that are read."""
+Hashes = dict[str, dict[str, str]]
+
+
+def audit_hashes(hashes: Mapping[str, Mapping[str, str]] | str | Path) -> Audit:
+    """Look for checkpoints of different steps whose files are the same.
+
+    Args:
+        hashes: {checkpoint: {file: sha256}}, or a JSON file that holds this. Files that hold no weights, such as a tokenizer, are
+            left out. A checkpoint without a number in its name, such as `main`, may be the same as one with a number.
+
+    Raises:
+        InputError: it is no such table, or has fewer than two checkpoints with weights.
+
+    Returns:
+        The names of the checkpoints in order, and what was found.
+
+    Examples:
+        >>> first, second = {"model.safetensors": "a" * 64}, {"model.safetensors": "b" * 64}
+        >>> print(ss.audit_hashes({"step1": first, "step2": second}).summary())
+        2 checkpoints: nothing found
+    """
+    table = _checked(_loaded(Path(hashes)) if isinstance(hashes, str | Path) else hashes)
+    if len(table) < 2:
+        raise InputError(
+            f"the hashes are of {len(table)} checkpoint{'s' * (len(table) != 1)} with weights; an audit compares at least two"
+        )
+    names = sorted(table, key=lambda name: (number(name) is None, number(name) or 0, name))
+    found = list(_same(names, table))
+    copies = {each.checkpoint for each in found}
+    found += _same_files([name for name in names if name not in copies], table)
+    found.sort(key=lambda each: names.index(each.checkpoint))
+    return Audit(tuple(names), tuple(found))
+
+
+def _same(names: list[str], table: Hashes) -> Iterator[Finding]:
+    """Checkpoints of which all files of weights are the same."""
+    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name in names:
+        groups[tuple(sorted(table[name].values()))].append(name)
+    for group in groups.values():
+        first, *others = [name for name in group if _all_numbers(name)] or group[:1]
+        for name in others:
+            if _all_numbers(name) != _all_numbers(first):
+                files = len(table[name])
+                text = f"{'its file is the same' if files == 1 else f'all {files} files are the same'} as in {first}"
+                yield Finding(name, "duplicate", None, text, {"same_as": first, "files": files})
+
+
+def _same_files(names: list[str], table: Hashes) -> Iterator[Finding]:
+    """Single files that are the same in some checkpoints and not in all: those that are in all hold what never moves."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        for value in set(table[name].values()):
+            places[value].append(name)
+    shared: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for value, group in places.items():
+        first, *others = [name for name in group if _all_numbers(name)] or group[:1]
+        for name in others if len(group) < len(names) else []:
+            if _all_numbers(name) != _all_numbers(first):
+                shared[name, first] += [file for file, other in table[name].items() if other == value]
+    for (name, first), files in shared.items():
+        text = f"{some(sorted(files))}: the same file as in {first}, while other files differ"
+        yield Finding(name, "duplicate", sorted(files)[0], text, {**listed_tensors(sorted(files)), "same_as": first})
+
+
+def _all_numbers(name: str) -> tuple[int, ...]:
+    """All numbers of a name: `stage2-ingredient1-step1000` is another checkpoint than that of ingredient 2."""
+    return tuple(int(each) for each in re.findall(r"\d{1,18}", name))
+
+
+def _loaded(path: Path) -> Any:
+    if not path.is_file():
+        raise InputError(
+            f"{path} is {'no file' if path.exists() else 'missing'}; give a JSON file {{checkpoint: {{file: sha256}}}}"
+        )
+    if path.stat().st_size > _LIMIT:
+        raise InputError(f"{path} has {path.stat().st_size:,} bytes, more than a list of hashes; it is not read")
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} is no JSON that can be read; expected {{checkpoint: {{file: sha256}}}}") from error
+
+
+def _checked(given: Any) -> Hashes:
+    """The table with lower-case hashes, of files with weights alone."""
+    if not isinstance(given, Mapping):
+        raise InputError(f"the hashes are a {type(given).__name__}; expected {{checkpoint: {{file: sha256}}}}")
+    found: Hashes = {}
+    for name, files in given.items():
+        if not isinstance(name, str) or not isinstance(files, Mapping):
+            raise InputError(f"the hashes of {name!r:.80} are a {type(files).__name__}; expected {{file: sha256}}")
+        for file, value in files.items():
+            match = _SHA256.fullmatch(value) if isinstance(value, str) else None
+            if match is None or not isinstance(file, str):
+                raise InputError(
+                    f"the hash of {file!r:.80} in {name!r:.80} is {value!r:.80}; expected a sha256 of 64 hexadecimal digits"
+                )
+            if is_weights(file):
+                found.setdefault(name, {})[file] = match[1].lower()
+    return found

@@ -9,9 +9,9 @@ from stagescope.own import imported, member, parts
 from stagescope.progress import progress_for
 from stagescope.runs.recorder import Recorder
 from stagescope.runs.run import Run
+from stagescope.watching.capture import Forward
 from stagescope.watching.folders import Checkpoint, checkpoints, training_log
 from stagescope.watching.observer import SHOWN, Observer
-from stagescope.watching.passing import Forward
 from stagescope.watching.pytorch import Tensor, nn
 from stagescope.watching.watch import GAINS, frame_arrays
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from stagescope.errors import InputError
-from stagescope.watching.hooked import Callback
+from stagescope.watching.watch import Callback
 
 try:
     from transformers.trainer_callback import TrainerCallback, TrainerControl, TrainerState

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from stagescope.errors import InputError, message
-from stagescope.watching.hooked import Callback
 from stagescope.watching.pytorch import Tensor, nn
+from stagescope.watching.watch import Callback
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 """Two names of one framework; a Trainer takes only callbacks of its own."""

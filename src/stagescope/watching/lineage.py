@@ -1,18 +1,139 @@
 """Whether checkpoints continue each other, from samples of their weights.
 
-A sample has one row for each checkpoint, in the order of the steps, and one column for each entry of a tensor that was drawn.
-Two measures are used. The *kinship* of two checkpoints is the correlation of their weights: trainings keep much of the random
+A fingerprint has a digest of each tensor and a sample of its entries, so that no two checkpoints need be held at once. A sample
+has one row for each checkpoint, in the order of the steps, and one column for each entry of a tensor that was drawn. Two
+measures are used. The *kinship* of two checkpoints is the correlation of their weights: trainings keep much of the random
 numbers they started from, and two trainings from different starts share none. The *path* is the sum of distances from each
 checkpoint to the next: it is shortest in the order in which the checkpoints were made.
 
 The thresholds were fixed on 200 trainings of ten kinds (tests/watching/trainings.py, seeds 0 to 19) and twins of them.
 """
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import zlib
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
+
+from stagescope.watching.folders import Checkpoint
+
+ENTRIES = 4096
+"""Entries that are sampled of a tensor."""
+MEMORY = 2**28
+"""Bytes that all samples together may take: where there are many tensors and checkpoints, fewer entries are sampled."""
+
+
+@dataclass(frozen=True)
+class Print:
+    """What is kept of a tensor: shape, digest, numbers of NaN and infinite entries, and a sample, empty if it has no floats."""
+
+    shape: tuple[int, ...]
+    digest: bytes
+    nan: int
+    infinite: int
+    sample: np.ndarray
+
+    @property
+    def form(self) -> tuple[tuple[int, ...], bool]:
+        """The shape, and whether it holds floats."""
+        return self.shape, self.sample.size > 0
+
+    @cached_property
+    def narrow(self) -> bool:
+        """Whether all sampled entries fit into 16 bits, where small moves are rounded away."""
+        bits = self.sample.astype(np.float32).view(np.uint32)
+        return not (bits & 0x1FFF).any()
+
+
+def take(checkpoint: Checkpoint, entries: int = ENTRIES) -> dict[str, Print]:
+    """The fingerprint of each tensor of a checkpoint."""
+    return {name: print_of(name, value, entries) for name, value in checkpoint.tensors()}
+
+
+def affordable_entries(checkpoints: int, tensors: int) -> int:
+    """Entries to sample of each tensor, so that all samples fit into `MEMORY`."""
+    return int(np.clip(MEMORY // max(1, 4 * checkpoints * tensors), 256, ENTRIES))
+
+
+def print_of(name: str, value: np.ndarray, entries: int = ENTRIES) -> Print:
+    """The fingerprint of one tensor."""
+    whole = np.ascontiguousarray(value)
+    digest = hashlib.blake2b(whole.reshape(-1).view(np.uint8).data, digest_size=16).digest()
+    if whole.dtype.kind != "f" or not whole.size:
+        return Print(value.shape, digest, 0, 0, np.zeros(0, np.float32))
+    finite = np.isfinite(whole)
+    lost = 0 if finite.all() else int(np.isnan(whole).sum())
+    flat = whole.reshape(-1)
+    sample = flat[_places(name, flat.size, entries)] if flat.size > entries else flat
+    kind = np.float64 if whole.dtype == np.float64 else np.float32
+    return Print(value.shape, digest, lost, int(whole.size - finite.sum()) - lost, sample.astype(kind))
+
+
+def _places(name: str, size: int, entries: int) -> np.ndarray:
+    """Which entries are sampled: the same in every checkpoint."""
+    rng = np.random.default_rng(zlib.crc32(f"{name} {size}".encode("utf-8", "surrogatepass")))
+    return np.unique(rng.integers(size, size=entries))
+
+
+SMALL = 16
+"""Entries from which on a tensor is told by its digest: fewer may come back to the same bits by chance."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Names of checkpoints and the fingerprints of their tensors."""
+
+    names: tuple[str, ...]
+    prints: tuple[dict[str, Print], ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def without(self, names: Collection[str]) -> "Series":
+        """The series without some of its checkpoints."""
+        return self.only([n for n, name in enumerate(self.names) if name not in names])
+
+    def only(self, places: list[int]) -> "Series":
+        return Series(tuple(self.names[n] for n in places), tuple(self.prints[n] for n in places))
+
+    @cached_property
+    def common(self) -> tuple[str, ...]:
+        """Tensors that all checkpoints have, of the same form."""
+        first = self.prints[0] if self.prints else {}
+        return tuple(
+            key for key, each in first.items() if all(key in other and other[key].form == each.form for other in self.prints)
+        )
+
+    @cached_property
+    def moving(self) -> tuple[str, ...]:
+        """Common tensors that are not the same in all checkpoints."""
+        return tuple(key for key in self.common if len(set(self.digests(key))) > 1)
+
+    @cached_property
+    def weights(self) -> tuple[str, ...]:
+        """Moving tensors of floats with enough entries to be told by their digests; all moving ones where there are none."""
+        found = [key for key in self.moving if self.prints[0][key].sample.size >= SMALL]
+        return tuple(found) or self.moving
+
+    def digests(self, key: str) -> list[bytes]:
+        return [each[key].digest for each in self.prints]
+
+    def sample(self, key: str) -> np.ndarray:
+        """One row for each checkpoint."""
+        return np.stack([each[key].sample for each in self.prints])
+
+    def samples(self, least: int = 1, dimensions: int = 1) -> dict[str, np.ndarray]:
+        """Samples of the moving tensors of floats, with at least so many entries and dimensions."""
+        kinds = {key: self.prints[0][key] for key in self.moving}
+        chosen = [key for key, each in kinds.items() if each.sample.size >= least and len(each.shape) >= dimensions]
+        return {key: self.sample(key) for key in chosen}
+
+    def narrow(self, key: str) -> bool:
+        """Whether a tensor is kept in 16 bits."""
+        return all(each[key].narrow for each in self.prints)
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,233 @@
-"""One model on one probe: the numbers of a record, and what is known of both."""
+"""One model on one probe: the numbers of a record (heads, losses, sizes of parameters), and what is known of both."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from stagescope.errors import InputError, unknown
-from stagescope.watching.capture import Seen
-from stagescope.watching.observables import AXES, SCALARS, HeadNumbers, Parameters
-from stagescope.watching.passing import Forward, attend, device_of, predict, tried, unwrapped
-from stagescope.watching.probe import Probe, make_probe, vocabulary_of
+from stagescope.watching.capture import Forward, Seen, attend, device_of, predict, tried, unwrapped
+from stagescope.watching.heads import prefix_keys
+from stagescope.watching.probe import Probe, embedding_of, make_probe, vocabulary_of
 from stagescope.watching.pytorch import Tensor, nn, torch
 from stagescope.watching.pytorch import functional as F
+
+AXES = {
+    "lag_mass": ("layer", "head", "lag"),
+    **dict.fromkeys(("entropy", "sink", "prefix_match", "induction", "duplicate", "content"), ("layer", "head")),
+    **dict.fromkeys(("type_mass", "type_mass_mean"), ("layer", "head", "type")),
+    "agreement": ("layer", "head", "other"),
+    "sketch": ("layer", "head", "sketch"),
+    "score_values": ("layer", "head", "score_value"),
+    "embedding_values": ("value",),
+    "group_norms": ("group",),
+    "pattern": ("layer", "head", "query", "key"),
+}
+"""Names of the axes of recorded arrays, after time."""
+SCALARS = (
+    *("loss", "repeat_loss", "context_gain", "context_gain_error", "embedding_rank"),
+    *("train_loss", "learning_rate", "gradient_norm"),
+)
+"""Names of what is one number a record."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much of each kind is recorded."""
+
+    lags: int = 32
+    types: int = 32
+    signs: int = 64
+    values: int = 8
+    embedding: int = 64
+    rows: int = 4096  # of the embedding, evenly spaced where it has more
+    groups: int = 24
+    after: int = 4  # queries before this place see too few keys to tell a sink from chance
+    settled: int = 8  # queries from which rows of sequences are compared
+
+
+SIZES = Sizes()
+_TINY = 1e-30
+
+
+class HeadNumbers:
+    """Numbers of every head from the patterns of one pass; what depends on the probe alone is made once."""
+
+    def __init__(self, probe: Probe, shown: int, sizes: Sizes = SIZES) -> None:
+        self.probe, self.sizes, self.shown = probe, sizes, min(shown, probe.ids.shape[1])
+        self.types = probe.types(sizes.types)
+        self.count, self.length = probe.ids.shape
+
+    @cached_property
+    def _kinds(self) -> Tensor:
+        """Which type each key has (sequence, key, type), the last one being the rest."""
+        places = torch.full((int(self.probe.ids.max()) + 1,), len(self.types), device=self.probe.ids.device)
+        places[self.types] = torch.arange(len(self.types), device=places.device)
+        return F.one_hot(places[self.probe.ids], len(self.types) + 1).float()
+
+    @cached_property
+    def _matches(self) -> Tensor:
+        """Weights (sequence and query and key) of the mean attention to keys after an earlier occurrence of the query's token.
+
+        The mean is over the queries that have such a key.
+        """
+        ids = self.probe.ids
+        same = torch.from_numpy(prefix_keys(ids.cpu().numpy())).to(ids.device)
+        return (same.float() / same.any(-1).sum().clamp_min(1)).flatten()
+
+    @cached_property
+    def _lags(self) -> Tensor:
+        """Weights (query and key, lag) of the mean over the queries that have a key at a lag."""
+        place = torch.arange(self.length, device=self.probe.ids.device)
+        lag = (place[:, None] - place[None, :]).flatten()
+        lags = torch.arange(min(self.sizes.lags, self.length), device=lag.device)
+        return (lag[:, None] == lags[None]).float() / (self.length - lags)
+
+    @cached_property
+    def _signs(self) -> Tensor:
+        draw = torch.Generator().manual_seed(0)
+        size = self.count * self.length**2
+        signs = torch.randint(0, 2, (size, self.sizes.signs), generator=draw, dtype=torch.int8).float() * 2 - 1
+        return (signs / (self.sizes.signs * self.count * self.length) ** 0.5).to(self.probe.ids.device)
+
+    def of(self, layers: list[Seen]) -> dict[str, np.ndarray]:
+        """The numbers of all layers, layer and head first; the heads of all layers are worked on together."""
+        counts = [one.heads for one in layers]
+        found = self._of_heads(torch.cat([one.weights for one in layers], dim=1))
+        if all(one.query is not None and one.key is not None for one in layers):
+            found["score_values"] = torch.cat([self._scores(one.query, one.key) for one in layers if one.query is not None])
+        return {name: _by_layer(values.cpu().numpy(), counts, name == "agreement") for name, values in found.items()}
+
+    def _of_heads(self, weights: Tensor) -> dict[str, Tensor]:
+        text, twice = weights[: self.count], weights[self.count :]
+        flat = text.transpose(0, 1).flatten(1)  # (head, sequence and query and key)
+        mean = text.mean(0)
+        received = text.mean(2).transpose(0, 1)  # (head, sequence, key)
+        again = self.probe.period  # how far before each token of the second half stands the same one
+        return {
+            "lag_mass": mean.flatten(1) @ self._lags,
+            "entropy": flat.clamp_min(_TINY).log_().mul_(flat).sum(1) / -(self.count * self.length),
+            "sink": mean[:, self.sizes.after :, 0].mean(-1),
+            "prefix_match": flat @ self._matches,
+            "induction": twice.diagonal(1 - again, 2, 3)[..., 1:].mean((0, 2)),
+            "duplicate": twice.diagonal(-again, 2, 3).mean((0, 2)),
+            "content": self._content(text, mean),
+            "type_mass": received.flatten(1) @ self._kinds.flatten(0, 1) / self.count,
+            "type_mass_mean": mean.mean(1) @ self._kinds.mean(0),
+            "agreement": _cosines(flat),
+            "sketch": flat @ self._signs,
+            "pattern": text[0, :, : self.shown, : self.shown],
+        }
+
+    def _content(self, text: Tensor, mean: Tensor) -> Tensor:
+        """Mean distance in total variation between a row and the mean row of the other sequences.
+
+        A row minus the mean of the others is count / (count - 1) times the row minus the mean of all.
+        """
+        if self.count < 2:
+            return torch.full((text.shape[1],), torch.nan)
+        apart = (text[:, :, self.sizes.settled :] - mean[:, self.sizes.settled :]).abs_().sum(-1).mean((0, 2))
+        return 0.5 * self.count / (self.count - 1) * apart
+
+    def _scores(self, query: Tensor, key: Tensor | None) -> Tensor:
+        """Largest singular values of the scores of all pairs of probe tokens, centred over keys, for each head."""
+        assert key is not None
+        query, key = query[: self.count], key[: self.count]
+        flat = [one.transpose(0, 1).reshape(one.shape[1], -1, one.shape[-1]) for one in (query.float(), key.float())]
+        left, right = flat[0], flat[1] - flat[1].mean(1, keepdim=True)
+        inner = torch.linalg.qr(left, mode="r").R @ torch.linalg.qr(right, mode="r").R.transpose(-2, -1)
+        if not bool(torch.isfinite(inner).all()):  # a training that diverged
+            return torch.full((len(inner), self.sizes.values), torch.nan, device=inner.device)
+        values = torch.linalg.svdvals(inner)[:, : self.sizes.values] / (left.shape[1] * query.shape[-1] ** 0.5)
+        return F.pad(values, (0, self.sizes.values - values.shape[1]), value=torch.nan)
+
+
+def _cosines(flat: Tensor) -> Tensor:
+    inner = flat @ flat.T
+    norms = inner.diagonal().sqrt().clamp_min(_TINY)
+    return inner / norms / norms[:, None]
+
+
+def _by_layer(values: np.ndarray, counts: list[int], square: bool) -> np.ndarray:
+    """(layer, head, ...) of what has the heads of all layers in its first axis, padded with NaN to the most heads.
+
+    Where it is `square`, the second axis has the heads of all layers too, and those of the own layer are kept.
+    """
+    most, ends = max(counts), np.cumsum(counts)
+    if not square and min(counts) == most:
+        return values.reshape(len(counts), most, *values.shape[1:])
+    shape = (most,) if square else values.shape[1:]
+    found = np.full((len(counts), most, *shape), np.nan, np.float32)
+    for layer, (end, heads) in enumerate(zip(ends, counts, strict=True)):
+        own = slice(end - heads, end)
+        mine = values[own, own] if square else values[own]
+        found[layer][tuple(map(slice, mine.shape))] = mine
+    return found
+
+
+class Parameters:
+    """Sizes of a model's parameters: singular values and effective rank of the token embedding, and norms of groups.
+
+    They are looked up by name each time: a program may exchange a module in the middle of a training.
+    """
+
+    def __init__(self, model: nn.Module, table: str | None = None, sizes: Sizes = SIZES) -> None:
+        self.model, self.sizes = model, sizes
+        guess = embedding_of(model) if table is None else (table,)
+        self.embedding = None if guess is None else f"{guess[0]}.weight".lstrip(".")
+        self._values = self._found()
+        self.groups = _grouped(list(self._values), sizes.groups)
+
+    def _found(self) -> dict[str, Tensor]:
+        return {name: value for name, value in self.model.named_parameters() if value.is_floating_point()}
+
+    def numbers(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        values = self._values = self._found()
+        if self.groups:
+            norms = dict(zip(values, _norms([value.detach() for value in values.values()]), strict=True))
+            known = [np.array([norms.get(name, np.nan) for name in names]) for names in self.groups.values()]
+            found["group_norms"] = np.array([np.linalg.norm(one) for one in known], np.float32)
+        if self.embedding is not None:
+            found |= self._embedding(self.model.get_parameter(self.embedding).detach())
+        return found
+
+    def _embedding(self, table: Tensor) -> dict[str, Any]:
+        rows = table[:: -(-len(table) // self.sizes.rows)].float()
+        centred = rows - rows.mean(0)
+        gram = centred.T @ centred if rows.shape[1] <= len(rows) else centred @ centred.T
+        if not bool(torch.isfinite(gram).all()):
+            none = np.full(min(self.sizes.embedding, len(gram)), np.nan, np.float32)
+            return {"embedding_values": none, "embedding_rank": np.float32(np.nan)}
+        values = np.sqrt(np.clip(np.linalg.eigvalsh(gram.double().cpu().numpy())[::-1], 0, None))
+        rank = float((values**2).sum() ** 2 / max((values**4).sum(), 1e-300))  # how many equal values would spread as much
+        return {"embedding_values": values[: self.sizes.embedding].astype(np.float32), "embedding_rank": np.float32(rank)}
+
+    def gradient_norm(self) -> float:
+        """Of the parameters as they were at the last `numbers`."""
+        grads = [value.grad for value in self._values.values() if value.grad is not None]
+        dense = [one.coalesce().values() if one.is_sparse else one for one in grads]
+        return float(np.linalg.norm(_norms(dense))) if dense else float("nan")
+
+
+def _norms(values: list[Tensor]) -> np.ndarray:
+    return torch.stack([torch.linalg.vector_norm(value, dtype=torch.float32) for value in values]).cpu().numpy()
+
+
+def _grouped(names: list[str], most: int) -> dict[str, list[str]]:
+    """Parameters by the first parts of their names, as many parts as give at most `most` groups."""
+    chosen: dict[str, list[str]] = {}
+    for depth in range(1, 8):
+        groups: dict[str, list[str]] = {}
+        for name in names:
+            groups.setdefault(".".join(name.split(".")[:depth]), []).append(name)
+        if chosen and len(groups) > most:
+            break
+        chosen = groups
+    return chosen
+
 
 SHOWN = 10
 """Tokens of the pattern that is recorded whole."""

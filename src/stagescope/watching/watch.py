@@ -1,6 +1,6 @@
 """Watch a PyTorch training: at some steps, one forward pass on a fixed probe is recorded into a run.
 
-Training is bitwise the same with and without: see `passing`. Whatever goes wrong while recording stops the recording, says so
+Training is bitwise the same with and without: see `capture`. Whatever goes wrong while recording stops the recording, says so
 once, and never stops the training.
 """
 
@@ -9,19 +9,59 @@ import warnings
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from math import isnan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stagescope.dynamics.record import Record
-from stagescope.errors import InputError, message
+from stagescope.dynamics.record import Graded, Record
+from stagescope.errors import InputError, StagescopeError, message, unknown
+from stagescope.runs import manifest
 from stagescope.runs.recorder import Recorder
 from stagescope.runs.run import Run
+from stagescope.watching.capture import Forward, unwrapped
 from stagescope.watching.observer import SHOWN, Observer
-from stagescope.watching.passing import Forward, unwrapped
 from stagescope.watching.pytorch import Tensor, nn
-from stagescope.watching.schedule import Schedule
+
+DEFAULT = Graded(frames=240, early=60)
+"""About 300 records: evenly spaced, and closer together up to the tenth of the even ones. Stages are found from 60 records on."""
+RATIO = 1.03
+"""Where nobody knows how long a training lasts, each record is at this ratio of the one before."""
+
+
+class Schedule:
+    """Which steps are due; `steps` is the planned number of training steps, or None where it is not known."""
+
+    def __init__(self, steps: int | None = None, record: Record | None = None) -> None:
+        if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
+            raise InputError(
+                f"steps is {steps!r}, expected the number of training steps, 1 or more; leave it out if it is not known"
+            )
+        if record is not None and not isinstance(record, Record):
+            raise InputError(f"record is {record!r}, expected a value such as ss.LogSpaced(frames=200) or ss.Every(n=10)")
+        if steps is None and record is not None:
+            raise InputError("a record needs the number of training steps; give steps=...")
+        self.steps = steps
+        self.value = None if steps is None else record or DEFAULT
+        self._due = frozenset(self.value.steps(steps).tolist()) if self.value is not None and steps is not None else None
+        self._next, self._mark = 0, 16
+
+    def due(self, step: int) -> bool:
+        if self._due is not None:
+            return step in self._due
+        if step < self._next:
+            return False
+        self._next = max(step + 1, int(np.ceil(RATIO * step)))
+        return True
+
+    def milestone(self, step: int) -> bool:
+        """Whether a record is the first one after a doubling of the steps, where what takes longer is measured too."""
+        if step < self._mark:
+            return False
+        self._mark = 2 * step
+        return True
+
 
 GAINS, LAST_GAINS = 8, 24
 """Places of each probe sequence at which the value of context is measured, now and then and at the end."""
@@ -293,3 +333,90 @@ class Idle(Watcher):
     @property
     def run(self) -> Run:
         raise InputError(f"no run here: {self.problem}")
+
+
+OPTIONS = ("tokenizer", "record", "layers", "heads", "blocks", "patterns", "forward", "overwrite")
+"""What a callback passes on to `watch`."""
+
+
+class Hooked:
+    """Records at the right steps; the last record waits for its training loss until the next one is due."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self.watcher = watcher
+        self._waiting: tuple[int, dict[str, Any]] | None = None
+
+    def before_update(self, step: int) -> None:
+        """After the gradient and before the update that makes `step + 1` of `step` updates."""
+        self.watcher.done = step
+        if not self.watcher.schedule.due(step):
+            return
+        self.flush()
+        frame = self.watcher.look(step)
+        self._waiting = None if frame is None else (step, frame)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a record has no training loss yet."""
+        return self._waiting is not None and isnan(self._waiting[1]["train_loss"])
+
+    def loss(self, value: float) -> None:
+        if self._waiting is not None and self.waits:
+            self._waiting[1]["train_loss"] = float(value)
+
+    def flush(self) -> None:
+        if self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            self.watcher.keep(*waiting)
+
+    def finish(self, step: int) -> None:
+        self.flush()
+        self.watcher.done = step
+        self.watcher.finish()
+
+    def close(self) -> None:
+        self.flush()
+        self.watcher.close()
+
+
+class Callback:
+    """What the callbacks of all frameworks share: the options, the watcher and the run."""
+
+    def __init__(self, *, probe: Any, out: str | Path | None = None, **options: Any) -> None:
+        for name in options:
+            if name not in OPTIONS:
+                raise unknown("option", name, ("probe", "out", *OPTIONS))
+        super().__init__()
+        self._given, self._out, self._options = probe, out, options
+        self._hooked: Hooked | None = None
+
+    @property
+    def watcher(self) -> Watcher:
+        if self._hooked is None:
+            raise InputError("nothing was watched in this process: the training did not begin here, or process 0 records")
+        return self._hooked.watcher
+
+    @property
+    def run(self) -> Any:
+        """The run as recorded so far."""
+        watcher = self.watcher
+        if self._hooked is not None:
+            self._hooked.flush()
+        return watcher.run
+
+    def _begin(self, model: nn.Module, step: int, steps: int | None, optimizer: Any, known: Mapping[str, Any]) -> None:
+        """Watch a training that has done `step` of `steps` updates; a later one goes on with the unfinished run in the folder."""
+        if self._hooked is not None:  # a training that ended by an error
+            self._hooked.close()
+        options = {**known, **self._options}
+        if step > 0 and self._out is not None and _unfinished(Path(self._out)):
+            options |= {"resume": True, "overwrite": False}
+        made = watch(model, probe=self._given, out=self._out, steps=steps, optimizer=optimizer, start=step, **options)
+        self._hooked = Hooked(made)
+
+
+def _unfinished(folder: Path) -> bool:
+    try:
+        return manifest.read(folder).status == "running"
+    except StagescopeError:
+        return False

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Objective
 from stagescope.papers.focus_dilution.loss import Contexts
 from stagescope.spec import build
 from tests.processes.test_markov_chain import chains

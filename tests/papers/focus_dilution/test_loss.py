@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stagescope as ss
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Objective
 from stagescope.landscape.derivatives import DENSE
 from stagescope.papers.focus_dilution.family import escape_matrices
 from stagescope.papers.focus_dilution.stages import passes

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics.descent import Descent, HeavyBall
-from stagescope.dynamics.loops import CompiledLoop
+from stagescope.dynamics.descent import CompiledLoop, Descent, HeavyBall
 from stagescope.keys import key
 from stagescope.papers.focus_dilution.loss import TokenSampled
 from stagescope.papers.focus_dilution.observables import token_curves

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.fields.objective import as_field
+from stagescope.fields.field import as_field
 from stagescope.keys import key
 from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.loss import LinearPopulation, LinearSampled, draw_sequences

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stagescope.errors import InputError
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Objective
 from stagescope.papers.markov_icl.finite import FiniteExact, FiniteSampled
 from stagescope.papers.markov_icl.forms import (
     Plateau,

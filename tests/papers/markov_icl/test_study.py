@@ -9,7 +9,7 @@ from stagescope.papers.markov_icl.claims import induction_score, layer_two
 from stagescope.papers.markov_icl.setup import study_setup
 from stagescope.papers.reading import reading
 from stagescope.papers.registry import study
-from stagescope.watching.head_scores import even_patterns, prefix_match
+from stagescope.watching.heads import even_patterns, prefix_match
 
 STUDY = study("markov-icl")
 

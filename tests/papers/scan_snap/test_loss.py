@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stagescope.errors import InputError
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Objective
 from stagescope.papers.forms import population_loss
 from stagescope.papers.scan_snap.loss import PairwisePinv, PairwisePopulation
 from stagescope.papers.scan_snap.model import PairwiseAttention, attention

@@ -14,9 +14,9 @@ from pydantic import SerializeAsAny, model_validator
 
 from stagescope.errors import InputError
 from stagescope.fields.field import Compiled, FlatField, TaylorField
-from stagescope.fields.objective import Objective
-from stagescope.fields.of_model import OfModel
-from stagescope.fields.packed import flat_field
+from stagescope.fields.field import Objective
+from stagescope.fields.field import OfModel
+from stagescope.fields.field import flat_field
 from stagescope.keys import key
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Layout, Params
@@ -103,7 +103,7 @@ class TokenPopulation(TokenLoss):
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
         """The kernel with everything but parameters bound; each has its own work space."""
-        from stagescope.fields.direct import direct
+        from stagescope.fields.compiled import direct
 
         held = self._held.copy()
         held[self._module.WEIGHTS] = [-rates[name] for name in BLOCKS]

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stagescope.dynamics.steps import TOLERANCES, Stopped, between, steps
+from stagescope.dynamics.solver import TOLERANCES, Stopped, between, steps
 from stagescope.errors import InputError
 from stagescope.landscape.graded import Graded
 from stagescope.landscape.saddle_path import SOLVER, AtRest, Leg, Place, SaddlePath, of_two_sizes, plain_time, unsure

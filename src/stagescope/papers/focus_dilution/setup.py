@@ -9,7 +9,7 @@ import numpy as np
 
 from stagescope.dynamics.record import Uniform
 from stagescope.errors import InputError
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Objective
 from stagescope.memory import read_table
 from stagescope.options import refuse_unused
 from stagescope.papers.focus_dilution.loss import TokenFinite, TokenPopulation, TokenSampled

@@ -11,8 +11,7 @@ import numpy as np
 
 from stagescope.claims.claim import Claim, claim
 from stagescope.claims.comparison import Comparison, Regime, at_least
-from stagescope.watching.motion import first_above, moves
-from stagescope.watching.nulls import BIGRAM, FROZEN, SHUFFLED
+from stagescope.watching.events import first_above, moves
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,6 @@ def watched_claims() -> tuple[Claim, ...]:
             "start",
             "end",
             kind="pattern",
-            null=SHUFFLED,
         ),
         claim(
             "FD:watched-order",
@@ -111,7 +109,6 @@ def watched_claims() -> tuple[Claim, ...]:
             "start",
             "end",
             kind="pattern",
-            null=(SHUFFLED, BIGRAM, FROZEN),
         ),
     )
 

@@ -12,9 +12,9 @@ from pydantic import model_validator
 
 from stagescope.errors import InputError
 from stagescope.fields.field import FlatField, StepGradient
-from stagescope.fields.objective import Objective
-from stagescope.fields.of_model import OfModel
-from stagescope.fields.packed import Found, flat_field, flat_gradient
+from stagescope.fields.field import Objective
+from stagescope.fields.field import OfModel
+from stagescope.fields.field import Found, flat_field, flat_gradient
 from stagescope.fields.softmax import softmax
 from stagescope.keys import key
 from stagescope.memory import require_memory, require_parameters

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from stagescope.fields.exp_kernel import exp_any
-from stagescope.fields.rows_kernel import BYTES, sum_rows
+from stagescope.fields.tile_kernel import BYTES, sum_rows
 from stagescope.kernels import njit
 from stagescope.papers.incremental.loss import Sequences
 

@@ -12,9 +12,9 @@ from pydantic import model_validator
 
 from stagescope.errors import InputError, unknown
 from stagescope.fields.field import Compiled, Field, FlatField, StepGradient
-from stagescope.fields.objective import Objective
-from stagescope.fields.of_model import OfModel
-from stagescope.fields.packed import Found, flat_field, flat_gradient
+from stagescope.fields.field import Objective
+from stagescope.fields.field import OfModel
+from stagescope.fields.field import Found, flat_field, flat_gradient
 from stagescope.fields.softmax import softmax
 from stagescope.keys import key
 from stagescope.memory import require_memory, require_parameters
@@ -318,7 +318,7 @@ class Regression(OfModel, Described):
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
         """The kernel with everything but parameters bound; each has its own work space."""
-        from stagescope.fields.direct import direct
+        from stagescope.fields.compiled import direct
         from stagescope.papers.incremental.regression_kernel import RATES, velocity
 
         if layout.names != BLOCKS:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from stagescope.detect.levels import transitions
-from stagescope.dynamics.steps import between, steps
+from stagescope.dynamics.solver import between, steps
 from stagescope.errors import InputError
 from stagescope.fields.softmax import softmax
 from stagescope.landscape.saddle_path import Leg, Place, Predicted, SaddlePath, of_two_sizes, unsure

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stagescope.fields.lanes import LANES
-from stagescope.fields.lanes import padded as whole_lanes
+from stagescope.fields.lanes_kernel import LANES
+from stagescope.fields.lanes_kernel import padded as whole_lanes
 from stagescope.papers.incremental.transformer import Transformer
 from stagescope.papers.incremental.transformer_layers_kernel import (
     STRIPE,

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from stagescope.fields.lanes import padded as whole_lanes
+from stagescope.fields.lanes_kernel import padded as whole_lanes
 from stagescope.keys import key
 from stagescope.papers.incremental.loss import Found, LaggedLoss, Sequences
 from stagescope.papers.incremental.transformer import Transformer

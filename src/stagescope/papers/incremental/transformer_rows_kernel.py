@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba import types, uintp
 
 from stagescope.fields.exp_kernel import exp_number
-from stagescope.fields.lanes import (
+from stagescope.fields.lanes_kernel import (
     LANES,
     first_lanes,
     lanes_pointer,

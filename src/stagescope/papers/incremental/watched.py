@@ -9,7 +9,7 @@ from typing import Any
 
 from stagescope.claims.claim import Claim, claim
 from stagescope.claims.comparison import Comparison, Regime, at_least
-from stagescope.watching.motion import Together, first_layer, together
+from stagescope.watching.events import Together, first_layer, together
 from stagescope.watching.nulls import BIGRAM, FROZEN, SHUFFLED
 
 

@@ -10,9 +10,9 @@ from pydantic import model_validator
 
 from stagescope.errors import InputError
 from stagescope.fields.field import Compiled, FlatField, StepGradient
-from stagescope.fields.objective import GradientField, Objective
-from stagescope.fields.of_model import OfModel
-from stagescope.fields.packed import flat_gradient
+from stagescope.fields.field import GradientField, Objective
+from stagescope.fields.field import OfModel
+from stagescope.fields.field import flat_gradient
 from stagescope.keys import key
 from stagescope.memory import require_memory
 from stagescope.papers.linear_icl.model import LinearAttention
@@ -88,7 +88,7 @@ class LinearPopulation(LinearLoss):
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
         """The kernel with everything but the parameters bound; each has its own work space."""
-        from stagescope.fields.direct import direct
+        from stagescope.fields.compiled import direct
         from stagescope.papers.linear_icl.kernels import RATES, velocity
 
         blocks = tuple(self.shapes)

@@ -15,7 +15,7 @@ from stagescope.papers.markov_icl.finite import FiniteLoss, causal
 from stagescope.papers.markov_icl.forms import class_of, common_gain, effective_lags, first_gradient
 from stagescope.papers.markov_icl.loss import SoftmaxPopulation
 from stagescope.params import Params
-from stagescope.watching.head_scores import even_patterns, prefix_match
+from stagescope.watching.heads import even_patterns, prefix_match
 
 LEVEL = 5e-4  # nats: the page's; a plateau of R at rho = .1 is 2e-4 from its class
 SLOW = {"R": 0.1, "F": 1.0}  # largest t_b over the law of t_2 (R), and largest rho (F): the match then comes to rest

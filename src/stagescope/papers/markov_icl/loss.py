@@ -15,9 +15,9 @@ from pydantic import model_validator
 
 from stagescope.errors import InputError
 from stagescope.fields.field import Field, FlatField, StepGradient
-from stagescope.fields.objective import Objective
-from stagescope.fields.of_model import OfModel
-from stagescope.fields.packed import flat_gradient
+from stagescope.fields.field import Objective
+from stagescope.fields.field import OfModel
+from stagescope.fields.field import flat_gradient
 from stagescope.memory import require_memory, require_work
 from stagescope.papers.markov_icl.model import LinearMatch, SoftmaxMatch, TwoHeadMatch
 from stagescope.papers.markov_icl.process import ChainPrior
@@ -92,7 +92,7 @@ class ByKernel(InContext):
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> FlatField:
         """The kernel with everything but parameters bound; each has its own work space."""
-        from stagescope.fields.direct import direct
+        from stagescope.fields.compiled import direct
 
         if self._kernel is None:
             return Field.flat(self.field(), layout, rates)

@@ -10,8 +10,8 @@ from pydantic import Field as Limits
 from pydantic import model_validator
 
 from stagescope.fields.field import Compiled, Field, FlatField
-from stagescope.fields.objective import Objective
-from stagescope.fields.of_model import OfModel
+from stagescope.fields.field import Objective
+from stagescope.fields.field import OfModel
 from stagescope.memory import require_memory, require_work
 from stagescope.papers.scan_snap.model import PairwiseAttention
 from stagescope.papers.scan_snap.process import SequenceClasses
@@ -83,7 +83,7 @@ class LimitPairing(Pairing):
         return hold(*self.kernel_arguments)
 
     def flat(self, layout: Layout, rates: Mapping[str, float]) -> Compiled:
-        from stagescope.fields.direct import direct
+        from stagescope.fields.compiled import direct
         from stagescope.papers.scan_snap.kernel import SCALES, gradient, pinv
 
         if layout.names != ("Y", "Z"):

@@ -9,8 +9,8 @@ cumulative law of its class with 32 random bits, so that every probability is ex
 import numpy as np
 
 from stagescope.fields.exp_kernel import exp_double
-from stagescope.fields.lanes import LANES, exponential, load, load_as, multiply_add, plus, spread, store, times, total
-from stagescope.fields.tiles_kernel import ASKED, BYTES, ROWS, add_products, address, inner_products
+from stagescope.fields.lanes_kernel import LANES, exponential, load, load_as, multiply_add, plus, spread, store, times, total
+from stagescope.fields.tile_kernel import ASKED, BYTES, ROWS, add_products, address, inner_products
 from stagescope.kernels import njit
 
 _FAST = {"contract", "reassoc"}  # lets sums vectorise; no other fast-math flag, so that inf and nan keep their meaning

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.dynamics.descent import Descent
-from stagescope.dynamics.loops import CompiledLoop, GradientLoop
+from stagescope.dynamics.descent import CompiledLoop, Descent, GradientLoop
 from stagescope.params import Layout
 from stagescope.spec import build
 

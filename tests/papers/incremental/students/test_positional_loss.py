@@ -5,7 +5,7 @@ import pytest
 
 import stagescope as ss
 from stagescope.dynamics.descent import Descent
-from stagescope.dynamics.loops import CompiledLoop, GradientLoop
+from stagescope.dynamics.descent import CompiledLoop, GradientLoop
 from stagescope.papers.incremental.positional_kernel import lists
 from stagescope.papers.incremental.students import HeadsLoss
 from stagescope.params import Layout

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.fields.objective import Objective
+from stagescope.fields.field import Objective
 from stagescope.papers.scan_snap.model import features
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows, on_windows
 from stagescope.papers.scan_snap.text.process import topic_windows
@@ -57,7 +57,7 @@ def test_merged_column_is_exact(process):
 
 def test_kernel_steps_are_compiled_steps(process):
     """GradientLoop with the kernel against the definition compiled by JAX, on the same batches."""
-    from stagescope.dynamics.loops import CompiledLoop
+    from stagescope.dynamics.descent import CompiledLoop
     from stagescope.params import Layout
 
     loss = PairwiseWindows(model=on_windows(process), process=process, batch=16)

@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagescope.fields.field import FlatField
-from stagescope.fields.objective import Objective
-from stagescope.fields.of_model import OfModel
+from stagescope.fields.field import FlatField, Objective, OfModel
 from stagescope.params import Layout
 from stagescope.spec import Described, Spec
 from unigram_paper.kernel import descend

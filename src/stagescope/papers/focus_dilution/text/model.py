@@ -8,7 +8,7 @@ from pydantic import Field as Limits
 
 from stagescope.corpora.window_loss import TokenWindowLoss, WindowLoss
 from stagescope.errors import InputError
-from stagescope.fields.packed import Found
+from stagescope.fields.field import Found
 from stagescope.papers.focus_dilution.loss import context_arrays, contexts_loss
 from stagescope.papers.focus_dilution.model import TokenAttention
 from stagescope.params import Params

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from stagescope.fields.lanes import padded
-from stagescope.fields.packed import Found
+from stagescope.fields.field import Found
+from stagescope.fields.lanes_kernel import padded
 from stagescope.memory import require_memory
 from stagescope.papers.focus_dilution.loss import BLOCKS
 from stagescope.papers.focus_dilution.model import TokenAttention

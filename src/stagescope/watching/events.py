@@ -1,0 +1,298 @@
+"""When the attention of a watched model moves, how far and how fast, and what its learning rate does.
+
+An event is a fast change of curves of heads; those that come together are one. Many curves are searched, so each must gain more
+likelihood than a single one (`Rules.gain` + 2 ln of their number), and each change must exceed an absolute floor: heads that
+have nothing to learn still tremble.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from typing import Literal
+
+import numpy as np
+
+from stagescope.detect.plateaus import curve_transitions, transition_spans
+from stagescope.detect.stage import BROKEN, Stage, Transition
+from stagescope.detect.transitions import RULES
+from stagescope.errors import InputError
+from stagescope.runs.run import Run
+from stagescope.watching.source import Model, head_name, model_of
+
+
+@dataclass(frozen=True)
+class Together:
+    """Mean cosine between the moves of the heads of one layer, from the first record to `step`.
+
+    `error` is half of the 95 % interval that the sketch leaves.
+    """
+
+    layer: int
+    step: float
+    cosine: float
+    error: float
+
+
+def moves(run: Run) -> np.ndarray:
+    """The move of each head's pattern from the first record, sketched (record, layer, head, sketch).
+
+    Its length is the root mean square distance of rows: 0 where a head attends as at first, at most sqrt(2).
+    """
+    if "sketch" not in run.series:
+        raise InputError("no sketch of the patterns was recorded, so nothing is known of how far they moved")
+    sketch = np.asarray(run.series["sketch"], dtype=float)
+    return sketch - sketch[:1]
+
+
+def first_above(values: np.ndarray, bar: float) -> int | None:
+    """The first record from which a curve stays above a bar for three records, or to its end; None where there is none."""
+    above = np.asarray(values) > bar
+    for place in np.flatnonzero(above):
+        if above[place : place + 3].all():
+            return int(place)
+    return None
+
+
+def first_layer(run: Run, away: float) -> tuple[int, int] | None:
+    """Layer and record where the heads of a layer first are so far from their start, in the mean; None where none is."""
+    length = np.linalg.norm(moves(run), axis=-1)
+    found = [
+        (first_above(np.nanmean(length[:, layer], axis=1), away), layer)
+        for layer in range(length.shape[1])
+        if _several(run, layer)
+    ]
+    reached = [(frame, layer) for frame, layer in found if frame is not None]
+    return None if not reached else (min(reached)[1], min(reached)[0])
+
+
+def _several(run: Run, layer: int) -> bool:
+    return int(np.isfinite(np.asarray(run.series["entropy"], dtype=float)[0, layer]).sum()) > 1
+
+
+def together(run: Run, layer: int, frame: int) -> Together:
+    """Whether the heads of a layer went the same way up to a record."""
+    found = moves(run)[frame, layer]
+    found = found[np.isfinite(found).all(axis=-1)]
+    unit = found / np.maximum(np.linalg.norm(found, axis=-1, keepdims=True), 1e-12)
+    pairs = (unit @ unit.T)[np.triu_indices(len(unit), 1)]
+    spread = 1.96 * float(np.mean(1 - pairs**2)) / np.sqrt(found.shape[-1])  # of the cosine of two sketches; pairs share heads
+    return Together(layer, float(run.time[frame]), float(np.mean(pairs)), spread)
+
+
+TRACK = "learning rate"
+Kind = Literal["warm-up", "rise", "constant rate", "decay"]
+
+
+@dataclass(frozen=True)
+class RateRules:
+    """When a rate changes."""
+
+    same: float = 1e-5  # of the largest rate: float32 has 6e-8, a schedule over 100,000 steps moves by this in one
+    jump: float = 0.1  # change between two neighbouring records, beside stretches that do not change, that is a jump
+    most: int = 24  # stretches; a rate with more turns has no schedule to show
+
+
+RATE_RULES = RateRules()
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A stretch in which the rate rises, is constant or falls; `stop` is None for the last one."""
+
+    kind: Kind
+    start: float
+    stop: float | None
+    first: float
+    last: float
+    jump: bool = False
+
+    @property
+    def name(self) -> str:
+        return "jump of the rate" if self.jump else self.kind
+
+    @property
+    def stage(self) -> Stage:
+        facts = {"first": self.first, "last": self.last, "jump": self.jump}
+        way = "is" if self.first == self.last else "rises from" if self.last > self.first else "falls from"
+        said = f"The learning rate {way} {self.first:.3g}" + ("" if self.first == self.last else f" to {self.last:.3g}") + "."
+        return Stage(self.name, self.start, self.stop, said, TRACK, facts)
+
+
+def rates_of(run: Run, rules: RateRules = RATE_RULES) -> tuple[Rate, ...]:
+    """The stretches of the recorded rate; none where it was not recorded, and where it has no schedule."""
+    values = np.asarray(run.series["learning_rate"], dtype=float) if "learning_rate" in run.series else np.empty(0)
+    good = np.isfinite(values)
+    if values.ndim != 1 or good.sum() < 2:
+        return ()
+    found = list(_stretches(run.time[good], values[good], rules))
+    return tuple(found) if len(found) <= rules.most else ()
+
+
+def warm_up_end(rates: tuple[Rate, ...]) -> float | None:
+    """When the rate had stopped rising for the first time; None where it did not begin by rising."""
+    if not rates or rates[0].kind != "warm-up":
+        return None
+    return rates[0].stop if rates[0].stop is not None else float("inf")
+
+
+def _stretches(time: np.ndarray, rate: np.ndarray, rules: RateRules) -> Iterator[Rate]:
+    size = float(np.max(np.abs(rate))) or 1.0
+    change = np.diff(rate) / size
+    way = np.where(np.abs(change) <= rules.same, 0, np.sign(change)).astype(int)
+    place = 0
+    for sign, group in groupby(way.tolist()):
+        count = len(list(group))
+        first, after = place, place + count
+        place = after
+        kind: Kind = "constant rate" if sign == 0 else "decay" if sign < 0 else "warm-up" if first == 0 else "rise"
+        jump = count == 1 and abs(change[first]) >= rules.jump and _flat(way, first)
+        stop = None if after == len(rate) - 1 else float(time[after])
+        yield Rate(kind, float(time[first]), stop, float(rate[first]), float(rate[after]), jump)
+
+
+def _flat(way: np.ndarray, at: int) -> bool:
+    """Whether the rate is constant on both sides of a change, as far as there are records."""
+    return bool(np.all(way[max(0, at - 1) : at] == 0) and np.all(way[at + 1 : at + 2] == 0))
+
+
+@dataclass(frozen=True)
+class Floors:
+    """The least change of a curve of a head that counts."""
+
+    share: float = 0.05  # of the attention of a row
+    entropy: float = 0.1  # nats
+    agreement: float = 0.1  # mean cosine with the patterns of the other heads of the layer
+    loss: float = 0.02  # of the range of the probe loss, for other losses
+    rank: float = 0.02  # of its largest value, for the effective rank of the embedding
+    curves: int = 48  # that are searched, those that move most beside their floor; one of 300 records takes about 30 ms
+    together: float = 0.12  # in ln step: the detector's own distance below which two changes are one
+
+
+FLOORS = Floors()
+SHARES = {"induction": "induction", "duplicate": "duplicate", "prefix_match": "prefix match", "sink": "sink"}
+"""Recorded shares of attention (record, layer, head), and what they are called."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeadCurve:
+    """One number of one head over the records, and the least change that counts."""
+
+    what: str
+    layer: int
+    head: int
+    values: np.ndarray
+    floor: float
+
+    @cached_property
+    def reach(self) -> float:
+        """Range of the curve in floors, without its highest and lowest hundredth."""
+        good = self.values[np.isfinite(self.values)]
+        low, high = np.quantile(good, [0.01, 0.99]) if len(good) else (0.0, 0.0)
+        return float(high - low) / self.floor
+
+
+@dataclass(frozen=True)
+class Move:
+    """A fast change of one curve of one head; `floors` is its size in floors."""
+
+    what: str
+    layer: int
+    head: int
+    transition: Transition
+    floors: float
+
+    def __str__(self) -> str:
+        return f"{self.what} of {head_name(self.layer, self.head)} {self.transition.amplitude:+.2f}"
+
+
+@dataclass(frozen=True)
+class HeadEvent:
+    """Changes of heads that come together: when that of the largest is, from when to when it lasts, and all of them."""
+
+    t: float
+    low: float
+    high: float
+    start: float
+    stop: float
+    moves: tuple[Move, ...]
+
+    @property
+    def heads(self) -> tuple[tuple[int, int], ...]:
+        return tuple(sorted({(move.layer, move.head) for move in self.moves}))
+
+    @property
+    def sentence(self) -> str:
+        count, heads = len(self.moves), len(self.heads)
+        backed = f"{count} curve{'' if count == 1 else 's'} of {heads} head{'' if heads == 1 else 's'}"
+        more = "" if count <= 3 else f" and {count - 3} more"
+        return f"{backed}: {', '.join(map(str, self.moves[:3]))}{more}"
+
+
+def head_curves(run: Run, floors: Floors = FLOORS) -> list[HeadCurve]:
+    """All curves of heads that move by more than their floor, those that move most first."""
+    model = model_of(run)
+    found = [curve for curve in _all(run, model, floors) if curve.reach >= 1]
+    return sorted(found, key=lambda curve: -curve.reach)
+
+
+def _all(run: Run, model: Model, floors: Floors) -> Iterator[HeadCurve]:
+    arrays = run.series
+    kept = {what: (arrays[name], floors.share) for name, what in SHARES.items() if name in arrays}
+    if "lag_mass" in arrays and arrays["lag_mass"].shape[-1] > 1:
+        kept["lag 1"] = arrays["lag_mass"][..., 1], floors.share
+    if "entropy" in arrays:
+        kept["entropy"] = arrays["entropy"], floors.entropy
+    if "agreement" in arrays:
+        kept["agreement"] = _with_others(np.asarray(arrays["agreement"], dtype=float)), floors.agreement
+    for what, (values, floor) in kept.items():
+        for layer, head in model.each():
+            yield HeadCurve(what, layer, head, np.asarray(values[:, layer, head], dtype=float), floor)
+
+
+def _with_others(agreement: np.ndarray) -> np.ndarray:
+    """Mean cosine of each head with the other heads of its layer, nan for a head that is alone."""
+    alone = np.eye(agreement.shape[-1], dtype=bool) | ~np.isfinite(agreement)
+    count = (~alone).sum(axis=-1)
+    return np.where(alone, 0.0, agreement).sum(axis=-1) / np.where(count > 0, count, np.nan)
+
+
+def head_events(run: Run, floors: Floors = FLOORS) -> tuple[HeadEvent, ...]:
+    """The events of attention in order of time; a run whose numbers broke down has none."""
+    if run.status in BROKEN:
+        return ()
+    curves = head_curves(run, floors)[: floors.curves]
+    rules = replace(RULES, gain=RULES.gain + 2 * math.log(max(1, len(curves))))
+    moves = []
+    for curve in curves:
+        found = curve_transitions(run.time, curve.values, rules=rules)
+        sizes = [abs(each.amplitude) / curve.floor for each in found]
+        moves += [
+            Move(curve.what, curve.layer, curve.head, each, size) for each, size in zip(found, sizes, strict=True) if size >= 1
+        ]
+    return tuple(sorted(_clusters(run.time, moves, floors), key=lambda event: event.t))
+
+
+def _clusters(time: np.ndarray, moves: list[Move], floors: Floors) -> Iterator[HeadEvent]:
+    """The largest move takes those that come with it: then the next largest of the others, and so on."""
+    spans = {id(move): transition_spans(time, [move.transition])[0] for move in moves}
+    left = sorted(moves, key=lambda move: -move.floors)
+    while left:
+        top = left[0]
+        (start, stop), last = spans[id(top)], float(time[-1])
+        own = [move for move in left if _meets(top.transition, move.transition, last, floors.together)]
+        own += [move for move in left if move not in own and (_inside(move, spans[id(top)]) or _inside(top, spans[id(move)]))]
+        left = [move for move in left if move not in own]
+        own.sort(key=lambda move: -move.floors)
+        yield HeadEvent(top.transition.t, top.transition.low, top.transition.high, start, stop, tuple(own))
+
+
+def _inside(move: Move, span: tuple[float, float]) -> bool:
+    return span[0] <= move.transition.t <= span[1]
+
+
+def _meets(one: Transition, other: Transition, last: float, together: float) -> bool:
+    """Whether two transitions are nearer than the detector can tell apart, or their intervals overlap."""
+    near = abs(math.log((other.t + last / 300) / (one.t + last / 300))) <= together
+    return near or (other.low <= one.high and one.low <= other.high)

@@ -1,0 +1,528 @@
+"""The curves of a TensorBoard log directory as a run, and the scalars of a run for TensorBoard and as JSON lines.
+
+A record of an event file is its length (8 bytes), a checksum of these bytes (4), as many bytes as it says, and a checksum of
+them (4). The bytes are an `Event`, a protocol buffer whose type the package `tensorboard` brings. Its readers are not used:
+they take four times as long, keep 10,000 records of a tag unless asked, load TensorFlow where it is installed, believe any size
+that a record claims, and end at the first damage without a word.
+"""
+
+import hashlib
+import json
+import os
+import re
+import struct
+import time
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from stagescope.detect.transitions import RULES
+from stagescope.errors import InputError, needed, unknown
+from stagescope.memory import require_stored
+from stagescope.runs.export import outside, target
+from stagescope.runs.files import check_target, entries, opened, publish, store_errors
+from stagescope.runs.from_arrays import TAKEN, from_arrays
+from stagescope.runs.run import Run
+
+PREFIX = "events.out.tfevents."
+"""How the name of an event file begins."""
+LARGEST = 2**24
+"""Bytes of a record that is read. A scalar takes about 50; larger ones hold pictures, sounds or graphs."""
+MOST = 1000
+"""Tags that are read; each becomes an array of the run, with a folder of its own on disk."""
+CHECKED = 2**16
+"""Points after which the memory that they take is looked at again."""
+FEWER = "choose some of them with --tags 'train/*' (in Python tags='train/*')"
+_HEAD, _SUM = struct.Struct("<QI"), struct.Struct("<I")
+_FORMS = {
+    1: ("float_val", "<f"),
+    2: ("double_val", "<d"),
+    3: ("int_val", "<i"),
+    9: ("int64_val", "<q"),
+    14: ("half_val", "<f"),  # bfloat16: the upper two bytes of a float
+    19: ("half_val", "<e"),
+}
+"""Types of tensors with real numbers: where they are listed, and how they are read from bytes."""
+_WIDE = (2, 3, 9)
+"""Those whose numbers do not fit into a float of 4 bytes."""
+
+
+_WANTED = ("tensorboard", "reading or writing event files of TensorBoard")
+"""The extra, and the work that needs it."""
+
+
+def event_type() -> Any:
+    """The type of what a record holds."""
+    needed("tensorboard", *_WANTED)
+    return import_module("tensorboard.compat.proto.event_pb2").Event
+
+
+def masked_sum() -> Callable[[bytes], int]:
+    """The checksum of the format: CRC32C, turned by 15 bits, and a constant added."""
+    value = needed("google_crc32c", *_WANTED).value
+
+    def masked(data: bytes) -> int:
+        found = value(data)
+        return ((found >> 15 | found << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+    return masked
+
+
+@dataclass
+class Points:
+    """The points of one tag in the order read: steps, wall times and values; `wide` where a value has more than 4 bytes."""
+
+    steps: array = field(default_factory=lambda: array("q"))
+    walls: array = field(default_factory=lambda: array("d"))
+    values: array = field(default_factory=lambda: array("d"))
+    wide: bool = False
+
+
+@dataclass
+class Log:
+    """All scalars of some event files: points by tag, and how much could not be read, by file and reason."""
+
+    wanted: Callable[[str], bool] = lambda _: True
+    points: dict[str, Points] = field(default_factory=dict)
+    total: int = 0
+    lost: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def read(self, folder: Path, name: str, only_first: bool = False) -> None:
+        """Add the scalars of a file; with `only_first` just the first record that has some."""
+        parse, broken = event_type().FromString, import_module("google.protobuf.message").DecodeError
+        with store_errors(folder / name), opened(folder, name) as file:
+            for data in self._records(file, name):
+                try:
+                    self._add(parse(data))
+                except broken:
+                    self.lost[name, "records that are no events"] += 1
+                if only_first and self.total:
+                    return
+
+    def _add(self, event: Any) -> None:
+        for value in event.summary.value:
+            found = scalar(value)
+            points = None if found is None else self.points.get(value.tag) or self._new(value.tag)
+            if found is None or points is None:
+                continue
+            points.steps.append(event.step)
+            points.walls.append(event.wall_time)
+            points.values.append(found[0])
+            points.wide |= found[1]
+            self.total += 1
+            if self.total % CHECKED == 0:
+                require_stored("the scalars of this log", FEWER, (3, self.total))
+
+    def _new(self, tag: str) -> Points | None:
+        """The points of a tag that is met for the first time; None for one that is not wanted."""
+        if not self.wanted(tag):
+            return None
+        if len(self.points) == MOST:
+            raise InputError(f"this log has more than {MOST:,} tags of scalars; {FEWER}")
+        self.points[tag] = Points()
+        return self.points[tag]
+
+    def _records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
+        """The records of a file whose checksums are right. One that is cut off, as by a crash, is the last."""
+        masked, size = masked_sum(), file.seek(0, 2)
+        place = file.seek(0)
+        while place < size:
+            head = file.read(_HEAD.size)
+            length, seal = _HEAD.unpack(head) if len(head) == _HEAD.size else (size, None)
+            if seal is not None and masked(head[:8]) != seal:
+                self.lost[name, "bytes behind a damaged size"] += size - place
+                return
+            end = place + _HEAD.size + length + _SUM.size
+            if end > size:
+                self.lost[name, "records cut off at the end"] += 1
+                return
+            if length > LARGEST:
+                self.lost[name, f"records above {LARGEST // 2**20} MiB, which hold no scalars"] += 1
+                file.seek(end)
+            else:
+                data = file.read(length)
+                if masked(data).to_bytes(4, "little") == file.read(_SUM.size):
+                    yield data
+                else:
+                    self.lost[name, "records with a wrong checksum"] += 1
+            place = end
+
+
+def scalar(value: Any) -> tuple[float, bool] | None:
+    """The number in a value of a summary, and whether it needs more than 4 bytes; None where it is no scalar."""
+    if value.WhichOneof("value") == "simple_value":
+        return value.simple_value, False
+    tensor, kind = value.tensor, value.tensor.dtype
+    scalars = value.metadata.plugin_data.plugin_name in ("", "scalars")
+    if not scalars or kind not in _FORMS or any(axis.size != 1 for axis in tensor.tensor_shape.dim):
+        return None
+    name, form = _FORMS[kind]
+    data, listed = tensor.tensor_content, getattr(tensor, name)
+    if not data and len(listed) == 1:
+        if name != "half_val":
+            return float(listed[0]), kind in _WIDE
+        data = (listed[0] & 0xFFFF).to_bytes(2, "little")
+    data = b"\0\0" + data if kind == 14 else data
+    return (float(struct.unpack(form, data)[0]), kind in _WIDE) if len(data) == struct.calcsize(form) else None
+
+
+def record(event: Any) -> bytes:
+    """An event as a record of a file."""
+    data, masked = event.SerializeToString(), masked_sum()
+    head = _HEAD.pack(len(data), masked(struct.pack("<Q", len(data))))
+    return head + data + _SUM.pack(masked(data))
+
+
+HELD_OUT = frozenset(["eval", "evaluation", "val", "valid", "validation", "test", "dev", "heldout", "held", "out", "probe"])
+TRAINING = frozenset(["train", "training", "batch", "minibatch"])
+PLAIN = frozenset(["loss", "total", "mean", "avg", "average", "lm", "epoch", "step", "iteration", "iterations", "vs"])
+
+
+def find_loss(records: Mapping[str, int]) -> tuple[str | None, str]:
+    """The tag of the loss among tags with their numbers of records, None where none is called so; and a sentence why.
+
+    A loss on held-out data is taken before one that does not say, and that before one on training batches, whose noise hides
+    transitions. One with too few records to show a transition comes after all others.
+    """
+    ranked = {tag: rank for tag in records if (rank := _rank(tag)) is not None}
+    if not ranked:
+        return None, "no tag is called loss, so the run has no stages; choose one with --loss TAG (in Python loss=...)"
+    best = min(ranked, key=lambda tag: (records[tag] < RULES.fewest, ranked[tag], -records[tag]))
+    said = f"the loss is {best[:80]!r}, {records[best]:,} records"
+    others = [repr(tag[:80]) for tag in ranked if tag != best]
+    if others:
+        said += f"; not taken: {', '.join(others[:4])}" + (f" and {len(others) - 4:,} more" if len(others) > 4 else "")
+    if records[best] < RULES.fewest:
+        said += f"; a transition needs {RULES.fewest} records"
+    elif ranked[best] == 2:
+        said += "; it is that of training batches, whose noise can hide transitions: log a loss on held-out data more often"
+    return best, said
+
+
+def _rank(tag: str) -> int | None:
+    """0 for a loss on held-out data, 1 for one that does not say, 2 for one on training batches; None for what is no loss."""
+    words = set(re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", tag).lower()))
+    if "loss" not in words or words - HELD_OUT - TRAINING - PLAIN:
+        return None
+    return 0 if words & HELD_OUT else 2 if words & TRAINING else 1
+
+
+VECTOR = 64
+"""Most entries of a vector that are scalars of their own; a longer one is no list of curves that anybody reads."""
+HEADS = ("layer", "head")
+"""Axes of arrays whose entries are scalars whatever their number: one curve a head."""
+LONGEST_PART = 100
+"""Characters of a part of a name."""
+
+
+def scalars(run: Run) -> dict[str, np.ndarray]:
+    """Every curve of a run by name, one number a frame; its place among the records (`steps`) is not one of them.
+
+    These are the arrays with one number a frame, the entries of vectors of up to 64, and the entries of arrays with the axes
+    layer and head: "entropy/layer 0/head 1". Parameters count too. A curve that has no number at all is left out.
+    """
+    found: dict[str, np.ndarray] = {}
+    for name, values in _scalar_arrays(run):
+        words = [_word(axis, name) for axis in run.axes[name][1:]]
+        for place in np.ndindex(values.shape[1:]):
+            curve = values[(slice(None), *place)]
+            if not len(curve) or not np.isnan(curve).all():
+                parts = (f"{word} {i}".strip() for word, i in zip(words, place, strict=True))
+                found[unique("/".join((_clean(name), *parts)), found)] = curve
+    return found
+
+
+def notes(run: Run) -> list[str]:
+    """What a reader of the scalars should know: where the steps come from, and which arrays are not among them."""
+    kept = {*(name for name, _ in _scalar_arrays(run)), "step"}
+    others = [_clean(name) for name in (*run.series, *run.params) if name not in kept]
+    flow = [] if "step" in run.series else ["a flow has no steps: the step is the number of the frame, the time is the scalar t"]
+    return [*flow, *([f"no scalars, so not written: {', '.join(others)}"] if others else [])]
+
+
+def steps(run: Run) -> np.ndarray:
+    """Whole numbers that order the frames: the steps, or in a flow, which has none, the number of the frame."""
+    return run.series["step"] if "step" in run.series else np.arange(run.frames)
+
+
+def to_json_lines(run: Run, out: str | Path | None = None, overwrite: bool = False) -> Path:
+    """Write the scalars of a run as JSON lines, one object a frame, as W&B logs them; returns the file.
+
+    `_step` is the step; for a flow it is the number of the frame, and the time is under `t`. What is no finite number at a
+    frame has no key there.
+
+    Args:
+        run: any run.
+        out: the file; default: the run's name with .jsonl.
+        overwrite: replace an existing file.
+
+    Returns:
+        The file.
+
+    Examples:
+        >>> ss.to_json_lines(run, "run.jsonl").name
+        'run.jsonl'
+    """
+    path = target(run, out, ".jsonl", overwrite)
+    publish(path, "".join(f"{line}\n" for line in _lines(run)).encode())
+    return path
+
+
+def _lines(run: Run) -> Iterator[str]:
+    curves = {unique(name, ("_step",)): (_shortest(values), np.isfinite(values)) for name, values in scalars(run).items()}
+    for i, step in enumerate(steps(run).tolist()):
+        row = {name: values[i] for name, (values, finite) in curves.items() if finite[i]}
+        yield json.dumps({"_step": step, **row}, allow_nan=False)
+
+
+def _shortest(values: np.ndarray) -> list[float]:
+    """Numbers of 4 bytes with the fewest digits that give them back, not the digits of 8 bytes."""
+    return [float(text) for text in values.astype(str)] if values.dtype == np.float32 else values.tolist()
+
+
+def unique(name: str, taken: Collection[str]) -> str:
+    """A name that is not taken: itself, or with the first number from 2 on that makes it free."""
+    return name if name not in taken else next(each for k in count(2) if (each := f"{name}_{k}") not in taken)
+
+
+def _scalar_arrays(run: Run) -> Iterator[tuple[str, np.ndarray]]:
+    """The arrays that hold scalars, in the order recorded. The clock is one, unless it is the step."""
+    for name, values in {**run.series, **run.params}.items():
+        small = values.ndim == 1 or (values.ndim == 2 and values.shape[1] <= VECTOR)
+        if name != "step" and (small or run.axes[name][1:] == HEADS):
+            yield name, values
+
+
+def _word(axis: str, array: str) -> str:
+    """What an axis is called in a name; an axis that bears the array's own name adds nothing but the number."""
+    return "" if axis.startswith(f"{array}_") else _clean(axis)
+
+
+def _clean(text: str) -> str:
+    """Names come from whoever made the run: what is no letter, digit, blank, dot or dash becomes _."""
+    return re.sub(r"[^\w .-]", "_", text)[:LONGEST_PART] or "_"
+
+
+Curve = tuple[np.ndarray, np.ndarray]
+"""Steps that rise, and a value at each."""
+FILE = f"{PREFIX}0.stagescope"
+"""The one file of a log directory that is written here."""
+LISTED = 12
+"""Names and notes that are listed; of more, their number."""
+LONGEST = 60
+"""Characters of the name of an array; a tag is kept up to three times as many."""
+
+
+def from_tensorboard(folder: str | Path, run: str | None = None, loss: str | None = None, tags: str = "*") -> Run:
+    """The scalars of a TensorBoard log directory as a run: curves only, which `stages`, `report` and all else take.
+
+    Each tag becomes an array, aligned on the steps of all tags; where a tag has no record, it is NaN. `spec["source"]` has the
+    tags with the names of their arrays, and `notes`: which tag is the loss, records that were left out or repeated.
+
+    Args:
+        folder: the log directory, with files events.out.tfevents.*, also below it.
+        run: which run, where there are several below the folder: its path from there, "." for the folder itself.
+        loss: the tag that is the loss, whose stages are the run's. Default: the one that is called so, on held-out data rather
+            than on training batches.
+        tags: a pattern of the tags to read, such as "train/*".
+
+    Returns:
+        A run whose frames are the steps of the log.
+
+    Examples:
+        >>> ss.to_tensorboard(run, "log", overwrite=True).name
+        'log'
+        >>> ss.from_tensorboard("log").frames
+        400
+    """
+    folder = Path(folder)
+    found = event_files(folder)
+    if not found:
+        raise InputError(f"{folder} holds no event files ({PREFIX}*); give the log directory of a training")
+    place = _chosen_run(folder, found, run)
+    log = Log(lambda tag: fnmatchcase(tag, tags))
+    for name in found[place]:
+        log.read(folder / place, name)
+    curves, notes = _curves(log)
+    if not curves:
+        why = f" whose tags match {tags!r}" if tags != "*" else ""
+        raise InputError("; ".join((f"{folder / place} holds no scalars{why}; nothing can be read from it", *notes)))
+    if loss is not None and loss not in curves:
+        raise unknown("tag", loss, _nearest(loss, curves))
+    chosen, why = (loss, "") if loss is not None else find_loss({tag: len(each[0]) for tag, each in curves.items()})
+    names, arrays = _arrays(curves, chosen)
+    made = from_arrays(**arrays)
+    source = {
+        "kind": "tensorboard",
+        "run": place,
+        "files": len(found[place]),
+        "loss": chosen and _kept(chosen),
+        "tags": {_kept(tag): name for tag, name in names.items()},
+        "sha256": made.spec["source"]["sha256"],
+        "notes": [*([why] if why else []), *notes],
+    }
+    return replace(made, spec={**made.spec, "source": source})
+
+
+def event_files(folder: Path) -> dict[str, list[str]]:
+    """Names of the event files by the folder that they are in, from `folder` on. Links are not followed."""
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "does not exist"
+        raise InputError(f"{folder} {what}; give the folder that holds the event files ({PREFIX}*)")
+    found: dict[str, list[str]] = {}
+    with store_errors(folder):
+        for entry in entries(folder):
+            if entry.name.startswith(PREFIX) and entry.is_file(follow_symlinks=False):
+                found.setdefault(Path(entry.path).parent.relative_to(folder).as_posix(), []).append(entry.name)
+    return {place: sorted(names) for place, names in sorted(found.items())}
+
+
+def _chosen_run(folder: Path, found: Mapping[str, list[str]], run: str | None) -> str:
+    """The run that is meant: the one that is named, or the only one that has scalars."""
+    if run is not None:
+        if run not in found:
+            raise unknown("run", run, _nearest(run, found))
+        return run
+    if len(found) == 1:
+        return next(iter(found))
+    full = [place for place, names in found.items() if _has_scalars(folder / place, names)]
+    if len(full) > 1:
+        names = ", ".join(_brief(full))
+        raise InputError(f"{folder} holds {len(full)} runs ({names}); choose one with --run NAME (in Python run=...)")
+    return full[0] if full else next(iter(found))
+
+
+def _has_scalars(folder: Path, names: list[str]) -> bool:
+    log = Log()
+    for name in names:
+        log.read(folder, name, only_first=True)
+        if log.total:
+            return True
+    return False
+
+
+def _curves(log: Log) -> tuple[dict[str, Curve], list[str]]:
+    """The curve of each tag, and what was left out on the way."""
+    curves, repeated, negative, older = {}, 0, 0, 0
+    for tag, points in log.points.items():
+        steps, values, last = _settled(points)
+        good = steps >= 0
+        negative += int((~good).sum())
+        repeated += len(points.steps) - len(steps)
+        older += int((steps > last).sum()) if len(points.steps) > len(steps) else 0
+        if good.any():
+            curves[tag] = steps[good], values[good]
+    lost = [f"{name[:80]}: left out {what}: {number:,}" for (name, what), number in log.lost.items()]
+    notes = _brief(lost, " notes of this kind")
+    if negative:
+        notes.append(f"left out {negative:,} of {log.total:,} points, whose step is negative")
+    if repeated:
+        again = f"{repeated:,} of {log.total:,} points repeat a step of their tag, as after a restart"
+        notes.append(f"{again}: the one with the later wall time was kept")
+    if older:
+        notes.append(f"{older:,} points are of an earlier start: their steps lie beyond the point that was written last")
+    return curves, notes
+
+
+def _settled(points: Points) -> tuple[np.ndarray, np.ndarray, int]:
+    """The points of a tag by step, of those at one step the last by wall time; and the step that was written last."""
+    steps, walls = np.frombuffer(points.steps, np.int64), np.frombuffer(points.walls)
+    values = np.frombuffer(points.values).astype(np.float64 if points.wide else np.float32)
+    order = np.lexsort((walls, steps))
+    final = np.append(np.diff(steps[order]) != 0, True)
+    return steps[order][final], values[order][final], int(steps[np.lexsort((walls,))[-1]])
+
+
+def _arrays(curves: Mapping[str, Curve], loss: str | None) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """Names of the tags, and arrays by name on the steps of all tags, the loss first."""
+    clock = np.unique(np.concatenate([steps for steps, _ in curves.values()]))
+    require_stored("the curves of this log", FEWER, (len(curves), len(clock)))
+    names: dict[str, str] = {}
+    arrays = {"step": clock}
+    taken: set[str] = set()
+    for tag in sorted(curves, key=lambda tag: tag != loss):
+        names[tag] = "loss" if tag == loss else unique(_name(tag), taken)
+        taken.add(names[tag])
+        steps, values = curves[tag]
+        arrays[names[tag]] = np.full(len(clock), np.nan, values.dtype)
+        arrays[names[tag]][np.searchsorted(clock, steps)] = values
+    return names, arrays
+
+
+def _name(tag: str) -> str:
+    """A tag as the name of an array, lower case: on some disks upper case makes no difference."""
+    name = re.sub(r"\W+", "_", tag.lower(), flags=re.ASCII).strip("_")[:LONGEST]
+    return name if name and not name[0].isdigit() and name not in TAKEN else f"tag_{name}".rstrip("_")
+
+
+def _kept(tag: str) -> str:
+    """A tag as the run keeps it: a very long one shortened, with a digest of all of it."""
+    return tag if len(tag) <= 3 * LONGEST else f"{tag[: 3 * LONGEST]}... {hashlib.sha256(tag.encode()).hexdigest()[:12]}"
+
+
+def _brief(names: Iterable[str], what: str = "") -> list[str]:
+    """The first of some names, each in one line, and how many more there are."""
+    first = [_kept(name).replace("\n", "\\n") for name in names]
+    return [*first[:LISTED], *([f"and {len(first) - LISTED:,} more{what}"] if len(first) > LISTED else [])]
+
+
+def _nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The names that are most like one that is not known."""
+    return [each.replace("\n", "\\n") for each in get_close_matches(name, map(_kept, known), n=LISTED, cutoff=0.0)]
+
+
+def to_tensorboard(run: Run, out: str | Path | None = None, overwrite: bool = False) -> Path:
+    """Write the scalars of a run as a log directory of TensorBoard; returns the folder.
+
+    Tags are such as "loss" and "entropy/layer 0/head 1". TensorBoard wants whole numbers as steps: of a flow, which has none,
+    they are the numbers of the frames, and the time is the scalar "t". Values are float32; NaN is left out.
+
+    Args:
+        run: any run.
+        out: the folder, new or empty; default: the run's name with .tensorboard.
+        overwrite: replace the file that an earlier call wrote there.
+
+    Returns:
+        The folder.
+
+    Examples:
+        >>> ss.to_tensorboard(run, "log", overwrite=True).name
+        'log'
+    """
+    path = outside(run, out, ".tensorboard")
+    check_target(path)
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path} is a file; choose a folder")
+    inside = set(os.listdir(path)) if path.is_dir() else set()
+    if inside - {FILE}:
+        raise InputError(f"{path} is not empty; choose another folder, as TensorBoard takes the files of a folder for one run")
+    if inside and not overwrite:
+        raise InputError(f"{path} holds an exported run; choose another folder, or --overwrite (in Python overwrite=True)")
+    data = b"".join(_records(run))
+    with store_errors(path):
+        path.mkdir(exist_ok=True)
+    publish(path / FILE, data)
+    return path
+
+
+def _records(run: Run) -> Iterator[bytes]:
+    """The version of the format, then one event a frame. When a frame was made is not known: all have the time of now."""
+    event, now = event_type(), time.time()
+    with np.errstate(over="ignore"):
+        curves = {tag: values.astype(np.float32) for tag, values in scalars(run).items()}
+    yield record(event(wall_time=now, file_version="brain.Event:2"))
+    for i, step in enumerate(steps(run).tolist()):
+        made = event(wall_time=now, step=step)
+        for tag, values in curves.items():
+            if not np.isnan(values[i]):
+                made.summary.value.add(tag=tag, simple_value=values[i])
+        yield record(made)
