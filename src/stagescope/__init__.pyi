@@ -56,8 +56,6 @@ from .landscape.ladder import Ladder as Ladder
 from .landscape.ladder import Rung as Rung
 from .landscape.linearise import Linearisation as Linearisation
 from .landscape.linearise import linearise as linearise
-from .landscape.saddle_graph import SaddleGraph as SaddleGraph
-from .landscape.saddle_graph import saddle_graph as saddle_graph
 from .landscape.saddle_path import Leg as Leg
 from .landscape.saddle_path import Predicted as Predicted
 from .landscape.saddle_path import SaddlePath as SaddlePath

@@ -144,7 +144,6 @@ def test_a_click_opens_a_cell_and_arrows_move_on(visit, page):
     assert "not reached, by the median seed" in text
     assert "3 of 5 seeds: not reached by t = 400" in text
     assert "to beyond the end of the runs" in text
-    assert "stagescope recreate sweep --at pi.0=0.4 persistence=0.5 --seed 0" in text
     assert "stagescope run focus-dilution" in text
     seen.click(side.get_by_role("button", name="seed 3"))
     assert "--seed 3" in side.text_content()

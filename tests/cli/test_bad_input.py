@@ -215,7 +215,7 @@ def test_words_the_parser_refuses(call, words, expected):
     [
         ("run scan-snap --stepz 5", ("unknown option of run scan-snap '--stepz'", "did you mean '--steps'?")),
         ("run focus-dilution --presset=ref", ("did you mean '--preset'?", "`stagescope run focus-dilution --help`")),
-        ("run text-focus --record by-change", ("text-focus has no option --record", "focus-dilution", "without chance")),
+        ("run text-focus --record log", ("text-focus has no option --record", "focus-dilution")),
         ("list focus", ("did you mean 'focus-dilution'?",)),
     ],
 )

@@ -6,9 +6,6 @@ from stagescope.errors import InputError, unknown
 from stagescope.options import option
 from stagescope.papers.registry import studies
 
-WHOSE = {"--record": "whose motion can be without chance (a flow, or steps on all data)"}
-"""What the studies have in common that have an option."""
-
 
 def refuse_unknown(verb: str, name: str, fields: Iterable[str], arguments: Iterable[str]) -> None:
     """The first word that looks like an option and is none of these fields, with the nearest one, or the studies that have it."""
@@ -25,5 +22,4 @@ def refuse_unknown(verb: str, name: str, fields: Iterable[str], arguments: Itera
             raise unknown(f"option of {verb} {name}", given, known, (more,))
         if name in others:
             raise InputError(f"`stagescope {verb}` does not take {given}: it is an option of `stagescope run {name}`; {more}")
-        whose = f", {WHOSE[given]}" if given in WHOSE else ""
-        raise InputError(f"{name} has no option {given}; it is for {', '.join(others)}{whose}; {more}")
+        raise InputError(f"{name} has no option {given}; it is for {', '.join(others)}; {more}")

@@ -154,13 +154,11 @@ class Report(Command):
 
 
 class Figures(Command):
-    """Draw the views of a run's report as files (PDF, SVG, PNG, or LaTeX with pgfplots), and its stages and ledger as text."""
+    """Draw the views of a run's report as files (PDF, SVG, PNG), and its stages and ledger as text."""
 
     folder: RunFolder
     out: Annotated[Path, OUT] = Field(description="folder for the figures; earlier ones there are replaced, no other file is")
-    to: tuple[Literal["pdf", "svg", "png", "pgf"], ...] = Field(
-        ("pdf", "svg", "png"), description="kinds of files; pgf: NAME.tex for LaTeX, which reads NAME.csv"
-    )
+    to: tuple[Literal["pdf", "svg", "png"], ...] = Field(("pdf", "svg", "png"), description="kinds of files")
     skip: tuple[Literal["ledger", "ladder", "prediction"], ...] = Field((), description="what to leave out because it takes long")
     claims: OwnClaims = OWN_CLAIMS
     quiet: bool = Field(False, description="no progress bar; print the paths alone")

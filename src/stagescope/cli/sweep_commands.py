@@ -11,7 +11,7 @@ from stagescope.cli.answers import open_page
 from stagescope.cli.command import OUT, OWN_CLAIMS, Arguments, Command, OwnClaims, print_json, print_notes
 from stagescope.errors import InputError, printable
 from stagescope.options import field_name
-from stagescope.papers.registry import stored_study, study
+from stagescope.papers.registry import study
 
 if TYPE_CHECKING:
     from stagescope.sweeping.table import Sweep as Table
@@ -74,35 +74,6 @@ class Sweep(Command):
         elif not flags.quiet:
             _print_outcome(made)
         return 1 if made.rows and len(made.failed) == len(made) else 0
-
-
-class Recreate(Command):
-    """Compute the run of one row of a sweep again, from its config, and store it."""
-
-    folder: SweepFolder
-    at: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE...")] = Field(
-        (), description="where: a value for every swept option that has several"
-    )
-    seed: int | None = Field(None, description="which seed of the cell; default: its first")
-    out: Annotated[Path, OUT] = Field(description="folder of the run")
-    overwrite: bool = Field(False, description="replace a run in --out (never anything else)")
-    quiet: bool = Field(False, description="no progress bar, no summary")
-
-    def run(self) -> int:
-        from stagescope.cli.run_commands import report_run
-        from stagescope.sweeping.axes import checked
-        from stagescope.sweeping.table import load_sweep
-
-        found = load_sweep(self.folder)
-        at = {}
-        for name, text in _grids(self.at).items():
-            if name in {axis.name for axis in found.axes}:
-                text = checked(stored_study(found.plan.study), name, [text])[0]
-            at[name] = text
-        made = found.recreate(
-            found.find(at, self.seed), self.out, overwrite=self.overwrite, progress=False if self.quiet else None
-        )
-        return report_run(made, self.quiet, as_json=False)
 
 
 class Diagram(Command):

@@ -1,6 +1,5 @@
 """The page of a sweep: its whole table, and a viewer that draws any column over any axes (`viewer/diagram.js`)."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -66,7 +65,6 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> di
         "clocks": [label(clock) for clock in clocks_of(sweep.rows)],
         "clock_note": label("; ".join(clock_notes(sweep.rows))),
         "outcomes": _outcomes(sweep.rows, blocks),
-        "recreate": _texts([_recreate(sweep, row) for row in sweep.rows], blocks),
         "run": _texts([_run(row) for row in sweep.rows], blocks),
         "confidence": CONFIDENCE,
         "start": {
@@ -141,23 +139,11 @@ def _outcomes(rows: Sequence[Row], blocks: Blocks) -> dict[str, Any]:
     return {"values": blocks.i32(np.array([-1 if one is None else codes[one] for one in said])), "names": list(map(label, names))}
 
 
-def _recreate(sweep: Sweep, row: dict[str, Any]) -> str:
-    at = shlex.join(f"{name}={value}" for name, value in row["at"].items())
-    folder = shlex.quote(sweep.folder.resolve().name)
-    return f"stagescope recreate {folder} --at {at} --seed {row['seed']} --out {_folder(row)}\n{_opened(row)}"
-
-
 def _run(row: dict[str, Any]) -> str:
+    """Commands that make the run of a row again, and its report."""
     changed = {name: value for name, value in row["config"].items() if value is not None}
-    return f"{run_command(row['study'], changed, row['seed'], _folder(row))}\n{_opened(row)}"
-
-
-def _opened(row: dict[str, Any]) -> str:
-    return f"stagescope report {_folder(row)} --out {_folder(row)}.html --open"
-
-
-def _folder(row: dict[str, Any]) -> str:
-    return f"run-{row['digest'][:8]}"
+    folder = f"run-{row['digest'][:8]}"
+    return f"{run_command(row['study'], changed, row['seed'], folder)}\nstagescope report {folder} --out {folder}.html --open"
 
 
 def _texts(texts: Sequence[str], blocks: Blocks) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def embeddable(text: str, what: str) -> str:
 
 @cache
 def viewer_script(entry: str) -> str:
-    """`main` shows runs, `diagram` a sweep, `play` and `play_widget` a playground."""
+    """`main` shows runs, `diagram` a sweep, `play` a playground."""
     return bundle(entry=entry)
 
 

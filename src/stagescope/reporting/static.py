@@ -12,7 +12,6 @@ from stagescope.detect.stage import Event, Stages, span_text
 from stagescope.errors import InputError, unknown
 from stagescope.landscape.ladder import Rung
 from stagescope.progress import progress_for
-from stagescope.reporting.pgf import pgf
 from stagescope.reporting.portrait import PARTS, portrait
 from stagescope.reporting.prediction import predicted_events
 from stagescope.reporting.static_draw import draw_curves
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 LEDGER = "ledger.md"
-PGF = "pgf"
-KINDS = (*FORMATS, PGF)
 DRAW: dict[type[View], Callable[..., Any]] = {Curves: draw_curves, Matrices: draw_matrices, Points: draw_points}
 
 
@@ -49,7 +46,7 @@ def figures(
     Args:
         run: a run or its folder.
         out: the folder.
-        to: kinds of files: "pdf", "svg", "png", or "pgf" for LaTeX, a NAME.tex that reads NAME.csv.
+        to: kinds of files: "pdf", "svg", "png".
         skip: what to leave out because it takes long: "ledger", "ladder", "prediction", or several of them.
         claims: your own, put to the run after those of its paper.
         progress: show a bar; default: on a terminal.
@@ -89,8 +86,8 @@ def noted_figures(
 def _kinds(to: str | Sequence[str]) -> tuple[str, ...]:
     kinds = (to,) if isinstance(to, str) else tuple(to)
     for kind in kinds:
-        if kind not in KINDS:
-            raise unknown("kind of figure", kind, KINDS)
+        if kind not in FORMATS:
+            raise unknown("kind of figure", kind, FORMATS)
     return kinds
 
 
@@ -98,30 +95,18 @@ def write_figures(found: Portrait, out: str | Path, kinds: Sequence[str] = FORMA
     """Write NAME.KIND for every view, ladder.* where there are rungs, and ledger.md; returns the files."""
     out, kinds = Path(out), tuple(kinds)
     _check_folder(out)
-    drawn, texts = drawings(found), _texts(found) if PGF in kinds else {}
-    pictures = tuple(kind for kind in kinds if kind != PGF)
-    made = [out / f"{name}.{kind}" for name in drawn for kind in pictures] + [out / name for name in texts]
+    drawn = drawings(found)
+    made = [out / f"{name}.{kind}" for name in drawn for kind in kinds]
     for path in made:
         check_replaceable(path)
     with store_errors(out), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")  # a token that the font lacks is drawn as a box
         out.mkdir(parents=True, exist_ok=True)
         with progress_for(progress) as bar:
-            for name in bar.each(list(drawn), "drawing", "figures") if pictures else ():
-                save(drawn[name], out / name, pictures)
-        for name, written in texts.items():
-            publish(out / name, written.encode("utf-8", "replace"))
+            for name in bar.each(list(drawn), "drawing", "figures"):
+                save(drawn[name], out / name, kinds)
         publish(out / LEDGER, text(found).encode("utf-8", "replace"))
     return [*made, out / LEDGER]
-
-
-def _texts(found: Portrait) -> dict[str, str]:
-    """The files of all views for LaTeX."""
-    texts: dict[str, str] = {}
-    for view in found.views:
-        name = _file_name(view.slot)
-        texts[f"{name}.tex"], texts[f"{name}.csv"] = pgf(found, view, name)
-    return texts
 
 
 def _check_folder(out: Path) -> None:

@@ -63,7 +63,7 @@ def without_run(rows: Rows, every: Sequence[Point], folder: Path) -> str | None:
     bare = sum(not (folder / "runs" / digest).is_dir() for digest in done)
     if not bare:
         return None
-    return f"{count(bare, 'row')} committed before without --keep-runs: no run stored; `stagescope recreate` makes one"
+    return f"{count(bare, 'row')} committed before without --keep-runs: no run stored; `Sweep.recreate` makes one"
 
 
 def outdated_rows(rows: Rows, every: Sequence[Point], rules: Rules) -> str | None:

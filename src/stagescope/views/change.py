@@ -28,10 +28,6 @@ class Change:
     of: str
     at: np.ndarray
 
-    def times(self, time: np.ndarray, count: int) -> np.ndarray:
-        """So many times at equal distances on this scale, from the first frame to the last."""
-        return np.unique(np.interp(np.linspace(0.0, 1.0, count), self.at, time))
-
 
 def change_of(run: Run, views: Sequence[View]) -> Change | None:
     """The scale of a run, from what its views show; None where nothing is seen to change."""

@@ -49,9 +49,7 @@ class FocusDilutionOptions(Options):
     momentum: motion.Momentum = 0.9
     method: motion.Method = "auto"
     rtol: motion.Tolerance = 1e-10
-    record: Literal["uniform", "by-change"] = Field(
-        "uniform", description="spacing of the recorded frames; by-change: dense where attention changes, found by a pilot run"
-    )
+    record: Literal["uniform"] = Field("uniform", description="spacing of the recorded frames")
     frames: motion.Frames = Field(1000, description="number of recorded frames")
 
     def with_elements(self, name: str, elements: Mapping[int, Any]) -> tuple[Any, ...]:
