@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.landscape.branch import Branch, BranchPoint, Crossing
+from stagescope.landscape.continuation import Branch, BranchPoint, Crossing
 from stagescope.landscape.saddle_path import Leg, Predicted, SaddlePath
 from stagescope.papers.predicting import CriticalScale
 from tests.documents import DOCUMENTS, ROOT, agree, is_run, parse, problems

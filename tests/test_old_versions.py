@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stagescope as ss
-from stagescope.cli.answers import info
+from stagescope.cli.command import info
 from stagescope.errors import DamagedRun, StoreError
 from stagescope.runs import files, manifest
 

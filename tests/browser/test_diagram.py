@@ -7,14 +7,11 @@ from urllib.parse import quote
 
 import pytest
 
-from stagescope.diagrams.areas import Ruler, areas
-from stagescope.diagrams.numbers import disagree, numbers
+from stagescope.diagrams.areas import Ruler, ValueScale, areas
+from stagescope.diagrams.numbers import disagree, numbers, select
 from stagescope.diagrams.page import diagram_page
-from stagescope.diagrams.scale import ValueScale
-from stagescope.diagrams.selection import select
 from stagescope.reporting.words import label
-from stagescope.sweeping.axes import Axis
-from stagescope.sweeping.boxes import Scale
+from stagescope.sweeping.axes import Axis, Scale
 from tests.browser.test_hostile import EVIL, VISIBLE, kinds, texts
 from tests.diagrams.sweeps import PERSISTENCE, PI, RATE, focus, sweep
 

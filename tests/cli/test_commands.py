@@ -10,7 +10,7 @@ import pytest
 import tyro
 
 import stagescope as ss
-from stagescope.cli import demo as tour
+from stagescope.cli import paper_commands as tour
 from stagescope.cli.command import OUT
 from stagescope.cli.commands import COMMANDS
 from stagescope.cli.main import CONFIG, VERBS, run

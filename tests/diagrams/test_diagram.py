@@ -7,14 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stagescope.diagrams.curves import draw_curves
 from stagescope.diagrams.diagram import diagram
-from stagescope.diagrams.maps import draw_maps
-from stagescope.diagrams.numbers import MOST_CATEGORIES, categories, disagree, numbers
+from stagescope.diagrams.ink import draw_curves, draw_maps
+from stagescope.diagrams.numbers import MOST_CATEGORIES, categories, disagree, numbers, select
 from stagescope.diagrams.page import page_data
-from stagescope.diagrams.selection import select
 from stagescope.errors import InputError
-from stagescope.reporting.blocks import Blocks
+from stagescope.reporting.bundle import Blocks
 from stagescope.sweeping.axes import Axis
 from stagescope.views.figure import COLORS
 from tests.diagrams.sweeps import PERSISTENCE, PI, RATE, focus, sweep

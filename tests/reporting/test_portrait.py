@@ -12,8 +12,7 @@ from stagescope.cli.main import run as command
 from stagescope.corpora import corpus as text_corpus
 from stagescope.later import Later
 from stagescope.papers.registry import studies
-from stagescope.reporting.portrait import PARTS, portrait
-from stagescope.reporting.provenance import reproduce
+from stagescope.reporting.portrait import PARTS, portrait, reproduce
 from stagescope.runs.run import Arrays, how_to_resume
 from stagescope.views.any_run import largest, norms
 from stagescope.views.view import Curves, Matrices, Points

@@ -16,14 +16,13 @@ import stagescope as ss
 from stagescope.cli.main import run
 from stagescope.errors import InputError, StagescopeError, StoreError
 from stagescope.runs.files import Lock
-from stagescope.sweeping import cluster, dispatch, engine
-from stagescope.sweeping.cluster import Pool
-from stagescope.sweeping.dispatch import Dispatch
-from stagescope.sweeping.plan import CALL
-from stagescope.sweeping.points import points
+from stagescope.sweeping import dispatch, engine
+from stagescope.sweeping import dispatch as cluster
+from stagescope.sweeping.dispatch import Dispatch, Pool
+from stagescope.sweeping.plan import CALL, points
 from stagescope.sweeping.progress import SweepProgress
 from stagescope.sweeping.rows import RowWriter
-from stagescope.sweeping.verify import verify_sweep
+from stagescope.sweeping.table import verify_sweep
 from stagescope.sweeping.worker import Brief, Done, versions
 from tests.sweeping.small import CHEAP, cheap_plan, task_of
 

@@ -6,14 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from stagescope.diagrams.numbers import numbers
-from stagescope.diagrams.selection import select
+from stagescope.diagrams.numbers import numbers, select
 from stagescope.errors import InputError
 from stagescope.landscape.saddle_path import Predicted
 from stagescope.papers import predicting
 from stagescope.papers.registry import study
 from stagescope.sweeping.axes import Axis
-from stagescope.sweeping.predicted import FILE
+from stagescope.sweeping.table import FILE
 from tests.diagrams.sweeps import sweep
 
 SCALE = Axis(name="scale", kind="linear", values=(1.0, 2.0, 4.0))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stagescope.views.change import EVEN, change_of
+from stagescope.views.axes import EVEN, change_of
 from stagescope.views.view import Matrices
 from tests.browser.samples import run
 

@@ -11,12 +11,13 @@ from typing import Annotated, Any, Literal, Union
 import tyro
 from pydantic import BaseModel, Field, create_model
 
-from stagescope.cli import continue_command, predict_command, run_commands, sweep_commands
+from stagescope.cli import run_commands, sweep_commands
+from stagescope.cli import theory_commands as continue_command
+from stagescope.cli import theory_commands as predict_command
+from stagescope.cli.arguments import expanded, refuse_unknown
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
-from stagescope.cli.early_options import refuse_unknown
 from stagescope.cli.first_screen import Wrapped, at_once
-from stagescope.cli.run_config import expanded
 from stagescope.errors import InputError, StagescopeError, sentence, unknown
 from stagescope.papers.registry import package_of, studies, study
 from stagescope.papers.study import NamedSweep, Study

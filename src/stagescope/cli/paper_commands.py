@@ -1,15 +1,88 @@
 """Commands that make what a paper shows, and say what there is."""
 
+import math
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from pydantic import Field
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
-from stagescope.cli.command import OUT, Command, OwnClaims, answer, print_json
-from stagescope.papers.registry import cite, problems, study
+from stagescope.cli.command import OUT, Command, OwnClaims, answer, open_page, print_json
+from stagescope.corpora.files import Layout
+from stagescope.corpora.options import CORPUS, LAYOUT, TOKENS, VOCAB
+from stagescope.errors import InputError, sentence
+from stagescope.papers.registry import cite, is_ours, papers, problems, studies, study
+from stagescope.papers.study import Study
+from stagescope.progress import progress_for
+from stagescope.reporting.portrait import portrait
+from stagescope.reporting.report import html_target, write
+from stagescope.runs.files import store_errors
+from stagescope.views.view import Portrait
+
+if TYPE_CHECKING:
+    from stagescope.corpora.facts import AboutText
+
+TITLE = "How attention learns: a tour"
+
+
+def tour() -> list[tuple[Study, str, str]]:
+    """Study, preset and sentence of each stop: what every study of every paper shows."""
+    return [(study, preset, sentence) for study in studies().values() for preset, sentence in study.tour.items()]
+
+
+def demo(out: Path, quiet: bool = False, show: bool = False, quick: bool = False) -> int:
+    """Run the tour into `out`, replacing runs and the report of an earlier tour.
+
+    `show` opens the report. `quick` makes the first stop only: it takes seconds and shows that the installation works.
+    """
+    console, portraits = Console(highlight=False), []
+    with store_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+    page = html_target(out / "report.html")
+    stored: list[Path] = []
+    try:
+        for found, preset, sentence in tour()[: 1 if quick else None]:
+            console.print(Text.assemble((f"{found.name}: ", "bold"), sentence))
+            place = out / f"{found.name}-{preset}"
+            run = found.run(found.configured(preset), out=place, overwrite=True, progress=False if quiet else None)
+            stored.append(place)
+            portraits.append(portrait(run, preset))
+            for line in _lines(portraits[-1]):
+                console.print(Padding(Text(line), (0, 0, 0, 2)))
+        made = write(portraits, page, title=TITLE)
+    except KeyboardInterrupt as interrupt:
+        raise KeyboardInterrupt(_left(interrupt, stored)) from None
+    console.print(Text(f"The page with all of it: {made}", style="bold"))
+    console.print(Text(f"Each run is a folder in {out}/: look with `stagescope stages`, `check`, `ladder`."))
+    if show:
+        open_page(made)
+    return 0
+
+
+def _left(interrupt: KeyboardInterrupt, stored: list[Path]) -> str:
+    """What an interrupt leaves: a run that can be continued, if one was being stored, and those that are whole."""
+    said = str(interrupt) if getattr(interrupt, "folder", None) is not None else "interrupted; no page was written"
+    return f"{said}; finished runs: {', '.join(map(str, stored))}" if stored else said
+
+
+def _lines(found: Portrait) -> list[str]:
+    """What was found, in two lines: the stages of the run itself with their starts, and the verdicts as `check` counts them."""
+    lines = []
+    if found.stages is not None:
+        own = [f"{_time(stage.start)} {stage.name}" for stage in found.stages if not stage.track]
+        lines.append(f"stages from {found.stages.clock} = {', '.join(own)}")
+    if found.ledger is not None:
+        lines.append(f"claims: {found.ledger.counted()}")
+    return lines
+
+
+def _time(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 class Reproduce(Command):
@@ -37,7 +110,7 @@ class List(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print all of it as JSON")
 
     def run(self) -> int:
-        from stagescope.cli.render_catalogue import catalogue, print_catalogue, print_studies
+        from stagescope.cli.render import catalogue, print_catalogue, print_studies
 
         if self.study is None and not self.json_:
             _complain(problems())
@@ -107,6 +180,54 @@ class Demo(Command):
     quiet: bool = Field(False, description="no progress bar")
 
     def run(self) -> int:
-        from stagescope.cli.demo import demo
 
         return demo(self.out, quiet=self.quiet, show=self.open, quick=self.quick)
+
+
+class Corpus(Command):
+    """A text before anything is trained on it: counts, vocabulary, importance of lags, and what papers predict for it."""
+
+    corpus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|PATH")] = CORPUS
+    tokens: Literal["word", "lower", "char", "bpe"] | None = TOKENS
+    layout: Layout | None = LAYOUT
+    vocab: int = Field(200, description=VOCAB)
+    window: int = Field(256, description="tokens per window of the predictions")
+    events: float | None = Field(None, description="also follow the bigram flow up to this t (4000 shows most; a minute)")
+    quiet: bool = Field(False, description="no progress bar")
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        from stagescope.corpora.corpus import read_corpus
+        from stagescope.corpora.facts import corpus_facts
+
+        shown = False if self.quiet or self.json_ else None
+        if self.events is not None and not 0 < self.events < math.inf:
+            raise InputError(f"--events {self.events:g} is no time to follow the flow to; take one above 0, such as 4000")
+        chosen: Any = {name: getattr(self, name) for name in ("tokens", "layout", "vocab")}
+        text = read_corpus(self.corpus, **chosen, progress=progress_for(shown))
+        found, about, errors = corpus_facts(text), [], {}
+        for name, paper in papers().items():
+            try:
+                if paper.about_text is not None:
+                    about.append(_checked(paper.about_text(text, self.window, self.events, shown)))
+            except Exception as error:  # code of a paper runs here
+                if is_ours(name):  # such as a text that is shorter than a window
+                    raise
+                errors[name] = error
+        for name, error in errors.items():
+            print(f"stagescope: what {name} predicts is left out: {sentence(error)}", file=sys.stderr)
+        if self.json_:
+            print_json({**found, **{name: value for each in about for name, value in each.facts.items()}})
+        else:
+            from stagescope.cli.render import print_corpus
+
+            print_corpus(found, [item for each in about for item in each.shown])
+        return 0
+
+
+def _checked(about: Any) -> "AboutText":
+    from stagescope.corpora.facts import AboutText
+
+    if not isinstance(about, AboutText):
+        raise InputError(f"about_text returned {about!r:.60}; expected an AboutText")
+    return about

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 import tyro
 from pydantic import Field
 
-from stagescope.cli.answers import open_page
 from stagescope.cli.command import (
     OUT,
     OWN_CLAIMS,
@@ -18,10 +17,11 @@ from stagescope.cli.command import (
     RunFolder,
     answer,
     objective,
+    open_page,
     print_json,
     print_notes,
 )
-from stagescope.errors import printable
+from stagescope.errors import InputError, printable
 
 LONG_SECONDS = 20.0
 """A command that will take longer says so before it begins."""
@@ -37,8 +37,7 @@ class Stages(Command):
     json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
 
     def run(self) -> int:
-        from stagescope.cli.legend import HINT, print_captions, print_stage_legend
-        from stagescope.cli.render import print_stages
+        from stagescope.cli.render import HINT, print_captions, print_stage_legend, print_stages
         from stagescope.papers.reading import reading
 
         seen = reading(self.folder, objective(self.objective))
@@ -82,7 +81,7 @@ class Check(Command):
             print(printable(f"stagescope: {problem}"), file=sys.stderr)
         answer(found, self.json_, "print_ledger")
         if not self.json_:
-            from stagescope.cli.legend import HINT, print_claim_legend
+            from stagescope.cli.render import HINT, print_claim_legend
             from stagescope.papers.reading import reading
 
             if self.explain:
@@ -173,3 +172,49 @@ class Figures(Command):
         print("\n".join(map(str, made)) if self.quiet else f"{names} figures ({kinds}) and {made[-1]}")
         print_notes(() if self.quiet else notes)
         return 0
+
+
+class Play(Command):
+    """Write one offline page with sliders for the options of a study; each move integrates its flow again, in the page."""
+
+    study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = Field(
+        None, description="the study; default: all that can be played"
+    )
+    out: Annotated[Path, OUT] = Field(Path("play.html"), description="the file; an earlier page is replaced, no other file")
+    open: bool = Field(False, description="show it in the browser")
+    quiet: bool = Field(False, description="print the path alone")
+
+    def run(self) -> int:
+        from stagescope.reporting.play import write_play
+
+        made = write_play([self.study] if self.study else [], self.out)
+        print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
+        if self.open:
+            open_page(made)
+        return 0
+
+
+class Audit(Command):
+    """Look for defects in checkpoints: cut, NaN, duplicate, foreign tensor, out of order, other lineage. Exit code 1 if any."""
+
+    folder: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = Field(
+        None, description="holds one folder or file for each checkpoint, its step in its name"
+    )
+    hashes: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = Field(
+        None, description="also, or only, published hashes: JSON {checkpoint: {file: sha256}}"
+    )
+    quiet: bool = Field(False, description="no progress bar")
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+
+    def run(self) -> int:
+        if self.folder is None and self.hashes is None:
+            raise InputError("nothing to audit; give the folder that holds the checkpoints, or --hashes FILE")
+        from stagescope.watching.audit import audit
+        from stagescope.watching.hashes import audit_hashes
+
+        audits = [audit_hashes(self.hashes)] if self.hashes is not None else []
+        if self.folder is not None:
+            audits.insert(0, audit(self.folder, progress=False if self.quiet or self.json_ else None))
+        found = sum(audits[1:], audits[0])
+        answer(found, self.json_, "print_audit")
+        return 0 if found.clean else 1

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import tyro
 from pydantic import Field
 
-from stagescope.cli.answers import open_page
-from stagescope.cli.command import OUT, OWN_CLAIMS, Arguments, Command, OwnClaims, print_json, print_notes
+from stagescope.cli.command import OUT, OWN_CLAIMS, Arguments, Command, OwnClaims, open_page, print_json, print_notes
 from stagescope.errors import InputError, printable
 from stagescope.options import field_name
 from stagescope.papers.registry import study

@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from stagescope.detect.events import crossing, first_crossing
-from stagescope.detect.slopes import PEAKS, local_slopes
 from stagescope.detect.stage import Event
+from stagescope.detect.transitions import PEAKS, local_slopes
 from stagescope.errors import InputError
 
 

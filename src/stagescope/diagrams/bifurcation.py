@@ -13,7 +13,7 @@ import numpy as np
 
 import stagescope
 from stagescope.errors import InputError
-from stagescope.landscape.branch import Branch, BranchPoint, Crossing
+from stagescope.landscape.continuation import Branch, BranchPoint, Crossing
 from stagescope.reporting.bundle import viewer_style
 from stagescope.reporting.page import GENERATOR, policy
 from stagescope.reporting.report import html_target

@@ -17,11 +17,10 @@ from stagescope.errors import InputError
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective, as_field
 from stagescope.landscape.derivatives import DENSE, Derivatives
-from stagescope.landscape.general_walk import Law, Moved, Settled, stayed, walk
-from stagescope.landscape.growth import threshold
+from stagescope.landscape.general_walk import Eigen, Law, Moved, Settled, Tangents, stayed, walk
+from stagescope.landscape.linearise import threshold
 from stagescope.landscape.saddle_path import Leg, Place, SaddlePath, of_two_sizes, unsure
 from stagescope.landscape.spectrum import blocks
-from stagescope.landscape.tangents import Eigen, Tangents
 from stagescope.params import Params
 
 

@@ -47,7 +47,7 @@ class Kind:
     read: Callable[[Any], Any]
     claims: Callable[[], tuple[Any, ...]] = tuple
     views: Callable[[Any], list[Any]] = field(default=Later("stagescope.views.any_run:any_views"))
-    explain: Callable[[Any], Any] = field(default=Later("stagescope.views.explained:any_explained"))
+    explain: Callable[[Any], Any] = field(default=Later("stagescope.views.view:any_explained"))
     cost: Cost = field(default_factory=Cost)
     path: Callable[[Any, Any, float, float], Any] | None = None
     rung: Callable[[Callable[[float], Any], tuple[int, ...], float], Any] | None = None

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stagescope.reporting.blocks import Blocks
-from stagescope.reporting.bundle import viewer_script, viewer_style
+from stagescope.reporting.bundle import Blocks, viewer_script, viewer_style
 from stagescope.reporting.page import document
 from stagescope.reporting.play_data import laws_script, play_data, play_of, playable
 from stagescope.reporting.report import Page, html_target

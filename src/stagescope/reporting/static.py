@@ -12,11 +12,8 @@ from stagescope.detect.stage import Event, Stages, span_text
 from stagescope.errors import InputError, unknown
 from stagescope.landscape.ladder import Rung
 from stagescope.progress import progress_for
-from stagescope.reporting.portrait import PARTS, portrait
-from stagescope.reporting.prediction import predicted_events
-from stagescope.reporting.static_draw import draw_curves
-from stagescope.reporting.static_matrices import draw_matrices
-from stagescope.reporting.static_points import draw_ladder, draw_points
+from stagescope.reporting.portrait import PARTS, portrait, predicted_events
+from stagescope.reporting.static_draw import draw_curves, draw_ladder, draw_matrices, draw_points
 from stagescope.runs.files import publish, store_errors
 from stagescope.runs.run import Run
 from stagescope.runs.store import load

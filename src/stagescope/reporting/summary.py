@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from stagescope.markup import block, escaped
 from stagescope.papers.reading import reading
-from stagescope.reporting.portrait import no_ladder, portrait
-from stagescope.reporting.prediction import LEFT_OUT
-from stagescope.reporting.static_draw import curves_on, plain, ribbon, times
-from stagescope.reporting.static_matrices import WIDE, matrix_on, moments
+from stagescope.reporting.portrait import LEFT_OUT, no_ladder, portrait
+from stagescope.reporting.static_draw import WIDE, curves_on, matrix_on, moments, plain, ribbon, times
 from stagescope.runs.run import Run
 from stagescope.views.figure import STYLE
 from stagescope.views.view import Curves, Matrices, Portrait

@@ -12,20 +12,15 @@ from stagescope.errors import InputError, StoreError, needed
 from stagescope.papers.registry import study as study_named
 from stagescope.runs.files import Lock, refuse_foreign, store_errors
 from stagescope.sweeping import notes
-from stagescope.sweeping.axes import Value
-from stagescope.sweeping.boxes import Scale
-from stagescope.sweeping.cluster import Pool, cores, local_pool, remote_pool
-from stagescope.sweeping.dispatch import Dispatch
-from stagescope.sweeping.plan import CALL, FILE, Plan, load_plan, new_id
-from stagescope.sweeping.points import Point, points
-from stagescope.sweeping.presets import preset_of
+from stagescope.sweeping.axes import Scale, Value
+from stagescope.sweeping.columns import Rules, outdated
+from stagescope.sweeping.dispatch import Dispatch, Pool, cores, local_pool, remote_pool
+from stagescope.sweeping.plan import CALL, FILE, Plan, Point, load_plan, new_id, points, preset_of
 from stagescope.sweeping.progress import SweepProgress, sweep_progress
-from stagescope.sweeping.refine import check_column
+from stagescope.sweeping.refine import check_column, signatures
 from stagescope.sweeping.refine import refine as next_cells
 from stagescope.sweeping.request import Axes, Seeds, Table, check_count, requested
 from stagescope.sweeping.rows import Row, Rows, RowWriter, reached_end
-from stagescope.sweeping.rules import Rules, outdated
-from stagescope.sweeping.signatures import signatures
 from stagescope.sweeping.table import Cell, Sweep, load_sweep
 from stagescope.sweeping.worker import Brief, Task
 

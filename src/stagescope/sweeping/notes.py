@@ -4,14 +4,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stagescope.sweeping.axes import Axis
-from stagescope.sweeping.boxes import Cell, Scale
-from stagescope.sweeping.plan import Plan
-from stagescope.sweeping.points import Point
-from stagescope.sweeping.presets import NamedSweep, color_of
+from stagescope.sweeping.axes import Axis, Cell, Scale
+from stagescope.sweeping.columns import Rules, outdated
+from stagescope.sweeping.plan import NamedSweep, Plan, Point, color_of
 from stagescope.sweeping.refine import sharpness
 from stagescope.sweeping.rows import Rows, reached_end
-from stagescope.sweeping.rules import Rules, outdated
 
 if TYPE_CHECKING:
     from stagescope.sweeping.table import Sweep

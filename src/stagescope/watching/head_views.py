@@ -7,8 +7,7 @@ import numpy as np
 
 from stagescope.runs.run import Run
 from stagescope.views.any_run import largest, matrix
-from stagescope.views.curves import MOST, NAMED, curves, left_out
-from stagescope.views.subsample import CELLS, shown
+from stagescope.views.curves import CELLS, MOST, NAMED, curves, left_out, shown
 from stagescope.views.view import Curve, Curves, Level, Maker, Matrices, View
 from stagescope.watching.head_scores import THRESHOLDS, Chance, Score, scores
 from stagescope.watching.labels import token_labels

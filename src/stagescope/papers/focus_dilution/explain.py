@@ -10,7 +10,7 @@ from stagescope.papers.focus_dilution.observables import TokenCurves
 from stagescope.papers.focus_dilution.process import LazyChain
 from stagescope.papers.focus_dilution.reading import FocusDilutionReading
 from stagescope.papers.focus_dilution.sampled import TokenSampled
-from stagescope.views.explained import Explained, SmallTable, captions, listed, motion_words, plain
+from stagescope.views.view import Explained, SmallTable, captions, listed, motion_words, plain
 
 MOST = 12
 """Tokens up to which the transition matrix is a small table."""

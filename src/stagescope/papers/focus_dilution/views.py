@@ -10,9 +10,7 @@ from stagescope.papers.focus_dilution.stages import THRESHOLDS
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, loss_view, matrix, norms_view, singular_values, speed_view
-from stagescope.views.curves import NAMED, curves, left_out, many_curves
-from stagescope.views.plane import MOST_POINTS, plane
-from stagescope.views.subsample import OBSERVED, Shown, shown
+from stagescope.views.curves import MOST_POINTS, NAMED, OBSERVED, Shown, curves, left_out, many_curves, plane, shown
 from stagescope.views.view import Level, Maker, Points, View
 
 BETWEEN = OBSERVED / 4

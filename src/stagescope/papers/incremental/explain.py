@@ -6,7 +6,7 @@ import numpy as np
 
 from stagescope.detect.stage import Stage
 from stagescope.papers.incremental.reading import IncrementalReading
-from stagescope.views.explained import Explained, SmallTable, captions, motion_words, plain
+from stagescope.views.view import Explained, SmallTable, captions, motion_words, plain
 
 MOST = 12
 """Lags up to which importances are a small table."""

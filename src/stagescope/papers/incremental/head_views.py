@@ -7,8 +7,7 @@ import numpy as np
 from stagescope.papers.incremental.observables import LagCurves
 from stagescope.papers.incremental.regression.observables import HeadCurves
 from stagescope.papers.incremental.specialisation import GroupMass
-from stagescope.views.curves import MOST, curves, left_out
-from stagescope.views.plane import plane
+from stagescope.views.curves import MOST, curves, left_out, plane
 from stagescope.views.view import Curve, Level, Points, View
 
 NAMED_PAIRS = 9

@@ -6,7 +6,7 @@ import numpy as np
 
 from stagescope.detect.stage import Stage
 from stagescope.papers.linear_icl.reading import LinearReading
-from stagescope.views.explained import Explained, SmallTable, captions, motion_words, plain
+from stagescope.views.view import Explained, SmallTable, captions, motion_words, plain
 
 MOST = 12
 """Directions up to which the spectrum is a small table."""

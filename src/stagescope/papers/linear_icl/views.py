@@ -8,8 +8,7 @@ from stagescope.papers.linear_icl import forms
 from stagescope.papers.linear_icl.observables import LinearCurves
 from stagescope.papers.linear_icl.reading import LinearReading
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
-from stagescope.views.curves import MOST, curves, left_out, many_curves
-from stagescope.views.subsample import CELLS, shown
+from stagescope.views.curves import CELLS, MOST, curves, left_out, many_curves, shown
 from stagescope.views.view import Curve, Level, Maker, View
 
 SHOWN = 0.3

@@ -4,7 +4,7 @@ from typing import Any
 
 from stagescope.detect.stage import Stage
 from stagescope.papers.markov_icl.reading import MarkovReading
-from stagescope.views.explained import Explained, captions, motion_words, plain
+from stagescope.views.view import Explained, captions, motion_words, plain
 
 GLOSSARY = {
     "uniform": "Predicting every token equally often.",

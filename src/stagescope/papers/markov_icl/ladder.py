@@ -11,8 +11,8 @@ import numpy as np
 from stagescope.detect.events import first_crossing
 from stagescope.fields.softmax import softmax
 from stagescope.landscape.derivatives import Derivatives
+from stagescope.landscape.escape import carried
 from stagescope.landscape.ladder import Rung
-from stagescope.landscape.local_law import carried
 from stagescope.papers.markov_icl.evidence import Evidence
 from stagescope.papers.markov_icl.forms import effective_lags
 from stagescope.papers.markov_icl.levels import class_of

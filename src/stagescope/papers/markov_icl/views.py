@@ -9,8 +9,7 @@ from stagescope.papers.markov_icl.model import LinearMatch, MatchModel
 from stagescope.papers.markov_icl.observables import MatchCurves
 from stagescope.runs.run import Run
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
-from stagescope.views.curves import curves, many_curves
-from stagescope.views.subsample import CELLS, shown
+from stagescope.views.curves import CELLS, curves, many_curves, shown
 from stagescope.views.view import Curve, Level, Maker, View
 
 LAGS = 40

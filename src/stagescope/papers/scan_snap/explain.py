@@ -6,7 +6,7 @@ import numpy as np
 
 from stagescope.detect.stage import Stage
 from stagescope.papers.scan_snap.reading import ScanSnapReading
-from stagescope.views.explained import Explained, SmallTable, captions, listed, motion_words, plain
+from stagescope.views.view import Explained, SmallTable, captions, listed, motion_words, plain
 
 MOST = 12
 """Classes and tokens up to which the laws of the classes are a small table."""

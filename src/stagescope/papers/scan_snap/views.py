@@ -10,9 +10,7 @@ from stagescope.papers.scan_snap.loss import Pairing, PairwisePopulation
 from stagescope.papers.scan_snap.observables import ClassAttention, class_attention, law_of
 from stagescope.runs.run import Run
 from stagescope.views.any_run import excess_view, largest, loss_view, matrix, norms_view, speed_view, values_view
-from stagescope.views.curves import MOST, NAMED, curves, left_out, many_curves
-from stagescope.views.plane import MOST_POINTS, plane
-from stagescope.views.subsample import CELLS, OBSERVED, shown
+from stagescope.views.curves import CELLS, MOST, MOST_POINTS, NAMED, OBSERVED, curves, left_out, many_curves, plane, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, Points, View
 
 CLASSES = 4

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stagescope.claims.comparison import Comparison, agreement
-from stagescope.landscape.growth_fit import last_rise
+from stagescope.landscape.linearise import last_rise
 from stagescope.papers.focus_dilution.evidence import Evidence
 from stagescope.papers.focus_dilution.stages import THRESHOLDS
 

@@ -7,8 +7,7 @@ import numpy as np
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, agreement
 from stagescope.errors import StagescopeError
-from stagescope.landscape.growth_fit import last_rise
-from stagescope.landscape.linearise import linearise
+from stagescope.landscape.linearise import last_rise, linearise
 from stagescope.papers.focus_dilution.claims.saddles import ONLY_C, TOLERANCES, rate_error
 from stagescope.papers.focus_dilution.evidence import Evidence, beside, visited
 from stagescope.papers.focus_dilution.ladder.visit import SaddleVisit

@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from stagescope.detect.events import first_crossing
-from stagescope.landscape.growth_fit import Rise, last_rise
 from stagescope.landscape.ladder import NEAR
+from stagescope.landscape.linearise import Rise, last_rise
 from stagescope.papers.focus_dilution.family import Opening, Place, escape_matrices, place, plateau_amplitude
 from stagescope.papers.focus_dilution.ladder.points import SmallPoint
 from stagescope.papers.focus_dilution.stages import Stay

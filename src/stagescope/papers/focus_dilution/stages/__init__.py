@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stagescope.detect.events import first_crossing
-from stagescope.detect.extrema import BRIEF
+from stagescope.detect.events import BRIEF, first_crossing
 from stagescope.detect.stage import Stages
 from stagescope.papers.focus_dilution.stages.describe import stages_of
 from stagescope.papers.focus_dilution.stages.intervals import EXACT, Draws, estimates

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stagescope.detect.extrema import BRIEF
+from stagescope.detect.events import BRIEF
 from stagescope.detect.stage import Stage
 
 if TYPE_CHECKING:
-    from stagescope.detect.extrema import Turn
+    from stagescope.detect.events import Turn
     from stagescope.papers.focus_dilution.observables import TokenCurves
     from stagescope.papers.focus_dilution.stages import RowCycle, Stay
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stagescope.detect.events import around, first_crossing
-from stagescope.detect.extrema import Turn
+from stagescope.detect.events import Turn, around, first_crossing
 from stagescope.detect.noise import TWO_SIDED, delay, flutter
 from stagescope.detect.stage import Event
 from stagescope.papers.focus_dilution.stages.rows import THRESHOLDS, RowCycle

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from stagescope.detect.extrema import Turn
+from stagescope.detect.events import Turn
 from stagescope.papers.focus_dilution.stages.rows import THRESHOLDS, RowCycle
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stagescope.detect.events import first_crossing, peak
-from stagescope.detect.extrema import Turn, turns
+from stagescope.detect.events import Turn, first_crossing, peak, turns
 from stagescope.detect.noise import averaged, flutter
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from stagescope.detect.stage import Stage, Stages
 from stagescope.papers.focus_dilution.explain import GLOSSARY
 from stagescope.papers.focus_dilution.text.reading import TextFocusReading
-from stagescope.views.explained import Explained, captions, motion_words, plain
+from stagescope.views.view import Explained, captions, motion_words, plain
 
 TEXT = {
     "focused": "Event: the mean entropy of attention rows has its first low.",

@@ -11,9 +11,7 @@ from stagescope.papers.focus_dilution.text.stages import opening_level
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
-from stagescope.views.curves import MOST, NAMED, curves, left_out, many_curves
-from stagescope.views.plane import MOST_POINTS, plane
-from stagescope.views.subsample import OBSERVED, shown
+from stagescope.views.curves import MOST, MOST_POINTS, NAMED, OBSERVED, curves, left_out, many_curves, plane, shown
 from stagescope.views.view import Curve, Level, Maker, Points, View
 
 TYPES = 40

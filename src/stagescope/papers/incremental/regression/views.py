@@ -9,7 +9,7 @@ from stagescope.papers.incremental.regression.observables import HeadCurves, hea
 from stagescope.papers.reading import Reading
 from stagescope.runs.run import Run
 from stagescope.views.any_run import loss_view, matrix, norms_view, speed_view
-from stagescope.views.subsample import OBSERVED, shown
+from stagescope.views.curves import OBSERVED, shown
 from stagescope.views.view import Curve, Level, Maker, Marks, View
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from stagescope.detect.stage import Stage
 from stagescope.papers.incremental.text.reading import TextIncrementalReading
-from stagescope.views.explained import Explained, captions, listed, motion_words, plain
+from stagescope.views.view import Explained, captions, listed, motion_words, plain
 
 GLOSSARY = {
     "lag": "How many tokens back: lag 1 is the token before the one that is predicted.",

@@ -4,7 +4,7 @@ import numpy as np
 
 from stagescope.claims.claim import claim
 from stagescope.claims.comparison import Comparison, Regime, agreement
-from stagescope.detect.extrema import turns
+from stagescope.detect.events import turns
 from stagescope.detect.plateaus import thinned
 from stagescope.papers.linear_icl import forms, merged, nulls
 from stagescope.papers.linear_icl.evidence import Evidence, all_drops, of_flow, small_start, undecided

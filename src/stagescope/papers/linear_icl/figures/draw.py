@@ -5,8 +5,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
-from stagescope.views.figure import COLORS, GREY, Numbers
-from stagescope.views.palette import colour_map
+from stagescope.views.figure import COLORS, GREY, Numbers, colour_map
 
 
 def _levels(axis, levels, names=None) -> None:  # noqa: ANN001 (axes and numbers)

@@ -8,8 +8,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
 from stagescope.papers.published import published
-from stagescope.views.figure import COLORS, GREY, Numbers
-from stagescope.views.palette import colour_map
+from stagescope.views.figure import COLORS, GREY, Numbers, colour_map
 
 
 def _ramp(share: float) -> Any:

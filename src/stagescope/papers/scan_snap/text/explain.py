@@ -5,7 +5,7 @@ from typing import Any
 from stagescope.detect.stage import Stage
 from stagescope.papers.scan_snap.text.loss import PairwiseWindows
 from stagescope.papers.scan_snap.text.reading import TextSnapReading
-from stagescope.views.explained import Explained, captions, listed, motion_words, plain
+from stagescope.views.view import Explained, captions, listed, motion_words, plain
 
 GLOSSARY = {
     "common type": "A word that is in many windows of every class: it does not tell which word comes next.",
