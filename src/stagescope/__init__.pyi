@@ -46,9 +46,9 @@ from .errors import StoreError as StoreError
 from .fields.field import Field as Field
 from .fields.objective import JaxObjective as JaxObjective
 from .fields.objective import Objective as Objective
-from .landscape.branch import Branch as Branch
-from .landscape.branch import BranchPoint as BranchPoint
-from .landscape.branch import Crossing as Crossing
+from .landscape.continuation import Branch as Branch
+from .landscape.continuation import BranchPoint as BranchPoint
+from .landscape.continuation import Crossing as Crossing
 from .landscape.critical import CriticalPoint as CriticalPoint
 from .landscape.critical import critical_point as critical_point
 from .landscape.critical import critical_points as critical_points

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from pydantic import Field
-from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
 
 from stagescope.cli.command import OUT, Command, OwnClaims, answer, open_page, print_json
 from stagescope.corpora.files import Layout
@@ -19,13 +16,10 @@ from stagescope.errors import InputError, sentence
 from stagescope.papers.registry import cite, is_ours, papers, problems, studies, study
 from stagescope.papers.study import Study
 from stagescope.progress import progress_for
-from stagescope.reporting.portrait import portrait
-from stagescope.reporting.report import html_target, write
-from stagescope.runs.files import store_errors
-from stagescope.views.view import Portrait
 
 if TYPE_CHECKING:
     from stagescope.corpora.facts import AboutText
+    from stagescope.views.view import Portrait
 
 TITLE = "How attention learns: a tour"
 
@@ -40,6 +34,14 @@ def demo(out: Path, quiet: bool = False, show: bool = False, quick: bool = False
 
     `show` opens the report. `quick` makes the first stop only: it takes seconds and shows that the installation works.
     """
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from stagescope.reporting.portrait import portrait
+    from stagescope.reporting.report import html_target, write
+    from stagescope.runs.files import store_errors
+
     console, portraits = Console(highlight=False), []
     with store_errors(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -56,7 +58,9 @@ def demo(out: Path, quiet: bool = False, show: bool = False, quick: bool = False
                 console.print(Padding(Text(line), (0, 0, 0, 2)))
         made = write(portraits, page, title=TITLE)
     except KeyboardInterrupt as interrupt:
-        raise KeyboardInterrupt(_left(interrupt, stored)) from None
+        # what it leaves: a run that can be continued, if one was being stored, and those that are finished
+        said = str(interrupt) if getattr(interrupt, "folder", None) is not None else "interrupted; no page was written"
+        raise KeyboardInterrupt(f"{said}; finished runs: {', '.join(map(str, stored))}" if stored else said) from None
     console.print(Text(f"The page with all of it: {made}", style="bold"))
     console.print(Text(f"Each run is a folder in {out}/: look with `stagescope stages`, `check`, `ladder`."))
     if show:
@@ -64,25 +68,17 @@ def demo(out: Path, quiet: bool = False, show: bool = False, quick: bool = False
     return 0
 
 
-def _left(interrupt: KeyboardInterrupt, stored: list[Path]) -> str:
-    """What an interrupt leaves: a run that can be continued, if one was being stored, and those that are whole."""
-    said = str(interrupt) if getattr(interrupt, "folder", None) is not None else "interrupted; no page was written"
-    return f"{said}; finished runs: {', '.join(map(str, stored))}" if stored else said
-
-
-def _lines(found: Portrait) -> list[str]:
+def _lines(found: "Portrait") -> list[str]:
     """What was found, in two lines: the stages of the run itself with their starts, and the verdicts as `check` counts them."""
     lines = []
     if found.stages is not None:
-        own = [f"{_time(stage.start)} {stage.name}" for stage in found.stages if not stage.track]
+        own = [
+            f"{stage.start:{'.3g' if stage.start < 1000 else '.0f'}} {stage.name}" for stage in found.stages if not stage.track
+        ]
         lines.append(f"stages from {found.stages.clock} = {', '.join(own)}")
     if found.ledger is not None:
         lines.append(f"claims: {found.ledger.counted()}")
     return lines
-
-
-def _time(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 class Reproduce(Command):
