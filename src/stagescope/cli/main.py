@@ -35,13 +35,7 @@ CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone, tyro.conf.OmitAr
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the command."""
-    ended = _as_interrupts()
-    code = run(list(sys.argv[1:] if arguments is None else arguments))
-    sys.exit(128 + ended[0] if ended and code == 130 else code)
-
-
-def _as_interrupts() -> list[int]:
-    """SIGTERM and SIGHUP end a command as Ctrl-C does; the one that came is put into the list. nohup stays in force."""
+    # SIGTERM and SIGHUP end a command as Ctrl-C does; the one that came is put into the list. nohup stays in force.
     came: list[int] = []
     kinds = [kind for kind in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(kind) is not signal.SIG_IGN]
 
@@ -53,7 +47,9 @@ def _as_interrupts() -> list[int]:
 
     for kind in kinds:
         signal.signal(kind, end)
-    return came
+    ended = came
+    code = run(list(sys.argv[1:] if arguments is None else arguments))
+    sys.exit(128 + ended[0] if ended and code == 130 else code)
 
 
 def run(arguments: list[str]) -> int:
@@ -61,8 +57,13 @@ def run(arguments: list[str]) -> int:
     if at_once(arguments):
         return 0
     try:
-        arguments = expanded([_long(word) for word in arguments])
-        _refuse_repeats(arguments)
+        # -o, -oPATH and -o=PATH as --out: an option has one name, so that it is seen when it is given twice.
+        arguments = expanded([("--out" if word == "-o" else re.sub("^-o=?", "--out=", word)) for word in arguments])
+        # An option given twice: the parser would silently keep one of the two values.
+        options = [word.partition("=")[0].replace("_", "-") for word in arguments if word.startswith("--")]
+        for name in options:
+            if options.count(name) > 1 and name != "--grid":
+                raise InputError(f"{name} is given {options.count(name)} times; give it once, with all its values after it")
         _early_names(arguments)
         return _parsed(arguments).run()
     except StagescopeError as error:
@@ -183,19 +184,6 @@ def _preset(arguments: list[str]) -> str | None:
         if word.startswith("--preset="):
             return word.removeprefix("--preset=")
     return None
-
-
-def _long(word: str) -> str:
-    """-o, -oPATH and -o=PATH as --out: an option has one name, so that it is seen when it is given twice."""
-    return "--out" if word == "-o" else re.sub("^-o=?", "--out=", word)
-
-
-def _refuse_repeats(arguments: list[str]) -> None:
-    """An option given twice: the parser would silently keep one of the two values."""
-    options = [word.partition("=")[0].replace("_", "-") for word in arguments if word.startswith("--")]
-    for name in options:
-        if options.count(name) > 1 and name != "--grid":
-            raise InputError(f"{name} is given {options.count(name)} times; give it once, with all its values after it")
 
 
 def _early_names(arguments: list[str]) -> None:

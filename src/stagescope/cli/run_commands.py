@@ -327,7 +327,14 @@ class Import(Command):
         if self.json_:
             print_json(info(made))
         else:
-            _print(made)
+            # What was read, what to know of it, and what to do next.
+            source: dict[str, Any] = made.spec["source"]
+            curves = [name for name in made.series if name != made.clock]
+            shown = ", ".join(curves[:8]) + (f" and {len(curves) - 8:,} more" if len(curves) > 8 else "")
+            frames = f"{made.frames:,} frame{'' if made.frames == 1 else 's'}"
+            print(printable(f"{frames} to {made.clock} = {made.time[-1]:.6g}; {len(curves):,} curves: {shown}"))
+            print_notes(source.get("notes", ()))
+            print(f"next: stagescope stages {made.path}  |  stagescope report {made.path}")
         return 0
 
     def _logs(self) -> "StoredRun":
@@ -376,14 +383,3 @@ def _probe(given: str) -> Any:
         return json.loads(text) if path.suffix == ".json" else text
     except (OSError, ValueError) as error:
         raise InputError(f"the probe {path} cannot be read: {message(error)}") from None
-
-
-def _print(made: "StoredRun") -> None:
-    """What was read, what to know of it, and what to do next."""
-    source: dict[str, Any] = made.spec["source"]
-    curves = [name for name in made.series if name != made.clock]
-    shown = ", ".join(curves[:8]) + (f" and {len(curves) - 8:,} more" if len(curves) > 8 else "")
-    frames = f"{made.frames:,} frame{'' if made.frames == 1 else 's'}"
-    print(printable(f"{frames} to {made.clock} = {made.time[-1]:.6g}; {len(curves):,} curves: {shown}"))
-    print_notes(source.get("notes", ()))
-    print(f"next: stagescope stages {made.path}  |  stagescope report {made.path}")

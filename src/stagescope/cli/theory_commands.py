@@ -11,7 +11,6 @@ from stagescope.errors import InputError, message
 from stagescope.papers.registry import studies, study
 
 if TYPE_CHECKING:
-    from stagescope.landscape.continuation import Branch
     from stagescope.landscape.saddle_path import SaddlePath
     from stagescope.papers.predicting import CriticalScale
     from stagescope.papers.study import Setup, Study
@@ -166,7 +165,21 @@ class Continue(Command):
             from stagescope.diagrams.bifurcation import check_out
 
             check_out(flags.out)
-        over, branch = _followed(flags)
+        from stagescope.papers.continuing import continue_point, option_family, with_rungs
+
+        parts = flags.rung.strip("() ").split(",")
+        if len(parts) != 2 or not all(part.strip().isdigit() for part in parts):
+            raise InputError(f"--rung is {flags.rung!r}; write it as r,rq, such as 1,1")
+        found, rung = study(flags.study_name), tuple(map(int, parts))
+        if all(kind.rung is None for kind in found.kinds):
+            have = ", ".join(with_rungs())
+            raise InputError(f"{found.name} has no small models whose critical points could be followed; {have} has")
+        given = {name: getattr(flags, name) for name in found.options.model_fields if name in type(flags).model_fields}
+        preset = {name: value for name, value in found.presets.get(flags.preset or "", {}).items() if name not in flags.unused}
+        fields = found.options.model_fields
+        chosen = found.configured(**{**preset, **{name: value for name, value in given.items() if value != fields[name].default}})
+        family = option_family(found, chosen, flags.over)
+        over, branch = family.name, continue_point(family, family.value, rung=rung, low=flags.from_, high=flags.to)
         if flags.out is not None:
             from stagescope.diagrams.bifurcation import draw_branch
 
@@ -180,25 +193,3 @@ class Continue(Command):
         if flags.out is not None:
             print(flags.out)
         return 0
-
-
-def _followed(flags: ContinueFlags) -> "tuple[str, Branch]":
-    from stagescope.papers.continuing import continue_point, option_family, with_rungs
-
-    found, rung = study(flags.study_name), _label(flags.rung)
-    if all(kind.rung is None for kind in found.kinds):
-        have = ", ".join(with_rungs())
-        raise InputError(f"{found.name} has no small models whose critical points could be followed; {have} has")
-    given = {name: getattr(flags, name) for name in found.options.model_fields if name in type(flags).model_fields}
-    preset = {name: value for name, value in found.presets.get(flags.preset or "", {}).items() if name not in flags.unused}
-    fields = found.options.model_fields
-    chosen = found.configured(**{**preset, **{name: value for name, value in given.items() if value != fields[name].default}})
-    family = option_family(found, chosen, flags.over)
-    return family.name, continue_point(family, family.value, rung=rung, low=flags.from_, high=flags.to)
-
-
-def _label(text: str) -> tuple[int, ...]:
-    parts = text.strip("() ").split(",")
-    if len(parts) != 2 or not all(part.strip().isdigit() for part in parts):
-        raise InputError(f"--rung is {text!r}; write it as r,rq, such as 1,1")
-    return tuple(map(int, parts))

@@ -136,7 +136,10 @@ class Stages:
     transitions: tuple[tuple[str, Transition], ...] = ()
 
     def __post_init__(self) -> None:
-        given = {name: self.estimates.get(name) or _plain_event(when) for name, when in self.events.items()}
+        given = {
+            name: self.estimates.get(name) or (Event.missing() if when is None else Event(when))
+            for name, when in self.events.items()
+        }
         if self.status in BROKEN:
             why = f"the run {self.status}"
             given = {name: Event.missing("unreliable", why) if at.time is not None else at for name, at in given.items()}
@@ -199,7 +202,3 @@ class Stages:
             "transitions": [{"curve": curve, **asdict(found)} for curve, found in self.transitions],
             "notes": dict(self.notes),
         }
-
-
-def _plain_event(when: float | None) -> Event:
-    return Event.missing() if when is None else Event(when)

@@ -93,7 +93,10 @@ def _drawn(branch: Branch, title: str, over: str) -> "Drawing":
         _mark(panels, names, points, crossing, place)
     _rate_panel(panels[-1], points, parts)
     panels[-1].set_xlabel(over)
-    _legend(drawing, len(_heights(points[0], names[0])))
+    curves = len(_heights(points[0], names[0]))
+    handles = [_handle(_colour(place), f"token {place}") for place in range(curves)] if 1 < curves <= len(COLORS) else []
+    styles = [_handle(INK, "stable inside its model"), _handle(INK, "unstable", "--")]
+    drawing.legend(handles=[*styles, *handles], loc="outside lower left", ncols=3)
     panels[0].set_title(title, loc="left")
     return drawing
 
@@ -104,12 +107,6 @@ def _colour(place: int) -> str:
 
 def _heights(point: BranchPoint, name: str) -> tuple[float, ...]:
     return (point.loss,) if name == "loss" else point.measures[name]
-
-
-def _legend(drawing: "Drawing", curves: int) -> None:
-    handles = [_handle(_colour(place), f"token {place}") for place in range(curves)] if 1 < curves <= len(COLORS) else []
-    styles = [_handle(INK, "stable inside its model"), _handle(INK, "unstable", "--")]
-    drawing.legend(handles=[*styles, *handles], loc="outside lower left", ncols=3)
 
 
 def _mark(panels: Sequence["Axes"], names: Sequence[str], points: Sequence[BranchPoint], crossing: Crossing, row: int) -> None:

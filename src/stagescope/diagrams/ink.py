@@ -197,7 +197,12 @@ def draw_maps(numbers: Numbers) -> "Drawing":
     for axes, panel in zip(grid.flat, panels, strict=False):
         _map(axes, panel["cells"], x, y, colors)
         if "boundary" in panel:
-            _boundary(axes, panel["boundary"], numbers)
+            # A line of theory, dark in a light one, seen on any colour; where it has no place it is broken.
+            line = panel["boundary"]
+            ends = [(ruler(numbers[letter]), line[numbers[letter]["name"]]) for letter in ("x", "y")]
+            places = [[math.nan if v is None else ruler.place_on_axis(v) for v in values] for ruler, values in ends]
+            for color, width in (("white", 3.6), (INK, 1.6)):
+                axes.plot(*places, color=color, lw=width, zorder=4)
         ticks(axes, axes.xaxis, x, "x", inside[0])
         ticks(axes, axes.yaxis, y, "y", inside[1])
         axes.set_title(at_text(panel["at"]) if len(panels) > 1 else "")
@@ -244,14 +249,6 @@ def _map(axes: "Axes", cells: Sequence[Mapping[str, Any]], x: Ruler, y: Ruler, c
     for spine in axes.spines.values():
         spine.set_visible(True)
         spine.set_linewidth(0.6)
-
-
-def _boundary(axes: "Axes", line: Mapping[str, Any], numbers: Numbers) -> None:
-    """A line of theory, dark in a light one, seen on any colour; where it has no place it is broken."""
-    ends = [(ruler(numbers[letter]), line[numbers[letter]["name"]]) for letter in ("x", "y")]
-    places = [[math.nan if v is None else ruler.place_on_axis(v) for v in values] for ruler, values in ends]
-    for color, width in (("white", 3.6), (INK, 1.6)):
-        axes.plot(*places, color=color, lw=width, zorder=4)
 
 
 def shade(cell: Mapping[str, Any], colors: Colors) -> Any:

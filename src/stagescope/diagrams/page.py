@@ -89,7 +89,15 @@ def diagram_page(sweep: Sweep, chosen: Selection, boundary: Mapping[str, Any] | 
     title = f"{sweep.folder.resolve().name}: sweep over {', '.join(axis.name for axis in sweep.axes)}"
     data = page_data(sweep, chosen, title, blocks)
     if boundary is not None:
-        data["boundary"] = _boundary(sweep, boundary)
+        # Names of its two axes, and places along each, None where it has none.
+        axes = {axis.name: Ruler(Scale(axis.kind, axis.values)) for axis in sweep.axes if axis.name in boundary}
+        places = [[None if value is None else ruler.place(value) for value in boundary[name]] for name, ruler in axes.items()]
+        data["boundary"] = {
+            "name": label(boundary["name"]),
+            "title": label(boundary["title"]),
+            "axes": [label(name) for name in axes],
+            "places": places,
+        }
     return document(title, data, blocks, [], viewer_script("diagram"), [viewer_style("style", "panels", "diagram")], "diagram")
 
 
@@ -100,6 +108,10 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> di
     numbers = {cell: i for i, cell in enumerate(sweep.cells)}
     whys = {("", ""): 0}
     study = studies()[sweep.plan.study].title if sweep.plan.study in studies() else ""
+    # How runs ended that did not reach their end; -1 for the others.
+    said = [None if reached_end(row) else outcome(row["status"], row["reason"]) for row in sweep.rows]
+    names = list(dict.fromkeys(one for one in said if one is not None))
+    codes = {name: i for i, name in enumerate(names)}
     return {
         "title": label(title),
         "version": stagescope.__version__,
@@ -115,7 +127,10 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> di
         "lacks": {lack: lack_text(lack, {}, "") for lack in CLOCKED},
         "clocks": [label(clock) for clock in clocks_of(sweep.rows)],
         "clock_note": label("; ".join(clock_notes(sweep.rows))),
-        "outcomes": _outcomes(sweep.rows, blocks),
+        "outcomes": {
+            "values": blocks.i32(np.array([-1 if one is None else codes[one] for one in said])),
+            "names": list(map(label, names)),
+        },
         "run": _texts([_run(row) for row in sweep.rows], blocks),
         "confidence": CONFIDENCE,
         "start": {
@@ -125,13 +140,6 @@ def page_data(sweep: Sweep, chosen: Selection, title: str, blocks: Blocks) -> di
             "at": [[label(name), _word(value)] for name, value in chosen.at.items()],
         },
     }
-
-
-def _boundary(sweep: Sweep, line: Mapping[str, Any]) -> dict[str, Any]:
-    """Names of its two axes, and places along each, None where it has none."""
-    axes = {axis.name: Ruler(Scale(axis.kind, axis.values)) for axis in sweep.axes if axis.name in line}
-    places = [[None if value is None else ruler.place(value) for value in line[name]] for name, ruler in axes.items()]
-    return {"name": label(line["name"]), "title": label(line["title"]), "axes": [label(name) for name in axes], "places": places}
 
 
 def _axis(axis: Axis, rows: Sequence[Row]) -> dict[str, Any]:
@@ -180,14 +188,6 @@ def _why(column: Column, row: Row, lack: str | None, whys: dict[Why, int]) -> in
     if lack is None:
         return 0
     return whys.setdefault((lack, lack_text(lack, known_until(column, [row]), none_word(column))), len(whys))
-
-
-def _outcomes(rows: Sequence[Row], blocks: Blocks) -> dict[str, Any]:
-    """How runs ended that did not reach their end; -1 for the others."""
-    said = [None if reached_end(row) else outcome(row["status"], row["reason"]) for row in rows]
-    names = list(dict.fromkeys(one for one in said if one is not None))
-    codes = {name: i for i, name in enumerate(names)}
-    return {"values": blocks.i32(np.array([-1 if one is None else codes[one] for one in said])), "names": list(map(label, names))}
 
 
 def _run(row: dict[str, Any]) -> str:

@@ -423,17 +423,14 @@ def _opening(visit: Visit) -> dict[str, Any]:
             share = f"it leaves out {found['remainder']:.0%} of F at the run"
             return {"remainder": found["remainder"], "note": f"the linear law does not hold here: {share}; {NO_CLOCK}"}
     elif not visit.escapes:
-        return {"note": _rest(visit.point)}
+        point = visit.point
+        flat = "" if point.flat is None else f", {point.flat} flat directions"
+        grows = "its fastest rates did not converge" if point.kind == "unknown" else "nothing grows"
+        return {"note": (f"{point.kind}{flat}: {grows}")}
     try:
         return _higher(visit)
     except (StagescopeError, np.linalg.LinAlgError) as error:
         return {"note": f"its escape is not predicted: {error}"}
-
-
-def _rest(point: CriticalPoint) -> str:
-    flat = "" if point.flat is None else f", {point.flat} flat directions"
-    grows = "its fastest rates did not converge" if point.kind == "unknown" else "nothing grows"
-    return f"{point.kind}{flat}: {grows}"
 
 
 def _linear(visit: Visit) -> dict[str, Any]:

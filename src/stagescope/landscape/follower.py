@@ -162,10 +162,18 @@ class Follower:
             if following is None or following.tangent @ at.tangent < RULE.turn:
                 step /= 2
                 if step < RULE.shortest:
-                    return self._without_stuck(found), f"it could not be followed beyond {at.value:.4g}"
+                    # The points up to the first of the last ones, among which the value does not change.
+                    moving = [abs(spot.value - found[-1].value) > RULE.level * self.span for spot in found]
+                    return found[
+                        : 2 + max((i for i, moves in enumerate(moving) if moves), default=-1)
+                    ], f"it could not be followed beyond {at.value:.4g}"
                 continue
             if not self.low <= following.value <= self.high:
-                return [*found[:-1], *self._to_edge(at, following, step)], ""
+                # The last point, and the one at the edge of the range before the next.
+                edge = self.low if following.value < self.low else self.high
+                share = abs((edge - at.value) / (following.value - at.value))
+                last = self.at_value(at.vector + share * (following.vector - at.vector), edge, at.tangent)
+                return [*found[:-1], *([at] if last is None or share == 0 else [replace(at, step=share * step), last])], ""
             found[-1] = replace(at, step=step)
             found.append(following)
             if len(found) > RULE.loop and self._apart(following, self.first) < step:
@@ -174,18 +182,6 @@ class Follower:
                 return found, f"it runs off to infinity near {following.value:.4g}"
             at, step = following, min(1.5 * step, RULE.longest)
         return found, f"it was given up after {RULE.points} points, at {at.value:.4g}"
-
-    def _without_stuck(self, found: list[Spot]) -> list[Spot]:
-        """The points up to the first of the last ones, among which the value does not change."""
-        moving = [abs(spot.value - found[-1].value) > RULE.level * self.span for spot in found]
-        return found[: 2 + max((i for i, moves in enumerate(moving) if moves), default=-1)]
-
-    def _to_edge(self, at: Spot, beyond: Spot, step: float) -> list[Spot]:
-        """The last point, and the one at the edge of the range before the next."""
-        edge = self.low if beyond.value < self.low else self.high
-        share = abs((edge - at.value) / (beyond.value - at.value))
-        last = self.at_value(at.vector + share * (beyond.vector - at.vector), edge, at.tangent)
-        return [at] if last is None or share == 0 else [replace(at, step=share * step), last]
 
     def _apart(self, one: Spot, other: Spot) -> float:
         moved = np.append((one.vector - other.vector) / self.length, (one.value - other.value) / self.span)

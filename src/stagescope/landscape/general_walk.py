@@ -252,7 +252,13 @@ class Stretch:
         self.law, self.tangents, self.goal, self.until = law, tangents, goal, until
         self.left, self.t, self.made = stay.point, stay.stop, Moved()
         self.arrived: np.ndarray | None = None
-        self._begin(stay.point + _opened(law, stay, np.exp(stay.tops[1])))
+        # What has opened at a critical point, with what it drives at second order: (2 rate - J) w = F''[v, v]/2.
+        assert stay.opened is not None
+        assert stay.rate is not None
+        v = np.exp(stay.tops[1]) * stay.opened
+        forcing, gaps = stay.law.vectors.T @ law.second(stay.point, v) / 2, 2 * stay.rate - stay.law.rates
+        driven = np.where(np.abs(gaps) > 0.1 * stay.rate, forcing / np.where(gaps == 0, 1.0, gaps), 0.0)
+        self._begin(stay.point + (v + stay.law.vectors @ driven))
         self.began = tangents.logs
 
     def _begin(self, y: np.ndarray) -> None:
@@ -324,23 +330,21 @@ class Stretch:
             if self.tangents.top >= self.goal:
                 share = min(max((self.goal - before.top) / (self.tangents.top - before.top), 0.0), 1.0)
                 self.tangents = before.carried(eigen, share * h / parts)
-                return self._join((k + share) / parts * h, between((k + share) / parts, h, ends, velocities))
+                # The largest deviation becomes a part of the base path.
+                y = between((k + share) / parts, h, ends, velocities)
+                place, self.t = int(np.argmax(self.tangents.logs)), self.t + ((k + share) / parts * h)
+                unit, size = self.tangents.units[place], float(np.exp(self.tangents.logs[place]))
+                rate = float(unit @ self.law.jacobian(y) @ unit)
+                self.made.joined.append((self.t, rate, unit))
+                self.tangents, self.began = self.tangents.without(place), np.delete(self.began, place)
+                self._begin(y + size * unit)
+                return True
         return self._moved_to(t, y, velocity, jacobian)
 
     def _moved_to(self, t: float, y: np.ndarray, velocity: np.ndarray, jacobian: np.ndarray) -> bool:
         self.t, self.y, self.velocity, self.jacobian = t, y, velocity, jacobian
         self._keep()
         return False
-
-    def _join(self, used: float, y: np.ndarray) -> bool:
-        """The largest deviation becomes a part of the base path."""
-        place, self.t = int(np.argmax(self.tangents.logs)), self.t + used
-        unit, size = self.tangents.units[place], float(np.exp(self.tangents.logs[place]))
-        rate = float(unit @ self.law.jacobian(y) @ unit)
-        self.made.joined.append((self.t, rate, unit))
-        self.tangents, self.began = self.tangents.without(place), np.delete(self.began, place)
-        self._begin(y + size * unit)
-        return True
 
     def _drowned(self) -> bool:
         """Whether noise of the base path has grown, as some deviation has, to where it is seen, and that one is smaller."""
@@ -381,13 +385,3 @@ class Stretch:
             if self._advance(self.t + h, point + basis @ along):
                 return
         self.arrived = point
-
-
-def _opened(law: Law, stay: Settled, size: float) -> np.ndarray:
-    """What has opened at a critical point, with what it drives at second order: (2 rate - J) w = F''[v, v]/2."""
-    assert stay.opened is not None
-    assert stay.rate is not None
-    v = size * stay.opened
-    forcing, gaps = stay.law.vectors.T @ law.second(stay.point, v) / 2, 2 * stay.rate - stay.law.rates
-    driven = np.where(np.abs(gaps) > 0.1 * stay.rate, forcing / np.where(gaps == 0, 1.0, gaps), 0.0)
-    return v + stay.law.vectors @ driven

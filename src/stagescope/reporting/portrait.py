@@ -102,8 +102,22 @@ LISTED = 24
 
 def provenance(run: Run) -> dict[str, Any]:
     """Titled facts: rows (name, value) or a text. The order is that of the page."""
-    sections: dict[str, Any] = {"run": _run(run), "model and probe": _model(run), "settings": _settings(run)}
-    sections["made with"] = _versions(run)
+    config = run.config or {}
+    sections: dict[str, Any] = {
+        "run": _run(run),
+        "model and probe": _model(run),
+        "settings": (
+            [
+                (name, _plain(_local(value)))
+                for name, value in config.items()
+                if value is not None and name not in ("study", "seed")
+            ]
+        ),
+    }
+    environment = run.provenance.get("environment") or {}
+    rows = [(name, str(environment[name])) for name in ("python", "system", "machine", "cores") if name in environment]
+    rows += [(name, str(version)) for name, version in environment.get("packages", {}).items() if version != "absent"]
+    sections["made with"] = [*rows, ("page written by stagescope", stagescope.__version__)]
     sections["on the command line"], sections["in Python"] = reproduce(run) or (None, None)
     sections["cite"] = citation(run)
     return {title: facts for title, facts in sections.items() if facts}
@@ -161,13 +175,6 @@ def _brief(described: Any) -> str:
     return f"{described['type']} {json.dumps(kept)}" if kept else str(described["type"])
 
 
-def _settings(run: Run) -> list[tuple[str, str]]:
-    config = run.config or {}
-    return [
-        (name, _plain(_local(value))) for name, value in config.items() if value is not None and name not in ("study", "seed")
-    ]
-
-
 def _local(value: Any) -> Any:
     """A file by its name alone: the page is made to be sent, and whoever makes the run again has the file elsewhere."""
     return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
@@ -178,13 +185,6 @@ def _plain(value: Any) -> str:
         more = f" ... ({len(value):,} in all)" if len(value) > LISTED else ""
         return " ".join(map(_plain, value[:LISTED])) + more or "none"
     return f"{value:.12g}" if isinstance(value, float) else str(value)
-
-
-def _versions(run: Run) -> list[tuple[str, str]]:
-    environment = run.provenance.get("environment") or {}
-    rows = [(name, str(environment[name])) for name in ("python", "system", "machine", "cores") if name in environment]
-    rows += [(name, str(version)) for name, version in environment.get("packages", {}).items() if version != "absent"]
-    return [*rows, ("page written by stagescope", stagescope.__version__)]
 
 
 def reproduce(run: Run) -> tuple[str, str] | None:

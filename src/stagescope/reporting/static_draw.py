@@ -71,7 +71,14 @@ def curves_on(axes: "Axes", portrait: Portrait, view: Curves) -> None:
         look |= {"ls": DASHED} if curve.dashed else {}
         dots: Any = {"marker": "o", "markevery": alone} if (alone := _alone(curve.values)).any() else {}
         axes.plot(time, curve.values, **look, **dots, label=plain(curve.name), zorder=3)
-    _time_axis(axes, time, portrait.run.clock)
+    last = float(time[-1])
+    if log_time(time):
+        axes.set_xscale("log")
+        first = float(time[time > 0][0])
+        axes.set_xlim(first, last)
+    elif len(time) > 1 and last > float(time[0]):
+        axes.set_xlim(float(time[0]), last)
+    axes.set_xlabel(portrait.run.clock)
     if log_values([view]):
         values = np.concatenate([curve.values for curve in view.curves])
         positive = values[np.isfinite(values) & (values > 0)]
@@ -105,17 +112,6 @@ def _looks(named: Sequence[Curve]) -> list[tuple[int, int]]:
         seen[curve.family] += 1
         looks.append((families.index(curve.family), seen[curve.family]))
     return looks
-
-
-def _time_axis(axes: "Axes", time: np.ndarray, clock: str) -> None:
-    last = float(time[-1])
-    if log_time(time):
-        axes.set_xscale("log")
-        first = float(time[time > 0][0])
-        axes.set_xlim(first, last)
-    elif len(time) > 1 and last > float(time[0]):
-        axes.set_xlim(float(time[0]), last)
-    axes.set_xlabel(clock)
 
 
 def ribbon(axes: "Axes", portrait: Portrait, whole: bool = True) -> "tuple[float, list[Artist]]":

@@ -195,7 +195,11 @@ def summarised(column: Column, rows: Sequence[Row], confidence: float, *, of_mea
     known = [reading.value for reading in readings if reading.lack is None]
     counts = {"rows": len(rows), "known": len(known), "failed": sum(reading.lack == "failed" for reading in readings)}
     if column.kind == "word":
-        return {**counts, "shares": _shares(known, confidence)}
+        found = {}
+        for value in dict.fromkeys(known):
+            hits = tuple(each == value for each in known)
+            found[str(value)] = {"share": sum(hits) / len(hits), "interval": _share_interval(hits, confidence)}
+        return {**counts, "shares": found}
     beyond = sum(reading.lack in CLOCKED for reading in readings)
     return {**counts, "beyond": beyond, **_centre(known, beyond, confidence, of_mean)}
 
@@ -216,14 +220,6 @@ def median(values: np.ndarray, axis: int = 0) -> np.ndarray:
     """Also of infinite ones: half-way between a number and infinity is infinity."""
     ordered, n = np.sort(values, axis=axis), values.shape[axis]
     return (np.take(ordered, (n - 1) // 2, axis) + np.take(ordered, n // 2, axis)) / 2
-
-
-def _shares(known: Sequence[Any], confidence: float) -> dict[str, Any]:
-    found = {}
-    for value in dict.fromkeys(known):
-        hits = tuple(each == value for each in known)
-        found[str(value)] = {"share": sum(hits) / len(hits), "interval": _share_interval(hits, confidence)}
-    return found
 
 
 @lru_cache(4096)

@@ -18,7 +18,7 @@ from stagescope.papers.registry import study as study_named
 from stagescope.sweeping.plan import Point
 from stagescope.sweeping.progress import SweepProgress
 from stagescope.sweeping.rows import RowWriter
-from stagescope.sweeping.worker import DEATHS, Brief, Done, Task, brief_of, row_at, versions, work
+from stagescope.sweeping.worker import DEATHS, Brief, Task, brief_of, row_at, versions, work
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -251,20 +251,25 @@ class Dispatch:
             return []
         points = self._flying.pop(future)
         if future.status == "finished":
-            return self._done(points, future.result())
+            outcome = future.result()
+            self._writer.commit(outcome.rows)
+            spent = sum(brief.seconds for brief in outcome.briefs)
+            self._costs.append(spent / len(points))
+            return list(zip(points, outcome.briefs, strict=True))
         if future.status == "error":
             self._failed(points, future.exception())
-            return self._given_up(points)
+            # Rows for points that killed their workers again and again, where the workers themselves could not write them.
+            lost = [point for point in points if self._deaths[point.digest] >= DEATHS]
+            for point in lost:
+                limit = f", or it takes longer than {self._task.timeout:g} s" if self._task.timeout is not None else ""
+                why = f"its worker died {self._deaths[point.digest]} times while computing it (out of memory?{limit})"
+                found = {"status": "failed", "reason": why, "seconds": None, "started": time.time()}
+                self._writer.commit([row_at(study_named(self._task.plan.study), point, found)])
+            return [(point, brief_of(self._writer.rows.current[point.digest])) for point in lost]
         raise self._gone()
 
     def _gone(self) -> StagescopeError:
         return StagescopeError("the scheduler is gone, and with it the points under way; what was committed is safe")
-
-    def _done(self, points: tuple[Point, ...], outcome: Done) -> list[tuple[Point, Brief]]:
-        self._writer.commit(outcome.rows)
-        spent = sum(brief.seconds for brief in outcome.briefs)
-        self._costs.append(spent / len(points))
-        return list(zip(points, outcome.briefs, strict=True))
 
     def _failed(self, points: tuple[Point, ...], error: Any) -> None:
         """A task whose workers died goes out again, its points one by one; any other error is ours, not a point's."""
@@ -276,13 +281,3 @@ class Dispatch:
         if len(points) == 1:
             self._deaths[points[0].digest] += error.allowed_failures + 1
         self._alone.extend(point for point in points if self._deaths[point.digest] < DEATHS)
-
-    def _given_up(self, points: tuple[Point, ...]) -> list[tuple[Point, Brief]]:
-        """Rows for points that killed their workers again and again, where the workers themselves could not write them."""
-        lost = [point for point in points if self._deaths[point.digest] >= DEATHS]
-        for point in lost:
-            limit = f", or it takes longer than {self._task.timeout:g} s" if self._task.timeout is not None else ""
-            why = f"its worker died {self._deaths[point.digest]} times while computing it (out of memory?{limit})"
-            found = {"status": "failed", "reason": why, "seconds": None, "started": time.time()}
-            self._writer.commit([row_at(study_named(self._task.plan.study), point, found)])
-        return [(point, brief_of(self._writer.rows.current[point.digest])) for point in lost]

@@ -14,7 +14,7 @@ from stagescope.runs.files import Lock, refuse_foreign, store_errors
 from stagescope.sweeping import notes
 from stagescope.sweeping.axes import Scale, Value
 from stagescope.sweeping.columns import Rules, outdated
-from stagescope.sweeping.dispatch import Dispatch, Pool, cores, local_pool, remote_pool
+from stagescope.sweeping.dispatch import Dispatch, cores, local_pool, remote_pool
 from stagescope.sweeping.plan import CALL, FILE, Plan, Point, load_plan, new_id, points, preset_of
 from stagescope.sweeping.progress import SweepProgress, sweep_progress
 from stagescope.sweeping.refine import check_column, signatures
@@ -273,19 +273,16 @@ class Job:
             return row["retry"] < lost or (self.terms.remeasure and outdated(row, self.rules))
         return self.terms.retry_failed or row["retry"] < lost
 
-    def _pool(self) -> Pool:
-        """The workers, started when they are first needed; no more of them than there are points, where that is known."""
-        if self._started is None:
-            wanted = self.terms.workers or cores()
-            remote, few = self.terms.scheduler, wanted if self._most is None else min(wanted, self._most)
-            self._started = self._workers.enter_context(local_pool(few) if remote is None else remote_pool(remote))
-        return self._started
-
     def _compute(self, every: Sequence[Point], missing: Sequence[Point], what: str) -> None:
         self.progress.begin(what, len(every), len(every) - len(missing))
         if not missing:
             return
-        Dispatch(self._pool(), self.task, self.writer, self.progress).run(missing, self._ended)
+        # The workers, started when they are first needed; no more of them than there are points, where that is known.
+        if self._started is None:
+            wanted = self.terms.workers or cores()
+            remote, few = self.terms.scheduler, wanted if self._most is None else min(wanted, self._most)
+            self._started = self._workers.enter_context(local_pool(few) if remote is None else remote_pool(remote))
+        Dispatch(self._started, self.task, self.writer, self.progress).run(missing, self._ended)
         known = self.writer.rows.refresh().current
         again = (point for point in missing if self.terms.remeasure and point.renew and point.digest in known)
         self.renewed += sum(known[point.digest]["retry"] >= point.retry for point in again)

@@ -216,7 +216,12 @@ _WARM = threading.Event()
 
 def work(task: Task) -> Done:
     """Compute a batch."""
-    _check_versions(task.plan.versions)
+    # Refuse work from a client that runs other code: its rows would not be those of this one.
+    client = task.plan.versions
+    mine = versions()
+    for name, there in client.items():
+        if mine[name] != there:
+            raise Mismatch(f"a worker has {name} {mine[name]}, this client {there}; install the same version on both")
     study = study_named(task.plan.study)
     with _ONE:
         desk = _desk(task)
@@ -232,14 +237,6 @@ def work(task: Task) -> Done:
             _one_by_one(study, task, desk)
         current = desk.writer.rows.current
         return Done(tuple(brief_of(current[point.digest]) for point in task.points))
-
-
-def _check_versions(client: Mapping[str, str]) -> None:
-    """Refuse work from a client that runs other code: its rows would not be those of this one."""
-    mine = versions()
-    for name, there in client.items():
-        if mine[name] != there:
-            raise Mismatch(f"a worker has {name} {mine[name]}, this client {there}; install the same version on both")
 
 
 def _desk(task: Task) -> Desk | None:
@@ -319,7 +316,9 @@ def _one_by_one(study: Study, task: Task, desk: Desk) -> None:
 def _row(study: Study, task: Task, desk: Desk, point: Point, tried: int) -> Row:
     trace = desk.traces / f"{point.digest}.{point.retry}.trace"
     if trace.exists() and trace.stat().st_size:
-        limit = _limit(trace)
+        # The time that was given, as the trace says it: a first point has more, and a later call may have another.
+        found = re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", trace.read_text(errors="replace"))
+        limit = sum(float(part) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else None
         why = f"timed out{'' if limit is None else f' after {limit:g} s'}{_where(trace)}"
         return row_at(study, point, {"status": "timed out", "reason": why, "seconds": limit, "started": time.time()})
     if tried >= DEATHS:
@@ -353,12 +352,6 @@ def _timer(seconds: float | None, trace: Path | None) -> Iterator[None]:
     _WARM.set()
     if trace is not None:
         trace.unlink()
-
-
-def _limit(trace: Path) -> float | None:
-    """The time that was given, as the trace says it: a first point has more, and a later call may have another."""
-    found = re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", trace.read_text(errors="replace"))
-    return sum(float(part) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else None
 
 
 def _where(trace: Path) -> str:

@@ -92,19 +92,15 @@ def values_view(run: Run, names: tuple[str, ...] | None = None) -> View | None:
     about = "Singular values, largest first: directions that open grow out of the noise one after another."
     if longest > LARGEST_VALUES:
         about += f" At most {LARGEST_VALUES} of each matrix are drawn, of up to {longest:,}."
-    above = _above_rounding(made)
+    # Without the values that are zero but for rounding at every frame: they say nothing and would stretch the axis.
+    tops = [float(np.max(one.values, where=np.isfinite(one.values), initial=0.0)) for one in made]
+    above = [one for one, top in zip(made, tops, strict=True) if top > ROUNDING * max(tops)] or made
     if len(above) < len(made):
         about += f" {len(made) - len(above)} that are zero but for rounding are not."
     about += left_out(len(matrices), MOST_BLOCKS, "blocks") + left_out(len(above))
     order = sorted(range(len(above)), key=lambda i: int(above[i].name.rsplit(" ", 1)[1]))[:NAMED]
     made = [replace(one, faint=i not in order) for i, one in enumerate(above)][:MOST]
     return curves("values", "Singular values", about, "singular value", made, log=True, frames=seen.frames)
-
-
-def _above_rounding(made: list[Curve]) -> list[Curve]:
-    """Without the values that are zero but for rounding at every frame: they say nothing and would stretch the axis."""
-    tops = [float(np.max(one.values, where=np.isfinite(one.values), initial=0.0)) for one in made]
-    return [one for one, top in zip(made, tops, strict=True) if top > ROUNDING * max(tops)] or made
 
 
 def _by_matrix(name: str, found: np.ndarray, axes: tuple[str, ...]) -> Iterator[tuple[str, np.ndarray]]:
