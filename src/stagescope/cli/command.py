@@ -61,6 +61,12 @@ OWN_OBJECTIVE: Any = Field(
 )
 OUT = tyro.conf.arg(aliases=["-o"])
 """The short form of --out, of every command that writes a file or folder."""
+Json = Annotated[bool, tyro.conf.arg(name="json")]
+AS_JSON: Any = Field(False, description="print as JSON")
+QUIET: Any = Field(False, description="no progress bar")
+NO_SUMMARY: Any = Field(False, description="no progress bar, no summary")
+OVERWRITE: Any = Field(False, description="replace a run in --out (never anything else)")
+PRESET: Any = Field(None, description="named settings; options given here override them")
 RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help="folder of a run")]
 
 
@@ -81,6 +87,11 @@ class Arguments(BaseModel):
         for name, info in cls.model_fields.items():
             if name in own and not info.is_required():
                 own[name] = Annotated[own[name], _HINT]
+
+    @property
+    def progress(self) -> bool | None:
+        """Whether bars are shown: None where nothing was said, so on a terminal."""
+        return False if getattr(self, "quiet", False) or getattr(self, "json_", False) else None
 
 
 class Command(Arguments):

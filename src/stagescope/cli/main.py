@@ -11,9 +11,7 @@ from typing import Annotated, Any, Literal, Union
 import tyro
 from pydantic import BaseModel, Field, create_model
 
-from stagescope.cli import run_commands, sweep_commands
-from stagescope.cli import theory_commands as continue_command
-from stagescope.cli import theory_commands as predict_command
+from stagescope.cli import run_commands, sweep_commands, theory_commands
 from stagescope.cli.arguments import expanded, refuse_unknown
 from stagescope.cli.command import Command
 from stagescope.cli.commands import COMMANDS
@@ -26,8 +24,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread pool costs .2 s t
 VERBS: dict[str, tuple[type[Command], type[BaseModel]]] = {
     "run": (run_commands.Run, run_commands.RunFlags),
     "sweep": (sweep_commands.Sweep, sweep_commands.SweepFlags),
-    "predict": (predict_command.Predict, predict_command.PredictFlags),
-    "continue": (continue_command.Continue, continue_command.ContinueFlags),
+    "predict": (theory_commands.Predict, theory_commands.PredictFlags),
+    "continue": (theory_commands.Continue, theory_commands.ContinueFlags),
 }
 """Commands that take a study and its options."""
 CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone, tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
@@ -47,9 +45,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     for kind in kinds:
         signal.signal(kind, end)
-    ended = came
     code = run(list(sys.argv[1:] if arguments is None else arguments))
-    sys.exit(128 + ended[0] if ended and code == 130 else code)
+    sys.exit(128 + came[0] if came and code == 130 else code)
 
 
 def run(arguments: list[str]) -> int:
@@ -58,7 +55,7 @@ def run(arguments: list[str]) -> int:
         return 0
     try:
         # -o, -oPATH and -o=PATH as --out: an option has one name, so that it is seen when it is given twice.
-        arguments = expanded([("--out" if word == "-o" else re.sub("^-o=?", "--out=", word)) for word in arguments])
+        arguments = expanded(["--out" if word == "-o" else re.sub("^-o=?", "--out=", word) for word in arguments])
         # An option given twice: the parser would silently keep one of the two values.
         options = [word.partition("=")[0].replace("_", "-") for word in arguments if word.startswith("--")]
         for name in options:

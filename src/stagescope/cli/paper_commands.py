@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from pydantic import Field
 
-from stagescope.cli.command import OUT, Command, OwnClaims, answer, open_page, print_json
+from stagescope.cli.command import AS_JSON, OUT, QUIET, Command, Json, OwnClaims, answer, open_page, print_json
 from stagescope.corpora.files import Layout
 from stagescope.corpora.options import CORPUS, LAYOUT, TOKENS, VOCAB
 from stagescope.errors import InputError, sentence
@@ -89,13 +89,12 @@ class Reproduce(Command):
     full: bool = Field(False, description="also figures that take an hour or more")
     sweep: Path | None = Field(None, description="folder of a sweep to draw, for a figure of a sweep; default: made in --out")
     out: Annotated[Path, OUT] = Field(description="folder for the figures")
-    quiet: bool = Field(False, description="no progress bar")
+    quiet: bool = QUIET
 
     def run(self) -> int:
         from stagescope.diagrams.reproducing import reproduce
 
-        shown = False if self.quiet else None
-        reproduce(self.paper, self.out, self.figure, full=self.full, sweep=self.sweep, progress=shown, said=print)
+        reproduce(self.paper, self.out, self.figure, full=self.full, sweep=self.sweep, progress=self.progress, said=print)
         return 0
 
 
@@ -103,7 +102,7 @@ class List(Command):
     """The studies there are; or of one study its presets, named sweeps, figures and claims."""
 
     study: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")] = Field(None, description="show this one")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print all of it as JSON")
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.cli.render import catalogue, print_catalogue, print_studies
@@ -136,13 +135,12 @@ class Calibrate(Command):
     first: int = Field(0, description="the first seed")
     keep: Path | None = Field(None, description="file that gets a line for every draw; a second call goes on with it")
     workers: int = Field(1, description="processes")
-    quiet: bool = Field(False, description="no progress bar")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    quiet: bool = QUIET
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.papers.calibrate import calibrate
 
-        shown = False if self.quiet or self.json_ else None
         found = calibrate(
             self.study,
             self.draws,
@@ -151,7 +149,7 @@ class Calibrate(Command):
             claims=self.claims or (),
             keep=self.keep,
             workers=self.workers,
-            progress=shown,
+            progress=self.progress,
         )
         answer(found, self.json_, "print_calibration")
         return 0 if found.holds else 1
@@ -173,7 +171,7 @@ class Demo(Command):
     out: Annotated[Path, OUT] = Field(Path("demo"), description="folder for the tour's runs and their report")
     open: bool = Field(False, description="show the report in the browser")
     quick: bool = Field(False, description="the first stop only, in seconds: does the installation work?")
-    quiet: bool = Field(False, description="no progress bar")
+    quiet: bool = QUIET
 
     def run(self) -> int:
 
@@ -189,23 +187,22 @@ class Corpus(Command):
     vocab: int = Field(200, description=VOCAB)
     window: int = Field(256, description="tokens per window of the predictions")
     events: float | None = Field(None, description="also follow the bigram flow up to this t (4000 shows most; a minute)")
-    quiet: bool = Field(False, description="no progress bar")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    quiet: bool = QUIET
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.corpora.corpus import read_corpus
         from stagescope.corpora.facts import corpus_facts
 
-        shown = False if self.quiet or self.json_ else None
         if self.events is not None and not 0 < self.events < math.inf:
             raise InputError(f"--events {self.events:g} is no time to follow the flow to; take one above 0, such as 4000")
         chosen: Any = {name: getattr(self, name) for name in ("tokens", "layout", "vocab")}
-        text = read_corpus(self.corpus, **chosen, progress=progress_for(shown))
+        text = read_corpus(self.corpus, **chosen, progress=progress_for(self.progress))
         found, about, errors = corpus_facts(text), [], {}
         for name, paper in papers().items():
             try:
                 if paper.about_text is not None:
-                    about.append(_checked(paper.about_text(text, self.window, self.events, shown)))
+                    about.append(_checked(paper.about_text(text, self.window, self.events, self.progress)))
             except Exception as error:  # code of a paper runs here
                 if is_ours(name):  # such as a text that is shorter than a window
                     raise

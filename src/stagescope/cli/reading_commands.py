@@ -8,10 +8,13 @@ import tyro
 from pydantic import Field
 
 from stagescope.cli.command import (
+    AS_JSON,
     OUT,
     OWN_CLAIMS,
     OWN_OBJECTIVE,
+    QUIET,
     Command,
+    Json,
     OwnClaims,
     OwnObjective,
     RunFolder,
@@ -34,7 +37,7 @@ class Stages(Command):
     all: bool = Field(False, description="list events that were not reached too, with the reason")
     explain: bool = Field(False, description="say what happens in each stage and what the symbols mean, as the report does")
     objective: OwnObjective = OWN_OBJECTIVE
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.cli.render import HINT, print_captions, print_stage_legend, print_stages
@@ -65,8 +68,8 @@ class Check(Command):
     control: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = Field(
         None, description="of a watched model: a run in which there was nothing to learn, such as on shuffled text"
     )
-    quiet: bool = Field(False, description="no progress bar")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    quiet: bool = QUIET
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.papers.answers import check
@@ -74,9 +77,8 @@ class Check(Command):
         from stagescope.runs.store import load
         from stagescope.watching.source import is_watched
 
-        shown = False if self.quiet or self.json_ else None
         run = load(self.folder)
-        found = check(run, self.claims or (), self.elsewhere, control=self.control, progress=shown)
+        found = check(run, self.claims or (), self.elsewhere, control=self.control, progress=self.progress)
         for problem in watched_problems() if is_watched(run) else ():
             print(printable(f"stagescope: {problem}"), file=sys.stderr)
         answer(found, self.json_, "print_ledger")
@@ -95,7 +97,7 @@ class Heads(Command):
     """What each head of a watched model does (previous token, induction, sink, ...), and since when."""
 
     folder: RunFolder
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.watching.heads import heads
@@ -109,7 +111,7 @@ class Ladder(Command):
     folder: RunFolder
     objective: OwnObjective = OWN_OBJECTIVE
     quiet: bool = Field(False, description="no progress bar, no estimate of the time")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.papers.answers import saddle_ladder
@@ -121,7 +123,7 @@ class Ladder(Command):
             seconds, sentence = reading(stored, law).ladder_cost
             if seconds > LONG_SECONDS:
                 print(f"stagescope: {sentence}", file=sys.stderr, flush=True)
-        return answer(saddle_ladder(stored, law, progress=False if self.quiet else None), self.json_, "print_ladder")
+        return answer(saddle_ladder(stored, law, progress=self.progress), self.json_, "print_ladder")
 
 
 class Report(Command):
@@ -143,7 +145,7 @@ class Report(Command):
         chosen: Any = {name: getattr(self, name) for name in ("exact", "title", "skip")} | {"claims": self.claims or ()}
         chosen["objective"] = objective(self.objective)
         target = html_target(self.out)
-        page = page_of(self.folders, **chosen, progress=False if self.quiet else None)
+        page = page_of(self.folders, **chosen, progress=self.progress)
         made = page.save(target)
         print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
         print_notes(() if self.quiet else page.notes)
@@ -166,7 +168,7 @@ class Figures(Command):
         from stagescope.reporting.static import noted_figures
 
         chosen: Any = {"to": self.to, "skip": self.skip, "claims": self.claims or ()}
-        made, notes = noted_figures(self.folder, self.out, **chosen, progress=False if self.quiet else None)
+        made, notes = noted_figures(self.folder, self.out, **chosen, progress=self.progress)
         names = len({path.stem for path in made[:-1]})
         kinds = ", ".join(kind.upper() for kind in self.to)
         print("\n".join(map(str, made)) if self.quiet else f"{names} figures ({kinds}) and {made[-1]}")
@@ -203,8 +205,8 @@ class Audit(Command):
     hashes: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = Field(
         None, description="also, or only, published hashes: JSON {checkpoint: {file: sha256}}"
     )
-    quiet: bool = Field(False, description="no progress bar")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    quiet: bool = QUIET
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         if self.folder is None and self.hashes is None:
@@ -214,7 +216,7 @@ class Audit(Command):
 
         audits = [audit_hashes(self.hashes)] if self.hashes is not None else []
         if self.folder is not None:
-            audits.insert(0, audit(self.folder, progress=False if self.quiet or self.json_ else None))
+            audits.insert(0, audit(self.folder, progress=self.progress))
         found = sum(audits[1:], audits[0])
         answer(found, self.json_, "print_audit")
         return 0 if found.clean else 1

@@ -13,10 +13,16 @@ import tyro
 from pydantic import Field
 
 from stagescope.cli.command import (
+    AS_JSON,
+    NO_SUMMARY,
     OUT,
+    OVERWRITE,
     OWN_OBJECTIVE,
+    PRESET,
+    QUIET,
     Arguments,
     Command,
+    Json,
     OwnObjective,
     RunFolder,
     answer,
@@ -42,18 +48,18 @@ class RunFlags(Arguments):
     study_name: ClassVar[str] = ""
 
     out: Annotated[Path, OUT] = Field(description="folder of the new run")
-    preset: str | None = Field(None, description="named settings; options given here override them")
+    preset: str | None = PRESET
     config: Path | None = Field(
         None, description="a run configuration (JSON), such as the page of `stagescope play` saves; options given override it"
     )
     seed: int = Field(0, description="seed of the initial parameters and of all draws")
-    overwrite: bool = Field(False, description="replace a run in --out (never anything else)")
+    overwrite: bool = OVERWRITE
     resume_or_start: bool = Field(
         False, description="continue the run of these settings in --out, start it where there is none, leave it if it is done"
     )
     checksum: bool = Field(False, description="a CRC32C at the end of every chunk, so that other Zarr readers see damage too")
-    quiet: bool = Field(False, description="no progress bar, no summary")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
+    quiet: bool = NO_SUMMARY
+    json_: Json = AS_JSON
 
 
 class Run(Command):
@@ -67,7 +73,6 @@ class Run(Command):
         found = study(flags.study_name)
         options = {name: getattr(flags, name) for name in found.options.model_fields}
         chosen = found.configured(None, **options)
-        shown = False if flags.quiet or flags.json_ else None
         if flags.resume_or_start:
             if flags.overwrite:
                 raise InputError("--overwrite replaces a run, --resume-or-start keeps it; give one of them")
@@ -78,7 +83,7 @@ class Run(Command):
             if (there := _same_run(flags.out, found, chosen, flags.seed)) is not None:
                 return _go_on(there, flags.out, flags.quiet, flags.json_)
         given = {"seed": flags.seed, "out": flags.out, "overwrite": flags.overwrite, "checksum": flags.checksum}
-        made = found.run(chosen, **given, progress=shown)
+        made = found.run(chosen, **given, progress=flags.progress)
         return report_run(made, flags.quiet, flags.json_)
 
 
@@ -87,14 +92,14 @@ class Resume(Command):
 
     folder: RunFolder
     objective: OwnObjective = OWN_OBJECTIVE
-    quiet: bool = Field(False, description="no progress bar, no summary")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
+    quiet: bool = NO_SUMMARY
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.papers.rebuild import resume
 
         with _notes_to_stderr():
-            made = resume(self.folder, objective(self.objective), progress=False if self.quiet or self.json_ else None)
+            made = resume(self.folder, objective(self.objective), progress=self.progress)
         return report_run(made, self.quiet, self.json_)
 
 
@@ -102,7 +107,7 @@ class Verify(Command):
     """Check every stored byte of runs, or every row of sweeps."""
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER...", help="runs or sweeps")]
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the findings as JSON")
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         if not self.folders:
@@ -121,13 +126,15 @@ class Verify(Command):
 
 def _verified(folder: Path, alone: bool) -> dict[str, Any]:
     """What `verify` finds in a folder; one that holds nothing is an error, or among others a finding."""
-    from stagescope.runs.store import verify
     from stagescope.sweeping.plan import FILE
-    from stagescope.sweeping.table import verify_sweep
 
     swept = os.path.lexists(folder / FILE)
+    if swept:
+        from stagescope.sweeping.table import verify_sweep as verify
+    else:
+        from stagescope.runs.store import verify
     try:
-        problems = (verify_sweep if swept else verify)(folder)
+        problems = verify(folder)
     except NotARun as missing:
         if alone:
             raise
@@ -139,7 +146,7 @@ class Info(Command):
     """What a run is and how it ended."""
 
     folder: RunFolder
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.runs.store import load
@@ -252,9 +259,9 @@ class Fork(Command):
     perturb: float | None = Field(None, description="how far to push the parameters at the fork: a distance")
     along: int = Field(1, description="direction of the push: 1 grows fastest there, 2 comes next")
     objective: OwnObjective = OWN_OBJECTIVE
-    overwrite: bool = Field(False, description="replace a run in --out (never anything else)")
-    quiet: bool = Field(False, description="no progress bar, no summary")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
+    overwrite: bool = OVERWRITE
+    quiet: bool = NO_SUMMARY
+    json_: Json = AS_JSON
 
     def run(self) -> int:
         from stagescope.papers.fork import fork
@@ -265,8 +272,7 @@ class Fork(Command):
         chosen: Any = {name: getattr(self, name) for name in names}
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", UserWarning)
-            shown = False if self.quiet or self.json_ else None
-            made = fork(parent, objective(self.objective), changes=_changes(self.set), progress=shown, **chosen)
+            made = fork(parent, objective(self.objective), changes=_changes(self.set), progress=self.progress, **chosen)
         notes = [str(each.message) for each in heard if issubclass(each.category, UserWarning)]
         if self.json_:
             print_json({**info(made), "notes": notes, "difference": fork_difference(parent, made).json()})
@@ -275,9 +281,7 @@ class Fork(Command):
                 print(printable(f"note: {note}"), file=sys.stderr)
             if not self.quiet:
                 print(printable(str(fork_difference(parent, made))), outcome(made), sep="\n")
-        if not made.done:
-            print(printable(f"stagescope: {made.status}: {made.reason}"), file=sys.stderr)
-        return 0 if made.done else 1
+        return report_run(made, quiet=True, as_json=False)
 
 
 def _changes(given: tuple[str, ...]) -> dict[str, str]:
@@ -313,17 +317,20 @@ class Import(Command):
     )
     loss: str | None = Field(None, description="logs: the tag that is the loss; default: the one called so, held-out first")
     tags: str = Field("*", description="logs: pattern of the tags to read, such as 'train/*'")
-    overwrite: bool = Field(False, description="replace a run in --out (never anything else)")
-    quiet: bool = Field(False, description="no progress bar")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print the outcome as JSON")
+    overwrite: bool = OVERWRITE
+    quiet: bool = QUIET
+    json_: Json = AS_JSON
 
     def run(self) -> int:
-        from stagescope.watching.tensorboard import event_files
+        from stagescope.watching.tensorboard import event_files, from_tensorboard
 
         if not self.folder.is_dir():
             what = "is a file" if self.folder.exists() else "does not exist"
             raise InputError(f"{self.folder} {what}; give the folder that holds the event files or the checkpoints")
-        made = self._logs() if event_files(self.folder) and self.probe is None else self._checkpoints()
+        if event_files(self.folder) and self.probe is None:
+            made = from_tensorboard(self.folder, self.run_, self.loss, self.tags).save(self.out, self.overwrite)
+        else:
+            made = self._checkpoints()
         if self.json_:
             print_json(info(made))
         else:
@@ -336,11 +343,6 @@ class Import(Command):
             print_notes(source.get("notes", ()))
             print(f"next: stagescope stages {made.path}  |  stagescope report {made.path}")
         return 0
-
-    def _logs(self) -> "StoredRun":
-        from stagescope.watching.tensorboard import from_tensorboard
-
-        return from_tensorboard(self.folder, self.run_, self.loss, self.tags).save(self.out, self.overwrite)
 
     def _checkpoints(self) -> "StoredRun":
         from stagescope.watching.folders import checkpoints
@@ -365,7 +367,7 @@ class Import(Command):
             model=self.model,
             tokenizer=self.tokenizer,
             overwrite=self.overwrite,
-            progress=False if self.quiet or self.json_ else None,
+            progress=self.progress,
         )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import tyro
 from pydantic import Field
 
-from stagescope.cli.command import OUT, Arguments, Command, print_json
+from stagescope.cli.command import AS_JSON, OUT, PRESET, Arguments, Command, Json, print_json
 from stagescope.errors import InputError, message
 from stagescope.papers.registry import studies, study
 
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     from stagescope.papers.study import Setup, Study
 
 
+MOTION = ("optimizer", "until", "method", "rtol", "steps", "lr", "momentum", "weight_decay", "clip", "batch", "frames", "record")
+"""Options of a study that say how a run moves and is recorded."""
+
+
 class PredictFlags(Arguments):
     """What every prediction understands besides the study's options. Options of the motion and of records have no effect."""
 
     study_name: ClassVar[str] = ""
-    unused: ClassVar[tuple[str, ...]] = (
-        *("optimizer", "until", "method", "rtol", "steps", "lr", "momentum", "weight_decay", "clip", "batch"),
-        *("frames", "record"),
-    )
+    unused: ClassVar[tuple[str, ...]] = MOTION
 
-    preset: str | None = Field(None, description="named settings; options given here override them")
+    preset: str | None = PRESET
     init_scale: Annotated[tuple[float, ...], tyro.conf.arg(metavar="SCALE...")] = Field(
         (), description="standard deviations of the initial parameters, one prediction each; default: that of the preset"
     )
@@ -33,7 +34,7 @@ class PredictFlags(Arguments):
     critical_scale: str | None = Field(
         None, description="an event: also the start scale below which it does not come, by bisection; takes a minute"
     )
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    json_: Json = AS_JSON
 
 
 class Predict(Command):
@@ -136,22 +137,19 @@ class ContinueFlags(Arguments):
     """What every branch understands besides the study's options. Options of starts, motion and records have no effect."""
 
     study_name: ClassVar[str] = ""
-    unused: ClassVar[tuple[str, ...]] = (
-        *("optimizer", "until", "method", "rtol", "steps", "lr", "momentum", "weight_decay", "clip", "batch"),
-        *("frames", "record", "init_scale", "init_scale_w0", "init_scale_w1", "init_scale_wq", "init_scale_wk"),
-    )
+    unused: ClassVar[tuple[str, ...]] = (*MOTION, "init_scale", *(f"init_scale_{block}" for block in ("w0", "w1", "wq", "wk")))
 
     rung: str = Field(description="which critical point: r,rq, such as 1,1 with one embedding and one attention direction")
     over: str = Field(
         description="option that is varied, from its own value: persistence, scale, pi.0; with --pi0 also pi0, delta"
     )
-    preset: str | None = Field(None, description="named settings; options given here override them")
+    preset: str | None = PRESET
     from_: Annotated[float | None, tyro.conf.arg(name="from")] = Field(
         None, description="where the branch ends below; default: a quarter of the option's value, as far as it is allowed"
     )
     to: float | None = Field(None, description="where it ends above; default: four times the option's value")
     out: Annotated[Path | None, OUT] = Field(None, description="bifurcation diagram: a file .svg, .png, .pdf or .html")
-    json_: Annotated[bool, tyro.conf.arg(name="json")] = Field(False, description="print as JSON")
+    json_: Json = AS_JSON
 
 
 class Continue(Command):

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from itertools import product
 
 from stagescope.errors import InputError, unknown
-from stagescope.sweeping.axes import Cell, Scale, leaves, middles_of
+from stagescope.sweeping.axes import Axis, Cell, Scale, leaves, middles_of
 from stagescope.sweeping.columns import columns_of
 from stagescope.sweeping.plan import Plan
 from stagescope.sweeping.rows import Row, reached_end
@@ -73,6 +73,19 @@ def sharpness(scales: Sequence[Scale], signatures: Mapping[Cell, Hashable]) -> l
     if not mixed:
         return None
     return [max(scale.share(*box[place]) for box in mixed) if scale.extended else None for place, scale in enumerate(scales)]
+
+
+def boundary(axes: Sequence[Axis], scales: Sequence[Scale], said: Mapping[Cell, Hashable]) -> str:
+    """How well a refinement knows where neighbours differ."""
+    apart = sharpness(scales, said)
+    if apart is None:
+        return "no neighbours differ: there is nothing to refine"
+    shares = [
+        f"{100 * share:.2g} % of {axis.name}{' (of its logarithm)' if axis.kind.startswith('log') else ''}"
+        for axis, share in zip(axes, apart, strict=True)
+        if share is not None
+    ]
+    return f"neighbours that differ are at most {' and '.join(shares)} apart"
 
 
 def check_column(by: str, plan: Plan, rows: Sequence[Row]) -> None:

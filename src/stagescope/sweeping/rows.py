@@ -87,12 +87,12 @@ class Lines:
 class AppendFile:
     """A file that one process appends to, opened when first needed."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, durable: bool = True) -> None:
+        self.path, self._durable = path, durable
         self._handle: int | None = None
 
     def append(self, data: bytes) -> None:
-        """Write at the end and push to the disk; what a full disk cut short is taken back, or later lines would follow it."""
+        """Write at the end, pushed to the disk if durable; what a full disk cut short is taken back, or later lines follow it."""
         with store_errors(self.path):
             if self._handle is None:
                 self.path.parent.mkdir(exist_ok=True)
@@ -103,7 +103,8 @@ class AppendFile:
                 written = os.write(self._handle, data)
                 while written < len(data):
                     written += os.write(self._handle, data[written:])
-                os.fsync(self._handle)
+                if self._durable:
+                    os.fsync(self._handle)
             except OSError:
                 os.ftruncate(self._handle, size)
                 raise
@@ -119,10 +120,10 @@ class Attempts:
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder / "attempts"
-        self._path = self.folder / f"{name}.jsonl"
+        self._file = AppendFile(self.folder / f"{name}.jsonl", durable=False)
         self._lines = Lines(self.folder)
         self._counts: Counter[tuple[str, str]] = Counter()
-        self._handle: int | None = None
+        self.close = self._file.close
 
     def count(self, call: str, digest: str) -> int:
         """How often a point was begun in a call, as last read."""
@@ -140,17 +141,7 @@ class Attempts:
     def begin(self, call: str, digest: str) -> None:
         """Note the start of a point. It may be lost in a crash of the machine: it only serves to count lost workers."""
         line = canonical({"digest": digest, "call": call, "time": time.time(), "pid": os.getpid(), "host": socket.gethostname()})
-        with store_errors(self._path):
-            if self._handle is None:
-                self.folder.mkdir(exist_ok=True)
-                self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-            os.write(self._handle, line + b"\n")
-
-    def close(self) -> None:
-        """Let go of the file."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        self._file.append(line + b"\n")
 
 
 Whole = Annotated[int, Field(ge=0, lt=2**63)]
@@ -220,6 +211,11 @@ def reached_end(row: Row) -> bool:
 def outcome(status: str, reason: str) -> str:
     """How a point ended, in one sentence; the status is left out where the reason contains it."""
     return reason if reason.startswith(status) else f"{status}: {reason}" if reason else status
+
+
+def counted(number: int, what: str) -> str:
+    """Three rows, one row."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _shown(line: bytes) -> tuple[str, int] | None:
