@@ -140,12 +140,12 @@ class Report(Command):
     quiet: bool = Field(False, description="no progress bar; print the path alone")
 
     def run(self) -> int:
-        from stagescope.reporting.report import html_target, page_of
+        from stagescope.reporting.report import html_target, report
 
         chosen: Any = {name: getattr(self, name) for name in ("exact", "title", "skip")} | {"claims": self.claims or ()}
         chosen["objective"] = objective(self.objective)
         target = html_target(self.out)
-        page = page_of(self.folders, **chosen, progress=self.progress)
+        page = report(self.folders, **chosen, progress=self.progress)
         made = page.save(target)
         print(made if self.quiet else f"{made}: {made.stat().st_size / 1e6:.1f} MB, works offline")
         print_notes(() if self.quiet else page.notes)
@@ -165,10 +165,11 @@ class Figures(Command):
     quiet: bool = Field(False, description="no progress bar; print the paths alone")
 
     def run(self) -> int:
-        from stagescope.reporting.static import noted_figures
+        from stagescope.reporting.static import figures
 
         chosen: Any = {"to": self.to, "skip": self.skip, "claims": self.claims or ()}
-        made, notes = noted_figures(self.folder, self.out, **chosen, progress=self.progress)
+        notes: list[str] = []
+        made = figures(self.folder, self.out, **chosen, progress=self.progress, said=notes.append)
         names = len({path.stem for path in made[:-1]})
         kinds = ", ".join(kind.upper() for kind in self.to)
         print("\n".join(map(str, made)) if self.quiet else f"{names} figures ({kinds}) and {made[-1]}")

@@ -176,10 +176,11 @@ class Export(Command):
         if self.to in SUFFIX and not self.derived:  # without a paper, and so without what is slow to import
             print(export(load(self.folder), self.to, self.out, self.overwrite))
             return 0
-        from stagescope.reporting.exporting import noted_export
+        from stagescope.reporting import exporting
 
-        path, notes = noted_export(self.folder, self.to, self.out, derived=self.derived, overwrite=self.overwrite)
-        print(path)
+        notes: list[str] = []
+        chosen: Any = {"derived": self.derived, "overwrite": self.overwrite}
+        print(exporting.export(self.folder, self.to, self.out, **chosen, said=notes.append))
         for note in notes:
             print(printable(f"note: {note}"), file=sys.stderr)
         return 0

@@ -11,13 +11,7 @@ BROKEN = ("diverged", "failed")
 """Statuses of a run whose numbers broke down: its events are not to be believed."""
 
 
-_WORDS = {
-    "reached": "reached",
-    "not reached": "not reached",
-    "at the start": "there at the start",
-    "unreliable": "not reliable",
-    "not counted": "not counted",
-}
+_WORDS = {"at the start": "there at the start", "unreliable": "not reliable"}
 
 
 def span_text(low: float, high: float, between: str = ", ") -> str:
@@ -57,7 +51,7 @@ class Event:
     @property
     def words(self) -> str:
         """The state as people say it."""
-        return _WORDS[self.state]
+        return _WORDS.get(self.state, self.state)
 
     def __str__(self) -> str:
         if self.time is None:

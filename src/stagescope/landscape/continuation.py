@@ -7,6 +7,7 @@ from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
+from numpy.linalg import norm
 
 from stagescope.errors import InputError
 from stagescope.fields.objective import JaxObjective, Objective
@@ -112,7 +113,7 @@ class DenseZeros(Zeros):
         """The critical point that least squares on F finds at the first value; one far from the start is refused."""
         given = self.layout.pack(params)
         found = refine(self.near(self.value), given)
-        away, most = float(np.linalg.norm(found - given)), FAR * max(float(np.linalg.norm(given)), 1.0)
+        away, most = float(norm(found - given)), FAR * max(float(norm(given)), 1.0)
         if away > most:
             raise InputError(f"no critical point is near the start: the nearest found is {away:.3g} away; start nearer to one")
         return found
@@ -125,7 +126,7 @@ class DenseZeros(Zeros):
 
     def spectrum(self, slopes: np.ndarray, value: float) -> tuple[np.ndarray, np.ndarray]:
         found = dense_eigen(slopes, self.roots)
-        return found.values, found.vectors / np.linalg.norm(found.vectors, axis=0)
+        return found.values, found.vectors / norm(found.vectors, axis=0)
 
     def loss(self, vector: np.ndarray, value: float) -> float:
         return float(self._functions[0](vector, value))
@@ -237,7 +238,7 @@ class Tracked:
         self.zeros, self.spots = zeros, list(spots)
         inner, opened = [inside(zeros, spot) for spot in spots], [outside(zeros, spot) for spot in spots]
         largest = np.array([np.abs(modes.rates).max(initial=0.0) for modes in inner])
-        self.zero = ZERO * largest + REST / np.array([max(float(np.linalg.norm(spot.vector)), 1e-3) for spot in spots])
+        self.zero = ZERO * largest + REST / np.array([max(float(norm(spot.vector)), 1e-3) for spot in spots])
         self.inside = self._ordered(inner)
         self.outside = {name: self._ordered([each[name] for each in opened]) for name in opened[0]}
         self.signs = {"": signs(self.inside, self.zero)}

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.linalg import norm
 
 from stagescope.fields.field import Field
 from stagescope.fields.objective import Objective
@@ -71,7 +72,7 @@ def far_out(near: Derivatives, vector: np.ndarray) -> bool:
     if not np.all(np.abs(vector) <= RULE.largest):  # also where it is not finite
         return True
     with np.errstate(over="ignore", invalid="ignore"):
-        return not np.isfinite(np.linalg.norm(near.velocity(vector)))
+        return not np.isfinite(norm(near.velocity(vector)))
 
 
 def _refined(near: Derivatives, start: np.ndarray, until: float, reach: float) -> np.ndarray:
@@ -79,11 +80,11 @@ def _refined(near: Derivatives, start: np.ndarray, until: float, reach: float) -
         vector = _search(near, start, _whole_steps, RULE.steps, until, reach)
     else:
         vector = _search(near, start, _iterated_steps, RULE.iterated_steps, until, reach)
-        small = RULE.polished < np.linalg.norm(near.velocity(vector)) <= RULE.finish_whole
+        small = RULE.polished < norm(near.velocity(vector)) <= RULE.finish_whole
         if len(vector) > LARGEST_DENSE or not small:
             return vector
         vector = _search(near, vector, _whole_steps, RULE.whole_steps, until)
-    return _polished(near, vector, until) if RULE.polished < np.linalg.norm(near.velocity(vector)) <= RULE.hopeful else vector
+    return _polished(near, vector, until) if RULE.polished < norm(near.velocity(vector)) <= RULE.hopeful else vector
 
 
 def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, until: float, reach: float = np.inf) -> np.ndarray:
@@ -95,16 +96,16 @@ def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, unt
     at which the search ends.
     """
     vector, velocity, ease, harder = start, near.velocity(start), 1.0, 2.0
-    sizes, ways = [float(np.linalg.norm(velocity))], [start]
+    sizes, ways = [float(norm(velocity))], [start]
     solve = _solver(steps, near, vector)
     while solve is not None and sizes[-1] > RULE.exact and ease < RULE.damping[1] and len(sizes) < most and near.products < until:
         if len(sizes) > RULE.patience and sizes[-1] > max(0.5 * sizes[-RULE.patience], RULE.hopeful):
             break  # a minimum of |F| that is no zero
         if len(sizes) > RULE.settled and 0.5 * sizes[-RULE.settled] < sizes[-1] <= RULE.polished:
             break
-        step, left = solve(velocity, ease * sizes[-1] / max(float(np.linalg.norm(vector)), 1e-300))
+        step, left = solve(velocity, ease * sizes[-1] / max(float(norm(vector)), 1e-300))
         found = near.velocity(vector + step)
-        size = float(np.linalg.norm(found))
+        size = float(norm(found))
         promised = (sizes[-1] - left) * (sizes[-1] + left)
         gain = (sizes[-1] - size) * (sizes[-1] + size) / max(promised, 1e-300)
         if gain > RULE.gain:  # also false where it is not finite
@@ -112,7 +113,7 @@ def _search(near: Derivatives, start: np.ndarray, steps: "Steps", most: int, unt
             ease, harder = max(ease * max(RULE.shrink, 1 - (2 * min(gain, 2.0) - 1) ** 3), RULE.damping[0]), 2.0
             sizes.append(size)
             ways = [*ways[-2 * RULE.valley :], vector]
-            if _led_away(sizes, ways, reach - float(np.linalg.norm(vector - start))):
+            if _led_away(sizes, ways, reach - float(norm(vector - start))):
                 raise LedAway(vector)
             solve = _solver(steps, near, vector)
         else:
@@ -129,7 +130,7 @@ def _led_away(sizes: list[float], ways: list[np.ndarray], reach: float) -> bool:
     count = RULE.valley
     if np.isinf(reach) or len(ways) <= 2 * count:
         return False
-    before, now = (float(np.linalg.norm(ways[i] - ways[i - count])) for i in (-1 - count, -1))
+    before, now = (float(norm(ways[i] - ways[i - count])) for i in (-1 - count, -1))
     fall = np.log(sizes[-1 - count] / sizes[-1])
     return now >= RULE.even * before and now * np.log(sizes[-1] / RULE.polished) / max(fall, 1e-300) > reach
 
@@ -150,7 +151,7 @@ def _polished(near: Derivatives, vector: np.ndarray, until: float = np.inf) -> n
     """
     velocity = near.velocity(vector)
     for _ in range(RULE.patience):
-        size = float(np.linalg.norm(velocity))
+        size = float(norm(velocity))
         if size <= RULE.polished or near.products >= until:
             break
         try:
@@ -168,8 +169,8 @@ def _polished(near: Derivatives, vector: np.ndarray, until: float = np.inf) -> n
             for _ in range(RULE.returns):
                 tried = tried + back(near.velocity(tried), RULE.resolved * cut)
             trials.append((tried, near.velocity(tried)))
-        tried, found = min(trials, key=lambda trial: np.nan_to_num(np.linalg.norm(trial[1]), nan=np.inf))
-        if not np.linalg.norm(found) < 0.9 * size:
+        tried, found = min(trials, key=lambda trial: np.nan_to_num(norm(trial[1]), nan=np.inf))
+        if not norm(found) < 0.9 * size:
             break
         vector, velocity = tried, found
     return vector
@@ -196,7 +197,7 @@ def _whole_steps(near: Derivatives, vector: np.ndarray) -> Solve:
 
     def solve(f: np.ndarray, damp: float) -> tuple[np.ndarray, float]:
         along, bottom = left.T @ f, np.maximum(values**2 + damp * values[0], 1e-300)
-        return -right.T @ (values / bottom * along), float(np.linalg.norm(along * (1 - values**2 / bottom)))
+        return -right.T @ (values / bottom * along), float(norm(along * (1 - values**2 / bottom)))
 
     return solve
 
@@ -208,10 +209,10 @@ def _iterated_steps(near: Derivatives, vector: np.ndarray) -> Solve:
     accuracy = RULE.iterated_tolerance if len(vector) <= LARGEST_DENSE else RULE.iterated_tolerance**2
 
     def solve(f: np.ndarray, damp: float) -> tuple[np.ndarray, float]:
-        rate = float(np.linalg.norm(near.jvp(vector, f)) / np.linalg.norm(f))
+        rate = float(norm(near.jvp(vector, f)) / norm(f))
         bounds: Any = {"atol": accuracy, "btol": accuracy, "maxiter": RULE.iterated_products}
         step = -lsmr(operator, f, damp=float(np.sqrt(damp * rate)), **bounds)[0]
-        return step, float(np.linalg.norm(f + near.jvp(vector, step)))
+        return step, float(norm(f + near.jvp(vector, step)))
 
     return solve
 
@@ -389,11 +390,11 @@ def _described(near: Derivatives, ended: Ended, start: np.ndarray, least_length:
     elif ended.used_up:
         stopped = f"the work of all searches ({PASSING.products} products with the Jacobian) did not suffice"
     point, objective = near.layout.unpack(vector), near.field.objective
-    length = max(float(np.linalg.norm(vector)), least_length or float(np.linalg.norm(start)), 1e-300)
+    length = max(float(norm(vector)), least_length or float(norm(start)), 1e-300)
     return CriticalPoint(
         params=point,
-        residual=float(np.linalg.norm(near.velocity(vector))),
-        distance=float(np.linalg.norm(vector - start)) / length,
+        residual=float(norm(near.velocity(vector))),
+        distance=float(norm(vector - start)) / length,
         find_spectrum=lambda: spectrum_at(near, vector, FASTEST),
         gradient=objective is not None,
         loss=float(objective.value(point)) if objective is not None else None,
@@ -431,7 +432,7 @@ def critical_points(
         ['maximum', 'minimum']
     """
     chosen = rates if rates is not None else run.spec["dynamics"].get("rates", {})
-    lengths = [np.linalg.norm([np.linalg.norm(run.params[name][i]) for name in run.params]) for i in range(run.frames)]
+    lengths = [norm([norm(run.params[name][i]) for name in run.params]) for i in range(run.frames)]
     length = PASSING.origin * float(np.max(lengths))
     speed = run.series["speed"]
     frames = slow_frames(speed, PASSING.most_slow)
@@ -453,7 +454,7 @@ def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, s
     Each search may use half of what is left of the share, so that a long valley of |F| leaves something for the next start.
     """
     until, used_up, led_away = near.products + share, False, 0
-    reach = PASSING.reach * max(float(np.linalg.norm(starts[0])), least_length)
+    reach = PASSING.reach * max(float(norm(starts[0])), least_length)
 
     def search(start: np.ndarray) -> np.ndarray:
         nonlocal used_up, led_away
@@ -469,9 +470,9 @@ def _nearest(near: Derivatives, starts: list[np.ndarray], least_length: float, s
     first = best = search(starts[0])
 
     def away(vector: np.ndarray) -> float:
-        if not np.linalg.norm(near.velocity(vector)) <= CRITICAL:
+        if not norm(near.velocity(vector)) <= CRITICAL:
             return np.inf
-        return float(np.linalg.norm(vector - starts[0])) / max(float(np.linalg.norm(vector)), least_length, 1e-300)
+        return float(norm(vector - starts[0])) / max(float(norm(vector)), least_length, 1e-300)
 
     for start in starts[1:]:
         if away(best) <= PASSING.close or led_away >= PASSING.led_away:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.linalg import norm
 
 from stagescope.detect.events import first_crossing
 from stagescope.errors import StagescopeError
@@ -54,9 +55,9 @@ def find_tip(near: Derivatives, start: np.ndarray, reach: float, length: float) 
     Where F is homogeneous of degree p at a zero, J(x) x = p F(x): a Newton step goes 1/p of the way, the p-fold one all of it.
     """
     try:
-        largest = float(np.linalg.norm(near.jacobian(start), 2))
+        largest = float(norm(near.jacobian(start), 2))
         point = _euler_newton(near, start)
-        if np.linalg.norm(near.velocity(point)) > TIP.reached or np.linalg.norm(point - start) > reach:
+        if norm(near.velocity(point)) > TIP.reached or norm(point - start) > reach:
             return None
         return _described(near, point, start, TIP.flat * largest, length)
     except (NotFinite, np.linalg.LinAlgError):
@@ -64,7 +65,7 @@ def find_tip(near: Derivatives, start: np.ndarray, reach: float, length: float) 
 
 
 def _euler_newton(near: Derivatives, start: np.ndarray) -> np.ndarray:
-    point, size = start, float(np.linalg.norm(near.velocity(start)))
+    point, size = start, float(norm(near.velocity(start)))
     for _ in range(TIP.steps):
         left, values, right = np.linalg.svd(near.jacobian(point))
         along, trials = left.T @ near.velocity(point), []
@@ -72,7 +73,7 @@ def _euler_newton(near: Derivatives, start: np.ndarray) -> np.ndarray:
             kept = values > cut * values[0]
             step = -right[kept].T @ (along[kept] / values[kept])
             trials += [point + multiple * step for multiple in TIP.multiples]
-        sizes = [float(np.nan_to_num(np.linalg.norm(near.velocity(trial)), nan=np.inf)) for trial in trials]
+        sizes = [float(np.nan_to_num(norm(near.velocity(trial)), nan=np.inf)) for trial in trials]
         best = int(np.argmin(sizes))
         if not sizes[best] < 0.9 * size:
             break
@@ -94,7 +95,7 @@ def _described(near: Derivatives, point: np.ndarray, start: np.ndarray, flat: fl
     rng = np.random.default_rng(0)
     first = kernel @ (start - point)
     directions = [first, *rng.normal(size=(TIP.directions, len(kernel)))]
-    directions = [y / np.linalg.norm(y) for y in directions if np.linalg.norm(y) > 0]
+    directions = [y / norm(y) for y in directions if norm(y) > 0]
     reduced = _reduced(near, point, (left, values, right), values > flat)
     order = _order(reduced, directions, length)
     return Tip(point, order, None if order is None else _coefficient(reduced, directions, order, length))
@@ -112,7 +113,7 @@ def _reduced(near: Derivatives, point: np.ndarray, parts: tuple[np.ndarray, ...]
             step = back @ velocity
             vector = vector - step
             velocity = near.velocity(vector)
-            if np.linalg.norm(step) <= 1e-14 * np.linalg.norm(y):
+            if norm(step) <= 1e-14 * norm(y):
                 break
         return project @ velocity
 
@@ -122,7 +123,7 @@ def _reduced(near: Derivatives, point: np.ndarray, parts: tuple[np.ndarray, ...]
 def _order(reduced: Reduced, directions: list[np.ndarray], length: float) -> float | None:
     """The power of s by which F grows in each direction, where all tests agree; a whole number where it is one."""
     small, large = (size * length for size in TIP.sizes)
-    sizes = np.array([[np.linalg.norm(reduced(s * y)) for s in (small, large, 2 * large)] for y in directions])
+    sizes = np.array([[norm(reduced(s * y)) for s in (small, large, 2 * large)] for y in directions])
     if not np.all(sizes > 0):
         return None
     tests = np.log2(sizes[:, 1:] / sizes[:, :-1]).ravel()
@@ -142,7 +143,7 @@ def _coefficient(reduced: Reduced, directions: list[np.ndarray], order: float, l
             return reduced(s * y) / s**order
         return (reduced(s * y) + sign * reduced(-s * y)) / (2 * s**order)
 
-    whole = max(float(np.linalg.norm(reduced(s * y))) / s**order for y in directions)
+    whole = max(float(norm(reduced(s * y))) / s**order for y in directions)
     found = [c for c in (_power(leading, y, order) for y in directions) if c is not None and c > TIP.parity * whole]
     return max(found) if found else None
 
@@ -153,11 +154,11 @@ def _power(leading: Reduced, y: np.ndarray, order: float) -> float | None:
     for _ in range(TIP.iterations):
         value = leading(y)
         c = float(value @ y)
-        if np.linalg.norm(value - c * y) <= TIP.exact * abs(c):
+        if norm(value - c * y) <= TIP.exact * abs(c):
             return c if c > 0 else None
-        shift = max(shift, order * float(np.linalg.norm(value)) / 2)
+        shift = max(shift, order * float(norm(value)) / 2)
         y = value + shift * y
-        y = y / np.linalg.norm(y)
+        y = y / norm(y)
     return None
 
 
@@ -285,7 +286,7 @@ Law = Callable[[np.ndarray], np.ndarray]
 def remainder(near: Derivatives, point: np.ndarray, displacement: np.ndarray, law: Law) -> float:
     """The share of F that a law leaves out; infinite where it is not finite."""
     velocity = near.velocity(point + displacement)
-    found = float(np.linalg.norm(velocity - law(displacement)) / max(float(np.linalg.norm(velocity)), 1e-300))
+    found = float(norm(velocity - law(displacement)) / max(float(norm(velocity)), 1e-300))
     return found if np.isfinite(found) else np.inf
 
 
@@ -306,16 +307,16 @@ def _straight(jacobian: np.ndarray, velocity: np.ndarray, size: float, horizon: 
     count = len(velocity)
     whole = np.zeros((count + 1, count + 1))
     whole[:count, :count], whole[:count, count] = jacobian, velocity
-    end = min(horizon, size / max(float(np.linalg.norm(velocity)), 1e-300))
+    end = min(horizon, size / max(float(norm(velocity)), 1e-300))
     moved = expm(whole * end)
-    while end < horizon and np.linalg.norm(moved[:count, count]) < size:  # also ends where it is not finite
+    while end < horizon and norm(moved[:count, count]) < size:  # also ends where it is not finite
         moved, end = moved @ moved, 2 * end
     times = np.linspace(0.0, end, 8 * LAW.points)
     step, path = expm(whole * times[1]), [np.append(np.zeros(count), 1.0)]
     for _ in times[1:]:
         path.append(step @ path[-1])
     found = np.array(path)[:, :count]
-    long = np.flatnonzero(~(np.linalg.norm(found, axis=1) < size))
+    long = np.flatnonzero(~(norm(found, axis=1) < size))
     last = int(long[0]) if long.size else len(times) - 1
     return times[: last + 1], found[: last + 1], bool(long.size)
 
@@ -335,7 +336,7 @@ def _followed(
             raise _UsedUp
         return law(displacement)
 
-    end = goal or (lambda displacement: float(np.linalg.norm(displacement)) - size)
+    end = goal or (lambda displacement: float(norm(displacement)) - size)
     left: Any = lambda _, displacement: end(displacement)  # noqa: E731
     left.terminal, left.direction = True, 1
     method = "LSODA" if len(start) <= DENSE else "RK45"  # of many parameters, its implicit steps take too long
@@ -379,7 +380,7 @@ class Visit:
 
     @cached_property
     def length(self) -> float:
-        return max(float(np.linalg.norm(self.theta)), float(np.linalg.norm(self.at(-1))))
+        return max(float(norm(self.theta)), float(norm(self.at(-1))))
 
     @property
     def horizon(self) -> float:
@@ -388,7 +389,7 @@ class Visit:
     @cached_property
     def size(self) -> float:
         """The distance from a critical point at which an escape of a higher order ends."""
-        return max(LAW.size * self.length, LAW.beyond * float(np.linalg.norm(self.start)))
+        return max(LAW.size * self.length, LAW.beyond * float(norm(self.start)))
 
     @cached_property
     def escapes(self) -> bool:
@@ -398,7 +399,7 @@ class Visit:
     def left(self, origin: np.ndarray, size: float) -> tuple[float | None, np.ndarray | None]:
         """When the run is first at a distance `size` from `origin`, and its displacement in the frame after that."""
         frames = range(self.frame, self.run.frames)
-        away = np.array([float(np.linalg.norm(self.at(i) - origin)) for i in frames])
+        away = np.array([float(norm(self.at(i) - origin)) for i in frames])
         when = first_crossing(self.run.time[self.frame :], away, size, rising=True)
         if when is None:
             return None, None
@@ -456,7 +457,7 @@ def _measured(visit: Visit, local: Linearisation) -> dict[str, Any]:
     if not local.dense:
         frames = np.unique(np.linspace(frame, run.frames - 1, 100).astype(int))
     parts = np.stack([local.unstable(run.at(int(i))) for i in frames])
-    amplitude, time = np.linalg.norm(parts, axis=1), run.time[frames]
+    amplitude, time = norm(parts, axis=1), run.time[frames]
     rise = last_rise(time, amplitude, max(size / 10, 1.01 * float(amplitude[0])), size)
     cosine = ()
     if rise is not None:
@@ -563,4 +564,4 @@ def _where(point: CriticalPoint) -> str:
 
 
 def _cosine(one: np.ndarray, other: np.ndarray) -> float:
-    return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+    return float(one @ other / norm(one) / norm(other))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.linalg import norm
 
 from stagescope.errors import InputError, StagescopeError
 
@@ -87,11 +88,11 @@ class Follower:
             raise InputError(f"the value {value:g} is not between {low:g} and {high:g}: a branch starts inside its range")
         self.zeros, self.low, self.high, self.span = zeros, low, high, high - low
         self.family = False  # whether critical points of equal loss, of one orbit or not, go through a point
-        self.length = max(float(np.linalg.norm(start)), 1e-3)
+        self.length = max(float(norm(start)), 1e-3)
         upwards = np.append(np.zeros(len(start)), 1.0)
         found = self.at_value(start, value, upwards)
         if found is None:
-            speed = float(np.linalg.norm(zeros.rows(start, value)[: len(start)]))
+            speed = float(norm(zeros.rows(start, value)[: len(start)]))
             raise StagescopeError(f"no critical point was found at {value:g}: the search began at |F| = {speed:.1e}")
         self.first = found
 
@@ -116,9 +117,9 @@ class Follower:
         free = right[np.sum(values > RULE.free * values[0]) :]
         along = free.T @ free[:, -1]
         self.family = self.family or len(free) > 1
-        if np.linalg.norm(along) < RULE.level:
+        if norm(along) < RULE.level:
             along = free.T @ (free @ before)
-        along /= max(float(np.linalg.norm(along)), 1e-300)
+        along /= max(float(norm(along)), 1e-300)
         return along if along @ before >= 0 else -along
 
     def at_value(self, vector: np.ndarray, value: float, before: np.ndarray) -> Spot | None:
@@ -178,14 +179,14 @@ class Follower:
             found.append(following)
             if len(found) > RULE.loop and self._apart(following, self.first) < step:
                 return found, CLOSED
-            if np.linalg.norm(following.vector) > RULE.far * self.length:
+            if norm(following.vector) > RULE.far * self.length:
                 return found, f"it runs off to infinity near {following.value:.4g}"
             at, step = following, min(1.5 * step, RULE.longest)
         return found, f"it was given up after {RULE.points} points, at {at.value:.4g}"
 
     def _apart(self, one: Spot, other: Spot) -> float:
         moved = np.append((one.vector - other.vector) / self.length, (one.value - other.value) / self.span)
-        return float(np.linalg.norm(moved))
+        return float(norm(moved))
 
     def located(self, at: Spot, following: Spot, sign: Callable[[Spot], float]) -> Spot:
         """Where a function of a point changes its sign between two neighbours: regula falsi along the step (Illinois)."""

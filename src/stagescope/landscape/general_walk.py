@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.linalg import norm
 
 from stagescope.dynamics.steps import Stopped, between, steps
 from stagescope.landscape.critical import refine
@@ -61,7 +62,7 @@ class Tangents:
         top = float(np.abs(vector).max(initial=0.0))
         if top == 0:
             return cls(np.zeros(0), np.zeros((0, len(vector))))
-        length = float(np.linalg.norm(vector / top))
+        length = float(norm(vector / top))
         return cls(np.array([np.log(top) + np.log(length)]), (vector / top / length)[None])
 
     @property
@@ -87,7 +88,7 @@ class Tangents:
         folds = law.rates * h
         shift = np.max(np.where(parts != 0, folds, -np.inf), axis=1)
         moved = parts * np.exp(np.minimum(folds - shift[:, None], 0.0))
-        length = np.linalg.norm(moved, axis=1)
+        length = norm(moved, axis=1)
         return Tangents(self.logs + shift + np.log(length), (moved / length[:, None]) @ law.vectors.T)
 
     def rates(self, jacobian: np.ndarray) -> np.ndarray:
@@ -97,18 +98,18 @@ class Tangents:
     def within(self, basis: np.ndarray) -> "Tangents":
         """The parts in the span of orthonormal columns, as few deviations of falling size with the same sum."""
         parts = self.units @ basis
-        rest = [(log, part) for log, part in zip(self.logs, parts, strict=True) if np.linalg.norm(part) > COUPLING]
+        rest = [(log, part) for log, part in zip(self.logs, parts, strict=True) if norm(part) > COUPLING]
         logs, units = [], []
         while rest:
-            top = max(log + np.log(np.linalg.norm(part)) for log, part in rest)
-            near = [log + np.log(np.linalg.norm(part)) > top - TOGETHER for log, part in rest]
+            top = max(log + np.log(norm(part)) for log, part in rest)
+            near = [log + np.log(norm(part)) > top - TOGETHER for log, part in rest]
             total = np.sum([np.exp(log - top) * part for (log, part), is_near in zip(rest, near, strict=True) if is_near], axis=0)
-            length = float(np.linalg.norm(total))
+            length = float(norm(total))
             unit = total / length
             logs.append(top + np.log(length))
             units.append(unit)
             later = [(log, part - unit * (unit @ part)) for (log, part), is_near in zip(rest, near, strict=True) if not is_near]
-            rest = [(log, part) for log, part in later if np.linalg.norm(part) > COUPLING]
+            rest = [(log, part) for log, part in later if norm(part) > COUPLING]
         return Tangents(np.array(logs), np.array(units).reshape(len(units), basis.shape[1]) @ basis.T)
 
 
@@ -268,18 +269,18 @@ class Stretch:
 
     @property
     def speed(self) -> float:
-        return float(np.linalg.norm(self.velocity))
+        return float(norm(self.velocity))
 
     @property
     def way(self) -> float:
-        return float(np.linalg.norm(self.y - self.left))
+        return float(norm(self.y - self.left))
 
     def _keep(self) -> None:
         """The path is the base path with what lies beside it: right to first order in this."""
         point = self.y + self.tangents.total
         self.made.time.append(self.t)
         self.made.points.append(point)
-        self.made.speeds.append(float(np.linalg.norm(self.law.velocity(point))))
+        self.made.speeds.append(float(norm(self.law.velocity(point))))
         self.made.losses.append(self.law.loss(point))
         self.made.tops.append(self.tangents.top)
 
@@ -300,8 +301,8 @@ class Stretch:
             if found is not None:
                 self._relax(*found)
                 return
-            if not np.linalg.norm(y) < RULE.off * max(1.0, float(np.linalg.norm(self.left))):
-                self.made.ending = f"the path runs off: at t={plain_time(self.t)} its length is {np.linalg.norm(y):.2g}"
+            if not norm(y) < RULE.off * max(1.0, float(norm(self.left))):
+                self.made.ending = f"the path runs off: at t={plain_time(self.t)} its length is {norm(y):.2g}"
             elif len(self.made.time) > RULE.steps:
                 self.made.ending = f"given up after {RULE.steps} steps of the solver, at t={plain_time(self.t)}"
             elif self._drowned():
@@ -318,7 +319,7 @@ class Stretch:
         ends, velocities = (self.y, y), (self.velocity, velocity)
         if not self.tangents.logs.size:
             return self._moved_to(t, y, velocity, jacobian)
-        parts = int(np.clip(np.ceil(np.linalg.norm(jacobian - self.jacobian, 2) * h / RULE.change), 1, 50))
+        parts = int(np.clip(np.ceil(norm(jacobian - self.jacobian, 2) * h / RULE.change), 1, 50))
         for k in range(parts):
             if parts == 1:
                 middle = self.law.jacobian(between(0.5, h, ends, velocities))
@@ -360,14 +361,14 @@ class Stretch:
         self.lowest = self.speed
         point = self.law.refined(self.y)
         away, peak = self.y - point, max(self.made.speeds)
-        if np.linalg.norm(self.law.velocity(point)) > RULE.zero * peak or np.linalg.norm(away) > RULE.near * self.way:
+        if norm(self.law.velocity(point)) > RULE.zero * peak or norm(away) > RULE.near * self.way:
             return None
         jacobian = self.law.jacobian(point)
-        if np.linalg.norm(self.velocity - jacobian @ away) > RULE.linear * self.speed:
+        if norm(self.velocity - jacobian @ away) > RULE.linear * self.speed:
             return None
         eigen = Eigen.of(jacobian)
         unstable = eigen.vectors[:, eigen.rates > threshold(eigen.largest)]
-        return (point, eigen) if np.linalg.norm(unstable.T @ away) <= RULE.lost * self.way else None
+        return (point, eigen) if norm(unstable.T @ away) <= RULE.lost * self.way else None
 
     def _relax(self, point: np.ndarray, eigen: Eigen) -> None:
         """The last of the way by the linear law at the critical point, without what rounding has put along its way out."""
@@ -375,8 +376,8 @@ class Stretch:
         falls = eigen.rates < -zero
         rates, basis = eigen.rates[falls], eigen.vectors[:, falls]
         along = basis.T @ (self.y - point)
-        while np.linalg.norm(along) > goal:
-            heavy = np.abs(along) > 0.1 * np.linalg.norm(along)
+        while norm(along) > goal:
+            heavy = np.abs(along) > 0.1 * norm(along)
             h = 0.5 / float(-rates[heavy].max())
             if self.t + h > self.until:
                 self.made.ending = f"the next critical point is not reached by t={self.until:g}"

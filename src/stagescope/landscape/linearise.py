@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.linalg import norm
 
 from stagescope.errors import InputError, StagescopeError
 from stagescope.fields.field import Field
@@ -81,7 +82,7 @@ class Motion:
         """log |deviation| at t."""
         logarithm, unit = self.scaled(t)
         top = float(np.abs(unit).max())  # squares of what is tiny would vanish
-        return logarithm + float(np.log(top) + np.log(np.linalg.norm(unit / top)))
+        return logarithm + float(np.log(top) + np.log(norm(unit / top)))
 
 
 @dataclass(frozen=True)
@@ -112,11 +113,6 @@ def threshold(largest: float) -> float:
     Orbits of symmetries make many rates that are zero up to 1e-7 of the largest; below 1e-12 a rate is rounding.
     """
     return max(1e-7 * largest, 1e-12)
-
-
-def symmetric_growth(matrix: np.ndarray, above: float | None = None) -> Growth:
-    """Of a symmetric J: eigenvectors of rates above `above`."""
-    return growing_modes(*np.linalg.eigh((matrix + matrix.T) / 2), above)
 
 
 def growing_modes(values: np.ndarray, vectors: np.ndarray, above: float | None = None) -> Growth:
@@ -151,7 +147,7 @@ def krylov_growth(times: Callable, deviation: np.ndarray, above: float, symmetri
 
     The space spanned by J^k deviation holds one direction for every rate the deviation contains, however often it is repeated.
     """
-    size, length = len(deviation), float(np.linalg.norm(deviation))
+    size, length = len(deviation), float(norm(deviation))
     most = min(STEPS, size)
     frame, small = np.zeros((size, most + 1)), np.zeros((most + 1, most))
     if length == 0:
@@ -163,14 +159,14 @@ def krylov_growth(times: Callable, deviation: np.ndarray, above: float, symmetri
             along = frame[:, : k + 1].T @ new
             small[: k + 1, k] += along
             new = new - frame[:, : k + 1] @ along
-        small[k + 1, k] = np.linalg.norm(new)
+        small[k + 1, k] = norm(new)
         closed = small[k + 1, k] <= 1e-12 * np.abs(small).max() or k + 1 == size  # up to rounding, the space is invariant
         if closed or (k + 1) % LOOK == 0:
             inner = small[: k + 1, : k + 1]
-            found = (symmetric_growth if symmetric else general_growth)(inner, above)
+            found = growing_modes(*np.linalg.eigh((inner + inner.T) / 2), above) if symmetric else general_growth(inner, above)
             motion = Motion(frame[:, : k + 1] @ found.basis, found.matrix, length * found.read[:, 0])
             now = motion.at(0.0)
-            if closed or (before is not None and np.linalg.norm(now - before) <= AGREE * np.linalg.norm(now)):
+            if closed or (before is not None and norm(now - before) <= AGREE * norm(now)):
                 return motion
             before = now
         frame[:, k + 1] = new / small[k + 1, k]
@@ -323,13 +319,13 @@ class Linearisation:
 
     def _driven(self, rate: complex, forcing: np.ndarray) -> np.ndarray:
         """The least w with (rate I - J) w = forcing; where `rate` is one of J's, there may be none: a resonance."""
-        length = float(np.linalg.norm(forcing))
+        length = float(norm(forcing))
         if length == 0:
             return np.zeros_like(forcing)
         if self._whole:
             parts = np.stack([np.real(forcing), np.imag(forcing)], axis=1)
             found = (self._by_modes if self._symmetric else self._by_least_squares)(rate, parts)
-            left = float(np.linalg.norm(rate * (found @ WHOLE) - self.jacobian @ found @ WHOLE - forcing))
+            left = float(norm(rate * (found @ WHOLE) - self.jacobian @ found @ WHOLE - forcing))
             found = found @ WHOLE
         else:
             found, left = self._iterated(rate, forcing)
@@ -358,24 +354,24 @@ class Linearisation:
             raise StagescopeError(f"second order of turning modes needs the whole Jacobian: at most {LARGEST_DENSE} parameters")
         operator, right = self.near.operator(self.point, -1.0, float(np.real(rate))), np.real(forcing)
         found = lsmr(operator, right, atol=1e-12, btol=1e-12, maxiter=2000)[0]
-        return found, float(np.linalg.norm(operator @ found - right))
+        return found, float(norm(operator @ found - right))
 
 
 def _distinct(motion: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same motion with one direction for every different rate: those that a, A a, A^2 a, ... span."""
     small, a = motion.matrix, motion.amplitudes
-    frame = [a / np.linalg.norm(a)]
+    frame = [a / norm(a)]
     size = float(np.abs(np.linalg.eigvals(small)).max())
     while len(frame) < len(a):
         held = np.array(frame)
         new = small @ frame[-1]
         for _ in range(2):
             new = new - held.T @ (held @ new)
-        if np.linalg.norm(new) <= SAME * size:
+        if norm(new) <= SAME * size:
             break
         if len(frame) == MOST_RATES:
             raise StagescopeError(f"more than {MOST_RATES} different rates grow at once: the second order is not formed")
-        frame.append(new / np.linalg.norm(new))
+        frame.append(new / norm(new))
     held = np.array(frame)
     return motion.basis @ held.T, held @ small @ held.T, held @ a
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.linalg import norm
 from pydantic import Field as Limits
 
 from stagescope.dynamics.fork import Forked
@@ -137,7 +138,7 @@ def dense_eigen(jacobian: np.ndarray, roots: np.ndarray | None) -> Modes:
 def largest_rate(times: Times, size: int, symmetric: bool) -> float:
     """About the largest |rate|; 0 only where J vanishes."""
     start = _start(size, 0)
-    moved = float(np.linalg.norm(times(start)) / np.linalg.norm(start))
+    moved = float(norm(times(start)) / norm(start))
     if not np.isfinite(moved):
         raise NotFinite("products with the Jacobian at this point are not finite")
     if moved == 0:
@@ -273,7 +274,7 @@ def direction(
         if len(modes.values) < along:
             raise StagescopeError(f"direction {along} of the spectrum did not converge at this frame; choose a lower --along")
         unit = np.where(moving, modes.vectors[:, along - 1], 0.0)
-    if np.linalg.norm(unit) < INSIDE:
+    if norm(unit) < INSIDE:
         raise InputError(f"direction {along} has rate 0 and lies in frozen blocks; choose a lower --along")
     first = int(np.argmax(np.abs(unit) >= CLEAR * np.abs(unit).max()))
     rate = float(modes.values[along - 1])

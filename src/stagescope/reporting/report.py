@@ -145,21 +145,6 @@ def report(
         'snap.html'
     """
     target = None if path is None else html_target(Path(path))
-    made = page_of(runs, exact=exact, title=title, skip=skip, claims=claims, objective=objective, progress=progress)
-    return made if target is None else made.save(target)
-
-
-def page_of(
-    runs: Run | str | Path | Iterable[Run | str | Path],
-    *,
-    exact: bool = False,
-    title: str | None = None,
-    skip: str | Sequence[str] = (),
-    claims: Claims = (),
-    objective: Objective | Field | None = None,
-    progress: bool | None = None,
-) -> Page:
-    """The page of some runs, with what it notes of them, by name where there are several."""
     skip, own = skipped(skip), own_claims(claims)
     if not isinstance(runs, Iterable) or isinstance(runs, str):
         runs = [runs]
@@ -179,7 +164,8 @@ def page_of(
         html = page(with_distances(portraits), title, exact=exact, done=done)
     several = len(portraits) > 1
     notes = tuple(f"{found.name}: {note}" if several else note for found in portraits for note in found.notes)
-    return Page(html, title or default_title([found.name for found in portraits]), notes)
+    made = Page(html, title or default_title([found.name for found in portraits]), notes)
+    return made if target is None else made.save(target)
 
 
 def _tell(objective: Objective | Field | None, runs: Sequence[Run]) -> None:

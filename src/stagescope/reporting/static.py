@@ -35,6 +35,7 @@ def figures(
     skip: str | Sequence[str] = (),
     claims: Claims = (),
     progress: bool | None = None,
+    said: Callable[[str], None] = lambda note: None,
 ) -> list[Path]:
     """Draw the views of a run's report as files in a folder, with its stages and ledger as `ledger.md`; returns the files.
 
@@ -47,6 +48,7 @@ def figures(
         skip: what to leave out because it takes long: "ledger", "ladder", "prediction", or several of them.
         claims: your own, put to the run after those of its paper.
         progress: show a bar; default: on a terminal.
+        said: called with each note on what the figures lack.
 
     Returns:
         The files.
@@ -56,19 +58,6 @@ def figures(
         >>> [file.name for file in ss.figures(flow, "drawn", to="png", skip=("ledger", "ladder", "prediction"))][:1]
         ['loss.png']
     """
-    return noted_figures(run, out, to=to, skip=skip, claims=claims, progress=progress)[0]
-
-
-def noted_figures(
-    run: Run | str | Path,
-    out: str | Path,
-    *,
-    to: str | Sequence[str] = FORMATS,
-    skip: str | Sequence[str] = (),
-    claims: Claims = (),
-    progress: bool | None = None,
-) -> tuple[list[Path], tuple[str, ...]]:
-    """The same, with what the portrait of the run notes."""
     out, kinds = Path(out), _kinds(to)
     _check_folder(out)
     claims = own_claims(claims)
@@ -77,7 +66,10 @@ def noted_figures(
         bar.begin("reading", len(PARTS), "parts")
         read = count(1)
         seen = portrait(found, skip=skip, claims=claims, done=lambda part: bar.update(next(read)))
-    return write_figures(seen, out, kinds, progress), seen.notes
+    files = write_figures(seen, out, kinds, progress)
+    for note in seen.notes:
+        said(note)
+    return files
 
 
 def _kinds(to: str | Sequence[str]) -> tuple[str, ...]:

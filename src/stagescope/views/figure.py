@@ -160,21 +160,29 @@ def check_replaceable(path: Path) -> None:
 
 
 def save(draw: Callable[[], "Drawing"], stem: Path, kinds: Sequence[str] | None = None) -> None:
-    """Draw in the style of all figures and write STEM.KIND, by default of all FORMATS; the same drawing gives the same bytes."""
+    """Draw in the style of all figures and write STEM.KIND, by default of all FORMATS."""
+    for kind, data in pictures(draw, FORMATS if kinds is None else kinds).items():
+        publish(stem.with_suffix(f".{kind}"), data)
+
+
+def pictures(draw: Callable[[], "Drawing"], kinds: Sequence[str]) -> dict[str, bytes]:
+    """A drawing in the style of all figures as files, by kind; the same drawing gives the same bytes."""
     import io
 
     import matplotlib
     from matplotlib import pyplot
 
     matplotlib.use("Agg")
+    found = {}
+    undated = {"pdf": {"CreationDate": None, "Creator": MARK}, "svg": {"Date": None, "Creator": MARK}}
     with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
         drawing = draw()
         pyplot.close(drawing)  # it can still be saved, but pyplot no longer keeps it
-        for kind in FORMATS if kinds is None else kinds:
+        for kind in kinds:
             buffer = io.BytesIO()
-            undated = {"pdf": {"CreationDate": None, "Creator": MARK}, "svg": {"Date": None, "Creator": MARK}}
             drawing.savefig(buffer, format=kind, metadata=undated.get(kind, {"Software": MARK}))
-            publish(stem.with_suffix(f".{kind}"), buffer.getvalue())
+            found[kind] = buffer.getvalue()
+    return found
 
 
 def chosen(figures: Mapping[str, Figure], name: str | None, full: bool = False) -> list[Figure]:
